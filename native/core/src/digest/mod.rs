@@ -1,0 +1,1 @@
+//! Digests of rows and of sets of rows.

@@ -1,0 +1,1 @@
+//! A C++ lexer over bytes.

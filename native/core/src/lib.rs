@@ -1,0 +1,17 @@
+//! The native core of cppmill: scanning, vocabulary training and encoding of C++ text.
+//!
+//! It knows neither Python nor Beam: slices and Arrow arrays in, Arrow arrays out.
+
+mod error;
+pub mod digest;
+pub mod encode;
+pub mod lexer;
+pub mod pattern;
+pub mod platform;
+pub mod scan;
+pub mod train;
+
+pub use error::{Error, ErrorKind, Result};
+
+/// The version of the native core; part of every unit key.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

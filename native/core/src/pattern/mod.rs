@@ -1,0 +1,1 @@
+//! Pre-token patterns and their hand-written splitters.

@@ -1,0 +1,1 @@
+//! Counting what the lexer sees.

@@ -1,0 +1,20 @@
+"""Native core of cppmill: scanning, BPE training and encoding of C++ text.
+
+Training scripts import this package alone: it needs pyarrow, and neither Beam nor the `cppmill` package.
+"""
+
+from cppmill_core._native import (
+    CoreError,
+    CorruptDataError,
+    InvalidInputError,
+    VocabularyError,
+    __version__,
+)
+
+__all__ = [
+    "CoreError",
+    "CorruptDataError",
+    "InvalidInputError",
+    "VocabularyError",
+    "__version__",
+]

@@ -1,0 +1,21 @@
+//! The Python module `cppmill_core._native`: a thin binding, no logic.
+
+mod digest;
+mod errors;
+mod platform;
+mod scan;
+mod tokenizer;
+mod train;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", cppmill_core::VERSION)?;
+    errors::register(module)?;
+    digest::register(module)?;
+    platform::register(module)?;
+    scan::register(module)?;
+    tokenizer::register(module)?;
+    train::register(module)
+}
