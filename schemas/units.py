@@ -90,6 +90,7 @@ class UnitReceipt:
         key: The unit's key.
         outputs: The files, in order.
         totals: Counts and digest sums of the stage; mergeable in any order.
+        inputs: SHA-256 of the published files that it was made from, by path relative to OUT.
         ledger: What came in and what became of it, as JSON (empty for stages that drop nothing).
     """
 
@@ -97,6 +98,7 @@ class UnitReceipt:
     key: str
     outputs: tuple[OutputFile, ...]
     totals: dict[str, Any] = field(hash=False)
+    inputs: dict[str, str] = field(hash=False, default_factory=dict)
     ledger: dict[str, Any] = field(hash=False, default_factory=dict)
 
     @property

@@ -34,7 +34,11 @@ class OutputFolder:
     """
 
     root: Path
-    _digests: dict[str, tuple[int, int, str]] = field(default_factory=dict, repr=False, compare=False, hash=False)
+    _digests: dict[str, tuple[int, int, str]] = field(default_factory=dict, init=False, repr=False, compare=False, hash=False)
+
+    def __reduce__(self) -> tuple[type[OutputFolder], tuple[Path]]:
+        """Travel to workers as the folder's path alone."""
+        return OutputFolder, (self.root,)
 
     def path(self, name: str) -> Path:
         """Return the path of `name`, a path relative to OUT."""
@@ -90,6 +94,11 @@ class OutputFolder:
         receipt = UnitReceipt.from_bytes(path.read_bytes(), where=str(path))
         whole = all(self.digest(output.path) == output.sha256 for output in receipt.outputs)
         return receipt if whole else None
+
+    def describe(self, name: str, *, rows: int = 0) -> OutputFile:
+        """Return the description of a file that exists."""
+        status = self.path(name).stat()
+        return OutputFile(path=name, sha256=self.digest(name) or "", num_bytes=status.st_size, rows=rows)
 
     def digest(self, name: str) -> str | None:
         """Return the SHA-256 of a file, from memory if size and time are unchanged; None if there is no file."""
