@@ -140,10 +140,11 @@ def strip(ids: pa.ListArray, *, bos: int | None, eos: int | None, where: str) ->
     starts, ends = offsets[:-1] + (bos is not None), offsets[1:] - (eos is not None)
     if np.any(ends < starts):
         raise IntegrityError(f"{where}: a document is shorter than its BOS and EOS")
-    for name, expected, found in (("BOS", bos, values[starts - 1] if len(starts) else []), ("EOS", eos, values[ends] if len(ends) and eos is not None else [])):
-        if expected is not None and np.any(np.asarray(found) != expected):
-            row = int(np.flatnonzero(np.asarray(found) != expected)[0])
-            raise IntegrityError(f"{where}: row {row} has id {found[row]} where {name} ({expected}) must stand")
+    for name, marker, places in (("BOS", bos, starts - 1), ("EOS", eos, ends)):
+        wrong = np.flatnonzero(values[places] != marker) if marker is not None else []
+        if len(wrong):
+            row = int(wrong[0])
+            raise IntegrityError(f"{where}: row {row} has id {values[places[row]]} where {name} ({marker}) must stand")
     inside = np.zeros(len(values) + 1, dtype=np.int64)
     np.add.at(inside, starts, 1)
     np.add.at(inside, ends, -1)
