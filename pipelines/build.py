@@ -11,15 +11,15 @@ from typing import Any
 
 import cppmill_core
 import pyarrow.parquet as pq
+from pipelines.progress import Reporter
+from tokenizer_build.build import build_tokenizer
 
 from configs.runs import RunConfig
 from configs.vocabulary import VOCABULARY
-from pipelines.progress import Reporter
 from pipelines.session import Session, open_session
 from schemas.digests import sha256_file
 from schemas.errors import ConfigError, IntegrityError
 from schemas.units import Stage, Unit, UnitReceipt, unit_key
-from tokenizer_build.build import build_tokenizer
 from transforms.storage import CACHE
 
 MANIFEST = "manifest.json"
@@ -58,7 +58,9 @@ def plan_build(session: Session, counts: UnitReceipt) -> Unit:
     config: dict[str, Any] = {
         "build": session.config.options.build.to_json(),
         "pattern": session.config.options.scan.pattern,
-        "vocabulary": {path.name: sha256_file(path) for path in sorted(VOCABULARY.iterdir()) if path.suffix in (".toml", ".lock")},
+        "vocabulary": {
+            path.name: sha256_file(path) for path in sorted(VOCABULARY.iterdir()) if path.suffix in (".toml", ".lock")
+        },
     }
     inputs = {output.path: output.sha256 for output in counts.outputs}
     key = unit_key(Stage.BUILD, core_version=cppmill_core.__version__, config=config, inputs=inputs)
@@ -73,7 +75,9 @@ def install_tokenizer(session: Session, source: Path) -> None:
         ConfigError: If the directory is no tokenizer directory with a manifest, or one whose files are not those of the manifest.
     """
     if not (source / MANIFEST).is_file():
-        raise ConfigError(f"--tokenizer {source}: there is no {MANIFEST} in it; give a directory that `cppmill build` made")
+        raise ConfigError(
+            f"--tokenizer {source}: there is no {MANIFEST} in it; give a directory that `cppmill build` made"
+        )
     try:
         tokenizer = cppmill_core.Tokenizer.from_dir(source)
     except cppmill_core.CoreError as error:
@@ -92,7 +96,12 @@ def install_tokenizer(session: Session, source: Path) -> None:
 def _build(session: Session, unit: Unit, counts: UnitReceipt) -> UnitReceipt:
     staged = _staging_folder(session)
     out, options = session.out, session.config.options
-    words = [batch for output in counts.outputs if output.path.startswith("counts/words/") for batch in pq.read_table(out.path(output.path)).to_batches()]
+    words = [
+        batch
+        for output in counts.outputs
+        if output.path.startswith("counts/words/")
+        for batch in pq.read_table(out.path(output.path)).to_batches()
+    ]
     statistics = json.loads(out.path("counts/statistics.json").read_bytes())
     build_tokenizer(
         words,
@@ -107,7 +116,13 @@ def _build(session: Session, unit: Unit, counts: UnitReceipt) -> UnitReceipt:
     )
     names = _publish(session, staged)
     outputs = tuple(out.describe(name) for name in names)
-    receipt = UnitReceipt(stage=Stage.BUILD, key=unit.key, outputs=outputs, totals={}, inputs={output.path: output.sha256 for output in counts.outputs})
+    receipt = UnitReceipt(
+        stage=Stage.BUILD,
+        key=unit.key,
+        outputs=outputs,
+        totals={},
+        inputs={output.path: output.sha256 for output in counts.outputs},
+    )
     out.publish_receipt(receipt)
     return receipt
 

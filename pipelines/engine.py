@@ -28,7 +28,10 @@ def run_pipeline(construct: Construct, *, threads: int, beam_options: Sequence[s
         RuntimeError: If a step failed; the cause is in its message.
     """
     register_coders()
-    workers = [f"--direct_num_workers={threads}", f"--direct_running_mode={'multi_threading' if threads > 1 else 'in_memory'}"]
+    workers = [
+        f"--direct_num_workers={threads}",
+        f"--direct_running_mode={'multi_threading' if threads > 1 else 'in_memory'}",
+    ]
     options = PipelineOptions([*workers, *beam_options])
     with beam.Pipeline(runner=FnApiRunner(), options=options) as pipeline:
         construct(pipeline)

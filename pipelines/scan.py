@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 import apache_beam as beam
 import cppmill_core
+from pipelines.progress import Reporter
+from tokenizer_build.vocabulary import load_vocabulary, scanned_morphemes, scanned_terms
 
 from configs.runs import RunConfig
 from configs.vocabulary import VOCABULARY
-from pipelines.progress import Reporter
 from pipelines.session import Session, open_session
 from pipelines.shards import plan_shards
 from schemas.digests import sha256_json
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt, unit_key
-from tokenizer_build.vocabulary import load_vocabulary, scanned_morphemes, scanned_terms
 from transforms.scan import MergeCounts, ScanDocuments, ScanSettings, count_kinds, merged_path
 
 
@@ -45,7 +45,11 @@ def scan_settings(session: Session) -> ScanSettings:
     """Return what the workers need to scan."""
     options = session.config.options.scan
     vocabulary = load_vocabulary(VOCABULARY)
-    config = {"pattern": options.pattern, "candidates": scanned_terms(vocabulary), "morphemes": scanned_morphemes(vocabulary)}
+    config = {
+        "pattern": options.pattern,
+        "candidates": scanned_terms(vocabulary),
+        "morphemes": scanned_morphemes(vocabulary),
+    }
     return ScanSettings(out=session.out, scanner_config=json.dumps(config), word_partitions=options.word_partitions)
 
 
@@ -57,7 +61,9 @@ def plan_scan(documents: Sequence[UnitReceipt], settings: ScanSettings) -> list[
 
 def plan_merge(units: Sequence[Unit]) -> Unit:
     """Return the unit that stands for the merged counts of `units`."""
-    key = unit_key(Stage.SCAN, core_version=cppmill_core.__version__, config={}, inputs=sorted(unit.key for unit in units))
+    key = unit_key(
+        Stage.SCAN, core_version=cppmill_core.__version__, config={}, inputs=sorted(unit.key for unit in units)
+    )
     return Unit(stage=Stage.SCAN, key=key, num_bytes=0, label="merged counts", payload={})
 
 

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import apache_beam as beam
+from pipelines.progress import Reporter
 
 from configs.runs import RunConfig
 from pipelines.engine import run_pipeline
-from pipelines.progress import Reporter
 from schemas.errors import IntegrityError
 from schemas.units import RECEIPT_FOLDERS, Stage, Unit, UnitReceipt
 from transforms.receipts import RECEIPT
@@ -38,7 +38,12 @@ class Session:
     reporter: Reporter
 
     def run_units(
-        self, stage: Stage, units: Sequence[Unit], construct: Callable[[beam.PCollection[Unit]], object], *, revisit: bool = False
+        self,
+        stage: Stage,
+        units: Sequence[Unit],
+        construct: Callable[[beam.PCollection[Unit]], object],
+        *,
+        revisit: bool = False,
     ) -> list[UnitReceipt]:
         """Run the units whose receipts do not stand, and return the receipts of all, in order.
 
@@ -55,10 +60,14 @@ class Session:
             self._execute(stage, units if revisit else todo, construct)
         receipts = [self.require(unit) for unit in units]
         self.remember(stage, units)
-        self.reporter.stage_done(stage, time.monotonic() - started, f"{len(todo)} of {len(units)} units run, {len(units) - len(todo)} stood")
+        self.reporter.stage_done(
+            stage, time.monotonic() - started, f"{len(todo)} of {len(units)} units run, {len(units) - len(todo)} stood"
+        )
         return receipts
 
-    def _execute(self, stage: Stage, units: Sequence[Unit], construct: Callable[[beam.PCollection[Unit]], object]) -> None:
+    def _execute(
+        self, stage: Stage, units: Sequence[Unit], construct: Callable[[beam.PCollection[Unit]], object]
+    ) -> None:
         """Run a pipeline that starts from `units` and watch their receipts appear."""
         ranges = write_plan(self.out, stage, units)
         with self._watched(units):
@@ -76,7 +85,9 @@ class Session:
         """
         receipt = self.out.find_receipt(unit)
         if receipt is None:
-            raise IntegrityError(f"{self.out.path(unit.receipt_path)}: unit {unit.label} left no receipt that matches its files; run again")
+            raise IntegrityError(
+                f"{self.out.path(unit.receipt_path)}: unit {unit.label} left no receipt that matches its files; run again"
+            )
         return receipt
 
     def remember(self, stage: Stage, units: Sequence[Unit]) -> None:
@@ -100,7 +111,9 @@ class Session:
         else:
             names = [name for name in self.out.files(folder) if name.startswith(f"{folder}/unit-")]
         if not names:
-            raise IntegrityError(f"{self.out.root}: no {stage} has finished here; run `cppmill {stage}` first, or `cppmill run` for everything")
+            raise IntegrityError(
+                f"{self.out.root}: no {stage} has finished here; run `cppmill {stage}` first, or `cppmill run` for everything"
+            )
         return [UnitReceipt.from_bytes(self.out.path(name).read_bytes(), where=name) for name in names]
 
     def withdraw_receipt(self) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pipelines.progress import Reporter
+
 from configs.runs import RunConfig
 from pipelines.build import install_tokenizer
-from pipelines.progress import Reporter
 from pipelines.session import Session, open_session
 from pipelines.shards import plan_shards
 from schemas.digests import sha256_file
@@ -27,7 +28,9 @@ def tokenize(session: Session, documents: Sequence[UnitReceipt]) -> list[UnitRec
     """Tokenize what is new among the documents shards and return the receipts of all token shards."""
     settings = tokenize_settings(session)
     units = plan_tokenize(documents, settings)
-    return session.run_units(Stage.TOKENIZE, units, lambda found: found | "TokenizeDocuments" >> TokenizeDocuments(settings=settings))
+    return session.run_units(
+        Stage.TOKENIZE, units, lambda found: found | "TokenizeDocuments" >> TokenizeDocuments(settings=settings)
+    )
 
 
 def tokenize_settings(session: Session) -> TokenizeSettings:
@@ -38,8 +41,12 @@ def tokenize_settings(session: Session) -> TokenizeSettings:
     """
     manifest = session.out.path("tokenizer/manifest.json")
     if not manifest.is_file():
-        raise IntegrityError(f"{manifest}: there is no tokenizer; run `cppmill build` first, or give one with --tokenizer DIR")
-    return TokenizeSettings(out=session.out, tokenizer_digest=sha256_file(manifest), options=session.config.options.tokenize)
+        raise IntegrityError(
+            f"{manifest}: there is no tokenizer; run `cppmill build` first, or give one with --tokenizer DIR"
+        )
+    return TokenizeSettings(
+        out=session.out, tokenizer_digest=sha256_file(manifest), options=session.config.options.tokenize
+    )
 
 
 def plan_tokenize(documents: Sequence[UnitReceipt], settings: TokenizeSettings) -> list[Unit]:

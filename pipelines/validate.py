@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 import cppmill_core
-
 from configs.platforms import PLATFORM_VOCAB
-from configs.runs import RunConfig
 from pipelines.progress import Reporter
+
+from configs.runs import RunConfig
 from pipelines.session import Session, open_session
 from pipelines.tokenize import tokenize_settings
 from schemas.digests import canonical_json, sha256_file
@@ -38,7 +38,9 @@ def validate(session: Session, documents: Sequence[UnitReceipt], tokens: Sequenc
     """
     settings = tokenize_settings(session)
     units = plan_validate(tokens, settings.tokenizer_digest)
-    proofs = session.run_units(Stage.VALIDATE, units, lambda found: found | "ValidateShards" >> ValidateShards(settings=settings))
+    proofs = session.run_units(
+        Stage.VALIDATE, units, lambda found: found | "ValidateShards" >> ValidateShards(settings=settings)
+    )
     _publish_receipt(session, documents, tokens, proofs)
 
 
@@ -48,7 +50,9 @@ def plan_validate(tokens: Sequence[UnitReceipt], tokenizer_digest: str) -> list[
     for receipt in tokens:
         shard, (documents, _) = receipt.outputs[0], next(iter(receipt.inputs.items()))
         inputs = {shard.path: shard.sha256, **receipt.inputs}
-        key = unit_key(Stage.VALIDATE, core_version=cppmill_core.__version__, config={"tokenizer": tokenizer_digest}, inputs=inputs)
+        key = unit_key(
+            Stage.VALIDATE, core_version=cppmill_core.__version__, config={"tokenizer": tokenizer_digest}, inputs=inputs
+        )
         payload = {"shard": shard.path, "documents": documents, "unit": receipt.key, "inputs": inputs}
         units.append(Unit(stage=Stage.VALIDATE, key=key, num_bytes=shard.num_bytes, label=shard.path, payload=payload))
     return units
@@ -56,10 +60,16 @@ def plan_validate(tokens: Sequence[UnitReceipt], tokenizer_digest: str) -> list[
 
 def code_versions() -> dict[str, str]:
     """Return the versions of the code and of the dependencies that decide bytes."""
-    return {"cppmill": version("cppmill"), "cppmill-core": cppmill_core.__version__, **{name: version(name) for name in _DEPENDENCIES}}
+    return {
+        "cppmill": version("cppmill"),
+        "cppmill-core": cppmill_core.__version__,
+        **{name: version(name) for name in _DEPENDENCIES},
+    }
 
 
-def _publish_receipt(session: Session, documents: Sequence[UnitReceipt], tokens: Sequence[UnitReceipt], proofs: Sequence[UnitReceipt]) -> None:
+def _publish_receipt(
+    session: Session, documents: Sequence[UnitReceipt], tokens: Sequence[UnitReceipt], proofs: Sequence[UnitReceipt]
+) -> None:
     out = session.out
     keep = _named_files(session, [*documents, *tokens, *proofs])
     shards = {output.path for receipt in tokens for output in receipt.outputs}
@@ -70,7 +80,9 @@ def _publish_receipt(session: Session, documents: Sequence[UnitReceipt], tokens:
         tokens=tokens,
         proofs=proofs,
         tokenizer=TokenizerFacts(
-            digest=sha256_file(out.path("tokenizer/manifest.json")), revision=manifest.get("revision", "unreleased"), vocab_size=manifest["vocab_size"]
+            digest=sha256_file(out.path("tokenizer/manifest.json")),
+            revision=manifest.get("revision", "unreleased"),
+            vocab_size=manifest["vocab_size"],
         ),
         options=session.config.options,
         platform_vocab_digest=sha256_file(PLATFORM_VOCAB),

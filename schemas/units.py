@@ -124,7 +124,9 @@ class UnitReceipt:
             outputs = tuple(OutputFile(**output) for output in value.pop("outputs"))
             return cls(outputs=outputs, stage=Stage(value.pop("stage")), **value)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise IntegrityError(f"{where}: not a unit receipt of format {RECEIPT_FORMAT} ({error}); delete it and run again") from error
+            raise IntegrityError(
+                f"{where}: not a unit receipt of format {RECEIPT_FORMAT} ({error}); delete it and run again"
+            ) from error
 
 
 def unit_receipt_path(stage: Stage, key: str) -> str:

@@ -110,7 +110,9 @@ def read_receipt(out: OutputFolder) -> dict[str, Any] | None:
         if receipt["format"] != RECEIPT_FORMAT:
             raise ValueError(f"format {receipt['format']!r}")
     except (ValueError, KeyError, TypeError) as error:
-        raise IntegrityError(f"{path}: not a receipt of format {RECEIPT_FORMAT} ({error}); run again to write it anew") from error
+        raise IntegrityError(
+            f"{path}: not a receipt of format {RECEIPT_FORMAT} ({error}); run again to write it anew"
+        ) from error
     return dict(receipt)
 
 
@@ -118,10 +120,15 @@ def describe_receipt(receipt: dict[str, Any]) -> list[str]:
     """Return the receipt in plain words, a line each."""
     documents, sizes, dataset = receipt["ledger"]["documents"], receipt["ledger"]["bytes"], receipt["dataset"]
     lines = [f"in        {documents['in']:,} documents, {sizes['in']:,} bytes"]
-    lines += [f"{column:<9} {documents[column]:,} documents, {sizes[column]:,} bytes" for column in ("kept", "empty", "duplicate")]
+    lines += [
+        f"{column:<9} {documents[column]:,} documents, {sizes[column]:,} bytes"
+        for column in ("kept", "empty", "duplicate")
+    ]
     for column in ("filtered", "dead"):
         reasons = ", ".join(f"{reason} {number:,}" for reason, number in documents[column].items())
-        lines.append(f"{column:<9} {sum(documents[column].values()):,} documents" + (f" ({reasons})" if reasons else ""))
+        lines.append(
+            f"{column:<9} {sum(documents[column].values()):,} documents" + (f" ({reasons})" if reasons else "")
+        )
     ratio = dataset["bytes"] / dataset["tokens"] if dataset["tokens"] else 0.0
     lines += [
         f"tokens    {dataset['tokens']:,} in {len(dataset['shards'])} shards, {ratio:.2f} bytes a token",
@@ -140,7 +147,9 @@ def _shard_line(receipt: UnitReceipt, proofs: dict[tuple[str, str], UnitReceipt]
         raise IntegrityError(f"{shard.path}: no proof for SHA-256 {shard.sha256}; run `cppmill validate`")
     for name in ("documents", "bytes", "tokens", "max_token_id"):
         if receipt.totals[name] != proof.totals[name]:
-            raise IntegrityError(f"{shard.path}: its receipt says {receipt.totals[name]} {name}, its rows say {proof.totals[name]}")
+            raise IntegrityError(
+                f"{shard.path}: its receipt says {receipt.totals[name]} {name}, its rows say {proof.totals[name]}"
+            )
     return {
         "path": shard.path,
         "sha256": shard.sha256,

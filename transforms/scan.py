@@ -127,7 +127,9 @@ def merge_counts(kind: str, batches: Iterable[pa.RecordBatch]) -> pa.Table:
         return _sum_by(table, ["name"], ["value"]).cast(STATISTICS)
     keys = _KEYS[kind]
     sums = _sum_by(table, [*keys, "project"], ["hits", "documents"])
-    grouped = sums.group_by(keys, use_threads=False).aggregate([("hits", "sum"), ("documents", "sum"), ("project", "count")])
+    grouped = sums.group_by(keys, use_threads=False).aggregate(
+        [("hits", "sum"), ("documents", "sum"), ("project", "count")]
+    )
     merged = grouped.rename_columns([*keys, "hits", "documents", "projects"])
     return merged.sort_by([(key, "ascending") for key in keys]).cast(_MERGED[kind])
 
@@ -212,7 +214,9 @@ def _with_empty_counts(kind: str) -> tuple[str, pa.RecordBatch]:
 def _publish_merged(kind: str, batches: Iterable[pa.RecordBatch], out: OutputFolder) -> str:
     table = merge_counts(kind, batches)
     if kind == "statistics":
-        return out.publish_bytes(merged_path(kind), json.dumps(nest_statistics(table), indent=1, sort_keys=True).encode()).path
+        return out.publish_bytes(
+            merged_path(kind), json.dumps(nest_statistics(table), indent=1, sort_keys=True).encode()
+        ).path
     return out.publish(merged_path(kind), parquet_writer(table)).path
 
 

@@ -34,7 +34,9 @@ class OutputFolder:
     """
 
     root: Path
-    _digests: dict[str, tuple[int, int, str]] = field(default_factory=dict, init=False, repr=False, compare=False, hash=False)
+    _digests: dict[str, tuple[int, int, str]] = field(
+        default_factory=dict, init=False, repr=False, compare=False, hash=False
+    )
 
     def __reduce__(self) -> tuple[type[OutputFolder], tuple[Path]]:
         """Travel to workers as the folder's path alone."""
@@ -155,7 +157,9 @@ class OutputFolder:
         try:
             lock.acquire(timeout=0)
         except Timeout as error:
-            raise LockedError(f"{self.root}: another run is writing here (it holds {LOCK}); wait for it or use another --out") from error
+            raise LockedError(
+                f"{self.root}: another run is writing here (it holds {LOCK}); wait for it or use another --out"
+            ) from error
         return lock
 
 

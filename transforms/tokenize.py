@@ -7,7 +7,7 @@ policy puts them; nothing else inserts control ids.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from schemas.errors import IntegrityError
 from schemas.options import TokenizeOptions
-from schemas.tables import DATA_FORMAT_VERSION, token_type, tokens_schema
+from schemas.tables import DATA_FORMAT_VERSION, tokens_schema
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.storage import OutputFolder
 
@@ -59,7 +59,9 @@ def tokenize_unit(unit: Unit, settings: TokenizeSettings) -> UnitReceipt:
 
     def write(path: Path) -> int:
         schema = tokens_schema(tokenizer.vocab_size, prefix=settings.options.platform_prefix)
-        with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=["project"], write_statistics=True) as writer:
+        with pq.ParquetWriter(
+            path, schema, compression="zstd", use_dictionary=["project"], write_statistics=True
+        ) as writer:
             for batch in _encoded_batches(unit, tokenizer, settings, totals):
                 for piece in _bounded(batch):
                     writer.write_batch(piece)
@@ -67,7 +69,9 @@ def tokenize_unit(unit: Unit, settings: TokenizeSettings) -> UnitReceipt:
         return int(totals["documents"])
 
     output = settings.out.publish(f"tokens/part-{unit.key}.parquet", write)
-    receipt = UnitReceipt(stage=Stage.TOKENIZE, key=unit.key, outputs=(output,), totals=totals, inputs=unit.payload["inputs"])
+    receipt = UnitReceipt(
+        stage=Stage.TOKENIZE, key=unit.key, outputs=(output,), totals=totals, inputs=unit.payload["inputs"]
+    )
     settings.out.publish_receipt(receipt)
     return receipt
 
@@ -98,7 +102,9 @@ def open_tokenizer(settings: TokenizeSettings) -> cppmill_core.Tokenizer:
     return tokenizer
 
 
-def encode_documents(documents: pa.RecordBatch, tokenizer: cppmill_core.Tokenizer, options: TokenizeOptions) -> pa.RecordBatch:
+def encode_documents(
+    documents: pa.RecordBatch, tokenizer: cppmill_core.Tokenizer, options: TokenizeOptions
+) -> pa.RecordBatch:
     """Return the rows of a token shard for documents, in their order.
 
     Args:
@@ -174,7 +180,9 @@ class TokenizeDocuments(beam.PTransform):
         return units | "Tokenize" >> beam.Map(tokenize_unit, self.settings).with_output_types(UnitReceipt)
 
 
-def _encoded_batches(unit: Unit, tokenizer: cppmill_core.Tokenizer, settings: TokenizeSettings, totals: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+def _encoded_batches(
+    unit: Unit, tokenizer: cppmill_core.Tokenizer, settings: TokenizeSettings, totals: dict[str, Any]
+) -> Iterator[pa.RecordBatch]:
     with pq.ParquetFile(settings.out.path(unit.payload["shard"])) as shard:
         for number in range(shard.num_row_groups):
             for documents in shard.read_row_group(number).to_batches():

@@ -72,7 +72,9 @@ def expand_plan_range(plan_range: PlanRange) -> Iterator[Unit]:
         rows = plan.read_row_group(plan_range.row_group).column("unit").to_pylist()
     found = _digest(rows)
     if found != plan_range.sha256:
-        raise IntegrityError(f"{plan_range.path}: row group {plan_range.row_group} has digest {found}, not {plan_range.sha256}; run again")
+        raise IntegrityError(
+            f"{plan_range.path}: row group {plan_range.row_group} has digest {found}, not {plan_range.sha256}; run again"
+        )
     yield from map(Unit.from_bytes, rows)
 
 

@@ -59,7 +59,9 @@ def check_digest(out: OutputFolder, name: str, expected: str) -> None:
     """Raise IntegrityError if a file's bytes do not have the expected SHA-256."""
     found = sha256_file(out.path(name))
     if found != expected:
-        raise IntegrityError(f"{out.path(name)}: its SHA-256 is {found}, its receipt says {expected}; remove the file and run again")
+        raise IntegrityError(
+            f"{out.path(name)}: its SHA-256 is {found}, its receipt says {expected}; remove the file and run again"
+        )
 
 
 def prove_shard(shard: Path, documents: Path, *, unit_key: str, settings: TokenizeSettings) -> dict[str, Any]:
@@ -72,7 +74,14 @@ def prove_shard(shard: Path, documents: Path, *, unit_key: str, settings: Tokeni
         IntegrityError: At the first difference.
     """
     tokenizer = open_tokenizer(settings)
-    totals: dict[str, Any] = {"documents": 0, "bytes": 0, "tokens": 0, "max_token_id": 0, "dataset_digest": add_digests([]), "corpus_digest": add_digests([])}
+    totals: dict[str, Any] = {
+        "documents": 0,
+        "bytes": 0,
+        "tokens": 0,
+        "max_token_id": 0,
+        "dataset_digest": add_digests([]),
+        "corpus_digest": add_digests([]),
+    }
     with pq.ParquetFile(shard) as tokens, pq.ParquetFile(documents) as sources:
         check_schema(tokens, shard, tokenizer, settings)
         for start, rows, origin in _paired(tokens, sources, shard):
@@ -82,15 +91,21 @@ def prove_shard(shard: Path, documents: Path, *, unit_key: str, settings: Tokeni
     return totals
 
 
-def check_schema(tokens: pq.ParquetFile, shard: Path, tokenizer: cppmill_core.Tokenizer, settings: TokenizeSettings) -> None:
+def check_schema(
+    tokens: pq.ParquetFile, shard: Path, tokenizer: cppmill_core.Tokenizer, settings: TokenizeSettings
+) -> None:
     """Raise IntegrityError if a shard's columns are not those of its vocabulary size and policy."""
     expected = tokens_schema(tokenizer.vocab_size, prefix=settings.options.platform_prefix)
     found = tokens.schema_arrow.remove_metadata()
     if found != expected:
-        raise IntegrityError(f"{shard}: its columns are\n{found}\nbut a vocabulary of {tokenizer.vocab_size} ids asks for\n{expected}")
+        raise IntegrityError(
+            f"{shard}: its columns are\n{found}\nbut a vocabulary of {tokenizer.vocab_size} ids asks for\n{expected}"
+        )
 
 
-def check_footer(tokens: pq.ParquetFile, shard: Path, tokenizer: cppmill_core.Tokenizer, *, unit_key: str, max_token_id: int) -> None:
+def check_footer(
+    tokens: pq.ParquetFile, shard: Path, tokenizer: cppmill_core.Tokenizer, *, unit_key: str, max_token_id: int
+) -> None:
     """Raise IntegrityError, naming both values, if a shard's footer does not agree with its tokenizer, unit or data."""
     metadata = tokens.metadata.metadata or {}
     expected = {
@@ -106,7 +121,14 @@ def check_footer(tokens: pq.ParquetFile, shard: Path, tokenizer: cppmill_core.To
             raise IntegrityError(f"{shard}: its footer says {name} {found or 'nothing'}, but it is {value}")
 
 
-def prove_rows(rows: pa.RecordBatch, origin: pa.RecordBatch, tokenizer: cppmill_core.Tokenizer, settings: TokenizeSettings, *, where: str) -> None:
+def prove_rows(
+    rows: pa.RecordBatch,
+    origin: pa.RecordBatch,
+    tokenizer: cppmill_core.Tokenizer,
+    settings: TokenizeSettings,
+    *,
+    where: str,
+) -> None:
     """Check a batch of token rows against the document rows that they were made from.
 
     Args:
@@ -125,7 +147,12 @@ def prove_rows(rows: pa.RecordBatch, origin: pa.RecordBatch, tokenizer: cppmill_
         raise IntegrityError(f"{where}: num_tokens is not the length of token_ids")
     _check_range(rows, tokenizer, where)
     _check_platforms(rows.column("platform_ids"), where)
-    text = strip(rows.column("token_ids"), bos=control_id(tokenizer, BOS, settings.options.bos), eos=control_id(tokenizer, EOS, settings.options.eos), where=where)
+    text = strip(
+        rows.column("token_ids"),
+        bos=control_id(tokenizer, BOS, settings.options.bos),
+        eos=control_id(tokenizer, EOS, settings.options.eos),
+        where=where,
+    )
     _check_bytes(rows, tokenizer.decode_batch(text), where)
 
 
@@ -164,7 +191,9 @@ class ValidateShards(beam.PTransform):
         return units | "Validate" >> beam.Map(validate_unit, self.settings).with_output_types(UnitReceipt)
 
 
-def _paired(tokens: pq.ParquetFile, sources: pq.ParquetFile, shard: Path) -> Iterator[tuple[int, pa.RecordBatch, pa.RecordBatch]]:
+def _paired(
+    tokens: pq.ParquetFile, sources: pq.ParquetFile, shard: Path
+) -> Iterator[tuple[int, pa.RecordBatch, pa.RecordBatch]]:
     """Yield (first row, token rows, document rows without content), a row group of tokens at a time."""
     origin = sources.read(columns=list(_SAME)).combine_chunks()
     if origin.num_rows != tokens.metadata.num_rows:
@@ -182,12 +211,18 @@ def _check_range(rows: pa.RecordBatch, tokenizer: cppmill_core.Tokenizer, where:
         if name in rows.schema.names:
             largest = int(rows.column(name).flatten().to_numpy().max(initial=0))
             if largest >= tokenizer.vocab_size:
-                raise IntegrityError(f"{where}: {name} holds id {largest}, the vocabulary has {tokenizer.vocab_size} ids")
+                raise IntegrityError(
+                    f"{where}: {name} holds id {largest}, the vocabulary has {tokenizer.vocab_size} ids"
+                )
 
 
 def _check_platforms(ids: pa.ListArray, where: str) -> None:
     for row, found in enumerate(ids.to_pylist()):
-        if found != sorted(set(found)) or len(found) > MAX_PLATFORM_IDS or any(not 0 < number < PLATFORM_VOCAB_SIZE for number in found):
+        if (
+            found != sorted(set(found))
+            or len(found) > MAX_PLATFORM_IDS
+            or any(not 0 < number < PLATFORM_VOCAB_SIZE for number in found)
+        ):
             raise IntegrityError(
                 f"{where}: row {row} has platform ids {found}; they must be sorted, distinct, at most {MAX_PLATFORM_IDS}, and in 1-{PLATFORM_VOCAB_SIZE - 1}"
             )
@@ -198,7 +233,9 @@ def _check_bytes(rows: pa.RecordBatch, decoded: pa.Array, where: str) -> None:
     for doc_id, path, num_bytes, content in zip(*columns, decoded, strict=True):
         view = memoryview(content.as_buffer())
         if len(view) != num_bytes or hashlib.sha256(view).hexdigest() != doc_id:
-            raise IntegrityError(f"{where}: {path} decodes to {len(view)} bytes that are not those of its doc_id {doc_id} ({num_bytes} bytes)")
+            raise IntegrityError(
+                f"{where}: {path} decodes to {len(view)} bytes that are not those of its doc_id {doc_id} ({num_bytes} bytes)"
+            )
 
 
 def _count(totals: dict[str, Any], rows: pa.RecordBatch) -> None:
@@ -210,4 +247,6 @@ def _count(totals: dict[str, Any], rows: pa.RecordBatch) -> None:
     names = [rows.column(name) for name in ("doc_id", "project", "path")]
     data = [rows.column(name) for name in ("num_bytes", "token_ids", "platform_ids")]
     totals["corpus_digest"] = add_digests([totals["corpus_digest"], cppmill_core.corpus_digest_sum(*names).hex()])
-    totals["dataset_digest"] = add_digests([totals["dataset_digest"], cppmill_core.dataset_digest_sum(*names, *data).hex()])
+    totals["dataset_digest"] = add_digests(
+        [totals["dataset_digest"], cppmill_core.dataset_digest_sum(*names, *data).hex()]
+    )

@@ -133,7 +133,9 @@ def _sums(out: OutputFolder, receipt: dict[str, Any], totals: list[dict[str, Any
         ("kept bytes", receipt["ledger"]["bytes"]["kept"], sum(total["bytes"] for total in totals)),
         ("max_token_id", dataset["max_token_id"], max((total["max_token_id"] for total in totals), default=0)),
     ]
-    counted += [(name, dataset[name], sum(total[name] for total in totals)) for name in ("documents", "bytes", "tokens")]
+    counted += [
+        (name, dataset[name], sum(total[name] for total in totals)) for name in ("documents", "bytes", "tokens")
+    ]
     for name, said, found in counted:
         if said != found:
             yield f"{out.path(RECEIPT)}: it says {name} {said}, the shards give {found}"

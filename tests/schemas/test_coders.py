@@ -8,7 +8,9 @@ from apache_beam import coders
 from schemas.coders import RecordBatchCoder, UnitCoder, UnitReceiptCoder, register_coders
 from schemas.units import Stage, Unit, UnitReceipt
 
-BATCH = pa.record_batch({"word": pa.array([b"int", b"", b"\xff"], pa.binary()), "count": pa.array([1, 2, 2**63], pa.uint64())})
+BATCH = pa.record_batch(
+    {"word": pa.array([b"int", b"", b"\xff"], pa.binary()), "count": pa.array([1, 2, 2**63], pa.uint64())}
+)
 
 
 @pytest.fixture(autouse=True)
@@ -16,7 +18,9 @@ def _registered():
     register_coders()
 
 
-@pytest.mark.parametrize(("kind", "coder"), [(pa.RecordBatch, RecordBatchCoder), (Unit, UnitCoder), (UnitReceipt, UnitReceiptCoder)])
+@pytest.mark.parametrize(
+    ("kind", "coder"), [(pa.RecordBatch, RecordBatchCoder), (Unit, UnitCoder), (UnitReceipt, UnitReceiptCoder)]
+)
 def test_the_registry_gives_our_coder(kind, coder):
     assert isinstance(coders.registry.get_coder(kind), coder)
 

@@ -16,7 +16,14 @@ RECEIPT = UnitReceipt(
 
 
 @pytest.mark.parametrize(
-    "change", [{"stage": Stage.TOKENIZE}, {"core_version": "0.1.1"}, {"config": {"pattern": "q"}}, {"inputs": ["b"]}, {"inputs": ["a", 1]}]
+    "change",
+    [
+        {"stage": Stage.TOKENIZE},
+        {"core_version": "0.1.1"},
+        {"config": {"pattern": "q"}},
+        {"inputs": ["b"]},
+        {"inputs": ["a", 1]},
+    ],
 )
 def test_a_key_changes_with_everything_that_it_covers(change):
     assert unit_key(**{**BASE, **change}) != unit_key(**BASE)
@@ -35,7 +42,17 @@ def test_a_receipt_survives_its_bytes():
     assert UnitReceipt.from_bytes(RECEIPT.to_bytes(), where="here") == RECEIPT
 
 
-@pytest.mark.parametrize("data", [b"", b"{}", b"[]", b'{"format":"cppmill-unit-0"}', RECEIPT.to_bytes()[:-5], RECEIPT.to_bytes().replace(b'"key"', b'"kee"')])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b'{"format":"cppmill-unit-0"}',
+        RECEIPT.to_bytes()[:-5],
+        RECEIPT.to_bytes().replace(b'"key"', b'"kee"'),
+    ],
+)
 def test_what_is_no_receipt_is_refused_by_name(data):
     with pytest.raises(IntegrityError, match="here: not a unit receipt"):
         UnitReceipt.from_bytes(data, where="here")

@@ -9,13 +9,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.tables import MORPHEMES, NAMESPACES, TERMS, WORDS
-from transforms.scan import MAX_ELEMENT_BYTES, bounded_batches, count_kinds, empty_counts, merge_counts, merged_path, nest_statistics, partition_words
+from transforms.scan import (
+    MAX_ELEMENT_BYTES,
+    bounded_batches,
+    count_kinds,
+    empty_counts,
+    merge_counts,
+    merged_path,
+    nest_statistics,
+    partition_words,
+)
 
 COUNTS = st.dictionaries(st.binary(max_size=4), st.integers(1, 2**40), max_size=8)
 
 
 def words(counts):
-    return pa.record_batch({"word": pa.array(list(counts), pa.binary()), "count": pa.array(list(counts.values()), pa.uint64())})
+    return pa.record_batch(
+        {"word": pa.array(list(counts), pa.binary()), "count": pa.array(list(counts.values()), pa.uint64())}
+    )
 
 
 @given(st.lists(COUNTS, min_size=1, max_size=4))
@@ -34,13 +45,21 @@ def test_counts_beyond_32_bits_do_not_overflow():
 def test_projects_are_counted_once_however_many_shards_they_span():
     schema = empty_counts("terms").schema
     rows = [("dim3", "cuda", "a", 3, 2), ("dim3", "cuda", "b", 1, 1), ("SELECT", "sql", "a", 1, 1)]
-    parts = [pa.RecordBatch.from_pylist([dict(zip(schema.names, row, strict=True)) for row in part], schema=schema) for part in (rows, rows[:1], [])]
+    parts = [
+        pa.RecordBatch.from_pylist([dict(zip(schema.names, row, strict=True)) for row in part], schema=schema)
+        for part in (rows, rows[:1], [])
+    ]
     merged = merge_counts("terms", parts)
     assert merged.schema == TERMS
-    assert [tuple(row.values()) for row in merged.to_pylist()] == [("SELECT", "sql", 1, 1, 1), ("dim3", "cuda", 7, 5, 2)]
+    assert [tuple(row.values()) for row in merged.to_pylist()] == [
+        ("SELECT", "sql", 1, 1, 1),
+        ("dim3", "cuda", 7, 5, 2),
+    ]
 
 
-@pytest.mark.parametrize(("kind", "schema"), [("terms", TERMS), ("morphemes", MORPHEMES), ("namespaces", NAMESPACES), ("words-003", WORDS)])
+@pytest.mark.parametrize(
+    ("kind", "schema"), [("terms", TERMS), ("morphemes", MORPHEMES), ("namespaces", NAMESPACES), ("words-003", WORDS)]
+)
 def test_nothing_counted_still_gives_a_table(kind, schema):
     merged = merge_counts(kind, [empty_counts(kind)])
     assert merged.schema == schema
@@ -55,7 +74,9 @@ def test_partitions_are_by_crc32_and_sorted(counts, partitions):
 
 
 def test_no_batch_that_is_shuffled_is_larger_than_the_bound():
-    table = pa.table({"word": pa.array([b"x" * 1000] * 40_000, pa.binary()), "count": pa.array([1] * 40_000, pa.uint64())})
+    table = pa.table(
+        {"word": pa.array([b"x" * 1000] * 40_000, pa.binary()), "count": pa.array([1] * 40_000, pa.uint64())}
+    )
     batches = list(bounded_batches(table))
     assert sum(batch.num_rows for batch in batches) == 40_000
     assert max(batch.nbytes for batch in batches) <= MAX_ELEMENT_BYTES

@@ -33,7 +33,11 @@ def test_stripping_undoes_surrounding_on_slices_too(lists, policy, start):
 
 @pytest.mark.parametrize(
     ("lists", "message"),
-    [([[2, 5, 4]], "row 0 has id 4 where EOS"), ([[2, 3], [9, 5, 3]], "row 1 has id 9 where BOS"), ([[2]], "shorter than its BOS and EOS")],
+    [
+        ([[2, 5, 4]], "row 0 has id 4 where EOS"),
+        ([[2, 3], [9, 5, 3]], "row 1 has id 9 where BOS"),
+        ([[2]], "shorter than its BOS and EOS"),
+    ],
 )
 def test_a_missing_marker_is_named(lists, message):
     with pytest.raises(IntegrityError, match=message):
@@ -41,5 +45,8 @@ def test_a_missing_marker_is_named(lists, message):
 
 
 def test_a_platform_comment_lists_each_label_once():
-    assert platform_comment('{"gpu":{"cuda":["a"]},"os":{"linux":["b"],"mingw":["c"]},"compiler":{"mingw":["c"]}}') == "// platform: cuda, linux, mingw\n"
+    assert (
+        platform_comment('{"gpu":{"cuda":["a"]},"os":{"linux":["b"],"mingw":["c"]},"compiler":{"mingw":["c"]}}')
+        == "// platform: cuda, linux, mingw\n"
+    )
     assert platform_comment("{}") == ""

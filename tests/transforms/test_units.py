@@ -11,7 +11,10 @@ from transforms.units import MAX_RANGES, ReadUnits, expand_plan_range, write_pla
 
 
 def units(number):
-    return [Unit(stage=Stage.SCAN, key=f"{i:064x}", num_bytes=i, label=f"u{i}", payload={"shard": f"s{i}"}) for i in range(number)]
+    return [
+        Unit(stage=Stage.SCAN, key=f"{i:064x}", num_bytes=i, label=f"u{i}", payload={"shard": f"s{i}"})
+        for i in range(number)
+    ]
 
 
 @pytest.mark.parametrize("number", [0, 1, 999, 1000, 1001, 2500])
