@@ -83,6 +83,12 @@ impl Token {
     }
 }
 
+/// Whether `byte` continues an identifier.
+#[inline]
+pub(crate) fn continues_identifier(byte: u8) -> bool {
+    bytes::has(byte, bytes::IDENTIFIER)
+}
+
 /// How far the current logical line has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Line {
