@@ -12,6 +12,48 @@ class InvalidInputError(CoreError): ...
 class CorruptDataError(CoreError): ...
 class VocabularyError(CoreError): ...
 
+class Scanner:
+    """Counts terms, morphemes, namespaces, statistics and words of C++ documents.
+
+    The counts are sums over documents: the same for any number of threads, order of documents and cut into batches.
+    One scanner belongs to one Python thread at a time.
+
+    Args:
+        config: JSON text `{"pattern": NAME, "candidates": [{"term", "category", "match"}],
+            "morphemes": [{"morpheme", "position"}]}`. `match` is `ident`, `dollar` or `sql_string`; `position` is
+            `prefix`, `suffix`, `cpp_stem` or `component`.
+        threads: how many threads `add` and `finish` use.
+
+    Raises:
+        InvalidInputError: a configuration that cannot be used (the message names the entry), or no threads.
+
+    Example:
+        >>> scanner = Scanner('{"pattern": "cpp-words-1", "morphemes": [{"morpheme": "read", "position": "component"}]}')
+        >>> scanner.add(pa.record_batch({"project": ["p"], "content": [b"std::read_all(x);"]}))
+        >>> scanner.finish()["namespaces"].to_pylist()
+        [{'namespace': 'std', 'project': 'p', 'hits': 1, 'documents': 1}]
+    """
+
+    def __init__(self, config: str, threads: int = 1) -> None: ...
+    def add(self, documents: pa.RecordBatch) -> None:
+        """Count every document of a batch with the columns `project` (string) and `content` (binary), others ignored.
+
+        The GIL is released. Content may be any bytes, up to 4 GiB a document.
+
+        Raises:
+            InvalidInputError: a column is missing, has another type or a null; then no document is counted.
+        """
+
+    def finish(self) -> dict[str, pa.RecordBatch]:
+        """Give the counts of all documents added so far, and start anew.
+
+        Returns:
+            `words` (word binary, count), `terms` (term, category, project, hits, documents), `morphemes` (morpheme,
+            position, project, hits, documents), `namespaces` (namespace, project, hits, documents) and `statistics`
+            (name, value). Counts are uint64; rows are sorted bytewise by the columns before the counts; rows without
+            hits are left out, but `statistics` always has every name.
+        """
+
 def split(pattern: str, data: bytes) -> pa.BinaryArray:
     """Split `data`, any bytes, into the words of the pattern called `pattern`; joined they are `data`.
 
