@@ -20,10 +20,10 @@ BYTES_IN_ORDER = tuple(sorted(range(256), key=CHARACTERS.__getitem__))
 
 
 def spell(token: bytes) -> str:
-    """Return a token as tokenizer.json spells it.
+    r"""Return a token as tokenizer.json spells it.
 
     Example:
-        >>> spell(b" a\\n")
+        >>> spell(b" a\n")
         'ĠaĊ'
     """
     return "".join(CHARACTERS[byte] for byte in token)

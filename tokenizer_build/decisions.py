@@ -1,8 +1,8 @@
 """Keeps or cuts the candidates: the scan's counts decide which fixed tokens deserve a slot.
 
 Generic words are cut because BPE learns them for free, and rare ones because nobody would miss them. Only tokens of the
-domain band can be cut. A freed id becomes a learned token; the cut token keeps the id in its file, so that another corpus
-may keep it under the same id.
+domain band can be cut. A freed id becomes a learned token; the cut token keeps the id in its file, so that another
+corpus may keep it under the same id.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def name_shape(token: str, api_prefixes: Iterable[str]) -> Shape:
 
     Args:
         token: The name.
-        api_prefixes: Prefixes of its category; one counts where a capital, a digit or an underscore follows, or it ends in one.
+        api_prefixes: Prefixes of its category; one counts if it ends in an underscore, or no lower-case letter follows.
 
     Example:
         >>> name_shape("cudaMalloc", ["cuda"]), name_shape("cudaless", ["cuda"]), name_shape("TEST_F", [])

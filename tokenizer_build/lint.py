@@ -95,8 +95,8 @@ def lint_pattern(vocabulary: Vocabulary, split: Split) -> list[Finding]:
         Finding(
             Severity.WARNING,
             "split",
-            f"{token.source} = {token.token!r}: the pattern cuts it into {_spelled(split(token.token))}, so it is not fixed "
-            "under it; leave it for a pattern that keeps it whole, or give a token that is one word",
+            f"{token.source} = {token.token!r}: the pattern cuts it into {_spelled(split(token.token))}, so it is not "
+            "fixed under it; leave it for a pattern that keeps it whole, or give a token that is one word",
         )
         for token in split_tokens(vocabulary, split)
     ]
@@ -115,8 +115,8 @@ def lint_holes(vocabulary: Vocabulary) -> list[Finding]:
         used = sum(token.id in band for token in vocabulary.tokens)
         free = [i for i in range(band.first, band.last + 1) if i not in vocabulary.by_id and i not in RESERVED_IDS]
         if free:
-            message = f"{band.name}: {used} ids used, {len(free)} free from {free[0]} on; a build fills them with learned tokens"
-            holes.append(Finding(Severity.NOTE, "holes", message))
+            message = f"{band.name}: {used} ids used, {len(free)} free from {free[0]} on"
+            holes.append(Finding(Severity.NOTE, "holes", f"{message}; a build fills them with learned tokens"))
     return holes
 
 
@@ -130,7 +130,7 @@ def _duplicates(vocabulary: Vocabulary) -> Iterator[str]:
             yield f"id {token_id} is given to {_places(tokens)}; give all but one another free id"
     for text, tokens in by_token.items():
         if len(tokens) > 1:
-            yield f"{text!r} has the ids of {_places(tokens)}; keep the older one (list the term under `elsewhere` to count it)"
+            yield f"{text!r} has the ids of {_places(tokens)}; keep the older (`elsewhere` counts it in two categories)"
     yield from _counted_twice(vocabulary)
 
 
@@ -154,7 +154,7 @@ def _out_of_band(tokens: Iterable[FixedToken]) -> Iterator[str]:
             yield f"{token.source} = {token.token!r}: id {token.id} is reserved at every size; choose another"
         elif token.id not in band:
             yield (
-                f"{token.source} = {token.token!r}: id {token.id} is outside band {band.name} ({band.first}-{band.last}); "
+                f"{token.source} = {token.token!r}: outside band {band.name} ({band.first}-{band.last}); "
                 "choose a free id inside, or move the line to its band's file"
             )
 
@@ -181,8 +181,8 @@ def _atomic_breakers(tokens: Iterable[FixedToken]) -> Iterator[str]:
             inner = by_token.get(run)
             if run != token.token and inner is not None and inner.strength is Strength.ATOMIC:
                 yield (
-                    f"{token.source} = {token.token!r}: holds the atomic token {run!r} ({inner.source}) beside a byte that "
-                    f"is no identifier byte, so it can never be one token; remove it, or {run!r}"
+                    f"{token.source} = {token.token!r}: holds the atomic token {run!r} ({inner.source}) beside a byte "
+                    f"that is no identifier byte, so it can never be one token; remove it, or {run!r}"
                 )
 
 

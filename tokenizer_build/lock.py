@@ -131,9 +131,8 @@ def release_vocabulary(directory: Path, tokenizer: Path, version: str) -> int:
     """
     lock, releases = read_lock(directory), read_releases(directory)
     if not _VERSION.fullmatch(version) or version in (*releases, PUBLISHED, UNRELEASED):
-        raise VocabularyConfigError(
-            f"version {version!r}: taken or not a version (letters, digits, `.+_-`); taken: {', '.join(releases) or 'none'}"
-        )
+        taken = ", ".join(releases) or "none"
+        raise VocabularyConfigError(f"version {version!r}: taken, or not of letters, digits, `.+_-`; taken: {taken}")
     manifest = json.loads((tokenizer / "manifest.json").read_bytes())
     known = {(entry.token, entry.id) for entry in lock.entries}
     rows = sorted((token["id"], token["token"]) for token in manifest["tokens"])
@@ -145,11 +144,18 @@ def release_vocabulary(directory: Path, tokenizer: Path, version: str) -> int:
 
 
 def read_releases(directory: Path) -> dict[str, str]:
-    """Return version to tokenizer digest of every release of a vocabulary folder, oldest first."""
+    """Return version to tokenizer digest of every release of a vocabulary folder, oldest first.
+
+    Raises:
+        VocabularyConfigError: If a line is not of the form.
+    """
     path = directory / RELEASES_NAME
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    pairs = (line.split("\t") for line in lines if line and not line.startswith("#"))
-    return {version: digest for version, digest in pairs}
+    pairs = [line.split("\t") for line in lines if line and not line.startswith("#")]
+    for pair in pairs:
+        if len(pair) != 2:
+            raise VocabularyConfigError(f"{path}: {pair}: not a version and a digest; restore it from version control")
+    return {pair[0]: pair[1] for pair in pairs}
 
 
 def revision(directory: Path, digest: str) -> str:

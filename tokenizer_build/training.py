@@ -53,8 +53,8 @@ def learn_merges(
         threads: Threads of the native core; the result does not depend on them.
 
     Raises:
-        VocabularyConfigError: If the vocabulary is too small for its seeds (with the least size that would do), the text
-            too little to fill it (with the size that it would fill), or a seed cannot become one token.
+        VocabularyConfigError: If the vocabulary is too small for its seeds (with the least size that would do), the
+            text too little to fill it (with the size that it would fill), or a seed cannot become one token.
     """
     seeds = seed_table(slots.fixed)
     room = slots.learned_tokens if slots.vocab_size >= FIRST_LEARNED_ID else 0
@@ -116,8 +116,8 @@ def _in_vocabulary_sizes(message: str, slots: Slots) -> str:
 
 def _too_small(slots: Slots, seed_pieces: int) -> str:
     return (
-        f"vocab_size = {slots.vocab_size}: too small; {len(slots.fixed)} fixed tokens, {len(slots.reserved)} reserved ids, "
-        f"{len(slots.missing_bytes)} bytes without a fixed id and {seed_pieces} pieces of fixed tokens need at least "
+        f"vocab_size = {slots.vocab_size}: too small; {len(slots.fixed)} fixed tokens, {len(slots.reserved)} reserved "
+        f"ids, {len(slots.missing_bytes)} bytes without a fixed id and {seed_pieces} pieces of fixed tokens need at least "
         f"{slots.least_vocab_size(seed_pieces)}"
     )
 
