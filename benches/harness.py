@@ -228,9 +228,9 @@ def write_rows(path: Path, comparisons: Iterable[Comparison]) -> None:
 
 
 def table(comparisons: Iterable[Comparison]) -> Table:
-    """Return the figures as a table; the last column is a value as a multiple of the first contender's."""
+    """Return the figures as a table; `ratio` is to the first contender's value."""
     result = Table("bench", "name")
-    for heading in ("value", "lowest", "highest", "unit", "input MB", "threads", "peak MB", "times the first"):
+    for heading in ("value", "lowest", "highest", "unit", "input MB", "threads", "peak MB", "ratio"):
         result.add_column(heading, justify="left" if heading == "unit" else "right")
     for comparison in comparisons:
         first: dict[str, float] = {}
@@ -241,7 +241,7 @@ def table(comparisons: Iterable[Comparison]) -> Table:
             ratio = row.value / first.setdefault(row.unit, row.value)
             result.add_row(row.bench, row.name, *rates, row.unit, *sizes, f"{ratio:.2f}")
         for name in comparison.different:
-            result.add_row(comparison.bench, name, "-", "-", "-", "another result: not counted")
+            result.add_row(comparison.bench, name, "-", "-", "-", "result differs")
     return result
 
 
