@@ -11,15 +11,15 @@ from typing import Any
 
 import cppmill_core
 import pyarrow.parquet as pq
-from pipelines.progress import Reporter
-from tokenizer_build.build import build_tokenizer
 
 from configs.runs import RunConfig
 from configs.vocabulary import VOCABULARY
+from pipelines.progress import Reporter, Summary
 from pipelines.session import Session, open_session
 from schemas.digests import sha256_file
 from schemas.errors import ConfigError, IntegrityError
 from schemas.units import Stage, Unit, UnitReceipt, unit_key
+from tokenizer_build.build import build_tokenizer
 from transforms.storage import CACHE
 
 MANIFEST = "manifest.json"
@@ -45,9 +45,9 @@ def build(session: Session, counts: UnitReceipt) -> UnitReceipt:
     if standing is None:
         standing = _build(session, unit, counts)
         session.reporter.progress(1, unit.num_bytes)
-        summary = f"vocabulary of {session.config.options.build.vocab_size:,} ids"
+        summary: Summary = {"ids": session.config.options.build.vocab_size}
     else:
-        summary = "the tokenizer stands"
+        summary = {"tokenizer": "stood"}
     session.remember(Stage.BUILD, [unit])
     session.reporter.stage_done(Stage.BUILD, time.monotonic() - started, summary)
     return standing
@@ -72,7 +72,8 @@ def install_tokenizer(session: Session, source: Path) -> None:
     """Copy a tokenizer directory to OUT/tokenizer, unless it is already there.
 
     Raises:
-        ConfigError: If the directory is no tokenizer directory with a manifest, or one whose files are not those of the manifest.
+        ConfigError: If the directory is no tokenizer directory with a manifest, or one whose files are not those of
+            the manifest.
     """
     if not (source / MANIFEST).is_file():
         raise ConfigError(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pipelines.ingest import ingest
-from pipelines.progress import Reporter
-
 from configs.runs import RunConfig
 from pipelines.build import build, install_tokenizer
+from pipelines.ingest import ingest
+from pipelines.progress import Reporter
 from pipelines.scan import scan
 from pipelines.session import open_session
 from pipelines.tokenize import tokenize

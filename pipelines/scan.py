@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 import apache_beam as beam
 import cppmill_core
-from pipelines.progress import Reporter
-from tokenizer_build.vocabulary import load_vocabulary, scanned_morphemes, scanned_terms
 
 from configs.runs import RunConfig
 from configs.vocabulary import VOCABULARY
+from pipelines.progress import Reporter
 from pipelines.session import Session, open_session
 from pipelines.shards import plan_shards
 from schemas.digests import sha256_json
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt, unit_key
+from tokenizer_build.lint import load_vocabulary
 from transforms.scan import MergeCounts, ScanDocuments, ScanSettings, count_kinds, merged_path
 
 
@@ -26,7 +26,7 @@ def run(config: RunConfig, reporter: Reporter) -> None:
 
 
 def scan(session: Session, documents: Sequence[UnitReceipt]) -> UnitReceipt:
-    """Scan what is new among the documents shards, merge all counts, and return the receipt that commits the merged counts."""
+    """Scan what is new among the documents shards and merge all counts; return the receipt that commits them."""
     settings = scan_settings(session)
     units = plan_scan(documents, settings)
     merged = plan_merge(units)
@@ -44,11 +44,11 @@ def scan(session: Session, documents: Sequence[UnitReceipt]) -> UnitReceipt:
 def scan_settings(session: Session) -> ScanSettings:
     """Return what the workers need to scan."""
     options = session.config.options.scan
-    vocabulary = load_vocabulary(VOCABULARY)
+    vocabulary, _ = load_vocabulary(VOCABULARY)
     config = {
         "pattern": options.pattern,
-        "candidates": scanned_terms(vocabulary),
-        "morphemes": scanned_morphemes(vocabulary),
+        "candidates": vocabulary.scanner_candidates(),
+        "morphemes": vocabulary.scanner_morphemes(),
     }
     return ScanSettings(out=session.out, scanner_config=json.dumps(config), word_partitions=options.word_partitions)
 

@@ -1,4 +1,4 @@
-"""What every stage's program does around its pipeline: lock, plan, skip what stands, watch progress, remember what is current."""
+"""What every stage's program does around its pipeline: lock, plan, skip what stands, watch, remember."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import apache_beam as beam
-from pipelines.progress import Reporter
 
 from configs.runs import RunConfig
 from pipelines.engine import run_pipeline
+from pipelines.progress import Reporter
 from schemas.errors import IntegrityError
 from schemas.units import RECEIPT_FOLDERS, Stage, Unit, UnitReceipt
 from transforms.receipts import RECEIPT
@@ -51,7 +51,8 @@ class Session:
             stage: The stage.
             units: Every unit of the stage.
             construct: Adds the stage's steps after the units.
-            revisit: Send the units that stand through the pipeline too; its steps pass them on without doing them again.
+            revisit: Send the units that stand through the pipeline too; its steps pass them on without doing them
+                again.
         """
         todo = [unit for unit in units if self.out.find_receipt(unit) is None]
         started = time.monotonic()
@@ -60,9 +61,8 @@ class Session:
             self._execute(stage, units if revisit else todo, construct)
         receipts = [self.require(unit) for unit in units]
         self.remember(stage, units)
-        self.reporter.stage_done(
-            stage, time.monotonic() - started, f"{len(todo)} of {len(units)} units run, {len(units) - len(todo)} stood"
-        )
+        summary = {"units run": len(todo), "units that stood": len(units) - len(todo)}
+        self.reporter.stage_done(stage, time.monotonic() - started, summary)
         return receipts
 
     def _execute(
@@ -86,7 +86,8 @@ class Session:
         receipt = self.out.find_receipt(unit)
         if receipt is None:
             raise IntegrityError(
-                f"{self.out.path(unit.receipt_path)}: unit {unit.label} left no receipt that matches its files; run again"
+                f"{self.out.path(unit.receipt_path)}: unit {unit.label} left no receipt that matches its files; "
+                f"run again"
             )
         return receipt
 
@@ -112,7 +113,8 @@ class Session:
             names = [name for name in self.out.files(folder) if name.startswith(f"{folder}/unit-")]
         if not names:
             raise IntegrityError(
-                f"{self.out.root}: no {stage} has finished here; run `cppmill {stage}` first, or `cppmill run` for everything"
+                f"{self.out.root}: no {stage} has finished here; run `cppmill {stage}` first, or `cppmill run` "
+                f"for everything"
             )
         return [UnitReceipt.from_bytes(self.out.path(name).read_bytes(), where=name) for name in names]
 

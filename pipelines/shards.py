@@ -19,7 +19,8 @@ def document_shards(documents: Sequence[UnitReceipt]) -> list[OutputFile]:
 def plan_shards(stage: Stage, documents: Sequence[UnitReceipt], *, config: dict[str, Any]) -> list[Unit]:
     """Return one unit a documents shard, keyed by the shard's bytes and the stage's configuration.
 
-    Shards with equal bytes (one source given twice, duplicates kept) are told apart by an occurrence number, so that each has an output.
+    Shards with equal bytes (one source given twice, duplicates kept) are told apart by an occurrence number, so that
+    each has an output.
 
     Args:
         stage: The stage that runs the units.

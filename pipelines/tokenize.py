@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipelines.progress import Reporter
-
 from configs.runs import RunConfig
 from pipelines.build import install_tokenizer
+from pipelines.progress import Reporter
 from pipelines.session import Session, open_session
 from pipelines.shards import plan_shards
 from schemas.digests import sha256_file

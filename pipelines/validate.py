@@ -8,13 +8,15 @@ from importlib.metadata import version
 
 import cppmill_core
 from configs.platforms import PLATFORM_VOCAB
-from pipelines.progress import Reporter
 
 from configs.runs import RunConfig
+from configs.vocabulary import VOCABULARY
+from pipelines.progress import Reporter
 from pipelines.session import Session, open_session
 from pipelines.tokenize import tokenize_settings
 from schemas.digests import canonical_json, sha256_file
 from schemas.units import RECEIPT_FOLDERS, Stage, Unit, UnitReceipt, unit_key
+from tokenizer_build.lock import revision
 from transforms.receipts import RECEIPT, RunFacts, TokenizerFacts, describe_receipt, make_receipt
 from transforms.validate import ValidateShards
 
@@ -74,14 +76,15 @@ def _publish_receipt(
     keep = _named_files(session, [*documents, *tokens, *proofs])
     shards = {output.path for receipt in tokens for output in receipt.outputs}
     files = {name: out.digest(name) or "" for name in sorted(keep - shards)}
+    digest = sha256_file(out.path("tokenizer/manifest.json"))
     manifest = json.loads(out.path("tokenizer/manifest.json").read_bytes())
     facts = RunFacts(
         documents=documents,
         tokens=tokens,
         proofs=proofs,
         tokenizer=TokenizerFacts(
-            digest=sha256_file(out.path("tokenizer/manifest.json")),
-            revision=manifest.get("revision", "unreleased"),
+            digest=digest,
+            revision=revision(VOCABULARY, digest),
             vocab_size=manifest["vocab_size"],
         ),
         options=session.config.options,
@@ -100,7 +103,7 @@ def _publish_receipt(
 
 
 def _named_files(session: Session, receipts: Sequence[UnitReceipt]) -> set[str]:
-    """Return the files that the new receipt names: what current units published, and whatever else the user keeps in OUT."""
+    """Return the files that the receipt names: what current units published, and whatever else stands in OUT."""
     named = {receipt.path for receipt in receipts} | {output.path for receipt in receipts for output in receipt.outputs}
     tokenizer = set(session.out.files("tokenizer"))
     built_here = any(name.startswith(f"{RECEIPT_FOLDERS[Stage.BUILD]}/unit-") for name in tokenizer)

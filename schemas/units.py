@@ -1,6 +1,7 @@
 """Work units and their receipts: the one mechanism behind resuming, incremental runs and retokenization.
 
-A unit's key is the SHA-256 of everything that its output depends on. Its receipt, published after its outputs, commits them.
+A unit's key is the SHA-256 of everything that its output depends on. Its receipt, published after its outputs,
+commits them.
 """
 
 from __future__ import annotations

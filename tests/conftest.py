@@ -41,7 +41,7 @@ def run_transform(tmp_path: Path) -> RunTransform:
     """Run a transform over elements, in process; its output comes as a list, named outputs as a dict of lists."""
     register_coders()
 
-    def run(transform: beam.PTransform[Any, Any], elements: Iterable[Any]) -> Any:  # noqa: ANN401 - what it gives
+    def run(transform: beam.PTransform[Any, Any], elements: Iterable[Any]) -> Any:
         options = PipelineOptions(["--runner=FnApiRunner", "--direct_running_mode=in_memory"])
         with beam.Pipeline(options=options) as pipeline:
             outputs = pipeline | "Elements" >> beam.Create(list(elements)) | "Transform" >> transform

@@ -117,7 +117,8 @@ def _in_vocabulary_sizes(message: str, slots: Slots) -> str:
 def _too_small(slots: Slots, seed_pieces: int) -> str:
     return (
         f"vocab_size = {slots.vocab_size}: too small; {len(slots.fixed)} fixed tokens, {len(slots.reserved)} reserved "
-        f"ids, {len(slots.missing_bytes)} bytes without a fixed id and {seed_pieces} pieces of fixed tokens need at least "
+        f"ids, {len(slots.missing_bytes)} bytes without a fixed id and {seed_pieces} pieces of fixed tokens "
+        f"need at least "
         f"{slots.least_vocab_size(seed_pieces)}"
     )
 

@@ -1,7 +1,8 @@
 """Scan: count what the C++ lexer sees in documents shards, shard by shard, and merge the counts.
 
 One call into the native core a shard. The partial counts stay in `counts/parts/`, terms with their project, so that a
-later run counts only the shards that changed; words leave a shard partitioned by CRC-32 and are merged a partition at a time.
+later run counts only the shards that changed; words leave a shard partitioned by CRC-32 and are merged a partition at
+a time.
 """
 
 from __future__ import annotations

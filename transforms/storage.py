@@ -1,7 +1,7 @@
 """The output folder: atomic publishing, digests remembered by size and time, and the one-writer lock.
 
-A file is written below `.cache/tmp`, flushed to disk and renamed to its name: a reader sees all of it or nothing, and a run that
-died leaves nothing half-named. Digests of published files are remembered by size and modification time.
+A file is written below `.cache/tmp`, flushed to disk and renamed to its name: a reader sees all of it or nothing, and
+a run that died leaves nothing half-named. Digests of published files are remembered by size and modification time.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class OutputFolder:
         self.publish_bytes(f"{CACHE}/digests.json", json.dumps(entries).encode())
 
     def files(self, below: str = "") -> Iterator[str]:
-        """Yield the paths of all files below a folder of OUT, relative to OUT, sorted; without the cache and the lock."""
+        """Yield the files below a folder of OUT, relative to OUT, sorted; without the cache and the lock."""
         start = self.path(below)
         for folder, folders, names in os.walk(start):
             relative = Path(folder).relative_to(self.root)

@@ -1,7 +1,7 @@
 """Tokenize: documents shards to token shards, one for one.
 
-A row group of documents goes through one call of the native encoder and becomes a row group of tokens. BOS and EOS stand where the
-policy puts them; nothing else inserts control ids.
+A row group of documents goes through one call of the native encoder and becomes a row group of tokens. BOS and EOS
+stand where the policy puts them; nothing else inserts control ids.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def surround(ids: pa.ListArray, *, bos: int | None, eos: int | None) -> pa.ListA
 
 
 def platform_comment(platform_info: str) -> str:
-    """Render the labels of a document's `platform_info` as a C++ comment line; empty without labels.
+    r"""Render the labels of a document's `platform_info` as a C++ comment line; empty without labels.
 
     Example:
         >>> platform_comment('{"gpu":{"cuda":["kernel"]},"os":{"linux":["__linux__"]}}')

@@ -1,7 +1,7 @@
 """Plans of units, and reading them into a pipeline.
 
-A plan is a Parquet file of units. A pipeline starts from at most 1,000 row ranges of it, expands them into units on the workers
-and reshuffles: nothing that grows with the corpus stands in the pipeline graph.
+A plan is a Parquet file of units. A pipeline starts from at most 1,000 row ranges of it, expands them into units on
+the workers and reshuffles: nothing that grows with the corpus stands in the pipeline graph.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ def expand_plan_range(plan_range: PlanRange) -> Iterator[Unit]:
     found = _digest(rows)
     if found != plan_range.sha256:
         raise IntegrityError(
-            f"{plan_range.path}: row group {plan_range.row_group} has digest {found}, not {plan_range.sha256}; run again"
+            f"{plan_range.path}: row group {plan_range.row_group} has digest {found}, not {plan_range.sha256}; "
+            f"run again"
         )
     yield from map(Unit.from_bytes, rows)
 

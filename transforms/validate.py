@@ -1,7 +1,9 @@
 """Validate: read token shards back and prove them against the documents that they were made from.
 
-Every row of a token shard stands beside the row of its documents shard: names, sizes and platform ids must agree, the ids must lie in the
-vocabulary and decode to bytes whose SHA-256 is `doc_id`. What was counted goes into a proof, a unit receipt below `proofs/`.
+Every row of a token shard stands beside the row of its documents shard: names, sizes and platform ids must agree, the
+ids must lie in the
+vocabulary and decode to bytes whose SHA-256 is `doc_id`. What was counted goes into a proof, a unit receipt below
+`proofs/`.
 """
 
 from __future__ import annotations
@@ -32,8 +34,8 @@ def validate_unit(unit: Unit, settings: TokenizeSettings) -> UnitReceipt:
     """Prove one token shard and publish the proof.
 
     Args:
-        unit: Its payload: `{"shard", "documents", "unit", "inputs"}`: the token shard, the documents shard that it was made from, the key of the
-            token shard's unit, and the SHA-256 of both files.
+        unit: Its payload: `{"shard", "documents", "unit", "inputs"}`: the token shard, the documents shard that it
+            was made from, the key of the token shard's unit, and the SHA-256 of both files.
         settings: Tokenizer and policy.
 
     Returns:
@@ -68,7 +70,8 @@ def prove_shard(shard: Path, documents: Path, *, unit_key: str, settings: Tokeni
     """Check every row of a token shard and return the totals counted from it.
 
     Returns:
-        documents, bytes, tokens, max_token_id, dataset_digest and corpus_digest (sums of row digests, mergeable in any order).
+        documents, bytes, tokens, max_token_id, dataset_digest and corpus_digest (sums of row digests, mergeable in
+        any order).
 
     Raises:
         IntegrityError: At the first difference.
@@ -224,7 +227,8 @@ def _check_platforms(ids: pa.ListArray, where: str) -> None:
             or any(not 0 < number < PLATFORM_VOCAB_SIZE for number in found)
         ):
             raise IntegrityError(
-                f"{where}: row {row} has platform ids {found}; they must be sorted, distinct, at most {MAX_PLATFORM_IDS}, and in 1-{PLATFORM_VOCAB_SIZE - 1}"
+                f"{where}: row {row} has platform ids {found}; they must be sorted, distinct, at most "
+                f"{MAX_PLATFORM_IDS}, and in 1-{PLATFORM_VOCAB_SIZE - 1}"
             )
 
 
@@ -234,7 +238,8 @@ def _check_bytes(rows: pa.RecordBatch, decoded: pa.Array, where: str) -> None:
         view = memoryview(content.as_buffer())
         if len(view) != num_bytes or hashlib.sha256(view).hexdigest() != doc_id:
             raise IntegrityError(
-                f"{where}: {path} decodes to {len(view)} bytes that are not those of its doc_id {doc_id} ({num_bytes} bytes)"
+                f"{where}: {path} decodes to {len(view)} bytes that are not those of its doc_id {doc_id} "
+                f"({num_bytes} bytes)"
             )
 
 

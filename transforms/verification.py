@@ -90,7 +90,8 @@ def _ledger(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
         yield str(error)
         return
     if total != receipt["ledger"]:
-        yield f"{out.path(RECEIPT)}: its ledger is {json.dumps(receipt['ledger'])}, the unit receipts sum to {json.dumps(total)}"
+        said, summed = json.dumps(receipt["ledger"]), json.dumps(total)
+        yield f"{out.path(RECEIPT)}: its ledger is {said}, the unit receipts sum to {summed}"
 
 
 def _shards(out: OutputFolder, receipt: dict[str, Any], threads: int) -> Iterator[str]:

@@ -88,7 +88,10 @@ def test_two_runs_cannot_write_at_once(out):
 
 def test_the_lock_of_a_dead_process_is_free(out):
     out.root.mkdir(parents=True)
-    code = "import os, sys; from pathlib import Path; from transforms.storage import OutputFolder; OutputFolder(Path(sys.argv[1])).lock(); os.kill(os.getpid(), 9)"
+    code = (
+        "import os, sys; from pathlib import Path; from transforms.storage import OutputFolder; "
+        "OutputFolder(Path(sys.argv[1])).lock(); os.kill(os.getpid(), 9)"
+    )
     subprocess.run([sys.executable, "-c", code, str(out.root)], check=False)
     with out.lock():
         pass
