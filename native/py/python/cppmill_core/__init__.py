@@ -9,6 +9,7 @@ from cppmill_core._native import (
     InvalidInputError,
     VocabularyError,
     __version__,
+    train_bpe,
 )
 
 __all__ = [
@@ -17,4 +18,5 @@ __all__ = [
     "InvalidInputError",
     "VocabularyError",
     "__version__",
+    "train_bpe",
 ]
