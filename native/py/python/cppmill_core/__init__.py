@@ -4,19 +4,23 @@ Training scripts import this package alone: it needs pyarrow, and neither Beam n
 """
 
 from cppmill_core._native import (
+    PATTERNS,
     CoreError,
     CorruptDataError,
     InvalidInputError,
     VocabularyError,
     __version__,
+    split,
     train_bpe,
 )
 
 __all__ = [
+    "PATTERNS",
     "CoreError",
     "CorruptDataError",
     "InvalidInputError",
     "VocabularyError",
     "__version__",
+    "split",
     "train_bpe",
 ]
