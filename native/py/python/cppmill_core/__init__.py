@@ -12,6 +12,7 @@ from cppmill_core._native import (
     VocabularyError,
     __version__,
     split,
+    train_bpe,
 )
 
 __all__ = [
@@ -23,4 +24,5 @@ __all__ = [
     "VocabularyError",
     "__version__",
     "split",
+    "train_bpe",
 ]
