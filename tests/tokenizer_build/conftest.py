@@ -60,7 +60,9 @@ def tiny_vocabulary(tmp_path: Path) -> Path:
     control = "".join(f'{i} = "{name}"\n' for i, name in enumerate(("<PAD>", "<UNK>", "<BOS>", "<EOS>")))
     (folder / "control.toml").write_text(f'band = "control"\n[tokens]\n{control}')
     (folder / "keywords.toml").write_text('band = "keywords"\n[tokens]\n64 = "auto"\n65 = "const"\n')
-    domain = '[[candidates]]\ncategory = "gtest"\nmatch = "ident"\n[candidates.tokens]\n5300 = "TEST"\n5301 = "EXPECT_EQ"\n'
+    domain = (
+        '[[candidates]]\ncategory = "gtest"\nmatch = "ident"\n[candidates.tokens]\n5300 = "TEST"\n5301 = "EXPECT_EQ"\n'
+    )
     (folder / "domain.toml").write_text(f'band = "domain"\n{domain}')
     (folder / "ids.lock").write_text('"<PAD>"\t0\tpublished\n')
     return folder

@@ -27,7 +27,7 @@ def test_files_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
         (GOOD.replace('category = "nccl"\n', ""), ["candidates.0.category", "missing"]),
         (GOOD.replace('"ncclSend"', "7"), ["candidates.0.tokens.5622", "= 7", "string"]),
         (GOOD + "tokes = {}\n", ["tokes", "string"]),
-        ('tokes = {}\n' + GOOD, ["tokes: unknown key", "did you mean 'tokens'?"]),
+        ("tokes = {}\n" + GOOD, ["tokes: unknown key", "did you mean 'tokens'?"]),
         (GOOD + '5622 = "twice"\n', ["not TOML", "line 7"]),
         ("band = ", ["not TOML"]),
         (GOOD + '[[morphemes]]\nposition = "sufix"\nterms = []\n', ["'sufix'", "did you mean 'suffix'?"]),

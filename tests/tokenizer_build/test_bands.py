@@ -2,7 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from tokenizer_build.bands import BANDS, FIRST_LEARNED_ID, RESERVED_IDS, Strength, band_of, reserved_name, token_strength
+from tokenizer_build.bands import (
+    BANDS,
+    FIRST_LEARNED_ID,
+    RESERVED_IDS,
+    Strength,
+    band_of,
+    reserved_name,
+    token_strength,
+)
 
 
 def test_bands_hold_every_id_below_the_learned_ones_without_a_gap() -> None:
@@ -14,7 +22,14 @@ def test_bands_hold_every_id_below_the_learned_ones_without_a_gap() -> None:
 @pytest.mark.parametrize(
     ("token_id", "name"),
     [(0, "control"), (63, "control"), (64, "keywords"), (799, "preprocessor"), (800, "numbers"), (1499, "whitespace")]
-    + [(1500, "library"), (4699, "library"), (4700, "morphemes"), (5299, "integers"), (5300, "domain"), (6999, "domain")],
+    + [
+        (1500, "library"),
+        (4699, "library"),
+        (4700, "morphemes"),
+        (5299, "integers"),
+        (5300, "domain"),
+        (6999, "domain"),
+    ],
 )
 def test_borders_are_the_published_ones(token_id: int, name: str) -> None:
     band = band_of(token_id)
@@ -27,7 +42,7 @@ def test_learned_ids_have_no_band_of_fixed_tokens() -> None:
 
 
 def test_reserved_ids_are_the_control_tail_and_the_reserve() -> None:
-    assert RESERVED_IDS == {*range(48, 64), *range(7000, 7200)}
+    assert {*range(48, 64), *range(7000, 7200)} == RESERVED_IDS
     assert reserved_name(48) == "<RESERVED_48>"
 
 

@@ -9,7 +9,13 @@ from schemas.errors import VocabularyConfigError
 from tokenizer_build.lint import Severity, lint_tokens, lint_vocabulary, load_vocabulary
 from tokenizer_build.vocabulary import Vocabulary, read_vocabulary
 
-SPLIT_BY_CPP_WORDS_1 = {"#pragma once", "#pragma pack", "#pragma comment", "#pragma push_macro", "#pragma pop_macro"} | {
+SPLIT_BY_CPP_WORDS_1 = {
+    "#pragma once",
+    "#pragma pack",
+    "#pragma comment",
+    "#pragma push_macro",
+    "#pragma pop_macro",
+} | {
     "e+",
     "e-",
     "E+",
@@ -44,7 +50,12 @@ def test_unused_ids_are_counted_by_band(tiny_vocabulary: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "added", "rule", "said"),
     [
-        ("keywords.toml", '66 = "auto"', "duplicate", ["'auto'", "keywords.toml: tokens.64", "keywords.toml: tokens.66"]),
+        (
+            "keywords.toml",
+            '66 = "auto"',
+            "duplicate",
+            ["'auto'", "keywords.toml: tokens.64", "keywords.toml: tokens.66"],
+        ),
         ("keywords.toml", '5300 = "xor"', "duplicate", ["id 5300", "keywords.toml", "domain.toml", "free id"]),
         ("keywords.toml", '320 = "xor"', "band", ["tokens.320", "'xor'", "keywords (64-319)"]),
         ("control.toml", '48 = "<NEW>"', "band", ["'<NEW>'", "id 48 is reserved"]),
@@ -53,7 +64,12 @@ def test_unused_ids_are_counted_by_band(tiny_vocabulary: Path) -> None:
         ("keywords.toml", '66 = "<RESERVED_7000>"', "control", ["<RESERVED_7000>", "reserved id 7000"]),
         ("keywords.toml", '66 = "TEST "', "breaks-atomic", ["'TEST '", "atomic token 'TEST'", "domain.toml"]),
         ("keywords.toml", '66 = "(EXPECT_EQ"', "breaks-atomic", ["'EXPECT_EQ'", "can never be one token"]),
-        ("domain.toml", '[[candidates]]\ncategory = "c"\nmatch = "ident"\nelsewhere = ["gone"]', "candidate", ["'gone'"]),
+        (
+            "domain.toml",
+            '[[candidates]]\ncategory = "c"\nmatch = "ident"\nelsewhere = ["gone"]',
+            "candidate",
+            ["'gone'"],
+        ),
         ("keywords.toml", '[[morphemes]]\nposition = "prefix"\nterms = ["anti"]', "candidate", ["'anti'", "no id"]),
         (
             "keywords.toml",

@@ -20,9 +20,7 @@ def published_candidates() -> dict[str, Any]:
     return candidates
 
 
-def test_every_published_token_has_its_published_id(
-    vocabulary: Vocabulary, published_tokens: dict[int, str]
-) -> None:
+def test_every_published_token_has_its_published_id(vocabulary: Vocabulary, published_tokens: dict[int, str]) -> None:
     assert len(published_tokens) == 2304
     ours = {i: token.token for i, token in vocabulary.by_id.items()}
     assert {i: ours.get(i) for i in published_tokens} == published_tokens
@@ -68,7 +66,16 @@ def test_morphemes_are_the_published_ones_and_each_has_an_id(
 
 @pytest.mark.parametrize(
     ("token_id", "token"),
-    [(386, "\\n"), (387, "\\n\\n"), (1208, "\t"), (1211, "\t" * 4), (1212, "\r\n"), (1213, "\r"), (1214, " "), (378, "\\")],
+    [
+        (386, "\\n"),
+        (387, "\\n\\n"),
+        (1208, "\t"),
+        (1211, "\t" * 4),
+        (1212, "\r\n"),
+        (1213, "\r"),
+        (1214, " "),
+        (378, "\\"),
+    ],
 )
 def test_escapes_are_text_among_operators_and_control_characters_among_whitespace(
     vocabulary: Vocabulary, token_id: int, token: str
