@@ -76,6 +76,7 @@ class Layer:
                 yield f"{self.place(name, key)}: {describe_unknown(name, key, keys)}"
         for error in _errors(model, known):
             refused, *rest = error["loc"]
+            known.pop(str(refused), None)
             index = rest[0] if rest and isinstance(rest[0], int) else None
             reason = describe_value(model, str(refused), entry=index is not None)
             yield f"{self.place(name, str(refused), index=index)}: {reason}"

@@ -8,14 +8,16 @@ by the stages.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from cppmill_core import PATTERNS
 from pydantic import BaseModel, ConfigDict, Field, InstanceOf
 
 from configs.layers import Flag, Layer, merge_layers, read_file, read_flags, read_profile
 from configs.places import check_places
+from configs.problems import did_you_mean
 from schemas.errors import ConfigError
 from schemas.options import BuildOptions, Fraction, IngestOptions, RunOptions, ScanOptions, TokenizeOptions
 
@@ -141,10 +143,13 @@ def load_run_config(
         given.insert(0, read_file(file, problems))
     profile = _profile_name(given)
     layers = [read_profile(profile, origin=_profile_origin(given), problems=problems), *given]
+    readable = not problems
     for layer in layers:
         problems += layer.problems(TABLES, KEYS)
     tables = merge_layers(layers)
-    problems += check_places(tables, layers=layers, needs_sources=needs_sources)
+    if readable:  # else what is missing may stand in the file that could not be read
+        problems += check_places(tables, layers=layers, needs_sources=needs_sources)
+        problems += _check_pattern(tables, layers)
     if problems:
         raise ConfigError("\n".join(dict.fromkeys(problems)))
     return _assemble(tables, profile=profile)
@@ -160,6 +165,15 @@ def _profile_origin(layers: Sequence[Layer]) -> str:
     """Return where the profile was named, as messages begin."""
     naming = [layer for layer in layers if "profile" in layer.table("run")]
     return naming[-1].place("run", "profile") if naming else "profile"
+
+
+def _check_pattern(tables: Mapping[str, Mapping[str, Any]], layers: Sequence[Layer]) -> Iterator[str]:
+    """Yield a line if the pre-token pattern is none that the native core can split by."""
+    pattern = tables.get("scan", {}).get("pattern")
+    if isinstance(pattern, str) and pattern and pattern not in PATTERNS:
+        layer = next(layer for layer in reversed(layers) if "pattern" in layer.table("scan"))
+        known = ", ".join(PATTERNS)
+        yield f"{layer.place('scan', 'pattern')}: unknown pattern{did_you_mean(pattern, PATTERNS)} (known: {known})"
 
 
 def _assemble(tables: Mapping[str, Mapping[str, Any]], *, profile: str) -> RunConfig:

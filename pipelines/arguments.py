@@ -31,6 +31,11 @@ class BeamCommand(TyperCommand):
         return [*super().collect_usage_pieces(ctx), "[-- BEAM OPTIONS]"]
 
 
+def as_typed(value: str) -> str:
+    """Return the text of an argument as it is: a file name need not be UTF-8."""
+    return value
+
+
 def beam_options(context: typer.Context) -> list[str]:
     """Return what followed `--`."""
     options: list[str] = context.meta.get(BEAM_OPTIONS, [])
@@ -41,6 +46,7 @@ Sources = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="SOURCE",
+        parser=as_typed,
         help="What to read: folders, globs, tar (.gz .xz .zst), zip, Parquet and JSONL (.gz .zst) files, local or any "
         "fsspec path (s3://…). Read by run, ingest and plan.",
     ),
@@ -48,7 +54,9 @@ Sources = Annotated[
 
 Out = Annotated[
     str | None,
-    typer.Option("--out", metavar="DIR", help="Output folder, new or of an earlier run, which is then taken up."),
+    typer.Option(
+        "--out", metavar="DIR", parser=as_typed, help="Output folder, new or of an earlier run, which is then taken up."
+    ),
 ]
 
 Config = Annotated[

@@ -12,7 +12,7 @@ import re
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from pipelines.live import LiveReporter
 
 OWN_LOGGERS = ("configs", "cppmill_core", "pipelines", "schemas", "tokenizer_build", "transforms")
+
+NOISY_PACKAGES = ("apache_beam", "fsspec", "google", "grpc", "pyarrow")
+"""Their Python warnings are for their own developers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +57,12 @@ def command_session(output: Output, *, advice: str = RESUME_ADVICE) -> Iterator[
     Raises:
         SystemExit: With the exit code of an error that is the user's to mend.
     """
-    configure_logging(output)
-    with exit_on_error(output), stop_on_signals(advice=advice), open_reporter(output) as reporter:
+    with (
+        log_to_console(output),
+        exit_on_error(output),
+        stop_on_signals(advice=advice),
+        open_reporter(output) as reporter,
+    ):
         yield reporter
 
 
@@ -161,19 +168,32 @@ def strip_label(message: str) -> str:
     return re.sub(r"\s*\[while running '[^']*'\]", "", message).strip()
 
 
-def configure_logging(output: Output) -> None:
-    """Log to the error stream: our own from INFO, others from WARNING, Beam's from ERROR; everything if verbose."""
+@contextmanager
+def log_to_console(output: Output) -> Iterator[None]:
+    """Log to the error stream within the block: our own from INFO, others from WARNING; everything if verbose."""
     handler = _ErrorStreamHandler()
     handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s" if output.verbose else "%(message)s"))
     if not output.verbose:
         handler.addFilter(worth_showing)
-        warnings.filterwarnings("ignore", module=r"(apache_beam|google|grpc|fsspec|pyarrow)(\.|$)")
+    levels: dict[str | None, int] = dict.fromkeys(OWN_LOGGERS, _own_level(output))
+    levels[None] = logging.INFO if output.verbose else logging.WARNING
     root = logging.getLogger()
-    root.handlers = [handler]
-    root.setLevel(logging.INFO if output.verbose else logging.WARNING)
-    for name in OWN_LOGGERS:
-        logging.getLogger(name).setLevel(_own_level(output))
-    logging.captureWarnings(True)
+    previous = root.handlers, {name: logging.getLogger(name).level for name in levels}
+    with warnings.catch_warnings():
+        if not output.verbose:
+            warnings.filterwarnings("ignore", module=rf"({'|'.join(NOISY_PACKAGES)})(\.|$)")
+        root.handlers = [handler]
+        _set_levels(levels)
+        try:
+            yield
+        finally:
+            root.handlers = previous[0]
+            _set_levels(previous[1])
+
+
+def _set_levels(levels: Mapping[str | None, int]) -> None:
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
 
 
 def _own_level(output: Output) -> int:
