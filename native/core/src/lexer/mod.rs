@@ -52,6 +52,14 @@ pub enum TokenKind {
     Other,
 }
 
+impl TokenKind {
+    /// Whether it is spaces, a line ending or a comment: nothing that the grammar sees.
+    #[inline]
+    pub fn is_space(self) -> bool {
+        matches!(self, TokenKind::Whitespace | TokenKind::Newline | TokenKind::LineComment | TokenKind::BlockComment)
+    }
+}
+
 /// One token: its kind and its byte range in the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {

@@ -29,6 +29,7 @@ mod bytemap;
 mod columns;
 mod config;
 mod identifier;
+mod inline;
 mod keywords;
 mod output;
 mod plan;

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::bytemap::ByteMap;
 use super::config::{Candidate, Config, Match, Morpheme, Position};
 use super::identifier::{Style, components};
+use super::inline::{Cache, Inline, Slot};
 use super::keywords::KEYWORDS;
 use crate::Result;
 use crate::pattern::Pattern;
@@ -139,9 +140,14 @@ impl FeatureTable {
     }
 }
 
+/// Slots of the cache of identifiers, 96 KiB in all.
+const CACHE_SLOTS: usize = 1 << 12;
+
 /// The identifiers and keywords that a worker has met, and their features, found out once for each.
 pub(super) struct Identifiers {
     table: FeatureTable,
+    /// The numbers of the identifiers seen last.
+    cache: Cache<u32, CACHE_SLOTS>,
     components: FeatureTable,
     buffer: Vec<u8>,
 }
@@ -149,7 +155,8 @@ pub(super) struct Identifiers {
 impl Identifiers {
     /// A table that holds the keywords, numbered as their features are.
     pub(super) fn new(plan: &Plan) -> Self {
-        let mut identifiers = Self { table: FeatureTable::new(), components: FeatureTable::new(), buffer: Vec::new() };
+        let (table, components) = (FeatureTable::new(), FeatureTable::new());
+        let mut identifiers = Self { table, cache: Cache::new(), components, buffer: Vec::new() };
         for (feature, keyword) in (0..).zip(KEYWORDS) {
             let terms = plan.identifiers.get(keyword.as_bytes()).into_iter().flatten();
             identifiers.table.number(keyword.as_bytes(), |features| {
@@ -163,7 +170,20 @@ impl Identifiers {
     /// The number of `identifier`.
     #[inline]
     pub(super) fn number(&mut self, plan: &Plan, identifier: &[u8]) -> u32 {
-        let Self { table, components: known, buffer } = self;
+        let Some(key) = Inline::new(identifier) else {
+            return self.number_in_table(plan, identifier);
+        };
+        let slot = self.cache.slot(key);
+        if slot.key == key {
+            return slot.value;
+        }
+        let number = self.number_in_table(plan, identifier);
+        *self.cache.slot(key) = Slot { key, value: number };
+        number
+    }
+
+    fn number_in_table(&mut self, plan: &Plan, identifier: &[u8]) -> u32 {
+        let Self { table, components: known, buffer, .. } = self;
         table.number(identifier, |features| {
             features.push(KEYWORDS.len() as u32 + Style::of(identifier) as u32);
             features.extend(plan.identifiers.get(identifier).into_iter().flatten());

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::bytemap::ByteMap;
 use super::plan::{Identifiers, Plan};
 use super::statistics::{Counter, Statistics};
 use super::strings;
+use super::words::WordCounter;
 use crate::lexer::{Lexer, Token, TokenKind};
 
 /// Hits, and documents with at least one.
@@ -22,7 +22,7 @@ pub(super) type Tallies = HashMap<(u32, u32), Tally, foldhash::fast::FixedState>
 /// The counts of one thread.
 pub(super) struct Worker {
     plan: Arc<Plan>,
-    pub(super) words: ByteMap<u64>,
+    pub(super) words: WordCounter,
     pub(super) identifiers: Identifiers,
     pub(super) projects: Vec<String>,
     project_numbers: HashMap<String, u32>,
@@ -71,7 +71,7 @@ impl Worker {
         Self {
             identifiers: Identifiers::new(&plan),
             plan,
-            words: ByteMap::new(),
+            words: WordCounter::new(),
             projects: Vec::new(),
             project_numbers: HashMap::new(),
             features: Tallies::default(),
@@ -104,7 +104,7 @@ impl Worker {
         let Self { plan, words, .. } = self;
         let mut total = 0;
         plan.pattern.split(source, |word| {
-            *words.entry(word) += 1;
+            words.count(word);
             total += 1;
         });
         self.statistics.add(Counter::Words, total);
@@ -120,21 +120,24 @@ impl Worker {
                 in_directive = token.in_directive;
                 directive_name = in_directive;
                 chain = Chain::None;
+                if in_directive {
+                    continue;
+                }
             }
-            match token.kind {
-                TokenKind::Whitespace | TokenKind::Newline | TokenKind::LineComment | TokenKind::BlockComment => {}
-                TokenKind::Identifier if directive_name => {
-                    directive_name = false;
+            if token.kind.is_space() {
+                continue;
+            }
+            let names_directive = std::mem::take(&mut directive_name);
+            chain = match token.kind {
+                TokenKind::Identifier if names_directive => {
                     self.statistics.add(Counter::Directives, 1);
+                    Chain::None
                 }
-                TokenKind::Identifier => chain = self.count_identifier(source, &token, chain),
-                TokenKind::Punctuator => chain = self.chain_after(source, &token, chain),
-                TokenKind::String | TokenKind::RawString => {
-                    self.count_string(source, &token);
-                    chain = Chain::None;
-                }
-                _ => chain = Chain::None,
-            }
+                TokenKind::Identifier => self.count_identifier(source, &token, chain),
+                TokenKind::Punctuator => self.chain_after(source, &token, chain),
+                TokenKind::String | TokenKind::RawString => self.count_string(source, &token),
+                _ => Chain::None,
+            };
         }
     }
 
@@ -156,7 +159,7 @@ impl Worker {
     #[inline]
     fn chain_after(&mut self, source: &[u8], token: &Token, chain: Chain) -> Chain {
         match source[token.start] {
-            b':' if *token.text(source) == *b"::" => match chain {
+            b':' if is_scope(source, token) => match chain {
                 Chain::First(name) => {
                     self.document.identifiers[name as usize].leading += 1;
                     Chain::Scope
@@ -169,13 +172,14 @@ impl Worker {
         }
     }
 
-    fn count_string(&mut self, source: &[u8], token: &Token) {
+    fn count_string(&mut self, source: &[u8], token: &Token) -> Chain {
         let Self { plan, document, .. } = self;
         strings::words(&token.text(source), token.kind, |word| {
             for &feature in plan.string_word(word) {
                 document.add(feature, 1);
             }
         });
+        Chain::None
     }
 
     /// Adds what the document had to the totals of its project.
@@ -199,6 +203,15 @@ impl Worker {
             let hits = std::mem::take(&mut document.features[feature as usize]);
             features.entry((project, feature)).or_default().add(hits);
         }
+    }
+}
+
+/// Whether the punctuator is `::`.
+#[inline]
+fn is_scope(source: &[u8], token: &Token) -> bool {
+    match source[token.start..token.end] {
+        [b':', b':'] => true,
+        _ => token.spliced && *token.text(source) == *b"::",
     }
 }
 
