@@ -8,8 +8,11 @@ from cppmill_core._native import (
     CoreError,
     CorruptDataError,
     InvalidInputError,
+    Tokenizer,
     VocabularyError,
     __version__,
+    corpus_digest_sum,
+    dataset_digest_sum,
     split,
 )
 
@@ -18,7 +21,10 @@ __all__ = [
     "CoreError",
     "CorruptDataError",
     "InvalidInputError",
+    "Tokenizer",
     "VocabularyError",
     "__version__",
+    "corpus_digest_sum",
+    "dataset_digest_sum",
     "split",
 ]
