@@ -9,8 +9,11 @@ from cppmill_core._native import (
     CorruptDataError,
     InvalidInputError,
     Scanner,
+    Tokenizer,
     VocabularyError,
     __version__,
+    corpus_digest_sum,
+    dataset_digest_sum,
     split,
     train_bpe,
 )
@@ -21,8 +24,11 @@ __all__ = [
     "CorruptDataError",
     "InvalidInputError",
     "Scanner",
+    "Tokenizer",
     "VocabularyError",
     "__version__",
+    "corpus_digest_sum",
+    "dataset_digest_sum",
     "split",
     "train_bpe",
 ]
