@@ -11,6 +11,7 @@ from cppmill_core._native import (
     VocabularyError,
     __version__,
     split,
+    train_bpe,
 )
 
 __all__ = [
@@ -21,4 +22,5 @@ __all__ = [
     "VocabularyError",
     "__version__",
     "split",
+    "train_bpe",
 ]

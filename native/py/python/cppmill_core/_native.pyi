@@ -25,3 +25,39 @@ def split(pattern: str, data: bytes) -> pa.BinaryArray:
         >>> split("cpp-words-1", b"int x;").to_pylist()
         [b'int', b' x', b';']
     """
+
+def train_bpe(
+    words: list[pa.RecordBatch],
+    *,
+    seeds: pa.RecordBatch,
+    vocab_tokens: int,
+    forbidden: list[bytes],
+    max_token_bytes: int | None = None,
+    threads: int = 1,
+) -> pa.RecordBatch:
+    """Learn byte-level BPE merges from word counts, after the merges that make each seed one token.
+
+    Args:
+        words: Columns word (binary) and count (uint64), in any order; the counts of equal words add up.
+        seeds: Columns token (binary) and atomic (bool): strings that must become one token each. A single byte is one
+            already. Atomic ones must be identifiers; no merge joins them to a byte outside `[A-Za-z0-9_]`.
+        vocab_tokens: How many new token strings to make: no single byte and no seed; pieces of seeds count.
+        forbidden: Strings that no merge may spell: the names of control and reserved ids.
+        max_token_bytes: The most bytes a token may have; no bound by default.
+        threads: How many threads to use; the result is the same for any number.
+
+    Returns:
+        One row a merge in rank order: left, right (binary), count (uint64; in phases 0 and 1 that among the seeds) and
+        phase (uint8): 0 for seeds inside runs of identifier bytes, 1 for seeds across their borders, 2 for words.
+
+    Raises:
+        VocabularyError: a seed cannot become one token, there are no words, or there are too few pairs to fill
+            `vocab_tokens`; the message says which, why and what to ask for.
+        InvalidInputError: a column is missing or of another type, or an atomic seed is no identifier.
+
+    Example:
+        >>> words = pa.record_batch({"word": pa.array([b"hug", b"pug"]), "count": pa.array([3, 2], pa.uint64())})
+        >>> seeds = pa.record_batch({"token": pa.array([], pa.binary()), "atomic": pa.array([], pa.bool_())})
+        >>> train_bpe([words], seeds=seeds, vocab_tokens=1, forbidden=[])["right"].to_pylist()
+        [b'g']
+    """
