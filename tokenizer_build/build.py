@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import cppmill_core
 import pyarrow as pa
@@ -126,7 +127,12 @@ def pattern_regex(pattern: str) -> str:
 
 def pattern_split(pattern: str) -> Split:
     """Return the function that cuts a text into the words of a pre-token pattern."""
-    return lambda text: cppmill_core.split(pattern, text.encode()).to_pylist()
+
+    def split(text: str) -> list[bytes]:
+        words: list[Any] = cppmill_core.split(pattern, text.encode()).to_pylist()
+        return words
+
+    return split
 
 
 def _plan(

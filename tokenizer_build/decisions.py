@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,20 +22,19 @@ from tokenizer_build.bands import DOMAIN
 from tokenizer_build.lock import Lock
 from tokenizer_build.vocabulary import Candidate, Vocabulary
 
-DECISIONS = pa.schema(
-    [
-        pa.field("token", pa.string(), nullable=False),
-        pa.field("id", pa.uint32(), nullable=False),
-        pa.field("category", pa.string(), nullable=False),
-        pa.field("hits", pa.uint64(), nullable=False),
-        pa.field("documents", pa.uint64(), nullable=False),
-        pa.field("projects", pa.uint64(), nullable=False),
-        pa.field("document_share", pa.float64(), nullable=False),
-        pa.field("shape", pa.string(), nullable=False),
-        pa.field("decision", pa.string(), nullable=False),
-        pa.field("rule", pa.string(), nullable=False),
-    ]
-)
+_COLUMNS = {
+    "token": pa.string(),
+    "id": pa.uint32(),
+    "category": pa.string(),
+    "hits": pa.uint64(),
+    "documents": pa.uint64(),
+    "projects": pa.uint64(),
+    "document_share": pa.float64(),
+    "shape": pa.string(),
+    "decision": pa.string(),
+    "rule": pa.string(),
+}
+DECISIONS = pa.schema([pa.field(name, kind, nullable=False) for name, kind in _COLUMNS.items()])
 """`decisions.parquet`: one row a candidate and category, then one a morpheme and position (`morpheme:suffix`)."""
 
 KEPT, CUT = "kept", "cut"
@@ -206,19 +206,21 @@ def write_decisions(
         path: The file to write.
     """
     rows = [*decisions, *_morpheme_rows(vocabulary, morphemes, documents)]
-    columns = {
-        "token": [row.token for row in rows],
-        "id": [row.id for row in rows],
-        "category": [row.category for row in rows],
-        "hits": [row.counts.hits for row in rows],
-        "documents": [row.counts.documents for row in rows],
-        "projects": [row.counts.projects for row in rows],
-        "document_share": [row.document_share for row in rows],
-        "shape": [row.shape.value for row in rows],
-        "decision": [KEPT if row.kept else CUT for row in rows],
-        "rule": [row.rule.value for row in rows],
+    table = pa.Table.from_pylist([_report_row(row) for row in rows], schema=DECISIONS)
+    pq.write_table(table, path, compression="zstd")
+
+
+def _report_row(decision: Decision) -> dict[str, Any]:
+    return {
+        "token": decision.token,
+        "id": decision.id,
+        "category": decision.category,
+        **asdict(decision.counts),
+        "document_share": decision.document_share,
+        "shape": decision.shape.value,
+        "decision": KEPT if decision.kept else CUT,
+        "rule": decision.rule.value,
     }
-    pq.write_table(pa.table(columns, schema=DECISIONS), path, compression="zstd")
 
 
 def _morpheme_rows(vocabulary: Vocabulary, table: pa.Table, documents: int) -> list[Decision]:

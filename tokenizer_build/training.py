@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import cppmill_core
 import pyarrow as pa
@@ -17,9 +18,6 @@ from schemas.errors import VocabularyConfigError
 from tokenizer_build.bands import FIRST_LEARNED_ID, Strength
 from tokenizer_build.layout import Slots
 from tokenizer_build.vocabulary import FixedToken
-
-SEEDS = pa.schema([pa.field("token", pa.binary(), nullable=False), pa.field("atomic", pa.bool_(), nullable=False)])
-"""What the trainer gets: the strings that must become one token each."""
 
 _CORPUS_PHASE = 2
 _WHAT_WOULD_DO = re.compile(r"ask for vocab_tokens (>=|<=) (\d+)")
@@ -79,22 +77,20 @@ def seed_table(fixed: Iterable[FixedToken]) -> pa.RecordBatch:
 
     Every morpheme is a fixed token, so morphemes are among them.
     """
-    seeds = [
-        t for t in sorted(fixed, key=lambda t: t.id) if t.strength is not Strength.CONTROL and len(t.token.encode()) > 1
-    ]
-    columns = {
-        "token": [token.token.encode() for token in seeds],
-        "atomic": [token.strength is Strength.ATOMIC for token in seeds],
-    }
-    return pa.RecordBatch.from_pydict(columns, schema=SEEDS)
+    tokens = [token for token in sorted(fixed, key=lambda token: token.id) if token.strength is not Strength.CONTROL]
+    seeds = [token for token in tokens if len(token.token.encode()) > 1]
+    strings = pa.array([token.token.encode() for token in seeds], pa.binary())
+    atomic = pa.array([token.strength is Strength.ATOMIC for token in seeds], pa.bool_())
+    return pa.RecordBatch.from_arrays([strings, atomic], names=["token", "atomic"])
 
 
 def learned_merges(rows: pa.RecordBatch, seeds: pa.RecordBatch) -> LearnedMerges:
     """Turn the trainer's merges into tokens: a merge that spells a seed or an earlier token makes no new one."""
     known = set(seeds["token"].to_pylist())
-    merges = tuple(zip(rows["left"].to_pylist(), rows["right"].to_pylist(), strict=True))
+    columns: list[list[Any]] = [rows[name].to_pylist() for name in ("left", "right", "phase")]
+    merges = tuple(zip(columns[0], columns[1], strict=True))
     learned, seed_pieces = [], 0
-    for (left, right), phase in zip(merges, rows["phase"].to_pylist(), strict=True):
+    for (left, right), phase in zip(merges, columns[2], strict=True):
         token = left + right
         if token not in known:
             known.add(token)
@@ -117,9 +113,8 @@ def _in_vocabulary_sizes(message: str, slots: Slots) -> str:
 def _too_small(slots: Slots, seed_pieces: int) -> str:
     return (
         f"vocab_size = {slots.vocab_size}: too small; {len(slots.fixed)} fixed tokens, {len(slots.reserved)} reserved "
-        f"ids, {len(slots.missing_bytes)} bytes without a fixed id and {seed_pieces} pieces of fixed tokens "
-        f"need at least "
-        f"{slots.least_vocab_size(seed_pieces)}"
+        f"ids, {len(slots.missing_bytes)} bytes without a fixed id and {seed_pieces} pieces of fixed tokens need at "
+        f"least {slots.least_vocab_size(seed_pieces)}"
     )
 
 

@@ -16,7 +16,7 @@ from tokenizer_build.byte_alphabet import CHARACTERS
 
 VOCAB_SIZE = 12_288
 BYTES = {character: byte for byte, character in enumerate(CHARACTERS)}
-LEFT = [
+LEFT = (
     "",
     " ",
     "\t",
@@ -24,7 +24,6 @@ LEFT = [
     "\n    ",
     "(",
     "*",
-    "&",
     "->",
     "::",
     ", ",
@@ -35,8 +34,29 @@ LEFT = [
     "€",
     "return ",
     "#define X ",
-]
-RIGHT = ["", " ", "\n", "(", ")", ";", ",", "<", ">", "::", " x", "*", "[0]", '"', "é", "€", " = 1;\n", "...", "\r\n"]
+    "1.",
+)
+RIGHT = (
+    "",
+    " ",
+    "\n",
+    "(",
+    ";",
+    ",",
+    "<",
+    ">",
+    "::",
+    " x",
+    "*",
+    "[0]",
+    '"',
+    "é",
+    "€",
+    " = 1;\n",
+    "...",
+    "\r\n",
+    "\\\n",
+)
 
 
 @pytest.fixture(scope="module")

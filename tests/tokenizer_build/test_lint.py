@@ -9,18 +9,8 @@ from schemas.errors import VocabularyConfigError
 from tokenizer_build.lint import Severity, lint_tokens, lint_vocabulary, load_vocabulary
 from tokenizer_build.vocabulary import Vocabulary, read_vocabulary
 
-SPLIT_BY_CPP_WORDS_1 = {
-    "#pragma once",
-    "#pragma pack",
-    "#pragma comment",
-    "#pragma push_macro",
-    "#pragma pop_macro",
-} | {
-    "e+",
-    "e-",
-    "E+",
-    "E-",
-}
+PRAGMAS = {f"#pragma {name}" for name in ("once", "pack", "comment", "push_macro", "pop_macro")}
+SPLIT_BY_CPP_WORDS_1 = PRAGMAS | {"e+", "e-", "E+", "E-"}
 
 
 def split(text: str) -> list[bytes]:
