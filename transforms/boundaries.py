@@ -1,9 +1,10 @@
-"""Where units and shards end: content-defined chunking of a list of paths, so that a change redoes a unit or two and no more.
+"""Where units and shards end: content-defined chunking of a list of paths, so that a change redoes a unit or two.
 
-A unit ends after a file when the hash of its path, as a fraction, is below file_bytes / target_bytes; a file above the target also
-has a boundary before it. A stretch that is still above a hard bound is cut after the file that came nearest to ending a unit, again
-and again: no cut depends on where counting began, so that nothing behind a change moves. The idea is content-defined chunking
-(Muthitacharoen, Chen, Mazières: A Low-bandwidth Network File System, SOSP 2001), with whole files for bytes.
+A unit ends after a file when the hash of its path, as a fraction, is below file_bytes / target_bytes; a file above the
+target also has a boundary before it. A stretch that is still above a hard bound is cut after the file that came
+nearest to ending a unit, again and again: no cut depends on where counting began, so that nothing behind a change
+moves. The idea is content-defined chunking (Muthitacharoen, Chen, Mazières: A Low-bandwidth Network File System, SOSP
+2001), with whole files for bytes.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ def cut(files: Iterable[tuple[str, int]], target_bytes: int, *, max_files: int =
     """Return where the units of a list of files end: the index behind each unit's last file.
 
     Args:
-        files: Relative path (surrogate escapes allowed) and bytes of each file, in order; 0 bytes for one that is not read, which then
-            ends no unit.
+        files: Relative path (surrogate escapes allowed) and bytes of each file, in order; 0 bytes for one that is not
+            read, which then ends no unit.
         target_bytes: Mean size of a unit; no unit of more than one file is above four times it.
         max_files: Hard bound of a unit's files.
 
@@ -69,7 +70,7 @@ class _Bounds:
 
 
 def _cut_stretch(first: int, last: int, scores: array[float], bounds: _Bounds) -> list[int]:
-    """Return the ends of the parts of a stretch without a boundary of its own, each within the bounds: lowest scores are cut at first."""
+    """Return the ends of a stretch's parts, each within the bounds: it is cut where scores are lowest first."""
     borders = [first, last]
     if bounds.broken(first, last):
         for index in sorted(range(first, last - 1), key=scores.__getitem__):

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import bz2
 import lzma
+import sys
 import zlib
 from collections.abc import Callable
 from typing import Protocol
 
-from backports import zstd
+if sys.version_info >= (3, 14):
+    from compression.zstd import ZstdDecompressor, ZstdError
+else:
+    from backports.zstd import ZstdDecompressor, ZstdError
 
 _MAX_XZ_MEMORY_BYTES = 1 << 28
 
@@ -40,6 +44,7 @@ class Inflate:
     """
 
     def __init__(self, *, wbits: int) -> None:
+        """Begin a stream."""
         self._inner = zlib.decompressobj(wbits=wbits)
         self.needs_input = True
 
@@ -68,7 +73,7 @@ class Stored:
     unused_data = b""
     needs_input = True
 
-    def decompress(self, data: bytes, max_length: int) -> bytes:  # noqa: ARG002 - pieces are fed in bounded size
+    def decompress(self, data: bytes, max_length: int) -> bytes:
         """Return `data`."""
         return data
 
@@ -77,9 +82,9 @@ STREAM_DECODERS: dict[str, Callable[[], Decoder]] = {
     "gz": lambda: Inflate(wbits=31),
     "bz2": bz2.BZ2Decompressor,
     "xz": lambda: lzma.LZMADecompressor(memlimit=_MAX_XZ_MEMORY_BYTES),
-    "zst": zstd.ZstdDecompressor,
+    "zst": ZstdDecompressor,
 }
 """How compressed files are decoded, by codec."""
 
-DECODER_ERRORS = (zlib.error, lzma.LZMAError, zstd.ZstdError, OSError, EOFError, ValueError)
+DECODER_ERRORS = (zlib.error, lzma.LZMAError, ZstdError, OSError, EOFError, ValueError)
 """What decoders raise for damaged data."""

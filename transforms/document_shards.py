@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -53,7 +53,12 @@ def write_documents(path: Path, documents: Iterable[Kept], *, key: str, detect: 
     statistics = [name for name in schema.names if name not in ("content", "platform_info", "platform_ids")]
     rows = 0
     with pq.ParquetWriter(
-        path, schema, compression="zstd", use_dictionary=_DICTIONARIES, write_statistics=statistics, write_page_checksum=True
+        path,
+        schema,
+        compression="zstd",
+        use_dictionary=_DICTIONARIES,  # type: ignore[arg-type]  # the stub lacks lists
+        write_statistics=statistics,
+        write_page_checksum=True,
     ) as writer:
         for group in _row_groups(documents):
             writer.write_batch(_document_batch(group, schema, detect))
@@ -66,7 +71,9 @@ def write_rejects(path: Path, rejects: Iterable[Reject]) -> int:
     rows = 0
     with pq.ParquetWriter(path, REJECTS, compression="zstd") as writer:
         for group in _batches(rejects):
-            arrays = [pa.array(values, kind.type) for values, kind in zip(zip(*group, strict=True), REJECTS, strict=True)]
+            arrays = [
+                pa.array(values, kind.type) for values, kind in zip(zip(*group, strict=True), REJECTS, strict=True)
+            ]
             writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=REJECTS))
             rows += len(group)
     return rows
@@ -100,7 +107,7 @@ def _document_batch(group: list[Kept], schema: pa.Schema, detect: Detect | None)
     paths = pa.array([kept.row.path for kept in group], pa.string())
     content = pa.array([kept.content for kept in group], pa.binary())
     ids, info = _platforms(paths, content, schema, detect)
-    columns = {
+    columns: dict[str, pa.Array[Any]] = {
         "doc_id": pa.array([kept.row.doc_id for kept in group], pa.string()),
         "project": pa.array([kept.row.project for kept in group], pa.string()),
         "path": paths,
@@ -113,7 +120,9 @@ def _document_batch(group: list[Kept], schema: pa.Schema, detect: Detect | None)
     return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
-def _platforms(paths: pa.Array, content: pa.Array, schema: pa.Schema, detect: Detect | None) -> tuple[pa.Array, pa.Array]:
+def _platforms(
+    paths: pa.Array[Any], content: pa.Array[Any], schema: pa.Schema, detect: Detect | None
+) -> tuple[pa.Array[Any], pa.Array[Any]]:
     kind = schema.field("platform_ids").type
     if detect is None:
         return pa.array([[]] * len(paths), kind), pa.array(["{}"] * len(paths), pa.string())

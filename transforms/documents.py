@@ -1,7 +1,8 @@
 """The second pass of ingest: packs the documents that are kept into shards, and writes down what became of all others.
 
-The inputs are read again and compared with their fingerprints row by row, so that a shard holds what its unit was planned for; what differs
-is `dead[changed]`. A unit of loose files is one shard; an archive's documents are cut into shards by the rule that cuts files into units.
+The inputs are read again and compared with their fingerprints row by row, so that a shard holds what its unit was
+planned for; what differs is `dead[changed]`. A unit of loose files is one shard; an archive's documents are cut into
+shards by the rule that cuts files into units.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
@@ -37,8 +39,9 @@ from transforms.storage import OutputFolder
 def ingest_unit(unit: Unit, out: OutputFolder, options: IngestOptions, detect: Detect | None) -> UnitReceipt:
     """Write the documents of a unit, its rejects and its receipt, and return the receipt.
 
-    Publishes `documents/part-<key>-<nnnnn>.parquet`, nothing where nothing is kept, and `documents/rejects-<key>.parquet` if there are
-    any. Holds one row group of documents at a time. Running it twice gives the same bytes.
+    Publishes `documents/part-<key>-<nnnnn>.parquet`, nothing where nothing is kept, and
+    `documents/rejects-<key>.parquet` if there are any. Holds one row group of documents at a time. Running it twice
+    gives the same bytes.
 
     Args:
         unit: A unit of `plan_ingest`.
@@ -71,7 +74,7 @@ def _publish_rejects(second: _SecondPass, unit: Unit, out: OutputFolder) -> Iter
 
 
 class _SecondPass:
-    """One reading of a unit's inputs beside their fingerprints; its ledger is whole once `kept` has been read to the end."""
+    """One reading of a unit's inputs beside their fingerprints; its ledger is whole once `kept` has been exhausted."""
 
     def __init__(self, unit: Unit, out: OutputFolder, options: IngestOptions) -> None:
         self.ledger = Ledger()
@@ -100,7 +103,7 @@ class _SecondPass:
                 self.ledger.add(Column.DEAD, Dead.CHANGED, num_bytes=row.num_bytes)
             elif self._kept[index]:
                 self.ledger.add(Column.KEPT, "", num_bytes=row.num_bytes)
-                yield bisect.bisect_right(self._ends, place), Kept(row, document.content)
+                yield bisect.bisect_right(self._ends, place), Kept(row, document.content or b"")
             else:
                 column = Column.DUPLICATE if self._duplicate[index] else Column(row.column)
                 self.ledger.add(column, row.reason, num_bytes=row.num_bytes)
@@ -110,7 +113,9 @@ class _SecondPass:
         for index, row in enumerate(read_fingerprints(self._fingerprints)):
             reject = Reject(row.project, row.path, row.num_bytes, row.column, row.reason, row.detail)
             if index in self._changed:
-                yield reject._replace(column=Column.DEAD, reason=Dead.CHANGED, detail="differs from what the first pass read")
+                yield reject._replace(
+                    column=Column.DEAD, reason=Dead.CHANGED, detail="differs from what the first pass read"
+                )
             elif self._duplicate[index]:
                 yield reject._replace(column=Column.DUPLICATE, detail=row.doc_id)
             elif not self._kept[index]:
@@ -149,7 +154,7 @@ def _is_same(row: Fingerprint, document: Document | None) -> bool:
 def _flags(path: Path) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint64]]:
     """Return for each row of fingerprints whether it passed every filter, and its bytes."""
     table = pq.read_table(path, columns=["column", "num_bytes"])
-    kept = pc.equal(table.column("column"), Column.KEPT.value).to_numpy()
+    kept = pc.equal(table.column("column"), pa.scalar(str(Column.KEPT))).to_numpy()
     return np.array(kept, dtype=bool), table.column("num_bytes").to_numpy()
 
 
@@ -160,7 +165,7 @@ def _kept_paths(path: Path, kept: npt.NDArray[np.bool_], sizes: npt.NDArray[np.u
             yield row.path, int(sizes[index])
 
 
-class _WriteDocumentsFn(beam.DoFn):  # type: ignore[misc]
+class _WriteDocumentsFn(beam.DoFn):
     """Runs units of the second pass."""
 
     def __init__(self, out: OutputFolder, options: IngestOptions, make_detect: Callable[[], Detect] | None) -> None:
@@ -177,7 +182,7 @@ class _WriteDocumentsFn(beam.DoFn):  # type: ignore[misc]
 
 
 @dataclass(kw_only=True)
-class WriteDocuments(beam.PTransform):  # type: ignore[misc]
+class WriteDocuments(beam.PTransform[beam.PCollection[Unit], beam.PCollection[UnitReceipt]]):
     """Writes the documents of the units that `plan_ingest` made, and yields their receipts.
 
     Attributes:
@@ -192,4 +197,6 @@ class WriteDocuments(beam.PTransform):  # type: ignore[misc]
 
     def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[UnitReceipt]:
         """Apply the second pass to a PCollection of units."""
-        return units | "WriteDocuments" >> beam.ParDo(_WriteDocumentsFn(self.out, self.options, self.make_detect))
+        writer = _WriteDocumentsFn(self.out, self.options, self.make_detect)
+        receipts: beam.PCollection[UnitReceipt] = units | "WriteDocuments" >> beam.ParDo(writer)
+        return receipts

@@ -1,7 +1,7 @@
 """Exact duplicates across the whole corpus: which copy is kept, by a rule that depends on nothing but names and order.
 
-Of documents with equal bytes that passed every other filter, the one with the smallest (project, path), bytewise, is kept; among equal
-names the first in source and member order.
+Of documents with equal bytes that passed every other filter, the one with the smallest (project, path), bytewise, is
+kept; among equal names the first in source and member order.
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ def choose_kept(candidates: pa.Table) -> pa.Table:
     Returns:
         A table of DUPLICATES, sorted by unit and row.
     """
-    order = [(name, "ascending") for name in ("doc_id", "project", "path", "unit", "row")]
-    ordered = candidates.sort_by(order).combine_chunks()
+    ordered = candidates.sort_by([(name, "ascending") for name in DUPLICATE_CANDIDATES.names]).combine_chunks()
     if ordered.num_rows < 2:
         return DUPLICATES.empty_table()
     ids = ordered.column("doc_id")
@@ -63,7 +62,7 @@ def find_duplicates(units: Sequence[Unit], out: OutputFolder) -> str | None:
 
 
 def merge_duplicates(units: Sequence[Unit], out: OutputFolder) -> str:
-    """Merge the parts that `ChooseDuplicates` wrote into one file, sorted by unit and row; return its path relative to OUT."""
+    """Merge the parts that `ChooseDuplicates` wrote, sorted by unit and row; return the path relative to OUT."""
     parts = [pq.read_table(path, schema=DUPLICATES) for path in sorted(out.path(_PARTS).glob("part-*.parquet"))]
     table = pa.concat_tables([DUPLICATES.empty_table(), *parts]).sort_by([("unit", "ascending"), ("row", "ascending")])
     name = _merged_name(units, out)
@@ -83,14 +82,19 @@ def duplicates_by_unit(path: Path) -> dict[int, str]:
     table = pq.read_table(path)
     units, rows = table.column("unit").to_numpy(), table.column("row").to_numpy().astype("<u4")
     found, starts = np.unique(units, return_index=True)
-    return {int(unit): hashlib.sha256(part.tobytes()).hexdigest() for unit, part in zip(found, np.split(rows, starts[1:]), strict=False)}
+    return {
+        int(unit): hashlib.sha256(part.tobytes()).hexdigest()
+        for unit, part in zip(found, np.split(rows, starts[1:]), strict=False)
+    }
 
 
 def _merged_name(units: Sequence[Unit], out: OutputFolder) -> str:
     """Return the name of the duplicates of these units, which depends on all that was found in them."""
     digest = hashlib.sha256()
     for unit in units:
-        digest.update(f"{unit.payload['index']} {fingerprints_digest(out.path(fingerprints_name(unit.key)))}\n".encode())
+        digest.update(
+            f"{unit.payload['index']} {fingerprints_digest(out.path(fingerprints_name(unit.key)))}\n".encode()
+        )
     return f"{_FOLDER}/{digest.hexdigest()}.parquet"
 
 
@@ -99,7 +103,7 @@ def _write(path: Path, table: pa.Table) -> int:
     return int(table.num_rows)
 
 
-class _ChooseFn(beam.DoFn):  # type: ignore[misc]
+class _ChooseFn(beam.DoFn):
     """Writes the copies of one partition that are not kept."""
 
     def __init__(self, out: OutputFolder) -> None:
@@ -114,7 +118,9 @@ class _ChooseFn(beam.DoFn):  # type: ignore[misc]
 
 
 @dataclass(kw_only=True)
-class ChooseDuplicates(beam.PTransform):  # type: ignore[misc]
+class ChooseDuplicates(
+    beam.PTransform[beam.PCollection[tuple[int, pa.RecordBatch]], beam.PCollection[tuple[int, int]]]
+):
     """Chooses the copies that are not kept, of what `FingerprintInputs` yields, and writes them to `.cache/duplicates`.
 
     Yields (partition, number of copies). Call `clear_duplicates` before the pipeline and `merge_duplicates` after it.
@@ -127,4 +133,6 @@ class ChooseDuplicates(beam.PTransform):  # type: ignore[misc]
 
     def expand(self, candidates: beam.PCollection[tuple[int, pa.RecordBatch]]) -> beam.PCollection[tuple[int, int]]:
         """Apply the choice to a PCollection of (partition, batch of DUPLICATE_CANDIDATES)."""
-        return candidates | "GroupByPartition" >> beam.GroupByKey() | "ChooseKept" >> beam.ParDo(_ChooseFn(self.out))
+        groups = candidates | "GroupByPartition" >> beam.GroupByKey()
+        counts: beam.PCollection[tuple[int, int]] = groups | "ChooseKept" >> beam.ParDo(_ChooseFn(self.out))
+        return counts

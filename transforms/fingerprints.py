@@ -1,7 +1,7 @@
 """The first pass of ingest: what each document is, by digest, and what the filters say of it.
 
-A unit's fingerprints are kept in `.cache/fingerprints` under a key of its files' paths, sizes and versions, and not made again while that
-stays the same. From them follow the duplicates and the keys of the second pass's units.
+A unit's fingerprints are kept in `.cache/fingerprints` under a key of its files' paths, sizes and versions, and not
+made again while that stays the same. From them follow the duplicates and the keys of the second pass's units.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Fingerprint(NamedTuple):
 
 
 def fingerprint(document: Document, options: IngestOptions) -> Fingerprint:
-    """Return the fingerprint of a document: its digest, and where it belongs in the ledger by every filter but that of duplicates."""
+    """Return a document's digest, and its place in the ledger by every filter but that of duplicates."""
     column, reason, detail = document.column, document.reason, document.detail
     doc_id = ""
     if document.content is not None:
@@ -106,7 +106,7 @@ def fingerprints_digest(path: Path) -> str:
         IntegrityError: If it is none of fingerprints.
     """
     try:
-        found = pq.read_metadata(path).metadata[_DIGEST]
+        found = (pq.read_metadata(path).metadata or {})[_DIGEST]
     except (pa.ArrowException, KeyError, TypeError) as error:
         raise IntegrityError(f"{path}: not a file of fingerprints ({error}); delete it and run again") from error
     return str(found.decode("ascii"))
@@ -143,7 +143,7 @@ def _to_batch(rows: list[Fingerprint]) -> pa.RecordBatch:
 
 
 def duplicate_candidates(path: Path, index: int, partitions: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield, by partition of their doc_id, the documents of a unit that passed every filter: batches of DUPLICATE_CANDIDATES.
+    """Yield the documents of a unit that passed every filter as (partition of the doc_id, DUPLICATE_CANDIDATES).
 
     Args:
         path: The unit's fingerprints.
@@ -163,7 +163,7 @@ def _partition(batch: pa.RecordBatch, index: int, first: int, partitions: int) -
     doc_ids, verdicts = batch.column("doc_id").to_pylist(), batch.column("column").to_pylist()
     for row, (doc_id, verdict) in enumerate(zip(doc_ids, verdicts, strict=True)):
         if verdict == Column.KEPT:
-            rows[int(doc_id[:8], 16) % partitions].append(row)
+            rows[int(str(doc_id)[:8], 16) % partitions].append(row)
     for partition, taken in rows.items():
         units = pa.array([index] * len(taken), pa.uint32())
         numbers = pa.array([first + row for row in taken], pa.uint32())
@@ -182,7 +182,7 @@ def _bounded_batches(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield from _bounded_batches(batch.slice(half))
 
 
-class _FingerprintFn(beam.DoFn):  # type: ignore[misc]
+class _FingerprintFn(beam.DoFn):
     """Makes the fingerprints of units and yields the candidates for duplicates among them."""
 
     def __init__(self, out: OutputFolder, options: IngestOptions, *, rehash: bool, partitions: int) -> None:
@@ -196,8 +196,8 @@ class _FingerprintFn(beam.DoFn):  # type: ignore[misc]
 
 
 @dataclass(kw_only=True)
-class FingerprintInputs(beam.PTransform):  # type: ignore[misc]
-    """Makes the fingerprints of input units, and yields what may be duplicates as (partition, batch of DUPLICATE_CANDIDATES).
+class FingerprintInputs(beam.PTransform[beam.PCollection[Unit], beam.PCollection[tuple[int, pa.RecordBatch]]]):
+    """Makes the fingerprints of input units; yields what may be duplicates as (partition, DUPLICATE_CANDIDATES).
 
     Attributes:
         out: The output folder; fingerprints go to `.cache/fingerprints`.
@@ -214,4 +214,5 @@ class FingerprintInputs(beam.PTransform):  # type: ignore[misc]
     def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[tuple[int, pa.RecordBatch]]:
         """Apply the first pass to a PCollection of input units."""
         reader = _FingerprintFn(self.out, self.options, rehash=self.rehash, partitions=self.partitions)
-        return units | "Fingerprint" >> beam.ParDo(reader)
+        candidates: beam.PCollection[tuple[int, pa.RecordBatch]] = units | "Fingerprint" >> beam.ParDo(reader)
+        return candidates

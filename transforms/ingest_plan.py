@@ -1,4 +1,4 @@
-"""The units of ingest's second pass: keys that follow from what was found in the inputs, not from where or when it was found."""
+"""The units of ingest's second pass: keys follow from what was found in the inputs, not from where or when."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ def plan_ingest(
 ) -> list[Unit]:
     """Return the units of the second pass, one for each input unit, in the same order.
 
-    A key is made from the fingerprints, the unit's share of the duplicates and what shapes the output: a file that is touched or moved
-    as a whole with its source, bytes unchanged, redoes nothing. Units that would have the same key are numbered.
+    A key is made from the fingerprints, the unit's share of the duplicates and what shapes the output: a file that is
+    touched or moved as a whole with its source, bytes unchanged, redoes nothing. Units that would have the same key
+    are numbered.
 
     Args:
         units: The input units, whose fingerprints and duplicates are in `.cache`.
@@ -54,7 +55,10 @@ def plan_ingest(
 
 
 def _inputs(unit: Unit, out: OutputFolder, options: IngestOptions, share: str) -> dict[str, Any]:
-    inputs: dict[str, Any] = {"fingerprints": fingerprints_digest(out.path(fingerprints_name(unit.key))), "duplicates": share}
+    inputs: dict[str, Any] = {
+        "fingerprints": fingerprints_digest(out.path(fingerprints_name(unit.key))),
+        "duplicates": share,
+    }
     if unit.payload["kind"] != Kind.FILE:
         inputs["shard_bytes"] = options.unit_bytes
     return inputs

@@ -21,7 +21,7 @@ from transforms.members import accepts_extension, display_path, in_sample
 from transforms.sources import Input, Kind, Listing, Root, stem_of
 
 READER_VERSION = 1
-"""To be raised when readers or filters come to another verdict on the same bytes: what was remembered is then read again."""
+"""To be raised when readers or filters come to another verdict on the same bytes: all is then read again."""
 
 _NOT_READ_BY = ("unit_bytes", "drop_duplicates", "detect_platforms")
 _DECIDED_BY_PLAN = ("sample", "limit")
@@ -30,11 +30,12 @@ _DECIDED_BY_PLAN = ("sample", "limit")
 def plan_inputs(listing: Listing, options: IngestOptions) -> list[Unit]:
     """Return the input units of a listing, in source order, within a source by their first path.
 
-    Loose files are cut by content-defined boundaries; an archive, Parquet or JSONL file is a unit by itself. The key of a unit
-    changes when its files, their sizes or versions, or an option that bears on reading them does. The payload holds `root`, `kind`,
-    `project`, `inputs` as [path, bytes, version, reason], and `index`, the unit's number.
+    Loose files are cut by content-defined boundaries; an archive, Parquet or JSONL file is a unit by itself. The key
+    of a unit changes when its files, their sizes or versions, or an option that bears on reading them does. The
+    payload holds `root`, `kind`, `project`, `inputs` as [path, bytes, version, reason], and `index`, the unit's
+    number.
     """
-    units = []
+    units = list[Unit]()
     for source, group in groupby(listing.inputs, key=lambda item: item.source):
         root, inputs = listing.roots[source], list(group)
         parts = [[item] for item in inputs if item.kind != Kind.FILE]

@@ -1,6 +1,7 @@
 """Documents in JSONL files: one JSON object a line, the text under a key that the options name.
 
-Blank lines are no documents. A line that is no object, lacks the text or whose text is no Unicode is counted, and the next one read.
+Blank lines are no documents. A line that is no object, lacks the text or whose text is no Unicode is counted, and the
+next one read.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ _BOM = b"\xef\xbb\xbf"
 def iter_jsonl(archive: Archive, stream: MemberStream) -> Iterator[Document]:
     """Yield the documents of a JSONL file in order.
 
-    A line is held up to the longest form in which JSON can write the largest document; a longer one is `filtered[size]`.
+    A line is held up to the longest form in which JSON can write the largest document; a longer one is
+    `filtered[size]`.
 
     Raises:
         DamageError: At its end, for damage that cut no line.
@@ -86,4 +88,3 @@ def _content(record: dict[str, Any], key: str) -> bytes | tuple[Dead, str]:
         return text.encode("utf-8")
     except UnicodeEncodeError:
         return Dead.BAD_CONTENT, f"{key!r} has a lone surrogate"
-

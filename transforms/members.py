@@ -1,7 +1,7 @@
 """What every reader of ingest yields: one `Document` for each file, member or row, and the names that they go by.
 
-No reader holds an archive in memory; a document's content is held while it is looked at. Nothing is ever written under a name that
-stands in an archive.
+No reader holds an archive in memory; a document's content is held while it is looked at. Nothing is ever written under
+a name that stands in an archive.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ class DamageError(Exception):
     """Damage that ends the reading of an archive and cuts no member; becomes one dead document."""
 
     def __init__(self, reason: Dead, detail: str) -> None:
+        """Keep the ledger's reason and a few words."""
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
         self.detail = detail
@@ -96,7 +97,9 @@ class Archive:
         """Count a row of a table, whose bookkeeping costs something even if it is empty."""
         self.grow(num_bytes + _ROW_OVERHEAD_BYTES)
 
-    def document(self, member: str, content: bytes, *, project: str | None = None, license_name: str | None = None) -> Document:
+    def document(
+        self, member: str, content: bytes, *, project: str | None = None, license_name: str | None = None
+    ) -> Document:
         """Return a member that was read whole."""
         return Document(project or self.project, self.name(member), len(content), content, license=license_name)
 
@@ -169,13 +172,13 @@ def normalise(name: str) -> str:
 
 
 def display_path(path: str) -> str:
-    """Return a path as UTF-8 text: percent-encoded whole if it is not UTF-8 or has a NUL, and bounded in length.
+    r"""Return a path as UTF-8 text: percent-encoded whole if it is not UTF-8 or has a NUL, and bounded in length.
 
     Args:
         path: A path; bytes that are not UTF-8 stand in it as surrogate escapes.
 
     Example:
-        >>> display_path("a/b.cpp"), display_path("lat\\udce9 n.cpp")
+        >>> display_path("a/b.cpp"), display_path("lat\udce9 n.cpp")
         ('a/b.cpp', 'lat%E9%20n.cpp')
     """
     raw = raw_path(path)
@@ -189,7 +192,7 @@ def display_path(path: str) -> str:
 
 
 def bounded(text: str, max_bytes: int) -> str:
-    """Return UTF-8 text of at most `max_bytes`: what is longer keeps its two ends and a hash of the whole between them."""
+    """Return text of at most `max_bytes` of UTF-8: what is longer keeps its ends, and a hash of the whole between."""
     raw = text.encode("utf-8")
     if len(raw) <= max_bytes:
         return text

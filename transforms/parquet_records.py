@@ -1,7 +1,7 @@
 """Documents in Parquet files: one row each, the bytes in a text or binary column that the options name.
 
-Row groups are read one by one in small batches, and values as dictionaries, so that one long value behind a million rows is held once.
-A row group that cannot be read costs its own rows and no others.
+Row groups are read one by one in small batches, and values as dictionaries, so that one long value behind a million
+rows is held once. A row group that cannot be read costs its own rows and no others.
 """
 
 from __future__ import annotations
@@ -40,7 +40,12 @@ def iter_parquet(archive: Archive, file: BinaryIO) -> Iterator[Document]:
         yield archive.entry(*problem, num_bytes=archive.num_bytes)
         return
     table = pq.ParquetFile(
-        file, metadata=metadata, pre_buffer=False, buffer_size=_BUFFER_BYTES, page_checksum_verification=True, read_dictionary=[column]
+        file,
+        metadata=metadata,
+        pre_buffer=False,
+        buffer_size=_BUFFER_BYTES,
+        page_checksum_verification=True,
+        read_dictionary=[column],
     )
     first = 0
     for group in range(metadata.num_row_groups):
@@ -60,7 +65,12 @@ def _is_text(kind: pa.DataType) -> bool:
     """Tell whether a type holds text or bytes."""
     if pa.types.is_dictionary(kind):
         return _is_text(kind.value_type)
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+    return bool(
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+    )
 
 
 def _has_magic(file: BinaryIO) -> bool:
@@ -79,7 +89,9 @@ class _RowGroup:
         self._metadata = table.metadata.row_group(group)
         schema, options = table.schema_arrow, archive.options
         wanted = (options.content_column, options.path_column, options.project_column, options.license_column)
-        found = [name for name in wanted if name and schema.get_field_index(name) >= 0 and _is_text(schema.field(name).type)]
+        found = [
+            name for name in wanted if name and schema.get_field_index(name) >= 0 and _is_text(schema.field(name).type)
+        ]
         self._columns = list(dict.fromkeys(found))
 
     def documents(self) -> Iterator[Document]:
@@ -130,11 +142,11 @@ class _RowGroup:
 class _Values:
     """The values of a text or binary column as bytes, one at a time."""
 
-    def __init__(self, column: pa.Array) -> None:
-        self._indices = column.indices if pa.types.is_dictionary(column.type) else None
-        values = column.dictionary if self._indices is not None else column
+    def __init__(self, column: pa.Array[Any]) -> None:
+        self._indices = column.indices if isinstance(column, pa.DictionaryArray) else None
+        values: Any = column.dictionary if isinstance(column, pa.DictionaryArray) else column
         large = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
-        self._values: Any = values.cast(pa.large_binary() if large else pa.binary())
+        self._values = values.cast(pa.large_binary() if large else pa.binary())
 
     def value(self, row: int) -> bytes | None:
         """Return the bytes of a row, None for null."""

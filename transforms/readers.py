@@ -1,9 +1,9 @@
-"""The documents of an input unit, in order, whatever kind its inputs are: the one way in which both passes of ingest read."""
+"""The documents of an input unit, in order, whatever kind its inputs are: how both passes of ingest read."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from typing import Any, BinaryIO
 
@@ -18,18 +18,26 @@ from transforms.streams import MemberStream, is_remote, open_descriptor, open_in
 from transforms.tar_members import iter_tar
 from transforms.zip_members import iter_zip
 
-_STREAM_READERS: dict[Kind, Callable[[Archive, MemberStream], Iterator[Document]]] = {Kind.TAR: iter_tar, Kind.JSONL: iter_jsonl}
-_FILE_READERS: dict[Kind, Callable[[Archive, BinaryIO], Iterator[Document]]] = {Kind.ZIP: iter_zip, Kind.PARQUET: iter_parquet}
+_STREAM_READERS: dict[Kind, Callable[[Archive, MemberStream], Iterator[Document]]] = {
+    Kind.TAR: iter_tar,
+    Kind.JSONL: iter_jsonl,
+}
+_FILE_READERS: dict[Kind, Callable[[Archive, BinaryIO], Iterator[Document]]] = {
+    Kind.ZIP: iter_zip,
+    Kind.PARQUET: iter_parquet,
+}
 
 
-def read_documents(unit: Unit, options: IngestOptions, wanted: Callable[[int], bool] | None = None) -> Iterator[Document]:
+def read_documents(
+    unit: Unit, options: IngestOptions, wanted: Callable[[int], bool] | None = None
+) -> Iterator[Document]:
     """Yield every document of an input unit in order, and what stands in the ledger for what could not be read.
 
     Args:
         unit: An input unit as `plan_inputs` makes them.
         options: The options of ingest.
-        wanted: Tells whether the loose file with an index is to be read; the others are yielded without content, as `kept`.
-            All are read by default; the members of archives are always read.
+        wanted: Tells whether the loose file with an index is to be read; the others are yielded without content, as
+            `kept`. All are read by default; the members of archives are always read.
     """
     if unit.payload["kind"] == Kind.FILE:
         yield from _loose_files(unit.payload, options, wanted)
@@ -42,7 +50,9 @@ def read_documents(unit: Unit, options: IngestOptions, wanted: Callable[[int], b
             yield from _archive_documents(unit.payload, archive)
 
 
-def _loose_files(payload: dict[str, Any], options: IngestOptions, wanted: Callable[[int], bool] | None) -> Iterator[Document]:
+def _loose_files(
+    payload: dict[str, Any], options: IngestOptions, wanted: Callable[[int], bool] | None
+) -> Iterator[Document]:
     """Yield loose files, each opened once."""
     root, name = payload["root"], payload["project"]
     for index, (path, num_bytes, _, reason) in enumerate(payload["inputs"]):
@@ -59,7 +69,9 @@ def _loose_files(payload: dict[str, Any], options: IngestOptions, wanted: Callab
 def _read_file(root: str, path: str, shown: Document, max_bytes: int) -> Document:
     """Read a loose file; no more of it than the largest document."""
     try:
-        content, num_bytes = _read_remote(root, path, max_bytes) if is_remote(root) else _read_local(root, path, max_bytes)
+        content, num_bytes = (
+            _read_remote(root, path, max_bytes) if is_remote(root) else _read_local(root, path, max_bytes)
+        )
     except OSError as error:
         reason, detail = os_error_reason(error)
         return shown._replace(column=Column.DEAD, reason=reason, detail=detail)
@@ -112,7 +124,7 @@ def _archive_documents(payload: dict[str, Any], archive: Archive) -> Iterator[Do
     archive.log()
 
 
-def _members(payload: dict[str, Any], archive: Archive) -> Iterator[Document]:
+def _members(payload: dict[str, Any], archive: Archive) -> Generator[Document]:
     """Open an archive and yield what its format's reader does."""
     root, path, kind = payload["root"], archive.path, Kind(payload["kind"])
     if kind in _STREAM_READERS:

@@ -1,7 +1,7 @@
-"""What there is to read: the inputs below the sources, in an order that does not depend on the machine, and the units that they make up.
+"""What there is to read: the inputs below the sources, in an order that does not depend on the machine.
 
-A source is a folder, a file, a glob (`*`, `?`, `[...]`, `**`) or any of these as an fsspec URL. Regular files only: links and special
-files are left alone, hidden folders are not walked, and the log says so.
+A source is a folder, a file, a glob (`*`, `?`, `[...]`, `**`) or any of these as an fsspec URL. Regular files only:
+links and special files are left alone, hidden folders are not walked, and the log says so.
 """
 
 from __future__ import annotations
@@ -51,7 +51,17 @@ _SUFFIXES: dict[str, tuple[Kind, str]] = {
     ".jsonl.zst": (Kind.JSONL, "zst"),
 }
 _LOCAL_SCHEMES = ("file://", "local://")
-_VERSION_KEYS = ("ETag", "etag", "md5Hash", "generation", "mtime", "LastModified", "last_modified", "updated", "created")
+_VERSION_KEYS = (
+    "ETag",
+    "etag",
+    "md5Hash",
+    "generation",
+    "mtime",
+    "LastModified",
+    "last_modified",
+    "updated",
+    "created",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
-"""Byte streams of input files: opened without following links, decompressed in small steps, ended by damage instead of exceptions.
+"""Byte streams of input files: opened without following links, decompressed in small steps, ended by damage.
 
-gzip (RFC 1952), xz (liblzma), bzip2 and Zstandard (RFC 8878), each also as several streams one after the other. Everything that comes before
-damage is delivered: when a decoder fails, the stream is decoded again up to that place and then byte by byte, because a decoder that
-raises keeps what it had decoded in that call to itself.
+gzip (RFC 1952), xz (liblzma), bzip2 and Zstandard (RFC 8878), each also as several streams one after the other.
+Everything that comes before damage is delivered: when a decoder fails, the stream is decoded again up to that place
+and then byte by byte, because a decoder that raises keeps what it had decoded in that call to itself.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ class MemberStream:
     """
 
     def __init__(self, archive: Archive, open_raw: Callable[[], BinaryIO], codec: str) -> None:
+        """Open the file with `open_raw`; `codec` is gz, xz, zst, bz2 or empty."""
         self.damage: DamageError | None = None
         self._source: _Plain | _Decompressed = _Decompressed(open_raw, codec) if codec else _Plain(open_raw)
         self._archive = archive

@@ -1,8 +1,9 @@
 """Members of tar archives, read as a stream, damaged ones too.
 
-Headers are POSIX.1-2001 (ustar and pax) and GNU tar's; `tarfile.TarInfo.frombuf` decodes one block. The standard library's reader stops in
-silence at a header that is cut or damaged in the middle, and holds extended headers of any size in memory: this one goes on at the
-next good header, counts the damage, and bounds what it holds. Links, folders and devices are no documents.
+Headers are POSIX.1-2001 (ustar and pax) and GNU tar's; `tarfile.TarInfo.frombuf` decodes one block. The standard
+library's reader stops in silence at a header that is cut or damaged in the middle, and holds extended headers of any
+size in memory: this one goes on at the next good header, counts the damage, and bounds what it holds. Links, folders
+and devices are no documents.
 """
 
 from __future__ import annotations
@@ -163,7 +164,9 @@ class _TarReader:
             damage = self._stream.damage or DamageError(Dead.NOT_AN_ARCHIVE, "no tar header")
             raise damage
         self._cut = not more
-        yield self._archive.entry(Dead.CORRUPT, "damaged tar header", num_bytes=lost if more or not self._zero_blocks else 0)
+        yield self._archive.entry(
+            Dead.CORRUPT, "damaged tar header", num_bytes=lost if more or not self._zero_blocks else 0
+        )
         self._zero_blocks = 0
 
     def _finish(self, rest: int) -> None:
@@ -190,7 +193,7 @@ def _is_header(block: bytes) -> bool:
 
 
 def _read_pax(data: bytes, extended: _Extended) -> None:
-    """Take name, size and sparseness from pax records `<length> <key>=<value>\\n`."""
+    r"""Take name, size and sparseness from pax records `<length> <key>=<value>\n`."""
     start = 0
     while start < len(data) and data[start]:
         space = data.find(b" ", start, start + 10)

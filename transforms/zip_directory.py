@@ -1,7 +1,7 @@
 """Finding the members of a zip archive: by its central directory, or by local headers where that is missing or damaged.
 
-Layout and signatures: PKWARE's APPNOTE 6.3.10, sections 4.3 and 4.5.3 (zip64). The directory is read as a stream, one entry at a time, and is
-looked through once before it is believed.
+Layout and signatures: PKWARE's APPNOTE 6.3.10, sections 4.3 and 4.5.3 (zip64). The directory is read as a stream, one
+entry at a time, and is looked through once before it is believed.
 """
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ class Directory:
     """
 
     def __init__(self, file: BinaryIO, size: int) -> None:
+        """Find the directory of a file of `size` bytes and look through it once."""
         self._file, self._size = file, size
         try:
             self._place()
@@ -94,7 +95,9 @@ class Directory:
 
     def _entry(self, header: bytes) -> tuple[Entry, int]:
         """Return an entry and how many bytes follow its fixed part."""
-        (_, _, flags, method, _, _, crc, compressed, size, names, extras, comments, _, _, external, offset) = _CENTRAL_HEADER.unpack(header)
+        (_, _, flags, method, _, _, crc, compressed, size, names, extras, comments, _, _, external, offset) = (
+            _CENTRAL_HEADER.unpack(header)
+        )
         name, extra = read_exactly(self._file, names), read_exactly(self._file, extras)
         size, compressed, offset = _zip64(extra, size, compressed, offset)
         entry = Entry(

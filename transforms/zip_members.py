@@ -1,22 +1,20 @@
 """Members of zip archives, damaged ones too: by the directory, or by local headers where it is missing or cut.
 
-Stored, deflate, bzip2 and Zstandard. Sizes that a header claims are checked against what can be true before they are believed, and
-content against its size and CRC-32. What a reader does not do: encrypted members, archives in several files.
+Stored, deflate, bzip2 and Zstandard. Sizes that a header claims are checked against what can be true before they are
+believed, and content against its size and CRC-32. What a reader does not do: encrypted members, archives in several
+files.
 """
 
 from __future__ import annotations
 
-import bz2
 import stat
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from backports import zstd
-
 from schemas.reasons import Dead, Filtered
-from transforms.decoders import DECODER_ERRORS, Decoder, Inflate, Stored
+from transforms.decoders import DECODER_ERRORS, STREAM_DECODERS, Decoder, Inflate, Stored
 from transforms.members import Archive, DamageError, Document
 from transforms.zip_directory import CENTRAL, END, Directory, DirectoryError, Entry, find_local, local_entry, locate
 
@@ -24,8 +22,8 @@ _STORED, _DEFLATED, _BZIP2, _ZSTANDARD = 0, 8, 12, 93
 _DECODERS: dict[int, Callable[[], Decoder]] = {
     _STORED: Stored,
     _DEFLATED: lambda: Inflate(wbits=-15),
-    _BZIP2: bz2.BZ2Decompressor,
-    _ZSTANDARD: zstd.ZstdDecompressor,
+    _BZIP2: STREAM_DECODERS["bz2"],
+    _ZSTANDARD: STREAM_DECODERS["zst"],
 }
 _MAX_RATIO = {_STORED: 1, _DEFLATED: 1032}
 _MAX_OTHER_RATIO = 100_000
