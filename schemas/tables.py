@@ -55,6 +55,7 @@ FINGERPRINTS = pa.schema(
         _required("column", pa.string()),
         _required("reason", pa.string()),
         _required("detail", pa.string()),
+        pa.field("license", pa.string()),
     ]
 )
 """What the first pass of ingest records of each document, in source and member order.
