@@ -17,7 +17,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from schemas.coders import register_coders
 
-RunTransform = Callable[[Any, Iterable[Any]], Any]
+RunTransform = Callable[..., Any]
 
 hypothesis.settings.register_profile("cppmill", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("cppmill")
@@ -38,13 +38,17 @@ def repository() -> Path:
 
 @pytest.fixture
 def run_transform(tmp_path: Path) -> RunTransform:
-    """Run a transform over elements, in process; its output comes as a list, named outputs as a dict of lists."""
+    """Run a transform over elements, in process; its output comes as a list, named outputs as a dict of lists.
+
+    Without elements the transform starts the pipeline.
+    """
     register_coders()
 
-    def run(transform: beam.PTransform[Any, Any], elements: Iterable[Any]) -> Any:  # noqa: ANN401 - what it gives
+    def run(transform: beam.PTransform[Any, Any], elements: Iterable[Any] | None = None) -> Any:
         options = PipelineOptions(["--runner=FnApiRunner", "--direct_running_mode=in_memory"])
         with beam.Pipeline(options=options) as pipeline:
-            outputs = pipeline | "Elements" >> beam.Create(list(elements)) | "Transform" >> transform
+            source = pipeline if elements is None else pipeline | "Elements" >> beam.Create(list(elements))
+            outputs = source | "Transform" >> transform
             named = outputs if isinstance(outputs, dict) else {"": outputs}
             folders = {name: tmp_path / f"output-{uuid.uuid4()}" for name in named}
             for name, output in named.items():

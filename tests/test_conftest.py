@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class SplitByParity(beam.PTransform[Any, Any]):
-    def expand(self, numbers: Any) -> dict[str, Any]:  # noqa: ANN401 - a PCollection
+    def expand(self, numbers: Any) -> dict[str, Any]:
         return {"even": numbers | "Even" >> beam.Filter(_is_even), "all": numbers}
 
 

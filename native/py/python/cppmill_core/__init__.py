@@ -4,17 +4,25 @@ Training scripts import this package alone: it needs pyarrow, and neither Beam n
 """
 
 from cppmill_core._native import (
+    PATTERNS,
     CoreError,
     CorruptDataError,
     InvalidInputError,
+    Scanner,
     VocabularyError,
     __version__,
+    split,
+    train_bpe,
 )
 
 __all__ = [
+    "PATTERNS",
     "CoreError",
     "CorruptDataError",
     "InvalidInputError",
+    "Scanner",
     "VocabularyError",
     "__version__",
+    "split",
+    "train_bpe",
 ]

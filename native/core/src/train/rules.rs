@@ -1,0 +1,110 @@
+//! Which merges may be learned at all.
+
+use std::fmt;
+
+use hashbrown::HashSet;
+
+use super::Seed;
+
+/// Whether a byte counts as part of an identifier: `[A-Za-z0-9_]`. Bytes from 0x80 up do not.
+pub(super) fn is_identifier_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// Whether all of `text` is identifier bytes.
+pub(super) fn is_identifier_run(text: &[u8]) -> bool {
+    text.iter().copied().all(is_identifier_byte)
+}
+
+/// Why a merge is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// It would join this atomic token to a byte that is no identifier byte.
+    Atomic(Vec<u8>),
+    /// It would spell a string that no token may have.
+    Forbidden,
+    /// The token would be longer than the bound, in bytes.
+    TooLong(usize),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Atomic(token) => {
+                let token = token.escape_ascii();
+                write!(f, "\"{token}\" is atomic, so no merge may join it to a byte that is no identifier byte; ")?;
+                write!(f, "drop the seed or make \"{token}\" pinned")
+            }
+            Self::Forbidden => f.write_str("the result is the name of a control or reserved id; drop the seed"),
+            Self::TooLong(bound) => {
+                write!(f, "the result is longer than max_token_bytes = {bound}; raise the bound or drop the seed")
+            }
+        }
+    }
+}
+
+/// The rules that every merge must keep, seed or learned.
+pub(super) struct Rules {
+    atomic: HashSet<Vec<u8>>,
+    forbidden: HashSet<Vec<u8>>,
+    max_token_bytes: usize,
+}
+
+impl Rules {
+    /// Takes the atomic tokens from the seeds.
+    pub(super) fn new(seeds: &[Seed], forbidden: &[Vec<u8>], max_token_bytes: Option<usize>) -> Self {
+        Self {
+            atomic: seeds.iter().filter(|seed| seed.atomic).map(|seed| seed.token.clone()).collect(),
+            forbidden: forbidden.iter().cloned().collect(),
+            max_token_bytes: max_token_bytes.unwrap_or(usize::MAX),
+        }
+    }
+
+    /// Says why joining `left` and `right` is refused, if it is.
+    pub(super) fn refusal(&self, left: &[u8], right: &[u8]) -> Option<Refusal> {
+        let (last, first) = (left.last().copied()?, right.first().copied()?);
+        if !is_identifier_byte(first) && self.atomic.contains(left) {
+            return Some(Refusal::Atomic(left.to_vec()));
+        }
+        if !is_identifier_byte(last) && self.atomic.contains(right) {
+            return Some(Refusal::Atomic(right.to_vec()));
+        }
+        self.refuses_token(&[left, right].concat())
+    }
+
+    /// Says why no token may be `token`, if so.
+    pub(super) fn refuses_token(&self, token: &[u8]) -> Option<Refusal> {
+        if token.len() > self.max_token_bytes {
+            return Some(Refusal::TooLong(self.max_token_bytes));
+        }
+        self.forbidden.contains(token).then_some(Refusal::Forbidden)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules() -> Rules {
+        let seeds = [Seed { token: b"INSERT".to_vec(), atomic: true }, Seed { token: b"in".to_vec(), atomic: false }];
+        Rules::new(&seeds, &[b"<EOS>".to_vec()], Some(8))
+    }
+
+    #[test]
+    fn atomic_tokens_join_identifier_bytes_only() {
+        let refused = Some(Refusal::Atomic(b"INSERT".to_vec()));
+        assert_eq!(rules().refusal(b"INSERT", b" "), refused);
+        assert_eq!(rules().refusal(b"\xa9", b"INSERT"), refused);
+        assert_eq!(rules().refusal(b"INSERT", b"_"), None);
+        assert_eq!(rules().refusal(b"0", b"INSERT"), None);
+        assert_eq!(rules().refusal(b"in", b" "), None);
+    }
+
+    #[test]
+    fn forbidden_and_long_results_are_refused() {
+        assert_eq!(rules().refusal(b"<EO", b"S>"), Some(Refusal::Forbidden));
+        assert_eq!(rules().refusal(b"<EO", b"S"), None);
+        assert_eq!(rules().refusal(b"12345", b"6789"), Some(Refusal::TooLong(8)));
+        assert_eq!(rules().refusal(b"12345", b"678"), None);
+    }
+}
