@@ -12,8 +12,8 @@ STAMPS := $(VENV)/.stamps
 WHEELS := .make/wheels
 CARGO := cargo
 NATIVE := --manifest-path native/Cargo.toml
-NATIVE_SOURCES := $(shell find native -name target -prune -o -type f \
-	\( -name '*.rs' -o -name '*.toml' -o -name 'Cargo.lock' -o -name '*.py' -o -name '*.pyi' \) -print) rust-toolchain.toml
+NATIVE_SOURCES := $(shell find native -name target -prune -o -type f ! -name '*.so' ! -name '*.pyc' ! -name '*.md' -print) \
+	rust-toolchain.toml
 # The first of these that runs; another one: make setup PYTHON=python3.13
 PYTHON = $(shell for name in python3.11 python3.12 python3.13 python3.14 python3; do \
 	if "$$name" -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo "$$name"; break; fi; done)
