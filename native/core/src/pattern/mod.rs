@@ -1,1 +1,100 @@
 //! Pre-token patterns and their hand-written splitters.
+//!
+//! A pattern is a regular expression as `tokenizer.json` holds it (`Split(Regex, isolated)`) together with a splitter over
+//! bytes that cuts valid UTF-8 exactly where `tokenizers` cuts it with that expression. Only the patterns named here are
+//! known: there is no general regular expression engine.
+//!
+//! Text that is not UTF-8 is cut into its maximal valid runs, as [`slice::utf8_chunks`] cuts it. Each run is split by
+//! itself, as if it were the whole text, and each invalid byte is a word of one byte.
+
+mod class;
+mod classes;
+mod cpp_words;
+#[cfg(test)]
+mod tests;
+
+use crate::{Error, Result};
+
+/// A pre-token pattern that has a native splitter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Pattern(Kind);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    CppWords1,
+}
+
+impl Pattern {
+    /// Every known pattern.
+    pub const ALL: [Self; 1] = [Self(Kind::CppWords1)];
+
+    /// Finds the pattern called `name`.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the known patterns, if there is none of that name.
+    pub fn by_name(name: &str) -> Result<Self> {
+        Self::find("name", name, |pattern| pattern.name() == name)
+    }
+
+    /// Finds the pattern whose regular expression is `regex`, character for character.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the known patterns, if there is none.
+    pub fn by_regex(regex: &str) -> Result<Self> {
+        Self::find("regular expression", regex, |pattern| pattern.regex() == regex)
+    }
+
+    fn find(what: &str, value: &str, matches: impl Fn(&Self) -> bool) -> Result<Self> {
+        let known = || Self::ALL.map(|pattern| pattern.name()).join(", ");
+        Self::ALL.into_iter().find(matches).ok_or_else(|| {
+            Error::invalid(format!("no pre-token pattern with the {what} {value:?}; this version knows {}", known()))
+        })
+    }
+
+    /// The name, for configurations and manifests.
+    pub fn name(&self) -> &'static str {
+        match self.0 {
+            Kind::CppWords1 => "cpp-words-1",
+        }
+    }
+
+    /// The regular expression, for `tokenizer.json`.
+    pub fn regex(&self) -> &'static str {
+        match self.0 {
+            Kind::CppWords1 => cpp_words::REGEX,
+        }
+    }
+
+    /// The version of the splitter and its character tables; part of the keys of what is made with it.
+    pub fn version(&self) -> u32 {
+        match self.0 {
+            Kind::CppWords1 => 1,
+        }
+    }
+
+    /// Calls `each` with every word of `text`, in order; together they are `text`.
+    ///
+    /// Takes time linear in the length of `text`, whatever it holds. A word can be as long as `text`.
+    #[inline]
+    pub fn split<'a>(&self, text: &'a [u8], mut each: impl FnMut(&'a [u8])) {
+        if std::str::from_utf8(text).is_ok() {
+            return self.split_run(text, &mut each);
+        }
+        for chunk in text.utf8_chunks() {
+            self.split_run(chunk.valid().as_bytes(), &mut each);
+            chunk.invalid().chunks(1).for_each(&mut each);
+        }
+    }
+
+    #[inline]
+    fn split_run<'a>(self, run: &'a [u8], each: &mut impl FnMut(&'a [u8])) {
+        let mut start = 0;
+        while start < run.len() {
+            let end = match self.0 {
+                Kind::CppWords1 => cpp_words::word_end(run, start),
+            };
+            each(&run[start..end]);
+            start = end;
+        }
+    }
+}

@@ -4,17 +4,21 @@ Training scripts import this package alone: it needs pyarrow, and neither Beam n
 """
 
 from cppmill_core._native import (
+    PATTERNS,
     CoreError,
     CorruptDataError,
     InvalidInputError,
     VocabularyError,
     __version__,
+    split,
 )
 
 __all__ = [
+    "PATTERNS",
     "CoreError",
     "CorruptDataError",
     "InvalidInputError",
     "VocabularyError",
     "__version__",
+    "split",
 ]

@@ -1,0 +1,99 @@
+"""The native splitter cuts where `tokenizers` cuts with the same regular expression."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import cppmill_core
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Regex, pre_tokenizers
+
+NAME = "cpp-words-1"
+SPLIT = pre_tokenizers.Split(Regex(cppmill_core.PATTERNS[NAME]), "isolated")
+HEADERS = [Path("/usr/include/c++"), Path(cppmill_core.__file__).parents[1]]
+SCALARS = "".join(chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000)
+FRAGMENTS = [
+    *'\\\\\\nrtRLuU8"\'()-+.eEpP01_aé名²\u0301😀 \t\r\n\v\u00a0\u2028{;#',
+    'R"x(', ')x"', "\\n", "\\n\\n", "u8", "1'0", "0x1p-", "    ", "\r\n", "->", "a" * 17, ')aaaaaaaaaaaaaaaa"',
+]  # fmt: skip
+
+
+def native(text: str) -> list[str]:
+    return [word.decode() for word in cppmill_core.split(NAME, text.encode()).to_pylist()]
+
+
+def hugging_face(text: str) -> list[str]:
+    return [word for word, _ in SPLIT.pre_tokenize_str(text)]
+
+
+def cpp_texts(limit_bytes: int) -> Iterator[str]:
+    """Yield real C++ text of the machine's header trees, up to `limit_bytes`."""
+    for path in sorted(path for root in HEADERS for path in root.rglob("*.h*") if path.is_file()):
+        content = path.read_bytes()
+        limit_bytes -= len(content)
+        if limit_bytes < 0:
+            return
+        yield content.decode("utf-8", "ignore")
+
+
+@pytest.mark.parametrize(
+    "context", ["{}", "a{}b ", " {}1 ", "\\n{} ", "1{}2'{}' ", 'R"{}( L{}" ){}" ', " \t{}  {}\n{} x", "-{}.{}+\\{} "]
+)
+def test_every_scalar_value_is_split_alike_in_context(context: str) -> None:
+    text = "".join(context.replace("{}", char) for char in SCALARS)
+    assert native(text) == hugging_face(text)
+
+
+@given(st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.characters(codec="utf-8")), max_size=40))
+@settings(max_examples=2000, deadline=None)
+def test_texts_are_split_alike(fragments: list[str]) -> None:
+    text = "".join(fragments)
+    assert native(text) == hugging_face(text)
+
+
+def test_real_cpp_is_split_alike() -> None:
+    texts = list(cpp_texts(30_000_000))
+    assert sum(map(len, texts)) > 1_000_000
+    for text in texts:
+        assert native(text) == hugging_face(text)
+
+
+@given(st.binary(max_size=200))
+def test_words_are_the_bytes_and_invalid_ones_stand_alone(data: bytes) -> None:
+    words = cppmill_core.split(NAME, data).to_pylist()
+    assert b"".join(words) == data
+    for word in words:
+        assert len(word) == 1 or word.decode()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("0x 0xFF 0xDEADBEEF 1.0f -1.0f -1.0 1e-6 1e0 0b10000000 3.14 190 1000000").split(" "),
+        *("<=> ->* ... /* */ \\ \\n \\n\\n := @@ --- #include #include_next __has_include").split(" "),
+        *('R"( )" R"DELIM( )DELIM" u8" u" U" L" u8\' u\' U\' L\' cudaMalloc').split(" "),
+        *(" " * width for width in (1, 2, 4, 6, 8, 10, 12, 14, 16)),
+        *("\t", "\t\t", "\t\t\t\t", "\r\n", "\r", "\n", "\n\n"),
+    ],
+)
+def test_a_fixed_token_alone_is_one_word(text: str) -> None:
+    assert native(text) == [text]
+
+
+@pytest.mark.parametrize("unit", [b" ", b"9", b"a", b"\n", b"\\n", b"(", b")a", b"\\", b" \t\v", b"'", b".", b"\xc3\xa9", b"\xff", b'L"', b'R"a'])
+@pytest.mark.parametrize("end", [b"", b"x"])
+def test_time_is_linear_in_a_line_without_words(unit: bytes, end: bytes) -> None:
+    seconds = []
+    for repeats in (200_000, 800_000):
+        start = time.perf_counter()
+        cppmill_core.split(NAME, unit * repeats + end)
+        seconds.append(time.perf_counter() - start)
+    assert seconds[1] < 16 * seconds[0] + 0.05
+
+
+def test_an_unknown_pattern_is_refused_with_the_known_names() -> None:
+    with pytest.raises(cppmill_core.InvalidInputError, match="cpp-words-1"):
+        cppmill_core.split("gpt2", b"")
+
