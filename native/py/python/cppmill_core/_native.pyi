@@ -55,6 +55,36 @@ class Scanner:
             position, project, hits, documents), `namespaces` (namespace, project, hits, documents) and `statistics`
             (name, value). Counts are uint64; rows are sorted bytewise by the columns before the counts; rows without
             hits are left out, but `statistics` always has every name.
+class PlatformDetector:
+    """Finds which platforms documents are written for, by rules that `configs/platforms.toml` explains.
+
+    Example:
+        >>> rules = '{"max_ids": 20, "labels": [{"id": 1, "category": "os", "label": "windows", "identifiers": ["_WIN32"]}]}'
+        >>> documents = pa.record_batch({"path": ["a.h"], "content": [b"#ifdef _WIN32"]})
+        >>> PlatformDetector(rules).detect(documents).to_pylist()
+        [{'platform_ids': [1], 'platform_info': '{"os":{"windows":["_WIN32"]}}'}]
+    """
+
+    def __init__(self, rules: str) -> None:
+        """Compile rules, the JSON text that `configs.platforms.load_platform_rules` gives.
+
+        Raises:
+            InvalidInputError: the text has another form, or one of its rules cannot be used.
+        """
+
+    def detect(self, documents: pa.RecordBatch, threads: int = 1) -> pa.RecordBatch:
+        """Find the platforms of every document.
+
+        Args:
+            documents: Columns `path` (string) and `content` (binary); others do not matter. No nulls.
+            threads: How many documents are read at once; the result is the same for any number.
+
+        Returns:
+            As many rows, with the columns `platform_ids` (list of uint16, ascending) and `platform_info` (string: canonical
+            JSON, category to label to at most 5 pieces of evidence).
+
+        Raises:
+            InvalidInputError: a column is missing, has another type or a null, or `threads` is 0.
         """
 
 def split(pattern: str, data: bytes) -> pa.BinaryArray:
