@@ -147,6 +147,7 @@ def load_run_config(
     for layer in layers:
         problems += layer.problems(TABLES, KEYS)
     tables = merge_layers(layers)
+    tables["run"] = _expand_home(tables.get("run", {}))
     if readable:  # else what is missing may stand in the file that could not be read
         problems += check_places(tables, layers=layers, needs_sources=needs_sources)
         problems += _check_pattern(tables, layers)
@@ -165,6 +166,17 @@ def _profile_origin(layers: Sequence[Layer]) -> str:
     """Return where the profile was named, as messages begin."""
     naming = [layer for layer in layers if "profile" in layer.table("run")]
     return naming[-1].place("run", "profile") if naming else "profile"
+
+
+def _expand_home(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the table [run] with the home folder for `~/`, as a shell writes it, in the paths."""
+
+    def expand(value: Any) -> Any:  # noqa: ANN401 - not yet known to be text
+        if isinstance(value, tuple):
+            return tuple(map(expand, value))
+        return f"{Path.home()}{value[1:]}" if isinstance(value, str) and f"{value}/".startswith("~/") else value
+
+    return {key: expand(value) if key in ("sources", "out", "tokenizer") else value for key, value in run.items()}
 
 
 def _check_pattern(tables: Mapping[str, Mapping[str, Any]], layers: Sequence[Layer]) -> Iterator[str]:

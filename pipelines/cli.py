@@ -235,7 +235,9 @@ for _program in (_run, _ingest, _scan, _build, _tokenize, _validate, _plan):
 
 @_command(app)
 def verify(
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The folder of a finished run.")],
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", exists=True, file_okay=False, help="The folder of a finished run.")
+    ],
     verbose: args.Verbose = False,
 ) -> None:
     """Check that OUT is what its receipt says.

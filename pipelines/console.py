@@ -6,10 +6,12 @@ Third-party warnings that nobody can act on stay out of sight; our own never do.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
 import sys
+import tempfile
 import traceback
 import warnings
 from collections.abc import Iterator, Mapping
@@ -29,6 +31,9 @@ OWN_LOGGERS = ("configs", "cppmill_core", "pipelines", "schemas", "tokenizer_bui
 
 NOISY_PACKAGES = ("apache_beam", "fsspec", "google", "grpc", "pyarrow")
 """Their Python warnings are for their own developers."""
+
+WORKER_OPTIONS = "PIPELINE_OPTIONS_FILE"
+"""The variable that names a JSON file of options for Beam's worker processes; who sets it decides himself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,9 +63,9 @@ def command_session(output: Output, *, advice: str = RESUME_ADVICE) -> Iterator[
         SystemExit: With the exit code of an error that is the user's to mend.
     """
     with (
-        log_to_console(output),
         exit_on_error(output),
         stop_on_signals(advice=advice),
+        log_to_console(output),
         open_reporter(output) as reporter,
     ):
         yield reporter
@@ -185,10 +190,31 @@ def log_to_console(output: Output) -> Iterator[None]:
         root.handlers = [handler]
         _set_levels(levels)
         try:
-            yield
+            with _worker_log_levels(output):
+                yield
         finally:
             root.handlers = previous[0]
             _set_levels(previous[1])
+
+
+@contextmanager
+def _worker_log_levels(output: Output) -> Iterator[None]:
+    """Give Beam's worker processes on this machine the same log levels: they inherit the name of an options file."""
+    levels = {
+        "default_sdk_harness_log_level": "INFO" if output.verbose else "ERROR",
+        "sdk_harness_log_level_overrides": {name: logging.getLevelName(_own_level(output)) for name in OWN_LOGGERS},
+    }
+    if WORKER_OPTIONS in os.environ:
+        yield
+        return
+    with tempfile.NamedTemporaryFile("w", prefix="cppmill-worker-", suffix=".json") as file:
+        json.dump(levels, file)
+        file.flush()
+        os.environ[WORKER_OPTIONS] = file.name
+        try:
+            yield
+        finally:
+            del os.environ[WORKER_OPTIONS]
 
 
 def _set_levels(levels: Mapping[str | None, int]) -> None:

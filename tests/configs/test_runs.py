@@ -216,6 +216,16 @@ class TestPlaces:
         assert config.sources == (str(source),)
         assert config.out == tmp_path / "out\udce9"
 
+    def test_a_tilde_is_the_home_folder(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("HOME", str(tmp_path))
+        (tmp_path / "src").mkdir()
+        file = write(tmp_path, '[run]\nsources = ["~/src", "~/src/*.tar", "~", "a~/*"]\nout = "/tmp/out~"\n')
+        config = load_run_config(file=file)
+        assert config.sources == (f"{tmp_path}/src", f"{tmp_path}/src/*.tar", str(tmp_path), "a~/*")
+        assert config.out == Path("/tmp/out~")
+        (missing,) = problems(needs_sources=True, source=["~/srx"])
+        assert missing == "SOURCE ~/srx: no such file or folder"
+
     def test_the_output_lies_apart_from_the_sources(self, tmp_path: Path) -> None:
         inside, source = tmp_path / "source" / "out", tmp_path / "source"
         inside.mkdir(parents=True)

@@ -226,6 +226,12 @@ class TestVerify:
         install("verify", verify=lambda out: [])
         assert call("verify", str(tmp_path)).exit_code == 0
 
+    def test_a_folder_that_is_not_there_is_wrong_usage(self, install: Install) -> None:
+        install("verify", verify=lambda out: pytest.fail("started"))
+        result = call("verify", "/no/such")
+        assert result.exit_code == 2
+        assert "/no/such" in result.stderr
+
     def test_differences_are_exit_code_1_and_the_first_are_shown(self, install: Install, tmp_path: Path) -> None:
         install("verify", verify=lambda out: [f"tokens/part-{i}.parquet: differs" for i in range(25)])
         result = call("verify", str(tmp_path))
