@@ -58,19 +58,32 @@ class Session:
         started = time.monotonic()
         self.reporter.stage_started(stage, len(todo), sum(unit.num_bytes for unit in todo))
         if todo or revisit:
-            self._execute(stage, units if revisit else todo, construct)
+            watched = {unit: unit.receipt_path for unit in todo}
+            self.execute(stage, units if revisit else todo, construct, watched=watched)
         receipts = [self.require(unit) for unit in units]
         self.remember(stage, units)
         summary = {"units run": len(todo), "units that stood": len(units) - len(todo)}
         self.reporter.stage_done(stage, time.monotonic() - started, summary)
         return receipts
 
-    def _execute(
-        self, stage: Stage, units: Sequence[Unit], construct: Callable[[beam.PCollection[Unit]], object]
+    def execute(
+        self,
+        name: str,
+        units: Sequence[Unit],
+        construct: Callable[[beam.PCollection[Unit]], object],
+        *,
+        watched: dict[Unit, str],
     ) -> None:
-        """Run a pipeline that starts from `units` and watch their receipts appear."""
-        ranges = write_plan(self.out, stage, units)
-        with self._watched(units):
+        """Run a pipeline that starts from `units`, and report units as their files appear.
+
+        Args:
+            name: Names the plan.
+            units: What the pipeline starts from.
+            construct: Adds the steps after the units.
+            watched: Units to report, with the path, relative to OUT, whose appearance says that the unit is done.
+        """
+        ranges = write_plan(self.out, name, units)
+        with self._watched(watched):
             run_pipeline(
                 lambda pipeline: construct(pipeline | "Units" >> ReadUnits(ranges=ranges)),
                 threads=self.config.threads,
@@ -123,10 +136,10 @@ class Session:
         self.out.remove(RECEIPT)
 
     @contextmanager
-    def _watched(self, units: Sequence[Unit]) -> Iterator[None]:
-        """Report units as their receipts appear, from a thread of its own."""
+    def _watched(self, files: dict[Unit, str]) -> Iterator[None]:
+        """Report units as their files appear, from a thread of its own."""
         stop = threading.Event()
-        watcher = threading.Thread(target=self._watch, args=(list(units), stop), daemon=True)
+        watcher = threading.Thread(target=self._watch, args=(files, stop), daemon=True)
         watcher.start()
         try:
             yield
@@ -134,12 +147,13 @@ class Session:
             stop.set()
             watcher.join()
 
-    def _watch(self, waiting: list[Unit], stop: threading.Event) -> None:
-        done_units = done_bytes = 0
+    def _watch(self, files: dict[Unit, str], stop: threading.Event) -> None:
+        waiting, done_units, done_bytes = dict(files), 0, 0
         while waiting:
             last = stop.wait(_POLL_SECONDS)
-            found = [unit for unit in waiting if self.out.path(unit.receipt_path).is_file()]
-            waiting = [unit for unit in waiting if unit not in found]
+            found = [unit for unit, name in waiting.items() if self.out.path(name).is_file()]
+            for unit in found:
+                del waiting[unit]
             done_units, done_bytes = done_units + len(found), done_bytes + sum(unit.num_bytes for unit in found)
             self.reporter.progress(done_units, done_bytes)
             if last:

@@ -40,16 +40,15 @@ class Reject(NamedTuple):
     detail: str
 
 
-def write_documents(path: Path, documents: Iterable[Kept], *, key: str, detect: Detect | None) -> int:
+def write_documents(path: Path, documents: Iterable[Kept], *, detect: Detect | None) -> int:
     """Write a shard of documents, a row group at a time, and return the number of rows.
 
     Args:
         path: Where to.
         documents: The documents, in order; held for one row group at a time.
-        key: The unit's key, for the footer.
         detect: Finds platforms; without it no document has any.
     """
-    schema = DOCUMENTS.with_metadata({"cppmill.format": str(DATA_FORMAT_VERSION), "cppmill.unit": key})
+    schema = DOCUMENTS.with_metadata({"cppmill.format": str(DATA_FORMAT_VERSION)})
     statistics = [name for name in schema.names if name not in ("content", "platform_info", "platform_ids")]
     rows = 0
     with pq.ParquetWriter(

@@ -54,7 +54,7 @@ def ingest_unit(unit: Unit, out: OutputFolder, options: IngestOptions, detect: D
     for shard, group in groupby(second.kept(), key=lambda item: item[0]):
         name = f"documents/part-{unit.key}-{shard:05d}.parquet"
         documents = (kept for _, kept in group)
-        outputs.append(out.publish(name, partial(write_documents, documents=documents, key=unit.key, detect=detect)))
+        outputs.append(out.publish(name, partial(write_documents, documents=documents, detect=detect)))
     outputs.extend(_publish_rejects(second, unit, out))
     kept_documents, kept_bytes = second.ledger.documents.kept, second.ledger.num_bytes.kept
     receipt = UnitReceipt(

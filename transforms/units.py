@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.errors import IntegrityError
-from schemas.units import Stage, Unit
+from schemas.units import Unit
 from transforms.storage import CACHE, OutputFolder
 
 MAX_RANGES = 1000
@@ -35,12 +35,12 @@ class PlanRange:
     sha256: str
 
 
-def write_plan(out: OutputFolder, stage: Stage, units: Sequence[Unit]) -> list[PlanRange]:
+def write_plan(out: OutputFolder, program: str, units: Sequence[Unit]) -> list[PlanRange]:
     """Write the plan of `units` below `.cache/plans` and return its ranges, at most 1,000.
 
     Args:
         out: The output folder.
-        stage: The stage; names the file.
+        program: Names the file: a stage, or a pass of one.
         units: What is to run, in order.
     """
     if not units:
@@ -49,7 +49,7 @@ def write_plan(out: OutputFolder, stage: Stage, units: Sequence[Unit]) -> list[P
     step = math.ceil(len(rows) / MAX_RANGES)
     groups = [rows[start : start + step] for start in range(0, len(rows), step)]
     digests = [_digest(group) for group in groups]
-    name = f"{CACHE}/plans/{stage}-{hashlib.sha256(''.join(digests).encode()).hexdigest()}.parquet"
+    name = f"{CACHE}/plans/{program}-{hashlib.sha256(''.join(digests).encode()).hexdigest()}.parquet"
 
     def write(path: Path) -> int:
         with pq.ParquetWriter(path, _PLAN, compression="zstd", use_dictionary=False, write_statistics=False) as writer:

@@ -1,0 +1,116 @@
+"""The ingest program: sources to documents shards, in two passes."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from pathlib import Path
+
+import apache_beam as beam
+import cppmill_core
+import pyarrow as pa
+
+from configs.platforms import load_platform_rules
+from configs.runs import RunConfig
+from pipelines.progress import Reporter
+from pipelines.session import Session, open_session
+from schemas.digests import sha256_json
+from schemas.errors import BadInputError, ConfigError
+from schemas.ledger import Ledger
+from schemas.units import Stage, Unit, UnitReceipt
+from transforms.documents import Detect, WriteDocuments
+from transforms.duplicates import ChooseDuplicates, clear_duplicates, find_duplicates, merge_duplicates
+from transforms.fingerprints import FingerprintInputs, fingerprints_name, has_fingerprints
+from transforms.ingest_plan import plan_ingest
+from transforms.input_units import plan_inputs
+from transforms.sources import list_inputs
+
+
+def run(config: RunConfig, reporter: Reporter) -> None:
+    """Read the sources into OUT/documents."""
+    with open_session(config, reporter) as session:
+        ingest(session)
+
+
+def ingest(session: Session) -> list[UnitReceipt]:
+    """Read what is new among the sources and return the receipts of all ingest units.
+
+    Raises:
+        ConfigError: If there is no file in the sources.
+        BadInputError: If more documents are dead than allowed; the rejects are written by then.
+    """
+    inputs = list_units(session.config)
+    read_inputs(session, inputs)
+    units = plan_documents(session, inputs)
+    rules = load_platform_rules() if session.config.options.ingest.detect_platforms else None
+    write = WriteDocuments(
+        out=session.out,
+        options=session.config.options.ingest,
+        make_detect=partial(_make_detect, rules) if rules is not None else None,
+    )
+    receipts = session.run_units(Stage.INGEST, units, lambda found: found | "WriteDocuments" >> write)
+    check_dead(session, receipts)
+    return receipts
+
+
+def list_units(config: RunConfig) -> list[Unit]:
+    """List the sources and return the input units.
+
+    Raises:
+        ConfigError: If there is no file in the sources.
+    """
+    units = plan_inputs(list_inputs(config.sources, config.options.ingest), config.options.ingest)
+    if not units:
+        raise ConfigError(f"SOURCE {', '.join(config.sources)}: there is no regular file in it")
+    return units
+
+
+def read_inputs(session: Session, inputs: list[Unit]) -> None:
+    """Make the fingerprints of input units that lack them, and choose which copies of duplicates are kept."""
+    options, out = session.config.options.ingest, session.out
+    unread = [unit for unit in inputs if session.config.rehash or not has_fingerprints(unit, out)]
+    if not unread and (not options.drop_duplicates or find_duplicates(inputs, out) is not None):
+        return
+    started = time.monotonic()
+    session.reporter.stage_started("read", len(unread), sum(unit.num_bytes for unit in unread))
+    read = FingerprintInputs(out=out, options=options, rehash=session.config.rehash)
+
+    def construct(units: beam.PCollection[Unit]) -> object:
+        candidates = units | "FingerprintInputs" >> read
+        return candidates | "ChooseDuplicates" >> ChooseDuplicates(out=out) if options.drop_duplicates else candidates
+
+    clear_duplicates(out)
+    session.execute("read", inputs, construct, watched={unit: fingerprints_name(unit.key) for unit in unread})
+    if options.drop_duplicates:
+        merge_duplicates(inputs, out)
+    session.reporter.stage_done("read", time.monotonic() - started, {"units run": len(unread)})
+
+
+def plan_documents(session: Session, inputs: list[Unit]) -> list[Unit]:
+    """Return the units that write the documents of input units, once the inputs are read."""
+    options = session.config.options.ingest
+    config = {"platform_rules": sha256_json(load_platform_rules()) if options.detect_platforms else ""}
+    return plan_ingest(inputs, session.out, options, config=config, core_version=cppmill_core.__version__)
+
+
+def check_dead(session: Session, receipts: list[UnitReceipt]) -> None:
+    """Raise BadInputError if a larger share of the documents is dead than the configuration allows."""
+    ledger = Ledger.sum(Ledger.from_json(receipt.ledger, where=receipt.path) for receipt in receipts)
+    dead, total = sum(ledger.documents.dead.values()), ledger.documents.total
+    allowed = session.config.options.max_dead_fraction
+    if total and dead / total > allowed:
+        reasons = ", ".join(f"{reason} {number:,}" for reason, number in sorted(ledger.documents.dead.items()))
+        rejects = Path(session.config.out) / "documents" / "rejects-*.parquet"
+        raise BadInputError(
+            f"{dead:,} of {total:,} documents ({dead / total:.2%}) could not be used: {reasons}; allowed are {allowed:.2%}. "
+            f"{rejects} names each; mend the sources, or allow more with --max-dead-fraction"
+        )
+
+
+def _make_detect(rules: str) -> Detect:
+    detector = cppmill_core.PlatformDetector(rules)
+
+    def detect(documents: pa.RecordBatch) -> pa.RecordBatch:
+        return detector.detect(documents)
+
+    return detect
