@@ -134,7 +134,7 @@ mod tests {
         for (identifier, expected) in table {
             let mut found = Vec::new();
             components(identifier.as_bytes(), &mut Vec::new(), |it| {
-                found.push(String::from_utf8_lossy(it).into_owned())
+                found.push(String::from_utf8_lossy(it).into_owned());
             });
             assert_eq!(found, expected, "{identifier}");
         }

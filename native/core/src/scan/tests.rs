@@ -1,5 +1,7 @@
 //! The scanner against tables, and against itself for other threads and batches.
 
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
 mod twin;
 
 use std::collections::{BTreeMap, BTreeSet};

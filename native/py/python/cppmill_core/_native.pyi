@@ -31,7 +31,7 @@ class Scanner:
         InvalidInputError: a configuration that cannot be used (the message names the entry), or no threads.
 
     Example:
-        >>> scanner = Scanner('{"pattern": "cpp-words-1", "morphemes": [{"morpheme": "read", "position": "component"}]}')
+        >>> scanner = Scanner('{"pattern": "cpp-words-1"}')
         >>> scanner.add(pa.record_batch({"project": ["p"], "content": [b"std::read_all(x);"]}))
         >>> scanner.finish()["namespaces"].to_pylist()
         [{'namespace': 'std', 'project': 'p', 'hits': 1, 'documents': 1}]

@@ -1,0 +1,189 @@
+"""The native scanner as Python sees it: schemas, determinism, and what must hold for any bytes."""
+
+import itertools
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import cppmill_core
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+PATTERN = "cpp-words-1"
+CONFIG = json.dumps(
+    {
+        "pattern": PATTERN,
+        "candidates": [
+            {"term": "PyObject", "category": "python", "match": "ident"},
+            {"term": "shared_ptr", "category": "memory", "match": "ident"},
+            {"term": "$match", "category": "mongodb", "match": "dollar"},
+            {"term": "SELECT", "category": "sql", "match": "sql_string"},
+        ],
+        "morphemes": [
+            {"morpheme": "re", "position": "prefix"},
+            {"morpheme": "er", "position": "suffix"},
+            {"morpheme": "alloc", "position": "cpp_stem"},
+            {"morpheme": "buffer", "position": "component"},
+        ],
+    }
+)
+COUNTED = [pa.field("hits", pa.uint64(), False), pa.field("documents", pa.uint64(), False)]
+TEXTS = {
+    "terms": ["term", "category", "project"],
+    "morphemes": ["morpheme", "position", "project"],
+    "namespaces": ["namespace", "project"],
+}
+FRAGMENTS = [
+    b"//", b"/*", b"*/", b'"', b"'", b'R"x(', b')x"', b"\\", b"\\\n", b"\r\n", b"\n#", b"include <", b"::", b"std",
+]  # fmt: skip
+
+Documents = list[tuple[str, bytes]]
+
+
+def header_documents() -> Documents:
+    """Return real C++ headers of installed packages, each with its package as project."""
+    roots = {"numpy": Path(np.get_include()), "pyarrow": Path(pa.get_include())}
+
+    def read() -> Iterator[tuple[str, bytes]]:
+        for project, root in roots.items():
+            for path in sorted(path for path in root.rglob("*.h") if path.is_file()):
+                yield project, path.read_bytes()
+
+    return list(read())
+
+
+def batch(documents: Documents) -> pa.RecordBatch:
+    projects = pa.array([project for project, _ in documents], pa.string())
+    return pa.record_batch({"project": projects, "content": pa.array([text for _, text in documents], pa.binary())})
+
+
+def scan(documents: Documents, *, threads: int = 1, rows: int = 100) -> dict[str, pa.RecordBatch]:
+    scanner = cppmill_core.Scanner(CONFIG, threads=threads)
+    for start in range(0, len(documents), rows):
+        scanner.add(batch(documents[start : start + rows]))
+    return scanner.finish()
+
+
+def statistics(result: dict[str, pa.RecordBatch]) -> dict[str, int]:
+    return dict(zip(*(column.to_pylist() for column in result["statistics"].columns), strict=True))
+
+
+def rows(result: pa.RecordBatch) -> list[dict[str, Any]]:
+    return result.to_pylist()
+
+
+def test_results_have_the_documented_schemas() -> None:
+    result = scan(header_documents()[:20])
+    assert set(result) == {"words", "terms", "morphemes", "namespaces", "statistics"}
+    assert result["words"].schema == pa.schema(
+        [pa.field("word", pa.binary(), False), pa.field("count", pa.uint64(), False)]
+    )
+    assert result["statistics"].schema == pa.schema(
+        [pa.field("name", pa.string(), False), pa.field("value", pa.uint64(), False)]
+    )
+    for name, texts in TEXTS.items():
+        assert result[name].schema == pa.schema([pa.field(text, pa.string(), False) for text in texts] + COUNTED)
+
+
+def test_results_are_the_same_for_any_threads_and_batches() -> None:
+    documents = header_documents()
+    expected = scan(documents, rows=len(documents))
+    for threads, size in [(2, len(documents)), (1, 7), (3, 50)]:
+        result = scan(documents, threads=threads, rows=size)
+        assert all(result[name].equals(expected[name]) for name in expected), (threads, size)
+
+
+def test_rows_are_sorted_bytewise_and_distinct() -> None:
+    result = scan(header_documents(), threads=2)
+    assert result["words"].num_rows > 1000
+    for name, columns in {"words": ["word"], "statistics": ["name"], **TEXTS}.items():
+        keys = [
+            tuple(key.encode() if isinstance(key, str) else key for key in row)
+            for row in zip(*(result[name].column(column).to_pylist() for column in columns), strict=True)
+        ]
+        assert keys == sorted(set(keys)), name
+
+
+def test_counts_on_real_headers_agree_with_plain_searches() -> None:
+    result = scan(header_documents())
+    namespaces = {(row["namespace"], row["project"]): row for row in rows(result["namespaces"])}
+    mentions = sum(text.count(b"std::") for project, text in header_documents() if project == "pyarrow")
+    assert 0.9 * mentions < namespaces["std", "pyarrow"]["hits"] <= mentions
+    terms = {(row["term"], row["project"]): row for row in rows(result["terms"])}
+    with_term = sum(b"PyObject" in text for project, text in header_documents() if project == "numpy")
+    assert 0 < terms["PyObject", "numpy"]["documents"] <= with_term
+
+
+def test_words_are_those_of_the_splitter() -> None:
+    documents = header_documents()[:50]
+    expected: dict[bytes, int] = {}
+    for _, text in documents:
+        for word in filter(None, cppmill_core.split(PATTERN, text).to_pylist()):
+            expected[word] = expected.get(word, 0) + 1
+    words = scan(documents, threads=2)["words"]
+    assert dict(zip(*(column.to_pylist() for column in words.columns), strict=True)) == expected
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.binary(max_size=6))).map(b"".join), max_size=5))
+def test_any_bytes_are_counted_to_the_last(texts: list[bytes]) -> None:
+    result = scan([("p", text) for text in texts])
+    total = statistics(result)
+    assert total["documents"] == len(texts)
+    assert total["bytes"] == sum(map(len, texts))
+    classes = ["code", "comment", "preprocessor", "string", "whitespace"]
+    assert sum(total[f"bytes.{name}"] for name in classes) == total["bytes"]
+    words = zip(*(column.to_pylist() for column in result["words"].columns), strict=True)
+    assert sum(len(word) * count for word, count in words) == total["bytes"]
+    assert total["bytes.non_ascii"] == sum(byte >= 0x80 for text in texts for byte in text)
+
+
+def test_finish_starts_anew() -> None:
+    scanner = cppmill_core.Scanner(CONFIG)
+    scanner.add(batch([("p", b"std::shared_ptr")]))
+    assert statistics(scanner.finish())["documents"] == 1
+    result = scanner.finish()
+    assert result["words"].num_rows == 0
+    assert set(statistics(result).values()) == {0}
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ("[", "scan configuration"),
+        ('{"pattern": "none"}', "cpp-words-1"),
+        ('{"pattern": "cpp-words-1", "candidates": [{"term": "a::b", "category": "c", "match": "ident"}]}', '"a::b"'),
+        ('{"pattern": "cpp-words-1", "morphemes": [{"morpheme": "re", "position": "middle"}]}', "middle"),
+    ],
+)
+def test_a_configuration_that_cannot_be_used_is_refused_by_name(config: str, message: str) -> None:
+    with pytest.raises(cppmill_core.InvalidInputError, match=message):
+        cppmill_core.Scanner(config)
+
+
+def test_a_batch_without_the_columns_is_refused_by_name() -> None:
+    scanner = cppmill_core.Scanner(CONFIG)
+    with pytest.raises(cppmill_core.InvalidInputError, match='no column "content"; their columns are project, text'):
+        scanner.add(pa.record_batch([pa.array(["p"]), pa.array([b"x"])], ["project", "text"]))
+    with pytest.raises(cppmill_core.InvalidInputError, match='row 1: column "project" is null'):
+        scanner.add(pa.record_batch([pa.array(["p", None]), pa.array([b"x", b"y"])], ["project", "content"]))
+    assert statistics(scanner.finish())["documents"] == 0
+
+
+def test_other_python_threads_run_while_documents_are_counted() -> None:
+    documents = batch([("p", b"int x = read_all(buffer); // no\n" * 500_000)])
+    scanner = cppmill_core.Scanner(CONFIG)
+    counting = threading.Thread(target=scanner.add, args=(documents,))
+    counting.start()
+    turns = [time.monotonic()]
+    while counting.is_alive():
+        turns.append(time.monotonic())
+    longest_wait = max(after - before for before, after in itertools.pairwise(turns))
+    assert longest_wait < (turns[-1] - turns[0]) / 2
+    assert statistics(scanner.finish())["identifiers"] == 3 * 500_000
