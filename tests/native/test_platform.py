@@ -73,6 +73,51 @@ def test_the_same_code_in_comments_and_strings_shows_nothing(
         assert _detect(detector, hidden.encode()) == {"platform_ids": [], "platform_info": "{}"}
 
 
+@pytest.mark.parametrize(
+    ("condition", "standards"),
+    [
+        ("__cplusplus >= 201103L", {"c++11"}),
+        ("__cplusplus > 199711L", {"c++11"}),
+        ("__cplusplus < 201103L", {"c++98", "c++11"}),
+        ("__cplusplus >= 201402L", {"c++14"}),
+        ("(__cplusplus > 201402L)", {"c++17"}),
+        ("defined(__cplusplus) && __cplusplus>=201703L", {"c++17"}),
+        ("__cplusplus < 202002L", {"c++20"}),
+        ("__cplusplus >= 202302L", {"c++23"}),
+        ("__cplusplus > 202302L", {"c++26"}),
+        ("defined(__cplusplus)", set()),
+        ("__cplusplus", set()),
+        ("__STDC_VERSION__ >= 201112L", set()),
+    ],
+)
+def test_a_comparison_shows_the_standard_that_it_asks_for(
+    detector: cppmill_core.PlatformDetector, condition: str, standards: set[str]
+) -> None:
+    found = json.loads(_detect(detector, f"#if {condition}\n#endif\n".encode())["platform_info"])
+    assert set(found.get("cpp_std", {})) == standards
+    assert set(found) <= {"cpp_std"}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "int metal = alpha + avr; riot::sparc(mips);",
+        "template <class A> std::vector<std::vector<std::pair<A, A>>>(n);",
+        'x = a << b << 3; cout << "<<<" << x;',
+        "<<<<<<< HEAD\n=======\n>>>>>>> main\n",
+        "bool concept = requires(x); int likely = module.import(y);",
+        "void OnKey(wxKeyEvent& kevent) { Skip(kevent); }",
+        "throw std::runtime_error(text);",
+        "std::experimental::optional<int> x; boost::optional<int> y; absl::span z; my::std_::expected w;",
+        '#include "switch.h"\n#include "meta"\n#include "ranges/any"\n',
+        "#error This needs _WIN32 and __cplusplus >= 201703L\n",
+        "#warning __linux__\n",
+    ],
+)
+def test_words_that_mean_other_things_show_nothing(detector: cppmill_core.PlatformDetector, code: str) -> None:
+    assert _detect(detector, code.encode())["platform_info"] == "{}"
+
+
 def test_plain_code_shows_nothing(detector: cppmill_core.PlatformDetector) -> None:
     assert _detect(detector, PLAIN) == {"platform_ids": [], "platform_info": "{}"}
 
@@ -95,7 +140,7 @@ def test_folders_and_extensions_show_labels(
     assert _detect(detector, b"", path)["platform_ids"] == [IDS[label]]
 
 
-def test_words_that_mean_other_things_show_nothing_in_paths(detector: cppmill_core.PlatformDetector) -> None:
+def test_folders_that_mean_other_things_show_nothing(detector: cppmill_core.PlatformDetector) -> None:
     for path in ("metal/alpha.cpp", "riot/avr.h", "windows.cpp", "cuda.h", "cu", ".cu", "src/mycuda/x.h", "x.cu.txt"):
         assert _detect(detector, b"", path)["platform_ids"] == [], path
 

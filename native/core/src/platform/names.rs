@@ -21,18 +21,19 @@ impl Builder {
     }
 
     pub(super) fn build(self) -> Names {
-        let mut starts = Starts::new();
-        self.exact.keys().for_each(|name| starts.insert(name));
-        self.prefixes.keys().for_each(|prefix| starts.insert(prefix));
+        let (mut exact_starts, mut prefix_starts) = (Starts::new(), Starts::new());
+        self.exact.keys().for_each(|name| exact_starts.insert(name));
+        self.prefixes.keys().for_each(|prefix| prefix_starts.insert(prefix));
         let exact = self.exact.into_iter().map(|(name, numbers)| (name.into(), numbers.into())).collect();
-        Names { starts, exact, prefixes: link(self.prefixes) }
+        Names { exact_starts, exact, prefix_starts, prefixes: link(self.prefixes) }
     }
 }
 
 /// A set of names and prefixes.
 pub(super) struct Names {
-    starts: Starts,
+    exact_starts: Starts,
     exact: HashMap<Box<[u8]>, Box<[u32]>, FixedState>,
+    prefix_starts: Starts,
     prefixes: Vec<Prefix>,
 }
 
@@ -47,12 +48,17 @@ impl Names {
     /// Calls `each` with the numbers of the exact name and of every prefix that `name` begins with.
     #[inline]
     pub(super) fn find(&self, name: &[u8], mut each: impl FnMut(u32)) {
-        if !self.starts.may_have(name) {
-            return;
-        }
-        if let Some(numbers) = self.exact.get(name) {
+        if self.exact_starts.may_have(name)
+            && let Some(numbers) = self.exact.get(name)
+        {
             numbers.iter().copied().for_each(&mut each);
         }
+        if self.prefix_starts.may_have(name) {
+            self.find_prefixes(name, each);
+        }
+    }
+
+    fn find_prefixes(&self, name: &[u8], mut each: impl FnMut(u32)) {
         let mut next = self.prefixes.partition_point(|prefix| *prefix.text <= *name).checked_sub(1);
         while let Some(prefix) = next.map(|at| &self.prefixes[at]) {
             if name.starts_with(&prefix.text) {

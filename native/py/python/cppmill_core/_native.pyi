@@ -59,7 +59,8 @@ class PlatformDetector:
     """Finds which platforms documents are written for, by rules that `configs/platforms.toml` explains.
 
     Example:
-        >>> rules = '{"max_ids": 20, "labels": [{"id": 1, "category": "os", "label": "windows", "identifiers": ["_WIN32"]}]}'
+        >>> windows = {"id": 1, "category": "os", "label": "windows", "identifiers": ["_WIN32"]}
+        >>> rules = json.dumps({"max_ids": 20, "labels": [windows]})
         >>> documents = pa.record_batch({"path": ["a.h"], "content": [b"#ifdef _WIN32"]})
         >>> PlatformDetector(rules).detect(documents).to_pylist()
         [{'platform_ids': [1], 'platform_info': '{"os":{"windows":["_WIN32"]}}'}]
@@ -80,8 +81,8 @@ class PlatformDetector:
             threads: How many documents are read at once; the result is the same for any number.
 
         Returns:
-            As many rows, with the columns `platform_ids` (list of uint16, ascending) and `platform_info` (string: canonical
-            JSON, category to label to at most 5 pieces of evidence).
+            As many rows, with the columns `platform_ids` (list of uint16, ascending) and `platform_info` (string:
+            canonical JSON, category to label to at most 5 pieces of evidence).
 
         Raises:
             InvalidInputError: a column is missing, has another type or a null, or `threads` is 0.
