@@ -40,7 +40,8 @@ demo: setup ## Run the main job on the C++ headers of installed packages, into o
 	$(BIN)/cppmill run $(DEMO_SOURCES) --out $(DEMO_OUT) --profile demo
 
 test: setup ## Run the tests of the native core and of the Python packages
-	$(CARGO) test $(NATIVE) --package cppmill-core --release --locked --quiet
+	@# The whole workspace, so that dependencies have the features, and so the builds, that the wheel has.
+	$(CARGO) test $(NATIVE) --workspace --release --locked --quiet
 	$(BIN)/python -m pytest
 
 check: demo ## Prove the demo's output, and a hostile corpus, with the independent checker
