@@ -1,0 +1,52 @@
+"""SHA-256 digests, canonical JSON (RFC 8785), and sums of digests that do not depend on order."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import rfc8785
+
+_MODULUS = 1 << 256
+
+
+def canonical_json(value: Any) -> bytes:  # noqa: ANN401 - any JSON value
+    """Return `value` as canonical JSON (RFC 8785): the bytes that digests are taken of.
+
+    Raises:
+        rfc8785.CanonicalizationError: For what JSON cannot hold, integers beyond 2^53 among it.
+    """
+    return rfc8785.dumps(value)
+
+
+def sha256_json(value: Any) -> str:  # noqa: ANN401 - any JSON value
+    """Return the lower-case hex SHA-256 of `value` as canonical JSON."""
+    return hashlib.sha256(canonical_json(value)).hexdigest()
+
+
+def sha256_file(path: Path) -> str:
+    """Return the lower-case hex SHA-256 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def add_digests(digests: Iterable[str]) -> str:
+    """Return the sum, modulo 2^256, of hex digests read as big-endian numbers: the digest of a multiset.
+
+    Example:
+        >>> add_digests(["01", "ff"]) == add_digests(["ff", "01"])
+        True
+    """
+    return f"{sum(int(digest, 16) for digest in digests) % _MODULUS:064x}"
+
+
+def path_fraction(path: str) -> float:
+    """Return the hash of a path as a fraction in [0, 1): the first 8 bytes of its SHA-256, big-endian, over 2^64.
+
+    Args:
+        path: A relative path; bytes that are not UTF-8 stand in it as surrogate escapes.
+    """
+    digest = hashlib.sha256(path.encode("utf-8", "surrogateescape")).digest()
+    return int.from_bytes(digest[:8], "big") / (1 << 64)

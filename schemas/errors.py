@@ -1,0 +1,51 @@
+"""The exceptions of cppmill and the exit codes of its commands.
+
+Every error says what was wrong, the value, where, and what to do. Commands turn them into exit codes; nothing else
+catches them.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Exit codes of every command."""
+
+    DONE = 0
+    FAILED_CHECK = 1
+    USAGE = 2
+    BAD_INPUT = 3
+    INTERRUPTED = 130
+
+
+class CppmillError(Exception):
+    """Base class of the errors that a user can do something about."""
+
+    exit_code = ExitCode.FAILED_CHECK
+
+
+class ConfigError(CppmillError):
+    """A run configuration that cannot be used: an unknown key, a wrong type, an impossible value."""
+
+    exit_code = ExitCode.USAGE
+
+
+class BadInputError(CppmillError):
+    """More of the input is unusable than the configuration allows."""
+
+    exit_code = ExitCode.BAD_INPUT
+
+
+class IntegrityError(CppmillError):
+    """A file, a digest, a count or a vocabulary size that differs from what was recorded."""
+
+
+class VocabularyConfigError(CppmillError):
+    """A vocabulary that breaks its own rules: a moved id, a duplicate, a token that cannot be reached."""
+
+    exit_code = ExitCode.USAGE
+
+
+class LockedError(CppmillError):
+    """Another run is writing to the same output."""

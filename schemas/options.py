@@ -1,0 +1,126 @@
+"""The typed options of every stage, as they enter unit keys and the receipt.
+
+They say what is made, never how fast or where: engine, threads and paths are not here. Each model refuses unknown
+keys and is frozen; `model_dump(mode="json")` is its canonical form.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+MEBIBYTE = 1 << 20
+
+DEFAULT_EXTENSIONS = tuple("c c++ cc cpp cppm cu cuh cxx h h++ hh hip hpp hxx inl ipp ixx tcc tpp txx".split())
+"""Extensions of C++ source, without regard to case."""
+
+Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class Options(BaseModel):
+    """Base of the options: frozen, unknown keys refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the options as JSON values."""
+        return self.model_dump(mode="json")
+
+
+class IngestOptions(Options):
+    """What ingest reads and which filters are on.
+
+    Attributes:
+        extensions: Accepted file extensions, lower case, without the dot.
+        max_document_bytes: Larger documents are `filtered[size]`.
+        drop_binary: Drop documents with a NUL byte.
+        drop_duplicates: Keep one copy of documents with equal bytes.
+        drop_generated: Drop files that a marker in their first lines names as generated.
+        max_line_bytes: Drop documents with a longer line; off by default.
+        min_unique_line_ratio: Drop documents whose share of distinct lines is lower; off by default.
+        open_archives: Read archives, Parquet and JSONL files that stand in folders; off counts them as
+            `filtered[extension]`.
+        content_column: Column or key of the text in Parquet and JSONL.
+        path_column: Column or key of the path in Parquet and JSONL.
+        project_column: Column or key of the project; the archive's stem by default.
+        license_column: Column or key of the licence; none by default.
+        sample: Share of the documents to take, chosen by the hash of the path.
+        limit: At most so many documents of each source and of each archive.
+        unit_bytes: Target size of a unit and of a documents shard, in bytes.
+        max_expansion: An archive that grows beyond this many times its size (and 1 GiB) is read no further.
+        detect_platforms: Fill `platform_ids`.
+    """
+
+    extensions: tuple[str, ...] = DEFAULT_EXTENSIONS
+    max_document_bytes: Annotated[int, Field(ge=1, le=1 << 30)] = 64 * MEBIBYTE
+    drop_binary: bool = True
+    drop_duplicates: bool = True
+    drop_generated: bool = False
+    max_line_bytes: Annotated[int, Field(ge=1)] | None = None
+    min_unique_line_ratio: Fraction | None = None
+    open_archives: bool = True
+    content_column: str = "content"
+    path_column: str = "path"
+    project_column: str | None = None
+    license_column: str | None = None
+    sample: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
+    limit: Annotated[int, Field(ge=1)] | None = None
+    unit_bytes: Annotated[int, Field(ge=1 << 16, le=1 << 31)] = 64 * MEBIBYTE
+    max_expansion: Annotated[int, Field(ge=2)] = 1000
+    detect_platforms: bool = True
+
+
+class ScanOptions(Options):
+    """What the scan counts.
+
+    Attributes:
+        pattern: Name of the pre-token pattern whose words are counted.
+        word_partitions: Number of files in `counts/words/`.
+    """
+
+    pattern: str = "cpp-words-1"
+    word_partitions: Annotated[int, Field(ge=1, le=1024)] = 16
+
+
+class BuildOptions(Options):
+    """What vocabulary is built.
+
+    Attributes:
+        profile: Name of the profile, recorded in the manifest.
+        vocab_size: Number of ids.
+        generic_document_share: A candidate in more than this share of the documents, without a distinctive shape, is
+            cut.
+        min_hits: A candidate with fewer hits is cut.
+        max_token_bytes: No learned token is longer; unlimited by default.
+    """
+
+    profile: str = "hybrid-64k"
+    vocab_size: Annotated[int, Field(ge=512, le=1 << 20)] = 1 << 16
+    generic_document_share: Fraction = 0.02
+    min_hits: Annotated[int, Field(ge=0)] = 10
+    max_token_bytes: Annotated[int, Field(ge=2)] | None = None
+
+
+class TokenizeOptions(Options):
+    """How documents become rows of token shards.
+
+    Attributes:
+        bos: Put `<BOS>` before each document.
+        eos: Put `<EOS>` after each document.
+        platform_prefix: Render the `// platform: …` line into `prefix_token_ids`.
+    """
+
+    bos: bool = True
+    eos: bool = True
+    platform_prefix: bool = False
+
+
+class RunOptions(Options):
+    """All that decides the bytes of a run, besides its sources."""
+
+    ingest: IngestOptions = IngestOptions()
+    scan: ScanOptions = ScanOptions()
+    build: BuildOptions = BuildOptions()
+    tokenize: TokenizeOptions = TokenizeOptions()
+    max_dead_fraction: Fraction = 0.01

@@ -1,0 +1,141 @@
+"""Arrow schemas of every table that one stage writes and another reads."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+DATA_FORMAT_VERSION = 1
+"""Version of the files' layout; part of every unit key."""
+
+PLATFORM_VOCAB_SIZE = 113
+"""Ids of the platform vocabulary, padding 0 included."""
+
+MAX_PLATFORM_IDS = 20
+"""The most platform ids that a document has."""
+
+
+def _required(name: str, kind: pa.DataType) -> pa.Field:
+    return pa.field(name, kind, nullable=False)
+
+
+_ITEMS = pa.list_(_required("item", pa.uint16()))
+
+DOCUMENTS = pa.schema(
+    [
+        _required("doc_id", pa.string()),
+        _required("project", pa.string()),
+        _required("path", pa.string()),
+        _required("content", pa.binary()),
+        _required("num_bytes", pa.uint64()),
+        pa.field("license", pa.string()),
+        _required("platform_ids", _ITEMS),
+        _required("platform_info", pa.string()),
+    ]
+)
+"""`documents/part-*.parquet`: one row a kept document; `content` holds its exact bytes, `doc_id` their SHA-256."""
+
+REJECTS = pa.schema(
+    [
+        _required("project", pa.string()),
+        _required("path", pa.string()),
+        _required("num_bytes", pa.uint64()),
+        _required("column", pa.string()),
+        _required("reason", pa.string()),
+        _required("detail", pa.string()),
+    ]
+)
+"""`documents/rejects-*.parquet`: one row a document that is not kept, with its column and reason in the ledger."""
+
+FINGERPRINTS = pa.schema(
+    [
+        _required("project", pa.string()),
+        _required("path", pa.string()),
+        _required("doc_id", pa.string()),
+        _required("num_bytes", pa.uint64()),
+        _required("column", pa.string()),
+        _required("reason", pa.string()),
+        _required("detail", pa.string()),
+        pa.field("license", pa.string()),
+    ]
+)
+"""What the first pass of ingest records of each document, in source and member order.
+
+`column` is `kept` for what passed every filter but the duplicate filter. `doc_id` is empty where nothing was read.
+"""
+
+DUPLICATE_CANDIDATES = pa.schema(
+    [
+        _required("doc_id", pa.string()),
+        _required("project", pa.string()),
+        _required("path", pa.string()),
+        _required("unit", pa.uint32()),
+        _required("row", pa.uint32()),
+    ]
+)
+"""What passed all other filters, to choose the kept copy from; `unit` counts input units in source order."""
+
+DUPLICATES = pa.schema([_required("unit", pa.uint32()), _required("row", pa.uint32())])
+"""The copies that are not kept: row numbers in the units' fingerprints."""
+
+WORDS = pa.schema([_required("word", pa.binary()), _required("count", pa.uint64())])
+"""`counts/words/*.parquet`: pre-tokens with their counts, sorted by word within a partition."""
+
+TERMS = pa.schema(
+    [
+        _required("term", pa.string()),
+        _required("category", pa.string()),
+        _required("hits", pa.uint64()),
+        _required("documents", pa.uint64()),
+        _required("projects", pa.uint64()),
+    ]
+)
+"""`counts/terms.parquet`: fixed-token candidates."""
+
+MORPHEMES = pa.schema(
+    [
+        _required("morpheme", pa.string()),
+        _required("position", pa.string()),
+        _required("hits", pa.uint64()),
+        _required("documents", pa.uint64()),
+        _required("projects", pa.uint64()),
+    ]
+)
+"""`counts/morphemes.parquet`: morphemes inside identifiers, by position."""
+
+NAMESPACES = pa.schema(
+    [
+        _required("namespace", pa.string()),
+        _required("hits", pa.uint64()),
+        _required("documents", pa.uint64()),
+        _required("projects", pa.uint64()),
+    ]
+)
+"""`counts/namespaces.parquet`: leading namespaces."""
+
+
+def tokens_schema(vocab_size: int, *, prefix: bool) -> pa.Schema:
+    """Return the schema of token shards for a vocabulary of `vocab_size` ids.
+
+    Args:
+        vocab_size: Number of ids; `token_ids` is list<uint16> up to 65,536 and list<uint32> above.
+        prefix: Whether `prefix_token_ids` (the rendered platform comment) is a column.
+    """
+    ids = pa.list_(_required("item", token_type(vocab_size)))
+    fields = [
+        _required("doc_id", pa.string()),
+        _required("project", pa.string()),
+        _required("path", pa.string()),
+        _required("num_bytes", pa.uint64()),
+        _required("num_tokens", pa.uint64()),
+        _required("token_ids", ids),
+        _required("platform_ids", _ITEMS),
+        _required("platform_info", pa.string()),
+    ]
+    if prefix:
+        fields.append(_required("prefix_token_ids", ids))
+    return pa.schema(fields)
+
+
+def token_type(vocab_size: int) -> pa.DataType:
+    """Return the Arrow type of one token id: uint16 while every id fits, else uint32."""
+    return pa.uint16() if vocab_size <= 1 << 16 else pa.uint32()

@@ -1,0 +1,154 @@
+"""Work units and their receipts: the one mechanism behind resuming, incremental runs and retokenization.
+
+A unit's key is the SHA-256 of everything that its output depends on. Its receipt, published after its outputs,
+commits them.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from schemas.digests import canonical_json, sha256_json
+from schemas.errors import IntegrityError
+from schemas.tables import DATA_FORMAT_VERSION
+
+RECEIPT_FORMAT = "cppmill-unit-1"
+
+
+class Stage(StrEnum):
+    """The stages, in the order in which data flows."""
+
+    INGEST = "ingest"
+    SCAN = "scan"
+    BUILD = "build"
+    TOKENIZE = "tokenize"
+    VALIDATE = "validate"
+
+
+RECEIPT_FOLDERS: dict[Stage, str] = {
+    Stage.INGEST: "documents",
+    Stage.SCAN: "counts/parts",
+    Stage.BUILD: "tokenizer",
+    Stage.TOKENIZE: "tokens",
+    Stage.VALIDATE: "proofs",
+}
+"""Where each stage publishes its unit receipts, below OUT."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unit:
+    """One piece of work of a stage: about 64 MB of input.
+
+    Attributes:
+        stage: The stage that runs it.
+        key: SHA-256 over everything the output depends on.
+        num_bytes: Bytes of input, for progress.
+        label: What a person calls it, for messages.
+        payload: What the stage needs to run it; JSON values only.
+    """
+
+    stage: Stage
+    key: str
+    num_bytes: int
+    label: str
+    payload: dict[str, Any] = field(hash=False)
+
+    @property
+    def receipt_path(self) -> str:
+        """The path of its receipt, relative to OUT."""
+        return unit_receipt_path(self.stage, self.key)
+
+    def to_bytes(self) -> bytes:
+        """Return the unit as JSON bytes; surrogate escapes in paths survive."""
+        return json.dumps(asdict(self), sort_keys=True).encode("ascii")
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Unit:
+        """Read a unit back."""
+        value = json.loads(data)
+        return cls(**{**value, "stage": Stage(value["stage"])})
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputFile:
+    """A published file: its path relative to OUT, digest, size in bytes and rows."""
+
+    path: str
+    sha256: str
+    num_bytes: int
+    rows: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitReceipt:
+    """What a finished unit made: commits its outputs.
+
+    Attributes:
+        stage: The stage.
+        key: The unit's key.
+        outputs: The files, in order.
+        totals: Counts and digest sums of the stage; mergeable in any order.
+        inputs: SHA-256 of the published files that it was made from, by path relative to OUT.
+        ledger: What came in and what became of it, as JSON (empty for stages that drop nothing).
+    """
+
+    stage: Stage
+    key: str
+    outputs: tuple[OutputFile, ...]
+    totals: dict[str, Any] = field(hash=False)
+    inputs: dict[str, str] = field(hash=False, default_factory=dict)
+    ledger: dict[str, Any] = field(hash=False, default_factory=dict)
+
+    @property
+    def path(self) -> str:
+        """Its own path, relative to OUT."""
+        return unit_receipt_path(self.stage, self.key)
+
+    def to_bytes(self) -> bytes:
+        """Return the receipt as canonical JSON."""
+        return canonical_json({"format": RECEIPT_FORMAT, **asdict(self)})
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, where: str) -> UnitReceipt:
+        """Read a receipt back.
+
+        Raises:
+            IntegrityError: If it is no unit receipt of this version.
+        """
+        try:
+            value = json.loads(data)
+            if value.pop("format") != RECEIPT_FORMAT:
+                raise ValueError("another format")
+            outputs = tuple(OutputFile(**output) for output in value.pop("outputs"))
+            return cls(outputs=outputs, stage=Stage(value.pop("stage")), **value)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise IntegrityError(
+                f"{where}: not a unit receipt of format {RECEIPT_FORMAT} ({error}); delete it and run again"
+            ) from error
+
+
+def unit_receipt_path(stage: Stage, key: str) -> str:
+    """Return the path of a unit's receipt, relative to OUT."""
+    return f"{RECEIPT_FOLDERS[stage]}/unit-{key}.json"
+
+
+def unit_key(stage: Stage, *, core_version: str, config: dict[str, Any], inputs: Any) -> str:  # noqa: ANN401 - JSON
+    """Return the key of a unit: SHA-256 over all that its output depends on.
+
+    Args:
+        stage: The stage.
+        core_version: Version of the native core.
+        config: The stage's configuration, JSON values; nothing about engine, threads or places.
+        inputs: Digests of the inputs and whatever else decides the output, JSON values.
+    """
+    value = {
+        "stage": str(stage),
+        "format": DATA_FORMAT_VERSION,
+        "core": core_version,
+        "config": config,
+        "inputs": inputs,
+    }
+    return sha256_json(value)

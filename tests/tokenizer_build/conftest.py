@@ -1,0 +1,157 @@
+"""A vocabulary to break, and word counts of real C++ headers to train on."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+import cppmill_core
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from schemas.options import BuildOptions
+from schemas.tables import MORPHEMES, TERMS, WORDS
+from tokenizer_build.build import BuildSummary, build_tokenizer
+from tokenizer_build.lint import load_vocabulary
+from tokenizer_build.vocabulary import Vocabulary
+
+ROOT = Path(__file__).parents[2]
+VOCABULARY_DIR = ROOT / "configs" / "vocab"
+REFERENCE_DIR = ROOT / "tests" / "data" / "reference"
+PATTERN = "cpp-words-1"
+SMALL_VOCAB_SIZE = 12_288
+_HEADER_BYTES = 3_000_000
+_IDENTIFIER = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@pytest.fixture(scope="session")
+def vocabulary() -> Vocabulary:
+    return load_vocabulary(VOCABULARY_DIR)[0]
+
+
+@pytest.fixture(scope="session")
+def published_tokens() -> dict[int, str]:
+    """The published fixed tokens, with the escapes of the whitespace band as the characters that they mean."""
+    raw = json.loads((REFERENCE_DIR / "megacpp_v3_fixed_tokens.json").read_text())
+    escapes = {"\\t": "\t", "\\r": "\r", "\\n": "\n"}
+    tokens = {int(token_id): token for token_id, token in raw.items()}
+    for token_id in tokens:
+        if 1200 <= token_id < 1500:
+            tokens[token_id] = re.sub(r"\\[trn]", lambda found: escapes[found[0]], tokens[token_id])
+    return tokens
+
+
+@pytest.fixture
+def vocabulary_copy(tmp_path: Path) -> Path:
+    """A folder with the shipped vocabulary that a test may change."""
+    return Path(shutil.copytree(VOCABULARY_DIR, tmp_path / "vocab"))
+
+
+@pytest.fixture
+def tiny_vocabulary(tmp_path: Path) -> Path:
+    """A folder with a few tokens of each strength."""
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    control = "".join(f'{i} = "{name}"\n' for i, name in enumerate(("<PAD>", "<UNK>", "<BOS>", "<EOS>")))
+    (folder / "control.toml").write_text(f'band = "control"\n[tokens]\n{control}')
+    (folder / "keywords.toml").write_text('band = "keywords"\n[tokens]\n64 = "auto"\n65 = "const"\n')
+    domain = (
+        '[[candidates]]\ncategory = "gtest"\nmatch = "ident"\n[candidates.tokens]\n5300 = "TEST"\n5301 = "EXPECT_EQ"\n'
+    )
+    (folder / "domain.toml").write_text(f'band = "domain"\n{domain}')
+    (folder / "ids.lock").write_text('"<PAD>"\t0\tpublished\n')
+    return folder
+
+
+def headers() -> list[Path]:
+    """Real C++ that every test environment has: numpy's headers, and the C++ library's if installed."""
+    libraries = sorted(Path("/usr/include/c++").glob("*"))[-1:]
+    roots = [Path(np.get_include()), *libraries]
+    return [path for root in roots for path in sorted(root.rglob("*")) if path.is_file()]
+
+
+def header_text(limit: int = _HEADER_BYTES) -> list[bytes]:
+    documents, size = [], 0
+    for path in headers():
+        content = path.read_bytes()
+        size += len(content)
+        if size > limit:
+            break
+        documents.append(content)
+    return documents
+
+
+def word_counts(documents: list[bytes]) -> pa.RecordBatch:
+    counts: Counter[bytes] = Counter()
+    for document in documents:
+        counts.update(cppmill_core.split(PATTERN, document).to_pylist())
+    words = sorted(counts)
+    return pa.RecordBatch.from_pydict({"word": words, "count": [counts[word] for word in words]}, schema=WORDS)
+
+
+def term_counts(vocabulary: Vocabulary, documents: list[bytes]) -> pa.Table:
+    """Count candidates as whole identifiers: enough to decide on, whatever the match mode."""
+    hits: Counter[str] = Counter()
+    found: dict[str, int] = defaultdict(int)
+    for document in documents:
+        identifiers = Counter(name.decode() for name in _IDENTIFIER.findall(document))
+        hits.update(identifiers)
+        for name in identifiers:
+            found[name] += 1
+    rows = [
+        {"term": c.token, "category": c.category, "hits": hits[c.token], "documents": found[c.token], "projects": 1}
+        for c in vocabulary.candidates
+        if hits[c.token]
+    ]
+    return pa.Table.from_pylist(rows, schema=TERMS)
+
+
+@pytest.fixture(scope="session")
+def documents() -> list[bytes]:
+    return header_text()
+
+
+@pytest.fixture(scope="session")
+def words(documents: list[bytes]) -> pa.RecordBatch:
+    return word_counts(documents)
+
+
+@pytest.fixture(scope="session")
+def terms(vocabulary: Vocabulary, documents: list[bytes]) -> pa.Table:
+    return term_counts(vocabulary, documents)
+
+
+Build = Callable[..., BuildSummary]
+
+
+@pytest.fixture(scope="session")
+def build(words: pa.RecordBatch, terms: pa.Table, documents: list[bytes]) -> Build:
+    """Build with the headers' counts; keyword arguments replace the defaults."""
+
+    def run(out: Path, **changes: object) -> BuildSummary:
+        out.mkdir(parents=True)
+        arguments: dict[str, object] = {
+            "words": [words],
+            "terms": terms,
+            "morphemes": MORPHEMES.empty_table(),
+            "documents": len(documents),
+            "vocabulary_dir": VOCABULARY_DIR,
+            "options": BuildOptions(vocab_size=SMALL_VOCAB_SIZE, min_hits=0),
+            "pattern": PATTERN,
+        }
+        return build_tokenizer(**(arguments | changes), out=out)  # type: ignore[arg-type]
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def small_tokenizer(build: Build, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tokenizer of 12,288 ids that keeps every candidate but the generic ones."""
+    out = tmp_path_factory.mktemp("small") / "tokenizer"
+    build(out)
+    return out

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import cppmill_core
+import pytest
+
+from schemas.errors import VocabularyConfigError
+from tokenizer_build.lint import Severity, lint_tokens, lint_vocabulary, load_vocabulary
+from tokenizer_build.vocabulary import Vocabulary, read_vocabulary
+
+PRAGMAS = {f"#pragma {name}" for name in ("once", "pack", "comment", "push_macro", "pop_macro")}
+SPLIT_BY_CPP_WORDS_1 = PRAGMAS | {"e+", "e-", "E+", "E-"}
+
+
+def split(text: str) -> list[bytes]:
+    words: list[bytes] = cppmill_core.split("cpp-words-1", text.encode()).to_pylist()
+    return words
+
+
+def test_the_shipped_vocabulary_has_no_errors(vocabulary: Vocabulary) -> None:
+    assert lint_tokens(vocabulary) == []
+
+
+def test_the_shipped_pattern_splits_these_tokens_and_no_others(vocabulary: Vocabulary) -> None:
+    findings = lint_vocabulary(vocabulary.directory, split)
+    warned = [finding for finding in findings if finding.severity is Severity.WARNING]
+    assert {finding.rule for finding in warned} == {"split"}
+    assert len(warned) == len(SPLIT_BY_CPP_WORDS_1)
+    assert all(any(repr(token) in finding.message for finding in warned) for token in SPLIT_BY_CPP_WORDS_1)
+
+
+def test_unused_ids_are_counted_by_band(tiny_vocabulary: Path) -> None:
+    notes = [f.message for f in lint_vocabulary(tiny_vocabulary, split) if f.severity is Severity.NOTE]
+    assert "control: 4 ids used, 44 free from 4 on; a build fills them with learned tokens" in notes
+    assert "keywords: 2 ids used, 254 free from 66 on; a build fills them with learned tokens" in notes
+    assert not any(note.startswith("reserve") for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("file", "added", "rule", "said"),
+    [
+        (
+            "keywords.toml",
+            '66 = "auto"',
+            "duplicate",
+            ["'auto'", "keywords.toml: tokens.64", "keywords.toml: tokens.66"],
+        ),
+        ("keywords.toml", '5300 = "xor"', "duplicate", ["id 5300", "keywords.toml", "domain.toml", "free id"]),
+        ("keywords.toml", '320 = "xor"', "band", ["tokens.320", "'xor'", "keywords (64-319)"]),
+        ("control.toml", '48 = "<NEW>"', "band", ["'<NEW>'", "id 48 is reserved"]),
+        ("keywords.toml", '66 = ""', "band", ["tokens.66", "empty token"]),
+        ("keywords.toml", '66 = "<EOS>"', "control", ["'<EOS>'", "spells a control token"]),
+        ("keywords.toml", '66 = "<RESERVED_7000>"', "control", ["<RESERVED_7000>", "reserved id 7000"]),
+        ("keywords.toml", '66 = "TEST "', "breaks-atomic", ["'TEST '", "atomic token 'TEST'", "domain.toml"]),
+        ("keywords.toml", '66 = "(EXPECT_EQ"', "breaks-atomic", ["'EXPECT_EQ'", "can never be one token"]),
+        (
+            "domain.toml",
+            '[[candidates]]\ncategory = "c"\nmatch = "ident"\nelsewhere = ["gone"]',
+            "candidate",
+            ["'gone'"],
+        ),
+        ("keywords.toml", '[[morphemes]]\nposition = "prefix"\nterms = ["anti"]', "candidate", ["'anti'", "no id"]),
+        (
+            "keywords.toml",
+            '[[morphemes]]\nposition = "prefix"\nterms = ["auto", "auto"]',
+            "duplicate",
+            ["morphemes[prefix]", "'auto' is listed 2 times"],
+        ),
+    ],
+)
+def test_a_planted_fault_is_named_with_place_and_fix(
+    tiny_vocabulary: Path, file: str, added: str, rule: str, said: list[str]
+) -> None:
+    path = tiny_vocabulary / file
+    path.write_text(path.read_text() + added + "\n")
+    errors = [f for f in lint_tokens(read_vocabulary(tiny_vocabulary)) if f.rule == rule]
+    assert errors
+    for part in said:
+        assert any(part in finding.message for finding in errors)
+    with pytest.raises(VocabularyConfigError):
+        load_vocabulary(tiny_vocabulary)
+
+
+def test_a_name_that_only_contains_an_atomic_token_breaks_nothing(tiny_vocabulary: Path) -> None:
+    path = tiny_vocabulary / "keywords.toml"
+    path.write_text(path.read_text() + '66 = "TESTED"\n67 = "_TEST"\n68 = "::TESTS"\n')
+    assert lint_tokens(read_vocabulary(tiny_vocabulary)) == []
+
+
+def test_a_missing_control_token_is_named(tiny_vocabulary: Path) -> None:
+    path = tiny_vocabulary / "control.toml"
+    path.write_text(path.read_text().replace("<BOS>", "<BEGIN>"))
+    with pytest.raises(VocabularyConfigError, match="no control token '<BOS>'"):
+        load_vocabulary(tiny_vocabulary)
+
+
+def test_the_lint_reports_a_moved_locked_id(tiny_vocabulary: Path) -> None:
+    lock = tiny_vocabulary / "ids.lock"
+    lock.write_text(lock.read_text() + '"auto"\t65\t1.0\n')
+    locked = [finding.message for finding in lint_vocabulary(tiny_vocabulary, split) if finding.rule == "locked"]
+    assert len(locked) == 2

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from schemas.digests import sha256_file
+from schemas.errors import VocabularyConfigError
+from tokenizer_build.lint import load_vocabulary
+from tokenizer_build.lock import UNRELEASED, read_lock, read_releases, release_vocabulary, revision
+
+
+def write_manifest(folder: Path, tokens: dict[int, str]) -> Path:
+    folder.mkdir(exist_ok=True)
+    rows = [{"id": i, "token": token} for i, token in tokens.items()]
+    (folder / "manifest.json").write_text(json.dumps({"tokens": rows}))
+    return folder
+
+
+def test_the_shipped_lock_holds_the_48_published_control_ids(
+    vocabulary_copy: Path, published_tokens: dict[int, str]
+) -> None:
+    locked = {entry.id: entry.token for entry in read_lock(vocabulary_copy).entries}
+    assert locked == {i: published_tokens[i] for i in range(48)}
+    assert read_releases(vocabulary_copy) == {}
+
+
+def test_a_release_appends_new_ids_and_leaves_the_old_lines_as_they_are(tiny_vocabulary: Path, tmp_path: Path) -> None:
+    before = (tiny_vocabulary / "ids.lock").read_text()
+    tokenizer = write_manifest(tmp_path / "one", {0: "<PAD>", 64: "auto"})
+    assert release_vocabulary(tiny_vocabulary, tokenizer, "1.0") == 1
+    tokenizer = write_manifest(tmp_path / "two", {0: "<PAD>", 64: "auto", 65: 'a"\t\u20ac'})
+    assert release_vocabulary(tiny_vocabulary, tokenizer, "1.1") == 1
+    assert (tiny_vocabulary / "ids.lock").read_text() == before + '"auto"\t64\t1.0\n"a\\"\\t\\u20ac"\t65\t1.1\n'
+    assert read_lock(tiny_vocabulary).by_id[65].token == 'a"\t\u20ac'
+
+
+def test_the_revision_is_the_release_of_that_very_tokenizer(tiny_vocabulary: Path, tmp_path: Path) -> None:
+    tokenizer = write_manifest(tmp_path / "one", {0: "<PAD>", 64: "auto"})
+    digest = sha256_file(tokenizer / "manifest.json")
+    assert revision(tiny_vocabulary, digest) == UNRELEASED
+    release_vocabulary(tiny_vocabulary, tokenizer, "1.0")
+    assert revision(tiny_vocabulary, digest) == "1.0"
+    assert revision(tiny_vocabulary, "0" * 64) == UNRELEASED
+
+
+@pytest.mark.parametrize("version", ["1.0", "published", "unreleased", "", "a b", "1\t0"])
+def test_a_version_that_is_taken_or_none_is_refused(tiny_vocabulary: Path, tmp_path: Path, version: str) -> None:
+    tokenizer = write_manifest(tmp_path / "one", {64: "auto"})
+    release_vocabulary(tiny_vocabulary, tokenizer, "1.0")
+    with pytest.raises(VocabularyConfigError, match="taken: 1.0"):
+        release_vocabulary(tiny_vocabulary, tokenizer, version)
+
+
+def test_a_tokenizer_that_disagrees_with_the_lock_is_not_released(tiny_vocabulary: Path, tmp_path: Path) -> None:
+    before = (tiny_vocabulary / "ids.lock").read_bytes()
+    with pytest.raises(VocabularyConfigError, match="'auto' = 0 was locked before: '<PAD>' = 0 at ids.lock:1"):
+        release_vocabulary(tiny_vocabulary, write_manifest(tmp_path / "one", {0: "auto"}), "1.0")
+    assert (tiny_vocabulary / "ids.lock").read_bytes() == before
+    assert read_releases(tiny_vocabulary) == {}
+
+
+def test_an_interrupted_release_can_be_repeated(tiny_vocabulary: Path, tmp_path: Path) -> None:
+    tokenizer = write_manifest(tmp_path / "one", {64: "auto"})
+    release_vocabulary(tiny_vocabulary, tokenizer, "1.0")
+    (tiny_vocabulary / "releases.lock").unlink()
+    assert release_vocabulary(tiny_vocabulary, tokenizer, "1.0") == 0
+    assert read_releases(tiny_vocabulary) == {"1.0": sha256_file(tokenizer / "manifest.json")}
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('"auto"\t66\t1.0', ["'auto' is moved to 64", "its id is 66 for life since 1.0", "keywords.toml: tokens.64"]),
+        ('"xor"\t64\t1.0', ["id 64 is reused for 'auto'", "belongs to 'xor' since 1.0", "ids.lock:2"]),
+    ],
+)
+def test_a_moved_or_reused_locked_id_is_refused_with_both_places(
+    tiny_vocabulary: Path, line: str, said: list[str]
+) -> None:
+    lock = tiny_vocabulary / "ids.lock"
+    lock.write_text(lock.read_text() + line + "\n")
+    with pytest.raises(VocabularyConfigError) as refused:
+        load_vocabulary(tiny_vocabulary)
+    for part in (*said, "ids.lock:2"):
+        assert part in str(refused.value)
+
+
+def test_a_locked_token_that_people_removed_is_legal(tiny_vocabulary: Path) -> None:
+    lock = tiny_vocabulary / "ids.lock"
+    lock.write_text(lock.read_text() + '"gone"\t66\t1.0\n')
+    assert load_vocabulary(tiny_vocabulary)[1].by_id[66].token == "gone"
+
+
+@pytest.mark.parametrize("line", ["auto\t64\t1.0", '"auto"\t64', '"auto"\tx\t1.0', "7\t64\t1.0", '"<PAD>"\t5\t1.0'])
+def test_a_damaged_lock_is_refused_with_its_line(tiny_vocabulary: Path, line: str) -> None:
+    lock = tiny_vocabulary / "ids.lock"
+    lock.write_text(lock.read_text() + line + "\n")
+    with pytest.raises(VocabularyConfigError, match="ids.lock:2"):
+        read_lock(tiny_vocabulary)
+
+
+def test_a_damaged_line_of_releases_is_refused(tiny_vocabulary: Path) -> None:
+    (tiny_vocabulary / "releases.lock").write_text("1.0\n")
+    with pytest.raises(VocabularyConfigError, match="not a version and a digest"):
+        read_releases(tiny_vocabulary)
+
+
+def test_a_missing_lock_is_refused(tiny_vocabulary: Path) -> None:
+    (tiny_vocabulary / "ids.lock").unlink()
+    with pytest.raises(VocabularyConfigError, match="without it ids could move"):
+        load_vocabulary(tiny_vocabulary)

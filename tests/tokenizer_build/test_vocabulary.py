@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schemas.errors import VocabularyConfigError
+from tokenizer_build.bands import Strength
+from tokenizer_build.vocabulary import Vocabulary, read_vocabulary
+
+CANDIDATES = Path(__file__).parents[1] / "data" / "reference" / "vocab_candidates.json"
+POSITIONS = {"prefixes": "prefix", "suffixes": "suffix", "cpp_stems": "cpp_stem", "common_components": "component"}
+
+
+@pytest.fixture(scope="module")
+def published_candidates() -> dict[str, Any]:
+    candidates: dict[str, Any] = json.loads(CANDIDATES.read_text())
+    return candidates
+
+
+def test_every_published_token_has_its_published_id(vocabulary: Vocabulary, published_tokens: dict[int, str]) -> None:
+    assert len(published_tokens) == 2304
+    ours = {i: token.token for i, token in vocabulary.by_id.items()}
+    assert {i: ours.get(i) for i in published_tokens} == published_tokens
+
+
+def test_the_rest_are_the_candidates_without_a_published_id(
+    vocabulary: Vocabulary, published_tokens: dict[int, str], published_candidates: dict[str, Any]
+) -> None:
+    named = {token for group in published_candidates["candidates"].values() for token in group["tokens"]}
+    new = {token.token: token.id for token in vocabulary.tokens if token.id not in published_tokens}
+    assert set(new) == (named - set(published_tokens.values()))
+    assert len(new) == 407
+    assert sorted(new.values()) == [4854, *range(5662, 6068)]
+
+
+def test_every_published_candidate_is_scanned_in_its_category_and_match_mode(
+    vocabulary: Vocabulary, published_candidates: dict[str, Any]
+) -> None:
+    groups = published_candidates["candidates"]
+    published = {(t, name, group["match"]) for name, group in groups.items() for t in group["tokens"]}
+    ours = {(row["term"], row["category"], row["match"]) for row in vocabulary.scanner_candidates()}
+    assert len(published) == 697
+    assert published <= ours
+    assert {category for _, category, _ in ours} == set(groups)
+
+
+def test_every_domain_token_is_a_candidate_and_its_category_fits_one_file(vocabulary: Vocabulary) -> None:
+    domain = {token.token for token in vocabulary.tokens if token.band.name == "domain"}
+    assert len(domain) == 768
+    assert domain <= {candidate.token for candidate in vocabulary.candidates}
+
+
+def test_morphemes_are_the_published_ones_and_each_has_an_id(
+    vocabulary: Vocabulary, published_candidates: dict[str, Any]
+) -> None:
+    groups = published_candidates["morphemes"]
+    published = {(term, POSITIONS[name]) for name, terms in groups.items() for term in terms}
+    ours = {(row["morpheme"], row["position"]) for row in vocabulary.scanner_morphemes()}
+    assert ours == published
+    assert len(ours) == 129
+    assert all(morpheme in vocabulary.by_token for morpheme, _ in ours)
+
+
+@pytest.mark.parametrize(
+    ("token_id", "token"),
+    [
+        (386, "\\n"),
+        (387, "\\n\\n"),
+        (1208, "\t"),
+        (1211, "\t" * 4),
+        (1212, "\r\n"),
+        (1213, "\r"),
+        (1214, " "),
+        (378, "\\"),
+    ],
+)
+def test_escapes_are_text_among_operators_and_control_characters_among_whitespace(
+    vocabulary: Vocabulary, token_id: int, token: str
+) -> None:
+    assert vocabulary.by_id[token_id].token == token
+
+
+def test_controls_are_the_48_published_ones(vocabulary: Vocabulary) -> None:
+    assert [token.id for token in vocabulary.control] == list(range(48))
+    assert all(token.strength is Strength.CONTROL for token in vocabulary.control)
+
+
+def test_only_operators_of_mongodb_are_pinned_in_the_domain_band(vocabulary: Vocabulary) -> None:
+    pinned = [t.token for t in vocabulary.tokens if t.band.name == "domain" and t.strength is Strength.PINNED]
+    assert len(pinned) == 39
+    assert all(token.startswith("$") for token in pinned)
+
+
+def test_the_scanners_lists_do_not_depend_on_file_order(tiny_vocabulary: Path) -> None:
+    before = read_vocabulary(tiny_vocabulary).scanner_candidates()
+    (tiny_vocabulary / "domain.toml").rename(tiny_vocabulary / "a.toml")
+    assert read_vocabulary(tiny_vocabulary).scanner_candidates() == before
+
+
+@pytest.mark.parametrize("key", ["x", "05", "-1", "1.5", "٣"])
+def test_a_key_that_is_no_id_is_refused(tiny_vocabulary: Path, key: str) -> None:
+    (tiny_vocabulary / "keywords.toml").write_text(f'band = "keywords"\n[tokens]\n"{key}" = "auto"\n')
+    with pytest.raises(VocabularyConfigError, match="not an id"):
+        read_vocabulary(tiny_vocabulary)

@@ -1,0 +1,159 @@
+"""Writes a tokenizer directory: the Hugging Face files, the manifest and a readable table.
+
+The bytes depend on the vocabulary and the merges alone; manifest.json is written last, so that a directory with a
+manifest is whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from schemas.digests import canonical_json, sha256_file
+from tokenizer_build.bands import Strength
+from tokenizer_build.byte_alphabet import spell
+from tokenizer_build.layout import Slot, Slots, manifest_bands, ranges
+
+MANIFEST_FORMAT = "cppmill-tokenizer-1"
+TOKENIZER_JSON = "tokenizer.json"
+TOKENIZER_CONFIG_JSON = "tokenizer_config.json"
+SPECIAL_TOKENS_MAP_JSON = "special_tokens_map.json"
+MANIFEST_JSON = "manifest.json"
+VOCAB_TSV = "vocab.tsv"
+DIGESTED_FILES = (TOKENIZER_JSON, TOKENIZER_CONFIG_JSON, SPECIAL_TOKENS_MAP_JSON)
+"""The files that an encoder needs, with their digests in the manifest."""
+
+_SPECIAL_ROLES = {"bos_token": "<BOS>", "eos_token": "<EOS>", "pad_token": "<PAD>", "unk_token": "<UNK>"}
+_NO_LENGTH_LIMIT = 10**12
+_UTF8 = "utf-8"
+
+
+@dataclass(frozen=True)
+class TokenizerParts:
+    """Everything that a tokenizer directory is made of.
+
+    Attributes:
+        slots: The plan of its ids.
+        ids: Every id with its token, by id.
+        merges: The merges in rank order.
+        pattern_name: Name of the pre-token pattern.
+        pattern_regex: Its regular expression.
+        profile: Name of the profile.
+    """
+
+    slots: Slots
+    ids: Sequence[Slot]
+    merges: Sequence[tuple[bytes, bytes]]
+    pattern_name: str
+    pattern_regex: str
+    profile: str
+
+
+def write_tokenizer(parts: TokenizerParts, out: Path) -> str:
+    """Write the five files of a tokenizer directory.
+
+    Args:
+        parts: What to write.
+        out: An existing folder.
+
+    Returns:
+        The tokenizer's digest: the SHA-256 of manifest.json, lower-case hex.
+    """
+    _write_json(out / TOKENIZER_JSON, _tokenizer(parts))
+    _write_json(out / TOKENIZER_CONFIG_JSON, _tokenizer_config())
+    _write_json(out / SPECIAL_TOKENS_MAP_JSON, _SPECIAL_ROLES)
+    (out / VOCAB_TSV).write_text("".join(_table_lines(parts.ids)), encoding=_UTF8, newline="")
+    (out / MANIFEST_JSON).write_bytes(canonical_json(_manifest(parts, out)))
+    return sha256_file(out / MANIFEST_JSON)
+
+
+def _tokenizer(parts: TokenizerParts) -> dict[str, Any]:
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [_added_token(slot) for slot in parts.ids if slot.strength is Strength.CONTROL],
+        "normalizer": None,
+        "pre_tokenizer": _pre_tokenizer(parts.pattern_regex),
+        "post_processor": None,
+        "decoder": _byte_level(),
+        "model": _model(parts),
+    }
+
+
+def _added_token(slot: Slot) -> dict[str, Any]:
+    """Return a control token as a special added token: its id is the one that the model's vocabulary holds."""
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    return {"id": slot.id, "content": slot.spelling, **flags}
+
+
+def _pre_tokenizer(regex: str) -> dict[str, Any]:
+    split = {"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": False}
+    return {"type": "Sequence", "pretokenizers": [split, _byte_level()]}
+
+
+def _byte_level() -> dict[str, Any]:
+    return {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
+
+
+def _model(parts: TokenizerParts) -> dict[str, Any]:
+    return {
+        "type": "BPE",
+        "dropout": None,
+        "unk_token": None,
+        "continuing_subword_prefix": None,
+        "end_of_word_suffix": None,
+        "fuse_unk": False,
+        "byte_fallback": False,
+        "ignore_merges": False,
+        "vocab": {slot.spelling: slot.id for slot in parts.ids},
+        "merges": [[spell(left), spell(right)] for left, right in parts.merges],
+    }
+
+
+def _tokenizer_config() -> dict[str, Any]:
+    """Return what `transformers` reads; `split_special_tokens` keeps control text ordinary."""
+    return {
+        "add_prefix_space": False,
+        "backend": "tokenizers",
+        "clean_up_tokenization_spaces": False,
+        "model_max_length": _NO_LENGTH_LIMIT,
+        "split_special_tokens": True,
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        **_SPECIAL_ROLES,
+    }
+
+
+def _manifest(parts: TokenizerParts, out: Path) -> dict[str, Any]:
+    bands = manifest_bands(parts.slots.vocab_size)
+    return {
+        "format": MANIFEST_FORMAT,
+        "profile": parts.profile,
+        "pattern": parts.pattern_name,
+        "vocab_size": parts.slots.vocab_size,
+        "files": {name: sha256_file(out / name) for name in DIGESTED_FILES},
+        "bands": [{"name": b.name, "first": b.first, "last": b.last, "strength": b.strength.value} for b in bands],
+        "tokens": [
+            {"id": t.id, "token": t.token, "strength": t.strength.value, "band": t.band.name} for t in parts.slots.fixed
+        ],
+        "reserved": ranges(parts.slots.reserved),
+    }
+
+
+def _table_lines(ids: Iterable[Slot]) -> Iterable[str]:
+    yield "id\ttoken\tstrength\tband\n"
+    for slot in ids:
+        yield f"{slot.id}\t{_shown(slot.token)}\t{slot.strength.value}\t{slot.band}\n"
+
+
+def _shown(token: bytes) -> str:
+    r"""Return a token on one line of ASCII: bytes that are not printable, and the backslash, as Python writes them."""
+    return repr(token)[2:-1]
+
+
+def _write_json(path: Path, value: dict[str, Any]) -> None:
+    text = json.dumps(value, ensure_ascii=False, indent=1)
+    path.write_text(text + "\n", encoding=_UTF8, newline="")

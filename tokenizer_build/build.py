@@ -1,0 +1,165 @@
+"""Builds a tokenizer from the scan's counts and a vocabulary folder: the one entry of this package.
+
+One process, no engine: decide the candidates, plan the ids, learn the merges, write the directory.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cppmill_core
+import pyarrow as pa
+
+from schemas.errors import VocabularyConfigError
+from schemas.options import BuildOptions
+from tokenizer_build.artifact import TokenizerParts, write_tokenizer
+from tokenizer_build.band_files import nearest
+from tokenizer_build.decisions import Decision, Rule, cut_tokens, decide, write_decisions
+from tokenizer_build.layout import Slots, assign_ids, plan_slots
+from tokenizer_build.lint import Split, load_vocabulary, split_tokens
+from tokenizer_build.lock import Lock, revision
+from tokenizer_build.training import LearnedMerges, learn_merges
+from tokenizer_build.vocabulary import Vocabulary
+
+DECISIONS_PARQUET = "decisions.parquet"
+
+
+@dataclass(frozen=True)
+class BuildSummary:
+    """What was built, in numbers.
+
+    Attributes:
+        digest: SHA-256 of manifest.json, the tokenizer's digest.
+        revision: The release that the digest was given, or `unreleased`.
+        vocab_size: Number of ids.
+        fixed_tokens: Fixed tokens by band, controls included.
+        candidates_kept: Candidates that keep their id.
+        candidates_cut: Candidates whose id is freed.
+        kept_by_lock: Tokens that the counts would have cut and the lock keeps.
+        split_by_pattern: Tokens of the vocabulary that the pattern cuts into words, so that they are not fixed.
+        reserved_ids: Ids that nothing uses.
+        missing_bytes: Bytes that have a learned id.
+        seed_pieces: Learned tokens that seed merges made.
+        learned_tokens: Learned tokens of two bytes and more, the pieces included.
+        merges: Merges in tokenizer.json.
+    """
+
+    digest: str
+    revision: str
+    vocab_size: int
+    fixed_tokens: dict[str, int]
+    candidates_kept: int
+    candidates_cut: int
+    kept_by_lock: tuple[str, ...]
+    split_by_pattern: tuple[str, ...]
+    reserved_ids: int
+    missing_bytes: int
+    seed_pieces: int
+    learned_tokens: int
+    merges: int
+
+
+@dataclass(frozen=True)
+class _Plan:
+    vocabulary: Vocabulary
+    decisions: list[Decision]
+    split_by_pattern: tuple[str, ...]
+    slots: Slots
+
+
+def build_tokenizer(
+    words: Sequence[pa.RecordBatch],
+    terms: pa.Table,
+    morphemes: pa.Table,
+    documents: int,
+    *,
+    vocabulary_dir: Path,
+    options: BuildOptions,
+    pattern: str,
+    out: Path,
+    threads: int = 1,
+) -> BuildSummary:
+    """Build a tokenizer directory.
+
+    The same counts, vocabulary and options give the same bytes, whatever the order of `words` and the threads.
+
+    Args:
+        words: Word counts (`schemas.tables.WORDS`), as the scan cut the text with `pattern`.
+        terms: Counts of the candidates (`schemas.tables.TERMS`).
+        morphemes: Counts of the morphemes (`schemas.tables.MORPHEMES`).
+        documents: Number of documents that were scanned.
+        vocabulary_dir: Folder with the bands' files and the lock.
+        options: Size, thresholds, profile.
+        pattern: Name of the pre-token pattern.
+        out: An existing, empty folder.
+        threads: Threads of the native core.
+
+    Raises:
+        VocabularyConfigError: If the vocabulary breaks its rules or its lock, the size is too small for it, or the text
+            too little to fill it.
+    """
+    regex = pattern_regex(pattern)
+    vocabulary, lock = load_vocabulary(vocabulary_dir)
+    plan = _plan(vocabulary, lock, terms, documents, options, pattern_split(pattern))
+    learned = learn_merges(words, plan.slots, max_token_bytes=options.max_token_bytes, threads=threads)
+    ids = assign_ids(plan.slots, learned.learned)
+    write_decisions(plan.decisions, vocabulary, morphemes, documents, out / DECISIONS_PARQUET)
+    digest = write_tokenizer(TokenizerParts(plan.slots, ids, learned.merges, pattern, regex, options.profile), out)
+    return _summary(plan, learned, digest)
+
+
+def pattern_regex(pattern: str) -> str:
+    """Return the regular expression of a pre-token pattern.
+
+    Raises:
+        VocabularyConfigError: If the native core knows no pattern of this name.
+    """
+    if pattern not in cppmill_core.PATTERNS:
+        raise VocabularyConfigError(
+            f"pattern = {pattern!r}: no such pattern; {nearest(pattern, cppmill_core.PATTERNS)}"
+        )
+    return cppmill_core.PATTERNS[pattern]
+
+
+def pattern_split(pattern: str) -> Split:
+    """Return the function that cuts a text into the words of a pre-token pattern."""
+
+    def split(text: str) -> list[bytes]:
+        words: list[Any] = cppmill_core.split(pattern, text.encode()).to_pylist()
+        return words
+
+    return split
+
+
+def _plan(
+    vocabulary: Vocabulary, lock: Lock, terms: pa.Table, documents: int, options: BuildOptions, split: Split
+) -> _Plan:
+    decisions = decide(vocabulary, lock, terms, documents, options)
+    split_by_pattern = tuple(token.token for token in split_tokens(vocabulary, split))
+    left_out = cut_tokens(decisions) | set(split_by_pattern)
+    fixed = [token for token in vocabulary.tokens if token.token not in left_out]
+    return _Plan(vocabulary, decisions, split_by_pattern, plan_slots(fixed, lock, options.vocab_size))
+
+
+def _summary(plan: _Plan, learned: LearnedMerges, digest: str) -> BuildSummary:
+    slots = plan.slots
+    cut = cut_tokens(plan.decisions)
+    return BuildSummary(
+        digest=digest,
+        revision=revision(plan.vocabulary.directory, digest),
+        vocab_size=slots.vocab_size,
+        fixed_tokens=dict(Counter(token.band.name for token in slots.fixed)),
+        candidates_kept=len({decision.token for decision in plan.decisions} - cut),
+        candidates_cut=len(cut),
+        kept_by_lock=tuple(sorted(d.token for d in plan.decisions if d.rule is Rule.LOCKED)),
+        split_by_pattern=plan.split_by_pattern,
+        reserved_ids=len(slots.reserved),
+        missing_bytes=len(slots.missing_bytes),
+        seed_pieces=learned.seed_pieces,
+        learned_tokens=len(learned.learned),
+        merges=len(learned.merges),
+    )

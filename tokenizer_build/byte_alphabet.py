@@ -1,0 +1,29 @@
+"""The byte-level alphabet that GPT-2 published: one printable character for each byte.
+
+Printable bytes stand for themselves, the 68 others for U+0100 upwards in byte order.
+"""
+
+from __future__ import annotations
+
+
+def _alphabet() -> tuple[str, ...]:
+    printable = {*range(33, 127), *range(161, 173), *range(174, 256)}
+    others = [byte for byte in range(256) if byte not in printable]
+    return tuple(chr(byte) if byte in printable else chr(256 + others.index(byte)) for byte in range(256))
+
+
+CHARACTERS = _alphabet()
+"""The character of each byte."""
+
+BYTES_IN_ORDER = tuple(sorted(range(256), key=CHARACTERS.__getitem__))
+"""Every byte, in the order of the characters: the published order of the initial alphabet."""
+
+
+def spell(token: bytes) -> str:
+    r"""Return a token as tokenizer.json spells it.
+
+    Example:
+        >>> spell(b" a\n")
+        'ĠaĊ'
+    """
+    return "".join(CHARACTERS[byte] for byte in token)

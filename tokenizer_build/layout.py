@@ -1,0 +1,140 @@
+"""Gives every id of a tokenizer its token: fixed, learned or reserved, none left out.
+
+Learned ids hold the bytes that have no fixed id, in the order of the byte alphabet, then the learned tokens in creation
+order. They fill `FIRST_LEARNED_ID` upwards, then the freed ids below, ascending.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from tokenizer_build.bands import BANDS, FIRST_LEARNED_ID, RESERVED_IDS, Band, Strength, band_of, reserved_name
+from tokenizer_build.byte_alphabet import BYTES_IN_ORDER, spell
+from tokenizer_build.lock import Lock
+from tokenizer_build.vocabulary import FixedToken
+
+_NAMED = (Strength.CONTROL, Strength.RESERVED)
+
+
+@dataclass(frozen=True)
+class Slots:
+    """The ids of a vocabulary of a given size, before anything is learned.
+
+    Attributes:
+        vocab_size: Number of ids.
+        fixed: The fixed tokens of this build, by id; controls included.
+        reserved: Ids that nothing uses.
+        missing_bytes: Bytes without a fixed id, in alphabet order.
+    """
+
+    vocab_size: int
+    fixed: tuple[FixedToken, ...]
+    reserved: frozenset[int]
+    missing_bytes: tuple[int, ...]
+
+    @property
+    def learned_ids(self) -> list[int]:
+        """The ids of missing bytes and learned tokens, in the order in which they are given out."""
+        taken = {token.id for token in self.fixed} | self.reserved
+        below = (i for i in range(FIRST_LEARNED_ID) if i not in taken)
+        return [*range(FIRST_LEARNED_ID, self.vocab_size), *below]
+
+    @property
+    def learned_tokens(self) -> int:
+        """How many tokens of two bytes and more there are to learn; negative if the size is too small."""
+        return self.vocab_size - len(self.fixed) - len(self.reserved) - len(self.missing_bytes)
+
+    def least_vocab_size(self, seed_pieces: int) -> int:
+        """Return the least vocabulary size that holds everything fixed and so many pieces of it."""
+        return max(FIRST_LEARNED_ID, self.vocab_size - self.learned_tokens + seed_pieces)
+
+    def names_that_text_must_not_spell(self) -> list[str]:
+        """Return the names of control tokens and reserved ids: tokens that no merge may spell."""
+        controls = [token.token for token in self.fixed if token.strength is Strength.CONTROL]
+        return [*controls, *(reserved_name(token_id) for token_id in sorted(self.reserved))]
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One id of a finished tokenizer.
+
+    Attributes:
+        id: The id.
+        token: Its bytes; of a control token or reserved id, the name.
+        strength: What is promised of it.
+        band: Name of the band; `learned` from `FIRST_LEARNED_ID` on.
+    """
+
+    id: int
+    token: bytes
+    strength: Strength
+    band: str
+
+    @property
+    def spelling(self) -> str:
+        """Its key in tokenizer.json: the byte alphabet, or a control or reserved name as it is."""
+        return self.token.decode() if self.strength in _NAMED else spell(self.token)
+
+
+def plan_slots(fixed: Iterable[FixedToken], lock: Lock, vocab_size: int) -> Slots:
+    """Sort the ids of a build into fixed, reserved and free.
+
+    Args:
+        fixed: The fixed tokens that this build keeps.
+        lock: A locked id without its token in this build is reserved.
+        vocab_size: Number of ids.
+    """
+    tokens = tuple(sorted(fixed, key=lambda token: token.id))
+    used = {token.id for token in tokens}
+    single = {token.token.encode() for token in tokens if token.strength is not Strength.CONTROL}
+    return Slots(
+        vocab_size=vocab_size,
+        fixed=tokens,
+        reserved=frozenset(RESERVED_IDS | (lock.by_id.keys() - used)),
+        missing_bytes=tuple(byte for byte in BYTES_IN_ORDER if bytes([byte]) not in single),
+    )
+
+
+def assign_ids(slots: Slots, learned: Sequence[bytes]) -> list[Slot]:
+    """Return every id with its token, by id.
+
+    Args:
+        slots: The plan.
+        learned: The learned tokens of two bytes and more, in creation order; exactly `slots.learned_tokens`.
+
+    Raises:
+        ValueError: If they are more or fewer.
+    """
+    new = [*(bytes([byte]) for byte in slots.missing_bytes), *learned]
+    tokens = {i: (token, Strength.LEARNED) for i, token in zip(slots.learned_ids, new, strict=True)}
+    tokens |= {i: (reserved_name(i).encode(), Strength.RESERVED) for i in slots.reserved}
+    tokens |= {token.id: (token.token.encode(), token.strength) for token in slots.fixed}
+    return [Slot(i, *tokens[i], _band_name(i)) for i in range(slots.vocab_size)]
+
+
+def manifest_bands(vocab_size: int) -> tuple[Band, ...]:
+    """Return every band of a vocabulary, the learned one included if it has ids."""
+    learned = Band("learned", FIRST_LEARNED_ID, vocab_size - 1, Strength.LEARNED)
+    return (*BANDS, learned) if vocab_size > FIRST_LEARNED_ID else BANDS
+
+
+def ranges(ids: Collection[int]) -> list[list[int]]:
+    """Return ids as sorted ranges `[first, last]`.
+
+    Example:
+        >>> ranges({3, 1, 2, 7})
+        [[1, 3], [7, 7]]
+    """
+    found: list[list[int]] = []
+    for token_id in sorted(ids):
+        if found and found[-1][1] == token_id - 1:
+            found[-1][1] = token_id
+        else:
+            found.append([token_id, token_id])
+    return found
+
+
+def _band_name(token_id: int) -> str:
+    band = band_of(token_id)
+    return band.name if band else "learned"

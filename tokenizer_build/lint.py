@@ -1,0 +1,203 @@
+"""What must hold between the files of a vocabulary, and what a person who edits them should know.
+
+Errors stop a build. Warnings name tokens that a pre-token pattern splits: they are not fixed under it. Notes count
+unused ids.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from schemas.errors import VocabularyConfigError
+from tokenizer_build.bands import BANDS, RESERVED_IDS, Strength, reserved_name
+from tokenizer_build.lock import Lock, check_lock, read_lock
+from tokenizer_build.vocabulary import FixedToken, Vocabulary, read_vocabulary
+
+REQUIRED_CONTROL = ("<PAD>", "<UNK>", "<BOS>", "<EOS>")
+"""Control tokens that the tokenizer's configuration names."""
+
+_IDENTIFIER_RUN = re.compile(r"[A-Za-z0-9_]+")
+
+Split = Callable[[str], list[bytes]]
+"""Cuts a text into the words of a pre-token pattern."""
+
+
+class Severity(StrEnum):
+    """How much a finding matters."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that the lint found: the rule, and a message that names the place and the fix."""
+
+    severity: Severity
+    rule: str
+    message: str
+
+
+def load_vocabulary(directory: Path) -> tuple[Vocabulary, Lock]:
+    """Read a vocabulary folder and its lock, and refuse what cannot be built from under any pattern.
+
+    Raises:
+        VocabularyConfigError: With one line a problem.
+    """
+    vocabulary, lock = read_vocabulary(directory), read_lock(directory)
+    errors = [finding for finding in lint_tokens(vocabulary) if finding.severity is Severity.ERROR]
+    if errors:
+        raise VocabularyConfigError("\n".join(finding.message for finding in errors))
+    check_lock(lock, vocabulary)
+    return vocabulary, lock
+
+
+def lint_vocabulary(directory: Path, split: Split) -> list[Finding]:
+    """Return everything the lint has to say of a vocabulary folder under a pattern.
+
+    Args:
+        directory: The folder.
+        split: Cuts a text into the pattern's words.
+
+    Raises:
+        VocabularyConfigError: If a file cannot be read at all.
+    """
+    vocabulary, lock = read_vocabulary(directory), read_lock(directory)
+    findings = [*lint_tokens(vocabulary), *lint_pattern(vocabulary, split), *lint_holes(vocabulary)]
+    try:
+        check_lock(lock, vocabulary)
+    except VocabularyConfigError as error:
+        findings += [Finding(Severity.ERROR, "locked", line) for line in str(error).splitlines()]
+    return findings
+
+
+def lint_tokens(vocabulary: Vocabulary) -> list[Finding]:
+    """Return what is wrong with the tokens under any pattern, in a fixed order."""
+    rules = {
+        "duplicate": _duplicates(vocabulary),
+        "band": _out_of_band(vocabulary.tokens),
+        "control": _control_names(vocabulary),
+        "breaks-atomic": _atomic_breakers(vocabulary.tokens),
+        "candidate": _candidates_without_id(vocabulary),
+    }
+    return [Finding(Severity.ERROR, rule, message) for rule, messages in rules.items() for message in messages]
+
+
+def lint_pattern(vocabulary: Vocabulary, split: Split) -> list[Finding]:
+    """Return a warning for each fixed token that a pattern cuts into several words."""
+    return [
+        Finding(
+            Severity.WARNING,
+            "split",
+            f"{token.source} = {token.token!r}: the pattern cuts it into {_spelled(split(token.token))}, so it is not "
+            "fixed under it; leave it for a pattern that keeps it whole, or give a token that is one word",
+        )
+        for token in split_tokens(vocabulary, split)
+    ]
+
+
+def split_tokens(vocabulary: Vocabulary, split: Split) -> list[FixedToken]:
+    """Return the fixed tokens that a pattern cuts into several words, by id; control tokens are never split."""
+    ordinary = (token for token in vocabulary.tokens if token.strength is not Strength.CONTROL)
+    return [token for token in ordinary if len(split(token.token)) != 1]
+
+
+def lint_holes(vocabulary: Vocabulary) -> list[Finding]:
+    """Return a note for each band with ids that no token has."""
+    holes = []
+    for band in BANDS:
+        used = sum(token.id in band for token in vocabulary.tokens)
+        free = [i for i in range(band.first, band.last + 1) if i not in vocabulary.by_id and i not in RESERVED_IDS]
+        if free:
+            message = f"{band.name}: {used} ids used, {len(free)} free from {free[0]} on"
+            holes.append(Finding(Severity.NOTE, "holes", f"{message}; a build fills them with learned tokens"))
+    return holes
+
+
+def _duplicates(vocabulary: Vocabulary) -> Iterator[str]:
+    by_id, by_token = defaultdict(list), defaultdict(list)
+    for token in vocabulary.tokens:
+        by_id[token.id].append(token)
+        by_token[token.token].append(token)
+    for token_id, tokens in by_id.items():
+        if len(tokens) > 1:
+            yield f"id {token_id} is given to {_places(tokens)}; give all but one another free id"
+    for text, tokens in by_token.items():
+        if len(tokens) > 1:
+            yield f"{text!r} has the ids of {_places(tokens)}; keep the older (`elsewhere` counts it in two categories)"
+    yield from _counted_twice(vocabulary)
+
+
+def _counted_twice(vocabulary: Vocabulary) -> Iterator[str]:
+    terms = Counter((candidate.category, candidate.token) for candidate in vocabulary.candidates)
+    for (category, token), times in terms.items():
+        if times > 1:
+            yield f"candidates[{category}]: {token!r} is listed {times} times; keep one"
+    pieces = Counter((morpheme.position, morpheme.morpheme) for morpheme in vocabulary.morphemes)
+    for (position, piece), times in pieces.items():
+        if times > 1:
+            yield f"morphemes[{position}]: {piece!r} is listed {times} times; keep one"
+
+
+def _out_of_band(tokens: Iterable[FixedToken]) -> Iterator[str]:
+    for token in tokens:
+        band = token.band
+        if not token.token:
+            yield f"{token.source}: an empty token; remove the line"
+        if token.id in RESERVED_IDS or band.strength is Strength.RESERVED:
+            yield f"{token.source} = {token.token!r}: id {token.id} is reserved at every size; choose another"
+        elif token.id not in band:
+            yield (
+                f"{token.source} = {token.token!r}: outside band {band.name} ({band.first}-{band.last}); "
+                "choose a free id inside, or move the line to its band's file"
+            )
+
+
+def _control_names(vocabulary: Vocabulary) -> Iterator[str]:
+    names = {token.token for token in vocabulary.control}
+    for missing in sorted(set(REQUIRED_CONTROL) - names):
+        yield f"{vocabulary.directory}: no control token {missing!r}; add it with its published id"
+    reserved = {reserved_name(token_id): token_id for token_id in sorted(RESERVED_IDS)}
+    for token in vocabulary.tokens:
+        if token.token in reserved:
+            yield f"{token.source} = {token.token!r}: the name of reserved id {reserved[token.token]}; choose another"
+        elif token.token in names and token.strength is not Strength.CONTROL:
+            yield f"{token.source} = {token.token!r}: spells a control token, which text must never give; remove it"
+
+
+def _atomic_breakers(tokens: Iterable[FixedToken]) -> Iterator[str]:
+    """Yield the tokens that can never be one: no merge joins an atomic token to a byte that is no identifier byte."""
+    by_token = {token.token: token for token in tokens}
+    for token in by_token.values():
+        if token.strength is Strength.CONTROL:
+            continue
+        for run in _IDENTIFIER_RUN.findall(token.token):
+            inner = by_token.get(run)
+            if run != token.token and inner is not None and inner.strength is Strength.ATOMIC:
+                yield (
+                    f"{token.source} = {token.token!r}: holds the atomic token {run!r} ({inner.source}) beside a byte "
+                    f"that is no identifier byte, so it can never be one token; remove it, or {run!r}"
+                )
+
+
+def _candidates_without_id(vocabulary: Vocabulary) -> Iterator[str]:
+    for candidate in vocabulary.candidates:
+        if candidate.token not in vocabulary.by_token:
+            yield f"{candidate.source}: {candidate.token!r} has no id in any file; give it one under `tokens`"
+    for morpheme in vocabulary.morphemes:
+        if morpheme.morpheme not in vocabulary.by_token:
+            yield f"{morpheme.source}: {morpheme.morpheme!r} has no id in any file; give it a free one of the band"
+
+
+def _places(tokens: Iterable[FixedToken]) -> str:
+    return " and ".join(f"{token.source} = {token.token!r}" for token in tokens)
+
+
+def _spelled(words: Iterable[bytes]) -> str:
+    return " + ".join(repr(word.decode("utf-8", "replace")) for word in words)

@@ -1,0 +1,186 @@
+"""The lock file: which ids are pinned for life.
+
+`ids.lock` is append-only text, one line an id: the token as a JSON string, the id, and the first version that had it,
+separated by tabs. A locked id is never moved, reused or learned. `releases.lock` beside it has one line a release: the
+version and the digest of the tokenizer that it was given to. Only `release_vocabulary` writes them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from schemas.digests import sha256_file
+from schemas.errors import VocabularyConfigError
+from tokenizer_build.vocabulary import Vocabulary
+
+LOCK_NAME = "ids.lock"
+RELEASES_NAME = "releases.lock"
+UNRELEASED = "unreleased"
+"""The revision of a tokenizer that no release has."""
+
+PUBLISHED = "published"
+"""The first version of the ids that stand locked before any release."""
+
+_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]*")
+
+
+@dataclass(frozen=True)
+class LockedId:
+    """One line of the lock: a token, its id for life, the first version that had it, and where the line is."""
+
+    token: str
+    id: int
+    version: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Lock:
+    """The lock of a vocabulary folder, in the order of its lines.
+
+    Example:
+        >>> Lock.from_entries([LockedId("<PAD>", 0, "1.0", "ids.lock:1")]).by_id[0].token
+        '<PAD>'
+    """
+
+    entries: tuple[LockedId, ...]
+    by_id: Mapping[int, LockedId]
+    by_token: Mapping[str, LockedId]
+
+    @classmethod
+    def from_entries(cls, entries: Iterable[LockedId]) -> Lock:
+        """Index the lines of a lock.
+
+        Raises:
+            VocabularyConfigError: If an id or a token is locked twice.
+        """
+        ordered = tuple(entries)
+        by_id: dict[int, LockedId] = {}
+        by_token: dict[str, LockedId] = {}
+        for entry in ordered:
+            earlier = by_id.get(entry.id) or by_token.get(entry.token)
+            if earlier is not None:
+                raise VocabularyConfigError(
+                    f"{entry.source}: {entry.token!r} = {entry.id} was locked before: {earlier.token!r} = {earlier.id} "
+                    f"at {earlier.source}; restore the file from version control"
+                )
+            by_id[entry.id] = by_token[entry.token] = entry
+        return cls(ordered, by_id, by_token)
+
+
+def read_lock(directory: Path) -> Lock:
+    """Read the lock of a vocabulary folder.
+
+    Raises:
+        VocabularyConfigError: If it is missing, a line is not of the form, or something is locked twice.
+    """
+    path = directory / LOCK_NAME
+    if not path.is_file():
+        raise VocabularyConfigError(f"{path}: missing; restore it from version control: without it ids could move")
+    lines = path.read_text(encoding="utf-8").splitlines()
+    numbered = ((number, line) for number, line in enumerate(lines, 1) if line and not line.startswith("#"))
+    return Lock.from_entries(_parse_line(line, f"{LOCK_NAME}:{number}") for number, line in numbered)
+
+
+def check_lock(lock: Lock, vocabulary: Vocabulary) -> None:
+    """Check that no file of the vocabulary moves or reuses a locked id.
+
+    A locked token that no file holds any more is legal: its id is reserved from then on.
+
+    Raises:
+        VocabularyConfigError: Naming each token, its id, and both places.
+    """
+    problems = []
+    for token in vocabulary.tokens:
+        by_token, by_id = lock.by_token.get(token.token), lock.by_id.get(token.id)
+        if by_token is not None and by_token.id != token.id:
+            problems.append(
+                f"{token.source}: {token.token!r} is moved to {token.id}; its id is {by_token.id} for life since "
+                f"{by_token.version} ({by_token.source}); give it that id"
+            )
+        if by_id is not None and by_id.token != token.token:
+            problems.append(
+                f"{token.source}: id {token.id} is reused for {token.token!r}; it belongs to {by_id.token!r} since "
+                f"{by_id.version} ({by_id.source}); choose a free id"
+            )
+    if problems:
+        raise VocabularyConfigError("\n".join(problems))
+
+
+def release_vocabulary(directory: Path, tokenizer: Path, version: str) -> int:
+    """Lock every fixed token of a built tokenizer under a new version, and record the tokenizer as that release.
+
+    Lines are added at the end of both files, each rewritten atomically; a release that was interrupted can be repeated.
+
+    Args:
+        directory: The vocabulary folder.
+        tokenizer: The tokenizer directory to release.
+        version: Name of the release, not used before.
+
+    Returns:
+        The number of ids that became locked.
+
+    Raises:
+        VocabularyConfigError: If the version was used or is none, or the tokenizer disagrees with the lock.
+    """
+    lock, releases = read_lock(directory), read_releases(directory)
+    if not _VERSION.fullmatch(version) or version in (*releases, PUBLISHED, UNRELEASED):
+        taken = ", ".join(releases) or "none"
+        raise VocabularyConfigError(f"version {version!r}: taken, or not of letters, digits, `.+_-`; taken: {taken}")
+    manifest = json.loads((tokenizer / "manifest.json").read_bytes())
+    known = {(entry.token, entry.id) for entry in lock.entries}
+    rows = sorted((token["id"], token["token"]) for token in manifest["tokens"])
+    added = [LockedId(token, i, version, f"{tokenizer}/manifest.json") for i, token in rows if (token, i) not in known]
+    Lock.from_entries((*lock.entries, *added))
+    _append(directory / LOCK_NAME, (f"{json.dumps(entry.token)}\t{entry.id}\t{version}" for entry in added))
+    _append(directory / RELEASES_NAME, [f"{version}\t{sha256_file(tokenizer / 'manifest.json')}"])
+    return len(added)
+
+
+def read_releases(directory: Path) -> dict[str, str]:
+    """Return version to tokenizer digest of every release of a vocabulary folder, oldest first.
+
+    Raises:
+        VocabularyConfigError: If a line is not of the form.
+    """
+    path = directory / RELEASES_NAME
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    pairs = [line.split("\t") for line in lines if line and not line.startswith("#")]
+    for pair in pairs:
+        if len(pair) != 2:
+            raise VocabularyConfigError(f"{path}: {pair}: not a version and a digest; restore it from version control")
+    return {pair[0]: pair[1] for pair in pairs}
+
+
+def revision(directory: Path, digest: str) -> str:
+    """Return the release that a tokenizer digest was given in a vocabulary folder, or `unreleased`."""
+    versions = [version for version, released in read_releases(directory).items() if released == digest]
+    return versions[-1] if versions else UNRELEASED
+
+
+def _parse_line(line: str, source: str) -> LockedId:
+    try:
+        text, number, version = line.split("\t")
+        token = json.loads(text)
+        if not isinstance(token, str):
+            raise ValueError("the token is no string")
+        return LockedId(token, int(number), version, source)
+    except ValueError as error:
+        raise VocabularyConfigError(
+            f"{source}: {line!r}: not a token, an id and a version ({error}); restore it from version control"
+        ) from error
+
+
+def _append(path: Path, lines: Iterable[str]) -> None:
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
+        file.write(text + "".join(f"{line}\n" for line in lines))
+        file.flush()
+        os.fsync(file.fileno())
+    Path(file.name).replace(path)

@@ -1,0 +1,1 @@
+"""PTransforms: one idea a file, the pure function above, the transform below."""
