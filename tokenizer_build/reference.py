@@ -143,7 +143,11 @@ class _Trainer:
         return sum(merge.left + merge.right not in seeds for merge in self.merges)
 
     def learn(
-        self, words: Mapping[bytes, int], phase: int, priority: Callable[[Pair, int], Priority], limit: int | None = None
+        self,
+        words: Mapping[bytes, int],
+        phase: int,
+        priority: Callable[[Pair, int], Priority],
+        limit: int | None = None,
     ) -> int:
         """Learn the allowed merge of the highest priority until none is left or there are enough; return how many."""
         first = len(self.merges)

@@ -1,4 +1,4 @@
-"""Native training gives the merges of Hugging Face's trainer and of the readable reference, and keeps the seeds whole."""
+"""Native training gives the merges of Hugging Face and of the readable reference, and keeps the seeds whole."""
 
 from __future__ import annotations
 
@@ -141,8 +141,7 @@ def published_seeds() -> dict[bytes, bool]:
     seeds = {
         token.encode(): strong and identifier.fullmatch(token) is not None
         for token, strong in strengths.items()
-        if len(token.encode()) > 1
-        and (token in TROUBLE or len(cppmill_core.split(PATTERN, token.encode())) == 1)
+        if len(token.encode()) > 1 and (token in TROUBLE or len(cppmill_core.split(PATTERN, token.encode())) == 1)
     }
     # An atomic token beside a mark cannot be part of a pinned one: `import` in `#import`.
     parts = {part for seed in seeds for part in re.findall(rb"\w+", seed) if part != seed}
