@@ -1,0 +1,184 @@
+"""Readable byte-level BPE training and encoding, with seeds: the oracle of the native core.
+
+Slow on purpose. Every step counts all pairs anew, and a text's segmentation is always what `encode` makes of it with
+the merges so far; so whatever is learned here is by definition what an encoder does. `cppmill_core.train_bpe` must give
+the same merges on any input. In the spirit of Andrej Karpathy's minbpe.
+
+It does not split text into words: a word is whatever it is given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from schemas.errors import VocabularyConfigError
+from tokenizer_build.byte_alphabet import BYTES_IN_ORDER
+
+Pair = tuple[bytes, bytes]
+Priority = tuple[int, ...]
+
+IDENTIFIER_PHASE, BORDER_PHASE, CORPUS_PHASE = range(3)
+"""Seed merges inside runs of identifier bytes, seed merges across their borders, merges from the words."""
+
+_IDENTIFIER_RUN = re.compile(rb"[A-Za-z0-9_]+")
+
+
+@dataclass(frozen=True)
+class Merge:
+    """A merge: its parts, how often the pair occurred when it was learned, and in which phase that was."""
+
+    left: bytes
+    right: bytes
+    count: int
+    phase: int
+
+
+def encode(word: bytes, ranks: Mapping[Pair, int]) -> list[bytes]:
+    """Split a word: again and again merge the pair of the lowest rank, the leftmost among equals.
+
+    Example:
+        >>> encode(b"hugs", {(b"u", b"g"): 0, (b"h", b"ug"): 1})
+        [b'hug', b's']
+    """
+    pieces = [word[at : at + 1] for at in range(len(word))]
+    while True:
+        ranked = ((ranks[pair], at) for at, pair in enumerate(pairwise(pieces)) if pair in ranks)
+        _, at = min(ranked, default=(None, None))
+        if at is None:
+            return pieces
+        pieces[at : at + 2] = [pieces[at] + pieces[at + 1]]
+
+
+def ranks_of(merges: Collection[Merge]) -> dict[Pair, int]:
+    """Return the rank of each pair: its place in the list."""
+    return {(merge.left, merge.right): rank for rank, merge in enumerate(merges)}
+
+
+def train_bpe(
+    words: Mapping[bytes, int],
+    *,
+    seeds: Mapping[bytes, bool],
+    vocab_tokens: int,
+    forbidden: Collection[bytes] = (),
+    max_token_bytes: int | None = None,
+) -> list[Merge]:
+    """Learn merges from word counts, after those that make each seed one token.
+
+    Args:
+        words: Word to count.
+        seeds: String that must become one token to whether it is atomic.
+        vocab_tokens: How many new strings to make, neither a single byte nor a seed; pieces of seeds count.
+        forbidden: Strings that no merge may spell.
+        max_token_bytes: The most bytes a token may have.
+
+    Raises:
+        VocabularyConfigError: A seed cannot become one token, there are no words, or `vocab_tokens` is too small for
+            the seeds' pieces or too large for the words.
+
+    Example:
+        >>> train_bpe({b"hug": 3, b"pug": 2}, seeds={}, vocab_tokens=1)
+        [Merge(left=b'u', right=b'g', count=5, phase=2)]
+    """
+    if not any(words.values()):
+        raise VocabularyConfigError("no words with a count above 0: there is no text to learn from")
+    rules = Rules({seed for seed, atomic in seeds.items() if atomic}, set(forbidden), max_token_bytes)
+    trainer = _Trainer(rules)
+    pieces = trainer.learn_seeds(set(seeds))
+    if pieces > vocab_tokens:
+        raise VocabularyConfigError(f"the seeds need {pieces} pieces: ask for vocab_tokens >= {pieces}")
+    learned = trainer.learn(words, CORPUS_PHASE, trainer.most_frequent, limit=vocab_tokens - pieces)
+    if learned < vocab_tokens - pieces:
+        raise VocabularyConfigError(f"only {pieces + learned} could be learned: ask for that or give more text")
+    return trainer.merges
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Which merges may be learned at all.
+
+    Attributes:
+        atomic: Identifiers that no merge joins to a byte that is no identifier byte.
+        forbidden: Strings that no merge spells.
+        max_token_bytes: The most bytes a token may have.
+    """
+
+    atomic: set[bytes]
+    forbidden: set[bytes]
+    max_token_bytes: int | None
+
+    def allows(self, left: bytes, right: bytes) -> bool:
+        """Say whether a merge may be learned."""
+        if self.max_token_bytes is not None and len(left + right) > self.max_token_bytes:
+            return False
+        if left in self.atomic and not _IDENTIFIER_RUN.match(right):
+            return False
+        if right in self.atomic and not _IDENTIFIER_RUN.match(left[-1:]):
+            return False
+        return left + right not in self.forbidden
+
+
+@dataclass
+class _Trainer:
+    rules: Rules
+    merges: list[Merge] = field(default_factory=list)
+    created: dict[bytes, int] = field(
+        default_factory=lambda: {bytes([byte]): order for order, byte in enumerate(BYTES_IN_ORDER)}
+    )
+    seeds: set[bytes] = field(default_factory=set)
+
+    def learn_seeds(self, seeds: set[bytes]) -> int:
+        """Make each seed one token; return how many tokens that are no seed it took."""
+        self.seeds = seeds
+        runs = {run: 1 for seed in seeds for run in _IDENTIFIER_RUN.findall(seed)}
+        self.learn(runs, IDENTIFIER_PHASE, self.most_saving)
+        mixed = {seed: 1 for seed in seeds if not _IDENTIFIER_RUN.fullmatch(seed)}
+        self.learn(mixed, BORDER_PHASE, self.most_saving)
+        for seed in sorted(seeds):
+            if len(pieces := encode(seed, ranks_of(self.merges))) > 1:
+                raise VocabularyConfigError(f"seed {seed!r} cannot become one token, it stays {pieces}")
+        return sum(merge.left + merge.right not in seeds for merge in self.merges)
+
+    def learn(
+        self,
+        words: Mapping[bytes, int],
+        phase: int,
+        priority: Callable[[Pair, int], Priority],
+        limit: int | None = None,
+    ) -> int:
+        """Learn the allowed merge of the highest priority until none is left or there are enough; return how many."""
+        first = len(self.merges)
+        while limit is None or len(self.merges) < first + limit:
+            counts = count_pairs(words, ranks_of(self.merges))
+            allowed = [pair for pair, count in counts.items() if count and self.rules.allows(*pair)]
+            if not allowed:
+                break
+            left, right = max(allowed, key=lambda pair: priority(pair, counts[pair]))
+            self.merges.append(Merge(left, right, counts[left, right], phase))
+            self.created[left + right] = len(self.created)
+        return len(self.merges) - first
+
+    def most_frequent(self, pair: Pair, count: int) -> Priority:
+        """Prefer the higher count, then the smaller pair by creation order."""
+        return (count, *self._older(pair))
+
+    def most_saving(self, pair: Pair, count: int) -> Priority:
+        """Prefer what saves most symbols for the pieces that it costs, then a seed, then the longer, then the older."""
+        token = pair[0] + pair[1]
+        is_seed = token in self.seeds
+        return (count - 1 + is_seed, is_seed, len(token), *self._older(pair))
+
+    def _older(self, pair: Pair) -> Priority:
+        return (-self.created[pair[0]], -self.created[pair[1]])
+
+
+def count_pairs(words: Mapping[bytes, int], ranks: Mapping[Pair, int]) -> Counter[Pair]:
+    """Count neighbouring pieces over all words; in `aaa` the pair of two `a` occurs twice."""
+    counts: Counter[Pair] = Counter()
+    for word, count in words.items():
+        for pair in pairwise(encode(word, ranks)):
+            counts[pair] += count
+    return counts
