@@ -1,7 +1,7 @@
-"""The Beam coder for `pyarrow.RecordBatch`: the Arrow IPC stream format.
+"""The Beam coders of what travels between workers: `pyarrow.RecordBatch`, units and unit receipts.
 
-Beam has none, and pickling a slice takes its whole parent along. The IPC writer truncates slices, and one coder on every
-runner keeps the bytes the same.
+Beam has none for a RecordBatch, and pickling a slice takes its whole parent along. The IPC writer truncates slices,
+and one coder on every runner keeps the bytes the same.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import apache_beam as beam
 import pyarrow as pa
 from apache_beam import coders
+
+from schemas.units import Unit, UnitReceipt
 
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
@@ -37,6 +39,47 @@ class RecordBatchCoder(coders.Coder):
         return pa.RecordBatch
 
 
+class UnitCoder(coders.Coder):
+    """Encodes a `Unit` as JSON."""
+
+    def encode(self, value: Unit) -> bytes:
+        """Return the unit as JSON bytes."""
+        return value.to_bytes()
+
+    def decode(self, encoded: bytes) -> Unit:
+        """Return the unit."""
+        return Unit.from_bytes(encoded)
+
+    def is_deterministic(self) -> bool:
+        """Say that equal units give equal bytes."""
+        return True
+
+    def to_type_hint(self) -> type[Unit]:
+        """Return the type that this coder is for."""
+        return Unit
+
+
+class UnitReceiptCoder(coders.Coder):
+    """Encodes a `UnitReceipt` as canonical JSON."""
+
+    def encode(self, value: UnitReceipt) -> bytes:
+        """Return the receipt as canonical JSON."""
+        return value.to_bytes()
+
+    def decode(self, encoded: bytes) -> UnitReceipt:
+        """Return the receipt."""
+        return UnitReceipt.from_bytes(encoded, where="a unit receipt between two steps")
+
+    def is_deterministic(self) -> bool:
+        """Say that equal receipts give equal bytes."""
+        return True
+
+    def to_type_hint(self) -> type[UnitReceipt]:
+        """Return the type that this coder is for."""
+        return UnitReceipt
+
+
 def register_coders() -> None:
-    """Make Beam use the Arrow coder wherever a PCollection is annotated with `pa.RecordBatch`."""
-    beam.coders.registry.register_coder(pa.RecordBatch, RecordBatchCoder)
+    """Make Beam use these coders wherever a PCollection is annotated with their types."""
+    for kind, coder in ((pa.RecordBatch, RecordBatchCoder), (Unit, UnitCoder), (UnitReceipt, UnitReceiptCoder)):
+        beam.coders.registry.register_coder(kind, coder)

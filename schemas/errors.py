@@ -1,6 +1,7 @@
 """The exceptions of cppmill and the exit codes of its commands.
 
-Every error says what was wrong, the value, where, and what to do. Commands turn them into exit codes; nothing else catches them.
+Every error says what was wrong, the value, where, and what to do. Commands turn them into exit codes; nothing else
+catches them.
 """
 
 from __future__ import annotations

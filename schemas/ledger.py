@@ -67,7 +67,9 @@ class Tally:
             dead=dict(value["dead"]),
         )
         if tally.total != value["in"]:
-            raise IntegrityError(f"{where}: the ledger does not balance: in is {value['in']}, its columns sum to {tally.total}")
+            raise IntegrityError(
+                f"{where}: the ledger does not balance: in is {value['in']}, its columns sum to {tally.total}"
+            )
         return tally
 
 

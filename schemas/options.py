@@ -1,7 +1,7 @@
 """The typed options of every stage, as they enter unit keys and the receipt.
 
-They say what is made, never how fast or where: engine, threads and paths are not here. Each model refuses unknown keys and
-is frozen; `model_dump(mode="json")` is its canonical form.
+They say what is made, never how fast or where: engine, threads and paths are not here. Each model refuses unknown
+keys and is frozen; `model_dump(mode="json")` is its canonical form.
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 MEBIBYTE = 1 << 20
 
-DEFAULT_EXTENSIONS = (
-    "c", "c++", "cc", "cpp", "cppm", "cu", "cuh", "cxx", "h", "h++", "hh", "hip", "hpp", "hxx", "inl", "ipp", "ixx", "tcc", "tpp", "txx",
-)  # fmt: skip
+DEFAULT_EXTENSIONS = tuple("c c++ cc cpp cppm cu cuh cxx h h++ hh hip hpp hxx inl ipp ixx tcc tpp txx".split())
 """Extensions of C++ source, without regard to case."""
 
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -41,7 +39,8 @@ class IngestOptions(Options):
         drop_generated: Drop files that a marker in their first lines names as generated.
         max_line_bytes: Drop documents with a longer line; off by default.
         min_unique_line_ratio: Drop documents whose share of distinct lines is lower; off by default.
-        open_archives: Read archives, Parquet and JSONL files that stand in folders; off counts them as `filtered[extension]`.
+        open_archives: Read archives, Parquet and JSONL files that stand in folders; off counts them as
+            `filtered[extension]`.
         content_column: Column or key of the text in Parquet and JSONL.
         path_column: Column or key of the path in Parquet and JSONL.
         project_column: Column or key of the project; the archive's stem by default.
@@ -90,7 +89,8 @@ class BuildOptions(Options):
     Attributes:
         profile: Name of the profile, recorded in the manifest.
         vocab_size: Number of ids.
-        generic_document_share: A candidate in more than this share of the documents, without a distinctive shape, is cut.
+        generic_document_share: A candidate in more than this share of the documents, without a distinctive shape, is
+            cut.
         min_hits: A candidate with fewer hits is cut.
         max_token_bytes: No learned token is longer; unlimited by default.
     """

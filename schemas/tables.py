@@ -7,6 +7,12 @@ import pyarrow as pa
 DATA_FORMAT_VERSION = 1
 """Version of the files' layout; part of every unit key."""
 
+PLATFORM_VOCAB_SIZE = 113
+"""Ids of the platform vocabulary, padding 0 included."""
+
+MAX_PLATFORM_IDS = 20
+"""The most platform ids that a document has."""
+
 
 def _required(name: str, kind: pa.DataType) -> pa.Field:
     return pa.field(name, kind, nullable=False)
@@ -49,6 +55,7 @@ FINGERPRINTS = pa.schema(
         _required("column", pa.string()),
         _required("reason", pa.string()),
         _required("detail", pa.string()),
+        pa.field("license", pa.string()),
     ]
 )
 """What the first pass of ingest records of each document, in source and member order.

@@ -1,6 +1,7 @@
 """Work units and their receipts: the one mechanism behind resuming, incremental runs and retokenization.
 
-A unit's key is the SHA-256 of everything that its output depends on. Its receipt, published after its outputs, commits them.
+A unit's key is the SHA-256 of everything that its output depends on. Its receipt, published after its outputs,
+commits them.
 """
 
 from __future__ import annotations
@@ -90,6 +91,7 @@ class UnitReceipt:
         key: The unit's key.
         outputs: The files, in order.
         totals: Counts and digest sums of the stage; mergeable in any order.
+        inputs: SHA-256 of the published files that it was made from, by path relative to OUT.
         ledger: What came in and what became of it, as JSON (empty for stages that drop nothing).
     """
 
@@ -97,6 +99,7 @@ class UnitReceipt:
     key: str
     outputs: tuple[OutputFile, ...]
     totals: dict[str, Any] = field(hash=False)
+    inputs: dict[str, str] = field(hash=False, default_factory=dict)
     ledger: dict[str, Any] = field(hash=False, default_factory=dict)
 
     @property
@@ -122,7 +125,9 @@ class UnitReceipt:
             outputs = tuple(OutputFile(**output) for output in value.pop("outputs"))
             return cls(outputs=outputs, stage=Stage(value.pop("stage")), **value)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise IntegrityError(f"{where}: not a unit receipt of format {RECEIPT_FORMAT} ({error}); delete it and run again") from error
+            raise IntegrityError(
+                f"{where}: not a unit receipt of format {RECEIPT_FORMAT} ({error}); delete it and run again"
+            ) from error
 
 
 def unit_receipt_path(stage: Stage, key: str) -> str:

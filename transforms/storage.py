@@ -1,7 +1,7 @@
 """The output folder: atomic publishing, digests remembered by size and time, and the one-writer lock.
 
-A file is written below `.cache/tmp`, flushed to disk and renamed to its name: a reader sees all of it or nothing, and a run that
-died leaves nothing half-named. Digests of published files are remembered by size and modification time.
+A file is written below `.cache/tmp`, flushed to disk and renamed to its name: a reader sees all of it or nothing, and
+a run that died leaves nothing half-named. Digests of published files are remembered by size and modification time.
 """
 
 from __future__ import annotations
@@ -34,7 +34,13 @@ class OutputFolder:
     """
 
     root: Path
-    _digests: dict[str, tuple[int, int, str]] = field(default_factory=dict, repr=False, compare=False, hash=False)
+    _digests: dict[str, tuple[int, int, str]] = field(
+        default_factory=dict, init=False, repr=False, compare=False, hash=False
+    )
+
+    def __reduce__(self) -> tuple[type[OutputFolder], tuple[Path]]:
+        """Travel to workers as the folder's path alone."""
+        return OutputFolder, (self.root,)
 
     def path(self, name: str) -> Path:
         """Return the path of `name`, a path relative to OUT."""
@@ -91,6 +97,11 @@ class OutputFolder:
         whole = all(self.digest(output.path) == output.sha256 for output in receipt.outputs)
         return receipt if whole else None
 
+    def describe(self, name: str, *, rows: int = 0) -> OutputFile:
+        """Return the description of a file that exists."""
+        status = self.path(name).stat()
+        return OutputFile(path=name, sha256=self.digest(name) or "", num_bytes=status.st_size, rows=rows)
+
     def digest(self, name: str) -> str | None:
         """Return the SHA-256 of a file, from memory if size and time are unchanged; None if there is no file."""
         try:
@@ -117,7 +128,7 @@ class OutputFolder:
         self.publish_bytes(f"{CACHE}/digests.json", json.dumps(entries).encode())
 
     def files(self, below: str = "") -> Iterator[str]:
-        """Yield the paths of all files below a folder of OUT, relative to OUT, sorted; without the cache and the lock."""
+        """Yield the files below a folder of OUT, relative to OUT, sorted; without the cache and the lock."""
         start = self.path(below)
         for folder, folders, names in os.walk(start):
             relative = Path(folder).relative_to(self.root)
@@ -146,7 +157,9 @@ class OutputFolder:
         try:
             lock.acquire(timeout=0)
         except Timeout as error:
-            raise LockedError(f"{self.root}: another run is writing here (it holds {LOCK}); wait for it or use another --out") from error
+            raise LockedError(
+                f"{self.root}: another run is writing here (it holds {LOCK}); wait for it or use another --out"
+            ) from error
         return lock
 
 

@@ -71,9 +71,24 @@ def test_words_are_the_bytes_and_invalid_ones_stand_alone(data: bytes) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("0x 0xFF 0xDEADBEEF 1.0f -1.0f -1.0 1e-6 1e0 0b10000000 3.14 190 1000000").split(" "),
-        *("<=> ->* ... /* */ \\ \\n \\n\\n := @@ --- #include #include_next __has_include").split(" "),
-        *('R"( )" R"DELIM( )DELIM" u8" u" U" L" u8\' u\' U\' L\' cudaMalloc').split(" "),
+        *["0x", "0xFF", "0xDEADBEEF", "1.0f", "-1.0f", "-1.0", "1e-6", "1e0", "0b10000000", "3.14", "190", "1000000"],
+        *[
+            "<=>",
+            "->*",
+            "...",
+            "/*",
+            "*/",
+            "\\",
+            "\\n",
+            "\\n\\n",
+            ":=",
+            "@@",
+            "---",
+            "#include",
+            "#include_next",
+            "__has_include",
+        ],
+        *['R"(', ')"', 'R"DELIM(', ')DELIM"', 'u8"', 'u"', 'U"', 'L"', "u8'", "u'", "U'", "L'", "cudaMalloc"],
         *(" " * width for width in (1, 2, 4, 6, 8, 10, 12, 14, 16)),
         *("\t", "\t\t", "\t\t\t\t", "\r\n", "\r", "\n", "\n\n"),
     ],
@@ -82,7 +97,10 @@ def test_a_fixed_token_alone_is_one_word(text: str) -> None:
     assert native(text) == [text]
 
 
-@pytest.mark.parametrize("unit", [b" ", b"9", b"a", b"\n", b"\\n", b"(", b")a", b"\\", b" \t\v", b"'", b".", b"\xc3\xa9", b"\xff", b'L"', b'R"a'])
+@pytest.mark.parametrize(
+    "unit",
+    [b" ", b"9", b"a", b"\n", b"\\n", b"(", b")a", b"\\", b" \t\v", b"'", b".", b"\xc3\xa9", b"\xff", b'L"', b'R"a'],
+)
 @pytest.mark.parametrize("end", [b"", b"x"])
 def test_time_is_linear_in_a_line_without_words(unit: bytes, end: bytes) -> None:
     seconds = []
@@ -96,4 +114,3 @@ def test_time_is_linear_in_a_line_without_words(unit: bytes, end: bytes) -> None
 def test_an_unknown_pattern_is_refused_with_the_known_names() -> None:
     with pytest.raises(cppmill_core.InvalidInputError, match="cpp-words-1"):
         cppmill_core.split("gpt2", b"")
-

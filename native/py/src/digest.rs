@@ -1,8 +1,42 @@
 //! Python binding of the core's digest module.
 
+use cppmill_core::digest::{self, DatasetRows, DigestSum, Rows};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use pyo3_arrow::PyArray;
+
+use crate::errors::without_gil;
+
+fn to_bytes(py: Python<'_>, sum: DigestSum) -> Bound<'_, PyBytes> {
+    PyBytes::new(py, &sum.to_bytes())
+}
+
+/// Sums the row digests of a corpus.
+#[pyfunction]
+fn corpus_digest_sum(py: Python<'_>, doc_id: PyArray, project: PyArray, path: PyArray) -> PyResult<Bound<'_, PyBytes>> {
+    let rows = Rows { doc_id: doc_id.array(), project: project.array(), path: path.array() };
+    Ok(to_bytes(py, without_gil(py, || digest::corpus_digest_sum(&rows))?))
+}
+
+/// Sums the row digests of a dataset.
+#[pyfunction]
+fn dataset_digest_sum(
+    py: Python<'_>,
+    doc_id: PyArray,
+    project: PyArray,
+    path: PyArray,
+    num_bytes: PyArray,
+    token_ids: PyArray,
+    platform_ids: PyArray,
+) -> PyResult<Bound<'_, PyBytes>> {
+    let rows = Rows { doc_id: doc_id.array(), project: project.array(), path: path.array() };
+    let dataset =
+        DatasetRows { num_bytes: num_bytes.array(), token_ids: token_ids.array(), platform_ids: platform_ids.array() };
+    Ok(to_bytes(py, without_gil(py, || digest::dataset_digest_sum(&rows, &dataset))?))
+}
 
 /// Adds this file's classes and functions to the module.
-pub fn register(_module: &Bound<'_, PyModule>) -> PyResult<()> {
-    Ok(())
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(corpus_digest_sum, module)?)?;
+    module.add_function(wrap_pyfunction!(dataset_digest_sum, module)?)
 }

@@ -86,13 +86,19 @@ impl Pattern {
         }
     }
 
+    /// The end of the word that starts at `start` in `run`, valid UTF-8; `start` is before its end.
+    #[inline]
+    pub(crate) fn word_end(self, run: &[u8], start: usize) -> usize {
+        match self.0 {
+            Kind::CppWords1 => cpp_words::word_end(run, start),
+        }
+    }
+
     #[inline]
     fn split_run<'a>(self, run: &'a [u8], each: &mut impl FnMut(&'a [u8])) {
         let mut start = 0;
         while start < run.len() {
-            let end = match self.0 {
-                Kind::CppWords1 => cpp_words::word_end(run, start),
-            };
+            let end = self.word_end(run, start);
             each(&run[start..end]);
             start = end;
         }

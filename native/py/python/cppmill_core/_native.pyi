@@ -1,5 +1,8 @@
 """Types of the compiled module."""
 
+import os
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 __version__: str
@@ -11,6 +14,78 @@ class CoreError(RuntimeError): ...
 class InvalidInputError(CoreError): ...
 class CorruptDataError(CoreError): ...
 class VocabularyError(CoreError): ...
+
+class Scanner:
+    """Counts terms, morphemes, namespaces, statistics and words of C++ documents.
+
+    The counts are sums over documents: the same for any number of threads, order of documents and cut into batches.
+    One scanner belongs to one Python thread at a time.
+
+    Args:
+        config: JSON text `{"pattern": NAME, "candidates": [{"term", "category", "match"}],
+            "morphemes": [{"morpheme", "position"}]}`. `match` is `ident`, `dollar` or `sql_string`; `position` is
+            `prefix`, `suffix`, `cpp_stem` or `component`.
+        threads: how many threads `add` and `finish` use.
+
+    Raises:
+        InvalidInputError: a configuration that cannot be used (the message names the entry), or no threads.
+
+    Example:
+        >>> scanner = Scanner('{"pattern": "cpp-words-1", "morphemes": [{"morpheme": "read", "position": "component"}]}')
+        >>> scanner.add(pa.record_batch({"project": ["p"], "content": [b"std::read_all(x);"]}))
+        >>> scanner.finish()["namespaces"].to_pylist()
+        [{'namespace': 'std', 'project': 'p', 'hits': 1, 'documents': 1}]
+    """
+
+    def __init__(self, config: str, threads: int = 1) -> None: ...
+    def add(self, documents: pa.RecordBatch) -> None:
+        """Count every document of a batch with the columns `project` (string) and `content` (binary), others ignored.
+
+        The GIL is released. Content may be any bytes, up to 4 GiB a document.
+
+        Raises:
+            InvalidInputError: a column is missing, has another type or a null; then no document is counted.
+        """
+
+    def finish(self) -> dict[str, pa.RecordBatch]:
+        """Give the counts of all documents added so far, and start anew.
+
+        Returns:
+            `words` (word binary, count), `terms` (term, category, project, hits, documents), `morphemes` (morpheme,
+            position, project, hits, documents), `namespaces` (namespace, project, hits, documents) and `statistics`
+            (name, value). Counts are uint64; rows are sorted bytewise by the columns before the counts; rows without
+            hits are left out, but `statistics` always has every name.
+class PlatformDetector:
+    """Finds which platforms documents are written for, by rules that `configs/platforms.toml` explains.
+
+    Example:
+        >>> rules = '{"max_ids": 20, "labels": [{"id": 1, "category": "os", "label": "windows", "identifiers": ["_WIN32"]}]}'
+        >>> documents = pa.record_batch({"path": ["a.h"], "content": [b"#ifdef _WIN32"]})
+        >>> PlatformDetector(rules).detect(documents).to_pylist()
+        [{'platform_ids': [1], 'platform_info': '{"os":{"windows":["_WIN32"]}}'}]
+    """
+
+    def __init__(self, rules: str) -> None:
+        """Compile rules, the JSON text that `configs.platforms.load_platform_rules` gives.
+
+        Raises:
+            InvalidInputError: the text has another form, or one of its rules cannot be used.
+        """
+
+    def detect(self, documents: pa.RecordBatch, threads: int = 1) -> pa.RecordBatch:
+        """Find the platforms of every document.
+
+        Args:
+            documents: Columns `path` (string) and `content` (binary); others do not matter. No nulls.
+            threads: How many documents are read at once; the result is the same for any number.
+
+        Returns:
+            As many rows, with the columns `platform_ids` (list of uint16, ascending) and `platform_info` (string: canonical
+            JSON, category to label to at most 5 pieces of evidence).
+
+        Raises:
+            InvalidInputError: a column is missing, has another type or a null, or `threads` is 0.
+        """
 
 def split(pattern: str, data: bytes) -> pa.BinaryArray:
     """Split `data`, any bytes, into the words of the pattern called `pattern`; joined they are `data`.
@@ -60,4 +135,126 @@ def train_bpe(
         >>> seeds = pa.record_batch({"token": pa.array([], pa.binary()), "atomic": pa.array([], pa.bool_())})
         >>> train_bpe([words], seeds=seeds, vocab_tokens=1, forbidden=[])["right"].to_pylist()
         [b'g']
+class Tokenizer:
+    """A tokenizer directory, ready to encode any bytes to token ids and to decode them again.
+
+    For valid UTF-8 the ids are those that `tokenizers` gives with the directory's `tokenizer.json` and `encode_special_tokens`
+    set: the characters of a control token in text are ordinary text. Other bytes are encoded as maximal valid runs, each by
+    itself, and single-byte tokens between them. `decode(encode(data)) == data` for every `data`.
+
+    Calls release the GIL and may come from several threads. Each thread that encodes keeps a cache of up to about 20 MB; a
+    single word (a run of letters, digits or spaces, say) of n bytes takes about 20 n bytes more while it is encoded.
+
+    Example:
+        >>> tokenizer = Tokenizer.from_dir("out/tokenizer")
+        >>> tokenizer.decode(tokenizer.encode("int main() {}"))
+        b'int main() {}'
+    """
+
+    @staticmethod
+    def from_dir(path: str | os.PathLike[str]) -> Tokenizer:
+        """Read a tokenizer directory: `manifest.json` and the files that it names, `tokenizer.json` among them.
+
+        Raises:
+            OSError: a file cannot be read.
+            CorruptDataError: a file is not what its digest in the manifest says, or the files contradict each other.
+            InvalidInputError: a pre-token pattern or a setting that the encoder does not know; the message names it.
+        """
+
+    def encode(self, data: bytes | str) -> pa.Array:
+        """Encode one text to a uint16 array, or uint32 if the vocabulary has more than 65,536 ids.
+
+        Raises:
+            InvalidInputError: the text has 4 GiB or more.
+        """
+
+    def encode_batch(self, documents: pa.Array | Sequence[bytes | str], threads: int = 1) -> pa.ListArray:
+        """Encode many texts, in order: a list of uint16 for each, or of uint32 as `encode`.
+
+        Args:
+            documents: A binary or string array without nulls, or a sequence of bytes or str.
+            threads: How many threads to use at most; the ids do not depend on it.
+
+        Raises:
+            InvalidInputError: another type, a null (with its row), a text of 4 GiB or more, or more than 2^31 - 1 tokens.
+        """
+
+    def decode(self, ids: pa.Array | Sequence[int], *, skip_control: bool = False) -> bytes:
+        """Decode ids to the bytes that they stand for.
+
+        Args:
+            ids: An integer array, or a sequence of int.
+            skip_control: Leave out control and reserved ids instead of refusing them.
+
+        Raises:
+            InvalidInputError: an id that is not below `vocab_size`, or a control or reserved one; the message names it.
+        """
+
+    def decode_batch(self, ids: pa.Array, *, skip_control: bool = False) -> pa.BinaryArray:
+        """Decode each list of ids; the result is a `pa.LargeBinaryArray` if it has 2 GiB or more.
+
+        Raises:
+            InvalidInputError: as `decode`, naming the row too; or `ids` is no list array of integers without nulls.
+        """
+
+    def count_control(self, documents: pa.Array | Sequence[bytes | str]) -> dict[str, int]:
+        """Count the control tokens whose characters stand in the texts: name to occurrences, by id, those that occur."""
+
+    def token_bytes(self, id: int) -> bytes | None:  # noqa: A002
+        """Return the bytes that an id stands for, None for control and reserved ids.
+
+        Raises:
+            InvalidInputError: the id is not below `vocab_size`.
+        """
+
+    @property
+    def vocab_size(self) -> int:
+        """The number of ids; every id is below it."""
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of `manifest.json`, in lower-case hexadecimal digits."""
+
+    @property
+    def pattern(self) -> str:
+        """The name of the pre-token pattern, a key of `PATTERNS`."""
+
+def corpus_digest_sum(doc_id: pa.Array, project: pa.Array, path: pa.Array) -> bytes:
+    """Sum the row digests of documents: 32 bytes, a big-endian number modulo 2^256.
+
+    A row's digest is the SHA-256 of its `doc_id` (32 bytes), `project` and `path` (each its length as little-endian u32, then
+    UTF-8). The sum does not depend on the order of rows, and sums of parts add up.
+
+    Args:
+        doc_id: The SHA-256 of each document, 64 lower-case hexadecimal digits; a string array, as the others.
+        project: The documents' projects.
+        path: The documents' paths.
+
+    Raises:
+        InvalidInputError: a wrong type, a null, unequal lengths, or a `doc_id` that is none; names the column and the row.
+    """
+
+def dataset_digest_sum(
+    doc_id: pa.Array,
+    project: pa.Array,
+    path: pa.Array,
+    num_bytes: pa.Array,
+    token_ids: pa.Array,
+    platform_ids: pa.Array,
+) -> bytes:
+    """Sum the row digests of a dataset: 32 bytes, a big-endian number modulo 2^256.
+
+    A row's digest is the SHA-256 of what `corpus_digest_sum` takes, then, all little-endian, `num_bytes` (u64), the number of
+    token ids (u32), the ids (u32 each), the number of platform ids (u32), the platform ids (u16 each).
+
+    Args:
+        doc_id: As `corpus_digest_sum`, and `project` and `path` too.
+        project: The documents' projects.
+        path: The documents' paths.
+        num_bytes: The documents' lengths; uint64.
+        token_ids: A list array of unsigned integers.
+        platform_ids: A list array of uint16.
+
+    Raises:
+        InvalidInputError: as `corpus_digest_sum`.
     """

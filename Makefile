@@ -1,0 +1,113 @@
+# One command for each thing a developer or CI does; `make help` lists them. Set-up is incremental: what stands is left alone.
+
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/.stamps
+WHEELS := .make/wheels
+CARGO := cargo
+NATIVE := --manifest-path native/Cargo.toml
+NATIVE_SOURCES := $(shell find native -name target -prune -o -type f ! -name '*.so' ! -name '*.pyc' ! -name '*.md' -print) \
+	rust-toolchain.toml
+# The first of these that runs; another one: make setup PYTHON=python3.13
+PYTHON = $(shell for name in python3.11 python3.12 python3.13 python3.14 python3; do \
+	if "$$name" -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo "$$name"; break; fi; done)
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+# Cargo and maturin must build for the same interpreter, or each builds everything again.
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+export PIP_NO_INPUT := 1
+
+DEMO_OUT := out/demo
+DEMO_SOURCES = $(shell $(BIN)/python -c 'import numpy, pyarrow; print(numpy.get_include(), pyarrow.get_include())') \
+	$(wildcard /usr/include/c++/*)
+HOSTILE_OUT := out/hostile
+
+.PHONY: help setup demo test check lint format bench wheel lock clean
+
+help: ## List these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: $(STAMPS)/native $(STAMPS)/project ## Make .venv with cppmill and everything it needs
+	@echo "$(if $(DID),.venv is ready: $(BIN)/cppmill,Nothing to do: .venv is up to date)"
+
+demo: setup ## Run the main job on the C++ headers of installed packages, into out/demo
+	$(BIN)/cppmill run $(DEMO_SOURCES) --out $(DEMO_OUT) --profile demo
+
+test: setup ## Run the tests of the native core and of the Python packages
+	$(CARGO) test $(NATIVE) --package cppmill-core --release --locked --quiet
+	$(BIN)/python -m pytest
+
+check: demo ## Prove the demo's output, and a hostile corpus, with the independent checker
+	$(BIN)/python checks/check_run.py $(DEMO_OUT)
+	rm -rf $(HOSTILE_OUT)
+	$(BIN)/python checks/hostile_corpus.py $(HOSTILE_OUT)/corpus --big
+	$(BIN)/cppmill run $(HOSTILE_OUT)/corpus/files $(HOSTILE_OUT)/corpus/archives --out $(HOSTILE_OUT)/run \
+		--tokenizer $(DEMO_OUT)/tokenizer --max-dead-fraction 1
+	$(BIN)/python checks/check_run.py $(HOSTILE_OUT)/run --expect $(HOSTILE_OUT)/corpus/expect.json
+
+lint: setup ## Check style, types, stubs, the direction of imports, and the Rust code
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest cppmill_core --allowlist native/py/stubtest-allowlist.txt
+	$(BIN)/lint-imports
+	$(CARGO) clippy $(NATIVE) --all-targets --locked -- -D warnings
+	@if $(CARGO) fmt --version >/dev/null 2>&1; then $(CARGO) fmt $(NATIVE) --all --check; \
+	else echo "Rust formatting not checked: no rustfmt here"; fi
+
+format: setup ## Format the Python code, and the Rust code where rustfmt is installed
+	$(BIN)/ruff check --fix-only --quiet
+	$(BIN)/ruff format
+	@if $(CARGO) fmt --version >/dev/null 2>&1; then $(CARGO) fmt $(NATIVE) --all; else echo "Rust code left alone: no rustfmt here"; fi
+
+bench: setup ## Measure every stage on CORPUS=DIR; JSON=FILE writes one line a row
+	@$(if $(CORPUS),,echo "make bench needs a folder of C++ sources: make bench CORPUS=DIR" >&2; exit 2)
+	$(BIN)/python -m benches $(CORPUS) $(if $(JSON),--json $(JSON))
+
+wheel: setup ## Build the wheels of cppmill and of its native core into dist/
+	$(BIN)/maturin build --release --locked --quiet --manifest-path native/py/Cargo.toml --out dist
+	$(BIN)/python -m build --no-isolation --outdir dist .
+
+lock: ## Resolve the requirements of pyproject.toml again into requirements.lock (needs uv)
+	@command -v uv >/dev/null || { echo "make lock needs uv: python3 -m pip install uv" >&2; exit 1; }
+	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --quiet \
+		--no-emit-package cppmill-core --no-emit-index-url --custom-compile-command "make lock" --output-file requirements.lock
+
+clean: ## Delete everything that make made
+	rm -rf $(VENV) .make native/target dist build *.egg-info out/demo $(HOSTILE_OUT)
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+
+# Set-up, one stamp a step.
+
+$(STAMPS)/venv:
+	@[ -n "$(PYTHON)" ] || { echo "No Python 3.11 or newer with venv was found. On Debian or Ubuntu: apt-get install python3 python3-venv" >&2; \
+		echo "Elsewhere, or for another one: make setup PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@echo "Making $(VENV) with $$("$(PYTHON)" --version)"
+	@"$(PYTHON)" -m venv --clear $(VENV)
+	@mkdir -p $(STAMPS) && touch $@$(eval DID := 1)
+
+$(STAMPS)/requirements: requirements.lock $(STAMPS)/venv
+	@echo "Installing what requirements.lock names"
+	@$(PIP) install --require-hashes --no-deps --only-binary :all: --requirement $<
+	@touch $@$(eval DID := 1)
+
+$(STAMPS)/native: $(NATIVE_SOURCES) $(STAMPS)/requirements
+	@command -v $(CARGO) >/dev/null || { echo "No cargo was found. Install Rust with rustup (https://rustup.rs), then open a new shell." >&2; exit 1; }
+	@$(CARGO) --version >/dev/null || { echo "The Rust version of rust-toolchain.toml is missing: rustup toolchain install" >&2; exit 1; }
+	@command -v cc >/dev/null || { echo "No C compiler was found to link with. On Debian or Ubuntu: apt-get install build-essential" >&2; exit 1; }
+	@echo "Building the native core (a first build takes a minute or two)"
+	@rm -rf $(WHEELS)
+	@$(BIN)/maturin build --release --locked --quiet --manifest-path native/py/Cargo.toml --out $(WHEELS)
+	@$(PIP) install --no-index --no-deps --force-reinstall $(WHEELS)/*.whl
+	@touch $@$(eval DID := 1)
+
+$(STAMPS)/project: pyproject.toml setup.py $(STAMPS)/requirements
+	@echo "Installing cppmill, editable"
+	@$(PIP) install --no-build-isolation --no-deps --editable .
+	@touch $@$(eval DID := 1)

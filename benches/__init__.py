@@ -1,0 +1,1 @@
+"""Benchmarks of the stages and of the native core beside their peers."""

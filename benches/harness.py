@@ -1,0 +1,249 @@
+"""Measure contenders on the same work: interleaved rounds, medians with their spread, peak memory of a fresh process.
+
+Every round runs each contender once, in a process of its own, and each round starts with another one: what slows the
+machine for a while slows all of them, and none always runs on warm file caches. Preparation (reading input, loading a
+tokenizer) is outside the clock. A contender whose result is not the first one's gets no figures, only a line saying so.
+
+It knows nothing of what is measured, and Linux is taken for granted: peak memory is read from `/proc`.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import resource
+import statistics
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from rich.table import Table
+
+State = TypeVar("State")
+_MEGABYTE = 1_000_000
+_PROCESSES = multiprocessing.get_context("spawn")
+
+
+class BenchmarkError(Exception):
+    """A contender that failed, or rounds that cannot be measured."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one timed run did.
+
+    Attributes:
+        amounts: How much was done, by unit: `{"MB": 330.1, "tokens": 9.1e7}` gives a row in MB/s and one in tokens/s.
+            Empty: one row with the seconds.
+        digest: Digest of the result, equal for all contenders that did the same work; None: nothing to compare.
+    """
+
+    amounts: Mapping[str, float] = field(default_factory=dict)
+    digest: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contender(Generic[State]):
+    """One way to do the work. Its functions run in another process: module-level ones, or `functools.partial` of them.
+
+    Attributes:
+        name: Name of its rows: `cppmill`, or the peer's.
+        prepare: Makes what `run` takes; outside the clock.
+        run: The work; inside the clock.
+        threads: Threads that it uses, for the record.
+    """
+
+    name: str
+    prepare: Callable[[], State]
+    run: Callable[[State], Outcome]
+    threads: int = 1
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One timed run: its seconds, the highest resident memory of its process in bytes, and what it did."""
+
+    seconds: float
+    peak_bytes: int
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure: the line of JSON that `make bench JSON=FILE` writes.
+
+    Attributes:
+        bench: What was measured; contenders on the same work share it.
+        name: The contender.
+        value: Median over the rounds.
+        unit: Unit of `value`: `MB/s`, `tokens/s`, `s`.
+        input_bytes: Size of the input, in bytes.
+        threads: Threads used.
+        peak_bytes: Highest resident memory of any round, in bytes.
+    """
+
+    bench: str
+    name: str
+    value: float
+    unit: str
+    input_bytes: int
+    threads: int
+    peak_bytes: int
+
+    def to_json(self) -> str:
+        """Return the row as one line of JSON."""
+        return json.dumps(asdict(self))
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A row with the lowest and the highest value of its rounds."""
+
+    row: Row
+    lowest: float
+    highest: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The result of one benchmark.
+
+    Attributes:
+        bench: Its name.
+        figures: One for each contender that counts and each of its units, in the contenders' order.
+        different: Names of the contenders whose result was not the first one's, or not the same in every round.
+    """
+
+    bench: str
+    figures: tuple[Figure, ...]
+    different: tuple[str, ...] = ()
+
+
+def compare(bench: str, contenders: Sequence[Contender[State]], *, input_bytes: int, rounds: int = 3) -> Comparison:
+    """Measure contenders on the same work, in interleaved rounds.
+
+    Args:
+        bench: Name of the benchmark.
+        contenders: The first is ours; the others are held to its result.
+        input_bytes: Size of the input that all of them read, in bytes.
+        rounds: Runs of each contender; more give a steadier median.
+
+    Raises:
+        BenchmarkError: When a contender fails, two have one name, or there is nothing to run.
+    """
+    names = [contender.name for contender in contenders]
+    if rounds < 1 or not names or len(set(names)) < len(names):
+        raise BenchmarkError(f"{bench}: needs a round and contenders of different names, got {rounds} and {names}")
+    samples: dict[str, list[Sample]] = {name: [] for name in names}
+    for round_ in range(rounds):
+        for place in range(len(names)):
+            contender = contenders[(round_ + place) % len(names)]
+            samples[contender.name].append(run_in_process(bench, contender))
+    expected = samples[names[0]][0].outcome.digest
+    agrees = {name: all(sample.outcome.digest == expected for sample in samples[name]) for name in names}
+    figures = [
+        figure
+        for contender in contenders
+        if agrees[contender.name]
+        for figure in summarize(bench, contender.name, samples[contender.name], contender.threads, input_bytes)
+    ]
+    return Comparison(bench, tuple(figures), tuple(name for name in names if not agrees[name]))
+
+
+def summarize(bench: str, name: str, samples: Sequence[Sample], threads: int, input_bytes: int) -> list[Figure]:
+    """Return the figures of one contender: a rate for each unit of its outcome, or the seconds.
+
+    Args:
+        bench: Name of the benchmark.
+        name: Name of the contender.
+        samples: Its runs, at least one, all with the same units.
+        threads: Threads that it used.
+        input_bytes: Size of its input, in bytes.
+    """
+    peak_bytes = max(sample.peak_bytes for sample in samples)
+    values = {
+        f"{unit}/s": [sample.outcome.amounts[unit] / sample.seconds for sample in samples]
+        for unit in samples[0].outcome.amounts
+    } or {"s": [sample.seconds for sample in samples]}
+    return [
+        Figure(
+            Row(bench, name, statistics.median(rates), unit, input_bytes, threads, peak_bytes), min(rates), max(rates)
+        )
+        for unit, rates in values.items()
+    ]
+
+
+def run_in_process(bench: str, contender: Contender[State]) -> Sample:
+    """Run a contender once in a fresh process and return what it took.
+
+    Raises:
+        BenchmarkError: When it raises, with its traceback, or dies, with its exit code.
+    """
+    ours, theirs = _PROCESSES.Pipe(duplex=False)
+    process = _PROCESSES.Process(target=_run_and_send, args=(contender, theirs))
+    process.start()
+    theirs.close()
+    try:
+        answer = ours.recv()
+    except EOFError:
+        answer = "it ended without an answer"
+    finally:
+        ours.close()
+        process.join()
+    if isinstance(answer, Sample):
+        return answer
+    raise BenchmarkError(f"{bench}: {contender.name} failed with exit code {process.exitcode}: {answer}")
+
+
+def _run_and_send(contender: Contender[State], connection: Connection) -> None:
+    """Run in the contender's process: send a Sample, or the traceback as text."""
+    try:
+        state = contender.prepare()
+        start = time.perf_counter()
+        outcome = contender.run(state)
+        seconds = time.perf_counter() - start
+        connection.send(Sample(seconds, peak_memory_bytes(), outcome))
+    except Exception:  # every failure is the parent's to report
+        connection.send(traceback.format_exc())
+
+
+def peak_memory_bytes() -> int:
+    """Return the highest resident memory, in bytes, of this process or of the largest child that it waited for.
+
+    This process's own is `VmHWM`, not `ru_maxrss`: that one starts with the memory of the process that started it.
+    """
+    status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+    own = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:"))
+    return 1024 * max(own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+
+
+def write_rows(path: Path, comparisons: Iterable[Comparison]) -> None:
+    """Write the rows as JSON, one a line."""
+    lines = [figure.row.to_json() + "\n" for comparison in comparisons for figure in comparison.figures]
+    path.write_text("".join(lines), encoding="utf-8")
+
+
+def table(comparisons: Iterable[Comparison]) -> Table:
+    """Return the figures as a table; `ratio` is to the first contender's value."""
+    result = Table("bench", "name")
+    for heading in ("value", "lowest", "highest", "unit", "input MB", "threads", "peak MB", "ratio"):
+        result.add_column(heading, justify="left" if heading == "unit" else "right")
+    for comparison in comparisons:
+        first: dict[str, float] = {}
+        for figure in comparison.figures:
+            row = figure.row
+            rates = (_number(value) for value in (row.value, figure.lowest, figure.highest))
+            sizes = (_number(row.input_bytes / _MEGABYTE), str(row.threads), _number(row.peak_bytes / _MEGABYTE))
+            ratio = row.value / first.setdefault(row.unit, row.value)
+            result.add_row(row.bench, row.name, *rates, row.unit, *sizes, f"{ratio:.2f}")
+        for name in comparison.different:
+            result.add_row(comparison.bench, name, "-", "-", "-", "result differs")
+    return result
+
+
+def _number(value: float) -> str:
+    return f"{value:,.4g}" if value < 1000 else f"{value:,.0f}"

@@ -1,0 +1,193 @@
+"""The layers of a run configuration: a profile, a TOML file, the flags; each knows its own name.
+
+A layer is checked by itself, so that every problem is told with the place it comes from, even where a later
+layer overrides it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from configs.problems import describe_unknown, describe_value, did_you_mean, show
+
+Tables = Mapping[str, Mapping[str, Any]]
+
+
+class Flag(NamedTuple):
+    """Where the value of a flag belongs: table, key, and whether its text is a number."""
+
+    table: str
+    key: str
+    numeric: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layer:
+    """Values by table and key, and where they come from.
+
+    Attributes:
+        origin: The file, as messages name it; empty for flags.
+        values: The tables; not yet checked, so a table may be anything.
+        flags: For the layer of flags, the flag of each (table, key).
+    """
+
+    origin: str
+    values: Mapping[str, Any]
+    flags: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+    def table(self, name: str) -> Mapping[str, Any]:
+        """Return a table of the layer, empty if it has none."""
+        values = self.values.get(name)
+        return values if isinstance(values, Mapping) else {}
+
+    def place(self, table: str, key: str, *, index: int | None = None) -> str:
+        """Return how a message about a value begins: file, key and value, or flag and value."""
+        value = self.table(table)[key]
+        if index is not None:
+            value = value[index]
+        flag = self.flags.get((table, key))
+        if flag is not None:
+            return f"{flag} {value}" if isinstance(value, str) and value else f"{flag} {show(value)}"
+        entry = "" if index is None else f"[{index}]"
+        return f"{self.origin}: {table}.{key}{entry} = {show(value)}"
+
+    def problems(self, tables: Mapping[str, type[BaseModel]], keys: Mapping[str, frozenset[str]]) -> Iterator[str]:
+        """Yield a line for every unknown table or key and every value that its model refuses."""
+        for name, value in self.values.items():
+            if name not in tables:
+                yield f"{self.origin}: {_unknown_table(name, value, keys)}"
+            elif not isinstance(value, Mapping):
+                yield f"{self.origin}: {name} = {show(value)}: not allowed; [{name}] is a table"
+            else:
+                yield from self._table_problems(name, tables[name], keys)
+
+    def _table_problems(self, name: str, model: type[BaseModel], keys: Mapping[str, frozenset[str]]) -> Iterator[str]:
+        known = {key: value for key, value in self.table(name).items() if key in keys[name]}
+        for key in self.table(name):
+            if key not in known:
+                yield f"{self.place(name, key)}: {describe_unknown(name, key, keys)}"
+        for error in _errors(model, known):
+            refused, *rest = error["loc"]
+            known.pop(str(refused), None)
+            index = rest[0] if rest and isinstance(rest[0], int) else None
+            reason = describe_value(model, str(refused), entry=index is not None)
+            yield f"{self.place(name, str(refused), index=index)}: {reason}"
+        for key, value in known.items():
+            yield from self._text_problems(name, key, value)
+
+    def _text_problems(self, table: str, key: str, value: object) -> Iterator[str]:
+        """Yield a line for every empty string, and for every extension that could match nothing."""
+        entries = list(enumerate(value)) if isinstance(value, tuple) else [(None, value)]
+        for index, text in entries:
+            if text == "":
+                yield f"{self.place(table, key, index=index)}: not allowed; it is empty"
+            elif key == "extensions" and isinstance(text, str) and text != text.lower().lstrip("."):
+                fixed = show(text.lower().lstrip("."))
+                yield f"{self.place(table, key, index=index)}: not allowed; lower case and no dot: {fixed}"
+
+
+def _errors(model: type[BaseModel], values: Mapping[str, Any]) -> list[ErrorDetails]:
+    """Return what a model refuses; nothing is converted to another type."""
+    try:
+        model.model_validate(values, strict=True)
+    except ValidationError as error:
+        return error.errors(include_url=False)
+    return []
+
+
+def _unknown_table(name: str, value: object, keys: Mapping[str, frozenset[str]]) -> str:
+    """Return what is wrong with a name at the top of a file that is no table."""
+    if not isinstance(value, Mapping):
+        homes = [table for table, known in keys.items() if name in known]
+        where = f"it belongs in [{homes[0]}]" if homes else "keys stand in tables"
+        return f"{name} = {show(value)}: outside any table; {where}"
+    listed = ", ".join(f"[{table}]" for table in keys)
+    return f"[{name}]: unknown table{did_you_mean(name, keys, form='[{}]')} (known: {listed})"
+
+
+def read_flags(values: Mapping[str, object], flags: Mapping[str, Flag]) -> Layer:
+    """Return the layer of the flags that were given (not None and no empty list).
+
+    Args:
+        values: Values by flag, text as it was typed.
+        flags: Where each flag belongs.
+    """
+    tables: dict[str, dict[str, Any]] = {}
+    for flag, value in values.items():
+        if value is None or value == []:
+            continue
+        table, key, numeric = flags[flag]
+        tables.setdefault(table, {})[key] = _number(str(value)) if numeric else _freeze(value)
+    return Layer(origin="", values=tables, flags={(flag.table, flag.key): name for name, flag in flags.items()})
+
+
+def _number(text: str) -> int | float | str:
+    """Return the number that a text says, or the text."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _freeze(value: Any) -> Any:  # noqa: ANN401 - any TOML value
+    """Return a TOML value with tuples for its lists."""
+    if isinstance(value, Mapping):
+        return {key: _freeze(entry) for key, entry in value.items()}
+    return tuple(_freeze(entry) for entry in value) if isinstance(value, list) else value
+
+
+def read_file(file: Path, problems: list[str]) -> Layer:
+    """Return the layer of a TOML file; what keeps it from being read is added to `problems`."""
+    try:
+        return Layer(origin=str(file), values=_freeze(tomllib.loads(file.read_bytes().decode("utf-8"))))
+    except OSError as error:
+        problems.append(f"{file}: cannot be read: {error.strerror}")
+    except UnicodeDecodeError as error:
+        problems.append(f"{file}: not TOML: byte {error.start} is not UTF-8")
+    except tomllib.TOMLDecodeError as error:
+        problems.append(f"{file}: not TOML: {error}")
+    return Layer(origin=str(file), values={})
+
+
+def profile_names() -> list[str]:
+    """Return the names of the profiles, sorted."""
+    return sorted(file.name.removesuffix(".toml") for file in _profiles().iterdir() if file.name.endswith(".toml"))
+
+
+def read_profile(name: str, *, origin: str, problems: list[str]) -> Layer:
+    """Return the layer of a profile; an unknown name is added to `problems`.
+
+    Args:
+        name: Name of the profile.
+        origin: Where it was named, as the message begins.
+        problems: Lines so far.
+    """
+    known = profile_names()
+    if name not in known:
+        problems.append(f"{origin}: unknown profile{did_you_mean(name, known)} (known: {', '.join(known)})")
+        return Layer(origin=f"profile {name}", values={})
+    with resources.as_file(_profiles() / f"{name}.toml") as file:
+        return read_file(file, problems)
+
+
+def _profiles() -> resources.abc.Traversable:
+    return resources.files("configs") / "profiles"
+
+
+def merge_layers(layers: Sequence[Layer]) -> dict[str, dict[str, Any]]:
+    """Return the values of all layers; the last one that has a key decides."""
+    merged: dict[str, dict[str, Any]] = {}
+    for layer in layers:
+        for name in layer.values:
+            merged.setdefault(name, {}).update(layer.table(name))
+    return merged

@@ -1,0 +1,102 @@
+"""The places that a run names: sources, output folder, tokenizer directory. Checked before anything starts.
+
+Only what a look at the file system can tell. Globs and remote paths are left to the listing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TypeGuard
+
+from configs.layers import Layer, Tables
+
+WILDCARDS = "*?["
+
+
+def check_places(tables: Tables, *, layers: Sequence[Layer], needs_sources: bool) -> Iterator[str]:
+    """Yield a line for every place that cannot be used.
+
+    Args:
+        tables: The merged tables; values of a wrong type are passed over, they were told about.
+        layers: The layers that were merged, for the places to name.
+        needs_sources: Whether the command reads sources.
+    """
+    run = tables.get("run", {})
+    sources, out, tokenizer = run.get("sources", ()), run.get("out"), run.get("tokenizer")
+    sources = sources if needs_sources and isinstance(sources, tuple) else ()
+    if needs_sources and not run.get("sources"):
+        yield "no sources: name directories, globs or archives, or set sources in [run] of the --config file"
+    yield from _check_sources(sources, _Naming(layers, "sources"))
+    if out is None:
+        yield "no output folder: give --out DIR, or out in [run] of the --config file"
+    if isinstance(out, str) and out:
+        yield from _check_out(out, sources, _Naming(layers, "out"))
+    if isinstance(tokenizer, str) and tokenizer:
+        yield from _check_tokenizer(Path(tokenizer), layers)
+
+
+class _Naming:
+    """How messages name the value of a key in [run]: by the last layer that has it."""
+
+    def __init__(self, layers: Sequence[Layer], key: str) -> None:
+        self.layer = next((layer for layer in reversed(layers) if key in layer.table("run")), None)
+        self.key = key
+
+    def place(self, index: int | None = None) -> str:
+        """Return the beginning of a message."""
+        return self.layer.place("run", self.key, index=index) if self.layer else self.key
+
+
+def _check_sources(sources: Sequence[object], naming: _Naming) -> Iterator[str]:
+    for index, source in enumerate(sources):
+        if _is_local(source) and not any(character in source for character in WILDCARDS) and not Path(source).exists():
+            yield f"{naming.place(index)}: no such file or folder"
+
+
+def _check_out(out: str, sources: Sequence[object], naming: _Naming) -> Iterator[str]:
+    if "://" in out:
+        yield f"{naming.place()}: not allowed; it takes a folder on a local or mounted file system"
+        return
+    folder = Path(out)
+    blocking = next((path for path in (folder, *folder.parents) if path.exists() and not path.is_dir()), None)
+    if blocking is not None:
+        yield f"{naming.place()}: {blocking} is a file; it takes a folder, new or of an earlier run"
+    for source in filter(_is_local, sources):
+        clash = _clash(folder.resolve(), Path(source).resolve())
+        if clash:
+            yield f"{naming.place()}: {clash.format(source=source)}; choose a folder apart from the sources"
+
+
+def _clash(out: Path, source: Path) -> str | None:
+    """Return why output and source cannot be where they are; hidden folders are not read, so they are free."""
+    if out.is_relative_to(source) and not any(part.startswith(".") for part in out.relative_to(source).parts):
+        return "it lies inside the source {source}, so the run would read its own output"
+    if source.is_relative_to(out):
+        return "the source {source} lies inside it"
+    return None
+
+
+def _check_tokenizer(folder: Path, layers: Sequence[Layer]) -> Iterator[str]:
+    """Yield what is wrong with a tokenizer directory: no manifest, or another size than the one that was asked for."""
+    place = _Naming(layers, "tokenizer").place()
+    try:
+        manifest = json.loads((folder / "manifest.json").read_bytes())
+        vocab_size = int(manifest["vocab_size"])
+    except OSError:
+        yield f"{place}: no tokenizer; it takes a directory with a manifest.json, as a run leaves in OUT/tokenizer"
+        return
+    except (ValueError, KeyError, TypeError):
+        yield f"{place}: its manifest.json is damaged: no vocab_size can be read"
+        return
+    yield from (
+        f"{layer.place('build', 'vocab_size')}: the tokenizer {folder} has {vocab_size:,} ids; leave it out"
+        for layer in layers[1:]
+        if layer.table("build").get("vocab_size", vocab_size) != vocab_size
+    )
+
+
+def _is_local(source: object) -> TypeGuard[str]:
+    """Tell whether a source is a path on a local or mounted file system."""
+    return isinstance(source, str) and bool(source) and "://" not in source

@@ -1,0 +1,147 @@
+//! Digests of rows, from Arrow columns.
+
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use arrow_schema::DataType;
+use sha2::{Digest, Sha256};
+
+use super::DigestSum;
+use crate::encode::{byte_slices, integers, lists};
+use crate::{Error, Result};
+
+/// The columns that say which document a row is.
+pub struct Rows<'a> {
+    /// SHA-256 of the document, 64 lower-case hexadecimal digits; a string array.
+    pub doc_id: &'a dyn Array,
+    /// A string array.
+    pub project: &'a dyn Array,
+    /// A string array.
+    pub path: &'a dyn Array,
+}
+
+/// The columns that a row of the dataset has besides.
+pub struct DatasetRows<'a> {
+    /// The document's length; a u64 array.
+    pub num_bytes: &'a dyn Array,
+    /// A list array of u16 or u32.
+    pub token_ids: &'a dyn Array,
+    /// A list array of u16.
+    pub platform_ids: &'a dyn Array,
+}
+
+/// Returns the sum of the row digests of a corpus: document, project and path.
+///
+/// # Errors
+/// `Invalid`, naming the column and the row, for a wrong type, a null, unequal lengths, or a `doc_id` that is none.
+pub fn corpus_digest_sum(rows: &Rows<'_>) -> Result<DigestSum> {
+    sum_rows(rows, |_, _| Ok(()))
+}
+
+/// Returns the sum of the row digests of a dataset.
+///
+/// # Errors
+/// As [`corpus_digest_sum`].
+pub fn dataset_digest_sum(rows: &Rows<'_>, dataset: &DatasetRows<'_>) -> Result<DigestSum> {
+    let num_bytes = dataset.num_bytes;
+    if *num_bytes.data_type() != DataType::UInt64 || num_bytes.null_count() > 0 {
+        return Err(Error::invalid(format!("num_bytes must be a uint64 array without nulls, not {}", num_bytes.data_type())));
+    }
+    let tokens = IdLists::new(dataset.token_ids, "token_ids")?;
+    let platforms = IdLists::new(dataset.platform_ids, "platform_ids")?;
+    for (name, length) in [("num_bytes", num_bytes.len()), ("token_ids", tokens.len()), ("platform_ids", platforms.len())] {
+        same_length(name, length, rows.doc_id.len())?;
+    }
+    sum_rows(rows, |row, parts| {
+        parts.extend_from_slice(&num_bytes.as_primitive::<UInt64Type>().value(row).to_le_bytes());
+        let ids = tokens.row(row);
+        parts.extend_from_slice(&(ids.len() as u32).to_le_bytes());
+        parts.extend(ids.iter().flat_map(|id| id.to_le_bytes()));
+        let ids = platforms.row(row);
+        parts.extend_from_slice(&(ids.len() as u32).to_le_bytes());
+        for &id in ids {
+            let id = u16::try_from(id).map_err(|_| Error::invalid(format!("platform_ids: {id} in row {row} is no 16-bit number")))?;
+            parts.extend_from_slice(&id.to_le_bytes());
+        }
+        Ok(())
+    })
+}
+
+/// A list column of ids.
+struct IdLists {
+    offsets: Vec<usize>,
+    ids: Vec<u32>,
+}
+
+impl IdLists {
+    fn new(array: &dyn Array, what: &str) -> Result<Self> {
+        let lists = lists(array, what)?;
+        Ok(Self { ids: integers(&lists.values, what)?, offsets: lists.offsets })
+    }
+
+    fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    fn row(&self, row: usize) -> &[u32] {
+        &self.ids[self.offsets[row]..self.offsets[row + 1]]
+    }
+}
+
+/// Sums the digests of rows; `more` appends what a row has after its names.
+fn sum_rows(rows: &Rows<'_>, more: impl Fn(usize, &mut Vec<u8>) -> Result<()>) -> Result<DigestSum> {
+    let doc_ids = byte_slices(rows.doc_id, "doc_id")?;
+    let names = [("project", byte_slices(rows.project, "project")?), ("path", byte_slices(rows.path, "path")?)];
+    for (what, column) in &names {
+        same_length(what, column.len(), doc_ids.len())?;
+    }
+    let (mut sum, mut parts) = (DigestSum::default(), Vec::new());
+    for (row, doc_id) in doc_ids.iter().enumerate() {
+        parts.clear();
+        parts.extend_from_slice(&from_hex(doc_id).ok_or_else(|| {
+            Error::invalid(format!("doc_id {:?} in row {row} is not 64 lower-case hexadecimal digits", String::from_utf8_lossy(doc_id)))
+        })?);
+        for (_, column) in &names {
+            parts.extend_from_slice(&(column[row].len() as u32).to_le_bytes());
+            parts.extend_from_slice(column[row]);
+        }
+        more(row, &mut parts)?;
+        sum.add(Sha256::digest(&parts).into());
+    }
+    Ok(sum)
+}
+
+fn same_length(what: &str, length: usize, expected: usize) -> Result<()> {
+    if length == expected {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("{what} has {length} rows, doc_id has {expected}")))
+}
+
+fn from_hex(digits: &[u8]) -> Option<[u8; 32]> {
+    let value = |digit: u8| match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    };
+    let digits: &[u8; 64] = digits.try_into().ok()?;
+    let mut bytes = [0; 32];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = value(pair[0])? << 4 | value(pair[1])?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::from_hex;
+
+    #[test]
+    fn hexadecimal_digits_are_64_and_lower_case() {
+        let digits = "0123456789abcdef".repeat(4);
+        assert_eq!(from_hex(digits.as_bytes()).map(|bytes| bytes[7]), Some(0xEF));
+        for wrong in [digits.to_uppercase(), digits[1..].into(), format!("{digits}0"), digits.replace('f', "g")] {
+            assert_eq!(from_hex(wrong.as_bytes()), None);
+        }
+    }
+}

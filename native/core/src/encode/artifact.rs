@@ -1,0 +1,204 @@
+//! Reads a tokenizer directory: `manifest.json`, the files that it names, and `tokenizer.json`.
+//!
+//! Only what the encoder does exactly is accepted. A setting that would make `tokenizers` give other tokens is refused by name.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::digest::sha256_hex;
+use crate::pattern::Pattern;
+use crate::{Error, ErrorKind, Result};
+
+/// What `manifest.json` says that an encoder needs.
+#[derive(Deserialize)]
+pub(super) struct Manifest {
+    pub(super) vocab_size: u32,
+    files: HashMap<String, String>,
+    #[serde(default)]
+    pub(super) reserved: Vec<(u32, u32)>,
+    #[serde(default)]
+    tokens: Vec<FixedToken>,
+}
+
+#[derive(Deserialize)]
+struct FixedToken {
+    id: u32,
+    token: String,
+    strength: String,
+}
+
+/// The parts of `tokenizer.json` that decide the tokens.
+#[derive(Deserialize)]
+struct TokenizerFile {
+    added_tokens: Vec<AddedToken>,
+    normalizer: Value,
+    pre_tokenizer: Value,
+    post_processor: Value,
+    decoder: Value,
+    model: Model,
+}
+
+#[derive(Deserialize)]
+struct AddedToken {
+    id: u32,
+    content: String,
+    special: bool,
+}
+
+#[derive(Deserialize)]
+struct Model {
+    vocab: HashMap<String, u32>,
+    merges: Vec<Merge>,
+    #[serde(flatten)]
+    settings: HashMap<String, Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Merge {
+    Pair(String, String),
+    Line(String),
+}
+
+impl Merge {
+    fn parts(&self) -> Option<(&str, &str)> {
+        match self {
+            Self::Pair(left, right) => Some((left, right)),
+            Self::Line(line) => line.split_once(' '),
+        }
+    }
+}
+
+/// A tokenizer directory that has passed the checks.
+pub(super) struct Artifact {
+    pub(super) manifest: Manifest,
+    /// The SHA-256 of `manifest.json`.
+    pub(super) digest: String,
+    pub(super) pattern: Pattern,
+    /// The names of the special added tokens with their ids.
+    pub(super) special: Vec<(String, u32)>,
+    pub(super) vocab: HashMap<String, u32>,
+    /// The merges in the order of their ranks, as strings of the byte alphabet.
+    pub(super) merges: Vec<(String, String)>,
+}
+
+pub(super) fn corrupt(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Corrupt, message)
+}
+
+/// Reads and checks the directory.
+pub(super) fn read(dir: &Path) -> Result<Artifact> {
+    let (manifest_bytes, manifest) = read_manifest(dir)?;
+    check_files(dir, &manifest)?;
+    let path = dir.join("tokenizer.json");
+    let file: TokenizerFile = serde_json::from_slice(&read_file(&path)?)
+        .map_err(|error| corrupt(format!("{}: {error}", path.display())))?;
+    let refused = |what: String| Error::invalid(format!("{}: {what}", path.display()));
+    check_settings(&file).map_err(refused)?;
+    let pattern = pattern_of(&file.pre_tokenizer).map_err(refused)?;
+    let artifact = Artifact {
+        digest: sha256_hex(&manifest_bytes),
+        manifest,
+        pattern: Pattern::by_regex(&pattern).map_err(|error| refused(error.to_string()))?,
+        special: file.added_tokens.into_iter().map(|token| (token.content, token.id)).collect(),
+        merges: merges_of(&file.model.merges).map_err(refused)?,
+        vocab: file.model.vocab,
+    };
+    check_control(&artifact).map_err(refused)?;
+    Ok(artifact)
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).map_err(|error| Error::new(ErrorKind::Io, format!("{}: {error}", path.display())))
+}
+
+fn read_manifest(dir: &Path) -> Result<(Vec<u8>, Manifest)> {
+    let path = dir.join("manifest.json");
+    let bytes = read_file(&path)?;
+    let manifest: Manifest =
+        serde_json::from_slice(&bytes).map_err(|error| corrupt(format!("{}: {error}", path.display())))?;
+    Ok((bytes, manifest))
+}
+
+fn check_files(dir: &Path, manifest: &Manifest) -> Result<()> {
+    if !manifest.files.contains_key("tokenizer.json") {
+        return Err(corrupt(format!("{}: manifest.json has no digest of tokenizer.json in `files`", dir.display())));
+    }
+    for (name, expected) in &manifest.files {
+        if name.contains(['/', '\\']) {
+            return Err(corrupt(format!("{}: manifest.json names {name:?}, which is not a plain file name", dir.display())));
+        }
+        let path = dir.join(name);
+        let found = sha256_hex(&read_file(&path)?);
+        if found != *expected {
+            return Err(corrupt(format!("{}: SHA-256 is {found}, manifest.json says {expected}", path.display())));
+        }
+    }
+    Ok(())
+}
+
+fn check_settings(file: &TokenizerFile) -> std::result::Result<(), String> {
+    let model = |name: &str| file.model.settings.get(name).unwrap_or(&Value::Null).clone();
+    let unset = [Value::Null, Value::Bool(false), Value::from("")];
+    let must_be_unset = [
+        ("normalizer", file.normalizer.clone()),
+        ("post_processor", file.post_processor.clone()),
+        ("model.dropout", model("dropout")),
+        ("model.unk_token", model("unk_token")),
+        ("model.continuing_subword_prefix", model("continuing_subword_prefix")),
+        ("model.end_of_word_suffix", model("end_of_word_suffix")),
+        ("model.fuse_unk", model("fuse_unk")),
+        ("model.byte_fallback", model("byte_fallback")),
+        ("model.ignore_merges", model("ignore_merges")),
+    ];
+    if let Some((name, value)) = must_be_unset.iter().find(|(_, value)| !unset.contains(value)) {
+        return Err(format!("`{name}` is {value}, but the encoder knows only tokenizers without it"));
+    }
+    if model("type") != "BPE" || file.decoder["type"] != "ByteLevel" {
+        return Err("the model must be BPE and the decoder ByteLevel".into());
+    }
+    match file.added_tokens.iter().find(|token| !token.special) {
+        Some(token) => Err(format!("the added token {:?} is not special: it would be cut out of text", token.content)),
+        None => Ok(()),
+    }
+}
+
+/// The regular expression of `Sequence[Split(Regex, Isolated), ByteLevel]`.
+fn pattern_of(pre_tokenizer: &Value) -> std::result::Result<String, String> {
+    let shape = "`pre_tokenizer` must be Sequence[Split(Regex, Isolated, invert false), ByteLevel(add_prefix_space false, use_regex false)]";
+    let (split, bytes) = match pre_tokenizer["pretokenizers"].as_array().map(Vec::as_slice) {
+        Some([split, bytes]) if pre_tokenizer["type"] == "Sequence" => (split, bytes),
+        _ => return Err(shape.into()),
+    };
+    let splits = split["type"] == "Split" && split["behavior"] == "Isolated" && split["invert"] == false;
+    let levels = bytes["type"] == "ByteLevel" && bytes["add_prefix_space"] == false && bytes["use_regex"] == false;
+    match split["pattern"]["Regex"].as_str() {
+        Some(regex) if splits && levels => Ok(regex.into()),
+        _ => Err(shape.into()),
+    }
+}
+
+fn merges_of(merges: &[Merge]) -> std::result::Result<Vec<(String, String)>, String> {
+    let parts = merges.iter().enumerate().map(|(rank, merge)| {
+        let (left, right) = merge.parts().ok_or_else(|| format!("merge {rank} is no pair"))?;
+        Ok((left.into(), right.into()))
+    });
+    parts.collect()
+}
+
+/// Every token that the manifest calls control is a special added token of the same id, and every special token is in the vocabulary.
+fn check_control(artifact: &Artifact) -> std::result::Result<(), String> {
+    let special: HashMap<&str, u32> = artifact.special.iter().map(|(name, id)| (name.as_str(), *id)).collect();
+    let control = artifact.manifest.tokens.iter().filter(|token| token.strength == "control");
+    if let Some(token) = control.into_iter().find(|token| special.get(token.token.as_str()) != Some(&token.id)) {
+        return Err(format!("the control token {:?}, id {}, is no special added token", token.token, token.id));
+    }
+    match artifact.special.iter().find(|(name, id)| artifact.vocab.get(name) != Some(id)) {
+        Some((name, id)) => Err(format!("the added token {name:?}, id {id}, is not in the model's vocabulary under that id")),
+        None => Ok(()),
+    }
+}

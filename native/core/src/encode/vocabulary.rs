@@ -1,0 +1,119 @@
+//! The tokens by id: their bytes, and which of them are control or reserved.
+
+use std::collections::HashMap;
+
+use super::artifact::{Artifact, corrupt};
+use super::bytelevel;
+use super::merges::Merges;
+use crate::{Error, Result};
+
+/// The bytes and the kind of every token.
+pub(super) struct Vocabulary {
+    /// The bytes of all tokens, one after another; none for control and reserved ids.
+    bytes: Vec<u8>,
+    /// Where each token starts in `bytes`, and the end of the last.
+    starts: Vec<u32>,
+    /// The names of the ids that stand for no text.
+    names: HashMap<u32, String>,
+    /// The control tokens by id.
+    control: Vec<(String, u32)>,
+}
+
+impl Vocabulary {
+    /// Takes the tokens from a tokenizer directory; each id below the vocabulary size must have exactly one.
+    pub(super) fn new(artifact: &Artifact) -> Result<Self> {
+        let names = tokens_by_id(artifact)?;
+        let is_reserved = |id: u32| artifact.manifest.reserved.iter().any(|&(first, last)| (first..=last).contains(&id));
+        let special: HashMap<u32, &str> = artifact.special.iter().map(|(name, id)| (*id, name.as_str())).collect();
+        let mut vocabulary = Self { bytes: Vec::new(), starts: vec![0], names: HashMap::new(), control: Vec::new() };
+        for (id, name) in (0_u32..).zip(names) {
+            if special.contains_key(&id) || is_reserved(id) {
+                vocabulary.names.insert(id, name.into());
+            } else {
+                let bytes = bytelevel::decode(name)
+                    .filter(|bytes| !bytes.is_empty())
+                    .ok_or_else(|| corrupt(format!("tokenizer.json: token {name:?}, id {id}, is not spelled in the byte alphabet")))?;
+                vocabulary.bytes.extend(bytes);
+            }
+            vocabulary.starts.push(vocabulary.bytes.len() as u32);
+        }
+        vocabulary.control = artifact.special.iter().filter(|(_, id)| !is_reserved(*id)).cloned().collect();
+        vocabulary.control.sort_by_key(|(_, id)| *id);
+        Ok(vocabulary)
+    }
+
+    /// The number of ids.
+    pub(super) fn len(&self) -> u32 {
+        self.starts.len() as u32 - 1
+    }
+
+    /// The control tokens' names, by id.
+    pub(super) fn control(&self) -> impl Iterator<Item = &str> {
+        self.control.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// The bytes that a token stands for; empty for control and reserved ids.
+    ///
+    /// # Errors
+    /// `Invalid` if `id` is not below the vocabulary size.
+    #[inline]
+    pub(super) fn bytes(&self, id: u32) -> Result<&[u8]> {
+        match self.starts.get(id as usize..).and_then(<[u32]>::first_chunk::<2>) {
+            Some([start, end]) => Ok(&self.bytes[*start as usize..*end as usize]),
+            None => Err(Error::invalid(format!("token id {id} is not below the vocabulary size {}", self.len()))),
+        }
+    }
+
+    /// The name of a control or reserved id.
+    pub(super) fn name(&self, id: u32) -> Option<&str> {
+        self.names.get(&id).map(String::as_str)
+    }
+
+    /// Builds the merge table over these tokens.
+    pub(super) fn merges(&self, artifact: &Artifact) -> Result<Merges> {
+        let merges = self.merge_ids(artifact)?;
+        let mut byte_ids = [u32::MAX; 256];
+        let lengths: Box<[u32]> = self.starts.windows(2).map(|ends| ends[1] - ends[0]).collect();
+        for (id, _) in (0_u32..).zip(&lengths).filter(|&(_, length)| *length == 1) {
+            byte_ids[usize::from(self.bytes[self.starts[id as usize] as usize])] = id;
+        }
+        match byte_ids.iter().position(|&id| id == u32::MAX) {
+            Some(byte) => Err(corrupt(format!("tokenizer.json: no token for the byte {byte:#04x}, so that not all text could be encoded"))),
+            None => Ok(Merges::new(byte_ids, &merges, lengths)),
+        }
+    }
+
+    fn merge_ids(&self, artifact: &Artifact) -> Result<Vec<(u32, u32, u32)>> {
+        let mut seen = HashMap::new();
+        let mut merges = Vec::with_capacity(artifact.merges.len());
+        for (rank, (left, right)) in artifact.merges.iter().enumerate() {
+            let find = |token: &str| {
+                let id = artifact.vocab.get(token).copied().filter(|id| self.name(*id).is_none());
+                id.ok_or_else(|| corrupt(format!("tokenizer.json: merge {rank}: {token:?} is no text token of the vocabulary")))
+            };
+            let merge = (find(left)?, find(right)?, find(&format!("{left}{right}"))?);
+            if let Some(first) = seen.insert((merge.0, merge.1), rank) {
+                return Err(corrupt(format!("tokenizer.json: merges {first} and {rank} are the same pair, {left:?} and {right:?}")));
+            }
+            merges.push(merge);
+        }
+        Ok(merges)
+    }
+}
+
+fn tokens_by_id(artifact: &Artifact) -> Result<Vec<&str>> {
+    let size = artifact.manifest.vocab_size;
+    if artifact.vocab.len() != size as usize {
+        let found = artifact.vocab.len();
+        return Err(corrupt(format!("tokenizer.json has {found} tokens, manifest.json says vocab_size {size}")));
+    }
+    let mut names = vec![None; artifact.vocab.len()];
+    for (name, &id) in &artifact.vocab {
+        match names.get_mut(id as usize) {
+            Some(place @ None) => *place = Some(name.as_str()),
+            Some(Some(other)) => return Err(corrupt(format!("tokenizer.json: id {id} is both {name:?} and {other:?}"))),
+            None => return Err(corrupt(format!("tokenizer.json: token {name:?} has id {id}, not below vocab_size {size}"))),
+        }
+    }
+    Ok(names.into_iter().flatten().collect())
+}

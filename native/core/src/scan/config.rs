@@ -1,0 +1,133 @@
+//! What a scan looks for, as its caller writes it.
+
+use serde::Deserialize;
+
+use crate::{Error, Result};
+
+/// The configuration of a scan.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Config {
+    /// The name of the pattern that cuts documents into words.
+    pub(super) pattern: String,
+    /// The terms to count.
+    #[serde(default)]
+    pub(super) candidates: Vec<Candidate>,
+    /// The morphemes to count.
+    #[serde(default)]
+    pub(super) morphemes: Vec<Morpheme>,
+}
+
+/// A term to count.
+#[derive(Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Candidate {
+    pub(super) term: String,
+    pub(super) category: String,
+    #[serde(rename = "match")]
+    pub(super) mode: Match,
+}
+
+/// Where a term counts.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Match {
+    /// A whole identifier or keyword outside comments and literals, directive names excluded.
+    Ident,
+    /// The same, and whole words of string literals; the term begins with `$`.
+    Dollar,
+    /// Whole words of string literals only.
+    SqlString,
+}
+
+/// A morpheme to count in one position of the components of identifiers.
+#[derive(Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Morpheme {
+    pub(super) morpheme: String,
+    pub(super) position: Position,
+}
+
+/// Where in a component a morpheme counts.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Position {
+    /// The component begins with it and is longer.
+    Prefix,
+    /// The component ends with it and is longer.
+    Suffix,
+    /// The component is it or begins with it.
+    CppStem,
+    /// The component is it.
+    Component,
+}
+
+impl Position {
+    /// The name in configurations and results.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Position::Prefix => "prefix",
+            Position::Suffix => "suffix",
+            Position::CppStem => "cpp_stem",
+            Position::Component => "component",
+        }
+    }
+}
+
+impl Config {
+    /// Reads and checks a configuration.
+    ///
+    /// # Errors
+    ///
+    /// If it is no JSON of this form, or asks for what can never be found or twice for the same.
+    pub(super) fn from_json(json: &str) -> Result<Self> {
+        let config: Self =
+            serde_json::from_str(json).map_err(|error| Error::invalid(format!("scan configuration: {error}")))?;
+        config.candidates.iter().try_for_each(Candidate::check)?;
+        config.morphemes.iter().try_for_each(Morpheme::check)?;
+        let mut terms: Vec<_> = config.candidates.iter().map(|it| (&it.term, &it.category)).collect();
+        terms.sort_unstable();
+        if let Some([(term, category), _]) = terms.array_windows().find(|[left, right]| left == right) {
+            return Err(Error::invalid(format!(
+                "candidate {term:?} stands twice in category {category:?}: remove one"
+            )));
+        }
+        let mut morphemes: Vec<_> = config.morphemes.iter().collect();
+        morphemes.sort_unstable();
+        if let Some([twice, _]) = morphemes.array_windows().find(|[left, right]| left == right) {
+            let (morpheme, position) = (&twice.morpheme, twice.position.name());
+            return Err(Error::invalid(format!("morpheme {morpheme:?} stands twice as {position}: remove one")));
+        }
+        Ok(config)
+    }
+}
+
+impl Candidate {
+    fn check(&self) -> Result<()> {
+        let Self { term, category, .. } = self;
+        let word = term.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..));
+        let identifier = word && term.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
+        let (fits, rule) = match self.mode {
+            Match::Ident => (identifier, "ident needs an identifier"),
+            Match::Dollar => (identifier && term.starts_with('$') && term.len() > 1, "dollar needs $ and a name"),
+            Match::SqlString => (
+                word && !term.is_empty() && !term.bytes().any(|byte| byte.is_ascii_lowercase()),
+                "sql_string needs one word without small letters",
+            ),
+        };
+        if fits {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("candidate {term:?} of category {category:?} can never be found: match {rule}")))
+    }
+}
+
+impl Morpheme {
+    fn check(&self) -> Result<()> {
+        let Self { morpheme, .. } = self;
+        if !morpheme.is_empty() && morpheme.bytes().all(|byte| byte.is_ascii_lowercase()) {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("morpheme {morpheme:?} can never be found: write it in small letters a to z")))
+    }
+}

@@ -1,0 +1,113 @@
+//! Merges the counts of the workers and writes them out sorted.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
+use arrow_schema::{Field, Schema};
+
+use super::plan::{Label, Plan};
+use super::statistics::Statistics;
+use super::worker::{Tally, Worker};
+use super::{Counts, words};
+use crate::Result;
+
+/// Tallies by the texts of their row.
+type Rows<'a, const N: usize> = BTreeMap<[Cow<'a, str>; N], Tally>;
+
+/// The counts of all workers together. Sorts in the current thread pool.
+pub(super) fn counts(plan: &Plan, workers: Vec<Worker>) -> Result<Counts> {
+    let mut rows = AllRows { shapes: vec![Tally::default(); plan.labels.len()], ..AllRows::default() };
+    let mut statistics = Statistics::default();
+    for worker in &workers {
+        statistics.merge(&worker.statistics);
+        rows.add_features(plan, worker);
+        rows.add_namespaces(worker);
+    }
+    let terms = tallies(["term", "category", "project"], &rows.terms)?;
+    let morphemes = tallies(["morpheme", "position", "project"], &rows.morphemes)?;
+    let namespaces = tallies(["namespace", "project"], &rows.namespaces)?;
+    let statistics = totals(plan, &statistics, &rows.shapes)?;
+    drop(rows);
+    let words = words::merge(workers.into_iter().map(|worker| worker.words).collect())?;
+    Ok(Counts { words, terms, morphemes, namespaces, statistics })
+}
+
+/// The rows of every result but words and statistics.
+#[derive(Default)]
+struct AllRows<'a> {
+    terms: Rows<'a, 3>,
+    morphemes: Rows<'a, 3>,
+    namespaces: Rows<'a, 2>,
+    /// Keywords and styles, by feature.
+    shapes: Vec<Tally>,
+}
+
+impl<'a> AllRows<'a> {
+    fn add_features(&mut self, plan: &'a Plan, worker: &'a Worker) {
+        for (&(project, feature), &tally) in &worker.features {
+            let project = Cow::from(&worker.projects[project as usize]);
+            let row = match &plan.labels[feature as usize] {
+                Label::Term { term, category } => {
+                    self.terms.entry([term.into(), category.into(), project]).or_default()
+                }
+                Label::Morpheme { morpheme, position } => {
+                    self.morphemes.entry([morpheme.into(), position.name().into(), project]).or_default()
+                }
+                Label::Keyword(_) | Label::Style(_) => &mut self.shapes[feature as usize],
+            };
+            row.merge(tally);
+        }
+    }
+
+    fn add_namespaces(&mut self, worker: &'a Worker) {
+        let wanted: HashSet<u32> = worker.namespaces.keys().map(|&(_, number)| number).collect();
+        let names = worker.identifiers.names(&wanted);
+        for (&(project, number), &tally) in &worker.namespaces {
+            let name = readable(&names[&number]);
+            let project = Cow::from(&worker.projects[project as usize]);
+            self.namespaces.entry([name.into(), project]).or_default().merge(tally);
+        }
+    }
+}
+
+/// An identifier as text. One that is not UTF-8 is escaped, with backslashes, which no identifier has.
+fn readable(name: &[u8]) -> String {
+    std::str::from_utf8(name).map_or_else(|_| name.escape_ascii().to_string(), str::to_owned)
+}
+
+fn tallies<const N: usize>(names: [&str; N], rows: &Rows<'_, N>) -> Result<RecordBatch> {
+    let texts = names.iter().enumerate().map(|(at, &name)| {
+        let column = StringArray::from_iter_values(rows.keys().map(|texts| texts[at].as_ref()));
+        (name, Arc::new(column) as ArrayRef)
+    });
+    let hits = UInt64Array::from_iter_values(rows.values().map(|tally| tally.hits));
+    let documents = UInt64Array::from_iter_values(rows.values().map(|tally| tally.documents));
+    batch(texts.chain([("hits", Arc::new(hits) as ArrayRef), ("documents", Arc::new(documents))]))
+}
+
+/// Every total by name: name (string), value (u64), sorted by name.
+fn totals(plan: &Plan, statistics: &Statistics, shapes: &[Tally]) -> Result<RecordBatch> {
+    let mut totals: BTreeMap<Cow<'_, str>, u64> =
+        statistics.totals().into_iter().map(|(name, value)| (Cow::from(name), value)).collect();
+    for (label, tally) in plan.labels.iter().zip(shapes) {
+        let name = match label {
+            Label::Keyword(keyword) => format!("keyword.{keyword}"),
+            Label::Style(style) => format!("style.{}", style.name()),
+            Label::Term { .. } | Label::Morpheme { .. } => continue,
+        };
+        totals.insert(Cow::from(format!("{name}.documents")), tally.documents);
+        totals.insert(Cow::from(name), tally.hits);
+    }
+    let names = StringArray::from_iter_values(totals.keys());
+    let values = UInt64Array::from_iter_values(totals.into_values());
+    batch([("name", Arc::new(names) as ArrayRef), ("value", Arc::new(values))])
+}
+
+/// A batch of columns without nulls.
+pub(super) fn batch<'a>(columns: impl IntoIterator<Item = (&'a str, ArrayRef)>) -> Result<RecordBatch> {
+    let (fields, columns): (Vec<_>, Vec<_>) =
+        columns.into_iter().map(|(name, column)| (Field::new(name, column.data_type().clone(), false), column)).unzip();
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+}

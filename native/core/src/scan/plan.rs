@@ -1,0 +1,218 @@
+//! What a scan looks for, as tables: which features an identifier or a word of a string has.
+
+use std::collections::{HashMap, HashSet};
+
+use super::bytemap::ByteMap;
+use super::config::{Candidate, Config, Match, Morpheme, Position};
+use super::identifier::{Style, components};
+use super::inline::{Cache, Inline, Slot};
+use super::keywords::KEYWORDS;
+use crate::Result;
+use crate::pattern::Pattern;
+
+/// What a feature stands for.
+#[derive(Debug)]
+pub(super) enum Label {
+    Keyword(&'static str),
+    Style(Style),
+    Term { term: String, category: String },
+    Morpheme { morpheme: String, position: Position },
+}
+
+type Features = HashMap<Box<[u8]>, Vec<u32>, foldhash::fast::FixedState>;
+
+/// Everything that a scan looks for. A feature is the index of its label.
+pub(super) struct Plan {
+    pub(super) pattern: Pattern,
+    pub(super) labels: Vec<Label>,
+    /// Features of whole identifiers and keywords.
+    identifiers: Features,
+    /// Features of whole words of string literals, and which bytes these words begin with.
+    strings: Features,
+    strings_first: [bool; 256],
+    morphemes: Morphemes,
+}
+
+impl Plan {
+    /// Reads a configuration.
+    pub(super) fn from_json(json: &str) -> Result<Self> {
+        let config = Config::from_json(json)?;
+        let mut plan = Self {
+            pattern: Pattern::by_name(&config.pattern)?,
+            labels: Vec::new(),
+            identifiers: Features::default(),
+            strings: Features::default(),
+            strings_first: [false; 256],
+            morphemes: Morphemes::default(),
+        };
+        plan.labels.extend(KEYWORDS.map(Label::Keyword));
+        plan.labels.extend(Style::ALL.map(Label::Style));
+        config.candidates.into_iter().for_each(|candidate| plan.add_candidate(candidate));
+        config.morphemes.into_iter().for_each(|morpheme| plan.add_morpheme(morpheme));
+        Ok(plan)
+    }
+
+    fn add_candidate(&mut self, Candidate { term, category, mode }: Candidate) {
+        let feature = self.labels.len() as u32;
+        let key = || Box::from(term.as_bytes());
+        if mode != Match::SqlString {
+            self.identifiers.entry(key()).or_default().push(feature);
+        }
+        if mode != Match::Ident {
+            self.strings.entry(key()).or_default().push(feature);
+            self.strings_first[usize::from(term.as_bytes()[0])] = true;
+        }
+        self.labels.push(Label::Term { term, category });
+    }
+
+    fn add_morpheme(&mut self, Morpheme { morpheme, position }: Morpheme) {
+        self.morphemes.add(&morpheme, position, self.labels.len() as u32);
+        self.labels.push(Label::Morpheme { morpheme, position });
+    }
+
+    /// The features of a word that stands in a string literal.
+    #[inline]
+    pub(super) fn string_word(&self, word: &[u8]) -> &[u32] {
+        match word.first() {
+            Some(&first) if self.strings_first[first as usize] => self.strings.get(word).map_or(&[], Vec::as_slice),
+            _ => &[],
+        }
+    }
+}
+
+/// The morphemes by position.
+#[derive(Default)]
+struct Morphemes {
+    by_position: [Features; 4],
+    longest: usize,
+}
+
+impl Morphemes {
+    fn add(&mut self, morpheme: &str, position: Position, feature: u32) {
+        self.longest = self.longest.max(morpheme.len());
+        self.by_position[position as usize].entry(Box::from(morpheme.as_bytes())).or_default().push(feature);
+    }
+
+    /// Appends the features of a component in small letters.
+    fn append(&self, component: &[u8], features: &mut Vec<u32>) {
+        let mut find = |position: Position, text: &[u8]| {
+            features.extend(self.by_position[position as usize].get(text).into_iter().flatten());
+        };
+        for length in 1..component.len().min(self.longest + 1) {
+            find(Position::Prefix, &component[..length]);
+            find(Position::Suffix, &component[component.len() - length..]);
+            find(Position::CppStem, &component[..length]);
+        }
+        find(Position::CppStem, component);
+        find(Position::Component, component);
+    }
+}
+
+/// A set of byte strings with a list of features each; strings are numbered in the order of their first appearance.
+struct FeatureTable {
+    /// One more than the number of each string.
+    numbers: ByteMap<u32>,
+    ends: Vec<usize>,
+    features: Vec<u32>,
+}
+
+impl FeatureTable {
+    fn new() -> Self {
+        Self { numbers: ByteMap::new(), ends: Vec::new(), features: Vec::new() }
+    }
+
+    /// The number of `key`, whose features `make` appends if it is new.
+    #[inline]
+    fn number(&mut self, key: &[u8], make: impl FnOnce(&mut Vec<u32>)) -> u32 {
+        let number = self.numbers.entry(key);
+        if *number == 0 {
+            make(&mut self.features);
+            self.ends.push(self.features.len());
+            *number = self.ends.len() as u32;
+        }
+        *number - 1
+    }
+
+    fn features(&self, number: u32) -> &[u32] {
+        let number = number as usize;
+        let start = if number == 0 { 0 } else { self.ends[number - 1] };
+        &self.features[start..self.ends[number]]
+    }
+}
+
+/// Slots of the cache of identifiers, 96 KiB in all.
+const CACHE_SLOTS: usize = 1 << 12;
+
+/// The identifiers and keywords that a worker has met, and their features, found out once for each.
+pub(super) struct Identifiers {
+    table: FeatureTable,
+    /// The numbers of the identifiers seen last.
+    cache: Cache<u32, CACHE_SLOTS>,
+    components: FeatureTable,
+    buffer: Vec<u8>,
+}
+
+impl Identifiers {
+    /// A table that holds the keywords, numbered as their features are.
+    pub(super) fn new(plan: &Plan) -> Self {
+        let (table, components) = (FeatureTable::new(), FeatureTable::new());
+        let mut identifiers = Self { table, cache: Cache::new(), components, buffer: Vec::new() };
+        for (feature, keyword) in (0..).zip(KEYWORDS) {
+            let terms = plan.identifiers.get(keyword.as_bytes()).into_iter().flatten();
+            identifiers.table.number(keyword.as_bytes(), |features| {
+                features.push(feature);
+                features.extend(terms);
+            });
+        }
+        identifiers
+    }
+
+    /// The number of `identifier`.
+    #[inline]
+    pub(super) fn number(&mut self, plan: &Plan, identifier: &[u8]) -> u32 {
+        let Some(key) = Inline::new(identifier) else {
+            return self.number_in_table(plan, identifier);
+        };
+        let slot = self.cache.slot(key);
+        if slot.key == key {
+            return slot.value;
+        }
+        let number = self.number_in_table(plan, identifier);
+        *self.cache.slot(key) = Slot { key, value: number };
+        number
+    }
+
+    fn number_in_table(&mut self, plan: &Plan, identifier: &[u8]) -> u32 {
+        let Self { table, components: known, buffer, .. } = self;
+        table.number(identifier, |features| {
+            features.push(KEYWORDS.len() as u32 + Style::of(identifier) as u32);
+            features.extend(plan.identifiers.get(identifier).into_iter().flatten());
+            components(identifier, buffer, |component| {
+                let number = known.number(component, |features| plan.morphemes.append(component, features));
+                features.extend_from_slice(known.features(number));
+            });
+        })
+    }
+
+    /// Whether the identifier of that number is a keyword.
+    #[inline]
+    pub(super) fn is_keyword(number: u32) -> bool {
+        (number as usize) < KEYWORDS.len()
+    }
+
+    /// The features of the identifier of that number, each as often as it has it.
+    pub(super) fn features(&self, number: u32) -> &[u32] {
+        self.table.features(number)
+    }
+
+    /// The identifiers of the `wanted` numbers.
+    pub(super) fn names(&self, wanted: &HashSet<u32>) -> HashMap<u32, Box<[u8]>> {
+        let mut names = HashMap::with_capacity(wanted.len());
+        self.table.numbers.for_each(|name, number| {
+            if wanted.contains(&(number - 1)) {
+                names.insert(number - 1, Box::from(name));
+            }
+        });
+        names
+    }
+}

@@ -1,0 +1,162 @@
+//! A readable twin of the scanner, without any care for speed, and random documents that it must agree on.
+
+use std::collections::BTreeMap;
+
+use super::super::identifier::components;
+use super::super::keywords::KEYWORDS;
+use super::super::{Counts, strings};
+use super::{Table, scan, table, words};
+use crate::lexer::{Lexer, Token, TokenKind};
+use crate::pattern::Pattern;
+
+/// The hits of one document by table: 0 terms, 1 morphemes, 2 namespaces.
+type Hits = [BTreeMap<Vec<String>, u64>; 3];
+
+const IDENTIFIERS: [(&str, &str); 5] =
+    [("CHECK", "test"), ("enum", "proto"), ("include", "proto"), ("cudaMalloc", "cuda"), ("$match", "mongo")];
+const QUOTED: [(&str, &str); 3] = [("SELECT", "sql"), ("CHECK", "sql"), ("$match", "mongo")];
+
+fn hit(table: &mut BTreeMap<Vec<String>, u64>, row: &[&str]) {
+    *table.entry(row.iter().map(|&text| text.to_owned()).collect()).or_insert(0) += 1;
+}
+
+fn hits(source: &[u8]) -> Hits {
+    let mut hits = Hits::default();
+    let tokens: Vec<_> = Lexer::new(source).collect();
+    for part in tokens.chunk_by(|a, b| a.in_directive == b.in_directive) {
+        let mut part: Vec<_> = part.iter().filter(|token| !token.kind.is_space()).collect();
+        if part.first().is_some_and(|token| token.in_directive) {
+            part.remove(0);
+            if part.first().is_some_and(|token| token.kind == TokenKind::Identifier) {
+                part.remove(0);
+            }
+        }
+        let texts: Vec<_> = part.iter().map(|token| token.text(source).into_owned()).collect();
+        for at in 0..part.len() {
+            count_token(&part, &texts, at, &mut hits);
+        }
+    }
+    hits
+}
+
+fn count_token(part: &[&Token], texts: &[Vec<u8>], at: usize, [terms, morphemes, namespaces]: &mut Hits) {
+    let is_name = |at: usize| {
+        part[at].kind == TokenKind::Identifier && !KEYWORDS.iter().any(|keyword| keyword.as_bytes() == texts[at])
+    };
+    let is_scope = |at: usize| texts.get(at).is_some_and(|text| text == b"::");
+    let find = |candidates: &[(&str, &str)], text: &[u8], terms: &mut BTreeMap<_, _>| {
+        for (term, category) in candidates.iter().filter(|(term, _)| term.as_bytes() == text) {
+            hit(terms, &[term, category]);
+        }
+    };
+    match part[at].kind {
+        TokenKind::Identifier => find(&IDENTIFIERS, &texts[at], terms),
+        TokenKind::String | TokenKind::RawString => {
+            strings::words(&texts[at], part[at].kind, |word| find(&QUOTED, word, terms));
+        }
+        _ => {}
+    }
+    if is_name(at) {
+        components(&texts[at], &mut Vec::new(), |component| count_morphemes(component, morphemes));
+        let continues = at >= 2 && is_scope(at - 1) && (is_name(at - 2) || texts[at - 2].starts_with(b">"));
+        if is_scope(at + 1) && !continues {
+            hit(namespaces, &[str::from_utf8(&texts[at]).unwrap()]);
+        }
+    }
+}
+
+fn count_morphemes(component: &[u8], morphemes: &mut BTreeMap<Vec<String>, u64>) {
+    let component = str::from_utf8(component).unwrap();
+    if component.starts_with("re") && component != "re" {
+        hit(morphemes, &["re", "prefix"]);
+    }
+    if component.ends_with("er") && component != "er" {
+        hit(morphemes, &["er", "suffix"]);
+    }
+    if component.starts_with("read") {
+        hit(morphemes, &["read", "cpp_stem"]);
+    }
+    if ["read", "buffer"].contains(&component) {
+        hit(morphemes, &[component, "component"]);
+    }
+}
+
+fn twin_words(documents: &[(&str, &[u8])]) -> BTreeMap<Vec<u8>, u64> {
+    let mut words = BTreeMap::new();
+    for (_, source) in documents {
+        let pattern = Pattern::by_name("cpp-words-1").unwrap();
+        pattern.split(source, |word| *words.entry(word.to_vec()).or_insert(0) += 1);
+    }
+    words
+}
+
+fn twin_tables(documents: &[(&str, &[u8])]) -> [Table; 3] {
+    let mut tables = [Table::new(), Table::new(), Table::new()];
+    for (project, source) in documents {
+        for (table, hits) in tables.iter_mut().zip(hits(source)) {
+            for (mut row, hits) in hits {
+                row.push((*project).to_owned());
+                let total = table.entry(row).or_insert((0, 0));
+                *total = (total.0 + hits, total.1 + 1);
+            }
+        }
+    }
+    tables
+}
+
+#[track_caller]
+fn assert_same<K: Ord + std::fmt::Debug, V: PartialEq + std::fmt::Debug>(
+    left: &BTreeMap<K, V>,
+    right: &BTreeMap<K, V>,
+    source: &[u8],
+) {
+    let only = |a: &BTreeMap<K, V>, b: &BTreeMap<K, V>| {
+        a.iter().filter(|(key, value)| b.get(key) != Some(value)).map(|it| format!("{it:?}")).collect::<Vec<_>>()
+    };
+    assert!(left == right, "{:?} != {:?} in {}", only(left, right), only(right, left), source.escape_ascii());
+}
+
+fn check(counts: &Counts, documents: &[(&str, &[u8])]) {
+    let source = if let [(_, source)] = documents { *source } else { b"all documents" };
+    assert_same(&words(counts), &twin_words(documents), source);
+    let found = [&counts.terms, &counts.morphemes, &counts.namespaces].map(table);
+    for (found, expected) in found.iter().zip(&twin_tables(documents)) {
+        assert_same(found, expected, source);
+    }
+}
+
+#[rustfmt::skip]
+const PIECES: [&str; 48] = [
+    "SELECT", "CHECK", "enum", "cudaMalloc", "$match", "read", "readBuffer", "re", "READER_T", "buffer", "std", "::",
+    "::", "::", "detail", "return", ">", "<", " ", " ", " ", "\n", "\n", "\t", "\r\n", "\\\n", "\"", "\"", "R\"(", ")\"",
+    "// ", "/* ", " */", "\n#include ", "\n#define ", "\n#if ", "\\", "'", "(", ")", ";", "->", "x", "0x1F", "u8",
+    "a_very_long_name_of_a_reader", "1'0", "_",
+];
+
+/// Documents of random pieces, each with its project.
+pub(super) fn documents(seed: u64, number: usize) -> Vec<(String, Vec<u8>)> {
+    let mut state = seed;
+    let mut random = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) as usize % below
+    };
+    let mut document = || (0..random(60)).map(|_| PIECES[random(PIECES.len())]).collect::<String>().into_bytes();
+    (0..number).map(|at| (format!("project-{}", at % 3), document())).collect()
+}
+
+#[test]
+fn counts_of_one_document_equal_those_of_the_readable_twin() {
+    for (project, source) in documents(0x9e37_79b9, 1000) {
+        let documents = [(project.as_str(), source.as_slice())];
+        check(&scan(&documents, 1, 1), &documents);
+    }
+}
+
+#[test]
+fn counts_of_many_documents_equal_those_of_the_readable_twin() {
+    let owned = documents(7, 20_000);
+    let documents: Vec<_> = owned.iter().map(|(project, source)| (project.as_str(), source.as_slice())).collect();
+    check(&scan(&documents, 2, 777), &documents);
+}

@@ -1,0 +1,143 @@
+"""The arguments that the commands share, and how `-- BEAM OPTIONS` get past the parser.
+
+Values are taken as they were typed: `configs.runs` converts and checks them, so that all problems are told at once
+and in the same words as those of a TOML file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+BEAM_OPTIONS = "cppmill.beam_options"
+
+
+class BeamCommand(TyperCommand):
+    """A command that keeps what follows `--` for Beam."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer's private context class
+        """Take what follows `--` out of the arguments and into the context."""
+        if "--" in args:
+            split = args.index("--")
+            ctx.meta[BEAM_OPTIONS] = args[split + 1 :]
+            args = args[:split]
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ANN401
+        """Return the pieces of the usage line, Beam's options last."""
+        return [*super().collect_usage_pieces(ctx), "[-- BEAM OPTIONS]"]
+
+
+def as_typed(value: str) -> str:
+    """Return the text of an argument as it is: a file name need not be UTF-8."""
+    return value
+
+
+def beam_options(context: typer.Context) -> list[str]:
+    """Return what followed `--`."""
+    options: list[str] = context.meta.get(BEAM_OPTIONS, [])
+    return options
+
+
+Sources = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="SOURCE",
+        parser=as_typed,
+        help="What to read: folders, globs, tar (.gz .xz .zst), zip, Parquet and JSONL (.gz .zst) files, local or any "
+        "fsspec path (s3://…). Read by run, ingest and plan.",
+    ),
+]
+
+Out = Annotated[
+    str | None,
+    typer.Option(
+        "--out", metavar="DIR", parser=as_typed, help="Output folder, new or of an earlier run, which is then taken up."
+    ),
+]
+
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="TOML file with the tables [run], [ingest], [scan], [build], [tokenize]; flags win over it.",
+    ),
+]
+
+Profile = Annotated[
+    str | None,
+    typer.Option("--profile", metavar="NAME", help="Set of defaults: hybrid-64k or demo.  [default: hybrid-64k]"),
+]
+
+VocabSize = Annotated[
+    str | None,
+    typer.Option(
+        "--vocab-size",
+        metavar="N",
+        help="Number of ids of the tokenizer.  [default: the profile's; 65,536 in hybrid-64k]",
+    ),
+]
+
+TokenizerFolder = Annotated[
+    str | None,
+    typer.Option(
+        "--tokenizer",
+        metavar="DIR",
+        help="Tokenize with this tokenizer directory (with its manifest.json); build none.",
+    ),
+]
+
+Threads = Annotated[
+    str | None,
+    typer.Option("--threads", metavar="N", help="Number of threads.  [default: the CPUs this process may use]"),
+]
+
+UnitBytes = Annotated[
+    str | None,
+    typer.Option(
+        "--unit-bytes",
+        metavar="N",
+        help="Target size of a unit of work and of a shard, in bytes of source: smaller ones lose less when a run "
+        "dies and need less memory.  [default: the profile's; 67,108,864 (64 MiB) in hybrid-64k]",
+    ),
+]
+
+Limit = Annotated[
+    str | None,
+    typer.Option("--limit", metavar="N", help="Take at most N documents of each source and archive.  [default: all]"),
+]
+
+Sample = Annotated[
+    str | None,
+    typer.Option(
+        "--sample", metavar="FRACTION", help="Take this share of the documents, chosen by path.  [default: 1.0, all]"
+    ),
+]
+
+MaxDeadFraction = Annotated[
+    str | None,
+    typer.Option(
+        "--max-dead-fraction",
+        metavar="F",
+        help="End with exit code 3 if more than this share of the documents is unreadable or damaged.  [default: 0.01]",
+    ),
+]
+
+Engine = Annotated[
+    str | None, typer.Option("--engine", metavar="NAME", help="Where the stages run: local.  [default: local]")
+]
+
+Rehash = Annotated[
+    bool,
+    typer.Option("--rehash", help="Read and hash every input again, even if its size and time are unchanged."),
+]
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON object a line on standard output, for programs.")]
+
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the logs of the libraries too.")]

@@ -1,0 +1,148 @@
+"""The build program: counts and vocabulary configuration to a tokenizer directory, in one process."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import cppmill_core
+import pyarrow.parquet as pq
+
+from configs.runs import RunConfig
+from configs.vocabulary import VOCABULARY
+from pipelines.progress import Reporter, Summary
+from pipelines.session import Session, open_session
+from schemas.digests import sha256_file
+from schemas.errors import ConfigError, IntegrityError
+from schemas.units import Stage, Unit, UnitReceipt, unit_key
+from tokenizer_build.build import build_tokenizer
+from transforms.storage import CACHE
+
+MANIFEST = "manifest.json"
+
+
+def run(config: RunConfig, reporter: Reporter) -> None:
+    """Build the tokenizer from the counts that stand in OUT."""
+    with open_session(config, reporter) as session:
+        build(session, session.current(Stage.SCAN)[-1])
+
+
+def build(session: Session, counts: UnitReceipt) -> UnitReceipt:
+    """Build the tokenizer from merged counts, unless it stands.
+
+    Args:
+        session: The session.
+        counts: The receipt that commits the merged counts.
+    """
+    unit = plan_build(session, counts)
+    started = time.monotonic()
+    standing = session.out.find_receipt(unit)
+    session.reporter.stage_started(Stage.BUILD, int(standing is None), unit.num_bytes if standing is None else 0)
+    if standing is None:
+        standing = _build(session, unit, counts)
+        session.reporter.progress(1, unit.num_bytes)
+        summary: Summary = {"ids": session.config.options.build.vocab_size}
+    else:
+        summary = {"tokenizer": "stood"}
+    session.remember(Stage.BUILD, [unit])
+    session.reporter.stage_done(Stage.BUILD, time.monotonic() - started, summary)
+    return standing
+
+
+def plan_build(session: Session, counts: UnitReceipt) -> Unit:
+    """Return the unit of the build: keyed by the counts' digests, the vocabulary files and the options."""
+    config: dict[str, Any] = {
+        "build": session.config.options.build.to_json(),
+        "pattern": session.config.options.scan.pattern,
+        "vocabulary": {
+            path.name: sha256_file(path) for path in sorted(VOCABULARY.iterdir()) if path.suffix in (".toml", ".lock")
+        },
+    }
+    inputs = {output.path: output.sha256 for output in counts.outputs}
+    key = unit_key(Stage.BUILD, core_version=cppmill_core.__version__, config=config, inputs=inputs)
+    size = sum(output.num_bytes for output in counts.outputs)
+    return Unit(stage=Stage.BUILD, key=key, num_bytes=size, label="tokenizer", payload={})
+
+
+def install_tokenizer(session: Session, source: Path) -> None:
+    """Copy a tokenizer directory to OUT/tokenizer, unless it is already there.
+
+    Raises:
+        ConfigError: If the directory is no tokenizer directory with a manifest, or one whose files are not those of
+            the manifest.
+    """
+    if not (source / MANIFEST).is_file():
+        raise ConfigError(
+            f"--tokenizer {source}: there is no {MANIFEST} in it; give a directory that `cppmill build` made"
+        )
+    try:
+        tokenizer = cppmill_core.Tokenizer.from_dir(source)
+    except cppmill_core.CoreError as error:
+        raise ConfigError(f"--tokenizer {source}: {error}") from error
+    names = [path.name for path in sorted(source.iterdir()) if path.is_file() and not path.name.startswith("unit-")]
+    same = all(session.out.digest(f"tokenizer/{name}") == sha256_file(source / name) for name in names)
+    if same and set(session.out.files("tokenizer")) == {f"tokenizer/{name}" for name in names}:
+        return
+    staged = _staging_folder(session)
+    for name in names:
+        shutil.copyfile(source / name, staged / name)
+    _publish(session, staged)
+    session.reporter.note(f"tokenizer {tokenizer.digest} of {tokenizer.vocab_size:,} ids copied from {source}")
+
+
+def _build(session: Session, unit: Unit, counts: UnitReceipt) -> UnitReceipt:
+    staged = _staging_folder(session)
+    out, options = session.out, session.config.options
+    words = [
+        batch
+        for output in counts.outputs
+        if output.path.startswith("counts/words/")
+        for batch in pq.read_table(out.path(output.path)).to_batches()
+    ]
+    statistics = json.loads(out.path("counts/statistics.json").read_bytes())
+    build_tokenizer(
+        words,
+        pq.read_table(out.path("counts/terms.parquet")),
+        pq.read_table(out.path("counts/morphemes.parquet")),
+        statistics["documents"],
+        vocabulary_dir=VOCABULARY,
+        options=options.build,
+        pattern=options.scan.pattern,
+        out=staged,
+        threads=session.config.threads,
+    )
+    names = _publish(session, staged)
+    outputs = tuple(out.describe(name) for name in names)
+    receipt = UnitReceipt(
+        stage=Stage.BUILD,
+        key=unit.key,
+        outputs=outputs,
+        totals={},
+        inputs={output.path: output.sha256 for output in counts.outputs},
+    )
+    out.publish_receipt(receipt)
+    return receipt
+
+
+def _staging_folder(session: Session) -> Path:
+    parent = session.out.path(f"{CACHE}/tmp")
+    parent.mkdir(parents=True, exist_ok=True)
+    return Path(tempfile.mkdtemp(dir=parent))
+
+
+def _publish(session: Session, staged: Path) -> list[str]:
+    """Move a finished tokenizer into OUT: the receipt goes first, the manifest comes last."""
+    session.withdraw_receipt()
+    session.out.remove(f"tokenizer/{MANIFEST}")
+    for name in list(session.out.files("tokenizer")):
+        session.out.remove(name)
+    files = sorted((path for path in staged.iterdir()), key=lambda path: (path.name == MANIFEST, path.name))
+    if not files or files[-1].name != MANIFEST:
+        raise IntegrityError(f"{staged}: the build left no {MANIFEST}")
+    for path in files:
+        session.out.adopt(f"tokenizer/{path.name}", path, rows=0)
+    return sorted(f"tokenizer/{path.name}" for path in files)

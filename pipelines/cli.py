@@ -1,0 +1,354 @@
+"""The command line: it turns arguments into a run configuration and calls the programs.
+
+Nothing is decided here. Programs are imported when their command runs, so that help and `encode` start fast:
+importing Beam takes seconds.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pipelines import arguments as args
+from pipelines.console import Output, command_session, exit_on_error
+
+if TYPE_CHECKING:
+    from configs.runs import RunConfig
+    from pipelines.progress import Reporter
+
+EXIT_CODES = (
+    "Exit codes: 0 done, 1 a check failed or an unexpected error, 2 wrong usage or configuration, "
+    "3 more unusable input than allowed, 130 stopped by Ctrl-C, 143 stopped by SIGTERM."
+)
+
+app = typer.Typer(
+    name="cppmill",
+    help="Make a tokenizer, a tokenized dataset and a receipt from C++ sources.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+vocab = typer.Typer(
+    name="vocab",
+    help="Look after the vocabulary files and their pinned ids.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(vocab)
+
+Program = Callable[["RunConfig", "Reporter", Output], None]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"cppmill {_installed('cppmill')} (cppmill-core {_installed('cppmill-core')})")
+        raise typer.Exit
+
+
+def _installed(distribution: str) -> str:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the versions and exit.")
+    ] = False,
+) -> None:
+    """Make a tokenizer, a tokenized dataset and a receipt from C++ sources."""
+
+
+def help_text(function: Callable[..., object]) -> str:
+    """Return a docstring as the help of a command: examples keep their lines."""
+    return (inspect.getdoc(function) or "").replace("\nExample", "\n\b\nExample")
+
+
+def _command(group: typer.Typer) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a command of a function; its docstring is the help."""
+    return lambda function: group.command(help=help_text(function), epilog=EXIT_CODES)(function)
+
+
+def _register(program: Program, *, needs_sources: bool = False) -> None:
+    """Make a command, with all arguments of a run, of a program; its docstring is the help."""
+
+    def command(
+        context: typer.Context,
+        sources: args.Sources = None,
+        out: args.Out = None,
+        config: args.Config = None,
+        profile: args.Profile = None,
+        vocab_size: args.VocabSize = None,
+        tokenizer: args.TokenizerFolder = None,
+        threads: args.Threads = None,
+        unit_bytes: args.UnitBytes = None,
+        limit: args.Limit = None,
+        sample: args.Sample = None,
+        max_dead_fraction: args.MaxDeadFraction = None,
+        engine: args.Engine = None,
+        rehash: args.Rehash = False,
+        quiet: args.Quiet = False,
+        as_json: args.Json = False,
+        verbose: args.Verbose = False,
+    ) -> None:
+        flags: dict[str, object] = {
+            "SOURCE": sources,
+            "--out": out,
+            "--profile": profile,
+            "--vocab-size": vocab_size,
+            "--tokenizer": tokenizer,
+            "--threads": threads,
+            "--unit-bytes": unit_bytes,
+            "--limit": limit,
+            "--sample": sample,
+            "--max-dead-fraction": max_dead_fraction,
+            "--engine": engine,
+            "--rehash": rehash or None,
+            "--": args.beam_options(context),
+        }
+        output = Output(quiet=quiet, as_json=as_json, verbose=verbose)
+        with command_session(output) as reporter:
+            from configs.runs import load_run_config
+
+            program(load_run_config(file=config, flags=flags, needs_sources=needs_sources), reporter, output)
+
+    name = program.__name__.strip("_")
+    app.command(name, help=help_text(program), epilog=EXIT_CODES, cls=args.BeamCommand)(command)
+
+
+def _run(config: RunConfig, reporter: Reporter, output: Output) -> None:
+    """Make tokenizer, dataset and receipt from sources.
+
+    All stages in turn: ingest, scan, build, tokenize, validate. Finished units are kept: a second run does only
+    what changed, and a run that was stopped or killed is taken up by the same command.
+
+    Examples:
+      cppmill run ~/src/llvm-project --out llvm
+      cppmill run 'archives/*.tar.gz' --out corpus --sample 0.01
+      cppmill run --config run.toml --threads 8
+      cppmill run ~/src/abseil --out abseil --tokenizer llvm/tokenizer
+      cppmill run ~/src --out all -- --direct_running_mode=multi_processing
+    """
+    from pipelines import run
+
+    run.run(config, reporter)
+
+
+def _ingest(config: RunConfig, reporter: Reporter, output: Output) -> None:
+    """Read the sources into OUT/documents.
+
+    Filters, drops duplicates, detects platforms, and keeps the ledger of all that came in. The first stage of
+    `run`, with the same arguments.
+
+    Example:
+      cppmill ingest ~/src/llvm-project --out llvm
+    """
+    from pipelines import ingest
+
+    ingest.run(config, reporter)
+
+
+def _scan(config: RunConfig, reporter: Reporter, output: Output) -> None:
+    """Count what OUT/documents holds into OUT/counts.
+
+    Words, candidate terms, morphemes, namespaces and style, as a C++ lexer sees them. The second stage of `run`,
+    with the same arguments; SOURCE is not read.
+
+    Example:
+      cppmill scan --out llvm
+    """
+    from pipelines import scan
+
+    scan.run(config, reporter)
+
+
+def _build(config: RunConfig, reporter: Reporter, output: Output) -> None:
+    """Build OUT/tokenizer from OUT/counts.
+
+    Fixed tokens of the vocabulary files, as far as the counts keep them, then learned BPE. The third stage of
+    `run`, with the same arguments; SOURCE is not read.
+
+    Example:
+      cppmill build --out llvm --vocab-size 32768
+    """
+    from pipelines import build
+
+    build.run(config, reporter)
+
+
+def _tokenize(config: RunConfig, reporter: Reporter, output: Output) -> None:
+    """Encode OUT/documents with OUT/tokenizer into OUT/tokens.
+
+    The fourth stage of `run`, with the same arguments; SOURCE is not read.
+
+    Example:
+      cppmill tokenize --out llvm
+    """
+    from pipelines import tokenize
+
+    tokenize.run(config, reporter)
+
+
+def _validate(config: RunConfig, reporter: Reporter, output: Output) -> None:
+    """Prove OUT/tokens and write OUT/receipt.json.
+
+    Reads the written shards back: every document decodes to its bytes, every id is in range. The last stage of
+    `run`, with the same arguments; SOURCE is not read.
+
+    Example:
+      cppmill validate --out llvm
+    """
+    from pipelines import validate
+
+    validate.run(config, reporter)
+
+
+def _plan(config: RunConfig, reporter: Reporter, output: Output) -> None:
+    """Print which units a run would do or skip, and why.
+
+    Takes the arguments of `run` and writes nothing. With --json a line {"stage", "unit", "action": "run" or "skip",
+    "reason"} for each.
+
+    Example:
+      cppmill plan ~/src/llvm-project --out llvm
+    """
+    from pipelines import plan
+    from pipelines.tables import print_plan
+
+    print_plan(plan.plan(config), as_json=output.as_json, every_unit=output.verbose)
+
+
+for _program in (_run, _ingest, _scan, _build, _tokenize, _validate, _plan):
+    _register(_program, needs_sources=_program in (_run, _ingest, _plan))
+
+
+@_command(app)
+def verify(
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", exists=True, file_okay=False, help="The folder of a finished run.")
+    ],
+    verbose: args.Verbose = False,
+) -> None:
+    """Check that OUT is what its receipt says.
+
+    From the files alone, offline. Exit code 0 if it is, 1 with the first differences.
+
+    Example:
+      cppmill verify llvm
+    """
+    with command_session(Output(verbose=verbose), advice="nothing was changed"):
+        from pipelines import verify
+        from pipelines.tables import print_differences
+
+        print_differences(verify.verify(out), out)
+
+
+Tokenizer = Annotated[Path, typer.Option("--tokenizer", metavar="DIR", help="Tokenizer directory, as OUT/tokenizer.")]
+
+
+@_command(app)
+def encode(
+    tokenizer: Tokenizer,
+    file: Annotated[str, typer.Argument(metavar="[FILE|-]", help="File of any bytes; - is the standard input.")] = "-",
+) -> None:
+    """Print the ids of a file as one JSON array.
+
+    Control tokens in the text are ordinary text. No BOS or EOS is added.
+
+    Example:
+      echo 'int main() {}' | cppmill encode --tokenizer llvm/tokenizer
+    """
+    with exit_on_error():
+        from pipelines.codec import encode_file
+
+        encode_file(tokenizer, file)
+
+
+@_command(app)
+def decode(
+    tokenizer: Tokenizer,
+    file: Annotated[str, typer.Argument(metavar="[FILE|-]", help="JSON array of ids; - is the standard input.")] = "-",
+    skip_control: Annotated[
+        bool, typer.Option("--skip-control", help="Leave out control and reserved ids; else they are an error.")
+    ] = False,
+) -> None:
+    """Write the bytes that a JSON array of ids stands for.
+
+    Example:
+      cppmill encode --tokenizer llvm/tokenizer a.cpp | cppmill decode --tokenizer llvm/tokenizer
+    """
+    with exit_on_error():
+        from pipelines.codec import decode_file
+
+        decode_file(tokenizer, file, skip_control=skip_control)
+
+
+VocabularyFolder = Annotated[
+    Path | None,
+    typer.Option("--vocab", metavar="DIR", help="Vocabulary folder.  [default: configs/vocab of this installation]"),
+]
+
+
+@_command(vocab)
+def release(
+    version: Annotated[str, typer.Argument(metavar="VERSION", help="Name of the release, not used before.")],
+    tokenizer: Tokenizer,
+    directory: VocabularyFolder = None,
+) -> None:
+    """Pin the fixed ids of a tokenizer for life.
+
+    They are appended to ids.lock, which nothing else writes.
+
+    Example:
+      cppmill vocab release 1.0 --tokenizer llvm/tokenizer
+    """
+    with command_session(Output(), advice="repeat the command to finish the release"):
+        from pipelines import vocab
+
+        locked = vocab.release(directory or _vocabulary_folder(), tokenizer, version)
+        typer.echo(f"{version}: {locked:,} ids newly locked")
+
+
+@_command(vocab)
+def lint(
+    directory: VocabularyFolder = None,
+    pattern: Annotated[str, typer.Option("--pattern", metavar="NAME", help="Pre-token pattern.")] = "cpp-words-1",
+) -> None:
+    """Name what is wrong with the vocabulary files.
+
+    Duplicates, tokens that the pattern splits, wrong bands, holes, moved ids. Exit code 1 if anything is an error.
+
+    Example:
+      cppmill vocab lint
+    """
+    with command_session(Output(), advice="nothing was changed"):
+        from pipelines import vocab
+        from pipelines.tables import print_findings
+
+        print_findings(vocab.lint(directory or _vocabulary_folder(), pattern))
+
+
+def _vocabulary_folder() -> Path:
+    import configs
+
+    return Path(configs.__path__[0]) / "vocab"
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="cppmill")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""Ctrl-C and SIGTERM: a clean stop, and an end within seconds whatever the process is doing.
+
+The first signal raises KeyboardInterrupt in the main thread, so that temporary files and the lock are given back,
+and the process then ends with 128 + the number of the signal. Native calls cannot be interrupted and Beam's worker
+threads do not end by themselves; a watching thread, woken by the signal itself, therefore ends the process after a
+grace period, and at once on a second signal. The last step is `os._exit`: no exit handler is run and no thread is
+waited for. That is safe because files are published by renaming; what was unfinished is redone by the next run.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+GRACE_SECONDS = 1.5
+
+RESUME_ADVICE = "finished units are kept; run the same command again to go on"
+
+_SHOW_CURSOR = "\x1b[?25h"
+
+
+@contextmanager
+def stop_on_signals(*, advice: str = RESUME_ADVICE, grace_seconds: float = GRACE_SECONDS) -> Iterator[None]:
+    """Turn SIGINT and SIGTERM within the block into a clean stop and exit code 130 or 143.
+
+    Signals that the process was started to ignore (`nohup`, a shell's background job) stay ignored. Outside the main
+    thread, where Python cannot handle signals, the block runs as it is.
+
+    Args:
+        advice: What to tell the user besides that the command was stopped.
+        grace_seconds: How long the main thread may take to stop.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    stop = _Stop(advice=advice, grace_seconds=grace_seconds)
+    try:
+        with stop.installed():
+            yield
+    finally:
+        if stop.first is not None:  # whatever became of the KeyboardInterrupt on its way
+            stop.end(stop.first)
+
+
+class _Stop:
+    """The signals that came, the thread that watches for them, and the end of the process."""
+
+    def __init__(self, *, advice: str, grace_seconds: float) -> None:
+        self.advice = advice
+        self.grace_seconds = grace_seconds
+        self.first: signal.Signals | None = None
+        self._active = False
+        self._previous: dict[signal.Signals, Any] = {}
+        self._ending = threading.Lock()
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        """Handle the signals within the block; what was there before is put back."""
+        reading, writing = os.pipe()
+        os.set_blocking(writing, False)
+        previous_wakeup = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+        handled = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) != signal.SIG_IGN]
+        self._previous = {number: signal.signal(number, self._raise) for number in handled}
+        self._active = True
+        os.register_at_fork(after_in_child=self._forget)
+        watcher = threading.Thread(target=self._watch, args=(reading,), name="signals", daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            if self.first is None:
+                self._forget(previous_wakeup)
+                os.write(writing, b"\0")
+                watcher.join()
+                os.close(reading)
+                os.close(writing)
+
+    def _forget(self, wakeup: int = -1) -> None:
+        """Put the handlers back, in this process or in a forked child: its signals are not ours."""
+        if self._active:
+            self._active = False
+            signal.set_wakeup_fd(wakeup)
+            for number, handler in self._previous.items():
+                signal.signal(number, handler)
+
+    def _raise(self, number: int, _frame: FrameType | None) -> None:
+        """Stop the main thread on the first signal; the watcher sees to any other."""
+        if self.first is None:
+            self.first = signal.Signals(number)
+            raise KeyboardInterrupt
+
+    def _watch(self, reading: int) -> None:
+        """Wait for a signal; end the process if it has not ended after the grace period or on a second signal."""
+        while (received := os.read(reading, 1)[0]) not in (signal.SIGINT, signal.SIGTERM):
+            if received == 0:
+                return
+        number = signal.Signals(received)
+        _write_error(f"\n{_name(number)}: stopping (once more to end at once)\n")
+        select.select([reading], [], [], self.grace_seconds)
+        self.end(number, forced=True)
+
+    def end(self, number: signal.Signals, *, forced: bool = False) -> NoReturn:
+        """Say how to go on, end the worker processes and this one.
+
+        Args:
+            number: The signal.
+            forced: Whether the main thread still runs: buffers that it may hold are not flushed then.
+        """
+        self._ending.acquire()  # never given back: the other thread must not end the process half-way
+        if not forced:
+            with suppress(OSError, ValueError):
+                sys.stdout.flush()
+                sys.stderr.flush()
+        cursor = _SHOW_CURSOR if os.isatty(2) else ""
+        _write_error(f"{cursor}stopped by {_name(number)}: {self.advice}\n")
+        for child in descendants(os.getpid()):
+            with suppress(OSError):
+                os.kill(child, signal.SIGKILL)
+        os._exit(128 + number)
+
+
+def _name(number: signal.Signals) -> str:
+    return "Ctrl-C" if number == signal.SIGINT else number.name
+
+
+def _write_error(text: str) -> None:
+    """Write to the error stream past Python's buffers and their locks."""
+    with suppress(OSError):
+        os.write(2, text.encode())
+
+
+def descendants(process: int) -> list[int]:
+    """Return the ids of all processes below a process, as far as the system tells (Linux does)."""
+    found: list[int] = []
+    for listing in Path(f"/proc/{process}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in map(int, listing.read_text().split()):
+                found += [*descendants(child), child]
+    return found

@@ -1,0 +1,161 @@
+"""What every stage's program does around its pipeline: lock, plan, skip what stands, watch, remember."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import apache_beam as beam
+
+from configs.runs import RunConfig
+from pipelines.engine import run_pipeline
+from pipelines.progress import Reporter
+from schemas.errors import IntegrityError
+from schemas.units import RECEIPT_FOLDERS, Stage, Unit, UnitReceipt
+from transforms.receipts import RECEIPT
+from transforms.storage import CACHE, OutputFolder
+from transforms.units import ReadUnits, write_plan
+
+_POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """One command at work in one output folder.
+
+    Attributes:
+        config: The run's configuration.
+        out: The output folder, locked.
+        reporter: Where progress goes.
+    """
+
+    config: RunConfig
+    out: OutputFolder
+    reporter: Reporter
+
+    def run_units(
+        self,
+        stage: Stage,
+        units: Sequence[Unit],
+        construct: Callable[[beam.PCollection[Unit]], object],
+        *,
+        revisit: bool = False,
+    ) -> list[UnitReceipt]:
+        """Run the units whose receipts do not stand, and return the receipts of all, in order.
+
+        Args:
+            stage: The stage.
+            units: Every unit of the stage.
+            construct: Adds the stage's steps after the units.
+            revisit: Send the units that stand through the pipeline too; its steps pass them on without doing them
+                again.
+        """
+        todo = [unit for unit in units if self.out.find_receipt(unit) is None]
+        started = time.monotonic()
+        self.reporter.stage_started(stage, len(todo), sum(unit.num_bytes for unit in todo))
+        if todo or revisit:
+            self._execute(stage, units if revisit else todo, construct)
+        receipts = [self.require(unit) for unit in units]
+        self.remember(stage, units)
+        summary = {"units run": len(todo), "units that stood": len(units) - len(todo)}
+        self.reporter.stage_done(stage, time.monotonic() - started, summary)
+        return receipts
+
+    def _execute(
+        self, stage: Stage, units: Sequence[Unit], construct: Callable[[beam.PCollection[Unit]], object]
+    ) -> None:
+        """Run a pipeline that starts from `units` and watch their receipts appear."""
+        ranges = write_plan(self.out, stage, units)
+        with self._watched(units):
+            run_pipeline(
+                lambda pipeline: construct(pipeline | "Units" >> ReadUnits(ranges=ranges)),
+                threads=self.config.threads,
+                beam_options=self.config.beam_options,
+            )
+
+    def require(self, unit: Unit) -> UnitReceipt:
+        """Return the receipt of a unit that must have one.
+
+        Raises:
+            IntegrityError: If it does not stand.
+        """
+        receipt = self.out.find_receipt(unit)
+        if receipt is None:
+            raise IntegrityError(
+                f"{self.out.path(unit.receipt_path)}: unit {unit.label} left no receipt that matches its files; "
+                f"run again"
+            )
+        return receipt
+
+    def remember(self, stage: Stage, units: Sequence[Unit]) -> None:
+        """Record which units are the stage's current ones."""
+        index = {"units": [unit.key for unit in units]}
+        self.out.publish_bytes(f"{CACHE}/stages/{stage}.json", json.dumps(index).encode())
+        self.out.save_digests()
+
+    def current(self, stage: Stage) -> list[UnitReceipt]:
+        """Return the receipts of the stage's current units, in order.
+
+        Without the cache (a folder that was copied), every unit receipt of the stage counts.
+
+        Raises:
+            IntegrityError: If the stage has not run here.
+        """
+        index = self.out.path(f"{CACHE}/stages/{stage}.json")
+        folder = RECEIPT_FOLDERS[stage]
+        if index.is_file():
+            names = [f"{folder}/unit-{key}.json" for key in json.loads(index.read_bytes())["units"]]
+        else:
+            names = [name for name in self.out.files(folder) if name.startswith(f"{folder}/unit-")]
+        if not names:
+            raise IntegrityError(
+                f"{self.out.root}: no {stage} has finished here; run `cppmill {stage}` first, or `cppmill run` "
+                f"for everything"
+            )
+        return [UnitReceipt.from_bytes(self.out.path(name).read_bytes(), where=name) for name in names]
+
+    def withdraw_receipt(self) -> None:
+        """Remove the run's receipt: what it speaks of is about to change."""
+        self.out.remove(RECEIPT)
+
+    @contextmanager
+    def _watched(self, units: Sequence[Unit]) -> Iterator[None]:
+        """Report units as their receipts appear, from a thread of its own."""
+        stop = threading.Event()
+        watcher = threading.Thread(target=self._watch, args=(list(units), stop), daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            watcher.join()
+
+    def _watch(self, waiting: list[Unit], stop: threading.Event) -> None:
+        done_units = done_bytes = 0
+        while waiting:
+            last = stop.wait(_POLL_SECONDS)
+            found = [unit for unit in waiting if self.out.path(unit.receipt_path).is_file()]
+            waiting = [unit for unit in waiting if unit not in found]
+            done_units, done_bytes = done_units + len(found), done_bytes + sum(unit.num_bytes for unit in found)
+            self.reporter.progress(done_units, done_bytes)
+            if last:
+                return
+
+
+@contextmanager
+def open_session(config: RunConfig, reporter: Reporter) -> Iterator[Session]:
+    """Lock the output folder, clear what a dead run left, and yield the session.
+
+    Raises:
+        LockedError: If another run is writing there.
+    """
+    out = OutputFolder(config.out.absolute())
+    with out.lock():
+        out.clear_temporary()
+        out.load_digests()
+        yield Session(config=config, out=out, reporter=reporter)
+        out.save_digests()

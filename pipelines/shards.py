@@ -1,0 +1,38 @@
+"""Units of the stages whose unit is a documents shard."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import cppmill_core
+
+from schemas.units import OutputFile, Stage, Unit, UnitReceipt, unit_key
+
+
+def document_shards(documents: Sequence[UnitReceipt]) -> list[OutputFile]:
+    """Return the documents shards, not the rejects, among the outputs of ingest units."""
+    return [output for receipt in documents for output in receipt.outputs if output.path.startswith("documents/part-")]
+
+
+def plan_shards(stage: Stage, documents: Sequence[UnitReceipt], *, config: dict[str, Any]) -> list[Unit]:
+    """Return one unit a documents shard, keyed by the shard's bytes and the stage's configuration.
+
+    Shards with equal bytes (one source given twice, duplicates kept) are told apart by an occurrence number, so that
+    each has an output.
+
+    Args:
+        stage: The stage that runs the units.
+        documents: Receipts of ingest units.
+        config: What else decides the output, JSON values.
+    """
+    seen: Counter[str] = Counter()
+    units = []
+    for shard in document_shards(documents):
+        inputs = [shard.sha256, *([seen[shard.sha256]] if seen[shard.sha256] else [])]
+        seen[shard.sha256] += 1
+        key = unit_key(stage, core_version=cppmill_core.__version__, config=config, inputs=inputs)
+        payload = {"shard": shard.path, "inputs": {shard.path: shard.sha256}}
+        units.append(Unit(stage=stage, key=key, num_bytes=shard.num_bytes, label=shard.path, payload=payload))
+    return units

@@ -1,0 +1,115 @@
+"""What commands print of a plan, of differences and of the findings of the lint."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import typer
+
+from schemas.errors import ExitCode
+
+SHOWN_DIFFERENCES = 20
+
+
+class PlannedUnit(Protocol):
+    """A unit of the plan, whether it would run, and why."""
+
+    @property
+    def stage(self) -> str:
+        """The stage."""
+
+    @property
+    def unit(self) -> str:
+        """The unit's key or label."""
+
+    @property
+    def action(self) -> str:
+        """`run` or `skip`."""
+
+    @property
+    def reason(self) -> str:
+        """Why."""
+
+
+class Finding(Protocol):
+    """Something that the lint found."""
+
+    @property
+    def severity(self) -> str:
+        """`error`, `warning` or `note`."""
+
+    @property
+    def rule(self) -> str:
+        """The rule that was broken."""
+
+    @property
+    def message(self) -> str:
+        """Place, value, and what to do."""
+
+
+def print_plan(units: Sequence[PlannedUnit], *, as_json: bool, every_unit: bool) -> None:
+    """Print a plan: a JSON object a line, or a table of the units that would run after a line for each stage.
+
+    Args:
+        units: The units, in the order in which they would run.
+        as_json: JSON instead of a table.
+        every_unit: Put the units that would be skipped into the table too.
+    """
+    if as_json:
+        for unit in units:
+            record = {"stage": unit.stage, "unit": unit.unit, "action": unit.action, "reason": unit.reason}
+            typer.echo(json.dumps(record))
+        return
+    for line in plan_lines(units, every_unit=every_unit):
+        typer.echo(line)
+
+
+def plan_lines(units: Sequence[PlannedUnit], *, every_unit: bool) -> Iterable[str]:
+    """Yield the lines of the table."""
+    counts = Counter((str(unit.stage), str(unit.action)) for unit in units)
+    for stage in dict.fromkeys(str(unit.stage) for unit in units):
+        yield f"{stage:9} {counts[stage, 'run']:>8,} to run {counts[stage, 'skip']:>8,} to skip"
+    shown = [unit for unit in units if every_unit or unit.action != "skip"]
+    if not shown:
+        yield "nothing to do: every unit is up to date"
+        return
+    width = max(len(unit.unit) for unit in shown)
+    yield ""
+    yield f"{'stage':9} {'action':6} {'unit':{width}} reason"
+    for unit in shown:
+        yield f"{unit.stage:9} {unit.action:6} {unit.unit:{width}} {unit.reason}"
+
+
+def print_differences(differences: Sequence[str], out: Path) -> None:
+    """Print what `verify` found.
+
+    Raises:
+        SystemExit: With exit code 1 if it found anything.
+    """
+    if not differences:
+        typer.echo(f"{out}: everything is what the receipt says")
+        return
+    for line in differences[:SHOWN_DIFFERENCES]:
+        typer.echo(line)
+    if len(differences) > SHOWN_DIFFERENCES:
+        typer.echo(f"… and {len(differences) - SHOWN_DIFFERENCES:,} more")
+    typer.echo(f"{out}: {len(differences):,} differences from the receipt", err=True)
+    raise SystemExit(int(ExitCode.FAILED_CHECK))
+
+
+def print_findings(findings: Sequence[Finding]) -> None:
+    """Print what the lint found.
+
+    Raises:
+        SystemExit: With exit code 1 if any of it is an error.
+    """
+    for finding in findings:
+        typer.echo(f"{finding.severity}: {finding.rule}: {finding.message}")
+    counts = Counter(str(finding.severity) for finding in findings)
+    typer.echo(", ".join(f"{count:,} {severity}s" for severity, count in counts.items()) or "nothing to say")
+    if counts["error"]:
+        raise SystemExit(int(ExitCode.FAILED_CHECK))

@@ -1,0 +1,16 @@
+"""Build the source-only package: the five import packages of the checkout and the data files beside them.
+
+Beam stages this package to workers (`--setup_file`). The native core is a wheel of its own, made from `native/`.
+Metadata and version are in `pyproject.toml`.
+"""
+
+from setuptools import find_packages, setup
+
+PACKAGES = ("pipelines", "transforms", "schemas", "tokenizer_build", "configs")
+
+setup(
+    package_dir={"": "."},
+    packages=find_packages(include=[pattern for name in PACKAGES for pattern in (name, f"{name}.*")]),
+    package_data={name: ["py.typed", "**/*.json", "**/*.lock", "**/*.toml"] for name in PACKAGES},
+    include_package_data=False,
+)

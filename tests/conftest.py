@@ -1,0 +1,64 @@
+"""Fixtures that every test may use."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import tempfile
+import uuid
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import hypothesis
+import pytest
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from schemas.coders import register_coders
+
+RunTransform = Callable[..., Any]
+
+hypothesis.settings.register_profile("cppmill", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("cppmill")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep Hugging Face's libraries, which read this at import, off the network and out of the home folder."""
+    folder = tempfile.TemporaryDirectory(prefix="cppmill-huggingface-")
+    config.add_cleanup(folder.cleanup)
+    os.environ.update(HF_HOME=folder.name, HF_HUB_OFFLINE="1", HF_HUB_DISABLE_TELEMETRY="1")
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The folder of the checkout."""
+    return Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def run_transform(tmp_path: Path) -> RunTransform:
+    """Run a transform over elements, in process; its output comes as a list, named outputs as a dict of lists.
+
+    Without elements the transform starts the pipeline.
+    """
+    register_coders()
+
+    def run(transform: beam.PTransform[Any, Any], elements: Iterable[Any] | None = None) -> Any:
+        options = PipelineOptions(["--runner=FnApiRunner", "--direct_running_mode=in_memory"])
+        with beam.Pipeline(options=options) as pipeline:
+            source = pipeline if elements is None else pipeline | "Elements" >> beam.Create(list(elements))
+            outputs = source | "Transform" >> transform
+            named = outputs if isinstance(outputs, dict) else {"": outputs}
+            folders = {name: tmp_path / f"output-{uuid.uuid4()}" for name in named}
+            for name, output in named.items():
+                folders[name].mkdir()
+                _ = output | f"Keep {name}" >> beam.Map(_keep, folder=folders[name])
+        results = {name: [pickle.loads(p.read_bytes()) for p in folder.iterdir()] for name, folder in folders.items()}
+        return results if isinstance(outputs, dict) else results[""]
+
+    return run
+
+
+def _keep(element: object, folder: Path) -> None:
+    (folder / str(uuid.uuid4())).write_bytes(pickle.dumps(element))

@@ -1,0 +1,295 @@
+"""The native tokenizer gives the ids of `tokenizers`, and decoding gives back the bytes."""
+
+import hashlib
+import json
+import random
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import cppmill_core
+import pyarrow as pa
+import pytest
+from cppmill_core import Tokenizer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Regex, decoders, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer as HuggingFace
+
+PATTERN = "cpp-words-1"
+CONTROL = ["<PAD>", "<UNK>", "<BOS>", "<EOS>", "<FIM_PREFIX>", "<CODE_START>"]
+RESERVED = [f"<RESERVED_{id_}>" for id_ in range(6, 10)]
+VOCAB_SIZE = 12_000
+HEADER_ROOTS = [Path("/usr/include/c++"), Path(pa.get_include()), Path(cppmill_core.__file__).parents[1]]
+FRAGMENTS = ["int", " main", "()", " {\n    ", "std::", "0xFF", "1'0", '"', "\\n", "é", "名", "<EOS>", "<RESERVED_7>", "_", "\t"]
+
+
+def real_files() -> Iterator[bytes]:
+    """Yield C++ headers that are on this machine."""
+    for root in HEADER_ROOTS:
+        for path in sorted(root.rglob("*")):
+            if path.is_file() and path.stat().st_size < 300_000 and path.suffix in ("", ".h", ".hpp", ".tcc"):
+                yield path.read_bytes()
+
+
+def train(texts: list[str]) -> HuggingFace:
+    """Train a byte-level BPE of the shape that the encoder takes."""
+    tokenizer = HuggingFace(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(cppmill_core.PATTERNS[PATTERN]), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCAB_SIZE,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        special_tokens=CONTROL + RESERVED,
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return tokenizer
+
+
+def write_manifest(directory: Path, **changes: Any) -> None:
+    """Write the manifest of the tokenizer.json in `directory`."""
+    content = (directory / "tokenizer.json").read_bytes()
+    manifest = {
+        "format": 1,
+        "vocab_size": len(json.loads(content)["model"]["vocab"]),
+        "files": {"tokenizer.json": hashlib.sha256(content).hexdigest()},
+        "tokens": [{"id": id_, "token": name, "strength": "control"} for id_, name in enumerate(CONTROL)],
+        "reserved": [[6, 9]],
+    }
+    (directory / "manifest.json").write_text(json.dumps(manifest | changes, sort_keys=True))
+
+
+@pytest.fixture(scope="session")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tokenizer directory, trained on a third of the real files."""
+    path = tmp_path_factory.mktemp("tokenizer")
+    texts = [content.decode("utf-8", "ignore") for content in list(real_files())[::3]]
+    train(texts).save(str(path / "tokenizer.json"))
+    write_manifest(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def hugging_face(directory: Path) -> HuggingFace:
+    """The directory as `tokenizers` loads it, with control tokens in text as ordinary text."""
+    tokenizer = HuggingFace.from_file(str(directory / "tokenizer.json"))
+    tokenizer.encode_special_tokens = True
+    return tokenizer
+
+
+@pytest.fixture(scope="session")
+def tokenizer(directory: Path) -> Tokenizer:
+    """The directory as the native core loads it."""
+    return Tokenizer.from_dir(directory)
+
+
+def test_ids_of_real_files_are_those_of_hugging_face_and_decode_to_the_bytes(
+    tokenizer: Tokenizer, hugging_face: HuggingFace
+) -> None:
+    contents = list(real_files())
+    texts = [content for content in contents if content.decode("utf-8", "ignore").encode() == content]
+    assert len(texts) > 300
+    expected = [encoding.ids for encoding in hugging_face.encode_batch_fast([text.decode() for text in texts])]
+    assert tokenizer.encode_batch(pa.array(texts, pa.binary())).to_pylist() == expected
+    assert tokenizer.decode_batch(tokenizer.encode_batch(contents)).to_pylist() == contents
+
+
+@given(st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.text(st.characters(codec="utf-8"))), max_size=30))
+@settings(max_examples=500, deadline=None)
+def test_ids_of_text_are_those_of_hugging_face(
+    tokenizer: Tokenizer, hugging_face: HuggingFace, fragments: list[str]
+) -> None:
+    text = "".join(fragments)
+    ids = tokenizer.encode(text).to_pylist()
+    assert ids == hugging_face.encode(text).ids == tokenizer.encode(text.encode()).to_pylist()
+
+
+@given(st.binary(max_size=300))
+@settings(max_examples=500, deadline=None)
+def test_any_bytes_decode_to_themselves_and_runs_are_encoded_alone(
+    tokenizer: Tokenizer, hugging_face: HuggingFace, data: bytes
+) -> None:
+    ids = tokenizer.encode(data)
+    assert tokenizer.decode(ids) == tokenizer.decode(ids.to_pylist()) == data
+    expected: list[int] = []
+    for kind, run in runs(data):
+        expected += hugging_face.encode(run.decode()).ids if kind else [single_byte(hugging_face, run)]
+    assert ids.to_pylist() == expected
+
+
+def runs(data: bytes) -> Iterator[tuple[bool, bytes]]:
+    """Yield the maximal valid UTF-8 runs of `data` (true) and the invalid bytes between them (false)."""
+    while data:
+        try:
+            end = len(data.decode()) and len(data)
+        except UnicodeDecodeError as error:
+            end = error.start
+        if end:
+            yield True, data[:end]
+        data = data[end:]
+        if data:
+            invalid = invalid_length(data)
+            yield from ((False, data[i : i + 1]) for i in range(invalid))
+            data = data[invalid:]
+
+
+def invalid_length(data: bytes) -> int:
+    """Return how many bytes at the start of `data` are invalid together."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        return error.end - error.start
+    return 0
+
+
+def single_byte(hugging_face: HuggingFace, byte: bytes) -> int:
+    """Return the id of a byte's own token."""
+    char = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False).pre_tokenize_str(byte.decode("latin-1"))
+    if byte[0] < 0x80:
+        return hugging_face.token_to_id(char[0][0])
+    printable = 0xA1 <= byte[0] != 0xAD
+    others = [b for b in range(256) if not (0x21 <= b <= 0x7E or 0xA1 <= b != 0xAD)]
+    return hugging_face.token_to_id(chr(byte[0] if printable else 0x100 + others.index(byte[0])))
+
+
+@pytest.mark.parametrize("unit", [" ", "9", "a", "ab", "\n", "(", "\\n", "é", "名", "aaaab", "x = y + 1; ", "\t \v"])
+@pytest.mark.parametrize("repeats", [1, 47, 48, 49, 97, 3000])
+def test_ids_of_long_words_are_those_of_hugging_face(
+    tokenizer: Tokenizer, hugging_face: HuggingFace, unit: str, repeats: int
+) -> None:
+    text = unit * repeats + "x"
+    assert tokenizer.encode(text).to_pylist() == hugging_face.encode(text).ids
+
+
+@pytest.mark.parametrize("unit", [b" ", b"7", b"a", b"abc", b"\n", b"_", b"\xc3\xa9", b"\xff", b"Ab1_"])
+def test_time_is_nearly_linear_in_one_long_word(tokenizer: Tokenizer, unit: bytes) -> None:
+    seconds = []
+    for length in (200_000, 1_600_000):
+        start = time.perf_counter()
+        tokenizer.encode(unit * (length // len(unit)))
+        seconds.append(time.perf_counter() - start)
+    assert seconds[1] < 30 * seconds[0] + 0.2
+
+
+def test_threads_and_array_types_do_not_change_the_ids(tokenizer: Tokenizer) -> None:
+    rng = random.Random(5)
+    documents = [b"", *real_files(), b""] * 2
+    rng.shuffle(documents)
+    expected = tokenizer.encode_batch(documents)
+    assert expected.type == pa.list_(pa.uint16())
+    assert sum(map(len, documents)) > 5_000_000
+    for threads in (2, 3, 7):
+        assert tokenizer.encode_batch(pa.array(documents, pa.large_binary()), threads).equals(expected)
+    ascii_texts = [document for document in documents if document.isascii()]
+    ids = tokenizer.encode_batch(ascii_texts)
+    for kind in (pa.string(), pa.large_string(), pa.string_view(), pa.binary_view()):
+        assert tokenizer.encode_batch(pa.array(ascii_texts, kind)).equals(ids)
+    assert tokenizer.encode_batch([text.decode() for text in ascii_texts]).equals(ids)
+    array = pa.array(documents)
+    assert tokenizer.encode_batch(array.slice(10, 50)).equals(expected.slice(10, 50))
+    assert tokenizer.decode_batch(expected.slice(10, 50)).to_pylist() == documents[10:60]
+    assert tokenizer.encode_batch([]).equals(pa.array([], pa.list_(pa.uint16())))
+
+
+def test_the_characters_of_control_tokens_are_text_and_are_counted(tokenizer: Tokenizer) -> None:
+    text = b"<EOS><EOS <FIM_PREFIX>><RESERVED_6>"
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+    assert min(tokenizer.encode(text).to_pylist()) >= len(CONTROL) + len(RESERVED)
+    assert tokenizer.count_control(pa.array([text, b"<PAD><EOS>"])) == {"<PAD>": 1, "<EOS>": 2, "<FIM_PREFIX>": 1}
+    assert tokenizer.count_control([b"no", "control"]) == {}
+
+
+def test_control_and_reserved_ids_are_refused_by_name_unless_skipped(tokenizer: Tokenizer) -> None:
+    ids = [3, *tokenizer.encode("int x;").to_pylist(), 7]
+    assert tokenizer.decode(ids, skip_control=True) == b"int x;"
+    lists = pa.array([[], ids], pa.list_(pa.uint16()))
+    assert tokenizer.decode_batch(lists, skip_control=True).to_pylist() == [b"", b"int x;"]
+    with pytest.raises(cppmill_core.InvalidInputError, match="id 3 at 0 is .<EOS>"):
+        tokenizer.decode(ids)
+    with pytest.raises(cppmill_core.InvalidInputError, match="row 1: token id 3"):
+        tokenizer.decode_batch(lists)
+    with pytest.raises(cppmill_core.InvalidInputError, match=f"id {VOCAB_SIZE} .*size {VOCAB_SIZE}"):
+        tokenizer.decode(pa.array([VOCAB_SIZE], pa.int64()), skip_control=True)
+    with pytest.raises(cppmill_core.InvalidInputError, match="null at row 1"):
+        tokenizer.encode_batch(pa.array([b"a", None]))
+
+
+def test_properties_are_those_of_the_directory(
+    tokenizer: Tokenizer, hugging_face: HuggingFace, directory: Path
+) -> None:
+    assert tokenizer.vocab_size == hugging_face.get_vocab_size() == VOCAB_SIZE
+    assert tokenizer.digest == hashlib.sha256((directory / "manifest.json").read_bytes()).hexdigest()
+    assert tokenizer.pattern == PATTERN
+    assert [tokenizer.token_bytes(id_) for id_ in range(10)] == [None] * 10
+    for id_ in range(10, VOCAB_SIZE):
+        text = tokenizer.token_bytes(id_)
+        assert text
+        assert tokenizer.decode([id_]) == text
+    with pytest.raises(cppmill_core.InvalidInputError):
+        tokenizer.token_bytes(VOCAB_SIZE)
+
+
+def change(path: list[str | int], value: Any) -> Callable[[dict[str, Any]], None]:
+    """Return a function that sets one value of a tokenizer.json."""
+
+    def apply(content: Any) -> None:
+        for key in path[:-1]:
+            content = content[key]
+        content[path[-1]] = value
+
+    return apply
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (change(["pre_tokenizer", "pretokenizers", 0, "pattern", "Regex"], r"\w+"), "cpp-words-1"),
+        (change(["pre_tokenizer", "pretokenizers", 1, "add_prefix_space"], True), "add_prefix_space"),
+        (change(["normalizer"], {"type": "NFC"}), "normalizer"),
+        (change(["model", "dropout"], 0.1), "dropout"),
+        (change(["model", "byte_fallback"], True), "byte_fallback"),
+        (change(["added_tokens", 2, "special"], False), "<BOS>"),
+        (change(["model", "merges", 5], ["q", "q"]), "merge 5"),
+        (change(["model", "merges", 5], ["<EOS>", "q"]), "<EOS>"),
+    ],
+)
+def test_a_tokenizer_that_the_encoder_cannot_follow_is_refused(
+    directory: Path, tmp_path: Path, edit: Callable[[dict[str, Any]], None], message: str
+) -> None:
+    content = json.loads((directory / "tokenizer.json").read_text())
+    edit(content)
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    write_manifest(tmp_path)
+    with pytest.raises(cppmill_core.CoreError, match=message):
+        Tokenizer.from_dir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"files": {"tokenizer.json": "0" * 64}}, "manifest.json says 0000"),
+        ({"files": {}}, "no digest of tokenizer.json"),
+        ({"files": {"tokenizer.json": "", "../x": ""}}, "plain file name|manifest.json says"),
+        ({"vocab_size": VOCAB_SIZE + 1}, f"{VOCAB_SIZE} tokens.*{VOCAB_SIZE + 1}"),
+        ({"tokens": [{"id": 20, "token": "<EOT>", "strength": "control"}]}, "<EOT>"),
+    ],
+)
+def test_a_manifest_that_does_not_fit_is_refused(
+    directory: Path, tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    (tmp_path / "tokenizer.json").write_bytes((directory / "tokenizer.json").read_bytes())
+    write_manifest(tmp_path, **changes)
+    with pytest.raises(cppmill_core.CoreError, match=message):
+        Tokenizer.from_dir(tmp_path)
+
+
+def test_a_missing_file_is_an_os_error_that_names_it(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"manifest\.json"):
+        Tokenizer.from_dir(tmp_path)

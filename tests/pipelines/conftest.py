@@ -1,0 +1,108 @@
+"""Real runs of the command line on the headers that numpy and pyarrow ship, made once a session."""
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CPPMILL = [sys.executable, "-m", "pipelines.cli"]
+VOCAB_SIZE = "12288"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: its sources and its output folder."""
+
+    sources: Path
+    out: Path
+
+    @property
+    def command(self):
+        """The arguments that make it."""
+        return ["run", self.sources, "--out", self.out, "--vocab-size", VOCAB_SIZE, "--unit-bytes", 1 << 20]
+
+    @property
+    def receipt(self):
+        return json.loads((self.out / "receipt.json").read_bytes())
+
+    def stages(self, done):
+        """How many units each stage ran, from the output of a run with --json."""
+        ended = [event for event in map(json.loads, done.stdout.splitlines()) if event["event"] == "stage_done"]
+        return {event["stage"]: event["summary"].get("units run") for event in ended}
+
+    def tree(self):
+        """Every file in the output folder with its bytes, cache and lock left out."""
+        files = [path.relative_to(self.out) for path in self.out.rglob("*") if path.is_file()]
+        return {path.as_posix(): (self.out / path).read_bytes() for path in files if path.parts[0] not in (".cache", ".lock")}
+
+    def digests(self):
+        """The tokenizer's bytes and the dataset's digest: what must not depend on how a run was carried out."""
+        names = sorted(path.name for path in (self.out / "tokenizer").iterdir())
+        return {name: (self.out / "tokenizer" / name).read_bytes() for name in names}, self.receipt["dataset"]["digest"]
+
+
+def run_command(*arguments, check=True):
+    """Run the command line; return the finished process, its output as text."""
+    done = subprocess.run([*CPPMILL, *map(str, arguments)], capture_output=True, text=True, check=False, cwd=ROOT)
+    if check and done.returncode:
+        command = " ".join(map(str, arguments))
+        raise AssertionError(f"cppmill {command}\nexit {done.returncode}\n{done.stdout}\n{done.stderr}")
+    return done
+
+
+def run_checker(*arguments):
+    """Run the independent checker of run folders; its report if it finds anything wrong."""
+    command = [sys.executable, str(ROOT / "checks" / "check_run.py"), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+@pytest.fixture(scope="session")
+def cppmill():
+    """Run a command: `cppmill("verify", out)` gives the finished process; fails on an exit code, unless `check=False`."""
+    return run_command
+
+
+@pytest.fixture(scope="session")
+def command_line():
+    """The words that start the command line."""
+    return CPPMILL
+
+
+@pytest.fixture(scope="session")
+def checker():
+    """Run checks/check_run.py: an empty text if all holds."""
+    return run_checker
+
+
+@pytest.fixture(scope="session")
+def sources(tmp_path_factory):
+    """A folder of two projects: the headers of numpy and of pyarrow."""
+    folder = tmp_path_factory.mktemp("sources")
+    shutil.copytree(np.get_include(), folder / "numpy")
+    shutil.copytree(Path(pa.get_include()) / "arrow", folder / "arrow")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def run(sources, tmp_path_factory):
+    """A finished run; not to be changed."""
+    out = tmp_path_factory.mktemp("run") / "out"
+    made = Run(sources, out)
+    run_command(*made.command)
+    return made
+
+
+@pytest.fixture
+def copied_run(run, tmp_path):
+    """A copy of the finished run, sources too, that a test may change."""
+    shutil.copytree(run.sources, tmp_path / "sources")
+    shutil.copytree(run.out, tmp_path / "out", copy_function=shutil.copy2)
+    return Run(tmp_path / "sources", tmp_path / "out")

@@ -1,0 +1,77 @@
+"""Whatever is changed in a finished run, `verify` fails and names the file."""
+
+import json
+import random
+
+import pytest
+
+NAMED = {
+    "a token shard": "tokens/part-*.parquet",
+    "a documents shard": "documents/part-*.parquet",
+    "a unit receipt": "tokens/unit-*.json",
+    "a proof": "proofs/unit-*.json",
+    "the tokenizer": "tokenizer/tokenizer.json",
+    "the manifest": "tokenizer/manifest.json",
+    "the counts": "counts/words/part-000.parquet",
+    "the receipt": "receipt.json",
+}
+
+
+@pytest.mark.parametrize("pattern", NAMED.values(), ids=NAMED.keys())
+def test_one_flipped_byte_is_found_and_named(copied_run, cppmill, pattern):
+    draw = random.Random(pattern)
+    path = draw.choice(sorted(copied_run.out.glob(pattern)))
+    data = bytearray(path.read_bytes())
+    data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
+    path.write_bytes(data)
+    done = cppmill("verify", copied_run.out, check=False)
+    assert done.returncode == 1
+    assert path.relative_to(copied_run.out).as_posix() in (done.stdout + done.stderr).replace("\n", "")
+
+
+@pytest.mark.parametrize("pattern", [pattern for pattern in NAMED.values() if pattern != "receipt.json"])
+def test_a_missing_file_is_found_and_named(copied_run, cppmill, pattern):
+    path = sorted(copied_run.out.glob(pattern))[0]
+    path.unlink()
+    done = cppmill("verify", copied_run.out, check=False)
+    assert done.returncode == 1
+    assert path.name in (done.stdout + done.stderr).replace("\n", "")
+
+
+def test_a_file_that_the_receipt_does_not_name_is_found(copied_run, cppmill):
+    (copied_run.out / "tokens" / "part-stray.parquet").write_bytes(b"PAR1")
+    done = cppmill("verify", copied_run.out, check=False)
+    assert done.returncode == 1
+    assert "part-stray.parquet" in (done.stdout + done.stderr).replace("\n", "")
+
+
+def test_a_folder_without_a_receipt_is_unfinished(tmp_path, cppmill):
+    done = cppmill("verify", tmp_path, check=False)
+    assert done.returncode == 1
+    assert "there is no receipt" in " ".join((done.stdout + done.stderr).split())
+
+
+@pytest.mark.parametrize("key", ["vocab_size", "digest"])
+def test_a_receipt_about_another_tokenizer_is_found_even_with_a_true_digest(copied_run, cppmill, key):
+    from schemas.digests import canonical_json, sha256_json
+
+    receipt = copied_run.receipt
+    receipt["tokenizer"][key] = receipt["tokenizer"][key] + 1 if key == "vocab_size" else "0" * 64
+    del receipt["digest"]
+    (copied_run.out / "receipt.json").write_bytes(canonical_json({**receipt, "digest": sha256_json(receipt)}))
+    done = cppmill("verify", copied_run.out, check=False)
+    assert done.returncode == 1
+    assert f"its {key} is" in " ".join((done.stdout + done.stderr).split())
+
+
+def test_validate_refuses_a_tokenizer_that_did_not_make_the_shards(copied_run, cppmill, tmp_path):
+    other = tmp_path / "other"
+    cppmill("run", copied_run.sources / "numpy", copied_run.sources / "arrow" / "util", "--out", other, "--vocab-size", "8192")
+    for path in (copied_run.out / "tokenizer").iterdir():
+        path.unlink()
+    for path in (other / "tokenizer").iterdir():
+        (copied_run.out / "tokenizer" / path.name).write_bytes(path.read_bytes())
+    done = cppmill("validate", "--out", copied_run.out, check=False)
+    assert done.returncode == 1
+    digests = [json.loads((out / "receipt.json").read_bytes())["tokenizer"]["digest"] for out in (other, copied_run.out)]
+    assert all(digest in done.stderr.replace("\n", "") for digest in digests), done.stderr

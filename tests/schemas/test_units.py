@@ -1,0 +1,58 @@
+"""Unit keys cover what decides the output; units and receipts survive their files."""
+
+import pytest
+
+from schemas.errors import IntegrityError
+from schemas.units import OutputFile, Stage, Unit, UnitReceipt, unit_key
+
+BASE = {"stage": Stage.SCAN, "core_version": "0.1.0", "config": {"pattern": "p"}, "inputs": ["a"]}
+RECEIPT = UnitReceipt(
+    stage=Stage.TOKENIZE,
+    key="0" * 64,
+    outputs=(OutputFile(path="tokens/part-0.parquet", sha256="1" * 64, num_bytes=10, rows=2),),
+    totals={"tokens": 3},
+    inputs={"documents/part-0.parquet": "2" * 64},
+)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"stage": Stage.TOKENIZE},
+        {"core_version": "0.1.1"},
+        {"config": {"pattern": "q"}},
+        {"inputs": ["b"]},
+        {"inputs": ["a", 1]},
+    ],
+)
+def test_a_key_changes_with_everything_that_it_covers(change):
+    assert unit_key(**{**BASE, **change}) != unit_key(**BASE)
+
+
+def test_a_key_does_not_depend_on_the_order_of_configuration():
+    assert unit_key(**{**BASE, "config": {"a": 1, "b": 2}}) == unit_key(**{**BASE, "config": {"b": 2, "a": 1}})
+
+
+def test_a_unit_survives_its_bytes_with_names_that_are_not_utf8():
+    unit = Unit(stage=Stage.INGEST, key="k", num_bytes=1, label="caf\udce9", payload={"inputs": [["caf\udce9.cpp", 1]]})
+    assert Unit.from_bytes(unit.to_bytes()) == unit
+
+
+def test_a_receipt_survives_its_bytes():
+    assert UnitReceipt.from_bytes(RECEIPT.to_bytes(), where="here") == RECEIPT
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b'{"format":"cppmill-unit-0"}',
+        RECEIPT.to_bytes()[:-5],
+        RECEIPT.to_bytes().replace(b'"key"', b'"kee"'),
+    ],
+)
+def test_what_is_no_receipt_is_refused_by_name(data):
+    with pytest.raises(IntegrityError, match="here: not a unit receipt"):
+        UnitReceipt.from_bytes(data, where="here")

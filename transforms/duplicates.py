@@ -1,0 +1,138 @@
+"""Exact duplicates across the whole corpus: which copy is kept, by a rule that depends on nothing but names and order.
+
+Of documents with equal bytes that passed every other filter, the one with the smallest (project, path), bytewise, is
+kept; among equal names the first in source and member order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from schemas.tables import DUPLICATE_CANDIDATES, DUPLICATES
+from schemas.units import Unit
+from transforms.fingerprints import fingerprints_digest, fingerprints_name
+from transforms.storage import CACHE, OutputFolder
+
+_FOLDER = f"{CACHE}/duplicates"
+_PARTS = f"{_FOLDER}/parts"
+_ROW_GROUP_ROWS = 1 << 16
+
+
+def choose_kept(candidates: pa.Table) -> pa.Table:
+    """Return the copies that are not kept.
+
+    Args:
+        candidates: A table of DUPLICATE_CANDIDATES with every copy of each doc_id in it, in any order.
+
+    Returns:
+        A table of DUPLICATES, sorted by unit and row.
+    """
+    ordered = candidates.sort_by([(name, "ascending") for name in DUPLICATE_CANDIDATES.names]).combine_chunks()
+    if ordered.num_rows < 2:
+        return DUPLICATES.empty_table()
+    ids = ordered.column("doc_id")
+    again = pc.equal(ids.slice(1), ids.slice(0, len(ids) - 1))
+    losers = ordered.slice(1).filter(again).select(["unit", "row"])
+    return losers.sort_by([("unit", "ascending"), ("row", "ascending")]).cast(DUPLICATES)
+
+
+def clear_duplicates(out: OutputFolder) -> None:
+    """Remove what an earlier choice left in parts; to be called before a pipeline with `ChooseDuplicates` starts."""
+    shutil.rmtree(out.path(_PARTS), ignore_errors=True)
+
+
+def find_duplicates(units: Sequence[Unit], out: OutputFolder) -> str | None:
+    """Return the path, relative to OUT, of the duplicates among these input units if they are known, else None."""
+    try:
+        name = _merged_name(units, out)
+    except FileNotFoundError:
+        return None
+    return name if out.path(name).is_file() else None
+
+
+def merge_duplicates(units: Sequence[Unit], out: OutputFolder) -> str:
+    """Merge the parts that `ChooseDuplicates` wrote, sorted by unit and row; return the path relative to OUT."""
+    parts = [pq.read_table(path, schema=DUPLICATES) for path in sorted(out.path(_PARTS).glob("part-*.parquet"))]
+    table = pa.concat_tables([DUPLICATES.empty_table(), *parts]).sort_by([("unit", "ascending"), ("row", "ascending")])
+    name = _merged_name(units, out)
+    out.publish(name, lambda path: _write(path, table))
+    clear_duplicates(out)
+    return name
+
+
+def unit_duplicates(path: Path, index: int) -> npt.NDArray[np.uint32]:
+    """Return the rows of one input unit's fingerprints that are duplicates, ascending."""
+    table = pq.read_table(path, columns=["row"], filters=[("unit", "==", index)])
+    return np.asarray(table.column("row").to_numpy(), dtype=np.uint32)
+
+
+def duplicates_by_unit(path: Path) -> dict[int, str]:
+    """Return for each input unit that has duplicates the SHA-256 of their row numbers."""
+    table = pq.read_table(path)
+    units, rows = table.column("unit").to_numpy(), table.column("row").to_numpy().astype("<u4")
+    found, starts = np.unique(units, return_index=True)
+    return {
+        int(unit): hashlib.sha256(part.tobytes()).hexdigest()
+        for unit, part in zip(found, np.split(rows, starts[1:]), strict=False)
+    }
+
+
+def _merged_name(units: Sequence[Unit], out: OutputFolder) -> str:
+    """Return the name of the duplicates of these units, which depends on all that was found in them."""
+    digest = hashlib.sha256()
+    for unit in units:
+        digest.update(
+            f"{unit.payload['index']} {fingerprints_digest(out.path(fingerprints_name(unit.key)))}\n".encode()
+        )
+    return f"{_FOLDER}/{digest.hexdigest()}.parquet"
+
+
+def _write(path: Path, table: pa.Table) -> int:
+    pq.write_table(table, path, compression="zstd", row_group_size=_ROW_GROUP_ROWS)
+    return int(table.num_rows)
+
+
+class _ChooseFn(beam.DoFn):
+    """Writes the copies of one partition that are not kept."""
+
+    def __init__(self, out: OutputFolder) -> None:
+        self._out = out
+
+    def process(self, partition: tuple[int, Iterable[pa.RecordBatch]]) -> Iterator[tuple[int, int]]:
+        """Yield (partition, number of copies that are not kept)."""
+        number, batches = partition
+        losers = choose_kept(pa.Table.from_batches(batches, DUPLICATE_CANDIDATES))
+        self._out.publish(f"{_PARTS}/part-{number:03d}.parquet", lambda path: _write(path, losers))
+        yield number, losers.num_rows
+
+
+@dataclass(kw_only=True)
+class ChooseDuplicates(
+    beam.PTransform[beam.PCollection[tuple[int, pa.RecordBatch]], beam.PCollection[tuple[int, int]]]
+):
+    """Chooses the copies that are not kept, of what `FingerprintInputs` yields, and writes them to `.cache/duplicates`.
+
+    Yields (partition, number of copies). Call `clear_duplicates` before the pipeline and `merge_duplicates` after it.
+
+    Attributes:
+        out: The output folder.
+    """
+
+    out: OutputFolder
+
+    def expand(self, candidates: beam.PCollection[tuple[int, pa.RecordBatch]]) -> beam.PCollection[tuple[int, int]]:
+        """Apply the choice to a PCollection of (partition, batch of DUPLICATE_CANDIDATES)."""
+        groups = candidates | "GroupByPartition" >> beam.GroupByKey()
+        counts: beam.PCollection[tuple[int, int]] = groups | "ChooseKept" >> beam.ParDo(_ChooseFn(self.out))
+        return counts

@@ -1,0 +1,218 @@
+"""The first pass of ingest: what each document is, by digest, and what the filters say of it.
+
+A unit's fingerprints are kept in `.cache/fingerprints` under a key of its files' paths, sizes and versions, and not
+made again while that stays the same. From them follow the duplicates and the keys of the second pass's units.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import apache_beam as beam
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from schemas.errors import IntegrityError
+from schemas.options import IngestOptions
+from schemas.reasons import Column
+from schemas.tables import DUPLICATE_CANDIDATES, FINGERPRINTS
+from schemas.units import Unit
+from transforms.filters import judge_content
+from transforms.members import Document, bounded
+from transforms.readers import read_documents
+from transforms.storage import CACHE, OutputFolder
+
+PARTITIONS = 32
+"""How many partitions duplicates are chosen in; the choice does not depend on it."""
+
+_BATCH_ROWS = 8192
+_MAX_BATCH_BYTES = 8 << 20
+_MAX_DETAIL_BYTES = 256
+_DIGEST = b"cppmill.fingerprints"
+
+
+class Fingerprint(NamedTuple):
+    """One row of FINGERPRINTS."""
+
+    project: str
+    path: str
+    doc_id: str
+    num_bytes: int
+    column: str
+    reason: str
+    detail: str
+    license: str | None
+
+
+def fingerprint(document: Document, options: IngestOptions) -> Fingerprint:
+    """Return a document's digest, and its place in the ledger by every filter but that of duplicates."""
+    column, reason, detail = document.column, document.reason, document.detail
+    doc_id = ""
+    if document.content is not None:
+        doc_id = hashlib.sha256(document.content).hexdigest()
+        column, reason, detail = judge_content(document.content, options)
+    return Fingerprint(
+        project=document.project,
+        path=document.path,
+        doc_id=doc_id,
+        num_bytes=document.num_bytes,
+        column=str(column),
+        reason=str(reason),
+        detail=bounded(detail, _MAX_DETAIL_BYTES),
+        license=document.license,
+    )
+
+
+def fingerprints_name(key: str) -> str:
+    """Return the path, relative to OUT, of the fingerprints of the input unit with a key."""
+    return f"{CACHE}/fingerprints/{key}.parquet"
+
+
+def fingerprint_unit(unit: Unit, out: OutputFolder, options: IngestOptions, *, rehash: bool = False) -> str:
+    """Make the fingerprints of an input unit unless they are there, and return their path relative to OUT.
+
+    Args:
+        unit: An input unit.
+        out: The output folder.
+        options: The options of ingest.
+        rehash: Read everything again, whatever is there.
+    """
+    name = fingerprints_name(unit.key)
+    if rehash or not has_fingerprints(unit, out):
+        out.publish(name, lambda path: _write(path, unit, options))
+    return name
+
+
+def has_fingerprints(unit: Unit, out: OutputFolder) -> bool:
+    """Tell whether the fingerprints of an input unit are there and whole."""
+    try:
+        fingerprints_digest(out.path(fingerprints_name(unit.key)))
+    except (OSError, IntegrityError):
+        return False
+    return True
+
+
+def fingerprints_digest(path: Path) -> str:
+    """Return the SHA-256 over the rows of a file of fingerprints, as its footer has it.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        IntegrityError: If it is none of fingerprints.
+    """
+    try:
+        found = (pq.read_metadata(path).metadata or {})[_DIGEST]
+    except (pa.ArrowException, KeyError, TypeError) as error:
+        raise IntegrityError(f"{path}: not a file of fingerprints ({error}); delete it and run again") from error
+    return str(found.decode("ascii"))
+
+
+def read_fingerprints(path: Path) -> Iterator[Fingerprint]:
+    """Yield the rows of a file of fingerprints in order."""
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(_BATCH_ROWS, use_threads=False):
+            yield from map(Fingerprint._make, zip(*(column.to_pylist() for column in batch.columns), strict=True))
+
+
+def _write(path: Path, unit: Unit, options: IngestOptions) -> int:
+    """Read a unit's documents and write their fingerprints; the digest of the rows goes into the footer."""
+    digest, rows, count = hashlib.sha256(), list[Fingerprint](), 0
+    with pq.ParquetWriter(path, FINGERPRINTS, compression="zstd") as writer:
+        for document in read_documents(unit, options):
+            row = fingerprint(document, options)
+            digest.update(json.dumps(row).encode("ascii"))
+            rows.append(row)
+            count += 1
+            if len(rows) == _BATCH_ROWS:
+                writer.write_batch(_to_batch(rows))
+                rows.clear()
+        writer.write_batch(_to_batch(rows))
+        writer.add_key_value_metadata({_DIGEST.decode("ascii"): digest.hexdigest()})
+    return count
+
+
+def _to_batch(rows: list[Fingerprint]) -> pa.RecordBatch:
+    columns = list(zip(*rows, strict=True)) or [()] * len(FINGERPRINTS)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, FINGERPRINTS, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=FINGERPRINTS)
+
+
+def duplicate_candidates(path: Path, index: int, partitions: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield the documents of a unit that passed every filter as (partition of the doc_id, DUPLICATE_CANDIDATES).
+
+    Args:
+        path: The unit's fingerprints.
+        index: The unit's number in source order.
+        partitions: How many partitions there are.
+    """
+    first = 0
+    columns = ["doc_id", "project", "path", "column"]
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(_BATCH_ROWS, columns=columns, use_threads=False):
+            yield from _partition(batch, index, first, partitions)
+            first += batch.num_rows
+
+
+def _partition(batch: pa.RecordBatch, index: int, first: int, partitions: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    rows: dict[int, list[int]] = defaultdict(list)
+    doc_ids, verdicts = batch.column("doc_id").to_pylist(), batch.column("column").to_pylist()
+    for row, (doc_id, verdict) in enumerate(zip(doc_ids, verdicts, strict=True)):
+        if verdict == Column.KEPT:
+            rows[int(str(doc_id)[:8], 16) % partitions].append(row)
+    for partition, taken in rows.items():
+        units = pa.array([index] * len(taken), pa.uint32())
+        numbers = pa.array([first + row for row in taken], pa.uint32())
+        columns = [batch.column(name).take(pa.array(taken)) for name in ("doc_id", "project", "path")]
+        whole = pa.RecordBatch.from_arrays([*columns, units, numbers], schema=DUPLICATE_CANDIDATES)
+        yield from ((partition, part) for part in _bounded_batches(whole))
+
+
+def _bounded_batches(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yield a batch in slices that are small enough to shuffle."""
+    if batch.nbytes <= _MAX_BATCH_BYTES or batch.num_rows < 2:
+        yield batch
+    else:
+        half = batch.num_rows // 2
+        yield from _bounded_batches(batch.slice(0, half))
+        yield from _bounded_batches(batch.slice(half))
+
+
+class _FingerprintFn(beam.DoFn):
+    """Makes the fingerprints of units and yields the candidates for duplicates among them."""
+
+    def __init__(self, out: OutputFolder, options: IngestOptions, *, rehash: bool, partitions: int) -> None:
+        self._out, self._options, self._rehash, self._partitions = out, options, rehash, partitions
+
+    def process(self, unit: Unit) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield (partition, batch of DUPLICATE_CANDIDATES)."""
+        name = fingerprint_unit(unit, self._out, self._options, rehash=self._rehash)
+        if self._options.drop_duplicates:
+            yield from duplicate_candidates(self._out.path(name), unit.payload["index"], self._partitions)
+
+
+@dataclass(kw_only=True)
+class FingerprintInputs(beam.PTransform[beam.PCollection[Unit], beam.PCollection[tuple[int, pa.RecordBatch]]]):
+    """Makes the fingerprints of input units; yields what may be duplicates as (partition, DUPLICATE_CANDIDATES).
+
+    Attributes:
+        out: The output folder; fingerprints go to `.cache/fingerprints`.
+        options: The options of ingest.
+        rehash: Read everything again, whatever is remembered.
+        partitions: How many partitions duplicates are chosen in.
+    """
+
+    out: OutputFolder
+    options: IngestOptions
+    rehash: bool = False
+    partitions: int = PARTITIONS
+
+    def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[tuple[int, pa.RecordBatch]]:
+        """Apply the first pass to a PCollection of input units."""
+        reader = _FingerprintFn(self.out, self.options, rehash=self.rehash, partitions=self.partitions)
+        candidates: beam.PCollection[tuple[int, pa.RecordBatch]] = units | "Fingerprint" >> beam.ParDo(reader)
+        return candidates

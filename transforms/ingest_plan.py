@@ -1,0 +1,68 @@
+"""The units of ingest's second pass: keys follow from what was found in the inputs, not from where or when."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from schemas.errors import IntegrityError
+from schemas.options import IngestOptions
+from schemas.units import Stage, Unit, unit_key
+from transforms.duplicates import duplicates_by_unit, find_duplicates
+from transforms.fingerprints import fingerprints_digest, fingerprints_name
+from transforms.sources import Kind
+from transforms.storage import OutputFolder
+
+
+def plan_ingest(
+    units: Sequence[Unit], out: OutputFolder, options: IngestOptions, *, config: dict[str, Any], core_version: str
+) -> list[Unit]:
+    """Return the units of the second pass, one for each input unit, in the same order.
+
+    A key is made from the fingerprints, the unit's share of the duplicates and what shapes the output: a file that is
+    touched or moved as a whole with its source, bytes unchanged, redoes nothing. Units that would have the same key
+    are numbered.
+
+    Args:
+        units: The input units, whose fingerprints and duplicates are in `.cache`.
+        out: The output folder.
+        options: The options of ingest.
+        config: What else decides the documents' bytes: the digest of the platform rules, say.
+        core_version: Version of the native core.
+
+    Raises:
+        IntegrityError: If the first pass has not been finished for these units.
+    """
+    name = find_duplicates(units, out) if options.drop_duplicates else ""
+    if name is None:
+        raise IntegrityError(f"{out.root}: the first pass of ingest is not finished; run it before units are planned")
+    shares = duplicates_by_unit(out.path(name)) if name else {}
+    seen = Counter[str]()
+    planned = []
+    for unit in units:
+        share = shares.get(unit.payload["index"], "")
+        inputs = _inputs(unit, out, options, share)
+        key = unit_key(Stage.INGEST, core_version=core_version, config=_config(options, config), inputs=inputs)
+        seen[key] += 1
+        if seen[key] > 1:
+            inputs["occurrence"] = seen[key]
+            key = unit_key(Stage.INGEST, core_version=core_version, config=_config(options, config), inputs=inputs)
+        payload = {**unit.payload, "fingerprints": fingerprints_name(unit.key), "duplicates": name if share else ""}
+        planned.append(replace(unit, key=key, payload=payload))
+    return planned
+
+
+def _inputs(unit: Unit, out: OutputFolder, options: IngestOptions, share: str) -> dict[str, Any]:
+    inputs: dict[str, Any] = {
+        "fingerprints": fingerprints_digest(out.path(fingerprints_name(unit.key))),
+        "duplicates": share,
+    }
+    if unit.payload["kind"] != Kind.FILE:
+        inputs["shard_bytes"] = options.unit_bytes
+    return inputs
+
+
+def _config(options: IngestOptions, config: dict[str, Any]) -> dict[str, Any]:
+    return {**config, "detect_platforms": options.detect_platforms}

@@ -1,0 +1,216 @@
+"""What every reader of ingest yields: one `Document` for each file, member or row, and the names that they go by.
+
+No reader holds an archive in memory; a document's content is held while it is looked at. Nothing is ever written under
+a name that stands in an archive.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from urllib.parse import quote_from_bytes
+
+from schemas.digests import path_fraction
+from schemas.options import IngestOptions
+from schemas.reasons import REASONS, Column, Dead, Filtered
+
+logger = logging.getLogger(__name__)
+
+MAX_NAME_BYTES = 4096
+"""Longer paths are cut in the middle, with a hash in place of what was cut."""
+
+_ARCHIVE_FLOOR_BYTES = 1 << 30
+_ROW_OVERHEAD_BYTES = 64
+_MAX_LABEL_BYTES = 256
+
+
+class Document(NamedTuple):
+    """One document, or what stands in the ledger in its place.
+
+    Attributes:
+        project: The project, UTF-8.
+        path: The path, UTF-8.
+        num_bytes: Its size; of damaged input, the bytes that were read.
+        content: The exact bytes; None if they are not looked at (`column` and `reason` then say why).
+        column: The ledger's column; `kept` while the content filters are still to come.
+        reason: The reason within the column.
+        detail: A few words on the reason, for people; nothing that differs from machine to machine.
+        license: The licence that the source names.
+    """
+
+    project: str
+    path: str
+    num_bytes: int
+    content: bytes | None
+    column: Column = Column.KEPT
+    reason: str = ""
+    detail: str = ""
+    license: str | None = None
+
+
+class DamageError(Exception):
+    """Damage that ends the reading of an archive and cuts no member; becomes one dead document."""
+
+    def __init__(self, reason: Dead, detail: str) -> None:
+        """Keep the ledger's reason and a few words."""
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+        self.detail = detail
+
+
+@dataclass
+class Archive:
+    """One archive, Parquet or JSONL file while it is read: its names, its limits, and what was left alone in it.
+
+    Attributes:
+        path: Its path relative to the source; surrogate escapes allowed.
+        num_bytes: Its size.
+        project: The project of its documents: its stem.
+        options: The options of ingest.
+    """
+
+    path: str
+    num_bytes: int
+    project: str
+    options: IngestOptions
+    _grown_bytes: int = field(default=0, init=False)
+    _links: int = field(default=0, init=False)
+
+    @property
+    def max_grown_bytes(self) -> int:
+        """The size to which it may expand."""
+        return max(self.options.max_expansion * self.num_bytes, _ARCHIVE_FLOOR_BYTES)
+
+    def grow(self, num_bytes: int) -> None:
+        """Count bytes that came out of it.
+
+        Raises:
+            DamageError: When they are more than an honest archive holds.
+        """
+        self._grown_bytes += num_bytes
+        if self._grown_bytes > self.max_grown_bytes:
+            raise DamageError(Dead.EXPANSION, f"expands to more than {self.max_grown_bytes} bytes")
+
+    def grow_row(self, num_bytes: int) -> None:
+        """Count a row of a table, whose bookkeeping costs something even if it is empty."""
+        self.grow(num_bytes + _ROW_OVERHEAD_BYTES)
+
+    def document(
+        self, member: str, content: bytes, *, project: str | None = None, license_name: str | None = None
+    ) -> Document:
+        """Return a member that was read whole."""
+        return Document(project or self.project, self.name(member), len(content), content, license=license_name)
+
+    def dead(self, member: str, reason: Dead, detail: str, *, num_bytes: int) -> Document:
+        """Return the entry of a member that could not be used."""
+        return Document(self.project, self.name(member), num_bytes, None, Column.DEAD, reason, detail)
+
+    def entry(self, reason: str, detail: str, *, num_bytes: int = 0) -> Document:
+        """Return an entry for the archive itself: damage to it, or where reading ended."""
+        return Document(self.project, display_path(self.path), num_bytes, None, column_of(reason), reason, detail)
+
+    def filtered(self, member: str, reason: Filtered, num_bytes: int, *, detail: str = "") -> Document:
+        """Return the entry of a member that a filter drops by its name or size, unread."""
+        return Document(self.project, self.name(member), num_bytes, None, Column.FILTERED, reason, detail)
+
+    def name(self, member: str) -> str:
+        """Return the path of a member: archive name / member."""
+        return display_path(f"{self.path}/{normalise(member)}")
+
+    def drops(self, member: str, *, has_extension: bool = True) -> Filtered | None:
+        """Return the filter that drops a member by its name alone, if any.
+
+        Args:
+            member: The member's name as it stands in the archive.
+            has_extension: False for rows without a path, which have no extension to look at.
+        """
+        if has_extension and not accepts_extension(member, self.options):
+            return Filtered.EXTENSION
+        return None if in_sample(self.name(member), self.options.sample) else Filtered.SAMPLE
+
+    def leave_alone(self) -> None:
+        """Count a link or special file."""
+        self._links += 1
+
+    def log(self) -> None:
+        """Say what was left alone."""
+        if self._links:
+            logger.info("%s: %d links and special files left alone", display_path(self.path), self._links)
+
+
+def column_of(reason: str) -> Column:
+    """Return the ledger's column that a reason stands in."""
+    return Column.DEAD if reason in REASONS[Column.DEAD] else Column.FILTERED
+
+
+def accepts_extension(path: str, options: IngestOptions) -> bool:
+    """Tell whether a path ends in one of the accepted extensions, without regard to case.
+
+    Example:
+        >>> accepts_extension("a/B.CPP", IngestOptions()), accepts_extension("a.cpp/README", IngestOptions())
+        (True, False)
+    """
+    stem, dot, extension = path.rpartition("/")[2].rpartition(".")
+    return bool(dot) and extension.lower() in options.extensions
+
+
+def in_sample(path: str, share: float) -> bool:
+    """Tell whether a document is in a sample, by a hash of its path that has nothing to do with where units end."""
+    return share >= 1.0 or path_fraction(f"sample\0{path}") < share
+
+
+def normalise(name: str) -> str:
+    """Return a member's name without root, `.` and `..`.
+
+    Example:
+        >>> normalise("../../escaped.cpp"), normalise("/abs//./x.cpp"), normalise("..")
+        ('escaped.cpp', 'abs/x.cpp', '_')
+    """
+    return "/".join(part for part in name.split("/") if part not in ("", ".", "..")) or "_"
+
+
+def display_path(path: str) -> str:
+    r"""Return a path as UTF-8 text: percent-encoded whole if it is not UTF-8 or has a NUL, and bounded in length.
+
+    Args:
+        path: A path; bytes that are not UTF-8 stand in it as surrogate escapes.
+
+    Example:
+        >>> display_path("a/b.cpp"), display_path("lat\udce9 n.cpp")
+        ('a/b.cpp', 'lat%E9%20n.cpp')
+    """
+    raw = raw_path(path)
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        text = quote_from_bytes(raw)
+    if "\0" in text:
+        text = quote_from_bytes(raw)
+    return bounded(text, MAX_NAME_BYTES)
+
+
+def bounded(text: str, max_bytes: int) -> str:
+    """Return text of at most `max_bytes` of UTF-8: what is longer keeps its ends, and a hash of the whole between."""
+    raw = text.encode("utf-8")
+    if len(raw) <= max_bytes:
+        return text
+    mark = f"~{hashlib.sha256(raw).hexdigest()[:16]}~"
+    side = (max_bytes - len(mark)) // 2
+    return raw[:side].decode("utf-8", "ignore") + mark + raw[-side:].decode("utf-8", "ignore")
+
+
+def label(value: object) -> str | None:
+    """Return a project's or licence's name as bounded UTF-8 text, None if it is no text."""
+    if not isinstance(value, str) or not value:
+        return None
+    return bounded(value.encode("utf-8", "replace").decode("utf-8").replace("\0", ""), _MAX_LABEL_BYTES)
+
+
+def raw_path(path: str) -> bytes:
+    """Return the bytes of a path: UTF-8 with surrogate escapes, or with lone surrogates as they stand in JSON."""
+    try:
+        return path.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return path.encode("utf-8", "surrogatepass")

@@ -1,0 +1,215 @@
+"""Tokenize: documents shards to token shards, one for one.
+
+A row group of documents goes through one call of the native encoder and becomes a row group of tokens. BOS and EOS
+stand where the policy puts them; nothing else inserts control ids.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import cppmill_core
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from schemas.errors import IntegrityError
+from schemas.options import TokenizeOptions
+from schemas.tables import DATA_FORMAT_VERSION, tokens_schema
+from schemas.units import Stage, Unit, UnitReceipt
+from transforms.storage import OutputFolder
+
+BOS, EOS = "<BOS>", "<EOS>"
+MAX_ROW_GROUP_TOKENS = 1 << 24
+"""A row group of tokens is closed before it holds more; a single longer document stands alone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizeSettings:
+    """What a worker needs to tokenize.
+
+    Attributes:
+        out: The output folder; the tokenizer stands in its `tokenizer/`.
+        tokenizer_digest: SHA-256 of the manifest that the plan was made for.
+        options: BOS, EOS and prefix policy.
+    """
+
+    out: OutputFolder
+    tokenizer_digest: str
+    options: TokenizeOptions
+
+
+def tokenize_unit(unit: Unit, settings: TokenizeSettings) -> UnitReceipt:
+    """Encode one documents shard, publish the token shard and its receipt.
+
+    Args:
+        unit: Its payload names the shard: `{"shard": path relative to OUT, "inputs": {shard: SHA-256}}`.
+        settings: Tokenizer and policy.
+
+    Raises:
+        IntegrityError: If the tokenizer in OUT is not the planned one.
+    """
+    tokenizer = open_tokenizer(settings)
+    totals: dict[str, Any] = {"documents": 0, "bytes": 0, "tokens": 0, "max_token_id": 0, "control_text": {}}
+
+    def write(path: Path) -> int:
+        schema = tokens_schema(tokenizer.vocab_size, prefix=settings.options.platform_prefix)
+        with pq.ParquetWriter(
+            path, schema, compression="zstd", use_dictionary=["project"], write_statistics=True
+        ) as writer:
+            for batch in _encoded_batches(unit, tokenizer, settings, totals):
+                for piece in _bounded(batch):
+                    writer.write_batch(piece)
+            writer.add_key_value_metadata(footer(unit.key, tokenizer, totals["max_token_id"]))
+        return int(totals["documents"])
+
+    output = settings.out.publish(f"tokens/part-{unit.key}.parquet", write)
+    receipt = UnitReceipt(
+        stage=Stage.TOKENIZE, key=unit.key, outputs=(output,), totals=totals, inputs=unit.payload["inputs"]
+    )
+    settings.out.publish_receipt(receipt)
+    return receipt
+
+
+def footer(key: str, tokenizer: cppmill_core.Tokenizer, max_token_id: int) -> dict[str, str]:
+    """Return what the footer of a token shard says of itself."""
+    return {
+        "cppmill.format": str(DATA_FORMAT_VERSION),
+        "cppmill.tokenizer": tokenizer.digest,
+        "cppmill.vocab_size": str(tokenizer.vocab_size),
+        "cppmill.max_token_id": str(max_token_id),
+        "cppmill.unit": key,
+    }
+
+
+def open_tokenizer(settings: TokenizeSettings) -> cppmill_core.Tokenizer:
+    """Load the tokenizer of OUT and check that it is the planned one.
+
+    Raises:
+        IntegrityError: If its digest differs.
+    """
+    tokenizer = cppmill_core.Tokenizer.from_dir(settings.out.path("tokenizer"))
+    if tokenizer.digest != settings.tokenizer_digest:
+        raise IntegrityError(
+            f"{settings.out.path('tokenizer')}: the tokenizer's digest is {tokenizer.digest}, the plan was made for "
+            f"{settings.tokenizer_digest}; it changed during the run: run again"
+        )
+    return tokenizer
+
+
+def encode_documents(
+    documents: pa.RecordBatch, tokenizer: cppmill_core.Tokenizer, options: TokenizeOptions
+) -> pa.RecordBatch:
+    """Return the rows of a token shard for documents, in their order.
+
+    Args:
+        documents: Columns of `schemas.tables.DOCUMENTS`.
+        tokenizer: The encoder.
+        options: BOS, EOS and prefix policy.
+    """
+    encoded = tokenizer.encode_batch(documents.column("content"))
+    ids = surround(encoded, bos=control_id(tokenizer, BOS, options.bos), eos=control_id(tokenizer, EOS, options.eos))
+    lengths = np.diff(ids.offsets.to_numpy()).astype(np.uint64)
+    columns = {
+        **{name: documents.column(name) for name in ("doc_id", "project", "path", "num_bytes")},
+        "num_tokens": pa.array(lengths),
+        "token_ids": ids,
+        **{name: documents.column(name) for name in ("platform_ids", "platform_info")},
+    }
+    if options.platform_prefix:
+        lines = [platform_comment(info).encode() for info in documents.column("platform_info").to_pylist()]
+        columns["prefix_token_ids"] = tokenizer.encode_batch(pa.array(lines, pa.binary()))
+    schema = tokens_schema(tokenizer.vocab_size, prefix=options.platform_prefix)
+    arrays = [columns[field.name].cast(field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def surround(ids: pa.ListArray, *, bos: int | None, eos: int | None) -> pa.ListArray:
+    """Return lists of ids with `bos` before and `eos` after each, where they are given.
+
+    Example:
+        >>> surround(pa.array([[5], []], pa.list_(pa.uint16())), bos=2, eos=3).to_pylist()
+        [[2, 5, 3], [2, 3]]
+    """
+    before, after = int(bos is not None), int(eos is not None)
+    offsets = ids.offsets.to_numpy().astype(np.int64)
+    values = ids.values.to_numpy()[offsets[0] : offsets[-1]]
+    offsets = offsets - offsets[0]
+    grown = offsets + (before + after) * np.arange(len(offsets))
+    out = np.empty(grown[-1], dtype=values.dtype)
+    inside = np.ones(len(out), dtype=bool)
+    if bos is not None:
+        out[grown[:-1]] = bos
+        inside[grown[:-1]] = False
+    if eos is not None:
+        out[grown[1:] - 1] = eos
+        inside[grown[1:] - 1] = False
+    out[inside] = values
+    return pa.ListArray.from_arrays(pa.array(grown.astype(np.int32)), pa.array(out))
+
+
+def platform_comment(platform_info: str) -> str:
+    r"""Render the labels of a document's `platform_info` as a C++ comment line; empty without labels.
+
+    Example:
+        >>> platform_comment('{"gpu":{"cuda":["kernel"]},"os":{"linux":["__linux__"]}}')
+        '// platform: cuda, linux\\n'
+    """
+    labels = [label for category in json.loads(platform_info).values() for label in category]
+    return f"// platform: {', '.join(sorted(set(labels)))}\n" if labels else ""
+
+
+def control_id(tokenizer: cppmill_core.Tokenizer, name: str, wanted: bool) -> int | None:
+    """Return the id of a control token if it is wanted."""
+    return tokenizer.control_id(name) if wanted else None
+
+
+@dataclass(kw_only=True)
+class TokenizeDocuments(beam.PTransform):
+    """Tokenize planned units: PCollection[Unit] to PCollection[UnitReceipt]."""
+
+    settings: TokenizeSettings
+
+    def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[UnitReceipt]:
+        """Tokenize each unit."""
+        return units | "Tokenize" >> beam.Map(tokenize_unit, self.settings).with_output_types(UnitReceipt)
+
+
+def _encoded_batches(
+    unit: Unit, tokenizer: cppmill_core.Tokenizer, settings: TokenizeSettings, totals: dict[str, Any]
+) -> Iterator[pa.RecordBatch]:
+    with pq.ParquetFile(settings.out.path(unit.payload["shard"])) as shard:
+        for number in range(shard.num_row_groups):
+            for documents in shard.read_row_group(number).to_batches():
+                tokens = encode_documents(documents, tokenizer, settings.options)
+                _add_totals(totals, tokens, tokenizer.count_control(documents.column("content")))
+                yield tokens
+
+
+def _add_totals(totals: dict[str, Any], tokens: pa.RecordBatch, control: dict[str, int]) -> None:
+    totals["documents"] += tokens.num_rows
+    totals["bytes"] += sum(tokens.column("num_bytes").to_pylist())
+    values = tokens.column("token_ids").flatten()
+    totals["tokens"] += len(values)
+    totals["max_token_id"] = max(totals["max_token_id"], int(values.to_numpy().max(initial=0)))
+    counted = totals["control_text"]
+    for name, number in control.items():
+        if number:
+            counted[name] = counted.get(name, 0) + number
+
+
+def _bounded(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Cut a batch so that no piece of more than one row exceeds the token bound."""
+    start = tokens = 0
+    for row, length in enumerate(batch.column("num_tokens").to_pylist()):
+        if row > start and tokens + length > MAX_ROW_GROUP_TOKENS:
+            yield batch.slice(start, row - start)
+            start, tokens = row, 0
+        tokens += length
+    if batch.num_rows:
+        yield batch.slice(start)

@@ -1,0 +1,257 @@
+"""Validate: read token shards back and prove them against the documents that they were made from.
+
+Every row of a token shard stands beside the row of its documents shard: names, sizes and platform ids must agree, the
+ids must lie in the
+vocabulary and decode to bytes whose SHA-256 is `doc_id`. What was counted goes into a proof, a unit receipt below
+`proofs/`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import cppmill_core
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from schemas.digests import add_digests, sha256_file
+from schemas.errors import IntegrityError
+from schemas.tables import DATA_FORMAT_VERSION, MAX_PLATFORM_IDS, PLATFORM_VOCAB_SIZE, tokens_schema
+from schemas.units import Stage, Unit, UnitReceipt
+from transforms.storage import OutputFolder
+from transforms.tokenize import BOS, EOS, TokenizeSettings, control_id, open_tokenizer
+
+_SAME = ("doc_id", "project", "path", "num_bytes", "platform_ids", "platform_info")
+
+
+def validate_unit(unit: Unit, settings: TokenizeSettings) -> UnitReceipt:
+    """Prove one token shard and publish the proof.
+
+    Args:
+        unit: Its payload: `{"shard", "documents", "unit", "inputs"}`: the token shard, the documents shard that it
+            was made from, the key of the token shard's unit, and the SHA-256 of both files.
+        settings: Tokenizer and policy.
+
+    Returns:
+        The proof; its totals are counted from the file, not copied from the shard's receipt.
+
+    Raises:
+        IntegrityError: Naming the shard, the row and both values, at the first difference.
+    """
+    for name, digest in unit.payload["inputs"].items():
+        check_digest(settings.out, name, digest)
+    totals = prove_shard(
+        settings.out.path(unit.payload["shard"]),
+        settings.out.path(unit.payload["documents"]),
+        unit_key=unit.payload["unit"],
+        settings=settings,
+    )
+    receipt = UnitReceipt(stage=Stage.VALIDATE, key=unit.key, outputs=(), totals=totals, inputs=unit.payload["inputs"])
+    settings.out.publish_receipt(receipt)
+    return receipt
+
+
+def check_digest(out: OutputFolder, name: str, expected: str) -> None:
+    """Raise IntegrityError if a file's bytes do not have the expected SHA-256."""
+    found = sha256_file(out.path(name))
+    if found != expected:
+        raise IntegrityError(
+            f"{out.path(name)}: its SHA-256 is {found}, its receipt says {expected}; remove the file and run again"
+        )
+
+
+def prove_shard(shard: Path, documents: Path, *, unit_key: str, settings: TokenizeSettings) -> dict[str, Any]:
+    """Check every row of a token shard and return the totals counted from it.
+
+    Returns:
+        documents, bytes, tokens, max_token_id, dataset_digest and corpus_digest (sums of row digests, mergeable in
+        any order).
+
+    Raises:
+        IntegrityError: At the first difference.
+    """
+    tokenizer = open_tokenizer(settings)
+    totals: dict[str, Any] = {
+        "documents": 0,
+        "bytes": 0,
+        "tokens": 0,
+        "max_token_id": 0,
+        "dataset_digest": add_digests([]),
+        "corpus_digest": add_digests([]),
+    }
+    with pq.ParquetFile(shard) as tokens, pq.ParquetFile(documents) as sources:
+        check_schema(tokens, shard, tokenizer, settings)
+        for start, rows, origin in _paired(tokens, sources, shard):
+            prove_rows(rows, origin, tokenizer, settings, where=f"{shard}, from row {start}")
+            _count(totals, rows)
+        check_footer(tokens, shard, tokenizer, unit_key=unit_key, max_token_id=totals["max_token_id"])
+    return totals
+
+
+def check_schema(
+    tokens: pq.ParquetFile, shard: Path, tokenizer: cppmill_core.Tokenizer, settings: TokenizeSettings
+) -> None:
+    """Raise IntegrityError if a shard's columns are not those of its vocabulary size and policy."""
+    expected = tokens_schema(tokenizer.vocab_size, prefix=settings.options.platform_prefix)
+    found = tokens.schema_arrow.remove_metadata()
+    if found != expected:
+        raise IntegrityError(
+            f"{shard}: its columns are\n{found}\nbut a vocabulary of {tokenizer.vocab_size} ids asks for\n{expected}"
+        )
+
+
+def check_footer(
+    tokens: pq.ParquetFile, shard: Path, tokenizer: cppmill_core.Tokenizer, *, unit_key: str, max_token_id: int
+) -> None:
+    """Raise IntegrityError, naming both values, if a shard's footer does not agree with its tokenizer, unit or data."""
+    metadata = tokens.metadata.metadata or {}
+    expected = {
+        "format": str(DATA_FORMAT_VERSION),
+        "tokenizer": tokenizer.digest,
+        "vocab_size": str(tokenizer.vocab_size),
+        "max_token_id": str(max_token_id),
+        "unit": unit_key,
+    }
+    for name, value in expected.items():
+        found = metadata.get(f"cppmill.{name}".encode(), b"").decode()
+        if found != value:
+            raise IntegrityError(f"{shard}: its footer says {name} {found or 'nothing'}, but it is {value}")
+
+
+def prove_rows(
+    rows: pa.RecordBatch,
+    origin: pa.RecordBatch,
+    tokenizer: cppmill_core.Tokenizer,
+    settings: TokenizeSettings,
+    *,
+    where: str,
+) -> None:
+    """Check a batch of token rows against the document rows that they were made from.
+
+    Args:
+        rows: Columns of a token shard.
+        origin: The same number of rows of the documents shard, without content.
+        tokenizer: The decoder.
+        settings: BOS and EOS policy.
+        where: Names the batch in errors.
+    """
+    for name in _SAME:
+        if not rows.column(name).equals(origin.column(name)):
+            raise IntegrityError(f"{where}: column {name} differs from the documents shard")
+    offsets = rows.column("token_ids").offsets.to_numpy()
+    lengths = np.diff(offsets)
+    if not np.array_equal(lengths, rows.column("num_tokens").to_numpy()):
+        raise IntegrityError(f"{where}: num_tokens is not the length of token_ids")
+    _check_range(rows, tokenizer, where)
+    _check_platforms(rows.column("platform_ids"), where)
+    text = strip(
+        rows.column("token_ids"),
+        bos=control_id(tokenizer, BOS, settings.options.bos),
+        eos=control_id(tokenizer, EOS, settings.options.eos),
+        where=where,
+    )
+    _check_bytes(rows, tokenizer.decode_batch(text), where)
+
+
+def strip(ids: pa.ListArray, *, bos: int | None, eos: int | None, where: str) -> pa.ListArray:
+    """Return lists of ids without their first `bos` and last `eos`, where the policy has them.
+
+    Raises:
+        IntegrityError: If a list does not begin or end with them.
+    """
+    offsets = ids.offsets.to_numpy().astype(np.int64)
+    values = ids.values.to_numpy()
+    starts, ends = offsets[:-1] + (bos is not None), offsets[1:] - (eos is not None)
+    if np.any(ends < starts):
+        raise IntegrityError(f"{where}: a document is shorter than its BOS and EOS")
+    for name, marker, places in (("BOS", bos, starts - 1), ("EOS", eos, ends)):
+        wrong = np.flatnonzero(values[places] != marker) if marker is not None else []
+        if len(wrong):
+            row = int(wrong[0])
+            raise IntegrityError(f"{where}: row {row} has id {values[places[row]]} where {name} ({marker}) must stand")
+    inside = np.zeros(len(values) + 1, dtype=np.int64)
+    np.add.at(inside, starts, 1)
+    np.add.at(inside, ends, -1)
+    kept = values[np.cumsum(inside[:-1]) > 0]
+    lengths = np.concatenate([[0], np.cumsum(ends - starts)])
+    return pa.ListArray.from_arrays(pa.array(lengths.astype(np.int32)), pa.array(kept))
+
+
+@dataclass(kw_only=True)
+class ValidateShards(beam.PTransform):
+    """Validate planned units: PCollection[Unit] to PCollection[UnitReceipt]."""
+
+    settings: TokenizeSettings
+
+    def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[UnitReceipt]:
+        """Prove each unit's shard."""
+        return units | "Validate" >> beam.Map(validate_unit, self.settings).with_output_types(UnitReceipt)
+
+
+def _paired(
+    tokens: pq.ParquetFile, sources: pq.ParquetFile, shard: Path
+) -> Iterator[tuple[int, pa.RecordBatch, pa.RecordBatch]]:
+    """Yield (first row, token rows, document rows without content), a row group of tokens at a time."""
+    origin = sources.read(columns=list(_SAME)).combine_chunks()
+    if origin.num_rows != tokens.metadata.num_rows:
+        raise IntegrityError(f"{shard}: it has {tokens.metadata.num_rows} rows, its documents shard {origin.num_rows}")
+    start = 0
+    for number in range(tokens.num_row_groups):
+        for rows in tokens.read_row_group(number).to_batches():
+            beside = origin.slice(start, rows.num_rows).combine_chunks().to_batches()
+            yield start, rows, beside[0]
+            start += rows.num_rows
+
+
+def _check_range(rows: pa.RecordBatch, tokenizer: cppmill_core.Tokenizer, where: str) -> None:
+    for name in ("token_ids", "prefix_token_ids"):
+        if name in rows.schema.names:
+            largest = int(rows.column(name).flatten().to_numpy().max(initial=0))
+            if largest >= tokenizer.vocab_size:
+                raise IntegrityError(
+                    f"{where}: {name} holds id {largest}, the vocabulary has {tokenizer.vocab_size} ids"
+                )
+
+
+def _check_platforms(ids: pa.ListArray, where: str) -> None:
+    for row, found in enumerate(ids.to_pylist()):
+        if (
+            found != sorted(set(found))
+            or len(found) > MAX_PLATFORM_IDS
+            or any(not 0 < number < PLATFORM_VOCAB_SIZE for number in found)
+        ):
+            raise IntegrityError(
+                f"{where}: row {row} has platform ids {found}; they must be sorted, distinct, at most "
+                f"{MAX_PLATFORM_IDS}, and in 1-{PLATFORM_VOCAB_SIZE - 1}"
+            )
+
+
+def _check_bytes(rows: pa.RecordBatch, decoded: pa.Array, where: str) -> None:
+    columns = (rows.column(name).to_pylist() for name in ("doc_id", "path", "num_bytes"))
+    for doc_id, path, num_bytes, content in zip(*columns, decoded, strict=True):
+        view = memoryview(content.as_buffer())
+        if len(view) != num_bytes or hashlib.sha256(view).hexdigest() != doc_id:
+            raise IntegrityError(
+                f"{where}: {path} decodes to {len(view)} bytes that are not those of its doc_id {doc_id} "
+                f"({num_bytes} bytes)"
+            )
+
+
+def _count(totals: dict[str, Any], rows: pa.RecordBatch) -> None:
+    ids = rows.column("token_ids").flatten().to_numpy()
+    totals["documents"] += rows.num_rows
+    totals["bytes"] += int(rows.column("num_bytes").to_numpy().sum())
+    totals["tokens"] += len(ids)
+    totals["max_token_id"] = max(totals["max_token_id"], int(ids.max(initial=0)))
+    names = [rows.column(name) for name in ("doc_id", "project", "path")]
+    data = [rows.column(name) for name in ("num_bytes", "token_ids", "platform_ids")]
+    totals["corpus_digest"] = add_digests([totals["corpus_digest"], cppmill_core.corpus_digest_sum(*names).hex()])
+    totals["dataset_digest"] = add_digests(
+        [totals["dataset_digest"], cppmill_core.dataset_digest_sum(*names, *data).hex()]
+    )

@@ -1,0 +1,151 @@
+"""Verify a finished run from its files alone, offline: every byte that the receipt speaks of is read again.
+
+Each check yields the differences that it finds, as sentences that name the file and both values.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import cppmill_core
+
+from schemas.digests import add_digests, canonical_json, sha256_file, sha256_json
+from schemas.errors import CppmillError, IntegrityError
+from schemas.ledger import Ledger
+from schemas.options import TokenizeOptions
+from schemas.units import RECEIPT_FOLDERS, Stage, UnitReceipt
+from transforms.receipts import RECEIPT, read_receipt
+from transforms.storage import OutputFolder
+from transforms.tokenize import TokenizeSettings
+from transforms.validate import prove_shard
+
+_TOTALS = ("documents", "bytes", "tokens", "max_token_id")
+
+
+def verify_run(out: OutputFolder, *, threads: int) -> list[str]:
+    """Return every difference between OUT and its receipt; empty if there is none.
+
+    Args:
+        out: The run's folder.
+        threads: Shards that are proved at once.
+    """
+    try:
+        receipt = read_receipt(out)
+    except IntegrityError as error:
+        return [str(error)]
+    if receipt is None:
+        return [f"{out.path(RECEIPT)}: there is no receipt; the run is unfinished: run it again"]
+    try:
+        differences = [*_receipt_itself(out, receipt), *_files(out, receipt)]
+        if differences:
+            return differences
+        return [*_tokenizer(out, receipt), *_ledger(out, receipt), *_shards(out, receipt, threads)]
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        return [f"{out.path(RECEIPT)}: it is not laid out as a receipt ({type(error).__name__}: {error})"]
+
+
+def _receipt_itself(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
+    rest = {name: value for name, value in receipt.items() if name != "digest"}
+    found = sha256_json(rest)
+    if found != receipt.get("digest"):
+        yield f"{out.path(RECEIPT)}: its digest is {receipt.get('digest')}, its content gives {found}"
+    elif out.path(RECEIPT).read_bytes() != canonical_json(receipt):
+        yield f"{out.path(RECEIPT)}: it is not written as canonical JSON"
+
+
+def _files(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
+    expected = {**receipt["files"], **{shard["path"]: shard["sha256"] for shard in receipt["dataset"]["shards"]}}
+    present = set(out.files()) - {RECEIPT}
+    for name in sorted(expected.keys() - present):
+        yield f"{out.path(name)}: the receipt names it, but it is missing"
+    for name in sorted(present - expected.keys()):
+        yield f"{out.path(name)}: the receipt does not name it"
+    for name in sorted(present & expected.keys()):
+        found = sha256_file(out.path(name))
+        if found != expected[name]:
+            yield f"{out.path(name)}: its SHA-256 is {found}, the receipt says {expected[name]}"
+
+
+def _tokenizer(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
+    folder, facts = out.path("tokenizer"), receipt["tokenizer"]
+    try:
+        tokenizer = cppmill_core.Tokenizer.from_dir(folder)
+    except (cppmill_core.CoreError, OSError) as error:
+        yield f"{folder}: {error}"
+        return
+    for name, found in (("digest", tokenizer.digest), ("vocab_size", tokenizer.vocab_size)):
+        if found != facts[name]:
+            yield f"{folder}: its {name} is {found}, the receipt says {facts[name]}"
+
+
+def _ledger(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
+    try:
+        Ledger.from_json(receipt["ledger"], where=str(out.path(RECEIPT)))
+        units = [_read_unit(out, name) for name in receipt["files"] if _is_unit_receipt(name, Stage.INGEST)]
+        total = Ledger.sum(Ledger.from_json(unit.ledger, where=unit.path) for unit in units).to_json()
+    except IntegrityError as error:
+        yield str(error)
+        return
+    if total != receipt["ledger"]:
+        said, summed = json.dumps(receipt["ledger"]), json.dumps(total)
+        yield f"{out.path(RECEIPT)}: its ledger is {said}, the unit receipts sum to {summed}"
+
+
+def _shards(out: OutputFolder, receipt: dict[str, Any], threads: int) -> Iterator[str]:
+    settings = TokenizeSettings(
+        out=out,
+        tokenizer_digest=receipt["tokenizer"]["digest"],
+        options=TokenizeOptions.model_validate(receipt["configs"]["tokenize"]),
+    )
+    with ThreadPoolExecutor(max_workers=threads) as pool:
+        results = list(pool.map(lambda line: _prove(line, settings), receipt["dataset"]["shards"]))
+    failures = [result for result in results if isinstance(result, str)]
+    if failures:
+        yield from failures
+        return
+    yield from _sums(out, receipt, [result for result in results if not isinstance(result, str)])
+
+
+def _prove(line: dict[str, Any], settings: TokenizeSettings) -> dict[str, Any] | str:
+    """Return the totals counted from one shard, or what is wrong with it."""
+    shard = settings.out.path(line["path"])
+    try:
+        unit = _read_unit(settings.out, f"{RECEIPT_FOLDERS[Stage.TOKENIZE]}/unit-{line['unit']}.json")
+        documents = next(iter(unit.inputs))
+        totals = prove_shard(shard, settings.out.path(documents), unit_key=line["unit"], settings=settings)
+    except (CppmillError, cppmill_core.CoreError, OSError) as error:
+        return str(error)
+    found = {"rows": totals["documents"], **{name: totals[name] for name in _TOTALS[1:]}}
+    wrong = [f"{name} {line[name]} (counted {value})" for name, value in found.items() if line[name] != value]
+    return f"{shard}: the receipt says {', '.join(wrong)}" if wrong else totals
+
+
+def _sums(out: OutputFolder, receipt: dict[str, Any], totals: list[dict[str, Any]]) -> Iterator[str]:
+    dataset, corpus = receipt["dataset"], receipt["corpus"]
+    counted: list[tuple[str, Any, Any]] = [
+        ("dataset digest", dataset["digest"], add_digests(total["dataset_digest"] for total in totals)),
+        ("corpus digest", corpus["digest"], add_digests(total["corpus_digest"] for total in totals)),
+        ("corpus documents", corpus["documents"], sum(total["documents"] for total in totals)),
+        ("corpus bytes", corpus["bytes"], sum(total["bytes"] for total in totals)),
+        ("kept documents", receipt["ledger"]["documents"]["kept"], sum(total["documents"] for total in totals)),
+        ("kept bytes", receipt["ledger"]["bytes"]["kept"], sum(total["bytes"] for total in totals)),
+        ("max_token_id", dataset["max_token_id"], max((total["max_token_id"] for total in totals), default=0)),
+    ]
+    counted += [
+        (name, dataset[name], sum(total[name] for total in totals)) for name in ("documents", "bytes", "tokens")
+    ]
+    for name, said, found in counted:
+        if said != found:
+            yield f"{out.path(RECEIPT)}: it says {name} {said}, the shards give {found}"
+
+
+def _is_unit_receipt(name: str, stage: Stage) -> bool:
+    return name.startswith(f"{RECEIPT_FOLDERS[stage]}/unit-") and name.endswith(".json")
+
+
+def _read_unit(out: OutputFolder, name: str) -> UnitReceipt:
+    path = out.path(name)
+    return UnitReceipt.from_bytes(path.read_bytes(), where=str(path))
