@@ -8,7 +8,7 @@ use crate::errors::without_gil;
 
 /// Learns merges from word counts and seeds; see the stub for the columns.
 #[pyfunction]
-#[pyo3(signature = (words, *, seeds, vocab_tokens, forbidden, max_token_bytes = None))]
+#[pyo3(signature = (words, *, seeds, vocab_tokens, forbidden, max_token_bytes = None, threads = 1))]
 fn train_bpe<'py>(
     py: Python<'py>,
     words: Vec<PyRecordBatch>,
@@ -16,9 +16,10 @@ fn train_bpe<'py>(
     vocab_tokens: usize,
     forbidden: Vec<Vec<u8>>,
     max_token_bytes: Option<usize>,
+    threads: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
     let words: Vec<_> = words.into_iter().map(PyRecordBatch::into_inner).collect();
-    let options = Options { vocab_tokens, forbidden, max_token_bytes };
+    let options = Options { vocab_tokens, forbidden, max_token_bytes, threads };
     let merges = without_gil(py, || train::train_bpe(&words, seeds.as_ref(), &options))?;
     PyRecordBatch::new(merges).into_pyarrow(py)
 }

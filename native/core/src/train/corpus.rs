@@ -4,15 +4,13 @@ use super::engine::Engine;
 use super::queue::Queue;
 use super::rules::Rules;
 use super::tokens::Tokens;
-use super::{Learned, Phase, Word};
-use crate::Result;
+use super::{Learned, Phase};
 
-/// Learns up to `wanted` merges from the words, and fewer only when no pair is left.
+/// Learns up to `wanted` merges from the words in `engine`, and fewer only when no pair is left.
 ///
 /// Every pair that occurs may be merged, also one that occurs once (Hugging Face's `min_frequency = 0`). A pair
 /// that the rules refuse is skipped for good.
-pub(super) fn learn(words: Vec<Word<'_>>, tokens: &mut Tokens, rules: &Rules, wanted: usize) -> Result<Vec<Learned>> {
-    let mut engine = Engine::new(words)?;
+pub(super) fn learn(mut engine: Engine, tokens: &mut Tokens, rules: &Rules, wanted: usize) -> Vec<Learned> {
     for (left, right, _) in tokens.merges() {
         engine.merge(left, right);
     }
@@ -29,5 +27,5 @@ pub(super) fn learn(words: Vec<Word<'_>>, tokens: &mut Tokens, rules: &Rules, wa
         learned.push(Learned { left, right, count, phase: Phase::Corpus });
         engine.merge(left, right).for_each(|index| queue.push(index, engine.pairs()));
     }
-    Ok(learned)
+    learned
 }

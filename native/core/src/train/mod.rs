@@ -21,6 +21,8 @@ mod queue;
 mod rules;
 mod seeds;
 mod tokens;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -28,6 +30,7 @@ use arrow_array::{ArrayRef, BinaryArray, RecordBatch, UInt8Array, UInt64Array};
 use hashbrown::HashSet;
 
 use crate::{Error, ErrorKind, Result};
+use engine::Engine;
 use rules::Rules;
 use tokens::Tokens;
 
@@ -89,6 +92,8 @@ pub struct Options {
     pub forbidden: Vec<Vec<u8>>,
     /// The most bytes a token may have; `None` for no bound.
     pub max_token_bytes: Option<usize>,
+    /// With 2 or more, the seed merges are learned while the words are being counted.
+    pub threads: usize,
 }
 
 /// Learns merges from word counts and seeds.
@@ -104,21 +109,29 @@ pub struct Options {
 /// identifier.
 pub fn train_bpe(words: &[RecordBatch], seeds: &RecordBatch, options: &Options) -> Result<RecordBatch> {
     let seeds = input::seeds(seeds)?;
-    let words = input::words(words)?;
-    if words.is_empty() {
-        return Err(Error::new(ErrorKind::Vocabulary, "no words with a count above 0: there is no text to learn from"));
-    }
     let rules = Rules::new(&seeds, &options.forbidden, options.max_token_bytes);
-    let mut tokens = Tokens::new();
-    let mut learned = seeds::learn(&seeds, &mut tokens, &rules)?;
+    let (engine, seeded) = both(options.threads, || count(words), || seeds::learn(&seeds, &rules));
+    let (engine, (mut tokens, mut learned)) = (engine?, seeded?);
     let pieces = count_pieces(&seeds, &tokens);
     let wanted = options.vocab_tokens.checked_sub(pieces).ok_or_else(|| too_few(pieces, options.vocab_tokens))?;
-    let corpus = corpus::learn(words, &mut tokens, &rules, wanted)?;
+    let corpus = corpus::learn(engine, &mut tokens, &rules, wanted);
     if corpus.len() < wanted {
         return Err(unfilled(pieces, corpus.len(), options.vocab_tokens));
     }
     learned.extend(corpus);
     to_batch(&learned, &tokens)
+}
+
+fn both<A: Send, B: Send>(threads: usize, a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
+    if threads > 1 { rayon::join(a, b) } else { (a(), b()) }
+}
+
+fn count(batches: &[RecordBatch]) -> Result<Engine> {
+    let words = input::words(batches)?;
+    if words.is_empty() {
+        return Err(Error::new(ErrorKind::Vocabulary, "no words with a count above 0: there is no text to learn from"));
+    }
+    Engine::new(words)
 }
 
 fn count_pieces(seeds: &[Seed], tokens: &Tokens) -> usize {
@@ -129,7 +142,10 @@ fn count_pieces(seeds: &[Seed], tokens: &Tokens) -> usize {
 fn too_few(pieces: usize, vocab_tokens: usize) -> Error {
     Error::new(
         ErrorKind::Vocabulary,
-        format!("the seeds need {pieces} pieces as tokens of their own, but only {vocab_tokens} may be made: ask for vocab_tokens >= {pieces}"),
+        format!(
+            "the seeds need {pieces} pieces as tokens of their own, but only {vocab_tokens} may be made: \
+             ask for vocab_tokens >= {pieces}"
+        ),
     )
 }
 

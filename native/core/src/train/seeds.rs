@@ -27,16 +27,15 @@ type Priority = (u64, bool, usize, Reverse<(u32, u32)>);
 ///
 /// # Errors
 /// Names the first seed, in byte order, that cannot become one token, and why.
-pub(super) fn learn(seeds: &[Seed], tokens: &mut Tokens, rules: &Rules) -> Result<Vec<Learned>> {
+pub(super) fn learn(seeds: &[Seed], rules: &Rules) -> Result<(Tokens, Vec<Learned>)> {
     let spelled: HashSet<&[u8]> = seeds.iter().map(|seed| seed.token.as_slice()).collect();
     let runs: BTreeSet<&[u8]> = spelled.iter().flat_map(|seed| identifier_runs(seed)).collect();
     let mixed: BTreeSet<&[u8]> = spelled.iter().copied().filter(|seed| !is_identifier_run(seed)).collect();
-    let mut state = Learner { tokens: &mut *tokens, rules, spelled: &spelled, learned: Vec::new() };
-    state.learn(runs, Phase::Identifier)?;
-    state.learn(mixed, Phase::Border)?;
-    let learned = state.learned;
-    check_reached(seeds, tokens, rules)?;
-    Ok(learned)
+    let mut learner = Learner { tokens: Tokens::new(), rules, spelled: &spelled, learned: Vec::new() };
+    learner.learn(runs, Phase::Identifier)?;
+    learner.learn(mixed, Phase::Border)?;
+    check_reached(seeds, &learner.tokens, rules)?;
+    Ok((learner.tokens, learner.learned))
 }
 
 fn identifier_runs(seed: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -44,7 +43,7 @@ fn identifier_runs(seed: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 struct Learner<'a> {
-    tokens: &'a mut Tokens,
+    tokens: Tokens,
     rules: &'a Rules,
     spelled: &'a HashSet<&'a [u8]>,
     learned: Vec<Learned>,

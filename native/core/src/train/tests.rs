@@ -1,0 +1,139 @@
+//! Training as a whole, on small inputs.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{UInt8Type, UInt64Type};
+use arrow_array::{ArrayRef, BinaryArray, BooleanArray, LargeBinaryArray, RecordBatch, UInt64Array};
+
+use super::{Options, train_bpe};
+use crate::{ErrorKind, Result};
+
+type Row = (String, String, u64, u8);
+
+fn words(words: &[(&[u8], u64)]) -> RecordBatch {
+    let column: ArrayRef = Arc::new(BinaryArray::from_iter_values(words.iter().map(|(word, _)| word)));
+    let counts: ArrayRef = Arc::new(words.iter().map(|&(_, count)| count).collect::<UInt64Array>());
+    RecordBatch::try_from_iter([("word", column), ("count", counts)]).unwrap()
+}
+
+fn seeds(seeds: &[(&str, bool)]) -> RecordBatch {
+    let column: ArrayRef = Arc::new(BinaryArray::from_iter_values(seeds.iter().map(|(token, _)| token.as_bytes())));
+    let atomic: ArrayRef = Arc::new(seeds.iter().map(|&(_, atomic)| Some(atomic)).collect::<BooleanArray>());
+    RecordBatch::try_from_iter([("token", column), ("atomic", atomic)]).unwrap()
+}
+
+fn options(vocab_tokens: usize) -> Options {
+    Options { vocab_tokens, ..Options::default() }
+}
+
+fn rows(merges: &RecordBatch) -> Vec<Row> {
+    let text = |name: &str, row| {
+        let column = merges.column_by_name(name).unwrap().as_binary::<i32>();
+        String::from_utf8_lossy(column.value(row)).into_owned()
+    };
+    let counts = merges.column_by_name("count").unwrap().as_primitive::<UInt64Type>();
+    let phases = merges.column_by_name("phase").unwrap().as_primitive::<UInt8Type>();
+    (0..merges.num_rows())
+        .map(|row| (text("left", row), text("right", row), counts.value(row), phases.value(row)))
+        .collect()
+}
+
+fn train(text: &[(&[u8], u64)], seed: &[(&str, bool)], vocab_tokens: usize) -> Result<Vec<Row>> {
+    train_bpe(&[words(text)], &seeds(seed), &options(vocab_tokens)).map(|merges| rows(&merges))
+}
+
+fn row(left: &str, right: &str, count: u64, phase: u8) -> Row {
+    (left.into(), right.into(), count, phase)
+}
+
+#[test]
+fn most_frequent_pair_goes_first_and_the_older_pair_among_equals() {
+    let learned = train(&[(b"hug", 10), (b"pug", 5), (b"pun", 12), (b"bun", 4), (b"hugs", 5)], &[], 4).unwrap();
+    assert_eq!(learned, [row("u", "g", 20, 2), row("u", "n", 16, 2), row("h", "ug", 15, 2), row("p", "un", 12, 2)]);
+    let tied = train(&[(b"cd", 1), (b"ab", 1), (b" b", 1)], &[], 3).unwrap();
+    assert_eq!(tied, [row("a", "b", 1, 2), row("c", "d", 1, 2), row(" ", "b", 1, 2)]);
+}
+
+#[test]
+fn overlapping_pairs_merge_leftmost_first() {
+    let learned = train(&[(b"aaaaa", 2), (b"xaaay", 1)], &[], 3).unwrap();
+    assert_eq!(learned, [row("a", "a", 10, 2), row("aa", "a", 3, 2), row("aa", "aaa", 2, 2)]);
+}
+
+#[test]
+fn order_batches_duplicates_threads_and_offset_width_do_not_matter() {
+    let text: [(&[u8], u64); 4] = [(b"abcabd", 3), (b"bcd", 7), (b"cab", 2), (b"abcabd", 1)];
+    let expected = train(&text, &[("ab", true), ("::cd", false)], 4).unwrap();
+    let mut backwards = text;
+    backwards.reverse();
+    let parts: Vec<RecordBatch> = backwards.iter().map(|part| words(&[*part])).collect();
+    let threaded = Options { threads: 2, ..options(4) };
+    let seed = seeds(&[("::cd", false), ("ab", false), ("ab", true)]);
+    assert_eq!(rows(&train_bpe(&parts, &seed, &threaded).unwrap()), expected);
+    let large: ArrayRef = Arc::new(LargeBinaryArray::from_iter_values(text.iter().map(|(word, _)| word)));
+    let batch = RecordBatch::try_from_iter([("word", large), ("count", words(&text).column(1).clone())]).unwrap();
+    assert_eq!(rows(&train_bpe(&[batch], &seed, &options(4)).unwrap()), expected);
+}
+
+#[test]
+fn seeds_rank_first_and_atomic_ones_stay_apart_from_marks() {
+    let learned = train(&[(b"(if(", 9), (b"ifx", 5)], &[("if", true), ("(x", false)], 1).unwrap();
+    assert_eq!(learned, [row("i", "f", 1, 0), row("(", "x", 1, 1), row("if", "x", 5, 2)]);
+}
+
+#[test]
+fn counts_beyond_32_bits_stay_exact() {
+    let learned = train(&[(b"ab", 1 << 40), (b"cd", (1 << 40) + 1)], &[], 2).unwrap();
+    assert_eq!(learned, [row("c", "d", (1 << 40) + 1, 2), row("a", "b", 1 << 40, 2)]);
+    let error = train(&[(b"ab", u64::MAX), (b"cd", 1)], &[], 2).unwrap_err();
+    assert!(error.to_string().contains("64-bit"), "{error}");
+}
+
+#[test]
+fn a_word_of_a_million_bytes_is_not_quadratic() {
+    let mut state = 1_u32;
+    let random = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        b"abcd"[(state >> 24) as usize % 4]
+    });
+    let long: Vec<u8> = random.take(1_000_000).collect();
+    let start = std::time::Instant::now();
+    let learned = train(&[(&long, 1), (&[b'a'; 1_000_000], 1)], &[], 2000).unwrap();
+    assert_eq!(learned.len(), 2000);
+    assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
+}
+
+#[test]
+fn errors_name_the_seed_and_the_size_that_would_do() {
+    let text: &[(&[u8], u64)] = &[(b"abc", 1)];
+    let message = |seed: &[(&str, bool)], size| train(text, seed, size).unwrap_err().to_string();
+    let refused = message(&[("INSERT", true), ("INSERT ", false)], 9);
+    assert!(refused.contains("seed \"INSERT \"") && refused.contains("\"INSERT\" is atomic"), "{refused}");
+    assert!(message(&[("abcd", false)], 1).contains("vocab_tokens >= 2"));
+    assert!(message(&[], 9).contains("only 2 of 9"));
+    assert!(message(&[("a b", true)], 9).contains("no identifier"));
+    assert!(message(&[("", false)], 9).contains("empty"));
+    let none = train(&[(b"abc", 0)], &[], 1).unwrap_err();
+    assert_eq!((none.kind(), none.to_string().contains("no words")), (ErrorKind::Vocabulary, true));
+}
+
+#[test]
+fn forbidden_and_long_tokens_are_skipped_for_the_next_best() {
+    let forbidden = Options { forbidden: vec![b"ab".to_vec()], ..options(1) };
+    let learned = train_bpe(&[words(&[(b"ab", 9), (b"cd", 1)])], &seeds(&[]), &forbidden).unwrap();
+    assert_eq!(rows(&learned), [row("c", "d", 1, 2)]);
+    let error = train_bpe(&[words(&[(b"x", 1)])], &seeds(&[("ab", false)]), &forbidden).unwrap_err();
+    assert!(error.to_string().contains("control or reserved"), "{error}");
+    let bounded = Options { max_token_bytes: Some(2), ..options(2) };
+    let learned = train_bpe(&[words(&[(b"abab", 9), (b"cd", 1)])], &seeds(&[]), &bounded).unwrap();
+    assert_eq!(rows(&learned), [row("a", "b", 18, 2), row("c", "d", 1, 2)]);
+}
+
+#[test]
+fn wrong_columns_are_named() {
+    let error = train_bpe(&[seeds(&[])], &seeds(&[]), &options(1)).unwrap_err();
+    assert_eq!((error.kind(), error.to_string().contains("`count`")), (ErrorKind::Invalid, true));
+    let error = train_bpe(&[words(&[])], &words(&[]), &options(1)).unwrap_err();
+    assert!(error.to_string().contains("`atomic`"), "{error}");
+}
