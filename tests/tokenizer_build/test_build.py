@@ -99,6 +99,18 @@ def test_the_least_sizes_work_and_keep_every_fixed_id(
     assert sorted(vocab(tmp_path / "out").values()) == list(range(vocab_size))
 
 
+def test_the_report_holds_what_the_scan_counted(small_tokenizer: Path, terms: pa.Table, morphemes: pa.Table) -> None:
+    rows = pq.read_table(small_tokenizer / "decisions.parquet").to_pylist()
+    reported = {(row["token"], row["category"]): (row["hits"], row["documents"]) for row in rows}
+    counted = {(t["term"], t["category"]): (t["hits"], t["documents"]) for t in terms.to_pylist()}
+    counted |= {
+        (m["morpheme"], f"morpheme:{m['position']}"): (m["hits"], m["documents"]) for m in morphemes.to_pylist()
+    }
+    assert len(counted) > 150
+    assert {key: reported[key] for key in counted} == counted
+    assert {counts for key, counts in reported.items() if key not in counted} == {(0, 0)}
+
+
 def test_too_small_a_size_is_refused_with_the_least(build: Build, tmp_path: Path) -> None:
     with pytest.raises(VocabularyConfigError, match=r"vocab_size = 4096: too small; .*need at least 7200"):
         build(tmp_path / "out", options=BuildOptions(vocab_size=4096))
