@@ -155,7 +155,7 @@ def _summary(plan: _Plan, learned: LearnedMerges, digest: str) -> BuildSummary:
         fixed_tokens=dict(Counter(token.band.name for token in slots.fixed)),
         candidates_kept=len({decision.token for decision in plan.decisions} - cut),
         candidates_cut=len(cut),
-        kept_by_lock=tuple(sorted(d.token for d in plan.decisions if d.rule is Rule.LOCKED)),
+        kept_by_lock=tuple(sorted({d.token for d in plan.decisions if d.rule is Rule.LOCKED})),
         split_by_pattern=plan.split_by_pattern,
         reserved_ids=len(slots.reserved),
         missing_bytes=len(slots.missing_bytes),

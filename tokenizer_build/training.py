@@ -120,9 +120,7 @@ def _too_small(slots: Slots, seed_pieces: int) -> str:
 
 def _too_large(slots: Slots, learnable: int) -> str:
     would_do = slots.vocab_size - slots.learned_tokens + learnable
-    message = (
-        f"vocab_size = {slots.vocab_size}: the text gives {learnable} merges and {slots.learned_tokens} are needed; "
-    )
+    few = f"only {learnable} of {slots.learned_tokens} merges could be learned from the text"
     if would_do < FIRST_LEARNED_ID:
-        return message + f"it does not even fill the least size, {FIRST_LEARNED_ID}: give more text"
-    return message + f"ask for {would_do}, or give more text"
+        return f"vocab_size = {slots.vocab_size}: {few}; it does not even fill {FIRST_LEARNED_ID}: give more text"
+    return f"vocab_size = {slots.vocab_size}: {few}; ask for {would_do}, or give more text"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from schemas.options import BuildOptions
-from schemas.tables import MORPHEMES, TERMS, WORDS
+from schemas.tables import MORPHEMES, TERMS
 from tokenizer_build.build import BuildSummary, build_tokenizer
 from tokenizer_build.lint import load_vocabulary
 from tokenizer_build.vocabulary import Vocabulary
@@ -26,7 +25,6 @@ REFERENCE_DIR = ROOT / "tests" / "data" / "reference"
 PATTERN = "cpp-words-1"
 SMALL_VOCAB_SIZE = 12_288
 _HEADER_BYTES = 3_000_000
-_IDENTIFIER = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @pytest.fixture(scope="session")
@@ -86,29 +84,23 @@ def header_text(limit: int = _HEADER_BYTES) -> list[bytes]:
     return documents
 
 
-def word_counts(documents: list[bytes]) -> pa.RecordBatch:
-    counts: Counter[bytes] = Counter()
-    for document in documents:
-        counts.update(cppmill_core.split(PATTERN, document).to_pylist())
-    words = sorted(counts)
-    return pa.RecordBatch.from_pydict({"word": words, "count": [counts[word] for word in words]}, schema=WORDS)
+def scan(vocabulary: Vocabulary, documents: list[bytes]) -> dict[str, pa.RecordBatch]:
+    """Count documents of one project as a scan unit does."""
+    config = {
+        "pattern": PATTERN,
+        "candidates": vocabulary.scanner_candidates(),
+        "morphemes": vocabulary.scanner_morphemes(),
+    }
+    scanner = cppmill_core.Scanner(json.dumps(config))
+    columns = [pa.array(["headers"] * len(documents)), pa.array(documents, pa.binary())]
+    scanner.add(pa.RecordBatch.from_arrays(columns, names=["project", "content"]))
+    return scanner.finish()
 
 
-def term_counts(vocabulary: Vocabulary, documents: list[bytes]) -> pa.Table:
-    """Count candidates as whole identifiers: enough to decide on, whatever the match mode."""
-    hits: Counter[str] = Counter()
-    found: dict[str, int] = defaultdict(int)
-    for document in documents:
-        identifiers = Counter(name.decode() for name in _IDENTIFIER.findall(document))
-        hits.update(identifiers)
-        for name in identifiers:
-            found[name] += 1
-    rows = [
-        {"term": c.token, "category": c.category, "hits": hits[c.token], "documents": found[c.token], "projects": 1}
-        for c in vocabulary.candidates
-        if hits[c.token]
-    ]
-    return pa.Table.from_pylist(rows, schema=TERMS)
+def of_one_project(counts: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
+    """Replace the column of the one project by how many projects there are."""
+    table = pa.table(counts).append_column("projects", pa.array([1] * counts.num_rows, pa.uint64()))
+    return table.select(schema.names).cast(schema)
 
 
 @pytest.fixture(scope="session")
@@ -117,20 +109,30 @@ def documents() -> list[bytes]:
 
 
 @pytest.fixture(scope="session")
-def words(documents: list[bytes]) -> pa.RecordBatch:
-    return word_counts(documents)
+def counts(vocabulary: Vocabulary, documents: list[bytes]) -> dict[str, pa.RecordBatch]:
+    return scan(vocabulary, documents)
 
 
 @pytest.fixture(scope="session")
-def terms(vocabulary: Vocabulary, documents: list[bytes]) -> pa.Table:
-    return term_counts(vocabulary, documents)
+def words(counts: dict[str, pa.RecordBatch]) -> pa.RecordBatch:
+    return counts["words"]
+
+
+@pytest.fixture(scope="session")
+def terms(counts: dict[str, pa.RecordBatch]) -> pa.Table:
+    return of_one_project(counts["terms"], TERMS)
+
+
+@pytest.fixture(scope="session")
+def morphemes(counts: dict[str, pa.RecordBatch]) -> pa.Table:
+    return of_one_project(counts["morphemes"], MORPHEMES)
 
 
 Build = Callable[..., BuildSummary]
 
 
 @pytest.fixture(scope="session")
-def build(words: pa.RecordBatch, terms: pa.Table, documents: list[bytes]) -> Build:
+def build(words: pa.RecordBatch, terms: pa.Table, morphemes: pa.Table, documents: list[bytes]) -> Build:
     """Build with the headers' counts; keyword arguments replace the defaults."""
 
     def run(out: Path, **changes: object) -> BuildSummary:
@@ -138,7 +140,7 @@ def build(words: pa.RecordBatch, terms: pa.Table, documents: list[bytes]) -> Bui
         arguments: dict[str, object] = {
             "words": [words],
             "terms": terms,
-            "morphemes": MORPHEMES.empty_table(),
+            "morphemes": morphemes,
             "documents": len(documents),
             "vocabulary_dir": VOCABULARY_DIR,
             "options": BuildOptions(vocab_size=SMALL_VOCAB_SIZE, min_hits=0),

@@ -15,6 +15,7 @@ from tokenizer_build.build import BuildSummary
 from tokenizer_build.lock import release_vocabulary
 
 Build = Callable[..., BuildSummary]
+STRICT = BuildOptions(vocab_size=12_288, min_hits=10)
 
 
 def fixed_ids(tokenizer: Path) -> dict[str, int]:
@@ -71,18 +72,18 @@ def test_thresholds_corpus_and_an_added_token_never_move_a_fixed_id(
 ) -> None:
     before = fixed_ids(small_tokenizer)
     build(tmp_path / "a", options=BuildOptions(vocab_size=9000, min_hits=100))
-    build(tmp_path / "b", words=[words.slice(words.num_rows // 2)], terms=TERMS.empty_table())
+    build(tmp_path / "b", words=[words.slice(words.num_rows // 2)], terms=TERMS.empty_table(), options=STRICT)
     added = vocabulary_copy / "domain_nccl.toml"
     added.write_text(added.read_text() + '6068 = "ncclCommAbort"\n')
     build(tmp_path / "c", vocabulary_dir=vocabulary_copy, options=BuildOptions(vocab_size=16_384, min_hits=0))
     for name in "abc":
         assert moved(before, fixed_ids(tmp_path / name)) == []
-    assert len(fixed_ids(tmp_path / "a")) < len(before)
+    assert len(fixed_ids(tmp_path / "b")) < len(fixed_ids(tmp_path / "a")) < len(before)
     assert set(before) - set(fixed_ids(tmp_path / "c")) == set()
 
 
 def test_a_freed_id_becomes_a_learned_token(build: Build, small_tokenizer: Path, tmp_path: Path) -> None:
-    build(tmp_path / "cut", terms=TERMS.empty_table())
+    build(tmp_path / "cut", terms=TERMS.empty_table(), options=STRICT)
     freed = set(fixed_ids(small_tokenizer).values()) - set(fixed_ids(tmp_path / "cut").values())
     spelled = {i: token for token, i in vocab(tmp_path / "cut").items()}
     assert len(freed) > 30
@@ -98,6 +99,18 @@ def test_the_least_sizes_work_and_keep_every_fixed_id(
     assert sorted(vocab(tmp_path / "out").values()) == list(range(vocab_size))
 
 
+def test_the_report_holds_what_the_scan_counted(small_tokenizer: Path, terms: pa.Table, morphemes: pa.Table) -> None:
+    rows = pq.read_table(small_tokenizer / "decisions.parquet").to_pylist()
+    reported = {(row["token"], row["category"]): (row["hits"], row["documents"]) for row in rows}
+    counted = {(t["term"], t["category"]): (t["hits"], t["documents"]) for t in terms.to_pylist()}
+    counted |= {
+        (m["morpheme"], f"morpheme:{m['position']}"): (m["hits"], m["documents"]) for m in morphemes.to_pylist()
+    }
+    assert len(counted) > 150
+    assert {key: reported[key] for key in counted} == counted
+    assert {counts for key, counts in reported.items() if key not in counted} == {(0, 0)}
+
+
 def test_too_small_a_size_is_refused_with_the_least(build: Build, tmp_path: Path) -> None:
     with pytest.raises(VocabularyConfigError, match=r"vocab_size = 4096: too small; .*need at least 7200"):
         build(tmp_path / "out", options=BuildOptions(vocab_size=4096))
@@ -109,7 +122,7 @@ def test_a_released_token_that_the_scan_would_cut_stays_and_is_said(
     before = fixed_ids(small_tokenizer)
     added = release_vocabulary(vocabulary_copy, small_tokenizer, "1.0")
     assert added == len(before) - 48
-    summary = build(tmp_path / "out", vocabulary_dir=vocabulary_copy, terms=TERMS.empty_table())
+    summary = build(tmp_path / "out", vocabulary_dir=vocabulary_copy, terms=TERMS.empty_table(), options=STRICT)
     assert fixed_ids(tmp_path / "out") == before
     assert len(summary.kept_by_lock) == summary.fixed_tokens["domain"] - 1
     rules = {row["token"]: row["rule"] for row in pq.read_table(tmp_path / "out" / "decisions.parquet").to_pylist()}

@@ -87,7 +87,9 @@ def test_the_least_size_that_a_refusal_names_does_and_one_less_does_not(words: p
 def test_too_little_text_is_refused_with_the_size_that_it_would_fill(words: pa.RecordBatch) -> None:
     little = words.slice(0, 3000)
     slots = plan_slots(fixed({0: "<PAD>", 64: "auto"}), NO_LOCK, 65_536)
-    with pytest.raises(VocabularyConfigError, match=r"vocab_size = 65536: \d+ merges could be learned") as refused:
+    with pytest.raises(
+        VocabularyConfigError, match=r"vocab_size = 65536: only \d+ of \d+ merges could be learned"
+    ) as refused:
         learn([little], slots)
     size = int(str(refused.value).split("ask for ")[1].split(",")[0])
     assert len(learn([little], plan_slots(slots.fixed, NO_LOCK, size))) == size - 2 - 216 - 256
