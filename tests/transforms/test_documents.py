@@ -1,5 +1,6 @@
-"""Both passes: what is kept comes out byte for byte, the ledger balances, and what changes between the passes is counted."""
+"""Both passes: what is kept comes out byte for byte, the ledger balances, changes between the passes are counted."""
 
+# ruff: noqa: ANN401 - what the fixtures of conftest.py give cannot be imported
 from __future__ import annotations
 
 import hashlib
@@ -47,7 +48,9 @@ def test_documents_come_out_byte_for_byte_with_their_digests(corpus: Path, out: 
     table = result.table()
     assert table.schema.equals(DOCUMENTS)
     rows = {row["path"]: row for row in table.to_pylist()}
-    assert {path: row["content"] for path, row in rows.items()} == {name: CORPUS[name] for name in ("p/a.cpp", "p/b.h", "p/copy.h")}
+    assert {path: row["content"] for path, row in rows.items()} == {
+        name: CORPUS[name] for name in ("p/a.cpp", "p/b.h", "p/copy.h")
+    }
     for row in rows.values():
         assert row["doc_id"] == hashlib.sha256(row["content"]).hexdigest()
         assert row["num_bytes"] == len(row["content"])
@@ -55,7 +58,9 @@ def test_documents_come_out_byte_for_byte_with_their_digests(corpus: Path, out: 
     assert {row["project"] for row in rows.values()} == {"p"}
 
 
-def test_everything_else_is_in_the_rejects_and_the_ledger_balances(corpus: Path, out: OutputFolder, run_ingest: Any) -> None:
+def test_everything_else_is_in_the_rejects_and_the_ledger_balances(
+    corpus: Path, out: OutputFolder, run_ingest: Any
+) -> None:
     result = run_ingest([corpus], out)
     assert result.table("rejects").schema.equals(REJECTS)
     assert sorted(result.rejects) == [
@@ -124,7 +129,9 @@ def test_a_file_that_changes_between_the_passes_is_dead_and_costs_no_other(
     assert result.ledger.num_bytes.dead == {"changed": len(CORPUS["p/a.cpp"])}
 
 
-@pytest.mark.parametrize(("change", "reason"), [("remove", "vanished"), ("link", "vanished"), ("pipe", "vanished"), ("deny", "unreadable")])
+@pytest.mark.parametrize(
+    ("change", "reason"), [("remove", "vanished"), ("link", "vanished"), ("pipe", "vanished"), ("deny", "unreadable")]
+)
 def test_a_file_that_cannot_be_read_is_dead_with_its_listed_size(
     change: str, reason: str, corpus: Path, out: OutputFolder, run_ingest: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,14 +168,18 @@ def test_an_archive_that_changes_between_the_passes_is_counted_row_by_row(
     path.write_bytes(archives.tar(entries))
     result.receipts = [ingest_unit(unit, out, IngestOptions(), None) for unit in result.units]
     assert sorted(result.contents) == [f"a.tar/m/f{index}.cpp" for index in (0, 1, 3, 4, 5)]
-    assert [path for path, _, reason in result.rejects if reason == "changed"] == [f"a.tar/m/f{index}.cpp" for index in (2, 6, 7, 8)]
+    assert [path for path, _, reason in result.rejects if reason == "changed"] == [
+        f"a.tar/m/f{index}.cpp" for index in (2, 6, 7, 8)
+    ]
     path.write_bytes(archives.tar(archives.members(2)))
     result.receipts = [ingest_unit(unit, out, IngestOptions(), None) for unit in result.units]
     assert result.ledger.documents.kept == 2
     assert result.ledger.documents.dead == {"changed": 4}
 
 
-def test_an_archive_is_cut_into_shards_that_move_little(tmp_path: Path, out: OutputFolder, archives: Any, run_ingest: Any) -> None:
+def test_an_archive_is_cut_into_shards_that_move_little(
+    tmp_path: Path, out: OutputFolder, archives: Any, run_ingest: Any
+) -> None:
     options = IngestOptions(unit_bytes=1 << 16)
     entries = [(f"f{index:03d}.cpp", b"int x_%d;\n" % index * 400) for index in range(200)]
 
@@ -177,7 +188,9 @@ def test_an_archive_is_cut_into_shards_that_move_little(tmp_path: Path, out: Out
         result = run_ingest([tmp_path / "a.tar"], OutputFolder(tmp_path / name), options)
         outputs = [output for receipt in result.receipts for output in receipt.outputs]
         tables = [pq.read_table(result.out.path(output.path)) for output in outputs]
-        assert [path for table in tables for path in table["path"].to_pylist()] == [f"a.tar/{name}" for name, _ in members]
+        assert [path for table in tables for path in table["path"].to_pylist()] == [
+            f"a.tar/{name}" for name, _ in members
+        ]
         return {"".join(table["doc_id"].to_pylist()).encode() for table in tables}
 
     before, after = shards("one", entries), shards("two", [*entries[:90], ("f089x.cpp", b"new"), *entries[90:]])

@@ -1,5 +1,6 @@
 """Keys of the second pass: they follow what was found, not where or when."""
 
+# ruff: noqa: ANN401 - what the fixtures of conftest.py give cannot be imported
 from __future__ import annotations
 
 import os
@@ -39,7 +40,9 @@ def keys(result: Any) -> list[str]:
     return [unit.key for unit in result.units]
 
 
-def test_touched_and_moved_files_redo_nothing(corpus: Path, out: OutputFolder, tmp_path: Path, run_first_pass: Any) -> None:
+def test_touched_and_moved_files_redo_nothing(
+    corpus: Path, out: OutputFolder, tmp_path: Path, run_first_pass: Any
+) -> None:
     before = keys(run_first_pass([corpus], out, SMALL))
     for path in corpus.rglob("*.cpp"):
         os.utime(path, ns=(7, 7))
@@ -49,7 +52,9 @@ def test_touched_and_moved_files_redo_nothing(corpus: Path, out: OutputFolder, t
 
 
 @pytest.mark.parametrize("change", ["edit", "add", "remove"])
-def test_a_change_in_the_middle_redoes_two_units_at_most(change: str, corpus: Path, out: OutputFolder, run_first_pass: Any) -> None:
+def test_a_change_in_the_middle_redoes_two_units_at_most(
+    change: str, corpus: Path, out: OutputFolder, run_first_pass: Any
+) -> None:
     before = keys(run_first_pass([corpus], out, SMALL))
     assert len(before) > 5
     path = corpus / "p2/f42.cpp"
@@ -62,7 +67,9 @@ def test_a_change_in_the_middle_redoes_two_units_at_most(change: str, corpus: Pa
     assert 1 <= len(set(keys(run_first_pass([corpus], out, SMALL))) - set(before)) <= 2
 
 
-def test_a_duplicate_elsewhere_redoes_the_unit_that_loses_its_copy(corpus: Path, out: OutputFolder, run_first_pass: Any) -> None:
+def test_a_duplicate_elsewhere_redoes_the_unit_that_loses_its_copy(
+    corpus: Path, out: OutputFolder, run_first_pass: Any
+) -> None:
     before = run_first_pass([corpus], out, SMALL)
     (corpus / "p0/a.cpp").write_bytes((corpus / "p3/f43.cpp").read_bytes())
     after = run_first_pass([corpus], out, SMALL)
@@ -85,7 +92,9 @@ def test_options_that_shape_the_output_are_in_the_key(corpus: Path, out: OutputF
 def test_units_of_equal_content_have_keys_of_their_own(corpus: Path, out: OutputFolder, run_first_pass: Any) -> None:
     result = run_first_pass([corpus, corpus], out, SMALL.model_copy(update={"drop_duplicates": False}))
     assert len(set(keys(result))) == len(result.units)
-    assert keys(result) == keys(run_first_pass([corpus, corpus], out, SMALL.model_copy(update={"drop_duplicates": False})))
+    assert keys(result) == keys(
+        run_first_pass([corpus, corpus], out, SMALL.model_copy(update={"drop_duplicates": False}))
+    )
 
 
 def test_a_plan_without_a_first_pass_is_refused(corpus: Path, out: OutputFolder) -> None:

@@ -44,7 +44,10 @@ def test_every_file_is_in_one_unit_and_archives_stand_alone(corpus: Path) -> Non
 
 
 def test_units_never_span_sources(corpus: Path) -> None:
-    assert [unit.payload["root"] for unit in plan(corpus / "p0", corpus / "p1")] == [str(corpus / "p0"), str(corpus / "p1")]
+    assert [unit.payload["root"] for unit in plan(corpus / "p0", corpus / "p1")] == [
+        str(corpus / "p0"),
+        str(corpus / "p1"),
+    ]
 
 
 def test_names_and_sizes_decide_what_they_can(corpus: Path) -> None:
@@ -82,7 +85,10 @@ def test_a_key_moves_with_the_options_that_bear_on_reading(corpus: Path) -> None
 
     same = {key(), key(detect_platforms=False), key(drop_duplicates=False)}
     assert len(same) == 1
-    assert len(same | {key(drop_binary=False), key(max_line_bytes=9), key(content_column="x"), key(extensions=("cpp",))}) == 5
+    assert (
+        len(same | {key(drop_binary=False), key(max_line_bytes=9), key(content_column="x"), key(extensions=("cpp",))})
+        == 5
+    )
 
 
 def test_a_key_moves_with_the_place_of_the_source(corpus: Path, tmp_path: Path) -> None:

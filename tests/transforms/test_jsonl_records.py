@@ -1,5 +1,6 @@
 """JSONL: bad lines are counted and passed over, good ones come out byte for byte."""
 
+# ruff: noqa: ANN401 - what the fixtures of conftest.py give cannot be imported
 from __future__ import annotations
 
 import gzip
@@ -80,14 +81,18 @@ def test_a_cut_line_is_dead_with_its_bytes(read: Any) -> None:
 
 def test_a_line_too_long_for_any_document_is_counted_and_not_held(read: Any) -> None:
     options = IngestOptions(max_document_bytes=100)
-    data = lines(GOOD[0], {"path": "x.cpp", "content": "y" * 3_000_000}, {"path": "z.cpp", "content": "y" * 101}, GOOD[1])
+    data = lines(
+        GOOD[0], {"path": "x.cpp", "content": "y" * 3_000_000}, {"path": "z.cpp", "content": "y" * 101}, GOOD[1]
+    )
     assert len(read("a.jsonl", data, options).whole) == 3  # the content filter has the last word on the third
     assert [entry[1:] for entry in read("b.jsonl", data, options).rest] == [("size", len(data.splitlines()[1]) + 1)]
 
 
 def test_columns_are_named_by_the_options(read: Any) -> None:
     options = IngestOptions(content_column="text", path_column="file", project_column="repo", license_column="terms")
-    (document,) = read("a.jsonl", lines({"file": "x.cpp", "text": "1", "repo": "boost", "terms": "BSL-1.0"}), options).documents
+    (document,) = read(
+        "a.jsonl", lines({"file": "x.cpp", "text": "1", "repo": "boost", "terms": "BSL-1.0"}), options
+    ).documents
     assert (document.project, document.path, document.license) == ("boost", "a.jsonl/x.cpp", "BSL-1.0")
 
 

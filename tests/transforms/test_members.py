@@ -60,7 +60,15 @@ def test_a_long_path_keeps_its_extension() -> None:
 
 @pytest.mark.parametrize(
     ("path", "accepted"),
-    [("a.cpp", True), ("A.CPP", True), ("x.c++", True), ("a.tar", False), ("cpp", False), ("a.cpp/b", False), (".h", True)],
+    [
+        ("a.cpp", True),
+        ("A.CPP", True),
+        ("x.c++", True),
+        ("a.tar", False),
+        ("cpp", False),
+        ("a.cpp/b", False),
+        (".h", True),
+    ],
 )
 def test_extensions_are_accepted_without_regard_to_case(path: str, accepted: bool) -> None:
     assert accepts_extension(path, IngestOptions()) is accepted

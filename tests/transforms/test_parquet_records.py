@@ -1,5 +1,6 @@
 """Parquet: rows come out byte for byte from any text or binary column; damage costs its own row group."""
 
+# ruff: noqa: ANN401 - what the fixtures of conftest.py give cannot be imported
 from __future__ import annotations
 
 import io
@@ -34,7 +35,11 @@ def test_rows_come_out_byte_for_byte(kind: pa.DataType, dictionary: bool, read: 
 
 def test_a_dictionary_column_is_text_too(read: Any) -> None:
     column = pa.array(["int a;", "int b;", "int a;"]).dictionary_encode()
-    assert list(read("a.parquet", parquet(pa.table({"content": column}))).whole.values()) == [b"int a;", b"int b;", b"int a;"]
+    assert list(read("a.parquet", parquet(pa.table({"content": column}))).whole.values()) == [
+        b"int a;",
+        b"int b;",
+        b"int a;",
+    ]
 
 
 def test_bytes_that_are_not_utf8_come_back_even_from_a_text_column(read: Any) -> None:
@@ -73,7 +78,9 @@ def test_a_damaged_row_group_costs_its_rows_and_no_others(read: Any) -> None:
 
 
 def test_a_flipped_byte_that_a_page_checksum_sees_is_damage(read: Any) -> None:
-    data = bytearray(parquet(pa.table({"content": CONTENTS}), use_dictionary=False, compression="none", write_page_checksum=True))
+    data = bytearray(
+        parquet(pa.table({"content": CONTENTS}), use_dictionary=False, compression="none", write_page_checksum=True)
+    )
     data[data.find(b"int a_77;")] ^= 1
     assert {reason for _, reason, _ in read("a.parquet", bytes(data)).rest} == {"corrupt"}
 
@@ -92,7 +99,9 @@ def test_what_is_no_parquet_is_not_an_archive(read: Any) -> None:
 
 def test_columns_are_named_by_the_options(read: Any) -> None:
     options = IngestOptions(content_column="text", path_column="file", project_column="repo", license_column="terms")
-    table = pa.table({"file": ["x.cpp", "y.txt"], "text": ["1", "2"], "repo": ["boost", "boost"], "terms": ["BSL-1.0", None]})
+    table = pa.table(
+        {"file": ["x.cpp", "y.txt"], "text": ["1", "2"], "repo": ["boost", "boost"], "terms": ["BSL-1.0", None]}
+    )
     first, second = read("a.parquet", parquet(table), options).documents
     assert (first.project, first.path, first.license) == ("boost", "a.parquet/x.cpp", "BSL-1.0")
     assert (second.path, second.reason, second.num_bytes) == ("a.parquet/y.txt", "extension", 1)

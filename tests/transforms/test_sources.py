@@ -1,5 +1,6 @@
 """Listing: every regular file once, in bytewise order, nothing followed, nothing waited for."""
 
+# ruff: noqa: ANN401 - what the fixtures of conftest.py give cannot be imported
 from __future__ import annotations
 
 import os
@@ -48,7 +49,9 @@ def test_paths_are_in_bytewise_order(tmp_path: Path) -> None:
     assert len(found) == 8
 
 
-def test_links_pipes_and_hidden_folders_are_said_and_left_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_links_pipes_and_hidden_folders_are_said_and_left_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     write(tmp_path, "a.h", ".hidden.h", ".git/config", "sub/.svn/x.h", "x.cpp/inner.h")
     (tmp_path / "loop").symlink_to(".")
     (tmp_path / "dangling.h").symlink_to("nowhere")
@@ -56,7 +59,11 @@ def test_links_pipes_and_hidden_folders_are_said_and_left_alone(tmp_path: Path, 
     with caplog.at_level("INFO"):
         found = listed(tmp_path)
     assert paths(found) == [".hidden.h", "a.h", "x.cpp/inner.h"]
-    for said in ("2 links left alone: dangling.h, loop", "left alone: pipe.h", "2 hidden folders not walked: .git, sub/.svn"):
+    for said in (
+        "2 links left alone: dangling.h, loop",
+        "left alone: pipe.h",
+        "2 hidden folders not walked: .git, sub/.svn",
+    ):
         assert said in caplog.text
 
 

@@ -137,7 +137,7 @@ def test_links_and_pipes_are_not_opened(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("real")
     os.mkfifo(tmp_path / "pipe")
     for name in ("link", "pipe", "none"):
-        with pytest.raises(OSError) as raised:  # noqa: PT011 - which error it is stands below
+        with pytest.raises(OSError) as raised:
             open_input(str(tmp_path), name)
         assert os_error_reason(raised.value)[0] == Dead.VANISHED
     with pytest.raises(NotRegularError):

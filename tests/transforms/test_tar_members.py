@@ -1,5 +1,6 @@
 """Tar archives, whole and damaged: every whole member comes out, everything else is counted."""
 
+# ruff: noqa: ANN401 - what the fixtures of conftest.py give cannot be imported
 from __future__ import annotations
 
 import bz2
@@ -42,7 +43,12 @@ def test_members_come_out_byte_for_byte(name: str, archives: Any, read: Any) -> 
 
 @pytest.mark.parametrize("kind", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
 def test_long_and_foreign_names_survive_every_format(kind: int, archives: Any, read: Any) -> None:
-    entries = [("d/" * 40 + "x" * 60 + ".cpp", b"1"), ("\u540d\u524d.cpp", b"2"), ("../../up.cpp", b"3"), ("/root.cpp", b"4")]
+    entries = [
+        ("d/" * 40 + "x" * 60 + ".cpp", b"1"),
+        ("\u540d\u524d.cpp", b"2"),
+        ("../../up.cpp", b"3"),
+        ("/root.cpp", b"4"),
+    ]
     assert list(read("a.tar", archives.tar(entries, kind)).whole) == [
         "d/" * 40 + "x" * 60 + ".cpp",
         "\u540d\u524d.cpp",
@@ -61,8 +67,12 @@ def test_names_that_are_not_utf8_are_percent_encoded(archives: Any, read: Any) -
 
 @pytest.mark.parametrize("name", [name for name in CODECS if name != "a.tar"])
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
-def test_what_stands_before_a_cut_is_kept_and_the_cut_is_counted(name: str, share: float, archives: Any, read: Any) -> None:
-    entries = [(f"f{index}.cpp", bytes((index * 7 + place * place) % 251 + 1 for place in range(900))) for index in range(300)]
+def test_what_stands_before_a_cut_is_kept_and_the_cut_is_counted(
+    name: str, share: float, archives: Any, read: Any
+) -> None:
+    entries = [
+        (f"f{index}.cpp", bytes((index * 7 + place * place) % 251 + 1 for place in range(900))) for index in range(300)
+    ]
     data = CODECS[name](archives.tar(entries))
     found = read(name, data[: int(len(data) * share)])
     assert list(found.whole.items()) == entries[: len(found.whole)]
@@ -102,7 +112,9 @@ def test_one_damaged_byte_loses_one_member_at_most(place: int, flip: int, archiv
 
 
 @pytest.mark.parametrize("damage", [b"\xff" * 512, bytes(512)])
-def test_members_behind_a_damaged_header_are_kept_and_the_damage_counted(damage: bytes, archives: Any, read: Any) -> None:
+def test_members_behind_a_damaged_header_are_kept_and_the_damage_counted(
+    damage: bytes, archives: Any, read: Any
+) -> None:
     entries = archives.members(9)
     data = archives.tar(entries)
     header = data.find(b"m/f4.cpp")
@@ -135,7 +147,9 @@ def test_an_empty_archive_has_no_documents(archives: Any, read: Any) -> None:
 
 
 def test_a_flipped_byte_in_the_compressed_stream_costs_what_stands_behind_it(archives: Any, read: Any) -> None:
-    entries = [(f"f{index}.cpp", bytes((index * 7 + place * place) % 251 + 1 for place in range(900))) for index in range(99)]
+    entries = [
+        (f"f{index}.cpp", bytes((index * 7 + place * place) % 251 + 1 for place in range(900))) for index in range(99)
+    ]
     data = bytearray(gzip.compress(archives.tar(entries)))
     data[len(data) // 2] ^= 0x55
     found = read("a.tar.gz", bytes(data))
@@ -157,7 +171,12 @@ def test_everything_before_a_bad_block_is_kept(archives: Any, read: Any) -> None
 def test_links_and_devices_are_left_alone_and_said(read: Any, caplog: pytest.LogCaptureFixture) -> None:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for name, kind in (("l.cpp", tarfile.SYMTYPE), ("h.cpp", tarfile.LNKTYPE), ("p.cpp", tarfile.FIFOTYPE), ("d", tarfile.DIRTYPE)):
+        for name, kind in (
+            ("l.cpp", tarfile.SYMTYPE),
+            ("h.cpp", tarfile.LNKTYPE),
+            ("p.cpp", tarfile.FIFOTYPE),
+            ("d", tarfile.DIRTYPE),
+        ):
             info = tarfile.TarInfo(name)
             info.type, info.linkname = kind, "nowhere"
             archive.addfile(info)
@@ -206,7 +225,9 @@ def test_a_file_with_holes_is_unsupported_and_its_neighbours_kept(archives: Any,
     assert found.rest == [("a.tar/sparse.cpp", "unsupported", 700)]
 
 
-def test_an_archive_that_grows_beyond_measure_is_read_no_further(monkeypatch: pytest.MonkeyPatch, archives: Any, read: Any) -> None:
+def test_an_archive_that_grows_beyond_measure_is_read_no_further(
+    monkeypatch: pytest.MonkeyPatch, archives: Any, read: Any
+) -> None:
     monkeypatch.setattr("transforms.members._ARCHIVE_FLOOR_BYTES", 1_000_000)
     entries = [(f"f{index}.cpp", b" " * 9_999 + b"%d" % index) for index in range(200)]
     found = read("a.tar.gz", gzip.compress(archives.tar(entries)), IngestOptions(max_expansion=2))

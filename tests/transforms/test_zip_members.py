@@ -1,5 +1,6 @@
 """Zip archives, whole, damaged and lying: every whole member comes out, everything else is counted."""
 
+# ruff: noqa: ANN401 - what the fixtures of conftest.py give cannot be imported
 from __future__ import annotations
 
 import io
@@ -66,7 +67,9 @@ def test_a_damaged_directory_is_done_without(archives: Any, read: Any) -> None:
 
 @pytest.mark.parametrize("field", ["size", "crc", "offset"])
 @pytest.mark.parametrize("value", [0, 1, 0x7FFFFFFF])
-def test_a_directory_that_lies_costs_only_the_member_it_lies_about(field: str, value: int, archives: Any, read: Any) -> None:
+def test_a_directory_that_lies_costs_only_the_member_it_lies_about(
+    field: str, value: int, archives: Any, read: Any
+) -> None:
     entries = archives.members(6)
     data = bytearray(archives.zip(entries))
     place = data.find(b"PK\x01\x02", data.find(b"PK\x01\x02") + 1)
@@ -97,7 +100,12 @@ def test_encrypted_and_unknown_members_are_counted_with_their_size(archives: Any
 def test_names_are_normalised_or_percent_encoded(archives: Any, read: Any) -> None:
     data = archives.zip([("../../up.cpp", b"1"), ("/abs.cpp", b"2"), ("latin1_X.cpp", b"3"), ("\u540d.cpp", b"4")])
     found = read("a.zip", data.replace(b"latin1_X", b"latin1_\xe9"))
-    assert [item.path for item in found.documents] == ["a.zip/up.cpp", "a.zip/abs.cpp", "a.zip/latin1_%E9.cpp", "a.zip/\u540d.cpp"]
+    assert [item.path for item in found.documents] == [
+        "a.zip/up.cpp",
+        "a.zip/abs.cpp",
+        "a.zip/latin1_%E9.cpp",
+        "a.zip/\u540d.cpp",
+    ]
 
 
 def test_a_name_that_lies_about_being_utf8_costs_nothing(archives: Any, read: Any) -> None:
@@ -122,7 +130,10 @@ def test_what_stands_before_the_archive_is_passed_over(archives: Any, read: Any)
 
 def test_zip64_is_read(archives: Any, read: Any) -> None:
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("a.cpp", "w", force_zip64=True) as file:
+    with (
+        zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("a.cpp", "w", force_zip64=True) as file,
+    ):
         file.write(b"int a;\n" * 100)
     assert read("a.zip", buffer.getvalue()).whole == {"a.cpp": b"int a;\n" * 100}
     assert read("b.zip", buffer.getvalue()[:-30]).whole == {"a.cpp": b"int a;\n" * 100}
@@ -133,7 +144,9 @@ def test_what_is_no_archive_is_one_dead_document_of_its_size(data: bytes, read: 
     assert read("a.zip", data).rest == [("a.zip", "not_an_archive", len(data))]
 
 
-def test_sizes_that_add_up_beyond_measure_end_the_reading(archives: Any, read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sizes_that_add_up_beyond_measure_end_the_reading(
+    archives: Any, read: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("transforms.members._ARCHIVE_FLOOR_BYTES", 1_000_000)
     entries = [(f"f{index}.cpp", b"%03d" % index * 30_000) for index in range(50)]
     found = read("a.zip", archives.zip(entries), IngestOptions(max_expansion=2))
@@ -164,7 +177,9 @@ def test_an_archive_cut_anywhere_keeps_every_whole_member(cut: int, archives: An
     data = archives.zip(entries)
     found = read_bytes(data[:cut])
     contents = [item.content for item in found if item.content is not None]
-    ends = [info.header_offset for info in zipfile.ZipFile(io.BytesIO(data)).infolist()][1:] + [data.find(b"PK\x01\x02")]
+    ends = [info.header_offset for info in zipfile.ZipFile(io.BytesIO(data)).infolist()][1:] + [
+        data.find(b"PK\x01\x02")
+    ]
     assert contents == [content for _, content in entries[: sum(end <= cut for end in ends)]]
     assert cut >= len(data) or sum(item.content is None for item in found) == 1
 
