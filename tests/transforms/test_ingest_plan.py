@@ -13,7 +13,7 @@ import pytest
 from schemas.errors import IntegrityError
 from schemas.options import IngestOptions
 from transforms.fingerprints import fingerprint_unit, fingerprints_digest, fingerprints_name, has_fingerprints
-from transforms.ingest_plan import plan_ingest
+from transforms.ingest_plan import plan_ingest, prune_cache
 from transforms.input_units import plan_inputs
 from transforms.sources import list_inputs
 from transforms.storage import OutputFolder
@@ -126,3 +126,15 @@ def test_fingerprints_that_are_damaged_are_made_again(corpus: Path, out: OutputF
     assert not has_fingerprints(unit, out)
     fingerprint_unit(unit, out, options)
     assert fingerprints_digest(path) == digest
+
+
+def test_what_no_unit_needs_any_more_is_removed_from_the_cache(
+    corpus: Path, out: OutputFolder, run_first_pass: Any
+) -> None:
+    first = run_first_pass([corpus], out, SMALL)
+    assert prune_cache(first.inputs, out) == 0
+    (corpus / "p2/f42.cpp").unlink()
+    second = run_first_pass([corpus], out, SMALL)
+    assert prune_cache(second.inputs, out) >= 2
+    assert all(has_fingerprints(unit, out) for unit in second.inputs)
+    assert plan_ingest(second.inputs, out, SMALL, config={}, core_version="1") == second.units

@@ -26,11 +26,17 @@ def test_members_come_out_byte_for_byte(method: int, archives: Any, read: Any) -
     assert not found.rest
 
 
-@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2])
-@pytest.mark.parametrize("unseekable", [False, True])
+@pytest.mark.parametrize(
+    ("method", "unseekable"),
+    [
+        (zipfile.ZIP_STORED, False),
+        (zipfile.ZIP_DEFLATED, False),
+        (zipfile.ZIP_BZIP2, False),
+        (zipfile.ZIP_DEFLATED, True),
+        (zipfile.ZIP_BZIP2, True),
+    ],
+)
 def test_a_cut_archive_is_read_by_its_local_headers(method: int, unseekable: bool, archives: Any, read: Any) -> None:
-    if unseekable and method == zipfile.ZIP_STORED:
-        pytest.skip("nothing says how long a stored member of unknown size is")
     entries = archives.members(40)
     data = written(entries, method, seekable=not unseekable)
     for cut in (300, 1_500, data.rfind(b"PK\x01\x02")):
