@@ -165,6 +165,9 @@ def _kept_paths(path: Path, kept: npt.NDArray[np.bool_], sizes: npt.NDArray[np.u
             yield row.path, int(sizes[index])
 
 
+# Beam does not resolve annotations that are strings: types that choose a coder are given outright.
+@beam.typehints.with_input_types(Unit)
+@beam.typehints.with_output_types(UnitReceipt)
 class _WriteDocumentsFn(beam.DoFn):
     """Runs units of the second pass."""
 

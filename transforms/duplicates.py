@@ -103,6 +103,9 @@ def _write(path: Path, table: pa.Table) -> int:
     return int(table.num_rows)
 
 
+# Beam does not resolve annotations that are strings: types that choose a coder are given outright.
+@beam.typehints.with_input_types(tuple[int, Iterable[pa.RecordBatch]])
+@beam.typehints.with_output_types(tuple[int, int])
 class _ChooseFn(beam.DoFn):
     """Writes the copies of one partition that are not kept."""
 

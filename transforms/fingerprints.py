@@ -182,6 +182,9 @@ def _bounded_batches(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield from _bounded_batches(batch.slice(half))
 
 
+# Beam does not resolve annotations that are strings: types that choose a coder are given outright.
+@beam.typehints.with_input_types(Unit)
+@beam.typehints.with_output_types(tuple[int, pa.RecordBatch])
 class _FingerprintFn(beam.DoFn):
     """Makes the fingerprints of units and yields the candidates for duplicates among them."""
 

@@ -13,7 +13,7 @@ from schemas.units import Stage, Unit, unit_key
 from transforms.duplicates import duplicates_by_unit, find_duplicates
 from transforms.fingerprints import fingerprints_digest, fingerprints_name
 from transforms.sources import Kind
-from transforms.storage import OutputFolder
+from transforms.storage import CACHE, OutputFolder
 
 
 def plan_ingest(
@@ -66,3 +66,18 @@ def _inputs(unit: Unit, out: OutputFolder, options: IngestOptions, share: str) -
 
 def _config(options: IngestOptions, config: dict[str, Any]) -> dict[str, Any]:
     return {**config, "detect_platforms": options.detect_platforms}
+
+
+def prune_cache(units: Sequence[Unit], out: OutputFolder) -> int:
+    """Remove fingerprints and duplicates of input units that are no more, and return how many files that were.
+
+    Args:
+        units: The input units of the sources as they are now.
+        out: The output folder; only for the holder of its lock.
+    """
+    kept = {fingerprints_name(unit.key) for unit in units} | {find_duplicates(units, out)}
+    folders = (f"{CACHE}/fingerprints", f"{CACHE}/duplicates")
+    stale = [name for folder in folders for name in out.files(folder) if name not in kept]
+    for name in stale:
+        out.remove(name)
+    return len(stale)

@@ -43,7 +43,7 @@ def plan_inputs(listing: Listing, options: IngestOptions) -> list[Unit]:
         ends = cut(((item.path, 0 if item.reason else item.num_bytes) for item in loose), options.unit_bytes)
         parts.extend(loose[first:last] for first, last in pairwise([0, *ends]))
         parts.sort(key=lambda part: part[0].path.encode("utf-8", "surrogateescape"))
-        units.extend(_unit(root, part, len(units) + place, options) for place, part in enumerate(parts))
+        units += [_unit(root, part, index, options) for index, part in enumerate(parts, start=len(units))]
     return units
 
 

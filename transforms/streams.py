@@ -1,8 +1,9 @@
 """Byte streams of input files: opened without following links, decompressed in small steps, ended by damage.
 
 gzip (RFC 1952), xz (liblzma), bzip2 and Zstandard (RFC 8878), each also as several streams one after the other.
-Everything that comes before damage is delivered: when a decoder fails, the stream is decoded again up to that place
-and then byte by byte, because a decoder that raises keeps what it had decoded in that call to itself.
+What comes before damage is delivered, up to the byte or two that a decoder looks ahead: when it fails, the stream is
+decoded again up to that place and then byte by byte, because a decoder that raises keeps what it had decoded in that
+call to itself.
 """
 
 from __future__ import annotations

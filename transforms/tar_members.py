@@ -75,7 +75,7 @@ class _TarReader:
                 extended = _Extended()
                 continue
             block = self._stream.read(_BLOCK)
-        self._finish(len(block))
+        self._finish(block)
 
     def _header(self, block: bytes) -> tarfile.TarInfo:
         info = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
@@ -164,18 +164,18 @@ class _TarReader:
             damage = self._stream.damage or DamageError(Dead.NOT_AN_ARCHIVE, "no tar header")
             raise damage
         self._cut = not more
-        yield self._archive.entry(
-            Dead.CORRUPT, "damaged tar header", num_bytes=lost if more or not self._zero_blocks else 0
-        )
+        if self._zero_blocks:  # the block that is no header was data behind a wiped one, or follows the end
+            lost = lost + _BLOCK if more else 0
+        yield self._archive.entry(Dead.CORRUPT, "damaged tar header", num_bytes=lost)
         self._zero_blocks = 0
 
-    def _finish(self, rest: int) -> None:
+    def _finish(self, rest: bytes) -> None:
         """Raise for an archive that ends in the wrong place, unless a member has taken the blame."""
         if self._cut:
             return
         if self._stream.damage:
             raise self._stream.damage
-        if rest or not self._zero_blocks:
+        if any(rest) or not self._zero_blocks:
             reason = Dead.TRUNCATED if self._headers else Dead.NOT_AN_ARCHIVE
             raise DamageError(reason, "ends without an end-of-archive block")
 

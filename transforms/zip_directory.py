@@ -60,7 +60,11 @@ class Entry:
 
 
 class DirectoryError(Exception):
-    """A central directory that is missing, cut or damaged."""
+    """A central directory that is damaged."""
+
+
+class NoDirectoryError(DirectoryError):
+    """A file without the record at its end that says where the directory is."""
 
 
 class Directory:
@@ -119,7 +123,7 @@ class Directory:
         tail = read_exactly(self._file, self._size - tail_start)
         found = tail.rfind(END)
         if found < 0 or len(tail) - found < _END_RECORD.size:
-            raise DirectoryError("no central directory")
+            raise NoDirectoryError("no central directory")
         _, _, _, count, length, start, _ = _END_RECORD.unpack_from(tail, found)
         end = tail_start + found
         locator = end - 20

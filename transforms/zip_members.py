@@ -16,7 +16,7 @@ from typing import BinaryIO
 from schemas.reasons import Dead, Filtered
 from transforms.decoders import DECODER_ERRORS, STREAM_DECODERS, Decoder, Inflate, Stored
 from transforms.members import Archive, DamageError, Document
-from transforms.zip_directory import CENTRAL, END, Directory, DirectoryError, Entry, find_local, local_entry, locate
+from transforms.zip_directory import Directory, DirectoryError, Entry, NoDirectoryError, find_local, local_entry, locate
 
 _STORED, _DEFLATED, _BZIP2, _ZSTANDARD = 0, 8, 12, 93
 _DECODERS: dict[int, Callable[[], Decoder]] = {
@@ -43,7 +43,8 @@ def iter_zip(archive: Archive, file: BinaryIO) -> Iterator[Document]:
     try:
         directory = Directory(file, archive.num_bytes)
     except DirectoryError as error:
-        yield from _iter_local(archive, file, str(error))
+        reason = Dead.TRUNCATED if isinstance(error, NoDirectoryError) else Dead.CORRUPT
+        yield from _iter_local(archive, file, DamageError(reason, str(error)))
         return
     for entry in directory.entries():
         document, _ = _read_entry(archive, file, entry)
@@ -51,7 +52,7 @@ def iter_zip(archive: Archive, file: BinaryIO) -> Iterator[Document]:
             yield document
 
 
-def _iter_local(archive: Archive, file: BinaryIO, problem: str) -> Iterator[Document]:
+def _iter_local(archive: Archive, file: BinaryIO, damage: DamageError) -> Iterator[Document]:
     """Yield members by their local headers, in the order of the file."""
     place, found, cut = 0, False, False
     while (start := find_local(file, place)) is not None:
@@ -67,10 +68,9 @@ def _iter_local(archive: Archive, file: BinaryIO, problem: str) -> Iterator[Docu
                 yield document
                 cut = document.reason == Dead.TRUNCATED
     if not found:
-        raise DamageError(Dead.NOT_AN_ARCHIVE, problem)
+        raise DamageError(Dead.NOT_AN_ARCHIVE, damage.detail)
     if not cut:
-        file.seek(place)
-        raise DamageError(Dead.CORRUPT if file.read(4) in (CENTRAL, END) else Dead.TRUNCATED, problem)
+        raise damage
 
 
 def _read_entry(archive: Archive, file: BinaryIO, entry: Entry) -> tuple[Document | None, int]:

@@ -1,0 +1,157 @@
+"""Archives for the tests of ingest: how to make them, how to read them, how to run both passes."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from schemas.ledger import Ledger
+from schemas.options import IngestOptions
+from schemas.units import Unit, UnitReceipt
+from transforms.documents import ingest_unit
+from transforms.duplicates import choose_kept, clear_duplicates, merge_duplicates
+from transforms.fingerprints import duplicate_candidates, fingerprint_unit
+from transforms.ingest_plan import plan_ingest
+from transforms.input_units import plan_inputs
+from transforms.members import Document
+from transforms.readers import read_documents
+from transforms.sources import list_inputs
+from transforms.storage import OutputFolder
+
+Members = list[tuple[str, bytes]]
+
+
+@dataclass(frozen=True)
+class Archives:
+    """Makes archives."""
+
+    def members(self, count: int, tag: str = "m", repeat: int = 40) -> Members:
+        return [(f"{tag}/f{index}.cpp", f"int {tag}_{index} = {index};\n".encode() * repeat) for index in range(count)]
+
+    def tar(self, entries: Members, kind: int = tarfile.GNU_FORMAT) -> bytes:
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w", format=kind) as archive:
+            for name, content in entries:
+                info = tarfile.TarInfo(name)
+                info.size = len(content)
+                archive.addfile(info, io.BytesIO(content))
+        return buffer.getvalue()
+
+    def zip(self, entries: Members, method: int = zipfile.ZIP_DEFLATED) -> bytes:
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", method) as archive:
+            for name, content in entries:
+                archive.writestr(zipfile.ZipInfo(name), content, method)
+        return buffer.getvalue()
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was read from an input."""
+
+    documents: list[Document]
+
+    @property
+    def whole(self) -> dict[str, bytes]:
+        """Contents by path below the archive."""
+        found = [item for item in self.documents if item.content is not None]
+        return {item.path.partition("/")[2]: item.content or b"" for item in found}
+
+    @property
+    def rest(self) -> list[tuple[str, str, int]]:
+        """Path, reason and bytes of everything else."""
+        return [(item.path, str(item.reason), item.num_bytes) for item in self.documents if item.content is None]
+
+
+def read_file(path: Path, options: IngestOptions | None = None) -> Found:
+    options = options or IngestOptions()
+    (unit,) = plan_inputs(list_inputs([str(path)], options), options)
+    return Found(list(read_documents(unit, options)))
+
+
+@dataclass
+class Ingested:
+    """A finished ingest."""
+
+    out: OutputFolder
+    inputs: list[Unit]
+    units: list[Unit]
+    receipts: list[UnitReceipt] = field(default_factory=list)
+
+    @property
+    def ledger(self) -> Ledger:
+        return Ledger.sum(Ledger.from_json(receipt.ledger, where=receipt.key) for receipt in self.receipts)
+
+    def table(self, kind: str = "part") -> pa.Table:
+        paths = sorted(self.out.path("documents").glob(f"{kind}-*.parquet"))
+        return pa.concat_tables([pq.read_table(path) for path in paths]) if paths else pa.table({})
+
+    @property
+    def contents(self) -> dict[str, bytes]:
+        table = self.table()
+        return dict(zip(table["path"].to_pylist(), table["content"].to_pylist(), strict=True)) if len(table) else {}
+
+    @property
+    def rejects(self) -> list[tuple[str, str, str]]:
+        table = self.table("rejects")
+        names = ("path", "column", "reason")
+        return list(zip(*(table[name].to_pylist() for name in names), strict=True)) if len(table) else []
+
+
+def first_pass(sources: Sequence[Path | str], out: OutputFolder, options: IngestOptions) -> Ingested:
+    """Make fingerprints, choose duplicates and plan, without Beam."""
+    inputs = plan_inputs(list_inputs([str(source) for source in sources], options), options)
+    clear_duplicates(out)
+    batches = []
+    for unit in inputs:
+        name = fingerprint_unit(unit, out, options)
+        batches.extend(batch for _, batch in duplicate_candidates(out.path(name), unit.payload["index"], 3))
+    if options.drop_duplicates:
+        if batches:
+            losers = choose_kept(pa.Table.from_batches(batches))
+            out.publish(".cache/duplicates/parts/part-000.parquet", lambda path: pq.write_table(losers, path) or 0)
+        merge_duplicates(inputs, out)
+    return Ingested(out, inputs, plan_ingest(inputs, out, options, config={}, core_version="1"))
+
+
+def ingest(sources: Sequence[Path | str], out: OutputFolder, options: IngestOptions | None = None) -> Ingested:
+    """Run both passes, without Beam."""
+    options = options or IngestOptions()
+    result = first_pass(sources, out, options)
+    result.receipts = [ingest_unit(unit, out, options, None) for unit in result.units]
+    return result
+
+
+@pytest.fixture(scope="session")
+def archives() -> Archives:
+    return Archives()
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Callable[..., Found]:
+    """Write a file and read it as a source: read(name, data, options)."""
+
+    def run(name: str, data: bytes, options: IngestOptions | None = None) -> Found:
+        path = tmp_path / name
+        path.write_bytes(data)
+        return read_file(path, options)
+
+    return run
+
+
+@pytest.fixture
+def run_first_pass() -> Callable[..., Ingested]:
+    return first_pass
+
+
+@pytest.fixture
+def run_ingest() -> Callable[..., Ingested]:
+    return ingest
