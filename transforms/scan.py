@@ -121,7 +121,8 @@ def merge_counts(kind: str, batches: Iterable[pa.RecordBatch]) -> pa.Table:
         kind: `words-NNN`, `terms`, `morphemes`, `namespaces` or `statistics`.
         batches: Partial counts in any order; the result does not depend on it.
     """
-    table = pa.Table.from_batches(list(batches))
+    schema = empty_counts(kind).schema
+    table = pa.Table.from_batches([batch.cast(schema) for batch in batches], schema)
     if kind.startswith("words"):
         return _sum_by(table, ["word"], ["count"]).cast(WORDS)
     if kind == "statistics":
@@ -160,14 +161,19 @@ def merged_path(kind: str) -> str:
 
 
 def nest_statistics(statistics: pa.Table) -> dict[str, Any]:
-    """Return statistics as nested JSON: the name `bytes.code` becomes `{"bytes": {"code": value}}`."""
+    """Return statistics as nested JSON: the name `bytes.code` becomes `{"bytes": {"code": value}}`.
+
+    Where `style.snake` is counted and `style.snake.documents` too, the first becomes `{"style": {"snake": {"total": …}}}`.
+    """
+    values = dict(zip(*statistics.to_pydict().values(), strict=True))
+    folders = {name.rpartition(".")[0] for name in values}
     tree: dict[str, Any] = {}
-    for row in statistics.to_pylist():
-        *folders, leaf = row["name"].split(".")
+    for name, value in values.items():
+        *path, leaf = (f"{name}.total" if name in folders else name).split(".")
         branch = tree
-        for folder in folders:
+        for folder in path:
             branch = branch.setdefault(folder, {})
-        branch[leaf] = row["value"]
+        branch[leaf] = value
     return tree
 
 
@@ -204,7 +210,7 @@ class MergeCounts(beam.PTransform):
             (parts, empty)
             | "Both" >> beam.Flatten()
             | "Group" >> beam.GroupByKey()
-            | "Merge" >> beam.MapTuple(_publish_merged, out=self.out).with_output_types(str)
+            | "Merge" >> beam.Map(_publish_merged, self.out).with_output_types(str)
         )
 
 
@@ -212,7 +218,8 @@ def _with_empty_counts(kind: str) -> tuple[str, pa.RecordBatch]:
     return kind, empty_counts(kind)
 
 
-def _publish_merged(kind: str, batches: Iterable[pa.RecordBatch], out: OutputFolder) -> str:
+def _publish_merged(counted: tuple[str, Iterable[pa.RecordBatch]], out: OutputFolder) -> str:
+    kind, batches = counted
     table = merge_counts(kind, batches)
     if kind == "statistics":
         return out.publish_bytes(

@@ -32,7 +32,7 @@ const COUNTERS: usize = Counter::IndentationMixed as usize + 1;
 /// The name of each counter, in the order of [`Counter`].
 const COUNTER_NAMES: [&str; COUNTERS] = [
     "documents",
-    "documents.not_utf8",
+    "not_utf8_documents",
     "bytes.non_ascii",
     "directives",
     "identifiers",

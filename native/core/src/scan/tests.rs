@@ -142,7 +142,7 @@ fn statistics_count_bytes_by_class_lines_and_styles() {
     let counts = scan(&[("p", source), ("p", b""), ("p", b"\xff")], 1, 9);
     let expected = [
         ("documents", 3),
-        ("documents.not_utf8", 1),
+        ("not_utf8_documents", 1),
         ("bytes", source.len() as u64 + 1),
         ("bytes.non_ascii", 4),
         ("bytes.comment", 12),
