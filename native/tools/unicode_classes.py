@@ -68,7 +68,9 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     if parser.parse_args().check:
         same = TABLE.read_text() == source()
-        print(f"{TABLE.name} is {'current' if same else f'not what tokenizers {tokenizers.__version__} says: rerun without --check'}")
+        print(
+            f"{TABLE.name} is {'current' if same else f'not what tokenizers {tokenizers.__version__} says: rerun without --check'}"
+        )
         return 0 if same else 1
     TABLE.write_text(source())
     return 0

@@ -38,23 +38,22 @@ def cpp_texts(limit_bytes: int) -> Iterator[str]:
         yield content.decode("utf-8", "ignore")
 
 
-@pytest.mark.parametrize(
-    "context", ["{}", "a{}b ", " {}1 ", "\\n{} ", "1{}2'{}' ", 'R"{}( L{}" ){}" ', " \t{}  {}\n{} x", "-{}.{}+\\{} "]
-)
+@pytest.mark.parametrize("context", ["a{}b ", " {}1{}", "\\n{}'", "\t{}  {}\n", 'R"{}('])
 def test_every_scalar_value_is_split_alike_in_context(context: str) -> None:
-    text = "".join(context.replace("{}", char) for char in SCALARS)
-    assert native(text) == hugging_face(text)
+    for start in range(0, len(SCALARS), 2000):  # pre_tokenize_str is slow on long texts
+        text = "".join(context.replace("{}", char) for char in SCALARS[start : start + 2000])
+        assert native(text) == hugging_face(text)
 
 
 @given(st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.characters(codec="utf-8")), max_size=40))
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=1000, deadline=None)
 def test_texts_are_split_alike(fragments: list[str]) -> None:
     text = "".join(fragments)
     assert native(text) == hugging_face(text)
 
 
 def test_real_cpp_is_split_alike() -> None:
-    texts = list(cpp_texts(30_000_000))
+    texts = list(cpp_texts(limit_bytes=12_000_000))
     assert sum(map(len, texts)) > 1_000_000
     for text in texts:
         assert native(text) == hugging_face(text)
@@ -82,7 +81,10 @@ def test_a_fixed_token_alone_is_one_word(text: str) -> None:
     assert native(text) == [text]
 
 
-@pytest.mark.parametrize("unit", [b" ", b"9", b"a", b"\n", b"\\n", b"(", b")a", b"\\", b" \t\v", b"'", b".", b"\xc3\xa9", b"\xff", b'L"', b'R"a'])
+@pytest.mark.parametrize(
+    "unit",
+    [b" ", b"9", b"a", b"\n", b"\\n", b"(", b")a", b"\\", b" \t\v", b"'", b".", b"\xc3\xa9", b"\xff", b'L"', b'R"a'],
+)
 @pytest.mark.parametrize("end", [b"", b"x"])
 def test_time_is_linear_in_a_line_without_words(unit: bytes, end: bytes) -> None:
     seconds = []
@@ -96,4 +98,3 @@ def test_time_is_linear_in_a_line_without_words(unit: bytes, end: bytes) -> None
 def test_an_unknown_pattern_is_refused_with_the_known_names() -> None:
     with pytest.raises(cppmill_core.InvalidInputError, match="cpp-words-1"):
         cppmill_core.split("gpt2", b"")
-
