@@ -3,8 +3,8 @@
     python native/tools/unicode_classes.py            rewrite the table
     python native/tools/unicode_classes.py --check    exit 1 if it is not what the installed package says
 
-The regular expression engine inside `tokenizers` has its own Unicode version, older than Python's and than Rust's, so
-the table is asked from the package itself: every scalar value goes through `Split(Regex)` once for each class.
+The regular expression engine inside `tokenizers` has its own Unicode version, older than Python's and than Rust's, so the
+table is asked from the package itself: every scalar value goes through `Split(Regex)` once for each class.
 """
 
 import argparse
@@ -69,8 +69,7 @@ def main() -> int:
     if parser.parse_args().check:
         same = TABLE.read_text() == source()
         print(
-            f"{TABLE.name} is "
-            f"{'current' if same else f'not what tokenizers {tokenizers.__version__} says: rerun without --check'}"
+            f"{TABLE.name} is {'current' if same else f'not what tokenizers {tokenizers.__version__} says: rerun without --check'}"
         )
         return 0 if same else 1
     TABLE.write_text(source())

@@ -38,9 +38,7 @@ def dataset_digest(row: Row) -> int:
     doc_id, project, path, num_bytes, tokens, platforms = row
     head = struct.pack("<QI", num_bytes, len(tokens))
     ids = struct.pack(f"<{len(tokens)}I", *tokens)
-    return row_digest(
-        doc_id, project, path, head, ids, struct.pack(f"<I{len(platforms)}H", len(platforms), *platforms)
-    )
+    return row_digest(doc_id, project, path, head, ids, struct.pack(f"<I{len(platforms)}H", len(platforms), *platforms))
 
 
 def as_bytes(total: int) -> bytes:

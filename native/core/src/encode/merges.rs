@@ -4,12 +4,11 @@
 //! is joined, the leftmost of equals: this is what `tokenizers` does. Short words are merged in an array, by looking for the best
 //! pair again and again; long ones with a heap of pairs, in O(n log n) time and about 20 bytes of memory for each byte.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use super::queue::PairQueue;
 
 /// No merge.
 const NONE: u32 = u32::MAX;
-/// Longer words go through the heap.
+/// Longer words go through the queue.
 const MAX_ARRAY_BYTES: usize = 48;
 /// Marks, in the long-word array, the last byte of a token of two or more bytes.
 const END: u32 = 1 << 31;
@@ -25,22 +24,20 @@ pub(super) struct Merges {
     /// Open addressing over a power of two of slots.
     slots: Box<[Slot]>,
     shift: u32,
+    /// The token that each merge makes, by rank.
+    joined: Box<[u32]>,
     /// The length of each token in bytes.
     lengths: Box<[u32]>,
 }
 
 #[derive(Clone, Copy)]
 struct Slot {
-    pair: u64,
+    left: u32,
+    right: u32,
     rank: u32,
-    joined: u32,
 }
 
-const EMPTY: Slot = Slot { pair: u64::MAX, rank: NONE, joined: NONE };
-
-fn pair_of(left: u32, right: u32) -> u64 {
-    u64::from(left) << 32 | u64::from(right)
-}
+const EMPTY: Slot = Slot { left: NONE, right: NONE, rank: NONE };
 
 impl Merges {
     /// Makes the table from `(left, right, joined)` in the order of their ranks; no pair may come twice.
@@ -51,16 +48,16 @@ impl Merges {
             byte_ranks: vec![NONE; 1 << 16].into_boxed_slice(),
             slots: vec![EMPTY; capacity].into_boxed_slice(),
             shift: 64 - capacity.trailing_zeros(),
+            joined: merges.iter().map(|merge| merge.2).collect(),
             lengths,
         };
-        for (rank, &(left, right, joined)) in merges.iter().enumerate() {
-            let pair = pair_of(left, right);
-            let index = table.index_of(pair);
-            table.slots[index] = Slot { pair, rank: rank as u32, joined };
+        for (rank, &(left, right, _)) in merges.iter().enumerate() {
+            let index = table.index_of(left, right);
+            table.slots[index] = Slot { left, right, rank: rank as u32 };
         }
         for first in 0..=255_u8 {
             for second in 0..=255_u8 {
-                let rank = table.find(table.byte_id(first), table.byte_id(second)).rank;
+                let rank = table.rank(table.byte_id(first), table.byte_id(second));
                 table.byte_ranks[usize::from(first) << 8 | usize::from(second)] = rank;
             }
         }
@@ -73,18 +70,24 @@ impl Merges {
         self.byte_ids[usize::from(byte)]
     }
 
-    fn index_of(&self, pair: u64) -> usize {
+    #[inline]
+    fn index_of(&self, left: u32, right: u32) -> usize {
         let mask = self.slots.len() - 1;
+        let pair = u64::from(left) << 32 | u64::from(right);
         let mut index = (pair.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize & mask;
-        while self.slots[index].pair != pair && self.slots[index].rank != NONE {
+        loop {
+            let slot = &self.slots[index];
+            if (slot.left == left && slot.right == right) || slot.rank == NONE {
+                return index;
+            }
             index = (index + 1) & mask;
         }
-        index
     }
 
+    /// The rank of the merge of two tokens, or `NONE`.
     #[inline]
-    fn find(&self, left: u32, right: u32) -> Slot {
-        self.slots[self.index_of(pair_of(left, right))]
+    fn rank(&self, left: u32, right: u32) -> u32 {
+        self.slots[self.index_of(left, right)].rank
     }
 
     /// Appends the tokens of `word` to `out`.
@@ -103,56 +106,59 @@ impl Merges {
             *rank = self.byte_ranks[usize::from(pair[0]) << 8 | usize::from(pair[1])];
         }
         while let Some(at) = lowest(&ranks[..count.saturating_sub(1)]) {
-            ids[at] = self.find(ids[at], ids[at + 1]).joined;
+            ids[at] = self.joined[ranks[at] as usize];
             ids.copy_within(at + 2..count, at + 1);
             ranks.copy_within(at + 1..count, at);
             count -= 1;
             if at + 1 < count {
-                ranks[at] = self.find(ids[at], ids[at + 1]).rank;
+                ranks[at] = self.rank(ids[at], ids[at + 1]);
             }
             if at > 0 {
-                ranks[at - 1] = self.find(ids[at - 1], ids[at]).rank;
+                ranks[at - 1] = self.rank(ids[at - 1], ids[at]);
             }
         }
         out.extend_from_slice(&ids[..count]);
     }
 
-    /// Merges with a heap of (rank, position).
+    /// Merges with a queue of pairs.
     ///
     /// `tokens` has one cell a byte: the token that starts there, or, at the last byte of a longer token, the token with `END`.
-    /// A token's neighbours are found by lengths, so that no links are kept. A pair in the heap that has changed since is
+    /// A token's neighbours are found by lengths, so that no links are kept. A pair in the queue that has changed since is
     /// recognised by its rank.
     fn merge_long(&self, word: &[u8], out: &mut Vec<u32>) {
         let mut tokens: Vec<u32> = word.iter().map(|&byte| self.byte_id(byte)).collect();
-        let ranks = word.windows(2).map(|pair| self.byte_ranks[usize::from(pair[0]) << 8 | usize::from(pair[1])]);
-        let pairs = ranks.enumerate().filter(|&(_, rank)| rank != NONE).map(|(at, rank)| Reverse(entry(rank, at)));
-        let mut heap: BinaryHeap<Reverse<u64>> = pairs.collect::<Vec<_>>().into();
-        while let Some(Reverse(best)) = heap.pop() {
-            let (rank, at) = ((best >> 32) as u32, (best & 0xFFFF_FFFF) as usize);
-            let Some((slot, end)) = self.pair_at(&tokens, at).filter(|(slot, _)| slot.rank == rank) else { continue };
-            self.join(&mut tokens, at, end, slot.joined);
-            if let Some((next, _)) = self.pair_at(&tokens, at) {
-                heap.push(Reverse(entry(next.rank, at)));
+        let mut queue = PairQueue::default();
+        for (at, pair) in word.windows(2).enumerate() {
+            let rank = self.byte_ranks[usize::from(pair[0]) << 8 | usize::from(pair[1])];
+            if rank != NONE {
+                queue.push(rank, at);
             }
+        }
+        while let Some((rank, at)) = queue.pop() {
+            let Some((_, end)) = self.pair_at(&tokens, at).filter(|pair| pair.0 == rank) else { continue };
+            self.join(&mut tokens, at, end, self.joined[rank as usize]);
             if let Some(before) = self.start_before(&tokens, at)
                 && let Some((previous, _)) = self.pair_at(&tokens, before)
             {
-                heap.push(Reverse(entry(previous.rank, before)));
+                queue.push(previous, before);
+            }
+            if let Some((next, _)) = self.pair_at(&tokens, at) {
+                queue.push(next, at);
             }
         }
         out.extend(tokens.into_iter().filter(|token| token & END == 0));
     }
 
-    /// The merge of the token that starts at `at` with the next one, and the end of both, if there are such tokens and a merge.
-    fn pair_at(&self, tokens: &[u32], at: usize) -> Option<(Slot, usize)> {
+    /// The rank of the token that starts at `at` with the next one, and the end of both, if there are such tokens and a merge.
+    fn pair_at(&self, tokens: &[u32], at: usize) -> Option<(u32, usize)> {
         let left = tokens[at];
         if left & END != 0 {
             return None;
         }
         let middle = at + self.lengths[left as usize] as usize;
         let right = *tokens.get(middle)?;
-        let slot = self.find(left, right);
-        (slot.rank != NONE).then(|| (slot, middle + self.lengths[right as usize] as usize))
+        let rank = if right & END == 0 { self.rank(left, right) } else { NONE };
+        (rank != NONE).then(|| (rank, middle + self.lengths[right as usize] as usize))
     }
 
     /// The start of the token before the one at `at`.
@@ -168,10 +174,6 @@ impl Merges {
         tokens[at] = joined;
         tokens[end - 1] = joined | END;
     }
-}
-
-fn entry(rank: u32, at: usize) -> u64 {
-    u64::from(rank) << 32 | at as u64
 }
 
 /// The position of the lowest rank, the first of equals, if any is a rank.
@@ -217,15 +219,15 @@ mod tests {
     /// The definition, word for word.
     fn merge_slowly(table: &Merges, word: &[u8]) -> Vec<u32> {
         let mut ids: Vec<u32> = word.iter().map(|&byte| u32::from(byte)).collect();
-        while let Some((_, at)) = (1..ids.len()).map(|at| (table.find(ids[at - 1], ids[at]).rank, at - 1)).min().filter(|best| best.0 != NONE) {
-            ids[at] = table.find(ids[at], ids[at + 1]).joined;
+        while let Some((rank, at)) = (1..ids.len()).map(|at| (table.rank(ids[at - 1], ids[at]), at - 1)).min().filter(|best| best.0 != NONE) {
+            ids[at] = table.joined[rank as usize];
             ids.remove(at + 1);
         }
         ids
     }
 
     #[test]
-    fn array_and_heap_merge_as_the_definition_does() {
+    fn array_and_queue_merge_as_the_definition_does() {
         for seed in 0..300_u64 {
             let table = table(seed);
             let mut state = seed + 1;

@@ -13,6 +13,7 @@ mod decode;
 mod encoder;
 mod input;
 mod merges;
+mod queue;
 mod vocabulary;
 
 use std::path::Path;

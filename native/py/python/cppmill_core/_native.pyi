@@ -143,8 +143,8 @@ class Tokenizer:
     set: the characters of a control token in text are ordinary text. Other bytes are encoded as maximal valid runs, each by
     itself, and single-byte tokens between them. `decode(encode(data)) == data` for every `data`.
 
-    Calls release the GIL and may come from several threads. Each thread that encodes keeps a cache of up to about 20 MB; a
-    single word (a run of letters, digits or spaces, say) of n bytes takes about 20 n bytes more while it is encoded.
+    Calls release the GIL and may come from several threads. Each thread that encodes keeps a cache of up to about 50 MB; a
+    single word (a run of letters, digits or spaces, say) of n bytes takes about 16 n bytes more while it is encoded.
 
     Example:
         >>> tokenizer = Tokenizer.from_dir("out/tokenizer")
