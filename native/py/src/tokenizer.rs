@@ -114,6 +114,10 @@ impl Tokenizer {
         Ok(counts)
     }
 
+    fn control_id(&self, name: &str) -> PyResult<u32> {
+        self.0.control_id(name).map_err(|error| to_python(&error))
+    }
+
     fn token_bytes<'py>(&self, py: Python<'py>, id: u32) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let bytes = self.0.token_bytes(id).map_err(|error| to_python(&error))?;
         Ok(bytes.map(|bytes| PyBytes::new(py, bytes)))

@@ -132,6 +132,14 @@ impl Tokenizer {
         names.zip(counts).filter(|(_, count)| *count > 0).collect()
     }
 
+    /// The id of a control token, by its name.
+    ///
+    /// # Errors
+    /// `Invalid` if the vocabulary has no such control token.
+    pub fn control_id(&self, name: &str) -> Result<u32> {
+        self.vocabulary.control_id(name).ok_or_else(|| Error::invalid(format!("{name:?} is no control token of this tokenizer")))
+    }
+
     /// The bytes that an id stands for; none for control and reserved ids.
     ///
     /// # Errors

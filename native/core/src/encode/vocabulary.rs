@@ -47,6 +47,11 @@ impl Vocabulary {
         self.starts.len() as u32 - 1
     }
 
+    /// The id of a control token.
+    pub(super) fn control_id(&self, name: &str) -> Option<u32> {
+        self.control.iter().find(|(known, _)| known == name).map(|(_, id)| *id)
+    }
+
     /// The control tokens' names, by id.
     pub(super) fn control(&self) -> impl Iterator<Item = &str> {
         self.control.iter().map(|(name, _)| name.as_str())
