@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import cppmill_core
 import pytest
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer
@@ -144,6 +145,16 @@ def test_transformers_loads_it_offline_and_agrees(
         ids = hf.encode(text, add_special_tokens=False).ids
         assert auto.encode(text) == auto.encode(text, add_special_tokens=False) == ids
         assert auto.decode(ids) == text
+
+
+def test_the_native_encoder_loads_it_and_agrees(
+    small_tokenizer: Path, hf: Tokenizer, documents: list[bytes], manifest: dict[str, Any]
+) -> None:
+    native = cppmill_core.Tokenizer.from_dir(small_tokenizer)
+    assert (native.vocab_size, native.pattern) == (VOCAB_SIZE, manifest["pattern"])
+    for document in [*documents[:40], b"a <EOS> b<PAD>", *(t["token"].encode() for t in manifest["tokens"])]:
+        text = document.decode("utf-8", "replace")
+        assert native.encode(text).to_pylist() == hf.encode(text, add_special_tokens=False).ids
 
 
 def test_the_manifest_says_what_is_there(small_tokenizer: Path, manifest: dict[str, Any]) -> None:
