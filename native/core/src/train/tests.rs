@@ -1,4 +1,5 @@
 //! Training as a whole, on small inputs.
+#![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
 
