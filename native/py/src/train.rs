@@ -9,18 +9,19 @@ use crate::errors::without_gil;
 /// Learns merges from word counts and seeds; see the stub for the columns.
 #[pyfunction]
 #[pyo3(signature = (words, *, seeds, vocab_tokens, forbidden, max_token_bytes = None, threads = 1))]
-fn train_bpe<'py>(
-    py: Python<'py>,
+fn train_bpe(
+    py: Python<'_>,
     words: Vec<PyRecordBatch>,
     seeds: PyRecordBatch,
     vocab_tokens: usize,
     forbidden: Vec<Vec<u8>>,
     max_token_bytes: Option<usize>,
     threads: usize,
-) -> PyResult<Bound<'py, PyAny>> {
+) -> PyResult<Bound<'_, PyAny>> {
     let words: Vec<_> = words.into_iter().map(PyRecordBatch::into_inner).collect();
+    let seeds = seeds.into_inner();
     let options = Options { vocab_tokens, forbidden, max_token_bytes, threads };
-    let merges = without_gil(py, || train::train_bpe(&words, seeds.as_ref(), &options))?;
+    let merges = without_gil(py, || train::train_bpe(&words, &seeds, &options))?;
     PyRecordBatch::new(merges).into_pyarrow(py)
 }
 

@@ -3,8 +3,9 @@
 //! Without seeds the merges are those of Hugging Face's `BpeTrainer` on the same words, with the byte alphabet as
 //! its `initial_alphabet` and `min_frequency = 0`: the most frequent pair first, among equals the smaller one by
 //! creation order of its tokens (the bytes in alphabet order, then merges as they were made). Counts are 64-bit.
-//! With seeds, merges come in three phases ([`Phase`]), and encoding by rank gives exactly the segmentation that
-//! training ended with.
+//! With seeds, merges come in three phases: 0 for the seeds inside runs of identifier bytes, 1 for the seeds across
+//! the borders of such runs, 2 for the words as the seed merges leave them. Encoding by rank gives exactly the
+//! segmentation that training ended with.
 //!
 //! What no merge does, in any phase: join an atomic token to a byte that is no identifier byte (`[A-Za-z0-9_]`),
 //! spell a forbidden string, or make a token longer than the bound. So an atomic token that stands as a whole word
@@ -100,7 +101,7 @@ pub struct Options {
 ///
 /// `words` has columns `word` (binary) and `count` (uint64), in any order; counts of equal words add up. `seeds`
 /// has `token` (binary) and `atomic` (bool). The result has one row a merge in rank order: `left` and `right`
-/// (binary), `count` (uint64; among the seeds in phases 0 and 1), `phase` (uint8; see [`Phase`]'s values 0, 1, 2).
+/// (binary), `count` (uint64; among the seeds in phases 0 and 1), `phase` (uint8: 0, 1 or 2).
 /// The same input in any order gives the same rows.
 ///
 /// # Errors

@@ -1,4 +1,5 @@
 //! Training as a whole, on small inputs.
+#![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
 
@@ -99,7 +100,7 @@ fn a_word_of_a_million_bytes_is_not_quadratic() {
     });
     let long: Vec<u8> = random.take(1_000_000).collect();
     let start = std::time::Instant::now();
-    let learned = train(&[(&long, 1), (&[b'a'; 1_000_000], 1)], &[], 2000).unwrap();
+    let learned = train(&[(&long, 1), (&vec![b'a'; 1_000_000], 1)], &[], 2000).unwrap();
     assert_eq!(learned.len(), 2000);
     assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
 }
