@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import BinaryIO
 
 LOCAL = b"PK\x03\x04"
@@ -25,6 +26,7 @@ _ZIP64_EXTRA = 0x0001
 _MAX_COMMENT = 0xFFFF
 _MAX_4 = 0xFFFFFFFF
 _SEARCH_BYTES = 1 << 16
+_TRIED_ENTRIES = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +86,8 @@ class Directory:
             raise DirectoryError("the directory is damaged") from error
         if entries % 0x10000 != self._count % 0x10000:
             raise DirectoryError(f"the directory has {entries} entries and not {self._count}")
+        if entries and not any(locate(file, entry) for entry in islice(self.entries(), _TRIED_ENTRIES)):
+            raise DirectoryError("the directory points to where no member is")
 
     def entries(self) -> Iterator[Entry]:
         """Yield the entries in order."""

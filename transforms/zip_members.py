@@ -60,10 +60,11 @@ def _iter_local(archive: Archive, file: BinaryIO, damage: DamageError) -> Iterat
         try:
             entry = local_entry(file, start)
         except EOFError:
-            break
+            continue
         if entry:
             document, end = _read_entry(archive, file, entry)
-            place = max(place, end)
+            if not document or document.reason not in (Dead.CORRUPT, Dead.TRUNCATED):  # else the end is no sure thing
+                place = max(place, end)
             if document:
                 yield document
                 cut = document.reason == Dead.TRUNCATED

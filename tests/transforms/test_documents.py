@@ -3,11 +3,13 @@
 # ruff: noqa: ANN401 - what the fixtures of conftest.py give cannot be imported
 from __future__ import annotations
 
+import gzip
 import hashlib
 import os
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -245,3 +247,19 @@ def deny(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         return real(path, *arguments, **options)
 
     monkeypatch.setattr(os, "open", refuse)
+
+
+def test_an_object_store_is_read_like_a_folder(out: OutputFolder, archives: Any, run_ingest: Any) -> None:
+    system = fsspec.filesystem("memory")
+    entries = archives.members(5)
+    system.pipe("/store/p/a::b#1.cpp", b"int a;")
+    system.pipe("/store/p/big.cpp", b"x" * 2_000)
+    system.pipe("/store/t.tar.gz", gzip.compress(archives.tar(entries)))
+    system.pipe("/store/z.zip", archives.zip([("z.cpp", b"int z;")]))
+    try:
+        result = run_ingest(["memory://store"], out, IngestOptions(max_document_bytes=1_000))
+    finally:
+        system.rm("/store", recursive=True)
+    tarred = {f"t.tar.gz/{name}": content for name, content in entries}
+    assert result.contents == {"p/a::b#1.cpp": b"int a;", "z.zip/z.cpp": b"int z;", **tarred}
+    assert result.rejects == [("p/big.cpp", "filtered", "size")]
