@@ -2,6 +2,7 @@
 
 import hashlib
 import struct
+from typing import Any
 
 import cppmill_core
 import pyarrow as pa
@@ -46,7 +47,7 @@ def as_bytes(total: int) -> bytes:
     return (total % 2**256).to_bytes(32, "big")
 
 
-def columns(table: list[Row], ids: pa.DataType, strings: pa.DataType, lists: bool = True) -> list[pa.Array]:
+def columns(table: list[Row], ids: pa.DataType, strings: pa.DataType, lists: bool = True) -> list["pa.Array[Any]"]:
     """Return the columns of a dataset."""
     list_of = pa.list_ if lists else pa.large_list
     types = [strings, strings, strings, pa.uint64(), list_of(ids), list_of(pa.uint16())]
@@ -90,7 +91,7 @@ def test_sums_of_slices_add_up(table: list[Row], data: st.DataObject) -> None:
         (5, pa.array([[70000]], pa.list_(pa.uint32())), "platform_ids.*70000"),
     ],
 )
-def test_a_wrong_column_is_named(column: int, wrong: pa.Array, message: str) -> None:
+def test_a_wrong_column_is_named(column: int, wrong: "pa.Array[Any]", message: str) -> None:
     arguments = columns([("0" * 64, "p", "q", 1, [1], [2])], pa.uint16(), pa.string())
     arguments[column] = wrong
     with pytest.raises(cppmill_core.InvalidInputError, match=message):

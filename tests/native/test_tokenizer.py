@@ -23,21 +23,8 @@ RESERVED = [f"<RESERVED_{id_}>" for id_ in range(6, 10)]
 VOCAB_SIZE = 12_000
 HEADER_ROOTS = [Path("/usr/include/c++"), Path(pa.get_include()), Path(cppmill_core.__file__).parents[1]]
 FRAGMENTS = [
-    "int",
-    " main",
-    "()",
-    " {\n    ",
-    "std::",
-    "0xFF",
-    "1'0",
-    '"',
-    "\\n",
-    "é",
-    "名",
-    "<EOS>",
-    "<RESERVED_7>",
-    "_",
-    "\t",
+    *["int", " main", "()", " {\n    ", "std::", "0xFF", "1'0", '"', "\\n"],
+    *["é", "名", "<EOS>", "<RESERVED_7>", "_", "\t"],
 ]
 
 
@@ -69,7 +56,7 @@ def train(texts: list[str]) -> HuggingFace:
     return tokenizer
 
 
-def write_manifest(directory: Path, **changes: Any) -> None:
+def write_manifest(directory: Path, **changes: object) -> None:
     """Write the manifest of the tokenizer.json in `directory`."""
     content = (directory / "tokenizer.json").read_bytes()
     manifest = {
@@ -106,6 +93,12 @@ def tokenizer(directory: Path) -> Tokenizer:
     return Tokenizer.from_dir(directory)
 
 
+def ids_of(tokenizer: Tokenizer, text: bytes | str) -> list[int]:
+    """Return the ids of a text as Python numbers."""
+    ids: list[Any] = tokenizer.encode(text).to_pylist()
+    return ids
+
+
 def test_ids_of_real_files_are_those_of_hugging_face_and_decode_to_the_bytes(
     tokenizer: Tokenizer, hugging_face: HuggingFace
 ) -> None:
@@ -123,8 +116,8 @@ def test_ids_of_text_are_those_of_hugging_face(
     tokenizer: Tokenizer, hugging_face: HuggingFace, fragments: list[str]
 ) -> None:
     text = "".join(fragments)
-    ids = tokenizer.encode(text).to_pylist()
-    assert ids == hugging_face.encode(text).ids == tokenizer.encode(text.encode()).to_pylist()
+    ids = ids_of(tokenizer, text)
+    assert ids == hugging_face.encode(text).ids == ids_of(tokenizer, text.encode())
 
 
 @given(st.binary(max_size=300))
@@ -133,11 +126,11 @@ def test_any_bytes_decode_to_themselves_and_runs_are_encoded_alone(
     tokenizer: Tokenizer, hugging_face: HuggingFace, data: bytes
 ) -> None:
     ids = tokenizer.encode(data)
-    assert tokenizer.decode(ids) == tokenizer.decode(ids.to_pylist()) == data
-    expected: list[int] = []
+    assert tokenizer.decode(ids) == tokenizer.decode(ids_of(tokenizer, data)) == data
+    expected: list[int | None] = []
     for kind, run in runs(data):
         expected += hugging_face.encode(run.decode()).ids if kind else [single_byte(hugging_face, run)]
-    assert ids.to_pylist() == expected
+    assert ids_of(tokenizer, data) == expected
 
 
 def runs(data: bytes) -> Iterator[tuple[bool, bytes]]:
@@ -165,7 +158,7 @@ def invalid_length(data: bytes) -> int:
     return 0
 
 
-def single_byte(hugging_face: HuggingFace, byte: bytes) -> int:
+def single_byte(hugging_face: HuggingFace, byte: bytes) -> int | None:
     """Return the id of a byte's own token."""
     char = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False).pre_tokenize_str(byte.decode("latin-1"))
     if byte[0] < 0x80:
@@ -181,17 +174,23 @@ def test_ids_of_long_words_are_those_of_hugging_face(
     tokenizer: Tokenizer, hugging_face: HuggingFace, unit: str, repeats: int
 ) -> None:
     text = unit * repeats + "x"
-    assert tokenizer.encode(text).to_pylist() == hugging_face.encode(text).ids
+    assert ids_of(tokenizer, text) == hugging_face.encode(text).ids
+
+
+def seconds_for(tokenizer: Tokenizer, data: bytes) -> float:
+    """Return the processor time that encoding takes, the best of two."""
+    times = []
+    for _ in range(2):
+        start = time.process_time()
+        tokenizer.encode(data)
+        times.append(time.process_time() - start)
+    return min(times)
 
 
 @pytest.mark.parametrize("unit", [b" ", b"7", b"a", b"abc", b"\n", b"_", b"\xc3\xa9", b"\xff", b"Ab1_"])
 def test_time_is_nearly_linear_in_one_long_word(tokenizer: Tokenizer, unit: bytes) -> None:
-    seconds = []
-    for length in (200_000, 1_600_000):
-        start = time.perf_counter()
-        tokenizer.encode(unit * (length // len(unit)))
-        seconds.append(time.perf_counter() - start)
-    assert seconds[1] < 30 * seconds[0] + 0.2
+    short, long = (seconds_for(tokenizer, unit * (length // len(unit))) for length in (50_000, 1_600_000))
+    assert long < 5 * 32 * short + 0.1
 
 
 def test_threads_and_array_types_do_not_change_the_ids(tokenizer: Tokenizer) -> None:
@@ -211,19 +210,19 @@ def test_threads_and_array_types_do_not_change_the_ids(tokenizer: Tokenizer) -> 
     array = pa.array(documents)
     assert tokenizer.encode_batch(array.slice(10, 50)).equals(expected.slice(10, 50))
     assert tokenizer.decode_batch(expected.slice(10, 50)).to_pylist() == documents[10:60]
-    assert tokenizer.encode_batch([]).equals(pa.array([], pa.list_(pa.uint16())))
+    assert tokenizer.encode_batch([]).to_pylist() == []
 
 
 def test_the_characters_of_control_tokens_are_text_and_are_counted(tokenizer: Tokenizer) -> None:
     text = b"<EOS><EOS <FIM_PREFIX>><RESERVED_6>"
     assert tokenizer.decode(tokenizer.encode(text)) == text
-    assert min(tokenizer.encode(text).to_pylist()) >= len(CONTROL) + len(RESERVED)
+    assert min(ids_of(tokenizer, text)) >= len(CONTROL) + len(RESERVED)
     assert tokenizer.count_control(pa.array([text, b"<PAD><EOS>"])) == {"<PAD>": 1, "<EOS>": 2, "<FIM_PREFIX>": 1}
     assert tokenizer.count_control([b"no", "control"]) == {}
 
 
 def test_control_and_reserved_ids_are_refused_by_name_unless_skipped(tokenizer: Tokenizer) -> None:
-    ids = [3, *tokenizer.encode("int x;").to_pylist(), 7]
+    ids = [3, *ids_of(tokenizer, "int x;"), 7]
     assert tokenizer.decode(ids, skip_control=True) == b"int x;"
     lists = pa.array([[], ids], pa.list_(pa.uint16()))
     assert tokenizer.decode_batch(lists, skip_control=True).to_pylist() == [b"", b"int x;"]
@@ -252,13 +251,14 @@ def test_properties_are_those_of_the_directory(
         tokenizer.token_bytes(VOCAB_SIZE)
 
 
-def change(path: list[str | int], value: Any) -> Callable[[dict[str, Any]], None]:
+def change(path: list[str | int], value: object) -> Callable[[dict[str, Any]], None]:
     """Return a function that sets one value of a tokenizer.json."""
 
-    def apply(content: Any) -> None:
+    def apply(content: dict[str, Any]) -> None:
+        place: Any = content
         for key in path[:-1]:
-            content = content[key]
-        content[path[-1]] = value
+            place = place[key]
+        place[path[-1]] = value
 
     return apply
 

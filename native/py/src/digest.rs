@@ -13,6 +13,7 @@ fn to_bytes(py: Python<'_>, sum: DigestSum) -> Bound<'_, PyBytes> {
 
 /// Sums the row digests of a corpus.
 #[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
 fn corpus_digest_sum(py: Python<'_>, doc_id: PyArray, project: PyArray, path: PyArray) -> PyResult<Bound<'_, PyBytes>> {
     let rows = Rows { doc_id: doc_id.array(), project: project.array(), path: path.array() };
     Ok(to_bytes(py, without_gil(py, || digest::corpus_digest_sum(&rows))?))
@@ -20,6 +21,7 @@ fn corpus_digest_sum(py: Python<'_>, doc_id: PyArray, project: PyArray, path: Py
 
 /// Sums the row digests of a dataset.
 #[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
 fn dataset_digest_sum(
     py: Python<'_>,
     doc_id: PyArray,

@@ -75,6 +75,7 @@ struct Tokenizer(encode::Tokenizer);
 #[pymethods]
 impl Tokenizer {
     #[staticmethod]
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
     fn from_dir(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         without_gil(py, || encode::Tokenizer::from_dir(&path)).map(Self)
     }

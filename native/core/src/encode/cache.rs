@@ -172,22 +172,18 @@ mod tests {
             let ids: Vec<u32> = (0..=number % 6).map(|index| number + index).collect();
             let short = pack(&number.to_le_bytes(), 0, 4);
             let long = format!("a_long_identifier_{number}");
-            match cache.short(short) {
-                Some(kept) => {
-                    assert_eq!(kept, ids);
-                    found += 1;
-                }
-                None => cache.keep_short(short, &ids),
+            if let Some(kept) = cache.short(short) {
+                assert_eq!(kept, ids);
+                found += 1;
+            } else {
+                cache.keep_short(short, &ids);
             }
-            match cache.long(long.as_bytes()) {
-                Some(kept) => {
-                    assert_eq!(kept, ids);
-                    found += 1;
-                }
-                None => {
-                    cache.keep_long(long.as_bytes(), &ids);
-                    assert_eq!(cache.long(long.as_bytes()), Some(&ids[..]));
-                }
+            if let Some(kept) = cache.long(long.as_bytes()) {
+                assert_eq!(kept, ids);
+                found += 1;
+            } else {
+                cache.keep_long(long.as_bytes(), &ids);
+                assert_eq!(cache.long(long.as_bytes()), Some(&ids[..]));
             }
         }
         assert!(0 < found && found < 2 * count, "{found}");

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef};
+use arrow_buffer::ArrowNativeType;
 use arrow_schema::DataType;
 
 use crate::{Error, Result};
@@ -68,11 +69,11 @@ pub(crate) fn lists(array: &dyn Array, what: &str) -> Result<Lists> {
     let (offsets, values): (Vec<usize>, _) = match array.data_type() {
         DataType::List(_) => {
             let list = array.as_list::<i32>();
-            (list.offsets().iter().map(|&offset| offset as usize).collect(), Arc::clone(list.values()))
+            (list.offsets().iter().map(|offset| offset.as_usize()).collect(), Arc::clone(list.values()))
         }
         DataType::LargeList(_) => {
             let list = array.as_list::<i64>();
-            (list.offsets().iter().map(|&offset| offset as usize).collect(), Arc::clone(list.values()))
+            (list.offsets().iter().map(|offset| offset.as_usize()).collect(), Arc::clone(list.values()))
         }
         other => return Err(Error::invalid(format!("{what} must be a list array, not {other}"))),
     };

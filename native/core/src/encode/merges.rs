@@ -41,10 +41,10 @@ const EMPTY: Slot = Slot { left: NONE, right: NONE, rank: NONE };
 
 impl Merges {
     /// Makes the table from `(left, right, joined)` in the order of their ranks; no pair may come twice.
-    pub(super) fn new(byte_ids: [u32; 256], merges: &[(u32, u32, u32)], lengths: Box<[u32]>) -> Self {
+    pub(super) fn new(byte_ids: Box<[u32; 256]>, merges: &[(u32, u32, u32)], lengths: Box<[u32]>) -> Self {
         let capacity = (merges.len() * 2 + 2).next_power_of_two();
         let mut table = Self {
-            byte_ids: Box::new(byte_ids),
+            byte_ids,
             byte_ranks: vec![NONE; 1 << 16].into_boxed_slice(),
             slots: vec![EMPTY; capacity].into_boxed_slice(),
             shift: 64 - capacity.trailing_zeros(),
@@ -199,7 +199,7 @@ mod tests {
         let mut state = seed;
         while merges.len() < 120 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let pick = |bits: u64, count: usize| if bits & 3 == 0 { 97 + (bits >> 2) as usize % 4 } else { 256 + (bits >> 2) as usize % count.max(1) };
+            let pick = |bits: u64, count: usize| if bits.trailing_zeros() >= 2 { 97 + (bits >> 2) as usize % 4 } else { 256 + (bits >> 2) as usize % count.max(1) };
             let made = tokens.len() - 256;
             let (left, right) = (pick(state >> 20, made), pick(state >> 40, made));
             let (left, right) = if made == 0 { (97, 98) } else { (left, right) };
@@ -213,7 +213,7 @@ mod tests {
             }
             merges.push((left as u32, right as u32, id as u32));
         }
-        Merges::new(std::array::from_fn(|byte| byte as u32), &merges, tokens.iter().map(|token| token.len() as u32).collect())
+        Merges::new(Box::new(std::array::from_fn(|byte| byte as u32)), &merges, tokens.iter().map(|token| token.len() as u32).collect())
     }
 
     /// The definition, word for word.

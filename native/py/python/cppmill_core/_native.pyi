@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -139,12 +140,14 @@ def train_bpe(
 class Tokenizer:
     """A tokenizer directory, ready to encode any bytes to token ids and to decode them again.
 
-    For valid UTF-8 the ids are those that `tokenizers` gives with the directory's `tokenizer.json` and `encode_special_tokens`
-    set: the characters of a control token in text are ordinary text. Other bytes are encoded as maximal valid runs, each by
-    itself, and single-byte tokens between them. `decode(encode(data)) == data` for every `data`.
+    For valid UTF-8 the ids are those that `tokenizers` gives with the directory's `tokenizer.json` and
+    `encode_special_tokens` set: the characters of a control token in text are ordinary text. Other bytes are encoded as
+    maximal valid runs, each by itself, and single-byte tokens between them. `decode(encode(data)) == data` for every
+    `data`.
 
-    Calls release the GIL and may come from several threads. Each thread that encodes keeps a cache of up to about 50 MB; a
-    single word (a run of letters, digits or spaces, say) of n bytes takes about 16 n bytes more while it is encoded.
+    Calls release the GIL and may come from several threads. Each thread that encodes keeps a cache of up to about
+    50 MB; a single word (a run of letters, digits or spaces, say) of n bytes takes about 16 n bytes more while it is
+    encoded.
 
     Example:
         >>> tokenizer = Tokenizer.from_dir("out/tokenizer")
@@ -162,14 +165,14 @@ class Tokenizer:
             InvalidInputError: a pre-token pattern or a setting that the encoder does not know; the message names it.
         """
 
-    def encode(self, data: bytes | str) -> pa.Array:
+    def encode(self, data: bytes | str) -> pa.Array[Any]:
         """Encode one text to a uint16 array, or uint32 if the vocabulary has more than 65,536 ids.
 
         Raises:
             InvalidInputError: the text has 4 GiB or more.
         """
 
-    def encode_batch(self, documents: pa.Array | Sequence[bytes | str], threads: int = 1) -> pa.ListArray:
+    def encode_batch(self, documents: pa.Array[Any] | Sequence[bytes | str], threads: int = 1) -> pa.ListArray[Any]:
         """Encode many texts, in order: a list of uint16 for each, or of uint32 as `encode`.
 
         Args:
@@ -177,10 +180,11 @@ class Tokenizer:
             threads: How many threads to use at most; the ids do not depend on it.
 
         Raises:
-            InvalidInputError: another type, a null (with its row), a text of 4 GiB or more, or more than 2^31 - 1 tokens.
+            InvalidInputError: another type, a null (with its row), a text of 4 GiB or more, or more than 2^31 - 1
+                tokens.
         """
 
-    def decode(self, ids: pa.Array | Sequence[int], *, skip_control: bool = False) -> bytes:
+    def decode(self, ids: pa.Array[Any] | Sequence[int], *, skip_control: bool = False) -> bytes:
         """Decode ids to the bytes that they stand for.
 
         Args:
@@ -191,15 +195,15 @@ class Tokenizer:
             InvalidInputError: an id that is not below `vocab_size`, or a control or reserved one; the message names it.
         """
 
-    def decode_batch(self, ids: pa.Array, *, skip_control: bool = False) -> pa.BinaryArray:
+    def decode_batch(self, ids: pa.Array[Any], *, skip_control: bool = False) -> pa.BinaryArray:
         """Decode each list of ids; the result is a `pa.LargeBinaryArray` if it has 2 GiB or more.
 
         Raises:
             InvalidInputError: as `decode`, naming the row too; or `ids` is no list array of integers without nulls.
         """
 
-    def count_control(self, documents: pa.Array | Sequence[bytes | str]) -> dict[str, int]:
-        """Count the control tokens whose characters stand in the texts: name to occurrences, by id, those that occur."""
+    def count_control(self, documents: pa.Array[Any] | Sequence[bytes | str]) -> dict[str, int]:
+        """Count the control tokens whose characters stand in the texts.
 
     def control_id(self, name: str) -> int:
         """Return the id of a control token, `<EOS>` for example.
@@ -209,6 +213,11 @@ class Tokenizer:
         """
 
     def token_bytes(self, id: int) -> bytes | None:  # noqa: A002
+        Returns:
+            Name to occurrences, by id, those that occur.
+        """
+
+    def token_bytes(self, id: int) -> bytes | None:
         """Return the bytes that an id stands for, None for control and reserved ids.
 
         Raises:
@@ -227,11 +236,11 @@ class Tokenizer:
     def pattern(self) -> str:
         """The name of the pre-token pattern, a key of `PATTERNS`."""
 
-def corpus_digest_sum(doc_id: pa.Array, project: pa.Array, path: pa.Array) -> bytes:
+def corpus_digest_sum(doc_id: pa.Array[Any], project: pa.Array[Any], path: pa.Array[Any]) -> bytes:
     """Sum the row digests of documents: 32 bytes, a big-endian number modulo 2^256.
 
-    A row's digest is the SHA-256 of its `doc_id` (32 bytes), `project` and `path` (each its length as little-endian u32, then
-    UTF-8). The sum does not depend on the order of rows, and sums of parts add up.
+    A row's digest is the SHA-256 of its `doc_id` (32 bytes), `project` and `path` (each its length as little-endian
+    u32, then UTF-8). The sum does not depend on the order of rows, and sums of parts add up.
 
     Args:
         doc_id: The SHA-256 of each document, 64 lower-case hexadecimal digits; a string array, as the others.
@@ -239,21 +248,21 @@ def corpus_digest_sum(doc_id: pa.Array, project: pa.Array, path: pa.Array) -> by
         path: The documents' paths.
 
     Raises:
-        InvalidInputError: a wrong type, a null, unequal lengths, or a `doc_id` that is none; names the column and the row.
+        InvalidInputError: a wrong type, a null, unequal lengths, or a `doc_id` that is none; names column and row.
     """
 
 def dataset_digest_sum(
-    doc_id: pa.Array,
-    project: pa.Array,
-    path: pa.Array,
-    num_bytes: pa.Array,
-    token_ids: pa.Array,
-    platform_ids: pa.Array,
+    doc_id: pa.Array[Any],
+    project: pa.Array[Any],
+    path: pa.Array[Any],
+    num_bytes: pa.Array[Any],
+    token_ids: pa.Array[Any],
+    platform_ids: pa.Array[Any],
 ) -> bytes:
     """Sum the row digests of a dataset: 32 bytes, a big-endian number modulo 2^256.
 
-    A row's digest is the SHA-256 of what `corpus_digest_sum` takes, then, all little-endian, `num_bytes` (u64), the number of
-    token ids (u32), the ids (u32 each), the number of platform ids (u32), the platform ids (u16 each).
+    A row's digest is the SHA-256 of what `corpus_digest_sum` takes, then, all little-endian, `num_bytes` (u64), the
+    number of token ids (u32), the ids (u32 each), the number of platform ids (u32), the platform ids (u16 each).
 
     Args:
         doc_id: As `corpus_digest_sum`, and `project` and `path` too.
