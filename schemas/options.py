@@ -12,7 +12,30 @@ from pydantic import BaseModel, ConfigDict, Field
 
 MEBIBYTE = 1 << 20
 
-DEFAULT_EXTENSIONS = tuple("c c++ cc cpp cppm cu cuh cxx h h++ hh hip hpp hxx inl ipp ixx tcc tpp txx".split())
+DEFAULT_EXTENSIONS = tuple(
+    [
+        "c",
+        "c++",
+        "cc",
+        "cpp",
+        "cppm",
+        "cu",
+        "cuh",
+        "cxx",
+        "h",
+        "h++",
+        "hh",
+        "hip",
+        "hpp",
+        "hxx",
+        "inl",
+        "ipp",
+        "ixx",
+        "tcc",
+        "tpp",
+        "txx",
+    ]
+)
 """Extensions of C++ source, without regard to case."""
 
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]

@@ -40,7 +40,11 @@ class Run:
     def tree(self):
         """Every file in the output folder with its bytes, cache and lock left out."""
         files = [path.relative_to(self.out) for path in self.out.rglob("*") if path.is_file()]
-        return {path.as_posix(): (self.out / path).read_bytes() for path in files if path.parts[0] not in (".cache", ".lock")}
+        return {
+            path.as_posix(): (self.out / path).read_bytes()
+            for path in files
+            if path.parts[0] not in (".cache", ".lock")
+        }
 
     def digests(self):
         """The tokenizer's bytes and the dataset's digest: what must not depend on how a run was carried out."""

@@ -42,7 +42,7 @@ class Planned:
 def install(monkeypatch: pytest.MonkeyPatch) -> Install:
     """Put a stand-in in the place of a module of `pipelines`."""
 
-    def install(name: str, **functions: Any) -> types.ModuleType:  # noqa: ANN401
+    def install(name: str, **functions: Any) -> types.ModuleType:
         module = types.ModuleType(f"pipelines.{name}")
         vars(module).update(functions)
         monkeypatch.setitem(sys.modules, module.__name__, module)
@@ -52,7 +52,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Install:
     return install
 
 
-def call(*arguments: str) -> Any:  # noqa: ANN401
+def call(*arguments: str) -> Any:
     """Run a command in this process."""
     return CliRunner().invoke(app, list(arguments))
 
@@ -167,7 +167,7 @@ def test_an_unexpected_error_shows_its_traceback(install: Install, tmp_path: Pat
 
 
 def test_json_output_is_one_object_a_line_and_ends_with_the_error(install: Install, tmp_path: Path) -> None:
-    def fail(config: RunConfig, reporter: Any) -> None:  # noqa: ANN401
+    def fail(config: RunConfig, reporter: Any) -> None:
         reporter.stage_started("scan", 1, 10)
         raise BadInputError("too much is dead")
 
@@ -184,7 +184,7 @@ def test_quiet_and_json_exclude_each_other(tmp_path: Path) -> None:
 
 
 def test_quiet_says_nothing_when_all_is_well(install: Install, tmp_path: Path) -> None:
-    def work(config: RunConfig, reporter: Any) -> None:  # noqa: ANN401
+    def work(config: RunConfig, reporter: Any) -> None:
         reporter.stage_started("scan", 1, 10)
         reporter.note("a note")
 
@@ -345,5 +345,5 @@ class TestProcess:
         assert process.wait(timeout=60) == 1
 
 
-def _command(name: str) -> Any:  # noqa: ANN401
+def _command(name: str) -> Any:
     return typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]

@@ -47,7 +47,7 @@ def tokenizer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "tokenizer"
 
 
-def call(*arguments: str, data: bytes = b"") -> Any:  # noqa: ANN401
+def call(*arguments: str, data: bytes = b"") -> Any:
     """Run a command in this process."""
     return CliRunner().invoke(app, list(arguments), input=data)
 

@@ -47,7 +47,15 @@ def test_memory_stays_below_two_gigabytes(hostile):
 def test_control_text_is_counted(hostile):
     _, out, _ = hostile
     counted = json.loads((out / "receipt.json").read_bytes())["policy"]["control_text"]
-    assert {"<EOS>": 1, "<BOS>": 1, "<FIM_PREFIX>": 1, "<PAD>": 1, "<CODE_START>": 1, "<THINK_START>": 1, "<UNK>": 1} == counted
+    assert counted == {
+        "<EOS>": 1,
+        "<BOS>": 1,
+        "<FIM_PREFIX>": 1,
+        "<PAD>": 1,
+        "<CODE_START>": 1,
+        "<THINK_START>": 1,
+        "<UNK>": 1,
+    }
 
 
 def test_too_much_bad_input_ends_with_code_3_and_its_rejects_written(hostile, cppmill, tmp_path):

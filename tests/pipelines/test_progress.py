@@ -58,7 +58,7 @@ def test_plain_lines_tell_units_megabytes_rate_and_time_left() -> None:
 
 
 @pytest.mark.parametrize("reporter", [PlainReporter, JsonReporter])
-def test_progress_is_told_at_most_once_in_a_while(reporter: Any) -> None:  # noqa: ANN401
+def test_progress_is_told_at_most_once_in_a_while(reporter: Any) -> None:
     clock, stream = Clock(), io.StringIO()
     told = reporter(stream, every_seconds=5.0, clock=clock)
     told.stage_started("scan", 1000, 1000)
@@ -106,7 +106,7 @@ def test_people_read_the_error_stream_and_programs_the_output_stream(capsys: pyt
 
 
 @pytest.mark.parametrize("make", [PlainReporter, JsonReporter])
-def test_lines_of_several_threads_stay_whole(make: Any) -> None:  # noqa: ANN401
+def test_lines_of_several_threads_stay_whole(make: Any) -> None:
     stream = io.StringIO()
     reporter = make(stream, every_seconds=0.0)
     reporter.stage_started("scan", 4000, 0)

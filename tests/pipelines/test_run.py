@@ -46,7 +46,9 @@ def test_one_file_redoes_a_unit_or_two(copied_run, cppmill, checker, change):
     units = len(copied_run.receipt["dataset"]["shards"])
     assert units >= 4, "too few units for the test to mean anything"
     cppmill(*kept)
-    path = sorted((copied_run.sources / "arrow").rglob("*.h"))[len(list((copied_run.sources / "arrow").rglob("*.h"))) // 2]
+    path = sorted((copied_run.sources / "arrow").rglob("*.h"))[
+        len(list((copied_run.sources / "arrow").rglob("*.h"))) // 2
+    ]
     if change == "add":
         path.with_name(path.stem + "_new.h").write_bytes(b"int added_by_the_test;\n")
     elif change == "change":

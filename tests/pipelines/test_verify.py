@@ -66,12 +66,22 @@ def test_a_receipt_about_another_tokenizer_is_found_even_with_a_true_digest(copi
 
 def test_validate_refuses_a_tokenizer_that_did_not_make_the_shards(copied_run, cppmill, tmp_path):
     other = tmp_path / "other"
-    cppmill("run", copied_run.sources / "numpy", copied_run.sources / "arrow" / "util", "--out", other, "--vocab-size", "8192")
+    cppmill(
+        "run",
+        copied_run.sources / "numpy",
+        copied_run.sources / "arrow" / "util",
+        "--out",
+        other,
+        "--vocab-size",
+        "8192",
+    )
     for path in (copied_run.out / "tokenizer").iterdir():
         path.unlink()
     for path in (other / "tokenizer").iterdir():
         (copied_run.out / "tokenizer" / path.name).write_bytes(path.read_bytes())
     done = cppmill("validate", "--out", copied_run.out, check=False)
     assert done.returncode == 1
-    digests = [json.loads((out / "receipt.json").read_bytes())["tokenizer"]["digest"] for out in (other, copied_run.out)]
+    digests = [
+        json.loads((out / "receipt.json").read_bytes())["tokenizer"]["digest"] for out in (other, copied_run.out)
+    ]
     assert all(digest in done.stderr.replace("\n", "") for digest in digests), done.stderr

@@ -1,6 +1,5 @@
 """Both passes: what is kept comes out byte for byte, the ledger balances, changes between the passes are counted."""
 
-# ruff: noqa: ANN401 - what the fixtures of conftest.py give cannot be imported
 from __future__ import annotations
 
 import gzip

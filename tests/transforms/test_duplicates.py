@@ -1,6 +1,5 @@
 """Exact duplicates: the kept copy depends on names and order alone."""
 
-# ruff: noqa: ANN401 - what the fixtures of conftest.py give cannot be imported
 from __future__ import annotations
 
 from collections import defaultdict

@@ -1,6 +1,5 @@
 """The hostile corpus, through the transforms on Beam's local runner and within a bound on memory."""
 
-# ruff: noqa: ANN401 - what the fixtures of conftest.py give cannot be imported
 from __future__ import annotations
 
 import json

@@ -1,6 +1,5 @@
 """Keys of the second pass: they follow what was found, not where or when."""
 
-# ruff: noqa: ANN401 - what the fixtures of conftest.py give cannot be imported
 from __future__ import annotations
 
 import os

@@ -1,6 +1,5 @@
 """JSONL: bad lines are counted and passed over, good ones come out byte for byte."""
 
-# ruff: noqa: ANN401 - what the fixtures of conftest.py give cannot be imported
 from __future__ import annotations
 
 import gzip

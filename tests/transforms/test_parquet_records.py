@@ -1,6 +1,5 @@
 """Parquet: rows come out byte for byte from any text or binary column; damage costs its own row group."""
 
-# ruff: noqa: ANN401 - what the fixtures of conftest.py give cannot be imported
 from __future__ import annotations
 
 import io

@@ -1,6 +1,5 @@
 """Listing: every regular file once, in bytewise order, nothing followed, nothing waited for."""
 
-# ruff: noqa: ANN401 - what the fixtures of conftest.py give cannot be imported
 from __future__ import annotations
 
 import os

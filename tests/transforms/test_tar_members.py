@@ -1,6 +1,5 @@
 """Tar archives, whole and damaged: every whole member comes out, everything else is counted."""
 
-# ruff: noqa: ANN401 - what the fixtures of conftest.py give cannot be imported
 from __future__ import annotations
 
 import bz2

@@ -1,6 +1,5 @@
 """Zip archives, whole, damaged and lying: every whole member comes out, everything else is counted."""
 
-# ruff: noqa: ANN401 - what the fixtures of conftest.py give cannot be imported
 from __future__ import annotations
 
 import io

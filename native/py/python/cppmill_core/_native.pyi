@@ -56,6 +56,8 @@ class Scanner:
             position, project, hits, documents), `namespaces` (namespace, project, hits, documents) and `statistics`
             (name, value). Counts are uint64; rows are sorted bytewise by the columns before the counts; rows without
             hits are left out, but `statistics` always has every name.
+        """
+
 class PlatformDetector:
     """Finds which platforms documents are written for, by rules that `configs/platforms.toml` explains.
 
@@ -137,6 +139,8 @@ def train_bpe(
         >>> seeds = pa.record_batch({"token": pa.array([], pa.binary()), "atomic": pa.array([], pa.bool_())})
         >>> train_bpe([words], seeds=seeds, vocab_tokens=1, forbidden=[])["right"].to_pylist()
         [b'g']
+    """
+
 class Tokenizer:
     """A tokenizer directory, ready to encode any bytes to token ids and to decode them again.
 
