@@ -209,16 +209,15 @@ class Tokenizer:
     def count_control(self, documents: pa.Array[Any] | Sequence[bytes | str]) -> dict[str, int]:
         """Count the control tokens whose characters stand in the texts.
 
+        Returns:
+            Name to occurrences, by id, those that occur.
+        """
+
     def control_id(self, name: str) -> int:
         """Return the id of a control token, `<EOS>` for example.
 
         Raises:
             InvalidInputError: the tokenizer has no control token of that name.
-        """
-
-    def token_bytes(self, id: int) -> bytes | None:  # noqa: A002
-        Returns:
-            Name to occurrences, by id, those that occur.
         """
 
     def token_bytes(self, id: int) -> bytes | None:
