@@ -102,8 +102,8 @@ def check_dead(session: Session, receipts: list[UnitReceipt]) -> None:
         reasons = ", ".join(f"{reason} {number:,}" for reason, number in sorted(ledger.documents.dead.items()))
         rejects = Path(session.config.out) / "documents" / "rejects-*.parquet"
         raise BadInputError(
-            f"{dead:,} of {total:,} documents ({dead / total:.2%}) could not be used: {reasons}; allowed are {allowed:.2%}. "
-            f"{rejects} names each; mend the sources, or allow more with --max-dead-fraction"
+            f"{dead:,} of {total:,} documents ({dead / total:.2%}) could not be used: {reasons}; "
+            f"allowed are {allowed:.2%}. {rejects} names each; mend the sources, or allow more with --max-dead-fraction"
         )
 
 

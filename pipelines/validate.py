@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 import cppmill_core
-from configs.platforms import PLATFORM_VOCAB
 
+from configs.platforms import PLATFORM_VOCAB
 from configs.runs import RunConfig
 from configs.vocabulary import VOCABULARY
 from pipelines.progress import Reporter

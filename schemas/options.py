@@ -12,29 +12,27 @@ from pydantic import BaseModel, ConfigDict, Field
 
 MEBIBYTE = 1 << 20
 
-DEFAULT_EXTENSIONS = tuple(
-    [
-        "c",
-        "c++",
-        "cc",
-        "cpp",
-        "cppm",
-        "cu",
-        "cuh",
-        "cxx",
-        "h",
-        "h++",
-        "hh",
-        "hip",
-        "hpp",
-        "hxx",
-        "inl",
-        "ipp",
-        "ixx",
-        "tcc",
-        "tpp",
-        "txx",
-    ]
+DEFAULT_EXTENSIONS = (
+    "c",
+    "c++",
+    "cc",
+    "cpp",
+    "cppm",
+    "cu",
+    "cuh",
+    "cxx",
+    "h",
+    "h++",
+    "hh",
+    "hip",
+    "hpp",
+    "hxx",
+    "inl",
+    "ipp",
+    "ixx",
+    "tcc",
+    "tpp",
+    "txx",
 )
 """Extensions of C++ source, without regard to case."""
 

@@ -166,7 +166,7 @@ def merged_path(kind: str) -> str:
 def nest_statistics(statistics: pa.Table) -> dict[str, Any]:
     """Return statistics as nested JSON: the name `bytes.code` becomes `{"bytes": {"code": value}}`.
 
-    Where `style.snake` is counted and `style.snake.documents` too, the first becomes `{"style": {"snake": {"total": …}}}`.
+    Where `style.snake` and `style.snake.documents` both occur, the first becomes `{"style": {"snake": {"total": …}}}`.
     """
     values = dict(zip(*statistics.to_pydict().values(), strict=True))
     folders = {name.rpartition(".")[0] for name in values}

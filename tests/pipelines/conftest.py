@@ -70,7 +70,7 @@ def run_checker(*arguments):
 
 @pytest.fixture(scope="session")
 def cppmill():
-    """Run a command: `cppmill("verify", out)` gives the finished process; fails on an exit code, unless `check=False`."""
+    """Run a command: `cppmill("verify", out)` gives the ended process; fails on an exit code unless `check=False`."""
     return run_command
 
 

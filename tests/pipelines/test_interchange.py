@@ -66,7 +66,8 @@ def test_datasets_reads_the_shards(run, tmp_path):
 
 
 def test_duckdb_reads_the_shards(run):
-    query = f"select count(*), sum(num_tokens), max(list_max(token_ids)), sum(len(token_ids)) from '{run.out}/tokens/*.parquet'"
+    columns = "count(*), sum(num_tokens), max(list_max(token_ids)), sum(len(token_ids))"
+    query = f"select {columns} from '{run.out}/tokens/*.parquet'"
     dataset = run.receipt["dataset"]
     expected = (dataset["documents"], dataset["tokens"], dataset["max_token_id"], dataset["tokens"])
     assert duckdb.sql(query).fetchone() == expected

@@ -2,9 +2,9 @@
 //!
 //! It knows neither Python nor Beam: slices and Arrow arrays in, Arrow arrays out.
 
-mod error;
 pub mod digest;
 pub mod encode;
+mod error;
 pub mod lexer;
 pub mod pattern;
 pub mod platform;

@@ -45,11 +45,16 @@ pub fn corpus_digest_sum(rows: &Rows<'_>) -> Result<DigestSum> {
 pub fn dataset_digest_sum(rows: &Rows<'_>, dataset: &DatasetRows<'_>) -> Result<DigestSum> {
     let num_bytes = dataset.num_bytes;
     if *num_bytes.data_type() != DataType::UInt64 || num_bytes.null_count() > 0 {
-        return Err(Error::invalid(format!("num_bytes must be a uint64 array without nulls, not {}", num_bytes.data_type())));
+        return Err(Error::invalid(format!(
+            "num_bytes must be a uint64 array without nulls, not {}",
+            num_bytes.data_type()
+        )));
     }
     let tokens = IdLists::new(dataset.token_ids, "token_ids")?;
     let platforms = IdLists::new(dataset.platform_ids, "platform_ids")?;
-    for (name, length) in [("num_bytes", num_bytes.len()), ("token_ids", tokens.len()), ("platform_ids", platforms.len())] {
+    for (name, length) in
+        [("num_bytes", num_bytes.len()), ("token_ids", tokens.len()), ("platform_ids", platforms.len())]
+    {
         same_length(name, length, rows.doc_id.len())?;
     }
     sum_rows(rows, |row, parts| {
@@ -60,7 +65,8 @@ pub fn dataset_digest_sum(rows: &Rows<'_>, dataset: &DatasetRows<'_>) -> Result<
         let ids = platforms.row(row);
         parts.extend_from_slice(&(ids.len() as u32).to_le_bytes());
         for &id in ids {
-            let id = u16::try_from(id).map_err(|_| Error::invalid(format!("platform_ids: {id} in row {row} is no 16-bit number")))?;
+            let id = u16::try_from(id)
+                .map_err(|_| Error::invalid(format!("platform_ids: {id} in row {row} is no 16-bit number")))?;
             parts.extend_from_slice(&id.to_le_bytes());
         }
         Ok(())
@@ -99,7 +105,10 @@ fn sum_rows(rows: &Rows<'_>, more: impl Fn(usize, &mut Vec<u8>) -> Result<()>) -
     for (row, doc_id) in doc_ids.iter().enumerate() {
         parts.clear();
         parts.extend_from_slice(&from_hex(doc_id).ok_or_else(|| {
-            Error::invalid(format!("doc_id {:?} in row {row} is not 64 lower-case hexadecimal digits", String::from_utf8_lossy(doc_id)))
+            Error::invalid(format!(
+                "doc_id {:?} in row {row} is not 64 lower-case hexadecimal digits",
+                String::from_utf8_lossy(doc_id)
+            ))
         })?);
         for (_, column) in &names {
             parts.extend_from_slice(&(column[row].len() as u32).to_le_bytes());

@@ -95,8 +95,8 @@ pub(super) fn read(dir: &Path) -> Result<Artifact> {
     let (manifest_bytes, manifest) = read_manifest(dir)?;
     check_files(dir, &manifest)?;
     let path = dir.join("tokenizer.json");
-    let file: TokenizerFile = serde_json::from_slice(&read_file(&path)?)
-        .map_err(|error| corrupt(format!("{}: {error}", path.display())))?;
+    let file: TokenizerFile =
+        serde_json::from_slice(&read_file(&path)?).map_err(|error| corrupt(format!("{}: {error}", path.display())))?;
     let refused = |what: String| Error::invalid(format!("{}: {what}", path.display()));
     check_settings(&file).map_err(refused)?;
     let pattern = pattern_of(&file.pre_tokenizer).map_err(refused)?;
@@ -130,7 +130,10 @@ fn check_files(dir: &Path, manifest: &Manifest) -> Result<()> {
     }
     for (name, expected) in &manifest.files {
         if name.contains(['/', '\\']) {
-            return Err(corrupt(format!("{}: manifest.json names {name:?}, which is not a plain file name", dir.display())));
+            return Err(corrupt(format!(
+                "{}: manifest.json names {name:?}, which is not a plain file name",
+                dir.display()
+            )));
         }
         let path = dir.join(name);
         let found = sha256_hex(&read_file(&path)?);
@@ -198,7 +201,9 @@ fn check_control(artifact: &Artifact) -> std::result::Result<(), String> {
         return Err(format!("the control token {:?}, id {}, is no special added token", token.token, token.id));
     }
     match artifact.special.iter().find(|(name, id)| artifact.vocab.get(name) != Some(id)) {
-        Some((name, id)) => Err(format!("the added token {name:?}, id {id}, is not in the model's vocabulary under that id")),
+        Some((name, id)) => {
+            Err(format!("the added token {name:?}, id {id}, is not in the model's vocabulary under that id"))
+        }
         None => Ok(()),
     }
 }

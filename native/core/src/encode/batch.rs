@@ -124,7 +124,9 @@ fn list_array<T: Id>(mut pieces: Vec<Piece<T>>) -> Result<ListArray> {
     for piece in &pieces {
         for end in &piece.ends {
             offsets.push(i32::try_from(before + end).map_err(|_| {
-                Error::invalid(format!("the batch has {total} tokens, more than a list array holds: pass fewer documents at once"))
+                Error::invalid(format!(
+                    "the batch has {total} tokens, more than a list array holds: pass fewer documents at once"
+                ))
             })?);
         }
         before += piece.ids.len();

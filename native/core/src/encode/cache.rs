@@ -59,7 +59,8 @@ fn long_key(word: &[u8]) -> u128 {
 
 #[inline]
 fn group_of(key: u128) -> usize {
-    let product = u128::from(key as u64 ^ 0x9E37_79B9_7F4A_7C15) * u128::from((key >> 64) as u64 ^ 0xD6E8_FEB8_6659_FD93);
+    let product =
+        u128::from(key as u64 ^ 0x9E37_79B9_7F4A_7C15) * u128::from((key >> 64) as u64 ^ 0xD6E8_FEB8_6659_FD93);
     (product as u64 ^ (product >> 64) as u64) as usize & (SLOTS - PROBES)
 }
 

@@ -199,11 +199,19 @@ mod tests {
         let mut state = seed;
         while merges.len() < 120 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let pick = |bits: u64, count: usize| if bits.trailing_zeros() >= 2 { 97 + (bits >> 2) as usize % 4 } else { 256 + (bits >> 2) as usize % count.max(1) };
+            let pick = |bits: u64, count: usize| {
+                if bits.trailing_zeros() >= 2 {
+                    97 + (bits >> 2) as usize % 4
+                } else {
+                    256 + (bits >> 2) as usize % count.max(1)
+                }
+            };
             let made = tokens.len() - 256;
             let (left, right) = (pick(state >> 20, made), pick(state >> 40, made));
             let (left, right) = if made == 0 { (97, 98) } else { (left, right) };
-            if merges.iter().any(|&(l, r, _)| (l, r) == (left as u32, right as u32)) || tokens[left].len() + tokens[right].len() > 9 {
+            if merges.iter().any(|&(l, r, _)| (l, r) == (left as u32, right as u32))
+                || tokens[left].len() + tokens[right].len() > 9
+            {
                 continue;
             }
             let joined = [&tokens[left][..], &tokens[right][..]].concat();
@@ -213,13 +221,19 @@ mod tests {
             }
             merges.push((left as u32, right as u32, id as u32));
         }
-        Merges::new(Box::new(std::array::from_fn(|byte| byte as u32)), &merges, tokens.iter().map(|token| token.len() as u32).collect())
+        Merges::new(
+            Box::new(std::array::from_fn(|byte| byte as u32)),
+            &merges,
+            tokens.iter().map(|token| token.len() as u32).collect(),
+        )
     }
 
     /// The definition, word for word.
     fn merge_slowly(table: &Merges, word: &[u8]) -> Vec<u32> {
         let mut ids: Vec<u32> = word.iter().map(|&byte| u32::from(byte)).collect();
-        while let Some((rank, at)) = (1..ids.len()).map(|at| (table.rank(ids[at - 1], ids[at]), at - 1)).min().filter(|best| best.0 != NONE) {
+        while let Some((rank, at)) =
+            (1..ids.len()).map(|at| (table.rank(ids[at - 1], ids[at]), at - 1)).min().filter(|best| best.0 != NONE)
+        {
             ids[at] = table.joined[rank as usize];
             ids.remove(at + 1);
         }

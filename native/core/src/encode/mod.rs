@@ -21,8 +21,8 @@ use std::path::Path;
 use aho_corasick::{AhoCorasick, MatchKind};
 use arrow_array::{Array, ArrayRef, ListArray};
 
-pub use input::{byte_slices, integers};
 pub(crate) use input::lists;
+pub use input::{byte_slices, integers};
 
 use crate::{Error, Result};
 
@@ -137,7 +137,9 @@ impl Tokenizer {
     /// # Errors
     /// `Invalid` if the vocabulary has no such control token.
     pub fn control_id(&self, name: &str) -> Result<u32> {
-        self.vocabulary.control_id(name).ok_or_else(|| Error::invalid(format!("{name:?} is no control token of this tokenizer")))
+        self.vocabulary
+            .control_id(name)
+            .ok_or_else(|| Error::invalid(format!("{name:?} is no control token of this tokenizer")))
     }
 
     /// The bytes that an id stands for; none for control and reserved ids.

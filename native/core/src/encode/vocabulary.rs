@@ -23,16 +23,17 @@ impl Vocabulary {
     /// Takes the tokens from a tokenizer directory; each id below the vocabulary size must have exactly one.
     pub(super) fn new(artifact: &Artifact) -> Result<Self> {
         let names = tokens_by_id(artifact)?;
-        let is_reserved = |id: u32| artifact.manifest.reserved.iter().any(|&(first, last)| (first..=last).contains(&id));
+        let is_reserved =
+            |id: u32| artifact.manifest.reserved.iter().any(|&(first, last)| (first..=last).contains(&id));
         let special: HashMap<u32, &str> = artifact.special.iter().map(|(name, id)| (*id, name.as_str())).collect();
         let mut vocabulary = Self { bytes: Vec::new(), starts: vec![0], names: HashMap::new(), control: Vec::new() };
         for (id, name) in (0_u32..).zip(names) {
             if special.contains_key(&id) || is_reserved(id) {
                 vocabulary.names.insert(id, name.into());
             } else {
-                let bytes = bytelevel::decode(name)
-                    .filter(|bytes| !bytes.is_empty())
-                    .ok_or_else(|| corrupt(format!("tokenizer.json: token {name:?}, id {id}, is not spelled in the byte alphabet")))?;
+                let bytes = bytelevel::decode(name).filter(|bytes| !bytes.is_empty()).ok_or_else(|| {
+                    corrupt(format!("tokenizer.json: token {name:?}, id {id}, is not spelled in the byte alphabet"))
+                })?;
                 vocabulary.bytes.extend(bytes);
             }
             vocabulary.starts.push(vocabulary.bytes.len() as u32);
@@ -83,7 +84,9 @@ impl Vocabulary {
             byte_ids[usize::from(self.bytes[self.starts[id as usize] as usize])] = id;
         }
         match byte_ids.iter().position(|&id| id == u32::MAX) {
-            Some(byte) => Err(corrupt(format!("tokenizer.json: no token for the byte {byte:#04x}, so that not all text could be encoded"))),
+            Some(byte) => Err(corrupt(format!(
+                "tokenizer.json: no token for the byte {byte:#04x}, so that not all text could be encoded"
+            ))),
             None => Ok(Merges::new(Box::new(byte_ids), &merges, lengths)),
         }
     }
@@ -94,11 +97,15 @@ impl Vocabulary {
         for (rank, (left, right)) in artifact.merges.iter().enumerate() {
             let find = |token: &str| {
                 let id = artifact.vocab.get(token).copied().filter(|id| self.name(*id).is_none());
-                id.ok_or_else(|| corrupt(format!("tokenizer.json: merge {rank}: {token:?} is no text token of the vocabulary")))
+                id.ok_or_else(|| {
+                    corrupt(format!("tokenizer.json: merge {rank}: {token:?} is no text token of the vocabulary"))
+                })
             };
             let merge = (find(left)?, find(right)?, find(&format!("{left}{right}"))?);
             if let Some(first) = seen.insert((merge.0, merge.1), rank) {
-                return Err(corrupt(format!("tokenizer.json: merges {first} and {rank} are the same pair, {left:?} and {right:?}")));
+                return Err(corrupt(format!(
+                    "tokenizer.json: merges {first} and {rank} are the same pair, {left:?} and {right:?}"
+                )));
             }
             merges.push(merge);
         }
@@ -116,8 +123,12 @@ fn tokens_by_id(artifact: &Artifact) -> Result<Vec<&str>> {
     for (name, &id) in &artifact.vocab {
         match names.get_mut(id as usize) {
             Some(place @ None) => *place = Some(name.as_str()),
-            Some(Some(other)) => return Err(corrupt(format!("tokenizer.json: id {id} is both {name:?} and {other:?}"))),
-            None => return Err(corrupt(format!("tokenizer.json: token {name:?} has id {id}, not below vocab_size {size}"))),
+            Some(Some(other)) => {
+                return Err(corrupt(format!("tokenizer.json: id {id} is both {name:?} and {other:?}")));
+            }
+            None => {
+                return Err(corrupt(format!("tokenizer.json: token {name:?} has id {id}, not below vocab_size {size}")));
+            }
         }
     }
     Ok(names.into_iter().flatten().collect())

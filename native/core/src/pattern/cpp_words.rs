@@ -113,7 +113,8 @@ fn number_rest(text: &[u8], mut at: usize) -> usize {
     loop {
         let (class, width) = class_at(text, at);
         if class & WORD != 0 {
-            let signed = matches!(byte_at(text, at), b'e' | b'E' | b'p' | b'P') && matches!(byte_at(text, at + 1), b'+' | b'-');
+            let signed =
+                matches!(byte_at(text, at), b'e' | b'E' | b'p' | b'P') && matches!(byte_at(text, at + 1), b'+' | b'-');
             at += width + usize::from(signed);
             continue;
         }

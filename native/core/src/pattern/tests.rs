@@ -42,7 +42,11 @@ fn words_tile_any_bytes() {
         let text: Vec<u8> = (0..length)
             .map(|_| {
                 state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                if state >> 31 == 0 { b"\\n r'\"R(_)-.1eE+\t\x0bu8"[(state >> 8) as usize % 20] } else { (state >> 16) as u8 }
+                if state >> 31 == 0 {
+                    b"\\n r'\"R(_)-.1eE+\t\x0bu8"[(state >> 8) as usize % 20]
+                } else {
+                    (state >> 16) as u8
+                }
             })
             .collect();
         let mut joined = Vec::new();
@@ -56,7 +60,15 @@ fn words_tile_any_bytes() {
 
 #[test]
 fn classes_follow_the_generated_table() {
-    let table = [("é", LETTER), ("名", LETTER), ("²", NUMBER), ("\u{2028}", SPACE), ("\u{a0}", SPACE), ("😀", MARK), ("\u{10ffff}", MARK)];
+    let table = [
+        ("é", LETTER),
+        ("名", LETTER),
+        ("²", NUMBER),
+        ("\u{2028}", SPACE),
+        ("\u{a0}", SPACE),
+        ("😀", MARK),
+        ("\u{10ffff}", MARK),
+    ];
     for (text, class) in table {
         assert_eq!(class_at(text.as_bytes(), 0), (class, text.len()), "{text:?}");
     }

@@ -18,7 +18,10 @@ pub(super) fn words(batches: &[RecordBatch]) -> Result<Vec<Word<'_>>> {
     for batch in batches {
         let counts = column(batch, "count")?;
         let Some(counts) = counts.as_primitive_opt::<UInt64Type>() else {
-            return Err(Error::invalid(format!("column `count` of the words is {}: uint64 is wanted", counts.data_type())));
+            return Err(Error::invalid(format!(
+                "column `count` of the words is {}: uint64 is wanted",
+                counts.data_type()
+            )));
         };
         for (bytes, &count) in binary(batch, "word")?.zip(counts.values()).filter(|(_, count)| **count > 0) {
             words.add(bytes, count)?;
@@ -33,10 +36,7 @@ pub(super) fn seeds(batch: &RecordBatch) -> Result<Vec<Seed>> {
     let Some(atomic) = atomic.as_boolean_opt() else {
         return Err(Error::invalid(format!("column `atomic` of the seeds is {}: bool is wanted", atomic.data_type())));
     };
-    binary(batch, "token")?
-        .zip(atomic.values())
-        .map(|(token, atomic)| Seed::new(token.to_vec(), atomic))
-        .collect()
+    binary(batch, "token")?.zip(atomic.values()).map(|(token, atomic)| Seed::new(token.to_vec(), atomic)).collect()
 }
 
 struct Distinct<'a> {

@@ -21,9 +21,9 @@ mod pairs;
 mod queue;
 mod rules;
 mod seeds;
-mod tokens;
 #[cfg(test)]
 mod tests;
+mod tokens;
 
 use std::sync::Arc;
 
