@@ -18,7 +18,8 @@ from schemas.digests import canonical_json, sha256_file
 from schemas.units import RECEIPT_FOLDERS, Stage, Unit, UnitReceipt, unit_key
 from tokenizer_build.lock import revision
 from transforms.receipts import RECEIPT, RunFacts, TokenizerFacts, describe_receipt, make_receipt
-from transforms.validate import ValidateShards
+from transforms.tokenize import open_tokenizer
+from transforms.validate import ValidateShards, check_origin
 
 _OWN_FOLDERS = ("counts/", *(f"{folder}/" for folder in RECEIPT_FOLDERS.values()))
 _DEPENDENCIES = ("pyarrow", "numpy", "apache-beam", "tokenizers")
@@ -39,6 +40,8 @@ def validate(session: Session, documents: Sequence[UnitReceipt], tokens: Sequenc
         tokens: Receipts of the token shards.
     """
     settings = tokenize_settings(session)
+    if tokens:
+        check_origin(session.out.path(tokens[0].outputs[0].path), open_tokenizer(settings))
     units = plan_validate(tokens, settings.tokenizer_digest)
     proofs = session.run_units(
         Stage.VALIDATE, units, lambda found: found | "ValidateShards" >> ValidateShards(settings=settings)

@@ -86,11 +86,12 @@ def prove_shard(shard: Path, documents: Path, *, unit_key: str, settings: Tokeni
         "corpus_digest": add_digests([]),
     }
     with pq.ParquetFile(shard) as tokens, pq.ParquetFile(documents) as sources:
+        check_footer(tokens, shard, {**tokenizer_facts(tokenizer), "unit": unit_key})
         check_schema(tokens, shard, tokenizer, settings)
         for start, rows, origin in _paired(tokens, sources, shard):
             prove_rows(rows, origin, tokenizer, settings, where=f"{shard}, from row {start}")
             _count(totals, rows)
-        check_footer(tokens, shard, tokenizer, unit_key=unit_key, max_token_id=totals["max_token_id"])
+        check_footer(tokens, shard, {"max_token_id": str(totals["max_token_id"])})
     return totals
 
 
@@ -106,22 +107,34 @@ def check_schema(
         )
 
 
-def check_footer(
-    tokens: pq.ParquetFile, shard: Path, tokenizer: cppmill_core.Tokenizer, *, unit_key: str, max_token_id: int
-) -> None:
-    """Raise IntegrityError, naming both values, if a shard's footer does not agree with its tokenizer, unit or data."""
+def check_footer(tokens: pq.ParquetFile, shard: Path, expected: dict[str, str]) -> None:
+    """Raise IntegrityError, naming both values, if a shard's footer does not say what it must.
+
+    Args:
+        tokens: The open shard.
+        shard: Its path, for the message.
+        expected: Values by name, without the prefix `cppmill.`.
+    """
     metadata = tokens.metadata.metadata or {}
-    expected = {
-        "format": str(DATA_FORMAT_VERSION),
-        "tokenizer": tokenizer.digest,
-        "vocab_size": str(tokenizer.vocab_size),
-        "max_token_id": str(max_token_id),
-        "unit": unit_key,
-    }
     for name, value in expected.items():
         found = metadata.get(f"cppmill.{name}".encode(), b"").decode()
         if found != value:
             raise IntegrityError(f"{shard}: its footer says {name} {found or 'nothing'}, but it is {value}")
+
+
+def check_origin(shard: Path, tokenizer: cppmill_core.Tokenizer) -> None:
+    """Raise IntegrityError, naming both digests, if a shard was not made with this tokenizer."""
+    with pq.ParquetFile(shard) as tokens:
+        check_footer(tokens, shard, tokenizer_facts(tokenizer))
+
+
+def tokenizer_facts(tokenizer: cppmill_core.Tokenizer) -> dict[str, str]:
+    """Return what the footer of every shard of a tokenizer says."""
+    return {
+        "format": str(DATA_FORMAT_VERSION),
+        "tokenizer": tokenizer.digest,
+        "vocab_size": str(tokenizer.vocab_size),
+    }
 
 
 def prove_rows(

@@ -70,7 +70,7 @@ def test_duckdb_reads_the_shards(run):
     query = f"select {columns} from '{run.out}/tokens/*.parquet'"
     dataset = run.receipt["dataset"]
     expected = (dataset["documents"], dataset["tokens"], dataset["max_token_id"], dataset["tokens"])
-    assert duckdb.sql(query).fetchone() == expected
+    assert duckdb.sql(query).fetchall() == [expected]
 
 
 def test_polars_reads_the_shards(run):
