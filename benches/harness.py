@@ -2,7 +2,8 @@
 
 Every round runs each contender once, in a process of its own, and each round starts with another one: what slows the
 machine for a while slows all of them, and none always runs on warm file caches. Preparation (reading input, loading a
-tokenizer) is outside the clock. A contender whose result is not the first one's gets no figures, only a line saying so.
+tokenizer) is outside the clock, and so is hashing the result. A contender whose result is not the first one's gets no
+figures, only a line saying so.
 
 It knows nothing of what is measured, and Linux is taken for granted: peak memory is read from `/proc`.
 """
@@ -16,19 +17,21 @@ import statistics
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from rich.table import Table
 
+from schemas.errors import CppmillError
+
 State = TypeVar("State")
 _MEGABYTE = 1_000_000
 _PROCESSES = multiprocessing.get_context("spawn")
 
 
-class BenchmarkError(Exception):
+class BenchmarkError(CppmillError):
     """A contender that failed, or rounds that cannot be measured."""
 
 
@@ -39,11 +42,16 @@ class Outcome:
     Attributes:
         amounts: How much was done, by unit: `{"MB": 330.1, "tokens": 9.1e7}` gives a row in MB/s and one in tokens/s.
             Empty: one row with the seconds.
-        digest: Digest of the result, equal for all contenders that did the same work; None: nothing to compare.
+        digest: Digest of the result, equal for all contenders that did the same work, or a function that makes it,
+            called once time and memory have been taken; None: nothing to compare.
     """
 
     amounts: Mapping[str, float] = field(default_factory=dict)
-    digest: str | None = None
+    digest: str | Callable[[], str] | None = None
+
+    def with_digest(self) -> Outcome:
+        """Return the outcome with its digest made."""
+        return replace(self, digest=self.digest()) if callable(self.digest) else self
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,7 +214,8 @@ def _run_and_send(contender: Contender[State], connection: Connection) -> None:
         start = time.perf_counter()
         outcome = contender.run(state)
         seconds = time.perf_counter() - start
-        connection.send(Sample(seconds, peak_memory_bytes(), outcome))
+        peak_bytes = peak_memory_bytes()
+        connection.send(Sample(seconds, peak_bytes, outcome.with_digest()))
     except Exception:  # every failure is the parent's to report
         connection.send(traceback.format_exc())
 

@@ -56,6 +56,15 @@ def write_pages_in_child(mebibytes: int, state: None) -> Outcome:
     return Outcome()
 
 
+def slow_digest() -> str:
+    time.sleep(0.6)
+    return str(len(b"x" * (200 * MEBIBYTE)))
+
+
+def hash_slowly(state: None) -> Outcome:
+    return Outcome(digest=slow_digest)
+
+
 def fail(state: None) -> Outcome:
     raise ValueError("no such vocabulary")
 
@@ -97,6 +106,13 @@ def test_a_different_result_gives_no_figures(tmp_path: Path) -> None:
 def test_preparation_is_outside_the_clock() -> None:
     sample = run_in_process("b", Contender(name="x", prepare=slow_preparation, run=partial(write_pages, 1)))
     assert sample.seconds < 0.5
+
+
+def test_hashing_the_result_is_outside_the_clock_and_the_memory() -> None:
+    sample = run_in_process("b", Contender(name="x", prepare=nothing, run=hash_slowly))
+    assert sample.seconds < 0.5
+    assert sample.peak_bytes < 200 * MEBIBYTE
+    assert sample.outcome.digest == str(200 * MEBIBYTE)
 
 
 def test_peak_memory_is_the_contenders_own_and_not_the_parents() -> None:

@@ -1,0 +1,115 @@
+"""`python -m benches DIR`: measure every stage on a source tree, and encoding and training beside `tokenizers`.
+
+The table goes to the output stream, progress to the error stream. What `make bench` runs. Whatever imports Beam is
+imported within the session, which keeps its messages out of sight.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from benches.encoding import measure_encoding
+from benches.harness import Comparison, table, write_rows
+from benches.peers import THEIRS
+from benches.stages import measure_stages
+from benches.training import measure_training
+from pipelines.console import Output, command_session
+from pipelines.progress import MEGABYTE, Reporter
+from schemas.errors import ExitCode
+
+if TYPE_CHECKING:
+    from benches.corpus import Corpus
+
+TABLE_COLUMNS = 120
+"""Width of the table where there is no terminal."""
+
+app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+
+
+@app.command(epilog="Exit codes: 0 done, 1 a result differs or a run failed, 2 wrong usage or too little text.")
+def bench(
+    corpus: Annotated[
+        Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="A folder of C++ sources.")
+    ],
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", dir_okay=False, help="Write one JSON object a row there.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Runs of each contender; the median counts.")] = 3,
+    threads: Annotated[int | None, typer.Option(min=1, help="Number of threads; all usable CPUs by default.")] = None,
+    limit_mb: Annotated[
+        int | None, typer.Option("--limit-mb", min=1, help="Take a sample of about so many MB of a larger tree.")
+    ] = None,
+) -> None:
+    """Measure every stage on a source tree, and encoding and training beside tokenizers.
+
+    The tree is first run once, untimed, into a temporary folder (TMPDIR says where).
+    """
+    if json_file is not None and not json_file.parent.is_dir():
+        raise typer.BadParameter(f"{json_file.parent} is no folder", param_hint="--json")
+    limit_bytes = None if limit_mb is None else limit_mb * MEGABYTE
+    with (
+        command_session(Output(), advice="nothing was kept") as reporter,
+        tempfile.TemporaryDirectory(prefix="cppmill-bench-") as work,
+    ):
+        from benches.corpus import make_corpus
+
+        made = make_corpus(
+            corpus.absolute(), Path(work) / "run", threads=threads, limit_bytes=limit_bytes, reporter=reporter
+        )
+        comparisons = list(measure(made, Path(work) / "sample.parquet", rounds=rounds, reporter=reporter))
+    if json_file is not None:
+        write_rows(json_file, comparisons)
+    show(f"{corpus}: {made.describe()}", comparisons)
+    if any(comparison.different for comparison in comparisons):
+        raise typer.Exit(ExitCode.FAILED_CHECK)
+
+
+def measure(corpus: Corpus, sample: Path, *, rounds: int, reporter: Reporter) -> Iterator[Comparison]:
+    """Yield every comparison on a corpus: the stages, then encoding and training.
+
+    Args:
+        corpus: The tree and its run.
+        sample: Where to write the sample of its documents.
+        rounds: Runs of each contender.
+        reporter: Where progress goes.
+    """
+    from benches.corpus import write_sample
+
+    reporter.note(f"benches: every stage, {rounds} times")
+    yield from measure_stages(corpus, rounds=rounds)
+    config = corpus.config
+    sample_bytes = write_sample(config.out, sample)
+    reporter.note(f"benches: {THEIRS} {version(THEIRS)} on {sample_bytes / MEGABYTE:,.1f} MB, {rounds} times")
+    yield from measure_encoding(
+        config.out / "tokenizer",
+        sample,
+        sample_bytes=sample_bytes,
+        threads=sorted({1, config.threads}),
+        rounds=rounds,
+    )
+    yield measure_training(
+        sample,
+        pattern=config.options.scan.pattern,
+        sample_bytes=sample_bytes,
+        threads=config.threads,
+        rounds=rounds,
+    )
+
+
+def show(heading: str, comparisons: list[Comparison]) -> None:
+    """Print a heading and the table."""
+    console = Console(width=None if sys.stdout.isatty() else TABLE_COLUMNS)
+    console.print(heading, markup=False, highlight=False, soft_wrap=True)
+    console.print(table(comparisons))
+
+
+if __name__ == "__main__":
+    app(prog_name="python -m benches")

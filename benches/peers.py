@@ -1,0 +1,31 @@
+"""What the comparisons with `tokenizers` share: both sides' names, the sample, threads.
+
+Nothing here or in the comparisons imports Beam: it would count in both sides' memory.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+OURS, THEIRS = "cppmill", "tokenizers"
+
+
+def read_sample(path: Path) -> pa.RecordBatch:
+    """Read the sample that `benches.corpus.write_sample` wrote, as one batch."""
+    return pq.read_table(path).combine_chunks().to_batches()[0]
+
+
+def read_texts(path: Path) -> list[str]:
+    """Read the sample's documents as text."""
+    contents: list[Any] = read_sample(path)["content"].to_pylist()
+    return [content.decode() for content in contents]
+
+
+def set_rayon_threads(threads: int) -> None:
+    """Let `tokenizers` use so many threads in this process; to be called before it does anything."""
+    os.environ.update(TOKENIZERS_PARALLELISM="true", RAYON_NUM_THREADS=str(threads))
