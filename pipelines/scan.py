@@ -69,7 +69,9 @@ def plan_merge(units: Sequence[Unit]) -> Unit:
 
 def _scan_and_merge(units: beam.PCollection[Unit], settings: ScanSettings) -> beam.PCollection[str]:
     receipts = units | "ScanDocuments" >> ScanDocuments(settings=settings)
-    return receipts | "MergeCounts" >> MergeCounts(out=settings.out, word_partitions=settings.word_partitions)
+    merge = MergeCounts(out=settings.out, word_partitions=settings.word_partitions)
+    paths: beam.PCollection[str] = receipts | "MergeCounts" >> merge
+    return paths
 
 
 def _merged_files(session: Session, settings: ScanSettings) -> tuple[OutputFile, ...]:
