@@ -45,12 +45,12 @@ test: setup ## Run the tests of the native core and of the Python packages
 	$(BIN)/python -m pytest
 
 check: demo ## Prove the demo's output, and a hostile corpus, with the independent checker
-	$(BIN)/python checks/check_run.py $(DEMO_OUT)
+	$(BIN)/python checks/run_check.py $(DEMO_OUT)
 	rm -rf $(HOSTILE_OUT)
 	$(BIN)/python checks/hostile_corpus.py $(HOSTILE_OUT)/corpus --big
 	$(BIN)/cppmill run $(HOSTILE_OUT)/corpus/files $(HOSTILE_OUT)/corpus/archives --out $(HOSTILE_OUT)/run \
 		--tokenizer $(DEMO_OUT)/tokenizer --max-dead-fraction 1
-	$(BIN)/python checks/check_run.py $(HOSTILE_OUT)/run --expect $(HOSTILE_OUT)/corpus/expect.json
+	$(BIN)/python checks/run_check.py $(HOSTILE_OUT)/run --expect $(HOSTILE_OUT)/corpus/expect.json
 
 lint: setup ## Check style, types, stubs, the direction of imports, and the Rust code
 	$(BIN)/ruff check

@@ -69,8 +69,7 @@ def plan_merge(units: Sequence[Unit]) -> Unit:
 
 def _scan_and_merge(units: beam.PCollection[Unit], settings: ScanSettings) -> beam.PCollection[str]:
     receipts = units | "ScanDocuments" >> ScanDocuments(settings=settings)
-    merge = MergeCounts(out=settings.out, word_partitions=settings.word_partitions)
-    paths: beam.PCollection[str] = receipts | "MergeCounts" >> merge
+    paths: beam.PCollection[str] = receipts | "MergeCounts" >> MergeCounts(settings=settings)
     return paths
 
 

@@ -16,6 +16,17 @@ def document_shards(documents: Sequence[UnitReceipt]) -> list[OutputFile]:
     return [output for receipt in documents for output in receipt.outputs if output.path.startswith("documents/part-")]
 
 
+def content_bytes(documents: Sequence[UnitReceipt]) -> dict[str, int]:
+    """Return the bytes of content in each documents shard, for progress: a unit's bytes, shared out by file size."""
+    sizes = {}
+    for receipt in documents:
+        shards = document_shards([receipt])
+        written = sum(shard.num_bytes for shard in shards)
+        for shard in shards:
+            sizes[shard.path] = receipt.totals["bytes"] * shard.num_bytes // written
+    return sizes
+
+
 def plan_shards(stage: Stage, documents: Sequence[UnitReceipt], *, config: dict[str, Any]) -> list[Unit]:
     """Return one unit a documents shard, keyed by the shard's bytes and the stage's configuration.
 
@@ -28,11 +39,12 @@ def plan_shards(stage: Stage, documents: Sequence[UnitReceipt], *, config: dict[
         config: What else decides the output, JSON values.
     """
     seen: Counter[str] = Counter()
+    sizes = content_bytes(documents)
     units = []
     for shard in document_shards(documents):
         inputs = [shard.sha256, *([seen[shard.sha256]] if seen[shard.sha256] else [])]
         seen[shard.sha256] += 1
         key = unit_key(stage, core_version=cppmill_core.__version__, config=config, inputs=inputs)
         payload = {"shard": shard.path, "inputs": {shard.path: shard.sha256}}
-        units.append(Unit(stage=stage, key=key, num_bytes=shard.num_bytes, label=shard.path, payload=payload))
+        units.append(Unit(stage=stage, key=key, num_bytes=sizes[shard.path], label=shard.path, payload=payload))
     return units

@@ -90,14 +90,17 @@ def partition_words(words: pa.Table, partitions: int) -> pa.Table:
     return table.take(pc.sort_indices(table, [("partition", "ascending"), ("word", "ascending")]))
 
 
-def read_partial_counts(receipt: UnitReceipt, out: OutputFolder) -> Iterator[tuple[str, pa.RecordBatch]]:
+def read_partial_counts(receipt: UnitReceipt, settings: ScanSettings) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Yield a scanned shard's counts as (kind, batch), each batch at most 8 MiB.
 
     The kind of words is `words-NNN`, one a partition; the others are `terms`, `morphemes`, `namespaces`, `statistics`.
+    Every kind comes once at least, empty where nothing was counted, so that each merged file is written.
     """
+    for kind in count_kinds(settings.word_partitions):
+        yield kind, empty_counts(kind)
     for output in receipt.outputs:
         kind = Path(output.path).name.split("-")[0]
-        table = pq.read_table(out.path(output.path), partitioning=None)
+        table = pq.read_table(settings.out.path(output.path), partitioning=None)
         if kind == "words":
             yield from _word_batches(table)
         else:
@@ -185,30 +188,21 @@ class MergeCounts(beam.PTransform[beam.PCollection[UnitReceipt], beam.PCollectio
     """Merge the partial counts of scanned shards and publish them: PCollection[UnitReceipt] to PCollection[str].
 
     Attributes:
-        out: The output folder.
-        word_partitions: Number of word partitions.
+        settings: Output folder and number of word partitions.
     """
 
-    out: OutputFolder
-    word_partitions: int
+    settings: ScanSettings
 
     def expand(self, receipts: beam.PCollection[UnitReceipt]) -> beam.PCollection[str]:
         """Read the parts, group them by kind, merge, publish."""
         counted = tuple[str, pa.RecordBatch]
-        parts = receipts | "Read" >> beam.FlatMap(read_partial_counts, self.out).with_output_types(counted)
-        kinds = receipts.pipeline | "Kinds" >> beam.Create(count_kinds(self.word_partitions), reshuffle=False)
-        empty = kinds | "Empty" >> beam.Map(_with_empty_counts).with_output_types(counted)
-        paths: beam.PCollection[str] = (
-            (parts, empty)
-            | "Both" >> beam.Flatten()
+        published: beam.PCollection[str] = (
+            receipts
+            | "Read" >> beam.FlatMap(read_partial_counts, self.settings).with_output_types(counted)
             | "Group" >> beam.GroupByKey()
-            | "Merge" >> beam.Map(_publish_merged, self.out).with_output_types(str)
+            | "Merge" >> beam.Map(_publish_merged, self.settings.out).with_output_types(str)
         )
-        return paths
-
-
-def _with_empty_counts(kind: str) -> tuple[str, pa.RecordBatch]:
-    return kind, empty_counts(kind)
+        return published
 
 
 def _publish_merged(counted: tuple[str, Iterable[pa.RecordBatch]], out: OutputFolder) -> str:
