@@ -18,7 +18,8 @@ from schemas.digests import sha256_json
 from schemas.errors import BadInputError, ConfigError
 from schemas.ledger import Ledger
 from schemas.units import Stage, Unit, UnitReceipt
-from transforms.documents import Detect, WriteDocuments
+from transforms.document_shards import Detect
+from transforms.documents import WriteDocuments
 from transforms.duplicates import ChooseDuplicates, clear_duplicates, find_duplicates, merge_duplicates
 from transforms.fingerprints import FingerprintInputs, fingerprints_name, has_fingerprints
 from transforms.ingest_plan import plan_ingest

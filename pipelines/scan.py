@@ -69,7 +69,8 @@ def plan_merge(units: Sequence[Unit]) -> Unit:
 
 def _scan_and_merge(units: beam.PCollection[Unit], settings: ScanSettings) -> beam.PCollection[str]:
     receipts = units | "ScanDocuments" >> ScanDocuments(settings=settings)
-    return receipts | "MergeCounts" >> MergeCounts(settings=settings)
+    paths: beam.PCollection[str] = receipts | "MergeCounts" >> MergeCounts(settings=settings)
+    return paths
 
 
 def _merged_files(session: Session, settings: ScanSettings) -> tuple[OutputFile, ...]:

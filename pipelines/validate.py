@@ -59,7 +59,9 @@ def plan_validate(tokens: Sequence[UnitReceipt], tokenizer_digest: str) -> list[
             Stage.VALIDATE, core_version=cppmill_core.__version__, config={"tokenizer": tokenizer_digest}, inputs=inputs
         )
         payload = {"shard": shard.path, "documents": documents, "unit": receipt.key, "inputs": inputs}
-        units.append(Unit(stage=Stage.VALIDATE, key=key, num_bytes=receipt.totals["bytes"], label=shard.path, payload=payload))
+        units.append(
+            Unit(stage=Stage.VALIDATE, key=key, num_bytes=receipt.totals["bytes"], label=shard.path, payload=payload)
+        )
     return units
 
 

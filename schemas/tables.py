@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 
 DATA_FORMAT_VERSION = 1
@@ -14,47 +16,48 @@ MAX_PLATFORM_IDS = 20
 """The most platform ids that a document has."""
 
 
-def _required(name: str, kind: pa.DataType) -> pa.Field:
+def required(name: str, kind: pa.DataType) -> pa.Field[Any]:
+    """Return a field that has no nulls."""
     return pa.field(name, kind, nullable=False)
 
 
-_ITEMS = pa.list_(_required("item", pa.uint16()))
+_ITEMS = pa.list_(required("item", pa.uint16()))
 
 DOCUMENTS = pa.schema(
     [
-        _required("doc_id", pa.string()),
-        _required("project", pa.string()),
-        _required("path", pa.string()),
-        _required("content", pa.binary()),
-        _required("num_bytes", pa.uint64()),
+        required("doc_id", pa.string()),
+        required("project", pa.string()),
+        required("path", pa.string()),
+        required("content", pa.binary()),
+        required("num_bytes", pa.uint64()),
         pa.field("license", pa.string()),
-        _required("platform_ids", _ITEMS),
-        _required("platform_info", pa.string()),
+        required("platform_ids", _ITEMS),
+        required("platform_info", pa.string()),
     ]
 )
 """`documents/part-*.parquet`: one row a kept document; `content` holds its exact bytes, `doc_id` their SHA-256."""
 
 REJECTS = pa.schema(
     [
-        _required("project", pa.string()),
-        _required("path", pa.string()),
-        _required("num_bytes", pa.uint64()),
-        _required("column", pa.string()),
-        _required("reason", pa.string()),
-        _required("detail", pa.string()),
+        required("project", pa.string()),
+        required("path", pa.string()),
+        required("num_bytes", pa.uint64()),
+        required("column", pa.string()),
+        required("reason", pa.string()),
+        required("detail", pa.string()),
     ]
 )
 """`documents/rejects-*.parquet`: one row a document that is not kept, with its column and reason in the ledger."""
 
 FINGERPRINTS = pa.schema(
     [
-        _required("project", pa.string()),
-        _required("path", pa.string()),
-        _required("doc_id", pa.string()),
-        _required("num_bytes", pa.uint64()),
-        _required("column", pa.string()),
-        _required("reason", pa.string()),
-        _required("detail", pa.string()),
+        required("project", pa.string()),
+        required("path", pa.string()),
+        required("doc_id", pa.string()),
+        required("num_bytes", pa.uint64()),
+        required("column", pa.string()),
+        required("reason", pa.string()),
+        required("detail", pa.string()),
         pa.field("license", pa.string()),
     ]
 )
@@ -65,49 +68,49 @@ FINGERPRINTS = pa.schema(
 
 DUPLICATE_CANDIDATES = pa.schema(
     [
-        _required("doc_id", pa.string()),
-        _required("project", pa.string()),
-        _required("path", pa.string()),
-        _required("unit", pa.uint32()),
-        _required("row", pa.uint32()),
+        required("doc_id", pa.string()),
+        required("project", pa.string()),
+        required("path", pa.string()),
+        required("unit", pa.uint32()),
+        required("row", pa.uint32()),
     ]
 )
 """What passed all other filters, to choose the kept copy from; `unit` counts input units in source order."""
 
-DUPLICATES = pa.schema([_required("unit", pa.uint32()), _required("row", pa.uint32())])
+DUPLICATES = pa.schema([required("unit", pa.uint32()), required("row", pa.uint32())])
 """The copies that are not kept: row numbers in the units' fingerprints."""
 
-WORDS = pa.schema([_required("word", pa.binary()), _required("count", pa.uint64())])
+WORDS = pa.schema([required("word", pa.binary()), required("count", pa.uint64())])
 """`counts/words/*.parquet`: pre-tokens with their counts, sorted by word within a partition."""
 
 TERMS = pa.schema(
     [
-        _required("term", pa.string()),
-        _required("category", pa.string()),
-        _required("hits", pa.uint64()),
-        _required("documents", pa.uint64()),
-        _required("projects", pa.uint64()),
+        required("term", pa.string()),
+        required("category", pa.string()),
+        required("hits", pa.uint64()),
+        required("documents", pa.uint64()),
+        required("projects", pa.uint64()),
     ]
 )
 """`counts/terms.parquet`: fixed-token candidates."""
 
 MORPHEMES = pa.schema(
     [
-        _required("morpheme", pa.string()),
-        _required("position", pa.string()),
-        _required("hits", pa.uint64()),
-        _required("documents", pa.uint64()),
-        _required("projects", pa.uint64()),
+        required("morpheme", pa.string()),
+        required("position", pa.string()),
+        required("hits", pa.uint64()),
+        required("documents", pa.uint64()),
+        required("projects", pa.uint64()),
     ]
 )
 """`counts/morphemes.parquet`: morphemes inside identifiers, by position."""
 
 NAMESPACES = pa.schema(
     [
-        _required("namespace", pa.string()),
-        _required("hits", pa.uint64()),
-        _required("documents", pa.uint64()),
-        _required("projects", pa.uint64()),
+        required("namespace", pa.string()),
+        required("hits", pa.uint64()),
+        required("documents", pa.uint64()),
+        required("projects", pa.uint64()),
     ]
 )
 """`counts/namespaces.parquet`: leading namespaces."""
@@ -120,19 +123,19 @@ def tokens_schema(vocab_size: int, *, prefix: bool) -> pa.Schema:
         vocab_size: Number of ids; `token_ids` is list<uint16> up to 65,536 and list<uint32> above.
         prefix: Whether `prefix_token_ids` (the rendered platform comment) is a column.
     """
-    ids = pa.list_(_required("item", token_type(vocab_size)))
+    ids = pa.list_(required("item", token_type(vocab_size)))
     fields = [
-        _required("doc_id", pa.string()),
-        _required("project", pa.string()),
-        _required("path", pa.string()),
-        _required("num_bytes", pa.uint64()),
-        _required("num_tokens", pa.uint64()),
-        _required("token_ids", ids),
-        _required("platform_ids", _ITEMS),
-        _required("platform_info", pa.string()),
+        required("doc_id", pa.string()),
+        required("project", pa.string()),
+        required("path", pa.string()),
+        required("num_bytes", pa.uint64()),
+        required("num_tokens", pa.uint64()),
+        required("token_ids", ids),
+        required("platform_ids", _ITEMS),
+        required("platform_info", pa.string()),
     ]
     if prefix:
-        fields.append(_required("prefix_token_ids", ids))
+        fields.append(required("prefix_token_ids", ids))
     return pa.schema(fields)
 
 

@@ -23,6 +23,7 @@ from schemas.options import IngestOptions
 from schemas.reasons import Column
 from schemas.tables import DUPLICATE_CANDIDATES, FINGERPRINTS
 from schemas.units import Unit
+from transforms.batches import bounded_batches
 from transforms.filters import judge_content
 from transforms.members import Document, bounded
 from transforms.readers import read_documents
@@ -32,7 +33,6 @@ PARTITIONS = 32
 """How many partitions duplicates are chosen in; the choice does not depend on it."""
 
 _BATCH_ROWS = 8192
-_MAX_BATCH_BYTES = 8 << 20
 _MAX_DETAIL_BYTES = 256
 _DIGEST = b"cppmill.fingerprints"
 
@@ -168,18 +168,8 @@ def _partition(batch: pa.RecordBatch, index: int, first: int, partitions: int) -
         units = pa.array([index] * len(taken), pa.uint32())
         numbers = pa.array([first + row for row in taken], pa.uint32())
         columns = [batch.column(name).take(pa.array(taken)) for name in ("doc_id", "project", "path")]
-        whole = pa.RecordBatch.from_arrays([*columns, units, numbers], schema=DUPLICATE_CANDIDATES)
-        yield from ((partition, part) for part in _bounded_batches(whole))
-
-
-def _bounded_batches(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield a batch in slices that are small enough to shuffle."""
-    if batch.nbytes <= _MAX_BATCH_BYTES or batch.num_rows < 2:
-        yield batch
-    else:
-        half = batch.num_rows // 2
-        yield from _bounded_batches(batch.slice(0, half))
-        yield from _bounded_batches(batch.slice(half))
+        whole = pa.Table.from_arrays([*columns, units, numbers], schema=DUPLICATE_CANDIDATES)
+        yield from ((partition, part) for part in bounded_batches(whole))
 
 
 # Beam does not resolve annotations that are strings: types that choose a coder are given outright.

@@ -20,14 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from schemas.tables import MORPHEMES, NAMESPACES, TERMS, WORDS
+from schemas.tables import MORPHEMES, NAMESPACES, TERMS, WORDS, required
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt
+from transforms.batches import bounded_batches
 from transforms.storage import OutputFolder
 
-MAX_ELEMENT_BYTES = 8 << 20
-"""No shuffled element is larger: half of the 16 MB that every engine takes."""
-
-STATISTICS = pa.schema([pa.field("name", pa.string(), nullable=False), pa.field("value", pa.uint64(), nullable=False)])
+STATISTICS = pa.schema([required("name", pa.string()), required("value", pa.uint64())])
 """Partial and merged content statistics: summed by name."""
 
 _KEYS = {
@@ -86,7 +84,8 @@ def partition_words(words: pa.Table, partitions: int) -> pa.Table:
         words: Columns of `WORDS`, sorted by word.
         partitions: A word's partition is its CRC-32 modulo this.
     """
-    numbers = [zlib.crc32(word) % partitions for word in words.column("word").to_pylist()]
+    column: list[Any] = words.column("word").to_pylist()
+    numbers = [zlib.crc32(word) % partitions for word in column]
     table = words.add_column(0, "partition", pa.array(numbers, pa.uint16()))
     return table.take(pc.sort_indices(table, [("partition", "ascending"), ("word", "ascending")]))
 
@@ -94,8 +93,8 @@ def partition_words(words: pa.Table, partitions: int) -> pa.Table:
 def read_partial_counts(receipt: UnitReceipt, settings: ScanSettings) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Yield a scanned shard's counts as (kind, batch), each batch at most 8 MiB.
 
-    The kind of words is `words-NNN`, one a partition; the others are `terms`, `morphemes`, `namespaces`, `statistics`. Every
-    kind comes once at least, empty where nothing was counted, so that each merged file is written.
+    The kind of words is `words-NNN`, one a partition; the others are `terms`, `morphemes`, `namespaces`, `statistics`.
+    Every kind comes once at least, empty where nothing was counted, so that each merged file is written.
     """
     for kind in count_kinds(settings.word_partitions):
         yield kind, empty_counts(kind)
@@ -106,15 +105,6 @@ def read_partial_counts(receipt: UnitReceipt, settings: ScanSettings) -> Iterato
             yield from _word_batches(table)
         else:
             yield from ((kind, batch) for batch in bounded_batches(table))
-
-
-def bounded_batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Cut a table into batches of at most `MAX_ELEMENT_BYTES` each (a single larger row stays whole)."""
-    if table.num_rows == 0:
-        return
-    rows = max(1, table.num_rows * MAX_ELEMENT_BYTES // max(1, 2 * table.nbytes))
-    for start in range(0, table.num_rows, rows):
-        yield table.slice(start, rows).combine_chunks().to_batches()[0]
 
 
 def merge_counts(kind: str, batches: Iterable[pa.RecordBatch]) -> pa.Table:
@@ -151,8 +141,8 @@ def empty_counts(kind: str) -> pa.RecordBatch:
     elif kind == "statistics":
         schema = STATISTICS
     else:
-        text = [pa.field(name, pa.string()) for name in (*_KEYS[kind], "project")]
-        schema = pa.schema([*text, pa.field("hits", pa.uint64()), pa.field("documents", pa.uint64())])
+        columns: dict[str, pa.DataType] = dict.fromkeys((*_KEYS[kind], "project"), pa.string())
+        schema = pa.schema({**columns, "hits": pa.uint64(), "documents": pa.uint64()})
     return pa.RecordBatch.from_pylist([], schema=schema)
 
 
@@ -181,18 +171,20 @@ def nest_statistics(statistics: pa.Table) -> dict[str, Any]:
 
 
 @dataclass(kw_only=True)
-class ScanDocuments(beam.PTransform):
+class ScanDocuments(beam.PTransform[beam.PCollection[Unit], beam.PCollection[UnitReceipt]]):
     """Scan planned units: PCollection[Unit] to PCollection[UnitReceipt]."""
 
     settings: ScanSettings
 
     def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[UnitReceipt]:
         """Scan each unit."""
-        return units | "Scan" >> beam.Map(scan_unit, self.settings).with_output_types(UnitReceipt)
+        scan = beam.Map(scan_unit, self.settings).with_output_types(UnitReceipt)
+        receipts: beam.PCollection[UnitReceipt] = units | "Scan" >> scan
+        return receipts
 
 
 @dataclass(kw_only=True)
-class MergeCounts(beam.PTransform):
+class MergeCounts(beam.PTransform[beam.PCollection[UnitReceipt], beam.PCollection[str]]):
     """Merge the partial counts of scanned shards and publish them: PCollection[UnitReceipt] to PCollection[str].
 
     Attributes:

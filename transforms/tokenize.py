@@ -22,6 +22,7 @@ from schemas.errors import IntegrityError
 from schemas.options import TokenizeOptions
 from schemas.tables import DATA_FORMAT_VERSION, tokens_schema
 from schemas.units import Stage, Unit, UnitReceipt
+from transforms.batches import list_column
 from transforms.storage import OutputFolder
 
 BOS, EOS = "<BOS>", "<EOS>"
@@ -60,7 +61,11 @@ def tokenize_unit(unit: Unit, settings: TokenizeSettings) -> UnitReceipt:
     def write(path: Path) -> int:
         schema = tokens_schema(tokenizer.vocab_size, prefix=settings.options.platform_prefix)
         with pq.ParquetWriter(
-            path, schema, compression="zstd", use_dictionary=["project"], write_statistics=True
+            path,
+            schema,
+            compression="zstd",
+            use_dictionary=["project"],  # type: ignore[arg-type]  # the stub lacks lists
+            write_statistics=True,
         ) as writer:
             for batch in _encoded_batches(unit, tokenizer, settings, totals):
                 for piece in _bounded(batch):
@@ -122,14 +127,15 @@ def encode_documents(
         **{name: documents.column(name) for name in ("platform_ids", "platform_info")},
     }
     if options.platform_prefix:
-        lines = [platform_comment(info).encode() for info in documents.column("platform_info").to_pylist()]
+        infos: list[Any] = documents.column("platform_info").to_pylist()
+        lines = [platform_comment(info).encode() for info in infos]
         columns["prefix_token_ids"] = tokenizer.encode_batch(pa.array(lines, pa.binary()))
     schema = tokens_schema(tokenizer.vocab_size, prefix=options.platform_prefix)
     arrays = [columns[field.name].cast(field.type) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def surround(ids: pa.ListArray, *, bos: int | None, eos: int | None) -> pa.ListArray:
+def surround(ids: pa.ListArray[Any], *, bos: int | None, eos: int | None) -> pa.ListArray[Any]:
     """Return lists of ids with `bos` before and `eos` after each, where they are given.
 
     Example:
@@ -170,14 +176,16 @@ def control_id(tokenizer: cppmill_core.Tokenizer, name: str, wanted: bool) -> in
 
 
 @dataclass(kw_only=True)
-class TokenizeDocuments(beam.PTransform):
+class TokenizeDocuments(beam.PTransform[beam.PCollection[Unit], beam.PCollection[UnitReceipt]]):
     """Tokenize planned units: PCollection[Unit] to PCollection[UnitReceipt]."""
 
     settings: TokenizeSettings
 
     def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[UnitReceipt]:
         """Tokenize each unit."""
-        return units | "Tokenize" >> beam.Map(tokenize_unit, self.settings).with_output_types(UnitReceipt)
+        tokenize = beam.Map(tokenize_unit, self.settings).with_output_types(UnitReceipt)
+        receipts: beam.PCollection[UnitReceipt] = units | "Tokenize" >> tokenize
+        return receipts
 
 
 def _encoded_batches(
@@ -192,9 +200,10 @@ def _encoded_batches(
 
 
 def _add_totals(totals: dict[str, Any], tokens: pa.RecordBatch, control: dict[str, int]) -> None:
+    sizes: list[Any] = tokens.column("num_bytes").to_pylist()
     totals["documents"] += tokens.num_rows
-    totals["bytes"] += sum(tokens.column("num_bytes").to_pylist())
-    values = tokens.column("token_ids").flatten()
+    totals["bytes"] += sum(sizes)
+    values = list_column(tokens, "token_ids").flatten()
     totals["tokens"] += len(values)
     totals["max_token_id"] = max(totals["max_token_id"], int(values.to_numpy().max(initial=0)))
     counted = totals["control_text"]
@@ -205,8 +214,9 @@ def _add_totals(totals: dict[str, Any], tokens: pa.RecordBatch, control: dict[st
 
 def _bounded(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Cut a batch so that no piece of more than one row exceeds the token bound."""
+    lengths: list[Any] = batch.column("num_tokens").to_pylist()
     start = tokens = 0
-    for row, length in enumerate(batch.column("num_tokens").to_pylist()):
+    for row, length in enumerate(lengths):
         if row > start and tokens + length > MAX_ROW_GROUP_TOKENS:
             yield batch.slice(start, row - start)
             start, tokens = row, 0

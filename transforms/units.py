@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
@@ -69,7 +70,7 @@ def expand_plan_range(plan_range: PlanRange) -> Iterator[Unit]:
         IntegrityError: If the plan file is not the one that the range was made for.
     """
     with pq.ParquetFile(plan_range.path) as plan:
-        rows = plan.read_row_group(plan_range.row_group).column("unit").to_pylist()
+        rows: list[Any] = plan.read_row_group(plan_range.row_group).column("unit").to_pylist()
     found = _digest(rows)
     if found != plan_range.sha256:
         raise IntegrityError(
@@ -80,7 +81,7 @@ def expand_plan_range(plan_range: PlanRange) -> Iterator[Unit]:
 
 
 @dataclass(kw_only=True)
-class ReadUnits(beam.PTransform):
+class ReadUnits(beam.PTransform[beam.Pipeline, beam.PCollection[Unit]]):
     """Read planned units into a PCollection[Unit], spread over the workers.
 
     Attributes:
@@ -91,12 +92,13 @@ class ReadUnits(beam.PTransform):
 
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[Unit]:
         """Create the ranges, expand them, reshuffle the units."""
-        return (
+        units: beam.PCollection[Unit] = (
             pipeline
             | "Ranges" >> beam.Create(self.ranges, reshuffle=False)
             | "Expand" >> beam.FlatMap(expand_plan_range).with_output_types(Unit)
             | "Spread" >> beam.Reshuffle()
         )
+        return units
 
 
 def _digest(rows: Sequence[bytes]) -> str:

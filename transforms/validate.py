@@ -1,9 +1,8 @@
 """Validate: read token shards back and prove them against the documents that they were made from.
 
 Every row of a token shard stands beside the row of its documents shard: names, sizes and platform ids must agree, the
-ids must lie in the
-vocabulary and decode to bytes whose SHA-256 is `doc_id`. What was counted goes into a proof, a unit receipt below
-`proofs/`.
+ids must lie in the vocabulary and decode to bytes whose SHA-256 is `doc_id`. What was counted goes into a proof, a
+unit receipt below `proofs/`.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from schemas.digests import add_digests, sha256_file
 from schemas.errors import IntegrityError
 from schemas.tables import DATA_FORMAT_VERSION, MAX_PLATFORM_IDS, PLATFORM_VOCAB_SIZE, tokens_schema
 from schemas.units import Stage, Unit, UnitReceipt
+from transforms.batches import list_column
 from transforms.storage import OutputFolder
 from transforms.tokenize import BOS, EOS, TokenizeSettings, control_id, open_tokenizer
 
@@ -157,14 +157,13 @@ def prove_rows(
     for name in _SAME:
         if not rows.column(name).equals(origin.column(name)):
             raise IntegrityError(f"{where}: column {name} differs from the documents shard")
-    offsets = rows.column("token_ids").offsets.to_numpy()
-    lengths = np.diff(offsets)
-    if not np.array_equal(lengths, rows.column("num_tokens").to_numpy()):
+    ids = list_column(rows, "token_ids")
+    if not np.array_equal(np.diff(ids.offsets.to_numpy()), rows.column("num_tokens").to_numpy()):
         raise IntegrityError(f"{where}: num_tokens is not the length of token_ids")
     _check_range(rows, tokenizer, where)
-    _check_platforms(rows.column("platform_ids"), where)
+    _check_platforms(list_column(rows, "platform_ids"), where)
     text = strip(
-        rows.column("token_ids"),
+        ids,
         bos=control_id(tokenizer, BOS, settings.options.bos),
         eos=control_id(tokenizer, EOS, settings.options.eos),
         where=where,
@@ -172,7 +171,7 @@ def prove_rows(
     _check_bytes(rows, tokenizer.decode_batch(text), where)
 
 
-def strip(ids: pa.ListArray, *, bos: int | None, eos: int | None, where: str) -> pa.ListArray:
+def strip(ids: pa.ListArray[Any], *, bos: int | None, eos: int | None, where: str) -> pa.ListArray[Any]:
     """Return lists of ids without their first `bos` and last `eos`, where the policy has them.
 
     Raises:
@@ -184,7 +183,9 @@ def strip(ids: pa.ListArray, *, bos: int | None, eos: int | None, where: str) ->
     if np.any(ends < starts):
         raise IntegrityError(f"{where}: a document is shorter than its BOS and EOS")
     for name, marker, places in (("BOS", bos, starts - 1), ("EOS", eos, ends)):
-        wrong = np.flatnonzero(values[places] != marker) if marker is not None else []
+        if marker is None:
+            continue
+        wrong = np.flatnonzero(values[places] != marker)
         if len(wrong):
             row = int(wrong[0])
             raise IntegrityError(f"{where}: row {row} has id {values[places[row]]} where {name} ({marker}) must stand")
@@ -193,18 +194,20 @@ def strip(ids: pa.ListArray, *, bos: int | None, eos: int | None, where: str) ->
     np.add.at(inside, ends, -1)
     kept = values[np.cumsum(inside[:-1]) > 0]
     lengths = np.concatenate([[0], np.cumsum(ends - starts)])
-    return pa.ListArray.from_arrays(pa.array(lengths.astype(np.int32)), pa.array(kept))
+    return pa.ListArray.from_arrays(pa.array(lengths, pa.int32()), pa.array(kept))
 
 
 @dataclass(kw_only=True)
-class ValidateShards(beam.PTransform):
+class ValidateShards(beam.PTransform[beam.PCollection[Unit], beam.PCollection[UnitReceipt]]):
     """Validate planned units: PCollection[Unit] to PCollection[UnitReceipt]."""
 
     settings: TokenizeSettings
 
     def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[UnitReceipt]:
         """Prove each unit's shard."""
-        return units | "Validate" >> beam.Map(validate_unit, self.settings).with_output_types(UnitReceipt)
+        validate = beam.Map(validate_unit, self.settings).with_output_types(UnitReceipt)
+        receipts: beam.PCollection[UnitReceipt] = units | "Validate" >> validate
+        return receipts
 
 
 def _paired(
@@ -225,15 +228,16 @@ def _paired(
 def _check_range(rows: pa.RecordBatch, tokenizer: cppmill_core.Tokenizer, where: str) -> None:
     for name in ("token_ids", "prefix_token_ids"):
         if name in rows.schema.names:
-            largest = int(rows.column(name).flatten().to_numpy().max(initial=0))
+            largest = int(list_column(rows, name).flatten().to_numpy().max(initial=0))
             if largest >= tokenizer.vocab_size:
                 raise IntegrityError(
                     f"{where}: {name} holds id {largest}, the vocabulary has {tokenizer.vocab_size} ids"
                 )
 
 
-def _check_platforms(ids: pa.ListArray, where: str) -> None:
-    for row, found in enumerate(ids.to_pylist()):
+def _check_platforms(ids: pa.ListArray[Any], where: str) -> None:
+    lists: list[Any] = ids.to_pylist()
+    for row, found in enumerate(lists):
         if (
             found != sorted(set(found))
             or len(found) > MAX_PLATFORM_IDS
@@ -245,7 +249,7 @@ def _check_platforms(ids: pa.ListArray, where: str) -> None:
             )
 
 
-def _check_bytes(rows: pa.RecordBatch, decoded: pa.Array, where: str) -> None:
+def _check_bytes(rows: pa.RecordBatch, decoded: pa.Array[Any], where: str) -> None:
     columns = (rows.column(name).to_pylist() for name in ("doc_id", "path", "num_bytes"))
     for doc_id, path, num_bytes, content in zip(*columns, decoded, strict=True):
         view = memoryview(content.as_buffer())
@@ -257,7 +261,7 @@ def _check_bytes(rows: pa.RecordBatch, decoded: pa.Array, where: str) -> None:
 
 
 def _count(totals: dict[str, Any], rows: pa.RecordBatch) -> None:
-    ids = rows.column("token_ids").flatten().to_numpy()
+    ids = list_column(rows, "token_ids").flatten().to_numpy()
     totals["documents"] += rows.num_rows
     totals["bytes"] += int(rows.column("num_bytes").to_numpy().sum())
     totals["tokens"] += len(ids)

@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 
 from schemas.tables import MORPHEMES, NAMESPACES, TERMS, WORDS
 from transforms.scan import (
-    MAX_ELEMENT_BYTES,
-    bounded_batches,
     count_kinds,
     empty_counts,
     merge_counts,
@@ -71,15 +69,6 @@ def test_partitions_are_by_crc32_and_sorted(counts, partitions):
     table = partition_words(pa.Table.from_batches([words(dict(sorted(counts.items())))]), partitions)
     rows = list(zip(*table.select(["partition", "word"]).to_pydict().values(), strict=True))
     assert rows == sorted((zlib.crc32(word) % partitions, word) for word in counts)
-
-
-def test_no_batch_that_is_shuffled_is_larger_than_the_bound():
-    table = pa.table(
-        {"word": pa.array([b"x" * 1000] * 40_000, pa.binary()), "count": pa.array([1] * 40_000, pa.uint64())}
-    )
-    batches = list(bounded_batches(table))
-    assert sum(batch.num_rows for batch in batches) == 40_000
-    assert max(batch.nbytes for batch in batches) <= MAX_ELEMENT_BYTES
 
 
 def test_every_kind_has_a_file_of_its_own():

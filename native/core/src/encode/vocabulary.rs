@@ -127,7 +127,9 @@ fn tokens_by_id(artifact: &Artifact) -> Result<Vec<&str>> {
                 return Err(corrupt(format!("tokenizer.json: id {id} is both {name:?} and {other:?}")));
             }
             None => {
-                return Err(corrupt(format!("tokenizer.json: token {name:?} has id {id}, not below vocab_size {size}")));
+                return Err(corrupt(format!(
+                    "tokenizer.json: token {name:?} has id {id}, not below vocab_size {size}"
+                )));
             }
         }
     }

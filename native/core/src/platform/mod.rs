@@ -15,9 +15,9 @@
 //! evidence; if there are more than the rules allow, those with most distinct pieces, of equals the lower id.
 //! Not done: evaluating conditions, following includes, concluding one label from another.
 
-mod columns;
 mod document;
 mod names;
+mod output;
 mod rules;
 mod sequences;
 #[cfg(test)]
@@ -28,6 +28,7 @@ use rayon::prelude::*;
 
 pub use document::Platforms;
 
+use crate::documents::{binaries, strings};
 use crate::{Error, ErrorKind, Result};
 use document::Finder;
 use rules::Rules;
@@ -62,14 +63,15 @@ impl PlatformDetector {
     ///
     /// If a column is missing, has another type or a null, or the threads cannot be started.
     pub fn detect(&self, documents: &RecordBatch, threads: usize) -> Result<RecordBatch> {
-        let documents = columns::documents(documents)?;
+        let paths = strings(documents, "path")?;
+        let documents: Vec<_> = paths.into_iter().zip(binaries(documents, "content")?).collect();
         let found = if threads == 1 {
             let mut finder = Finder::new(&self.rules);
             documents.iter().map(|&(path, content)| finder.find(path, content)).collect()
         } else {
             self.detect_parallel(&documents, threads)?
         };
-        columns::platforms(&found)
+        output::platforms(&found)
     }
 
     fn detect_parallel(&self, documents: &[(&str, &[u8])], threads: usize) -> Result<Vec<Platforms>> {

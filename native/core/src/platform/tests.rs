@@ -165,7 +165,7 @@ fn evidence_written_down_is_bounded() {
     let names: Vec<_> = (0..70).map(|at| format!("\"n{at}\"")).collect();
     let labels = format!(r#"{{"id":1,"category":"os","label":"a","identifiers":[{}]}}"#, names.join(","));
     let detector = PlatformDetector::new(&format!(r#"{{"max_ids":3,"labels":[{labels}]}}"#)).expect("rules");
-    let content: String = (0..70).rev().map(|at| format!("n{at} ")).collect();
+    let content = (0..70).rev().map(|at| format!("n{at}")).collect::<Vec<_>>().join(" ");
     assert_eq!(detector.detect_one("", content.as_bytes()).info, r#"{"os":{"a":["n0","n1","n2","n3","n4"]}}"#);
     assert_eq!(detector.detect_one("", b"").info, "{}");
 }

@@ -26,7 +26,6 @@
 //! documents and any cut into batches. Not done here: choosing among the terms, or deciding what a name means.
 
 mod bytemap;
-mod columns;
 mod config;
 mod identifier;
 mod inline;
@@ -45,9 +44,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow_array::RecordBatch;
 
+use crate::documents::{binaries, strings};
 use crate::{Error, ErrorKind, Result};
 use plan::Plan;
 use worker::Worker;
+
+/// The longest document that can be counted; larger ones could overflow the counters of a document.
+const MAX_DOCUMENT_BYTES: usize = u32::MAX as usize;
 
 /// What a scan counted, each sorted bytewise by its columns from the first on; rows with no hits are left out.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,7 +100,7 @@ impl Scanner {
     ///
     /// If a column is missing, has another type or a null, or a document is longer than 4 GiB; then none is counted.
     pub fn add(&mut self, documents: &RecordBatch) -> Result<()> {
-        let documents = columns::documents(documents)?;
+        let documents = countable(documents)?;
         let next = AtomicUsize::new(0);
         self.pool.scope(|scope| {
             for worker in &mut self.workers {
@@ -122,6 +125,19 @@ impl Scanner {
         let workers = std::mem::replace(&mut self.workers, fresh);
         self.pool.install(|| output::counts(&self.plan, workers))
     }
+}
+
+/// Project and content of each row; an error if a document is longer than 4 GiB.
+fn countable(documents: &RecordBatch) -> Result<Vec<(&str, &[u8])>> {
+    let projects = strings(documents, "project")?;
+    let contents = binaries(documents, "content")?;
+    if let Some((row, content)) = contents.iter().enumerate().find(|(_, content)| content.len() > MAX_DOCUMENT_BYTES) {
+        return Err(Error::invalid(format!(
+            "row {row}: a document of {} bytes; at most {MAX_DOCUMENT_BYTES} are possible, filter larger ones out",
+            content.len()
+        )));
+    }
+    Ok(projects.into_iter().zip(contents).collect())
 }
 
 fn new_workers(plan: &Arc<Plan>, threads: usize) -> Vec<Worker> {

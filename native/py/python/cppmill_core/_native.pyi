@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self, final
 
 import pyarrow as pa
 
@@ -16,6 +16,7 @@ class InvalidInputError(CoreError): ...
 class CorruptDataError(CoreError): ...
 class VocabularyError(CoreError): ...
 
+@final
 class Scanner:
     """Counts terms, morphemes, namespaces, statistics and words of C++ documents.
 
@@ -38,7 +39,7 @@ class Scanner:
         [{'namespace': 'std', 'project': 'p', 'hits': 1, 'documents': 1}]
     """
 
-    def __init__(self, config: str, threads: int = 1) -> None: ...
+    def __new__(cls, config: str, threads: int = 1) -> Self: ...
     def add(self, documents: pa.RecordBatch) -> None:
         """Count every document of a batch with the columns `project` (string) and `content` (binary), others ignored.
 
@@ -58,6 +59,7 @@ class Scanner:
             hits are left out, but `statistics` always has every name.
         """
 
+@final
 class PlatformDetector:
     """Finds which platforms documents are written for, by rules that `configs/platforms.toml` explains.
 
@@ -69,7 +71,7 @@ class PlatformDetector:
         [{'platform_ids': [1], 'platform_info': '{"os":{"windows":["_WIN32"]}}'}]
     """
 
-    def __init__(self, rules: str) -> None:
+    def __new__(cls, rules: str) -> Self:
         """Compile rules, the JSON text that `configs.platforms.load_platform_rules` gives.
 
         Raises:
@@ -141,6 +143,7 @@ def train_bpe(
         [b'g']
     """
 
+@final
 class Tokenizer:
     """A tokenizer directory, ready to encode any bytes to token ids and to decode them again.
 
