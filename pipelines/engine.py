@@ -13,25 +13,25 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from schemas.coders import register_coders
 
+_ONE_WORKER = ("--direct_num_workers=1", "--direct_running_mode=in_memory")
+
 Construct = Callable[[beam.Pipeline], object]
 
 
-def run_pipeline(construct: Construct, *, threads: int, beam_options: Sequence[str] = ()) -> None:
+def run_pipeline(construct: Construct, *, beam_options: Sequence[str] = ()) -> None:
     """Construct a pipeline, run it on this machine and wait for its end.
+
+    One worker in this process, whose units use the threads of the native core. Beam's own worker threads are not used:
+    with two of them and batches above some size, elements of a GroupByKey arrive cut in two.
 
     Args:
         construct: Adds the steps to the pipeline.
-        threads: Workers, as threads of this process, unless `beam_options` say otherwise.
         beam_options: Beam's own options, as on a command line; they win.
 
     Raises:
         RuntimeError: If a step failed; the cause is in its message.
     """
     register_coders()
-    workers = [
-        f"--direct_num_workers={threads}",
-        f"--direct_running_mode={'multi_threading' if threads > 1 else 'in_memory'}",
-    ]
-    options = PipelineOptions([*workers, *beam_options])
+    options = PipelineOptions([*_ONE_WORKER, *beam_options])
     with beam.Pipeline(runner=FnApiRunner(), options=options) as pipeline:
         construct(pipeline)

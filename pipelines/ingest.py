@@ -47,7 +47,7 @@ def ingest(session: Session) -> list[UnitReceipt]:
     write = WriteDocuments(
         out=session.out,
         options=session.config.options.ingest,
-        make_detect=partial(_make_detect, rules) if rules is not None else None,
+        make_detect=partial(_make_detect, rules, session.config.threads) if rules is not None else None,
     )
     receipts = session.run_units(Stage.INGEST, units, lambda found: found | "WriteDocuments" >> write)
     check_dead(session, receipts)
@@ -108,10 +108,10 @@ def check_dead(session: Session, receipts: list[UnitReceipt]) -> None:
         )
 
 
-def _make_detect(rules: str) -> Detect:
+def _make_detect(rules: str, threads: int) -> Detect:
     detector = cppmill_core.PlatformDetector(rules)
 
     def detect(documents: pa.RecordBatch) -> pa.RecordBatch:
-        return detector.detect(documents)
+        return detector.detect(documents, threads=threads)
 
     return detect

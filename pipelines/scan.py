@@ -50,7 +50,12 @@ def scan_settings(session: Session) -> ScanSettings:
         "candidates": vocabulary.scanner_candidates(),
         "morphemes": vocabulary.scanner_morphemes(),
     }
-    return ScanSettings(out=session.out, scanner_config=json.dumps(config), word_partitions=options.word_partitions)
+    return ScanSettings(
+        out=session.out,
+        scanner_config=json.dumps(config),
+        word_partitions=options.word_partitions,
+        threads=session.config.threads,
+    )
 
 
 def plan_scan(documents: Sequence[UnitReceipt], settings: ScanSettings) -> list[Unit]:

@@ -86,7 +86,6 @@ class Session:
         with self._watched(watched):
             run_pipeline(
                 lambda pipeline: construct(pipeline | "Units" >> ReadUnits(ranges=ranges)),
-                threads=self.config.threads,
                 beam_options=self.config.beam_options,
             )
 

@@ -44,7 +44,10 @@ def tokenize_settings(session: Session) -> TokenizeSettings:
             f"{manifest}: there is no tokenizer; run `cppmill build` first, or give one with --tokenizer DIR"
         )
     return TokenizeSettings(
-        out=session.out, tokenizer_digest=sha256_file(manifest), options=session.config.options.tokenize
+        out=session.out,
+        tokenizer_digest=sha256_file(manifest),
+        options=session.config.options.tokenize,
+        threads=session.config.threads,
     )
 
 

@@ -44,11 +44,13 @@ class ScanSettings:
         out: The output folder.
         scanner_config: JSON for `cppmill_core.Scanner`: pattern, candidates, morphemes.
         word_partitions: Number of word partitions.
+        threads: Threads of the native core.
     """
 
     out: OutputFolder
     scanner_config: str
     word_partitions: int
+    threads: int = 1
 
 
 def scan_unit(unit: Unit, settings: ScanSettings) -> UnitReceipt:
@@ -64,7 +66,7 @@ def scan_unit(unit: Unit, settings: ScanSettings) -> UnitReceipt:
     standing = settings.out.find_receipt(unit)
     if standing is not None:
         return standing
-    scanner = cppmill_core.Scanner(settings.scanner_config, threads=1)
+    scanner = cppmill_core.Scanner(settings.scanner_config, threads=settings.threads)
     with pq.ParquetFile(settings.out.path(unit.payload["shard"])) as shard:
         for batch in shard.iter_batches(batch_size=4096, columns=["project", "content"]):
             scanner.add(batch)

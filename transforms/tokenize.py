@@ -38,11 +38,13 @@ class TokenizeSettings:
         out: The output folder; the tokenizer stands in its `tokenizer/`.
         tokenizer_digest: SHA-256 of the manifest that the plan was made for.
         options: BOS, EOS and prefix policy.
+        threads: Threads of the native core.
     """
 
     out: OutputFolder
     tokenizer_digest: str
     options: TokenizeOptions
+    threads: int = 1
 
 
 def tokenize_unit(unit: Unit, settings: TokenizeSettings) -> UnitReceipt:
@@ -108,7 +110,7 @@ def open_tokenizer(settings: TokenizeSettings) -> cppmill_core.Tokenizer:
 
 
 def encode_documents(
-    documents: pa.RecordBatch, tokenizer: cppmill_core.Tokenizer, options: TokenizeOptions
+    documents: pa.RecordBatch, tokenizer: cppmill_core.Tokenizer, options: TokenizeOptions, *, threads: int = 1
 ) -> pa.RecordBatch:
     """Return the rows of a token shard for documents, in their order.
 
@@ -116,8 +118,9 @@ def encode_documents(
         documents: Columns of `schemas.tables.DOCUMENTS`.
         tokenizer: The encoder.
         options: BOS, EOS and prefix policy.
+        threads: Threads of the native core.
     """
-    encoded = tokenizer.encode_batch(documents.column("content"))
+    encoded = tokenizer.encode_batch(documents.column("content"), threads=threads)
     ids = surround(encoded, bos=control_id(tokenizer, BOS, options.bos), eos=control_id(tokenizer, EOS, options.eos))
     lengths = np.diff(ids.offsets.to_numpy()).astype(np.uint64)
     columns = {
@@ -194,7 +197,7 @@ def _encoded_batches(
     with pq.ParquetFile(settings.out.path(unit.payload["shard"])) as shard:
         for number in range(shard.num_row_groups):
             for documents in shard.read_row_group(number).to_batches():
-                tokens = encode_documents(documents, tokenizer, settings.options)
+                tokens = encode_documents(documents, tokenizer, settings.options, threads=settings.threads)
                 _add_totals(totals, tokens, tokenizer.count_control(documents.column("content")))
                 yield tokens
 

@@ -61,7 +61,9 @@ def test_control_text_is_counted(hostile):
 
 def test_too_much_bad_input_ends_with_code_3_and_its_rejects_written(hostile, cppmill, tmp_path):
     corpus, _, _ = hostile
-    done = cppmill("ingest", corpus / "archives", "--out", tmp_path / "out", "--max-dead-fraction", "0.001", check=False)
+    done = cppmill(
+        "ingest", corpus / "archives", "--out", tmp_path / "out", "--max-dead-fraction", "0.001", check=False
+    )
     assert done.returncode == 3, done.stderr
     assert "--max-dead-fraction" in done.stderr
     assert list((tmp_path / "out" / "documents").glob("rejects-*.parquet"))

@@ -1,0 +1,144 @@
+"""The plan: which units a run would do or skip, and why. Nothing is written.
+
+What is not known before something has run is said as such: the documents of inputs that are unread, the words of documents that
+are unwritten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from configs.runs import RunConfig
+from pipelines.build import plan_build
+from pipelines.ingest import list_units, plan_documents
+from pipelines.progress import QuietReporter
+from pipelines.scan import plan_merge, plan_scan, scan_settings
+from pipelines.session import Session
+from pipelines.tokenize import plan_tokenize, tokenize_settings
+from pipelines.validate import plan_validate
+from schemas.digests import sha256_file
+from schemas.errors import IntegrityError
+from schemas.units import Stage, Unit, UnitReceipt
+from transforms.duplicates import find_duplicates
+from transforms.fingerprints import has_fingerprints
+from transforms.storage import OutputFolder
+
+
+@dataclass(frozen=True)
+class PlannedUnit:
+    """A unit of the plan.
+
+    Attributes:
+        stage: The stage.
+        unit: The unit's label.
+        action: `run` or `skip`.
+        reason: Why.
+    """
+
+    stage: str
+    unit: str
+    action: str
+    reason: str
+
+
+def plan(config: RunConfig) -> list[PlannedUnit]:
+    """Return every unit that a run would look at, in the order of the stages."""
+    out = OutputFolder(config.out.absolute())
+    out.load_digests()
+    return list(_plan(Session(config=config, out=out, reporter=QuietReporter())))
+
+
+def _plan(session: Session) -> Iterator[PlannedUnit]:
+    inputs = list_units(session.config)
+    unread = [unit for unit in inputs if session.config.rehash or not has_fingerprints(unit, session.out)]
+    if unread:
+        yield from (_run("read", unit.label, "new, changed, or to be read again") for unit in unread)
+        yield _run(
+            Stage.INGEST, f"up to {len(inputs)} units", "known once the inputs are read; units without changes are kept"
+        )
+        yield from _later(session, "its documents are not known before the inputs are read")
+        return
+    if session.config.options.ingest.drop_duplicates and find_duplicates(inputs, session.out) is None:
+        yield _run("read", "all inputs", "the copies to keep are to be chosen again")
+        yield from _later(session, "its documents are not known before the duplicates are")
+        return
+    units = plan_documents(session, inputs)
+    yield from _judged(session, units)
+    documents = _standing(session, units)
+    if len(documents) < len(units):
+        yield from _later(session, "documents are to be written first")
+    else:
+        yield from _plan_tokenizer(session, documents)
+
+
+def _plan_tokenizer(session: Session, documents: Sequence[UnitReceipt]) -> Iterator[PlannedUnit]:
+    if session.config.tokenizer is not None:
+        manifest, there = (
+            folder / "manifest.json" for folder in (session.config.tokenizer, session.out.path("tokenizer"))
+        )
+        if not there.is_file() or sha256_file(manifest) != sha256_file(there):
+            yield _run(Stage.BUILD, "tokenizer", f"to be copied from {session.config.tokenizer}")
+            yield _run(Stage.TOKENIZE, "every documents shard", "another tokenizer")
+            yield _run(Stage.VALIDATE, "every token shard", "another tokenizer")
+            return
+    else:
+        settings = scan_settings(session)
+        units = plan_scan(documents, settings)
+        merged = plan_merge(units)
+        yield from _judged(session, [*units, merged])
+        counts = session.out.find_receipt(merged)
+        if counts is None:
+            yield _run(Stage.BUILD, "tokenizer", "the counts are to be merged first")
+            yield _run(Stage.TOKENIZE, "documents shards", "all if the tokenizer comes out changed, else the new ones")
+            yield _run(Stage.VALIDATE, "token shards", "those that are written")
+            return
+        [built] = _judged(session, [plan_build(session, counts)])
+        yield built
+        if built.action == "run":
+            yield _run(Stage.TOKENIZE, "documents shards", "all if the tokenizer comes out changed, else the new ones")
+            yield _run(Stage.VALIDATE, "token shards", "those that are written")
+            return
+    yield from _plan_tokens(session, documents)
+
+
+def _plan_tokens(session: Session, documents: Sequence[UnitReceipt]) -> Iterator[PlannedUnit]:
+    settings = tokenize_settings(session)
+    units = plan_tokenize(documents, settings)
+    yield from _judged(session, units)
+    tokens = _standing(session, units)
+    yield from _judged(session, plan_validate(tokens, settings.tokenizer_digest))
+    if len(tokens) < len(units):
+        yield _run(Stage.VALIDATE, f"{len(units) - len(tokens)} token shards", "to be written first")
+
+
+def _judged(session: Session, units: Sequence[Unit]) -> Iterator[PlannedUnit]:
+    for unit in units:
+        if not session.out.path(unit.receipt_path).is_file():
+            yield _run(unit.stage, unit.label, "new or changed")
+        elif _stands(session, unit):
+            yield PlannedUnit(str(unit.stage), unit.label, "skip", "its receipt and its files stand")
+        else:
+            yield _run(unit.stage, unit.label, "a file of it is missing or damaged")
+
+
+def _stands(session: Session, unit: Unit) -> bool:
+    try:
+        return session.out.find_receipt(unit) is not None
+    except IntegrityError:
+        return False
+
+
+def _standing(session: Session, units: Sequence[Unit]) -> list[UnitReceipt]:
+    found = (session.out.find_receipt(unit) if _stands(session, unit) else None for unit in units)
+    return [receipt for receipt in found if receipt is not None]
+
+
+def _later(session: Session, reason: str) -> Iterator[PlannedUnit]:
+    stages = (Stage.TOKENIZE, Stage.VALIDATE)
+    for stage in stages if session.config.tokenizer is not None else (Stage.SCAN, Stage.BUILD, *stages):
+        yield _run(stage, "what follows", reason)
+
+
+def _run(stage: str, unit: str, reason: str) -> PlannedUnit:
+    return PlannedUnit(str(stage), unit, "run", reason)
