@@ -1,7 +1,7 @@
 """The plan: which units a run would do or skip, and why. Nothing is written.
 
-What is not known before something has run is said as such: the documents of inputs that are unread, the words of documents that
-are unwritten.
+What is not known before something has run is said as such: the documents of inputs that are unread, the words of
+documents that are unwritten.
 """
 
 from __future__ import annotations
