@@ -38,6 +38,13 @@ setup: $(STAMPS)/native $(STAMPS)/project ## Make .venv with cppmill and everyth
 
 demo: setup ## Run the main job on the C++ headers of installed packages, into out/demo
 	$(BIN)/cppmill run $(DEMO_SOURCES) --out $(DEMO_OUT) --profile demo
+	@echo
+	@echo "The tokenizer is in $(DEMO_OUT)/tokenizer, the dataset in $(DEMO_OUT)/tokens. What to try next:"
+	@echo "  $(BIN)/cppmill verify $(DEMO_OUT)                        # prove it again, from the files alone"
+	@echo "  make demo                                         # again: every unit is up to date"
+	@echo "  echo 'int main() {}' | $(BIN)/cppmill encode --tokenizer $(DEMO_OUT)/tokenizer"
+	@echo "  $(BIN)/python -c \"import pandas; print(pandas.read_parquet('$(DEMO_OUT)/tokens').iloc[0])\""
+	@echo "  $(BIN)/cppmill run YOUR/SOURCES --out out/mine --sample 0.1   # your own code"
 
 test: setup ## Run the tests of the native core and of the Python packages
 	@# The whole workspace, so that dependencies have the features, and so the builds, that the wheel has.
@@ -45,12 +52,12 @@ test: setup ## Run the tests of the native core and of the Python packages
 	$(BIN)/python -m pytest
 
 check: demo ## Prove the demo's output, and a hostile corpus, with the independent checker
-	$(BIN)/python checks/run_check.py $(DEMO_OUT)
+	$(BIN)/python tests/run_check.py $(DEMO_OUT)
 	rm -rf $(HOSTILE_OUT)
 	$(BIN)/python checks/hostile_corpus.py $(HOSTILE_OUT)/corpus --big
 	$(BIN)/cppmill run $(HOSTILE_OUT)/corpus/files $(HOSTILE_OUT)/corpus/archives --out $(HOSTILE_OUT)/run \
 		--tokenizer $(DEMO_OUT)/tokenizer --max-dead-fraction 1
-	$(BIN)/python checks/run_check.py $(HOSTILE_OUT)/run --expect $(HOSTILE_OUT)/corpus/expect.json
+	$(BIN)/python tests/run_check.py $(HOSTILE_OUT)/run --expect $(HOSTILE_OUT)/corpus/expect.json
 
 lint: setup ## Check style, types, stubs, the direction of imports, and the Rust code
 	$(BIN)/ruff check

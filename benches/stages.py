@@ -98,7 +98,7 @@ def hash_receipts(folder: Path) -> str:
     Raises:
         BenchmarkError: If there are none.
     """
-    receipts = sorted(folder.glob("unit-*.json"))
+    receipts = sorted(folder.glob("_unit-*.json"))
     if not receipts:
         raise BenchmarkError(f"{folder}: the stage left no unit receipt there")
     return hashlib.sha256(b"".join(receipt.read_bytes() for receipt in receipts)).hexdigest()

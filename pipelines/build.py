@@ -83,7 +83,7 @@ def install_tokenizer(session: Session, source: Path) -> None:
         tokenizer = cppmill_core.Tokenizer.from_dir(source)
     except cppmill_core.CoreError as error:
         raise ConfigError(f"--tokenizer {source}: {error}") from error
-    names = [path.name for path in sorted(source.iterdir()) if path.is_file() and not path.name.startswith("unit-")]
+    names = [path.name for path in sorted(source.iterdir()) if path.is_file() and not path.name.startswith("_unit-")]
     same = all(session.out.digest(f"tokenizer/{name}") == sha256_file(source / name) for name in names)
     if same and set(session.out.files("tokenizer")) == {f"tokenizer/{name}" for name in names}:
         return

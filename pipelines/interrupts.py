@@ -60,6 +60,7 @@ class _Stop:
         self._active = False
         self._previous: dict[signal.Signals, Any] = {}
         self._ending = threading.Lock()
+        self._announced = threading.Event()
 
     @contextmanager
     def installed(self) -> Iterator[None]:
@@ -104,6 +105,7 @@ class _Stop:
                 return
         number = signal.Signals(received)
         _write_error(f"\n{_name(number)}: stopping (once more to end at once)\n")
+        self._announced.set()
         select.select([reading], [], [], self.grace_seconds)
         self.end(number, forced=True)
 
@@ -114,6 +116,7 @@ class _Stop:
             number: The signal.
             forced: Whether the main thread still runs: buffers that it may hold are not flushed then.
         """
+        self._announced.wait(self.grace_seconds)  # the watcher's line comes first
         self._ending.acquire()  # never given back: the other thread must not end the process half-way
         if not forced:
             with suppress(OSError, ValueError):

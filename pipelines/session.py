@@ -120,9 +120,9 @@ class Session:
         index = self.out.path(f"{CACHE}/stages/{stage}.json")
         folder = RECEIPT_FOLDERS[stage]
         if index.is_file():
-            names = [f"{folder}/unit-{key}.json" for key in json.loads(index.read_bytes())["units"]]
+            names = [f"{folder}/_unit-{key}.json" for key in json.loads(index.read_bytes())["units"]]
         else:
-            names = [name for name in self.out.files(folder) if name.startswith(f"{folder}/unit-")]
+            names = [name for name in self.out.files(folder) if name.startswith(f"{folder}/_unit-")]
         if not names:
             raise IntegrityError(
                 f"{self.out.root}: no {stage} has finished here; run `cppmill {stage}` first, or `cppmill run` "

@@ -111,7 +111,7 @@ def _named_files(session: Session, receipts: Sequence[UnitReceipt]) -> set[str]:
     """Return the files that the receipt names: what current units published, and whatever else stands in OUT."""
     named = {receipt.path for receipt in receipts} | {output.path for receipt in receipts for output in receipt.outputs}
     tokenizer = set(session.out.files("tokenizer"))
-    built_here = any(name.startswith(f"{RECEIPT_FOLDERS[Stage.BUILD]}/unit-") for name in tokenizer)
+    built_here = any(name.startswith(f"{RECEIPT_FOLDERS[Stage.BUILD]}/_unit-") for name in tokenizer)
     for receipt in session.current(Stage.SCAN) if built_here else ():
         named |= {receipt.path, *(output.path for output in receipt.outputs)}
     others = {name for name in session.out.files() if not name.startswith(_OWN_FOLDERS) and name != RECEIPT}

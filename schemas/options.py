@@ -117,7 +117,7 @@ class BuildOptions(Options):
     """
 
     profile: str = "hybrid-64k"
-    vocab_size: Annotated[int, Field(ge=512, le=1 << 20)] = 1 << 16
+    vocab_size: Annotated[int, Field(ge=7200, le=1 << 20)] = 1 << 16
     generic_document_share: Fraction = 0.02
     min_hits: Annotated[int, Field(ge=0)] = 10
     max_token_bytes: Annotated[int, Field(ge=2)] | None = None

@@ -132,7 +132,7 @@ class UnitReceipt:
 
 def unit_receipt_path(stage: Stage, key: str) -> str:
     """Return the path of a unit's receipt, relative to OUT."""
-    return f"{RECEIPT_FOLDERS[stage]}/unit-{key}.json"
+    return f"{RECEIPT_FOLDERS[stage]}/_unit-{key}.json"
 
 
 def unit_key(stage: Stage, *, core_version: str, config: dict[str, Any], inputs: Any) -> str:  # noqa: ANN401 - JSON

@@ -113,7 +113,7 @@ def _prove(line: dict[str, Any], settings: TokenizeSettings) -> dict[str, Any] |
     """Return the totals counted from one shard, or what is wrong with it."""
     shard = settings.out.path(line["path"])
     try:
-        unit = _read_unit(settings.out, f"{RECEIPT_FOLDERS[Stage.TOKENIZE]}/unit-{line['unit']}.json")
+        unit = _read_unit(settings.out, f"{RECEIPT_FOLDERS[Stage.TOKENIZE]}/_unit-{line['unit']}.json")
         documents = next(iter(unit.inputs))
         totals = prove_shard(shard, settings.out.path(documents), unit_key=line["unit"], settings=settings)
     except (CppmillError, cppmill_core.CoreError, OSError) as error:
@@ -143,7 +143,7 @@ def _sums(out: OutputFolder, receipt: dict[str, Any], totals: list[dict[str, Any
 
 
 def _is_unit_receipt(name: str, stage: Stage) -> bool:
-    return name.startswith(f"{RECEIPT_FOLDERS[stage]}/unit-") and name.endswith(".json")
+    return name.startswith(f"{RECEIPT_FOLDERS[stage]}/_unit-") and name.endswith(".json")
 
 
 def _read_unit(out: OutputFolder, name: str) -> UnitReceipt:

@@ -13,10 +13,10 @@ from schemas.units import Stage
 
 FILES = {
     Stage.INGEST: "documents/part-0.parquet",
-    Stage.SCAN: "counts/parts/unit-0.json",
+    Stage.SCAN: "counts/parts/_unit-0.json",
     Stage.BUILD: "tokenizer/manifest.json",
     Stage.TOKENIZE: "tokens/part-0.parquet",
-    Stage.VALIDATE: "proofs/unit-0.json",
+    Stage.VALIDATE: "proofs/_unit-0.json",
 }
 
 
@@ -50,9 +50,9 @@ def test_a_stage_that_left_nothing_is_an_error(tmp_path: Path) -> None:
 
 
 def test_the_digest_of_a_stage_is_that_of_its_receipts(tmp_path: Path) -> None:
-    (tmp_path / "unit-1.json").write_text("{}")
+    (tmp_path / "_unit-1.json").write_text("{}")
     first = hash_receipts(tmp_path)
     (tmp_path / "part-1.parquet").write_text("not named by a receipt")
     assert hash_receipts(tmp_path) == first
-    (tmp_path / "unit-1.json").write_text("[]")
+    (tmp_path / "_unit-1.json").write_text("[]")
     assert hash_receipts(tmp_path) != first

@@ -150,7 +150,7 @@ FLAG_PROBLEMS = [
     ("threads", "two", "--threads two: not allowed; it takes a whole number from 1 to 1,024"),
     ("threads", "1.5", "--threads 1.5: not allowed; it takes a whole number from 1 to 1,024"),
     ("threads", "", '--threads "": not allowed; it takes a whole number from 1 to 1,024'),
-    ("vocab_size", "-5", "--vocab-size -5: not allowed; it takes a whole number from 512 to 1,048,576"),
+    ("vocab_size", "-5", "--vocab-size -5: not allowed; it takes a whole number from 7,200 to 1,048,576"),
     ("unit_bytes", "64MB", "--unit-bytes 64MB: not allowed; it takes a whole number from 65,536 to 2,147,483,648"),
     ("sample", "1.01", "--sample 1.01: not allowed; it takes a number above 0 and up to 1"),
     ("sample", "nan", "--sample NaN: not allowed; it takes a number above 0 and up to 1"),

@@ -8,8 +8,8 @@ import pytest
 NAMED = {
     "a token shard": "tokens/part-*.parquet",
     "a documents shard": "documents/part-*.parquet",
-    "a unit receipt": "tokens/unit-*.json",
-    "a proof": "proofs/unit-*.json",
+    "a unit receipt": "tokens/_unit-*.json",
+    "a proof": "proofs/_unit-*.json",
     "the tokenizer": "tokenizer/tokenizer.json",
     "the manifest": "tokenizer/manifest.json",
     "the counts": "counts/words/part-000.parquet",

@@ -1,7 +1,11 @@
-"""Run `check_run.py` with its one quadratic expression made linear.
+"""Run `checks/check_run.py` with its one quadratic expression made linear.
 
-The expression is a set that does not change while it is used, built anew for every token. It is replaced by a name
-that is bound to the same set beforehand; everything else runs as it is written.
+    python tests/run_check.py OUT [--sources DIR] [--expect FILE]
+
+The checker shares no code with cppmill and is kept byte for byte as it was published. It builds one set anew for every
+token of the vocabulary, and the union of two others for every member of it: 12,288 ids take seven minutes in that
+line, 65,536 ids hours. Here that set is made once, under a name that takes the expression's place; everything else
+runs as it is written, and a file in which the expression does not stand exactly once is refused.
 """
 
 from __future__ import annotations
@@ -9,7 +13,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-CHECK = Path(__file__).with_name("check_run.py")
+CHECK = Path(__file__).parents[1] / "checks" / "check_run.py"
 REBUILT = "{n.encode() for n, k in vocab.items() if k in control | reserved}"
 BEFORE = '    report("no token spells a control or reserved name"'
 
