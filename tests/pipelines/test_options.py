@@ -1,0 +1,89 @@
+"""Options of a run reach the files: policy, prefix, vocabulary size, filters, sample and limit."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+
+@pytest.fixture
+def small_run(sources, cppmill, tmp_path):
+    """Run over numpy's headers with the tokenizer of the other run and a run file; gives the output folder."""
+
+    def run(tokenizer, toml="", *options):
+        file = tmp_path / "run.toml"
+        file.write_text(toml)
+        out = tmp_path / "out"
+        cppmill("run", sources / "numpy", "--out", out, "--config", file, "--tokenizer", tokenizer, *options)
+        return out
+
+    return run
+
+
+def token_rows(out):
+    return [row for path in (out / "tokens").glob("part-*.parquet") for row in pq.read_table(path).to_pylist()]
+
+
+def ledger(out):
+    return json.loads((out / "receipt.json").read_bytes())["ledger"]["documents"]
+
+
+def test_the_platform_comment_goes_into_a_column_of_its_own(run, small_run, checker, cppmill):
+    import cppmill_core
+
+    tokenizer = cppmill_core.Tokenizer.from_dir(run.out / "tokenizer")
+    out = small_run(run.out / "tokenizer", "[tokenize]\nplatform_prefix = true\nbos = false\neos = false\n")
+    rows = token_rows(out)
+    rendered = [tokenizer.decode(row["prefix_token_ids"]).decode() for row in rows]
+    assert any(rendered)
+    for row, line in zip(rows, rendered, strict=True):
+        labels = {label for category in json.loads(row["platform_info"]).values() for label in category}
+        assert line == (f"// platform: {', '.join(sorted(labels))}\n" if labels else "")
+        assert bool(labels) == bool(row["platform_ids"])
+    assert not checker(out)
+    assert cppmill("verify", out).returncode == 0
+
+
+def test_a_sample_and_a_limit_are_counted_in_the_ledger(run, small_run, sources, checker):
+    out = small_run(run.out / "tokenizer", "", "--sample", "0.5", "--limit", "3")
+    counted = ledger(out)
+    assert counted["kept"] == 3
+    assert counted["in"] == sum(1 for path in (sources / "numpy").rglob("*") if path.is_file())
+    assert {"sample", "limit"} <= counted["filtered"].keys()
+    assert not checker(out)
+
+
+def test_filters_that_are_asked_for_are_applied(run, small_run):
+    out = small_run(run.out / "tokenizer", "[ingest]\nmax_line_bytes = 100\nmin_unique_line_ratio = 0.5\n")
+    assert ledger(out)["filtered"]["long_lines"] > 0
+
+
+def test_duplicates_are_kept_when_asked(run, small_run, sources, tmp_path):
+    assert ledger(small_run(run.out / "tokenizer", ""))["duplicate"] == 0
+    (sources / "numpy" / "copy_of_math.h").write_bytes((sources / "numpy" / "numpy" / "npy_math.h").read_bytes())
+    try:
+        assert ledger(small_run(run.out / "tokenizer", ""))["duplicate"] == 1
+        assert ledger(small_run(run.out / "tokenizer", "[ingest]\ndrop_duplicates = false\n"))["duplicate"] == 0
+    finally:
+        (sources / "numpy" / "copy_of_math.h").unlink()
+
+
+def test_a_tokenizer_without_a_manifest_is_refused(sources, cppmill, tmp_path):
+    (tmp_path / "tokenizer").mkdir()
+    options = ("--out", tmp_path / "out", "--tokenizer", tmp_path / "tokenizer")
+    done = cppmill("run", sources / "numpy", *options, check=False)
+    assert done.returncode == 2
+    assert "manifest" in done.stderr
+
+
+def test_too_small_a_vocabulary_is_told_the_least_that_would_do(sources, cppmill, tmp_path):
+    done = cppmill("run", sources, "--out", tmp_path / "out", "--vocab-size", "7199", check=False)
+    assert done.returncode == 2
+    assert "--vocab-size 7199: not allowed" in done.stderr
+    assert "7,200" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_least_vocabulary_holds_every_fixed_token(sources, cppmill, checker, tmp_path):
+    cppmill("run", sources, "--out", tmp_path / "out", "--vocab-size", "7200")
+    assert not checker(tmp_path / "out")
