@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import apache_beam as beam
-from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from schemas.coders import register_coders
+from schemas.errors import ConfigError
 
 _ONE_WORKER = ("--direct_num_workers=1", "--direct_running_mode=in_memory")
 
@@ -29,9 +30,15 @@ def run_pipeline(construct: Construct, *, beam_options: Sequence[str] = ()) -> N
         beam_options: Beam's own options, as on a command line; they win.
 
     Raises:
+        ConfigError: For Beam's worker threads.
         RuntimeError: If a step failed; the cause is in its message.
     """
     register_coders()
     options = PipelineOptions([*_ONE_WORKER, *beam_options])
+    if options.view_as(DirectOptions).direct_running_mode == "multi_threading":
+        raise ConfigError(
+            "-- --direct_running_mode=multi_threading: not allowed, elements between its steps can arrive damaged; use "
+            "--threads for threads, or multi_processing for processes"
+        )
     with beam.Pipeline(runner=FnApiRunner(), options=options) as pipeline:
         construct(pipeline)
