@@ -31,7 +31,7 @@ def run_pipeline(construct: Construct, *, beam_options: Sequence[str] = ()) -> N
 
     Raises:
         ConfigError: For Beam's worker threads.
-        RuntimeError: If a step failed; the cause is in its message.
+        Exception: What a step raised; from another process a RuntimeError with its text.
     """
     register_coders()
     options = PipelineOptions([*_ONE_WORKER, *beam_options])

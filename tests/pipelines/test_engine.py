@@ -37,7 +37,7 @@ def test_beams_worker_threads_are_refused(tmp_path):
 
 
 def test_a_step_that_fails_fails_the_run():
-    with pytest.raises(RuntimeError, match="no such thing"):
+    with pytest.raises(ValueError, match="no such thing"):
         run_pipeline(lambda pipeline: pipeline | beam.Create([1]) | beam.Map(fail))
 
 
