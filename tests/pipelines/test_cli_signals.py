@@ -202,12 +202,13 @@ def run_direct(body: str) -> subprocess.Popen[str]:
 def test_a_second_signal_ends_at_once() -> None:
     body = """
 with stop_on_signals(grace_seconds=600):
-    print("ready", flush=True)
+    word = "ready"
     while True:
         try:
+            print(word, flush=True)
             time.sleep(600)
         except KeyboardInterrupt:
-            print("stopping", flush=True)
+            word = "stopping"
 """
     process = run_direct(body)
     assert process.stdout is not None

@@ -113,7 +113,7 @@ def test_the_report_holds_what_the_scan_counted(small_tokenizer: Path, terms: pa
 
 def test_too_small_a_size_is_refused_with_the_least(build: Build, tmp_path: Path) -> None:
     with pytest.raises(VocabularyConfigError, match=r"vocab_size = 4096: too small; .*need at least 7200"):
-        build(tmp_path / "out", options=BuildOptions(vocab_size=4096))
+        build(tmp_path / "out", options=BuildOptions().model_copy(update={"vocab_size": 4096}))
 
 
 def test_a_released_token_that_the_scan_would_cut_stays_and_is_said(
