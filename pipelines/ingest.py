@@ -50,6 +50,9 @@ def ingest(session: Session) -> list[UnitReceipt]:
         make_detect=partial(_make_detect, rules, session.config.threads) if rules is not None else None,
     )
     receipts = session.run_units(Stage.INGEST, units, lambda found: found | "WriteDocuments" >> write)
+    for unit, receipt in zip(units, receipts, strict=True):
+        if not receipt.is_final:
+            session.out.remove(str(unit.payload["fingerprints"]))
     check_dead(session, receipts)
     return receipts
 

@@ -9,6 +9,7 @@ waited for. That is safe because files are published by renaming; what was unfin
 
 from __future__ import annotations
 
+import logging
 import os
 import select
 import signal
@@ -96,6 +97,8 @@ class _Stop:
         """Stop the main thread on the first signal; the watcher sees to any other."""
         if self.first is None:
             self.first = signal.Signals(number)
+            logging.disable()  # what the stop breaks elsewhere is no news
+            threading.excepthook = lambda _: None
             raise KeyboardInterrupt
 
     def _watch(self, reading: int) -> None:

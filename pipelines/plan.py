@@ -18,7 +18,6 @@ from pipelines.session import Session
 from pipelines.tokenize import plan_tokenize, tokenize_settings
 from pipelines.validate import plan_validate
 from schemas.digests import sha256_file
-from schemas.errors import IntegrityError
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.duplicates import find_duplicates
 from transforms.fingerprints import has_fingerprints
@@ -107,7 +106,7 @@ def _plan_tokens(session: Session, documents: Sequence[UnitReceipt]) -> Iterator
     units = plan_tokenize(documents, settings)
     yield from _judged(session, units)
     tokens = _standing(session, units)
-    yield from _judged(session, plan_validate(tokens, settings.tokenizer_digest))
+    yield from _judged(session, plan_validate(tokens, settings))
     if len(tokens) < len(units):
         yield _run(Stage.VALIDATE, f"{len(units) - len(tokens)} token shards", "to be written first")
 
@@ -116,21 +115,14 @@ def _judged(session: Session, units: Sequence[Unit]) -> Iterator[PlannedUnit]:
     for unit in units:
         if not session.out.path(unit.receipt_path).is_file():
             yield _run(unit.stage, unit.label, "new or changed")
-        elif _stands(session, unit):
+        elif session.stands(unit):
             yield PlannedUnit(str(unit.stage), unit.label, "skip", "its receipt and its files stand")
         else:
-            yield _run(unit.stage, unit.label, "a file of it is missing or damaged")
-
-
-def _stands(session: Session, unit: Unit) -> bool:
-    try:
-        return session.out.find_receipt(unit) is not None
-    except IntegrityError:
-        return False
+            yield _run(unit.stage, unit.label, "a file of it is missing or damaged, or an input changed while it ran")
 
 
 def _standing(session: Session, units: Sequence[Unit]) -> list[UnitReceipt]:
-    found = (session.out.find_receipt(unit) if _stands(session, unit) else None for unit in units)
+    found = (session.out.find_receipt(unit) if session.stands(unit) else None for unit in units)
     return [receipt for receipt in found if receipt is not None]
 
 

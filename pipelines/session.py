@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import apache_beam as beam
 
 from configs.runs import RunConfig
-from pipelines.engine import run_pipeline
+from pipelines.engine import check_beam_options, run_pipeline
 from pipelines.progress import Reporter
-from schemas.errors import IntegrityError
+from schemas.errors import ConfigError, IntegrityError
 from schemas.units import RECEIPT_FOLDERS, Stage, Unit, UnitReceipt
 from transforms.receipts import RECEIPT
 from transforms.storage import CACHE, OutputFolder
@@ -54,7 +54,7 @@ class Session:
             revisit: Send the units that stand through the pipeline too; its steps pass them on without doing them
                 again.
         """
-        todo = [unit for unit in units if self.out.find_receipt(unit) is None]
+        todo = [unit for unit in units if not self.stands(unit)]
         started = time.monotonic()
         self.reporter.stage_started(stage, len(todo), sum(unit.num_bytes for unit in todo))
         if todo or revisit:
@@ -89,6 +89,11 @@ class Session:
                 beam_options=self.config.beam_options,
             )
 
+    def stands(self, unit: Unit) -> bool:
+        """Tell whether a unit is done for good: its receipt and its files stand, and no input changed while it ran."""
+        receipt = self.out.find_receipt(unit)
+        return receipt is not None and receipt.is_final
+
     def require(self, unit: Unit) -> UnitReceipt:
         """Return the receipt of a unit that must have one.
 
@@ -105,7 +110,8 @@ class Session:
 
     def remember(self, stage: Stage, units: Sequence[Unit]) -> None:
         """Record which units are the stage's current ones."""
-        index = {"units": [unit.key for unit in units]}
+        options = self.config.options.to_json()
+        index = {"units": [unit.key for unit in units], "options": options.get(stage)}
         self.out.publish_bytes(f"{CACHE}/stages/{stage}.json", json.dumps(index).encode())
         self.out.save_digests()
 
@@ -129,6 +135,24 @@ class Session:
                 f"for everything"
             )
         return [UnitReceipt.from_bytes(self.out.path(name).read_bytes(), where=name) for name in names]
+
+    def check_options(self, stages: Sequence[Stage]) -> None:
+        """Check that what stands was made with the options of this command.
+
+        Raises:
+            ConfigError: Naming the first option that differs, and both values.
+        """
+        options = self.config.options.to_json()
+        for stage in stages:
+            index = self.out.path(f"{CACHE}/stages/{stage}.json")
+            made = json.loads(index.read_bytes())["options"] if index.is_file() else options[stage]
+            for name, value in options[stage].items():
+                if made.get(name) != value:
+                    said, found = json.dumps(value), json.dumps(made.get(name))
+                    raise ConfigError(
+                        f"{stage}.{name} = {said}: {self.out.root} was made with {found}; "
+                        "give the arguments of the run, or run again"
+                    )
 
     def withdraw_receipt(self) -> None:
         """Remove the run's receipt: what it speaks of is about to change."""
@@ -164,8 +188,10 @@ def open_session(config: RunConfig, reporter: Reporter) -> Iterator[Session]:
     """Lock the output folder, clear what a dead run left, and yield the session.
 
     Raises:
+        ConfigError: For options that Beam does not know, and a folder that cannot be written.
         LockedError: If another run is writing there.
     """
+    check_beam_options(config.beam_options)
     out = OutputFolder(config.out.absolute())
     with out.lock():
         out.clear_temporary()

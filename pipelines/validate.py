@@ -18,7 +18,7 @@ from schemas.digests import canonical_json, sha256_file
 from schemas.units import RECEIPT_FOLDERS, Stage, Unit, UnitReceipt, unit_key
 from tokenizer_build.lock import revision
 from transforms.receipts import RECEIPT, RunFacts, TokenizerFacts, describe_receipt, make_receipt
-from transforms.tokenize import open_tokenizer
+from transforms.tokenize import TokenizeSettings, open_tokenizer
 from transforms.validate import ValidateShards, check_origin
 
 _OWN_FOLDERS = ("counts/", *(f"{folder}/" for folder in RECEIPT_FOLDERS.values()))
@@ -40,24 +40,25 @@ def validate(session: Session, documents: Sequence[UnitReceipt], tokens: Sequenc
         tokens: Receipts of the token shards.
     """
     settings = tokenize_settings(session)
+    made = (Stage.INGEST, Stage.TOKENIZE, *((Stage.SCAN, Stage.BUILD) if _is_built_here(session) else ()))
+    session.check_options(made)
     if tokens:
         check_origin(session.out.path(tokens[0].outputs[0].path), open_tokenizer(settings))
-    units = plan_validate(tokens, settings.tokenizer_digest)
+    units = plan_validate(tokens, settings)
     proofs = session.run_units(
         Stage.VALIDATE, units, lambda found: found | "ValidateShards" >> ValidateShards(settings=settings)
     )
     _publish_receipt(session, documents, tokens, proofs)
 
 
-def plan_validate(tokens: Sequence[UnitReceipt], tokenizer_digest: str) -> list[Unit]:
+def plan_validate(tokens: Sequence[UnitReceipt], settings: TokenizeSettings) -> list[Unit]:
     """Return one unit a token shard."""
+    config = {"tokenizer": settings.tokenizer_digest, "options": settings.options.to_json()}
     units = []
     for receipt in tokens:
         shard, (documents, _) = receipt.outputs[0], next(iter(receipt.inputs.items()))
         inputs = {shard.path: shard.sha256, **receipt.inputs}
-        key = unit_key(
-            Stage.VALIDATE, core_version=cppmill_core.__version__, config={"tokenizer": tokenizer_digest}, inputs=inputs
-        )
+        key = unit_key(Stage.VALIDATE, core_version=cppmill_core.__version__, config=config, inputs=inputs)
         payload = {"shard": shard.path, "documents": documents, "unit": receipt.key, "inputs": inputs}
         units.append(
             Unit(stage=Stage.VALIDATE, key=key, num_bytes=receipt.totals["bytes"], label=shard.path, payload=payload)
@@ -111,8 +112,13 @@ def _named_files(session: Session, receipts: Sequence[UnitReceipt]) -> set[str]:
     """Return the files that the receipt names: what current units published, and whatever else stands in OUT."""
     named = {receipt.path for receipt in receipts} | {output.path for receipt in receipts for output in receipt.outputs}
     tokenizer = set(session.out.files("tokenizer"))
-    built_here = any(name.startswith(f"{RECEIPT_FOLDERS[Stage.BUILD]}/_unit-") for name in tokenizer)
-    for receipt in session.current(Stage.SCAN) if built_here else ():
+    for receipt in session.current(Stage.SCAN) if _is_built_here(session) else ():
         named |= {receipt.path, *(output.path for output in receipt.outputs)}
     others = {name for name in session.out.files() if not name.startswith(_OWN_FOLDERS) and name != RECEIPT}
     return named | tokenizer | others
+
+
+def _is_built_here(session: Session) -> bool:
+    """Tell whether OUT's tokenizer was built in it, not copied into it."""
+    receipts = f"{RECEIPT_FOLDERS[Stage.BUILD]}/_unit-"
+    return any(name.startswith(receipts) for name in session.out.files(RECEIPT_FOLDERS[Stage.BUILD]))

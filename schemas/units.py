@@ -13,6 +13,7 @@ from typing import Any
 
 from schemas.digests import canonical_json, sha256_json
 from schemas.errors import IntegrityError
+from schemas.reasons import Dead
 from schemas.tables import DATA_FORMAT_VERSION
 
 RECEIPT_FORMAT = "cppmill-unit-1"
@@ -106,6 +107,11 @@ class UnitReceipt:
     def path(self) -> str:
         """Its own path, relative to OUT."""
         return unit_receipt_path(self.stage, self.key)
+
+    @property
+    def is_final(self) -> bool:
+        """Whether running the unit again would change nothing: no input changed between two passes over it."""
+        return not self.ledger or Dead.CHANGED not in self.ledger["documents"]["dead"]
 
     def to_bytes(self) -> bytes:
         """Return the receipt as canonical JSON."""

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from schemas.errors import IntegrityError
 from schemas.options import IngestOptions
-from schemas.reasons import Column
+from schemas.reasons import Column, Dead
 from schemas.tables import DUPLICATE_CANDIDATES, FINGERPRINTS
 from schemas.units import Unit
 from transforms.batches import bounded_batches
@@ -35,6 +35,7 @@ PARTITIONS = 32
 _BATCH_ROWS = 8192
 _MAX_DETAIL_BYTES = 256
 _DIGEST = b"cppmill.fingerprints"
+_PASSING = b"cppmill.unread_inputs"
 
 
 class Fingerprint(NamedTuple):
@@ -90,12 +91,15 @@ def fingerprint_unit(unit: Unit, out: OutputFolder, options: IngestOptions, *, r
 
 
 def has_fingerprints(unit: Unit, out: OutputFolder) -> bool:
-    """Tell whether the fingerprints of an input unit are there and whole."""
+    """Tell whether the fingerprints of an input unit are there and whole, and no input of it failed to be read.
+
+    A file that could not be read is tried again each time: mending its permissions does not change its time.
+    """
     try:
-        fingerprints_digest(out.path(fingerprints_name(unit.key)))
+        metadata = _footer(out.path(fingerprints_name(unit.key)))
     except (OSError, IntegrityError):
         return False
-    return True
+    return metadata[_PASSING] == b"0"
 
 
 def fingerprints_digest(path: Path) -> str:
@@ -105,11 +109,16 @@ def fingerprints_digest(path: Path) -> str:
         FileNotFoundError: If there is no such file.
         IntegrityError: If it is none of fingerprints.
     """
+    return str(_footer(path)[_DIGEST].decode("ascii"))
+
+
+def _footer(path: Path) -> dict[bytes, bytes]:
+    """Return what the footer of a file of fingerprints says."""
     try:
-        found = (pq.read_metadata(path).metadata or {})[_DIGEST]
+        metadata = pq.read_metadata(path).metadata or {}
+        return {name: metadata[name] for name in (_DIGEST, _PASSING)}
     except (pa.ArrowException, KeyError, TypeError) as error:
         raise IntegrityError(f"{path}: not a file of fingerprints ({error}); delete it and run again") from error
-    return str(found.decode("ascii"))
 
 
 def read_fingerprints(path: Path) -> Iterator[Fingerprint]:
@@ -121,18 +130,20 @@ def read_fingerprints(path: Path) -> Iterator[Fingerprint]:
 
 def _write(path: Path, unit: Unit, options: IngestOptions) -> int:
     """Read a unit's documents and write their fingerprints; the digest of the rows goes into the footer."""
-    digest, rows, count = hashlib.sha256(), list[Fingerprint](), 0
+    digest, rows, count, passing = hashlib.sha256(), list[Fingerprint](), 0, 0
     with pq.ParquetWriter(path, FINGERPRINTS, compression="zstd") as writer:
         for document in read_documents(unit, options):
             row = fingerprint(document, options)
             digest.update(json.dumps(row).encode("ascii"))
             rows.append(row)
             count += 1
+            passing += row.reason in (Dead.UNREADABLE, Dead.VANISHED)
             if len(rows) == _BATCH_ROWS:
                 writer.write_batch(_to_batch(rows))
                 rows.clear()
         writer.write_batch(_to_batch(rows))
-        writer.add_key_value_metadata({_DIGEST.decode("ascii"): digest.hexdigest()})
+        facts = {_DIGEST: digest.hexdigest(), _PASSING: str(passing)}
+        writer.add_key_value_metadata({name.decode("ascii"): value for name, value in facts.items()})
     return count
 
 

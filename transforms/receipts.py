@@ -85,7 +85,7 @@ def make_receipt(facts: RunFacts) -> dict[str, Any]:
         "policy": {
             "bos": facts.options.tokenize.bos,
             "eos": facts.options.tokenize.eos,
-            "control_text": _control_text(facts.tokens),
+            "control_text": control_text(facts.tokens),
         },
         "ledger": ledger.to_json(),
         "platform_vocab": {"digest": facts.platform_vocab_digest},
@@ -170,7 +170,8 @@ def _check_kept(ledger: Ledger, dataset: dict[str, Any]) -> None:
             raise IntegrityError(f"the ledger keeps {kept} {name}, the token shards hold {written}")
 
 
-def _control_text(receipts: Sequence[UnitReceipt]) -> dict[str, int]:
+def control_text(receipts: Sequence[UnitReceipt]) -> dict[str, int]:
+    """Return how often the characters of each control token stood in the documents of token shards."""
     totals: dict[str, int] = {}
     for receipt in receipts:
         for token, number in receipt.totals["control_text"].items():

@@ -18,7 +18,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from schemas.digests import sha256_file
-from schemas.errors import LockedError
+from schemas.errors import ConfigError, IntegrityError, LockedError
 from schemas.units import OutputFile, Unit, UnitReceipt
 
 CACHE = ".cache"
@@ -89,11 +89,12 @@ class OutputFolder:
         self.publish_bytes(receipt.path, receipt.to_bytes())
 
     def find_receipt(self, unit: Unit) -> UnitReceipt | None:
-        """Return the unit's receipt if it exists and every output still has its digest, else None."""
+        """Return the unit's receipt if it exists, is whole, and every output still has its digest, else None."""
         path = self.path(unit.receipt_path)
-        if not path.is_file():
+        try:
+            receipt = UnitReceipt.from_bytes(path.read_bytes(), where=str(path))
+        except (FileNotFoundError, IntegrityError):
             return None
-        receipt = UnitReceipt.from_bytes(path.read_bytes(), where=str(path))
         whole = all(self.digest(output.path) == output.sha256 for output in receipt.outputs)
         return receipt if whole else None
 
@@ -118,9 +119,11 @@ class OutputFolder:
     def load_digests(self) -> None:
         """Take up the digests that earlier runs remembered."""
         path = self.path(f"{CACHE}/digests.json")
-        if path.is_file():
+        try:
             entries: dict[str, list[Any]] = json.loads(path.read_bytes())
             self._digests.update({name: (size, time, digest) for name, (size, time, digest) in entries.items()})
+        except (FileNotFoundError, ValueError, AttributeError, TypeError):
+            self._digests.clear()  # only a memory: what is not in it is read again
 
     def save_digests(self) -> None:
         """Remember the digests of the files that still exist."""
@@ -151,15 +154,18 @@ class OutputFolder:
 
         Raises:
             LockedError: If another run holds it.
+            ConfigError: If the folder cannot be written.
         """
-        self.root.mkdir(parents=True, exist_ok=True)
         lock = FileLock(self.path(LOCK))
         try:
+            self.root.mkdir(parents=True, exist_ok=True)
             lock.acquire(timeout=0)
         except Timeout as error:
             raise LockedError(
                 f"{self.root}: another run is writing here (it holds {LOCK}); wait for it or use another --out"
             ) from error
+        except OSError as error:
+            raise ConfigError(f"--out {self.root}: cannot be written: {error.strerror or error}") from error
         return lock
 
 

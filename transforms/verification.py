@@ -17,7 +17,7 @@ from schemas.errors import CppmillError, IntegrityError
 from schemas.ledger import Ledger
 from schemas.options import TokenizeOptions
 from schemas.units import RECEIPT_FOLDERS, Stage, UnitReceipt
-from transforms.receipts import RECEIPT, read_receipt
+from transforms.receipts import RECEIPT, control_text, read_receipt
 from transforms.storage import OutputFolder
 from transforms.tokenize import TokenizeSettings
 from transforms.validate import prove_shard
@@ -42,7 +42,12 @@ def verify_run(out: OutputFolder, *, threads: int) -> list[str]:
         differences = [*_receipt_itself(out, receipt), *_files(out, receipt)]
         if differences:
             return differences
-        return [*_tokenizer(out, receipt), *_ledger(out, receipt), *_shards(out, receipt, threads)]
+        return [
+            *_tokenizer(out, receipt),
+            *_ledger(out, receipt),
+            *_facts(out, receipt),
+            *_shards(out, receipt, threads),
+        ]
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         return [f"{out.path(RECEIPT)}: it is not laid out as a receipt ({type(error).__name__}: {error})"]
 
@@ -92,6 +97,15 @@ def _ledger(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
     if total != receipt["ledger"]:
         said, summed = json.dumps(receipt["ledger"]), json.dumps(total)
         yield f"{out.path(RECEIPT)}: its ledger is {said}, the unit receipts sum to {summed}"
+
+
+def _facts(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
+    """Compare what the receipt sums up of the token shards' unit receipts."""
+    units = [_read_unit(out, name) for name in receipt["files"] if _is_unit_receipt(name, Stage.TOKENIZE)]
+    counted = control_text(units)
+    if counted != receipt["policy"]["control_text"]:
+        said = json.dumps(receipt["policy"]["control_text"])
+        yield f"{out.path(RECEIPT)}: it says control_text {said}, the unit receipts sum to {json.dumps(counted)}"
 
 
 def _shards(out: OutputFolder, receipt: dict[str, Any], threads: int) -> Iterator[str]:

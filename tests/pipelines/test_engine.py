@@ -1,11 +1,12 @@
 """A pipeline runs in this process unless Beam's options say otherwise, and never on Beam's worker threads."""
 
 import os
+import re
 
 import apache_beam as beam
 import pytest
 
-from pipelines.engine import run_pipeline
+from pipelines.engine import check_beam_options, run_pipeline
 from schemas.errors import ConfigError
 
 
@@ -30,10 +31,21 @@ def test_beams_options_win(tmp_path):
     assert str(os.getpid()) not in found
 
 
-def test_beams_worker_threads_are_refused(tmp_path):
-    with pytest.raises(ConfigError, match="multi_threading: not allowed"):
-        processes(tmp_path, "--direct_running_mode=multi_threading", "--direct_num_workers=2")
-    assert not list(tmp_path.iterdir())
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--direct_running_mode=multi_threading", "multi_threading: not allowed"),
+        ("--direct_runing_mode=in_memory", "no option of Beam; did you mean --direct_running_mode?"),
+        ("--direct_num_workers=two", "invalid int value"),
+    ],
+)
+def test_options_that_beam_cannot_use_are_refused(option, message):
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        check_beam_options([option])
+
+
+def test_every_option_that_beam_knows_is_taken():
+    check_beam_options(["--direct_running_mode=multi_processing", "--direct_num_workers=2", "--job_name=x"])
 
 
 def test_a_step_that_fails_fails_the_run():

@@ -87,3 +87,29 @@ def test_too_small_a_vocabulary_is_told_the_least_that_would_do(sources, cppmill
 def test_the_least_vocabulary_holds_every_fixed_token(sources, cppmill, checker, tmp_path):
     cppmill("run", sources, "--out", tmp_path / "out", "--vocab-size", "7200")
     assert not checker(tmp_path / "out")
+
+
+def test_validate_refuses_other_options_than_those_of_the_run(run, small_run, sources, cppmill):
+    out = small_run(run.out / "tokenizer", "[tokenize]\nbos = false\n")
+    before = (out / "receipt.json").read_bytes()
+    done = cppmill("validate", "--out", out, check=False)
+    assert done.returncode == 2
+    assert "tokenize.bos = true" in done.stderr
+    assert "was made with false" in done.stderr
+    assert (out / "receipt.json").read_bytes() == before
+
+
+def test_a_damaged_memory_of_digests_costs_nothing_but_reading(run, small_run):
+    out = small_run(run.out / "tokenizer", "")
+    before = (out / "receipt.json").read_bytes()
+    (out / ".cache" / "digests.json").write_text("{")
+    receipt = next((out / "tokens").glob("_unit-*.json"))
+    receipt.write_bytes(receipt.read_bytes()[:-3])
+    small_run(run.out / "tokenizer", "")
+    assert (out / "receipt.json").read_bytes() == before
+
+
+def test_a_folder_that_cannot_be_written_is_named(sources, cppmill):
+    done = cppmill("run", sources / "numpy", "--out", "/proc/cppmill", check=False)
+    assert done.returncode == 2
+    assert "/proc/cppmill: cannot be written" in done.stderr

@@ -108,7 +108,7 @@ def test_the_plan_names_the_unit_whose_file_is_gone_and_writes_nothing(copied_ru
     before = copied_run.tree()
     to_run = [line for line in planned(cppmill, copied_run) if line["action"] == "run"]
     assert [line["stage"] for line in to_run] == ["tokenize", "validate"]
-    assert to_run[0]["reason"] == "a file of it is missing or damaged"
+    assert to_run[0]["reason"].startswith("a file of it is missing or damaged")
     assert copied_run.tree() == before
 
 
