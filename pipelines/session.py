@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import apache_beam as beam
 
@@ -123,11 +124,9 @@ class Session:
         Raises:
             IntegrityError: If the stage has not run here.
         """
-        index = self.out.path(f"{CACHE}/stages/{stage}.json")
         folder = RECEIPT_FOLDERS[stage]
-        if index.is_file():
-            names = [f"{folder}/_unit-{key}.json" for key in json.loads(index.read_bytes())["units"]]
-        else:
+        names = [f"{folder}/_unit-{key}.json" for key in self._index(stage).get("units", ())]
+        if not names:
             names = [name for name in self.out.files(folder) if name.startswith(f"{folder}/_unit-")]
         if not names:
             raise IntegrityError(
@@ -135,6 +134,14 @@ class Session:
                 f"for everything"
             )
         return [UnitReceipt.from_bytes(self.out.path(name).read_bytes(), where=name) for name in names]
+
+    def _index(self, stage: Stage) -> dict[str, Any]:
+        """Return what `remember` wrote for a stage; empty if it is missing or damaged, as all of the cache may be."""
+        try:
+            index = json.loads(self.out.path(f"{CACHE}/stages/{stage}.json").read_bytes())
+        except (FileNotFoundError, ValueError):
+            return {}
+        return index if isinstance(index, dict) else {}
 
     def check_options(self, stages: Sequence[Stage]) -> None:
         """Check that what stands was made with the options of this command.
@@ -144,8 +151,7 @@ class Session:
         """
         options = self.config.options.to_json()
         for stage in stages:
-            index = self.out.path(f"{CACHE}/stages/{stage}.json")
-            made = json.loads(index.read_bytes())["options"] if index.is_file() else options[stage]
+            made = self._index(stage).get("options") or options[stage]
             for name, value in options[stage].items():
                 if made.get(name) != value:
                     said, found = json.dumps(value), json.dumps(made.get(name))

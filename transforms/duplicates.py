@@ -56,9 +56,10 @@ def find_duplicates(units: Sequence[Unit], out: OutputFolder) -> str | None:
     """Return the path, relative to OUT, of the duplicates among these input units if they are known, else None."""
     try:
         name = _merged_name(units, out)
-    except FileNotFoundError:
+        pq.read_metadata(out.path(name))
+    except (FileNotFoundError, pa.ArrowException):  # not chosen yet, or damaged: they are chosen again
         return None
-    return name if out.path(name).is_file() else None
+    return name
 
 
 def merge_duplicates(units: Sequence[Unit], out: OutputFolder) -> str:

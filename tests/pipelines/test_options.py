@@ -99,12 +99,15 @@ def test_validate_refuses_other_options_than_those_of_the_run(run, small_run, so
     assert (out / "receipt.json").read_bytes() == before
 
 
-def test_a_damaged_memory_of_digests_costs_nothing_but_reading(run, small_run):
+def test_damage_to_what_is_remembered_costs_nothing_but_reading(run, small_run):
     out = small_run(run.out / "tokenizer", "")
     before = (out / "receipt.json").read_bytes()
     (out / ".cache" / "digests.json").write_text("{")
     receipt = next((out / "tokens").glob("_unit-*.json"))
-    receipt.write_bytes(receipt.read_bytes()[:-3])
+    cached = [*(out / ".cache" / "stages").iterdir(), *(out / ".cache" / "duplicates").glob("*.parquet")]
+    assert len(cached) > 3
+    for path in (receipt, *cached):
+        path.write_bytes(path.read_bytes()[:-3])
     small_run(run.out / "tokenizer", "")
     assert (out / "receipt.json").read_bytes() == before
 
