@@ -16,7 +16,7 @@ from configs.runs import RunConfig
 from pipelines.engine import check_beam_options, run_pipeline
 from pipelines.progress import Reporter
 from schemas.errors import ConfigError, IntegrityError
-from schemas.units import RECEIPT_FOLDERS, Stage, Unit, UnitReceipt
+from schemas.units import RECEIPT_FOLDERS, Stage, Unit, UnitReceipt, is_unit_receipt, unit_receipt_path
 from transforms.receipts import RECEIPT
 from transforms.storage import CACHE, OutputFolder
 from transforms.units import ReadUnits, write_plan
@@ -124,10 +124,9 @@ class Session:
         Raises:
             IntegrityError: If the stage has not run here.
         """
-        folder = RECEIPT_FOLDERS[stage]
-        names = [f"{folder}/_unit-{key}.json" for key in self._index(stage).get("units", ())]
+        names = [unit_receipt_path(stage, key) for key in self._index(stage).get("units", ())]
         if not names:
-            names = [name for name in self.out.files(folder) if name.startswith(f"{folder}/_unit-")]
+            names = [name for name in self.out.files(RECEIPT_FOLDERS[stage]) if is_unit_receipt(name, stage)]
         if not names:
             raise IntegrityError(
                 f"{self.out.root}: no {stage} has finished here; run `cppmill {stage}` first, or `cppmill run` "

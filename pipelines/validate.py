@@ -15,7 +15,7 @@ from pipelines.progress import Reporter
 from pipelines.session import Session, open_session
 from pipelines.tokenize import tokenize_settings
 from schemas.digests import canonical_json, sha256_file
-from schemas.units import RECEIPT_FOLDERS, Stage, Unit, UnitReceipt, unit_key
+from schemas.units import RECEIPT_FOLDERS, Stage, Unit, UnitReceipt, is_unit_receipt, unit_key
 from tokenizer_build.lock import revision
 from transforms.receipts import RECEIPT, RunFacts, TokenizerFacts, describe_receipt, make_receipt
 from transforms.tokenize import TokenizeSettings, open_tokenizer
@@ -120,5 +120,4 @@ def _named_files(session: Session, receipts: Sequence[UnitReceipt]) -> set[str]:
 
 def _is_built_here(session: Session) -> bool:
     """Tell whether OUT's tokenizer was built in it, not copied into it."""
-    receipts = f"{RECEIPT_FOLDERS[Stage.BUILD]}/_unit-"
-    return any(name.startswith(receipts) for name in session.out.files(RECEIPT_FOLDERS[Stage.BUILD]))
+    return any(is_unit_receipt(name, Stage.BUILD) for name in session.out.files(RECEIPT_FOLDERS[Stage.BUILD]))

@@ -141,6 +141,11 @@ def unit_receipt_path(stage: Stage, key: str) -> str:
     return f"{RECEIPT_FOLDERS[stage]}/_unit-{key}.json"
 
 
+def is_unit_receipt(name: str, stage: Stage) -> bool:
+    """Tell whether a path relative to OUT is that of a unit receipt of a stage."""
+    return name.startswith(f"{RECEIPT_FOLDERS[stage]}/_unit-") and name.endswith(".json")
+
+
 def unit_key(stage: Stage, *, core_version: str, config: dict[str, Any], inputs: Any) -> str:  # noqa: ANN401 - JSON
     """Return the key of a unit: SHA-256 over all that its output depends on.
 

@@ -16,7 +16,7 @@ from schemas.digests import add_digests, canonical_json, sha256_file, sha256_jso
 from schemas.errors import CppmillError, IntegrityError
 from schemas.ledger import Ledger
 from schemas.options import TokenizeOptions
-from schemas.units import RECEIPT_FOLDERS, Stage, UnitReceipt
+from schemas.units import Stage, UnitReceipt, is_unit_receipt, unit_receipt_path
 from transforms.receipts import RECEIPT, control_text, read_receipt
 from transforms.storage import OutputFolder
 from transforms.tokenize import TokenizeSettings
@@ -89,7 +89,7 @@ def _tokenizer(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
 def _ledger(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
     try:
         Ledger.from_json(receipt["ledger"], where=str(out.path(RECEIPT)))
-        units = [_read_unit(out, name) for name in receipt["files"] if _is_unit_receipt(name, Stage.INGEST)]
+        units = [_read_unit(out, name) for name in receipt["files"] if is_unit_receipt(name, Stage.INGEST)]
         total = Ledger.sum(Ledger.from_json(unit.ledger, where=unit.path) for unit in units).to_json()
     except IntegrityError as error:
         yield str(error)
@@ -101,7 +101,7 @@ def _ledger(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
 
 def _facts(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
     """Compare what the receipt sums up of the token shards' unit receipts."""
-    units = [_read_unit(out, name) for name in receipt["files"] if _is_unit_receipt(name, Stage.TOKENIZE)]
+    units = [_read_unit(out, name) for name in receipt["files"] if is_unit_receipt(name, Stage.TOKENIZE)]
     counted = control_text(units)
     if counted != receipt["policy"]["control_text"]:
         said = json.dumps(receipt["policy"]["control_text"])
@@ -127,7 +127,7 @@ def _prove(line: dict[str, Any], settings: TokenizeSettings) -> dict[str, Any] |
     """Return the totals counted from one shard, or what is wrong with it."""
     shard = settings.out.path(line["path"])
     try:
-        unit = _read_unit(settings.out, f"{RECEIPT_FOLDERS[Stage.TOKENIZE]}/_unit-{line['unit']}.json")
+        unit = _read_unit(settings.out, unit_receipt_path(Stage.TOKENIZE, line["unit"]))
         documents = next(iter(unit.inputs))
         totals = prove_shard(shard, settings.out.path(documents), unit_key=line["unit"], settings=settings)
     except (CppmillError, cppmill_core.CoreError, OSError) as error:
@@ -154,10 +154,6 @@ def _sums(out: OutputFolder, receipt: dict[str, Any], totals: list[dict[str, Any
     for name, said, found in counted:
         if said != found:
             yield f"{out.path(RECEIPT)}: it says {name} {said}, the shards give {found}"
-
-
-def _is_unit_receipt(name: str, stage: Stage) -> bool:
-    return name.startswith(f"{RECEIPT_FOLDERS[stage]}/_unit-") and name.endswith(".json")
 
 
 def _read_unit(out: OutputFolder, name: str) -> UnitReceipt:
