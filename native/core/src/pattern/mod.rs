@@ -10,10 +10,13 @@
 mod class;
 mod classes;
 mod cpp_words;
+mod fast;
 #[cfg(test)]
 mod tests;
 
+use crate::blocks::Classes;
 use crate::{Error, Result};
+pub(crate) use fast::Kind as WordKind;
 
 /// A pre-token pattern that has a native splitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -77,12 +80,29 @@ impl Pattern {
     /// Takes time linear in the length of `text`, whatever it holds. A word can be as long as `text`.
     #[inline]
     pub fn split<'a>(&self, text: &'a [u8], mut each: impl FnMut(&'a [u8])) {
+        let mut classes = Classes::default();
+        classes.classify(text);
+        self.split_classified(text, &classes, |_, start, end| each(&text[start..end]));
+    }
+
+    /// Calls `each` with the kind and the range of every word of `text`, whose bytes have these classes.
+    #[inline]
+    pub(crate) fn split_classified(
+        self,
+        text: &[u8],
+        classes: &Classes,
+        mut each: impl FnMut(WordKind, usize, usize),
+    ) {
+        let Kind::CppWords1 = self.0;
         if std::str::from_utf8(text).is_ok() {
-            return self.split_run(text, &mut each);
+            return fast::split(text, classes, 0, text.len(), each);
         }
+        let mut at = 0;
         for chunk in text.utf8_chunks() {
-            self.split_run(chunk.valid().as_bytes(), &mut each);
-            chunk.invalid().chunks(1).for_each(&mut each);
+            let end = at + chunk.valid().len();
+            fast::split(text, classes, at, end, &mut each);
+            at = end + chunk.invalid().len();
+            (end..at).for_each(|byte| each(WordKind::Other, byte, byte + 1));
         }
     }
 
@@ -91,16 +111,6 @@ impl Pattern {
     pub(crate) fn word_end(self, run: &[u8], start: usize) -> usize {
         match self.0 {
             Kind::CppWords1 => cpp_words::word_end(run, start),
-        }
-    }
-
-    #[inline]
-    fn split_run<'a>(self, run: &'a [u8], each: &mut impl FnMut(&'a [u8])) {
-        let mut start = 0;
-        while start < run.len() {
-            let end = self.word_end(run, start);
-            each(&run[start..end]);
-            start = end;
         }
     }
 }
