@@ -2,6 +2,7 @@
 //!
 //! It knows neither Python nor Beam: slices and Arrow arrays in, Arrow arrays out.
 
+pub mod counts;
 pub mod digest;
 mod documents;
 pub mod encode;
