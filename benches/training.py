@@ -58,7 +58,7 @@ def train_ours(pattern: str, threads: int, megabytes: float, documents: pa.Recor
     scanner = cppmill_core.Scanner(json.dumps({"pattern": pattern}), threads)
     scanner.add(documents)
     merges = cppmill_core.train_bpe(
-        [scanner.finish()["words"]],
+        list(scanner.finish()["words"]),
         seeds=pa.record_batch(NO_SEEDS),
         vocab_tokens=TRAINED_IDS - len(CHARACTERS),
         forbidden=[],

@@ -47,6 +47,7 @@ def scan_settings(session: Session) -> ScanSettings:
     vocabulary, _ = load_vocabulary(VOCABULARY)
     config = {
         "pattern": options.pattern,
+        "word_partitions": options.word_partitions,
         "candidates": vocabulary.scanner_candidates(),
         "morphemes": vocabulary.scanner_morphemes(),
     }
@@ -60,7 +61,7 @@ def scan_settings(session: Session) -> ScanSettings:
 
 def plan_scan(documents: Sequence[UnitReceipt], settings: ScanSettings) -> list[Unit]:
     """Return one unit a documents shard."""
-    config = {"scanner": sha256_json(json.loads(settings.scanner_config)), "word_partitions": settings.word_partitions}
+    config = {"scanner": sha256_json(json.loads(settings.scanner_config))}
     return plan_shards(Stage.SCAN, documents, config=config)
 
 

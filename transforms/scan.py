@@ -8,7 +8,6 @@ a time.
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,6 @@ from typing import Any
 import apache_beam as beam
 import cppmill_core
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from schemas.tables import MORPHEMES, NAMESPACES, TERMS, WORDS, required
@@ -71,25 +69,12 @@ def scan_unit(unit: Unit, settings: ScanSettings) -> UnitReceipt:
         for batch in shard.iter_batches(batch_size=4096, columns=["project", "content"]):
             scanner.add(batch)
     counts = scanner.finish()
-    tables = {kind: pa.Table.from_batches([batch]) for kind, batch in sorted(counts.items())}
-    tables["words"] = partition_words(tables["words"], settings.word_partitions)
+    words = counts.pop("words").read_all()
+    tables = {"words": words, **{kind: pa.Table.from_batches([batch]) for kind, batch in counts.items()}}
     outputs = tuple(_publish_part(unit, kind, table, settings.out) for kind, table in sorted(tables.items()))
     receipt = UnitReceipt(stage=Stage.SCAN, key=unit.key, outputs=outputs, totals={}, inputs=unit.payload["inputs"])
     settings.out.publish_receipt(receipt)
     return receipt
-
-
-def partition_words(words: pa.Table, partitions: int) -> pa.Table:
-    """Return (partition uint16, word, count), sorted by partition and word.
-
-    Args:
-        words: Columns of `WORDS`, sorted by word.
-        partitions: A word's partition is its CRC-32 modulo this.
-    """
-    column: list[Any] = words.column("word").to_pylist()
-    numbers = [zlib.crc32(word) % partitions for word in column]
-    table = words.add_column(0, "partition", pa.array(numbers, pa.uint16()))
-    return table.take(pc.sort_indices(table, [("partition", "ascending"), ("word", "ascending")]))
 
 
 def read_partial_counts(receipt: UnitReceipt, settings: ScanSettings) -> Iterator[tuple[str, pa.RecordBatch]]:

@@ -2,8 +2,11 @@
 
 import itertools
 import json
+import subprocess
+import sys
 import threading
 import time
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,7 @@ CONFIG = json.dumps(
     }
 )
 COUNTED = [pa.field("hits", pa.uint64(), False), pa.field("documents", pa.uint64(), False)]
+WORDS = {"partition": pa.uint16, "word": pa.binary, "count": pa.uint64}
 TEXTS = {
     "terms": ["term", "category", "project"],
     "morphemes": ["morpheme", "position", "project"],
@@ -63,27 +67,37 @@ def batch(documents: Documents) -> pa.RecordBatch:
     return pa.record_batch({"project": projects, "content": pa.array([text for _, text in documents], pa.binary())})
 
 
-def scan(documents: Documents, *, threads: int = 1, rows: int = 100) -> dict[str, pa.RecordBatch]:
-    scanner = cppmill_core.Scanner(CONFIG, threads=threads)
+def scan(documents: Documents, *, rows: int = 100, **options: Any) -> dict[str, pa.Table]:
+    scanner = cppmill_core.Scanner(CONFIG, **options)
     for start in range(0, len(documents), rows):
         scanner.add(batch(documents[start : start + rows]))
-    return scanner.finish()
+    return finish(scanner)
 
 
-def statistics(result: dict[str, pa.RecordBatch]) -> dict[str, int]:
+def finish(scanner: cppmill_core.Scanner) -> dict[str, pa.Table]:
+    """Read all words, and give every kind as a table."""
+    counts = scanner.finish()
+    words = counts.pop("words").read_all()
+    return {"words": words, **{kind: pa.Table.from_batches([rows]) for kind, rows in counts.items()}}
+
+
+def word_counts(result: dict[str, pa.Table]) -> dict[bytes, int]:
+    words = result["words"].to_pydict()
+    return dict(zip(words["word"], words["count"], strict=True))
+
+
+def statistics(result: dict[str, pa.Table]) -> dict[str, int]:
     return dict(zip(*(column.to_pylist() for column in result["statistics"].columns), strict=True))
 
 
-def rows(result: pa.RecordBatch) -> list[dict[str, Any]]:
+def rows(result: pa.Table) -> list[dict[str, Any]]:
     return result.to_pylist()
 
 
 def test_results_have_the_documented_schemas() -> None:
     result = scan(header_documents()[:20])
     assert set(result) == {"words", "terms", "morphemes", "namespaces", "statistics"}
-    assert result["words"].schema == pa.schema(
-        [pa.field("word", pa.binary(), False), pa.field("count", pa.uint64(), False)]
-    )
+    assert result["words"].schema == pa.schema([pa.field(name, kind(), False) for name, kind in WORDS.items()])
     assert result["statistics"].schema == pa.schema(
         [pa.field("name", pa.string(), False), pa.field("value", pa.uint64(), False)]
     )
@@ -102,7 +116,7 @@ def test_results_are_the_same_for_any_threads_and_batches() -> None:
 def test_rows_are_sorted_bytewise_and_distinct() -> None:
     result = scan(header_documents(), threads=2)
     assert result["words"].num_rows > 1000
-    for name, columns in {"words": ["word"], "statistics": ["name"], **TEXTS}.items():
+    for name, columns in {"words": ["partition", "word"], "statistics": ["name"], **TEXTS}.items():
         keys = [
             tuple(key.encode() if isinstance(key, str) else key for key in row)
             for row in zip(*(result[name].column(column).to_pylist() for column in columns), strict=True)
@@ -126,8 +140,72 @@ def test_words_are_those_of_the_splitter() -> None:
     for _, text in documents:
         for word in filter(None, cppmill_core.split(PATTERN, text).to_pylist()):
             expected[word] = expected.get(word, 0) + 1
-    words = scan(documents, threads=2)["words"]
-    assert dict(zip(*(column.to_pylist() for column in words.columns), strict=True)) == expected
+    assert word_counts(scan(documents, threads=2)) == expected
+
+
+def test_words_come_in_partitions_by_their_crc() -> None:
+    config = json.dumps({"pattern": PATTERN, "word_partitions": 5})
+    scanner = cppmill_core.Scanner(config)
+    scanner.add(batch(header_documents()[:50]))
+    seen = []
+    for words in scanner.finish()["words"]:
+        partitions = [zlib.crc32(word) % 5 for word in words["word"].to_pylist()]
+        assert words["partition"].to_pylist() == partitions
+        assert len(set(partitions)) == 1
+        seen.append(partitions[0])
+    assert seen == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_counts_do_not_depend_on_the_memory(threads: int, tmp_path: Path) -> None:
+    documents = header_documents()[:100]
+    expected = scan(documents, rows=len(documents))
+    for memory_bytes in (0, 2_000_000):
+        result = scan(documents, threads=threads, memory_bytes=memory_bytes, spill_dir=tmp_path / "spill")
+        assert all(result[name].equals(expected[name]) for name in expected), memory_bytes
+    assert list((tmp_path / "spill").iterdir()) == []
+
+
+def test_a_full_disk_is_said_and_the_scan_is_lost(tmp_path: Path) -> None:
+    program = f"""
+import resource, cppmill_core, pyarrow as pa
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+scanner = cppmill_core.Scanner('{{"pattern": "{PATTERN}"}}', memory_bytes=0, spill_dir={str(tmp_path)!r})
+text = " ".join(map(str, range(10_000))).encode()
+for _ in range(2):
+    try:
+        scanner.add(pa.record_batch({{"project": ["p"], "content": [text]}}))
+    except OSError as error:
+        print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    first, second = done.stdout.splitlines()
+    assert first.startswith(f"cannot write counts to {tmp_path}: File too large") and "memory_bytes" in first
+    assert "are lost" in second
+    assert list(tmp_path.iterdir()) == []
+
+
+def words_reader(rows: dict[bytes, int], rows_per_batch: int = 2) -> pa.RecordBatchReader:
+    table = pa.table({"word": pa.array(rows.keys(), pa.binary()), "count": pa.array(rows.values(), pa.uint64())})
+    return pa.RecordBatchReader.from_batches(table.schema, iter(table.to_batches(max_chunksize=rows_per_batch)))
+
+
+def test_merged_words_add_up() -> None:
+    parts = [{b"a": 1, b"b": 2, b"c": 3}, {b"b": 2**60}, {}, {b"": 5, b"c": 4, b"d": 1}]
+    merged = cppmill_core.merge_words([words_reader(part) for part in parts])
+    table = merged.read_all().to_pydict()
+    assert list(zip(*table.values(), strict=True)) == [(b"", 5), (b"a", 1), (b"b", 2**60 + 2), (b"c", 7), (b"d", 1)]
+    assert cppmill_core.merge_words([]).read_all().num_rows == 0
+
+
+def test_a_run_that_cannot_be_merged_is_named() -> None:
+    with pytest.raises(cppmill_core.CorruptDataError, match='run 1: "a" stands after "b"'):
+        cppmill_core.merge_words([words_reader({}), words_reader({b"b": 1, b"a": 1})])
+    later = cppmill_core.merge_words([words_reader({}), words_reader({b"0": 1, b"b": 1, b"a": 1})])
+    with pytest.raises(pa.ArrowInvalid, match='run 1: "a" stands after "b"'):
+        later.read_all()
+    with pytest.raises(cppmill_core.InvalidInputError, match='run 0: column "count" is missing'):
+        cppmill_core.merge_words([words_reader({}).read_all().select(["word"]).to_reader()])
 
 
 @settings(max_examples=300, deadline=None)
@@ -139,16 +217,15 @@ def test_any_bytes_are_counted_to_the_last(texts: list[bytes]) -> None:
     assert total["bytes"] == sum(map(len, texts))
     classes = ["code", "comment", "preprocessor", "string", "whitespace"]
     assert sum(total[f"bytes.{name}"] for name in classes) == total["bytes"]
-    words = zip(*(column.to_pylist() for column in result["words"].columns), strict=True)
-    assert sum(len(word) * count for word, count in words) == total["bytes"]
+    assert sum(len(word) * count for word, count in word_counts(result).items()) == total["bytes"]
     assert total["bytes.non_ascii"] == sum(byte >= 0x80 for text in texts for byte in text)
 
 
 def test_finish_starts_anew() -> None:
     scanner = cppmill_core.Scanner(CONFIG)
     scanner.add(batch([("p", b"std::shared_ptr")]))
-    assert statistics(scanner.finish())["documents"] == 1
-    result = scanner.finish()
+    assert statistics(finish(scanner))["documents"] == 1
+    result = finish(scanner)
     assert result["words"].num_rows == 0
     assert set(statistics(result).values()) == {0}
 
@@ -173,7 +250,7 @@ def test_a_batch_without_the_columns_is_refused_by_name() -> None:
         scanner.add(pa.record_batch([pa.array(["p"]), pa.array([b"x"])], ["project", "text"]))
     with pytest.raises(cppmill_core.InvalidInputError, match='row 1: column "project" is null'):
         scanner.add(pa.record_batch([pa.array(["p", None]), pa.array([b"x", b"y"])], ["project", "content"]))
-    assert statistics(scanner.finish())["documents"] == 0
+    assert statistics(finish(scanner))["documents"] == 0
 
 
 def test_other_python_threads_run_while_documents_are_counted() -> None:
@@ -186,4 +263,4 @@ def test_other_python_threads_run_while_documents_are_counted() -> None:
         turns.append(time.monotonic())
     longest_wait = max(after - before for before, after in itertools.pairwise(turns))
     assert longest_wait < (turns[-1] - turns[0]) / 2
-    assert statistics(scanner.finish())["identifiers"] == 3 * 500_000
+    assert statistics(finish(scanner))["identifiers"] == 3 * 500_000

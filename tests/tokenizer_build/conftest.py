@@ -94,7 +94,8 @@ def scan(vocabulary: Vocabulary, documents: list[bytes]) -> dict[str, pa.RecordB
     scanner = cppmill_core.Scanner(json.dumps(config))
     columns = [pa.array(["headers"] * len(documents)), pa.array(documents, pa.binary())]
     scanner.add(pa.RecordBatch.from_arrays(columns, names=["project", "content"]))
-    return scanner.finish()
+    counts = scanner.finish()
+    return counts | {"words": counts["words"].read_all().combine_chunks().to_batches()[0].select(["word", "count"])}
 
 
 def of_one_project(counts: pa.RecordBatch, schema: pa.Schema) -> pa.Table:

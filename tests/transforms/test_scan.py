@@ -1,6 +1,5 @@
 """Partial counts merge to the same totals however the documents were cut into shards."""
 
-import zlib
 from collections import Counter
 
 import pyarrow as pa
@@ -15,7 +14,6 @@ from transforms.scan import (
     merge_counts,
     merged_path,
     nest_statistics,
-    partition_words,
 )
 
 COUNTS = st.dictionaries(st.binary(max_size=4), st.integers(1, 2**40), max_size=8)
@@ -62,13 +60,6 @@ def test_nothing_counted_still_gives_a_table(kind, schema):
     merged = merge_counts(kind, [empty_counts(kind)])
     assert merged.schema == schema
     assert merged.num_rows == 0
-
-
-@given(COUNTS, st.integers(1, 20))
-def test_partitions_are_by_crc32_and_sorted(counts, partitions):
-    table = partition_words(pa.Table.from_batches([words(dict(sorted(counts.items())))]), partitions)
-    rows = list(zip(*table.select(["partition", "word"]).to_pydict().values(), strict=True))
-    assert rows == sorted((zlib.crc32(word) % partitions, word) for word in counts)
 
 
 def test_every_kind_has_a_file_of_its_own():

@@ -3,6 +3,7 @@
 //! It knows neither Python nor Beam: slices and Arrow arrays in, Arrow arrays out.
 
 mod blocks;
+pub mod counts;
 pub mod digest;
 mod documents;
 pub mod encode;

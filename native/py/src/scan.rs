@@ -1,9 +1,11 @@
-//! Python binding of the core's scan module.
+//! Python binding of the core's scan and counts modules.
 
-use cppmill_core::scan;
+use std::path::PathBuf;
+
+use cppmill_core::{counts, scan};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use pyo3_arrow::PyRecordBatch;
+use pyo3_arrow::{PyRecordBatch, PyRecordBatchReader};
 
 use crate::errors::{to_python, without_gil};
 
@@ -14,9 +16,10 @@ struct Scanner(scan::Scanner);
 #[pymethods]
 impl Scanner {
     #[new]
-    #[pyo3(signature = (config, threads = 1))]
-    fn new(config: &str, threads: usize) -> PyResult<Self> {
-        scan::Scanner::new(config, threads).map(Self).map_err(|error| to_python(&error))
+    #[pyo3(signature = (config, threads = 1, memory_bytes = 2 << 30, spill_dir = None))]
+    fn new(config: &str, threads: usize, memory_bytes: usize, spill_dir: Option<PathBuf>) -> PyResult<Self> {
+        let budget = scan::Budget { memory_bytes, spill_dir };
+        scan::Scanner::new(config, threads, budget).map(Self).map_err(|error| to_python(&error))
     }
 
     /// Counts every document of a batch.
@@ -25,11 +28,11 @@ impl Scanner {
         without_gil(py, || self.0.add(&documents))
     }
 
-    /// Gives the counts so far as record batches by name, and starts anew.
+    /// Gives the counts so far by name, words as a reader and the others as record batches, and starts anew.
     fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let counts = without_gil(py, || self.0.finish())?;
         let result = PyDict::new(py);
-        result.set_item("words", PyRecordBatch::new(counts.words).into_pyarrow(py)?)?;
+        result.set_item("words", PyRecordBatchReader::new(Box::new(counts.words)).into_pyarrow(py)?)?;
         result.set_item("terms", PyRecordBatch::new(counts.terms).into_pyarrow(py)?)?;
         result.set_item("morphemes", PyRecordBatch::new(counts.morphemes).into_pyarrow(py)?)?;
         result.set_item("namespaces", PyRecordBatch::new(counts.namespaces).into_pyarrow(py)?)?;
@@ -38,7 +41,16 @@ impl Scanner {
     }
 }
 
+/// Merges sorted runs of words.
+#[pyfunction]
+fn merge_words(py: Python<'_>, runs: Vec<PyRecordBatchReader>) -> PyResult<Bound<'_, PyAny>> {
+    let runs = runs.into_iter().map(PyRecordBatchReader::into_reader).collect::<PyResult<Vec<_>>>()?;
+    let words = without_gil(py, || counts::merge(runs))?;
+    PyRecordBatchReader::new(Box::new(words)).into_pyarrow(py)
+}
+
 /// Adds this file's classes and functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Scanner>()
+    module.add_class::<Scanner>()?;
+    module.add_function(wrap_pyfunction!(merge_words, module)?)
 }

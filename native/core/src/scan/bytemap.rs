@@ -5,6 +5,7 @@ use hashbrown::HashTable;
 use std::hash::BuildHasher;
 
 use super::inline::{INLINE_BYTES, Inline, InlineTable};
+use crate::counts::Words;
 
 const LONG_HASH: FixedState = FixedState::with_seed(0x5bd1_e995);
 
@@ -31,6 +32,11 @@ impl<V: Copy + Default> ByteMap<V> {
     /// How many keys there are.
     pub(super) fn len(&self) -> usize {
         self.inline.len() + self.long.len()
+    }
+
+    /// The memory of everything that grows with the keys.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.inline.memory_bytes() + self.long.allocation_size() + self.arena.capacity()
     }
 
     /// The value of `key`, which is added if it is new.
@@ -63,6 +69,16 @@ impl<V: Copy + Default> ByteMap<V> {
         for entry in &self.long {
             each(&self.arena[entry.start..entry.start + entry.length], entry.value);
         }
+    }
+}
+
+impl Words for ByteMap<u64> {
+    fn len(&self) -> usize {
+        ByteMap::len(self)
+    }
+
+    fn for_each(&self, each: impl FnMut(&[u8], u64)) {
+        ByteMap::for_each(self, each);
     }
 }
 

@@ -4,18 +4,28 @@ use serde::Deserialize;
 
 use crate::{Error, Result};
 
+/// The most partitions: their numbers have 16 bits.
+const MAX_WORD_PARTITIONS: u32 = 1 << 16;
+
 /// The configuration of a scan.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
     /// The name of the pattern that cuts documents into words.
     pub(super) pattern: String,
+    /// How many partitions words are given in.
+    #[serde(default = "one")]
+    pub(super) word_partitions: u32,
     /// The terms to count.
     #[serde(default)]
     pub(super) candidates: Vec<Candidate>,
     /// The morphemes to count.
     #[serde(default)]
     pub(super) morphemes: Vec<Morpheme>,
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// A term to count.
@@ -83,6 +93,10 @@ impl Config {
     pub(super) fn from_json(json: &str) -> Result<Self> {
         let config: Self =
             serde_json::from_str(json).map_err(|error| Error::invalid(format!("scan configuration: {error}")))?;
+        if !(1..=MAX_WORD_PARTITIONS).contains(&config.word_partitions) {
+            let partitions = config.word_partitions;
+            return Err(Error::invalid(format!("word_partitions is {partitions}; give 1 to {MAX_WORD_PARTITIONS}")));
+        }
         config.candidates.iter().try_for_each(Candidate::check)?;
         config.morphemes.iter().try_for_each(Morpheme::check)?;
         let mut terms: Vec<_> = config.candidates.iter().map(|it| (&it.term, &it.category)).collect();

@@ -89,6 +89,10 @@ impl<V: Copy + Default> InlineTable<V> {
         self.used
     }
 
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.slots.len() * size_of::<Slot<V>>()
+    }
+
     /// The value of `key`, the default if it is new.
     #[inline]
     pub(super) fn entry(&mut self, key: Inline) -> &mut V {

@@ -20,10 +20,11 @@
 //!   `bytes.preprocessor` (directives without their spaces and comments), `bytes.string` (literals outside directives)
 //!   and `bytes.whitespace`. `lines` are physical; `indentation.*` counts lines that are not blank by the spaces or tabs
 //!   that they begin with. `identifiers` is without keywords and directive names.
-//! - **Words**: what the pattern cuts the whole document into, comments and strings included.
+//! - **Words**: what the pattern cuts the whole document into, comments and strings included, by partition.
 //!
 //! Every result is a sum over documents, written out sorted: the same for any number of threads, any order of the
-//! documents and any cut into batches. Not done here: choosing among the terms, or deciding what a name means.
+//! documents and any cut into batches, and however little memory they may have: what is beyond a budget is written
+//! out ([`crate::counts`]). Not done here: choosing among the terms, or deciding what a name means.
 
 mod bytemap;
 mod config;
@@ -39,11 +40,13 @@ mod tests;
 mod words;
 mod worker;
 
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use arrow_array::RecordBatch;
 
+use crate::counts::{Sorted, Spill, WordReader};
 use crate::documents::{binaries, strings};
 use crate::{Error, ErrorKind, Result};
 use plan::Plan;
@@ -52,11 +55,32 @@ use worker::Worker;
 /// The longest document that can be counted; larger ones could overflow the counters of a document.
 const MAX_DOCUMENT_BYTES: usize = u32::MAX as usize;
 
+/// Memory that tables take at most, as a multiple of what they hold: half as much again while one of them grows to
+/// twice its size, and nearly as much again while they are sorted; and a table is looked at only after it has grown.
+const PEAK_FACTOR: usize = 3;
+
+/// How much memory the tables of a scan may take, and where to write what is beyond it.
+///
+/// The tables of words and of identifiers count. What does not: one document's new words, the batch that is being
+/// counted, the rows of the other kinds, about 1 MiB of caches a thread, and about 16 MiB while words are read out.
+#[derive(Clone, Debug)]
+pub struct Budget {
+    /// For all threads together.
+    pub memory_bytes: usize,
+    /// A folder for temporary files; it is an error to need one where there is none.
+    pub spill_dir: Option<PathBuf>,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { memory_bytes: 2 << 30, spill_dir: None }
+    }
+}
+
 /// What a scan counted, each sorted bytewise by its columns from the first on; rows with no hits are left out.
-#[derive(Clone, Debug, PartialEq)]
 pub struct Counts {
-    /// word (binary), count (u64).
-    pub words: RecordBatch,
+    /// partition (u16), word (binary), count (u64), in batches of one partition and at most 8 MiB.
+    pub words: WordReader,
     /// term, category, project (string), hits, documents (u64).
     pub terms: RecordBatch,
     /// morpheme, position, project (string), hits, documents (u64).
@@ -72,16 +96,21 @@ pub struct Scanner {
     plan: Arc<Plan>,
     pool: rayon::ThreadPool,
     workers: Vec<Worker>,
+    /// What the tables of a worker may hold.
+    share_bytes: usize,
+    spill: Spill,
+    failed: bool,
 }
 
 impl Scanner {
     /// Prepares a scan on `threads` threads of what the JSON text `config` asks for:
-    /// `{"pattern": NAME, "candidates": [{"term", "category", "match"}], "morphemes": [{"morpheme", "position"}]}`.
+    /// `{"pattern": NAME, "word_partitions": 1, "candidates": [{"term", "category", "match"}],
+    /// "morphemes": [{"morpheme", "position"}]}`; all but the pattern may be left out.
     ///
     /// # Errors
     ///
     /// If `config` cannot be used, `threads` is 0, or the threads cannot be started.
-    pub fn new(config: &str, threads: usize) -> Result<Self> {
+    pub fn new(config: &str, threads: usize, budget: Budget) -> Result<Self> {
         if threads == 0 {
             return Err(Error::invalid("threads is 0; a scan needs at least 1"));
         }
@@ -91,7 +120,9 @@ impl Scanner {
             .build()
             .map_err(|error| Error::new(ErrorKind::Io, format!("cannot start {threads} threads: {error}")))?;
         let workers = new_workers(&plan, threads);
-        Ok(Self { plan, pool, workers })
+        let share_bytes = budget.memory_bytes / threads / PEAK_FACTOR;
+        let spill = Spill::new(budget.spill_dir);
+        Ok(Self { plan, pool, workers, share_bytes, spill, failed: false })
     }
 
     /// Counts every document of a batch with the columns `project` (string) and `content` (binary); others are ignored.
@@ -99,31 +130,76 @@ impl Scanner {
     /// # Errors
     ///
     /// If a column is missing, has another type or a null, or a document is longer than 4 GiB; then none is counted.
+    /// If words have to be written out and cannot be; then the scan is lost, and so it answers from then on.
     pub fn add(&mut self, documents: &RecordBatch) -> Result<()> {
+        self.check()?;
         let documents = countable(documents)?;
         let next = AtomicUsize::new(0);
+        while next.load(Ordering::Relaxed) < documents.len() {
+            if self.count(&documents, &next) {
+                self.failed = true;
+                self.write_out()?;
+                self.failed = false;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts documents until there are no more or a worker has its share of memory, and says whether one has.
+    fn count(&mut self, documents: &[(&str, &[u8])], next: &AtomicUsize) -> bool {
+        let full = AtomicBool::new(false);
+        let share_bytes = self.share_bytes;
         self.pool.scope(|scope| {
             for worker in &mut self.workers {
-                let (documents, next) = (&documents, &next);
+                let full = &full;
                 scope.spawn(move |_| {
                     while let Some((project, content)) = documents.get(next.fetch_add(1, Ordering::Relaxed)) {
                         worker.count(project, content);
+                        if worker.memory_bytes() > share_bytes {
+                            full.store(true, Ordering::Relaxed);
+                        }
+                        if full.load(Ordering::Relaxed) {
+                            break;
+                        }
                     }
                 });
             }
         });
-        Ok(())
+        full.into_inner()
+    }
+
+    /// Writes the words of all workers to disk; their tables start anew.
+    fn write_out(&mut self) -> Result<()> {
+        let sorted = self.take_words();
+        self.spill.write(sorted)
+    }
+
+    fn take_words(&mut self) -> Sorted {
+        let tables: Vec<_> = self.workers.iter_mut().map(Worker::take_words).collect();
+        self.pool.install(|| Sorted::new(tables, self.plan.word_partitions))
     }
 
     /// Gives the counts of all documents added so far, and starts anew.
     ///
     /// # Errors
     ///
-    /// If a column would be longer than 2 GiB.
+    /// If what was written out cannot be read, or words could not be written out.
     pub fn finish(&mut self) -> Result<Counts> {
+        self.check()?;
+        let sorted = self.take_words();
+        let words = self.spill.finish(sorted)?;
         let fresh = new_workers(&self.plan, self.workers.len());
         let workers = std::mem::replace(&mut self.workers, fresh);
-        self.pool.install(|| output::counts(&self.plan, workers))
+        let output::Small { terms, morphemes, namespaces, statistics } = output::small(&self.plan, &workers)?;
+        Ok(Counts { words, terms, morphemes, namespaces, statistics })
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.failed {
+            let message = "the counts of this scan could not be written out, and are lost: begin with a new one";
+            return Err(Error::new(ErrorKind::Io, message));
+        }
+        Ok(())
     }
 }
 

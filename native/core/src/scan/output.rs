@@ -1,7 +1,7 @@
 //! Merges the counts of the workers and writes them out sorted.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
@@ -10,28 +10,34 @@ use arrow_schema::{Field, Schema};
 use super::plan::{Label, Plan};
 use super::statistics::Statistics;
 use super::worker::{Tally, Worker};
-use super::{Counts, words};
 use crate::Result;
 
 /// Tallies by the texts of their row.
 type Rows<'a, const N: usize> = BTreeMap<[Cow<'a, str>; N], Tally>;
 
-/// The counts of all workers together. Sorts in the current thread pool.
-pub(super) fn counts(plan: &Plan, workers: Vec<Worker>) -> Result<Counts> {
+/// What was counted but for words, as [`super::Counts`] has it.
+pub(super) struct Small {
+    pub(super) terms: RecordBatch,
+    pub(super) morphemes: RecordBatch,
+    pub(super) namespaces: RecordBatch,
+    pub(super) statistics: RecordBatch,
+}
+
+/// The counts of all workers together, but for words; what they have was settled.
+pub(super) fn small(plan: &Plan, workers: &[Worker]) -> Result<Small> {
     let mut rows = AllRows { shapes: vec![Tally::default(); plan.labels.len()], ..AllRows::default() };
     let mut statistics = Statistics::default();
-    for worker in &workers {
+    for worker in workers {
         statistics.merge(&worker.statistics);
         rows.add_features(plan, worker);
         rows.add_namespaces(worker);
     }
-    let terms = tallies(["term", "category", "project"], &rows.terms)?;
-    let morphemes = tallies(["morpheme", "position", "project"], &rows.morphemes)?;
-    let namespaces = tallies(["namespace", "project"], &rows.namespaces)?;
-    let statistics = totals(plan, &statistics, &rows.shapes)?;
-    drop(rows);
-    let words = words::merge(workers.into_iter().map(|worker| worker.words).collect())?;
-    Ok(Counts { words, terms, morphemes, namespaces, statistics })
+    Ok(Small {
+        terms: tallies(["term", "category", "project"], &rows.terms)?,
+        morphemes: tallies(["morpheme", "position", "project"], &rows.morphemes)?,
+        namespaces: tallies(["namespace", "project"], &rows.namespaces)?,
+        statistics: totals(plan, &statistics, &rows.shapes)?,
+    })
 }
 
 /// The rows of every result but words and statistics.
@@ -62,10 +68,8 @@ impl<'a> AllRows<'a> {
     }
 
     fn add_namespaces(&mut self, worker: &'a Worker) {
-        let wanted: HashSet<u32> = worker.namespaces.keys().map(|&(_, number)| number).collect();
-        let names = worker.identifiers.names(&wanted);
-        for (&(project, number), &tally) in &worker.namespaces {
-            let name = readable(&names[&number]);
+        for (&(project, ref name), &tally) in &worker.namespaces {
+            let name = readable(name);
             let project = Cow::from(&worker.projects[project as usize]);
             self.namespaces.entry([name.into(), project]).or_default().merge(tally);
         }
@@ -106,7 +110,7 @@ fn totals(plan: &Plan, statistics: &Statistics, shapes: &[Tally]) -> Result<Reco
 }
 
 /// A batch of columns without nulls.
-pub(super) fn batch<'a>(columns: impl IntoIterator<Item = (&'a str, ArrayRef)>) -> Result<RecordBatch> {
+fn batch<'a>(columns: impl IntoIterator<Item = (&'a str, ArrayRef)>) -> Result<RecordBatch> {
     let (fields, columns): (Vec<_>, Vec<_>) =
         columns.into_iter().map(|(name, column)| (Field::new(name, column.data_type().clone(), false), column)).unzip();
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)

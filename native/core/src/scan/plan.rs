@@ -24,6 +24,7 @@ type Features = HashMap<Box<[u8]>, Vec<u32>, foldhash::fast::FixedState>;
 /// Everything that a scan looks for. A feature is the index of its label.
 pub(super) struct Plan {
     pub(super) pattern: Pattern,
+    pub(super) word_partitions: u32,
     pub(super) labels: Vec<Label>,
     /// Features of whole identifiers and keywords.
     identifiers: Features,
@@ -39,6 +40,7 @@ impl Plan {
         let config = Config::from_json(json)?;
         let mut plan = Self {
             pattern: Pattern::by_name(&config.pattern)?,
+            word_partitions: config.word_partitions,
             labels: Vec::new(),
             identifiers: Features::default(),
             strings: Features::default(),
@@ -133,6 +135,11 @@ impl FeatureTable {
         *number - 1
     }
 
+    fn memory_bytes(&self) -> usize {
+        let Self { numbers, ends, features } = self;
+        numbers.memory_bytes() + ends.capacity() * size_of::<usize>() + features.capacity() * size_of::<u32>()
+    }
+
     fn features(&self, number: u32) -> &[u32] {
         let number = number as usize;
         let start = if number == 0 { 0 } else { self.ends[number - 1] };
@@ -203,6 +210,11 @@ impl Identifiers {
     /// The features of the identifier of that number, each as often as it has it.
     pub(super) fn features(&self, number: u32) -> &[u32] {
         self.table.features(number)
+    }
+
+    /// The memory of everything that grows with the identifiers.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.table.memory_bytes() + self.components.memory_bytes()
     }
 
     /// The identifiers of the `wanted` numbers.

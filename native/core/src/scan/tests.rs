@@ -2,16 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
+mod spilling;
 mod twin;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::UInt64Type;
+use arrow_array::types::{UInt16Type, UInt64Type};
 use arrow_array::{ArrayRef, BinaryArray, LargeBinaryArray, LargeStringArray, RecordBatch, StringArray};
 
-use super::{Counts, Scanner};
+use super::{Budget, Scanner};
 use crate::ErrorKind;
 
 const CONFIG: &str = r#"{"pattern": "cpp-words-1",
@@ -31,6 +32,16 @@ const CONFIG: &str = r#"{"pattern": "cpp-words-1",
     {"morpheme": "buffer", "position": "component"}]}"#;
 
 type Documents<'a> = &'a [(&'a str, &'a [u8])];
+/// Counts with the words of all batches.
+#[derive(Debug, PartialEq)]
+struct Counts {
+    words: BTreeMap<Vec<u8>, u64>,
+    terms: RecordBatch,
+    morphemes: RecordBatch,
+    namespaces: RecordBatch,
+    statistics: RecordBatch,
+}
+
 type Table = BTreeMap<Vec<String>, (u64, u64)>;
 
 fn batch(documents: Documents) -> RecordBatch {
@@ -40,12 +51,36 @@ fn batch(documents: Documents) -> RecordBatch {
     RecordBatch::try_from_iter(columns).unwrap()
 }
 
+fn scanner(threads: usize) -> Scanner {
+    Scanner::new(CONFIG, threads, Budget::default()).unwrap()
+}
+
 fn scan(documents: Documents, threads: usize, rows_per_batch: usize) -> Counts {
-    let mut scanner = Scanner::new(CONFIG, threads).unwrap();
+    scan_with(scanner(threads), documents, rows_per_batch)
+}
+
+fn scan_with(mut scanner: Scanner, documents: Documents, rows_per_batch: usize) -> Counts {
     for rows in documents.chunks(rows_per_batch) {
         scanner.add(&batch(rows)).unwrap();
     }
-    scanner.finish().unwrap()
+    finish(&mut scanner)
+}
+
+/// Reads all words, and checks that they are in order.
+fn finish(scanner: &mut Scanner) -> Counts {
+    let super::Counts { words, terms, morphemes, namespaces, statistics } = scanner.finish().unwrap();
+    let mut rows = Vec::new();
+    for batch in words {
+        let batch = batch.unwrap();
+        let partitions = batch.column(0).as_primitive::<UInt16Type>().values();
+        let counts = batch.column(2).as_primitive::<UInt64Type>().values();
+        for ((partition, word), count) in partitions.iter().zip(batch.column(1).as_binary::<i32>()).zip(counts) {
+            rows.push(((*partition, word.unwrap().to_vec()), *count));
+        }
+    }
+    assert!(rows.is_sorted_by(|(a, _), (b, _)| a < b), "words are sorted by partition and distinct");
+    let words = rows.into_iter().map(|((_, word), count)| (word, count)).collect();
+    Counts { words, terms, morphemes, namespaces, statistics }
 }
 
 /// The rows of a result: its texts, then hits and documents. Checks that they are in order.
@@ -57,13 +92,6 @@ fn table(batch: &RecordBatch) -> Table {
     assert!(rows.is_sorted_by(|a, b| a < b), "rows are sorted and distinct");
     let tallies = (0..rows.len()).map(|at| (numbers(texts).value(at), numbers(texts + 1).value(at)));
     rows.iter().cloned().zip(tallies).collect()
-}
-
-fn words(counts: &Counts) -> BTreeMap<Vec<u8>, u64> {
-    let values = counts.words.column(1).as_primitive::<UInt64Type>().values();
-    let words: Vec<_> = counts.words.column(0).as_binary::<i32>().iter().flatten().map(<[u8]>::to_vec).collect();
-    assert!(words.is_sorted_by(|a, b| a < b), "words are sorted and distinct");
-    words.into_iter().zip(values.iter().copied()).collect()
 }
 
 fn statistic(counts: &Counts, name: &str) -> u64 {
@@ -181,18 +209,18 @@ fn statistics_count_bytes_by_class_lines_and_styles() {
 
 #[test]
 fn finish_starts_anew() {
-    let mut scanner = Scanner::new(CONFIG, 2).unwrap();
-    let empty = scanner.finish().unwrap();
+    let mut scanner = scanner(2);
+    let empty = finish(&mut scanner);
     scanner.add(&batch(&[("p", b"std::read")])).unwrap();
-    assert_ne!(scanner.finish().unwrap(), empty);
-    assert_eq!(scanner.finish().unwrap(), empty);
+    assert_ne!(finish(&mut scanner), empty);
+    assert_eq!(finish(&mut scanner), empty);
 }
 
 #[test]
 fn words_of_any_length_are_counted_whole() {
     let long = vec![b'x'; 100_000];
     let source = [&long[..], b" ", &long, b" ", &long[..16], b" ", &long[..17], b" ", &long[..15]].concat();
-    let counts = words(&scan(&[("p", &source), ("p", &source)], 1, 1));
+    let counts = scan(&[("p", &source), ("p", &source)], 1, 1).words;
     let lengths: BTreeSet<_> = counts.iter().map(|(word, count)| (word.len(), *count)).collect();
     assert_eq!(lengths, BTreeSet::from([(16, 2), (17, 2), (18, 2), (100_000, 2), (100_001, 2)]));
 }
@@ -201,9 +229,9 @@ fn words_of_any_length_are_counted_whole() {
 fn columns_may_have_large_offsets_and_no_nulls() {
     let projects: ArrayRef = Arc::new(LargeStringArray::from(vec!["p"]));
     let contents: ArrayRef = Arc::new(LargeBinaryArray::from(vec![&b"std::x"[..]]));
-    let mut scanner = Scanner::new(CONFIG, 1).unwrap();
+    let mut scanner = scanner(1);
     scanner.add(&RecordBatch::try_from_iter([("content", contents), ("project", projects.clone())]).unwrap()).unwrap();
-    assert_eq!(scanner.finish().unwrap(), scan(&[("p", b"std::x")], 1, 1));
+    assert_eq!(finish(&mut scanner), scan(&[("p", b"std::x")], 1, 1));
     let nulls: ArrayRef = Arc::new(BinaryArray::from(vec![None]));
     let texts: ArrayRef = Arc::new(StringArray::from(vec!["x"]));
     for (content, expected) in [(nulls, "row 0: column \"content\" is null"), (texts, "column \"content\" is Utf8")] {
@@ -230,13 +258,15 @@ fn a_configuration_that_can_find_nothing_is_refused() {
             r#""morphemes": [{"morpheme": "re", "position": "prefix"}, {"morpheme": "re", "position": "prefix"}]"#,
             "morpheme \"re\" stands twice",
         ),
+        (r#""word_partitions": 0"#, "word_partitions is 0; give 1 to 65536"),
         (r#""patterns": 1"#, "scan configuration: unknown field"),
     ];
     for (json, expected) in table {
         let json = format!(r#"{{"pattern": "cpp-words-1", {json}}}"#);
-        let error = Scanner::new(&json, 1).err().unwrap();
+        let error = Scanner::new(&json, 1, Budget::default()).err().unwrap();
         assert!(error.kind() == ErrorKind::Invalid && error.to_string().starts_with(expected), "{error}");
     }
-    assert!(Scanner::new(r#"{"pattern": "x"}"#, 1).err().unwrap().to_string().contains("cpp-words-1"));
-    assert!(Scanner::new(CONFIG, 0).err().unwrap().to_string().starts_with("threads is 0"));
+    let error = |json, threads| Scanner::new(json, threads, Budget::default()).err();
+    assert!(error(r#"{"pattern": "x"}"#, 1).unwrap().to_string().contains("cpp-words-1"));
+    assert!(error(CONFIG, 0).unwrap().to_string().starts_with("threads is 0"));
 }

@@ -1,8 +1,9 @@
 //! What one thread counts: documents in, totals that add up out.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::bytemap::ByteMap;
 use super::plan::{Identifiers, Plan};
 use super::statistics::{Counter, Statistics};
 use super::strings;
@@ -19,15 +20,20 @@ pub(super) struct Tally {
 /// Tallies by (project, number of a feature or identifier).
 pub(super) type Tallies = HashMap<(u32, u32), Tally, foldhash::fast::FixedState>;
 
+/// Tallies by (project, name).
+pub(super) type NamedTallies = HashMap<(u32, Box<[u8]>), Tally, foldhash::fast::FixedState>;
+
 /// The counts of one thread.
 pub(super) struct Worker {
     plan: Arc<Plan>,
-    pub(super) words: WordCounter,
-    pub(super) identifiers: Identifiers,
+    words: WordCounter,
+    identifiers: Identifiers,
     pub(super) projects: Vec<String>,
     project_numbers: HashMap<String, u32>,
     pub(super) features: Tallies,
-    pub(super) namespaces: Tallies,
+    /// Namespaces by the number of their identifier, until they are settled.
+    open_namespaces: Tallies,
+    pub(super) namespaces: NamedTallies,
     pub(super) statistics: Statistics,
     document: Document,
 }
@@ -75,7 +81,8 @@ impl Worker {
             projects: Vec::new(),
             project_numbers: HashMap::new(),
             features: Tallies::default(),
-            namespaces: Tallies::default(),
+            open_namespaces: Tallies::default(),
+            namespaces: NamedTallies::default(),
             statistics: Statistics::default(),
             document,
         }
@@ -88,6 +95,28 @@ impl Worker {
         self.statistics.count_document(source);
         let project = self.project(project);
         self.close_document(project);
+    }
+
+    /// The memory of what grows with the words and identifiers, all of which [`Self::take_words`] gives back.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let document = self.document.identifiers.capacity() * size_of::<Occurrences>();
+        self.words.memory_bytes() + self.identifiers.memory_bytes() + document
+    }
+
+    /// Takes out all words with their counts, and forgets every identifier once its namespaces have their names.
+    pub(super) fn take_words(&mut self) -> ByteMap<u64> {
+        self.settle_namespaces();
+        self.identifiers = Identifiers::new(&self.plan);
+        self.document.identifiers = Vec::new();
+        std::mem::replace(&mut self.words, WordCounter::new()).finish()
+    }
+
+    fn settle_namespaces(&mut self) {
+        let wanted: HashSet<u32> = self.open_namespaces.keys().map(|&(_, number)| number).collect();
+        let names = self.identifiers.names(&wanted);
+        for ((project, number), tally) in self.open_namespaces.drain() {
+            self.namespaces.entry((project, names[&number].clone())).or_default().merge(tally);
+        }
     }
 
     fn project(&mut self, project: &str) -> u32 {
@@ -184,7 +213,7 @@ impl Worker {
 
     /// Adds what the document had to the totals of its project.
     fn close_document(&mut self, project: u32) {
-        let Self { identifiers, document, statistics, namespaces, features, .. } = self;
+        let Self { identifiers, document, statistics, open_namespaces, features, .. } = self;
         let mut seen = std::mem::take(&mut document.seen);
         for number in seen.drain(..) {
             let Occurrences { all, leading } = std::mem::take(&mut document.identifiers[number as usize]);
@@ -195,7 +224,7 @@ impl Worker {
             }
             if leading > 0 {
                 statistics.add(Counter::Namespaces, u64::from(leading));
-                namespaces.entry((project, number)).or_default().add(u64::from(leading));
+                open_namespaces.entry((project, number)).or_default().add(u64::from(leading));
             }
         }
         document.seen = seen;

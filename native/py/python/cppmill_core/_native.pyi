@@ -20,14 +20,19 @@ class VocabularyError(CoreError): ...
 class Scanner:
     """Counts terms, morphemes, namespaces, statistics and words of C++ documents.
 
-    The counts are sums over documents: the same for any number of threads, order of documents and cut into batches.
-    One scanner belongs to one Python thread at a time.
+    The counts are sums over documents: the same for any number of threads, order of documents, cut into batches and
+    memory. One scanner belongs to one Python thread at a time.
 
     Args:
-        config: JSON text `{"pattern": NAME, "candidates": [{"term", "category", "match"}],
-            "morphemes": [{"morpheme", "position"}]}`. `match` is `ident`, `dollar` or `sql_string`; `position` is
-            `prefix`, `suffix`, `cpp_stem` or `component`.
+        config: JSON text `{"pattern": NAME, "word_partitions": 1, "candidates": [{"term", "category", "match"}],
+            "morphemes": [{"morpheme", "position"}]}`; all but the pattern may be left out. `match` is `ident`, `dollar`
+            or `sql_string`; `position` is `prefix`, `suffix`, `cpp_stem` or `component`.
         threads: how many threads `add` and `finish` use.
+        memory_bytes: how much the tables of words and identifiers may take, for all threads together. What is beyond is
+            written to `spill_dir`. Not in it: the words of one document, the batch that is being counted, the rows of
+            the other kinds, about 1 MiB a thread, and about 16 MiB while words are read.
+        spill_dir: a folder for temporary files, made when needed. Their names are taken away at once, so that nothing
+            stays however the process ends.
 
     Raises:
         InvalidInputError: a configuration that cannot be used (the message names the entry), or no threads.
@@ -39,7 +44,13 @@ class Scanner:
         [{'namespace': 'std', 'project': 'p', 'hits': 1, 'documents': 1}]
     """
 
-    def __new__(cls, config: str, threads: int = 1) -> Self: ...
+    def __new__(
+        cls,
+        config: str,
+        threads: int = 1,
+        memory_bytes: int = 2 << 30,
+        spill_dir: str | os.PathLike[str] | None = None,
+    ) -> Self: ...
     def add(self, documents: pa.RecordBatch) -> None:
         """Count every document of a batch with the columns `project` (string) and `content` (binary), others ignored.
 
@@ -47,16 +58,23 @@ class Scanner:
 
         Raises:
             InvalidInputError: a column is missing, has another type or a null; then no document is counted.
+            OSError: words have to be written out, and there is no `spill_dir` or it cannot be written. Then the scan is
+                lost; begin with a new scanner.
         """
 
-    def finish(self) -> dict[str, pa.RecordBatch]:
+    def finish(self) -> dict[str, Any]:
         """Give the counts of all documents added so far, and start anew.
 
         Returns:
-            `words` (word binary, count), `terms` (term, category, project, hits, documents), `morphemes` (morpheme,
-            position, project, hits, documents), `namespaces` (namespace, project, hits, documents) and `statistics`
-            (name, value). Counts are uint64; rows are sorted bytewise by the columns before the counts; rows without
-            hits are left out, but `statistics` always has every name.
+            `words`: a `pa.RecordBatchReader` of partition (uint16: CRC-32 of the word modulo `word_partitions`), word
+            (binary) and count, sorted, in batches of one partition and at most 8 MiB, which are merged as they are
+            read. The others are a `pa.RecordBatch` each: `terms` (term, category, project, hits, documents),
+            `morphemes` (morpheme, position, project, hits, documents), `namespaces` (namespace, project, hits,
+            documents) and `statistics` (name, value). Counts are uint64; rows are sorted bytewise by the columns before
+            the counts; rows without hits are left out, but `statistics` always has every name.
+
+        Raises:
+            OSError: what was written out cannot be read, or the scan was lost.
         """
 
 @final
@@ -92,6 +110,28 @@ class PlatformDetector:
         Raises:
             InvalidInputError: a column is missing, has another type or a null, or `threads` is 0.
         """
+
+def merge_words(runs: Sequence[pa.RecordBatchReader]) -> pa.RecordBatchReader:
+    """Merge sorted runs of words into one, adding up the counts of words that recur.
+
+    Args:
+        runs: Readers of word (binary) and count (uint64), other columns ignored, sorted bytewise by word, each word
+            once. One batch of each is in memory at a time.
+
+    Returns:
+        A reader of word and count, sorted, in batches of at most 8 MiB, which are merged as they are read. It raises
+        OSError when a run cannot be read, ArrowInvalid when one is not sorted; the message has the run's number.
+
+    Raises:
+        InvalidInputError: a column is missing or of another type.
+        CorruptDataError: a run is not sorted at its beginning.
+
+    Example:
+        >>> words = pa.record_batch({"word": pa.array([b"a", b"b"]), "count": pa.array([1, 2], pa.uint64())})
+        >>> runs = [pa.RecordBatchReader.from_batches(words.schema, [words]) for _ in range(2)]
+        >>> merge_words(runs).read_all().to_pydict()
+        {'word': [b'a', b'b'], 'count': [2, 4]}
+    """
 
 def split(pattern: str, data: bytes) -> pa.BinaryArray:
     """Split `data`, any bytes, into the words of the pattern called `pattern`; joined they are `data`.

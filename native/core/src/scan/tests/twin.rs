@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::super::identifier::components;
 use super::super::keywords::KEYWORDS;
-use super::super::{Counts, strings};
-use super::{Table, scan, table, words};
+use super::super::strings;
+use super::{Counts, Table, scan, table};
 use crate::lexer::{Lexer, Token, TokenKind};
 use crate::pattern::Pattern;
 
@@ -118,7 +118,7 @@ fn assert_same<K: Ord + std::fmt::Debug, V: PartialEq + std::fmt::Debug>(
 
 fn check(counts: &Counts, documents: &[(&str, &[u8])]) {
     let source = if let [(_, source)] = documents { *source } else { b"all documents" };
-    assert_same(&words(counts), &twin_words(documents), source);
+    assert_same(&counts.words, &twin_words(documents), source);
     let found = [&counts.terms, &counts.morphemes, &counts.namespaces].map(table);
     for (found, expected) in found.iter().zip(&twin_tables(documents)) {
         assert_same(found, expected, source);

@@ -1,0 +1,51 @@
+//! Words with counts, more of them than memory may hold: sorted runs in memory and on disk, and their merge.
+//!
+//! Words are byte strings of any kind and length. They are kept in partitions, CRC-32 of the word modulo their number
+//! (the CRC of zlib), and sorted bytewise inside each. What does not fit in memory is written as a sorted run to a
+//! temporary file, [`Spill`] keeps the runs, and a k-way merge gives the words back as Arrow batches ([`WordReader`]),
+//! with equal words added up. Counts are sums, so the result does not depend on how often, when, or whether words were
+//! written out. [`merge`] does the same for sorted runs that come as Arrow batches.
+//!
+//! Not done here: counting, and deciding when there is too much.
+
+mod batches;
+mod merge;
+mod reader;
+mod run;
+mod sorted;
+mod spill;
+#[cfg(test)]
+mod tests;
+
+use arrow_array::RecordBatchReader;
+
+use crate::Result;
+use batches::Batches;
+use merge::{Merge, Source};
+pub use reader::WordReader;
+pub(crate) use sorted::{Sorted, Words};
+pub(crate) use spill::Spill;
+
+/// The partition of a word.
+pub(crate) fn partition(word: &[u8], partitions: u32) -> u32 {
+    if partitions > 1 { crc32fast::hash(word) % partitions } else { 0 }
+}
+
+/// The first 8 bytes of a word as a big-endian number, zeros after its end: most comparisons need no more.
+fn prefix(word: &[u8]) -> u64 {
+    match word.first_chunk::<8>() {
+        Some(&first) => u64::from_be_bytes(first),
+        None => word.iter().enumerate().fold(0, |prefix, (at, &byte)| prefix | u64::from(byte) << (56 - 8 * at)),
+    }
+}
+
+/// Merges runs of words, each with the columns word (binary) and count (u64) and sorted bytewise by word, into one such
+/// run in which every word stands once, with the sum of its counts. Of each run one batch is in memory at a time.
+///
+/// # Errors
+///
+/// If a column is missing, or has another type. The reader gives an error if a run cannot be read or is not sorted.
+pub fn merge(runs: Vec<Box<dyn RecordBatchReader + Send>>) -> Result<WordReader> {
+    let sources = runs.into_iter().enumerate().map(|(number, run)| Ok(Source::Batches(Batches::new(number, run)?)));
+    Ok(WordReader::words(Merge::new(sources.collect::<Result<_>>()?)?))
+}
