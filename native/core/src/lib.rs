@@ -9,6 +9,7 @@ mod documents;
 pub mod encode;
 mod error;
 pub mod lexer;
+mod memory;
 pub mod pattern;
 pub mod platform;
 pub mod scan;

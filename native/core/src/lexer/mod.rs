@@ -137,6 +137,16 @@ impl<'a> Lexer<'a> {
         Self { source, at: 0, line: Line::Start }
     }
 
+    /// Starts at `at`, where a token begins, in a line that had tokens before.
+    pub(crate) fn within_line(source: &'a [u8], at: usize) -> Self {
+        Self { source, at, line: Line::Text }
+    }
+
+    /// Starts at `at`, where a token begins, in a line that had none before.
+    pub(crate) fn at_line_start(source: &'a [u8], at: usize) -> Self {
+        Self { source, at, line: Line::Start }
+    }
+
     /// The kind of the token at the current position, which begins with `first`, and where it ends.
     #[inline]
     fn form(&self, first: u8) -> (TokenKind, Span) {

@@ -5,7 +5,6 @@ use hashbrown::HashTable;
 use std::hash::BuildHasher;
 
 use super::inline::{INLINE_BYTES, Inline, InlineTable};
-use crate::counts::Words;
 
 const LONG_HASH: FixedState = FixedState::with_seed(0x5bd1_e995);
 
@@ -27,11 +26,6 @@ pub(super) struct ByteMap<V> {
 impl<V: Copy + Default> ByteMap<V> {
     pub(super) fn new() -> Self {
         Self { inline: InlineTable::new(), long: HashTable::new(), arena: Vec::new() }
-    }
-
-    /// How many keys there are.
-    pub(super) fn len(&self) -> usize {
-        self.inline.len() + self.long.len()
     }
 
     /// The memory of everything that grows with the keys.
@@ -72,16 +66,6 @@ impl<V: Copy + Default> ByteMap<V> {
     }
 }
 
-impl Words for ByteMap<u64> {
-    fn len(&self) -> usize {
-        ByteMap::len(self)
-    }
-
-    fn for_each(&self, each: impl FnMut(&[u8], u64)) {
-        ByteMap::for_each(self, each);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::ByteMap;
@@ -106,6 +90,5 @@ mod tests {
         let mut found = BTreeMap::new();
         map.for_each(|key, count| assert_eq!(found.insert(key.to_vec(), count), None));
         assert_eq!(found, expected);
-        assert_eq!(map.len(), expected.len());
     }
 }

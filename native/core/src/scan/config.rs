@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::keywords::is_keyword;
 use crate::{Error, Result};
 
 /// The most partitions: their numbers have 16 bits.
@@ -48,6 +49,8 @@ pub(super) enum Match {
     Dollar,
     /// Whole words of string literals only.
     SqlString,
+    /// A whole chain of names `a::b`, from its first name to its last, with nothing but `::` counting between them.
+    Qualified,
 }
 
 /// A morpheme to count in one position of the components of identifiers.
@@ -124,6 +127,10 @@ impl Candidate {
         let (fits, rule) = match self.mode {
             Match::Ident => (identifier, "ident needs an identifier"),
             Match::Dollar => (identifier && term.starts_with('$') && term.len() > 1, "dollar needs $ and a name"),
+            Match::Qualified => (
+                term.split("::").count() > 1 && term.split("::").all(is_name),
+                "qualified needs two names or more, no keywords, with :: between them",
+            ),
             Match::SqlString => (
                 word && !term.is_empty() && !term.bytes().any(|byte| byte.is_ascii_lowercase()),
                 "sql_string needs one word without small letters",
@@ -134,6 +141,12 @@ impl Candidate {
         }
         Err(Error::invalid(format!("candidate {term:?} of category {category:?} can never be found: match {rule}")))
     }
+}
+
+/// Whether `name` can be a name in a chain.
+fn is_name(name: &str) -> bool {
+    let word = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | 0x80..));
+    word && !name.is_empty() && !name.as_bytes()[0].is_ascii_digit() && !is_keyword(name.as_bytes())
 }
 
 impl Morpheme {

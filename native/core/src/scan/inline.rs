@@ -1,30 +1,60 @@
-//! Short keys held as integers, and two tables of them: an exact one, and a small cache in front of it.
+//! Short keys held as integers, and an exact table of them.
 //!
-//! Nearly all words of source text are shorter than 16 bytes, and few of them make up most of the text. A large hash
-//! table therefore costs a cache miss or two for each word; a direct-mapped cache that stays in the second-level cache
-//! takes most lookups away from it, and a table that keeps keys and values side by side costs one miss for the others.
+//! Nearly all words of source text are shorter than 16 bytes, so that a table that keeps keys and values side by side costs
+//! one cache miss a lookup.
 
 /// The longest key that [`Inline`] holds.
 pub(super) const INLINE_BYTES: usize = 16;
 
-/// A key of up to 16 bytes: its first and last 8 bytes, which may overlap, and its length plus one; all zero is no key.
+/// In place of the length of a key: it is a hash.
+const HASHED: u32 = u32::MAX;
+
+/// A key of up to 16 bytes: its first and its last 8 bytes, zeros after its end, and its length plus one; all zero is no
+/// key. Or the hash of a longer one.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Inline {
-    low: u64,
-    high: u64,
-    size: u32,
+    pub(super) low: u64,
+    pub(super) high: u64,
+    pub(super) size: u32,
 }
 
 impl Inline {
     /// The key of `bytes`, unless they are too many.
     #[inline]
     pub(super) fn new(bytes: &[u8]) -> Option<Self> {
-        let (low, high) = match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
-            _ if bytes.len() > INLINE_BYTES => return None,
-            (Some(&first), Some(&last)) => (u64::from_le_bytes(first), u64::from_le_bytes(last)),
-            _ => (short(bytes), 0),
-        };
-        Some(Self { low, high, size: bytes.len() as u32 + 1 })
+        if bytes.len() > INLINE_BYTES {
+            return None;
+        }
+        let mut padded = [0; INLINE_BYTES];
+        padded[..bytes.len()].copy_from_slice(bytes);
+        Some(Self::masked(u128::from_le_bytes(padded), bytes.len()))
+    }
+
+    /// The key of `source[start..end]`, at most 16 bytes.
+    #[inline]
+    pub(super) fn within(source: &[u8], start: usize, end: usize) -> Self {
+        match source[start..].first_chunk::<INLINE_BYTES>() {
+            Some(&chunk) => Self::masked(u128::from_le_bytes(chunk), end - start),
+            None => Self::new(&source[start..end]).unwrap_or_default(),
+        }
+    }
+
+    #[inline]
+    fn masked(bytes: u128, length: usize) -> Self {
+        let kept = bytes & MASKS[length];
+        Self { low: kept as u64, high: (kept >> 64) as u64, size: length as u32 + 1 }
+    }
+
+    /// A key that stands for a longer one by its hash.
+    #[inline]
+    pub(super) fn hashed(hash: u64) -> Self {
+        Self { low: hash, high: 0, size: HASHED }
+    }
+
+    /// Whether it stands for a longer key.
+    #[inline]
+    pub(super) fn is_hash(self) -> bool {
+        self.size == HASHED
     }
 
     /// A hash of the key whose every bit depends on all of it.
@@ -36,34 +66,33 @@ impl Inline {
 
     /// The bytes of the key, in `buffer`.
     pub(super) fn bytes(self, buffer: &mut [u8; INLINE_BYTES]) -> &[u8] {
-        let length = self.size.saturating_sub(1) as usize;
         buffer[..8].copy_from_slice(&self.low.to_le_bytes());
-        if length > 8 {
-            buffer[length - 8..length].copy_from_slice(&self.high.to_le_bytes());
-        }
-        &buffer[..length]
+        buffer[8..].copy_from_slice(&self.high.to_le_bytes());
+        &buffer[..self.size.saturating_sub(1) as usize]
     }
 
-    fn is_none(self) -> bool {
+    #[inline]
+    pub(super) fn is_none(self) -> bool {
         self.size == 0
     }
 }
+
+/// As many low bytes as the index.
+const MASKS: [u128; INLINE_BYTES + 1] = {
+    let mut masks = [u128::MAX; INLINE_BYTES + 1];
+    let mut length = 0;
+    while length < INLINE_BYTES {
+        masks[length] = (1 << (8 * length)) - 1;
+        length += 1;
+    }
+    masks
+};
 
 /// The halves of the product of two numbers, mixed, as wyhash does it (<https://github.com/wangyi-fudan/wyhash>).
 #[inline]
 fn fold(left: u64, right: u64) -> u64 {
     let product = u128::from(left) * u128::from(right);
     (product as u64) ^ ((product >> 64) as u64)
-}
-
-/// Up to 7 bytes as the little-endian number that they spell.
-#[inline]
-fn short(bytes: &[u8]) -> u64 {
-    if let (Some(&first), Some(&last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
-        let shift = 8 * (bytes.len() - 4);
-        return u64::from(u32::from_le_bytes(first)) | (u64::from(u32::from_le_bytes(last)) << shift);
-    }
-    bytes.iter().rev().fold(0, |number, &byte| (number << 8) | u64::from(byte))
 }
 
 /// A key and its value.
@@ -84,11 +113,7 @@ impl<V: Copy + Default> InlineTable<V> {
         Self { slots: vec![Slot::default(); 64], used: 0 }
     }
 
-    /// How many keys there are.
-    pub(super) fn len(&self) -> usize {
-        self.used
-    }
-
+    /// The memory of the table.
     pub(super) fn memory_bytes(&self) -> usize {
         self.slots.len() * size_of::<Slot<V>>()
     }
@@ -135,34 +160,8 @@ impl<V: Copy + Default> InlineTable<V> {
         }
     }
 
-    /// Something that depends on the memory where `key` belongs: asking for many of them lets their cache misses overlap.
-    #[inline]
-    pub(super) fn touch(&self, key: Inline) -> u64 {
-        self.slots[key.hash() as usize & (self.slots.len() - 1)].key.low
-    }
-
     /// Every key with its value, in no particular order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Slot<V>> {
         self.slots.iter().filter(|slot| !slot.key.is_none())
-    }
-}
-
-/// A direct-mapped cache of `SLOTS` slots; who uses it decides what to put in.
-pub(super) struct Cache<V, const SLOTS: usize>(Vec<Slot<V>>);
-
-impl<V: Copy + Default, const SLOTS: usize> Cache<V, SLOTS> {
-    pub(super) fn new() -> Self {
-        Self(vec![Slot::default(); SLOTS])
-    }
-
-    /// The only slot where `key` may stand.
-    #[inline]
-    pub(super) fn slot(&mut self, key: Inline) -> &mut Slot<V> {
-        &mut self.0[(key.hash() >> 40) as usize % SLOTS]
-    }
-
-    /// Takes out every slot.
-    pub(super) fn take(&mut self) -> Vec<Slot<V>> {
-        std::mem::replace(&mut self.0, vec![Slot::default(); SLOTS])
     }
 }

@@ -1,6 +1,16 @@
 //! The keywords of C++26, the alternative operators among them. Contextual ones (`final`, `override`, `import`,
 //! `module`, `pre`, `post`) are identifiers.
 
+/// Whether `name` is a keyword.
+#[inline]
+pub(super) fn is_keyword(name: &[u8]) -> bool {
+    let possible = (2..=LONGEST).contains(&name.len()) && name[0].is_ascii_lowercase();
+    possible && KEYWORDS.binary_search_by(|keyword| keyword.as_bytes().cmp(name)).is_ok()
+}
+
+/// The length of `reinterpret_cast`.
+const LONGEST: usize = 16;
+
 /// Every keyword, in byte order. Source: [lex.key] and [lex.digraph].
 pub(super) const KEYWORDS: [&str; 93] = [
     "alignas",
@@ -97,3 +107,18 @@ pub(super) const KEYWORDS: [&str; 93] = [
     "xor",
     "xor_eq",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::{KEYWORDS, LONGEST, is_keyword};
+
+    #[test]
+    fn every_keyword_is_one_and_nothing_else() {
+        assert!(KEYWORDS.is_sorted());
+        assert_eq!(KEYWORDS.iter().map(|keyword| keyword.len()).max(), Some(LONGEST));
+        assert!(KEYWORDS.iter().all(|keyword| is_keyword(keyword.as_bytes())));
+        for name in ["", "i", "If", "iff", "override", "reinterpret_castx", "zzz"] {
+            assert!(!is_keyword(name.as_bytes()), "{name}");
+        }
+    }
+}

@@ -27,16 +27,21 @@
 //! out ([`crate::counts`]). Not done here: choosing among the terms, or deciding what a name means.
 
 mod bytemap;
+mod code;
 mod config;
+mod features;
 mod identifier;
 mod inline;
 mod keywords;
+mod names;
+mod outline;
 mod output;
 mod plan;
 mod statistics;
 mod strings;
 #[cfg(test)]
 mod tests;
+mod tokens;
 mod words;
 mod worker;
 

@@ -5,7 +5,6 @@ use std::collections::{HashMap, HashSet};
 use super::bytemap::ByteMap;
 use super::config::{Candidate, Config, Match, Morpheme, Position};
 use super::identifier::{Style, components};
-use super::inline::{Cache, Inline, Slot};
 use super::keywords::KEYWORDS;
 use crate::Result;
 use crate::pattern::Pattern;
@@ -19,7 +18,7 @@ pub(super) enum Label {
     Morpheme { morpheme: String, position: Position },
 }
 
-type Features = HashMap<Box<[u8]>, Vec<u32>, foldhash::fast::FixedState>;
+pub(super) type Features = HashMap<Box<[u8]>, Vec<u32>, foldhash::fast::FixedState>;
 
 /// Everything that a scan looks for. A feature is the index of its label.
 pub(super) struct Plan {
@@ -32,6 +31,8 @@ pub(super) struct Plan {
     strings: Features,
     strings_first: [bool; 256],
     morphemes: Morphemes,
+    /// Features of whole chains of names, `a::b`.
+    pub(super) qualified: Features,
 }
 
 impl Plan {
@@ -46,6 +47,7 @@ impl Plan {
             strings: Features::default(),
             strings_first: [false; 256],
             morphemes: Morphemes::default(),
+            qualified: Features::default(),
         };
         plan.labels.extend(KEYWORDS.map(Label::Keyword));
         plan.labels.extend(Style::ALL.map(Label::Style));
@@ -57,10 +59,13 @@ impl Plan {
     fn add_candidate(&mut self, Candidate { term, category, mode }: Candidate) {
         let feature = self.labels.len() as u32;
         let key = || Box::from(term.as_bytes());
-        if mode != Match::SqlString {
+        if mode == Match::Qualified {
+            self.qualified.entry(key()).or_default().push(feature);
+        }
+        if matches!(mode, Match::Ident | Match::Dollar) {
             self.identifiers.entry(key()).or_default().push(feature);
         }
-        if mode != Match::Ident {
+        if matches!(mode, Match::SqlString | Match::Dollar) {
             self.strings.entry(key()).or_default().push(feature);
             self.strings_first[usize::from(term.as_bytes()[0])] = true;
         }
@@ -147,14 +152,9 @@ impl FeatureTable {
     }
 }
 
-/// Slots of the cache of identifiers, 96 KiB in all.
-const CACHE_SLOTS: usize = 1 << 12;
-
 /// The identifiers and keywords that a worker has met, and their features, found out once for each.
 pub(super) struct Identifiers {
     table: FeatureTable,
-    /// The numbers of the identifiers seen last.
-    cache: Cache<u32, CACHE_SLOTS>,
     components: FeatureTable,
     buffer: Vec<u8>,
 }
@@ -163,7 +163,7 @@ impl Identifiers {
     /// A table that holds the keywords, numbered as their features are.
     pub(super) fn new(plan: &Plan) -> Self {
         let (table, components) = (FeatureTable::new(), FeatureTable::new());
-        let mut identifiers = Self { table, cache: Cache::new(), components, buffer: Vec::new() };
+        let mut identifiers = Self { table, components, buffer: Vec::new() };
         for (feature, keyword) in (0..).zip(KEYWORDS) {
             let terms = plan.identifiers.get(keyword.as_bytes()).into_iter().flatten();
             identifiers.table.number(keyword.as_bytes(), |features| {
@@ -175,21 +175,7 @@ impl Identifiers {
     }
 
     /// The number of `identifier`.
-    #[inline]
     pub(super) fn number(&mut self, plan: &Plan, identifier: &[u8]) -> u32 {
-        let Some(key) = Inline::new(identifier) else {
-            return self.number_in_table(plan, identifier);
-        };
-        let slot = self.cache.slot(key);
-        if slot.key == key {
-            return slot.value;
-        }
-        let number = self.number_in_table(plan, identifier);
-        *self.cache.slot(key) = Slot { key, value: number };
-        number
-    }
-
-    fn number_in_table(&mut self, plan: &Plan, identifier: &[u8]) -> u32 {
         let Self { table, components: known, buffer, .. } = self;
         table.number(identifier, |features| {
             features.push(KEYWORDS.len() as u32 + Style::of(identifier) as u32);

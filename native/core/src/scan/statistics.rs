@@ -1,17 +1,26 @@
 //! Counters of what documents are made of.
 
-use std::collections::BTreeMap;
-
+use super::outline::Region;
 use crate::lexer::{Token, TokenKind};
-
-const KINDS: usize = TokenKind::Other as usize + 1;
 
 /// A plain total.
 #[derive(Clone, Copy)]
 pub(super) enum Counter {
     Documents,
     DocumentsNotUtf8,
+    BytesCode,
+    BytesComment,
+    BytesDisabled,
+    BytesPreprocessor,
+    BytesString,
+    BytesWhitespace,
     BytesNonAscii,
+    CommentsLine,
+    CommentsBlock,
+    LiteralsChar,
+    LiteralsRawString,
+    LiteralsString,
+    DisabledIdentifiers,
     Directives,
     Identifiers,
     Keywords,
@@ -33,7 +42,19 @@ const COUNTERS: usize = Counter::IndentationMixed as usize + 1;
 const COUNTER_NAMES: [&str; COUNTERS] = [
     "documents",
     "not_utf8_documents",
+    "bytes.code",
+    "bytes.comment",
+    "bytes.disabled",
+    "bytes.preprocessor",
+    "bytes.string",
+    "bytes.whitespace",
     "bytes.non_ascii",
+    "comments.line",
+    "comments.block",
+    "literals.char",
+    "literals.raw_string",
+    "literals.string",
+    "disabled.identifiers",
     "directives",
     "identifiers",
     "keywords",
@@ -53,45 +74,61 @@ const COUNTER_NAMES: [&str; COUNTERS] = [
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Statistics {
     counters: [u64; COUNTERS],
-    /// Tokens by kind.
-    tokens: [u64; KINDS],
-    /// Bytes by kind, outside directives and inside.
-    bytes: [[u64; 2]; KINDS],
 }
 
 /// The class of a token's bytes.
-fn class(kind: TokenKind, in_directive: bool) -> &'static str {
+fn class(kind: TokenKind, in_directive: bool) -> Counter {
     match kind {
-        TokenKind::Whitespace | TokenKind::Newline => "bytes.whitespace",
-        TokenKind::LineComment | TokenKind::BlockComment => "bytes.comment",
-        _ if in_directive => "bytes.preprocessor",
-        TokenKind::String | TokenKind::RawString | TokenKind::Char => "bytes.string",
-        _ => "bytes.code",
+        TokenKind::Whitespace | TokenKind::Newline => Counter::BytesWhitespace,
+        TokenKind::LineComment | TokenKind::BlockComment => Counter::BytesComment,
+        _ if in_directive => Counter::BytesPreprocessor,
+        TokenKind::String | TokenKind::RawString | TokenKind::Char => Counter::BytesString,
+        _ => Counter::BytesCode,
     }
 }
 
-const KIND_NAMES: [(TokenKind, &str); KINDS] = [
-    (TokenKind::Whitespace, "tokens.whitespace"),
-    (TokenKind::Newline, "tokens.newline"),
-    (TokenKind::LineComment, "tokens.line_comment"),
-    (TokenKind::BlockComment, "tokens.block_comment"),
-    (TokenKind::Identifier, "tokens.identifier"),
-    (TokenKind::Number, "tokens.number"),
-    (TokenKind::String, "tokens.string"),
-    (TokenKind::RawString, "tokens.raw_string"),
-    (TokenKind::Char, "tokens.char"),
-    (TokenKind::HeaderName, "tokens.header_name"),
-    (TokenKind::Punctuator, "tokens.punctuator"),
-    (TokenKind::Other, "tokens.other"),
-];
+/// The counter of tokens of a kind, if there is one.
+fn total(kind: TokenKind) -> Option<Counter> {
+    match kind {
+        TokenKind::LineComment => Some(Counter::CommentsLine),
+        TokenKind::BlockComment => Some(Counter::CommentsBlock),
+        TokenKind::Char => Some(Counter::LiteralsChar),
+        TokenKind::RawString => Some(Counter::LiteralsRawString),
+        TokenKind::String => Some(Counter::LiteralsString),
+        _ => None,
+    }
+}
 
 impl Statistics {
-    /// Counts a token.
+    /// Counts a token; `disabled` if it stands in an `#if 0` group.
     #[inline]
-    pub(super) fn count_token(&mut self, token: &Token) {
-        let kind = token.kind as usize;
-        self.tokens[kind] += 1;
-        self.bytes[kind][usize::from(token.in_directive)] += (token.end - token.start) as u64;
+    pub(super) fn count_token(&mut self, token: &Token, disabled: bool) {
+        let bytes = (token.end - token.start) as u64;
+        if disabled {
+            return self.add(Counter::BytesDisabled, bytes);
+        }
+        self.add(class(token.kind, token.in_directive), bytes);
+        if let Some(counter) = total(token.kind) {
+            self.add(counter, 1);
+        }
+    }
+
+    /// Counts the bytes outside `regions`: code and white space, or what `#if 0` disables.
+    pub(super) fn count_code(&mut self, source: &[u8], regions: &[Region]) {
+        let mut start = 0;
+        let mut disabled = false;
+        let end = Region { start: source.len(), end: source.len(), disabled: false };
+        for region in regions.iter().chain([&end]) {
+            let code = &source[start..region.start];
+            if disabled {
+                self.add(Counter::BytesDisabled, code.len() as u64);
+            } else {
+                let white = count_bytes(code, |byte| matches!(byte, b' ' | b'\t'..=b'\r'));
+                self.add(Counter::BytesWhitespace, white);
+                self.add(Counter::BytesCode, code.len() as u64 - white);
+            }
+            (start, disabled) = (region.end, region.disabled);
+        }
     }
 
     /// Adds `amount` to a counter.
@@ -103,7 +140,7 @@ impl Statistics {
     /// Counts what needs no tokens: the document, its lines, indentation and bytes that are no ASCII.
     pub(super) fn count_document(&mut self, source: &[u8]) {
         self.add(Counter::Documents, 1);
-        let non_ascii = source.iter().map(|&byte| u64::from(byte >> 7)).sum::<u64>();
+        let non_ascii = count_bytes(source, |byte| byte >= 0x80);
         self.add(Counter::BytesNonAscii, non_ascii);
         if non_ascii > 0 && std::str::from_utf8(source).is_err() {
             self.add(Counter::DocumentsNotUtf8, 1);
@@ -148,22 +185,19 @@ impl Statistics {
 
     /// Adds another's totals.
     pub(super) fn merge(&mut self, other: &Self) {
-        let add = |totals: &mut [u64], others: &[u64]| totals.iter_mut().zip(others).for_each(|(a, b)| *a += b);
-        add(&mut self.counters, &other.counters);
-        add(&mut self.tokens, &other.tokens);
-        add(self.bytes.as_flattened_mut(), other.bytes.as_flattened());
+        self.counters.iter_mut().zip(other.counters).for_each(|(total, other)| *total += other);
     }
 
-    /// Every total with its name, `bytes` and its classes included; the classes add up to `bytes`.
+    /// Every total with its name, `bytes` included, which its classes add up to.
     pub(super) fn totals(&self) -> Vec<(&'static str, u64)> {
-        let mut classes = BTreeMap::new();
-        for (kind, _) in KIND_NAMES {
-            for (bytes, in_directive) in self.bytes[kind as usize].into_iter().zip([false, true]) {
-                *classes.entry(class(kind, in_directive)).or_insert(0) += bytes;
-                *classes.entry("bytes").or_insert(0) += bytes;
-            }
-        }
-        let tokens = KIND_NAMES.iter().map(|&(kind, name)| (name, self.tokens[kind as usize]));
-        classes.into_iter().chain(COUNTER_NAMES.into_iter().zip(self.counters)).chain(tokens).collect()
+        let classes = Counter::BytesCode as usize..=Counter::BytesWhitespace as usize;
+        let bytes = self.counters[classes].iter().sum();
+        COUNTER_NAMES.into_iter().zip(self.counters).chain([("bytes", bytes)]).collect()
     }
+}
+
+/// How many bytes are such that; in small sums, which the compiler makes vectors of.
+#[inline]
+fn count_bytes(bytes: &[u8], holds: impl Fn(u8) -> bool) -> u64 {
+    bytes.chunks(255).map(|chunk| u64::from(chunk.iter().map(|&byte| u8::from(holds(byte))).sum::<u8>())).sum()
 }

@@ -23,7 +23,9 @@ const CONFIG: &str = r#"{"pattern": "cpp-words-1",
     {"term": "enum", "category": "proto", "match": "ident"},
     {"term": "include", "category": "proto", "match": "ident"},
     {"term": "cudaMalloc", "category": "cuda", "match": "ident"},
-    {"term": "$match", "category": "mongo", "match": "dollar"}],
+    {"term": "$match", "category": "mongo", "match": "dollar"},
+    {"term": "std::read", "category": "chain", "match": "qualified"},
+    {"term": "std::detail::x", "category": "chain", "match": "qualified"}],
   "morphemes": [
     {"morpheme": "re", "position": "prefix"},
     {"morpheme": "er", "position": "suffix"},
@@ -195,14 +197,16 @@ fn statistics_count_bytes_by_class_lines_and_styles() {
         ("style.trailing_underscore.documents", 1),
         ("style.single_word", 1),
         ("style.other", 1),
-        ("tokens.header_name", 1),
+        ("comments.line", 1),
+        ("comments.block", 1),
+        ("literals.string", 1),
     ];
     for (name, value) in expected {
         assert_eq!(statistic(&counts, name), value, "{name}");
     }
     let names: Vec<_> = counts.statistics.column(0).as_string::<i32>().iter().flatten().collect();
     assert!(names.is_sorted_by(|a, b| a < b));
-    let classes = ["code", "comment", "preprocessor", "string", "whitespace"];
+    let classes = ["code", "comment", "disabled", "preprocessor", "string", "whitespace"];
     let sum: u64 = classes.map(|class| statistic(&counts, &format!("bytes.{class}"))).iter().sum();
     assert_eq!(sum, statistic(&counts, "bytes"));
 }

@@ -1,65 +1,230 @@
-//! Word counts of one thread.
+//! The words of one thread with their totals.
+//!
+//! One table holds every word, two of them a cache line. Words are taken in batches, so that the memory where they belong
+//! is on its way while the next ones are cut.
 
-use super::bytemap::ByteMap;
-use super::inline::{Cache, Inline, Slot};
+use std::hash::BuildHasher;
 
-/// Slots of the cache, 256 KiB in all.
-const CACHE_SLOTS: usize = 1 << 13;
-/// How many counts that left the cache wait for each other.
-const QUEUE_LENGTH: usize = 64;
+use foldhash::fast::FixedState;
 
-/// Counts the words of one thread.
-pub(super) struct WordCounter {
-    counts: ByteMap<u64>,
-    cache: Cache<u64, CACHE_SLOTS>,
-    /// Counts that left the cache and are not in `counts` yet.
-    queue: Vec<Slot<u64>>,
+use super::inline::{INLINE_BYTES, Inline};
+use super::names::Names;
+use crate::counts::Words;
+use crate::lexer::continues_identifier;
+use crate::memory::use_large_pages;
+
+const LONG_HASH: FixedState = FixedState::with_seed(0x5bd1_e995);
+
+/// What a word of a document is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    /// A word.
+    Word,
+    /// A word that is an identifier or keyword in code, with or without one byte in front.
+    Name,
+    /// The same, leading a chain `a::b`.
+    Leading,
 }
 
-impl WordCounter {
-    pub(super) fn new() -> Self {
-        Self { counts: ByteMap::new(), cache: Cache::new(), queue: Vec::with_capacity(QUEUE_LENGTH) }
+/// A word of a document that waits to be counted.
+#[derive(Clone, Copy)]
+struct Waiting {
+    key: Inline,
+    hash: u64,
+    start: usize,
+    end: usize,
+    used: Use,
+}
+
+/// How many words wait for each other.
+const BATCH: usize = 32;
+
+/// A word, half a cache line.
+#[derive(Clone, Copy, Default)]
+#[repr(align(32))]
+struct Slot {
+    low: u64,
+    /// Of a word that is too long for its slot: where it stands in the arena, behind its length.
+    high: u64,
+    count: u64,
+    size: u32,
+    /// One more than the number of the name that it is; zero if it is none, or that is not known.
+    name: u32,
+}
+
+impl Slot {
+    fn key(&self) -> Inline {
+        let key = Inline { low: self.low, high: self.high, size: self.size };
+        if key.is_hash() { Inline::hashed(self.low) } else { key }
     }
 
-    /// Counts one occurrence of `word`.
+    fn is_free(&self) -> bool {
+        self.size == 0
+    }
+}
+
+/// Bytes of the length of a word in the arena.
+const LENGTH_BYTES: usize = 4;
+
+/// All words.
+pub(super) struct WordTotals {
+    slots: Vec<Slot>,
+    used: usize,
+    arena: Vec<u8>,
+    waiting: Vec<Waiting>,
+}
+
+impl WordTotals {
+    pub(super) fn new() -> Self {
+        Self { slots: table(64), used: 0, arena: Vec::new(), waiting: Vec::with_capacity(BATCH) }
+    }
+
+    /// Counts the word `source[start..end]`; [`Self::settle`] must come before another source.
     #[inline]
-    pub(super) fn count(&mut self, word: &[u8]) {
-        let Some(key) = Inline::new(word) else {
-            *self.counts.entry(word) += 1;
-            return;
+    pub(super) fn count(&mut self, source: &[u8], [start, end]: [usize; 2], used: Use, names: &mut Names) {
+        let key = if end - start <= INLINE_BYTES {
+            Inline::within(source, start, end)
+        } else {
+            Inline::hashed(LONG_HASH.hash_one(&source[start..end]))
         };
-        let slot = self.cache.slot(key);
-        if slot.key == key {
-            slot.value += 1;
-            return;
+        let hash = key.hash();
+        prefetch(&self.slots[hash as usize & (self.slots.len() - 1)]);
+        self.waiting.push(Waiting { key, hash, start, end, used });
+        if self.waiting.len() == BATCH {
+            self.settle(source, names);
         }
-        let evicted = std::mem::replace(slot, Slot { key, value: 1 });
-        if evicted.value > 0 {
-            self.queue.push(evicted);
-            if self.queue.len() == QUEUE_LENGTH {
-                self.flush();
+    }
+
+    /// Counts what waits.
+    pub(super) fn settle(&mut self, source: &[u8], names: &mut Names) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        for word in waiting.drain(..) {
+            let at = self.find_or_insert(word, source);
+            let slot = &mut self.slots[at];
+            slot.count += 1;
+            if word.used != Use::Word {
+                if slot.name == 0 {
+                    slot.name = 1 + names.number(name(&source[word.start..word.end]));
+                }
+                names.see(slot.name - 1, word.used == Use::Leading);
+            }
+        }
+        self.waiting = waiting;
+    }
+
+    #[inline]
+    fn find_or_insert(&mut self, word: Waiting, source: &[u8]) -> usize {
+        let Inline { low, high, size } = word.key;
+        let mask = self.slots.len() - 1;
+        let mut at = word.hash as usize & mask;
+        loop {
+            let slot = &self.slots[at];
+            if slot.low == low && slot.size == size {
+                let same = if word.key.is_hash() {
+                    *self.long(slot) == source[word.start..word.end]
+                } else {
+                    slot.high == high
+                };
+                if same {
+                    return at;
+                }
+            }
+            if slot.is_free() {
+                return self.insert(word, at, source);
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    #[cold]
+    fn insert(&mut self, word: Waiting, mut at: usize, source: &[u8]) -> usize {
+        if (self.used + 1) * 3 > self.slots.len() * 2 {
+            self.grow();
+            at = free(&self.slots, word.hash);
+        }
+        self.used += 1;
+        let Inline { low, mut high, size } = word.key;
+        if word.key.is_hash() {
+            high = self.arena.len() as u64;
+            self.arena.extend_from_slice(&((word.end - word.start) as u32).to_le_bytes());
+            self.arena.extend_from_slice(&source[word.start..word.end]);
+        }
+        self.slots[at] = Slot { low, high, size, ..Slot::default() };
+        at
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let larger = table(self.slots.len() * 2);
+        for slot in std::mem::replace(&mut self.slots, larger) {
+            if !slot.is_free() {
+                let at = free(&self.slots, slot.key().hash());
+                self.slots[at] = slot;
             }
         }
     }
 
-    fn flush(&mut self) {
-        let counts = &mut self.counts.inline;
-        std::hint::black_box(self.queue.iter().fold(0, |sum, slot| sum ^ counts.touch(slot.key)));
-        for slot in self.queue.drain(..) {
-            *counts.entry(slot.key) += slot.value;
-        }
+    /// The bytes of a word that is too long for its slot.
+    fn long(&self, slot: &Slot) -> &[u8] {
+        let (length, rest) = self.arena[slot.high as usize..].split_at(LENGTH_BYTES);
+        &rest[..length.iter().rev().fold(0, |length, &byte| (length << 8) | usize::from(byte))]
     }
 
     /// The memory of everything that grows with the words.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.counts.memory_bytes()
+        self.slots.len() * size_of::<Slot>() + self.arena.capacity()
+    }
+}
+
+/// A table of free slots.
+fn table(length: usize) -> Vec<Slot> {
+    let mut slots = Vec::with_capacity(length);
+    use_large_pages(&mut slots);
+    slots.resize(length, Slot::default());
+    slots
+}
+
+/// The free slot for a key that is not there.
+fn free(slots: &[Slot], hash: u64) -> usize {
+    let mask = slots.len() - 1;
+    let mut at = hash as usize & mask;
+    while !slots[at].is_free() {
+        at = (at + 1) & mask;
+    }
+    at
+}
+
+/// Asks for a slot's memory.
+#[inline]
+fn prefetch(slot: &Slot) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch reads nothing and cannot fault.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(slot).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = slot;
+}
+
+/// The identifier that a word is, without the byte that may stand in front of it.
+fn name(word: &[u8]) -> &[u8] {
+    match word {
+        [first, rest @ ..] if !continues_identifier(*first) => rest,
+        _ => word,
+    }
+}
+
+impl Words for WordTotals {
+    fn len(&self) -> usize {
+        self.used
     }
 
-    /// Every word with its count.
-    pub(super) fn finish(mut self) -> ByteMap<u64> {
-        let cached = self.cache.take();
-        self.queue.extend(cached.into_iter().filter(|slot| slot.value > 0));
-        self.flush();
-        self.counts
+    fn for_each(&self, mut each: impl FnMut(&[u8], u64)) {
+        let mut buffer = [0; INLINE_BYTES];
+        for slot in self.slots.iter().filter(|slot| !slot.is_free()) {
+            let key = slot.key();
+            each(if key.is_hash() { self.long(slot) } else { key.bytes(&mut buffer) }, slot.count);
+        }
     }
 }

@@ -23,20 +23,63 @@ fn hit(table: &mut BTreeMap<Vec<String>, u64>, row: &[&str]) {
 fn hits(source: &[u8]) -> Hits {
     let mut hits = Hits::default();
     let tokens: Vec<_> = Lexer::new(source).collect();
+    // The conditionals that are open; true for one that an `#if 0` began.
+    let mut open: Vec<bool> = Vec::new();
     for part in tokens.chunk_by(|a, b| a.in_directive == b.in_directive) {
         let mut part: Vec<_> = part.iter().filter(|token| !token.kind.is_space()).collect();
+        let was_disabled = open.contains(&true);
         if part.first().is_some_and(|token| token.in_directive) {
             part.remove(0);
+            let texts: Vec<_> = part.iter().map(|token| token.text(source).into_owned()).collect();
+            follow(&texts.iter().map(Vec::as_slice).collect::<Vec<_>>(), &mut open);
             if part.first().is_some_and(|token| token.kind == TokenKind::Identifier) {
                 part.remove(0);
             }
+        }
+        if was_disabled && open.contains(&true) {
+            continue;
         }
         let texts: Vec<_> = part.iter().map(|token| token.text(source).into_owned()).collect();
         for at in 0..part.len() {
             count_token(&part, &texts, at, &mut hits);
         }
+        count_chains(&part, &texts, &mut hits[0]);
     }
     hits
+}
+
+/// Follows a directive of these texts, without its `#`.
+fn follow(directive: &[&[u8]], open: &mut Vec<bool>) {
+    let disabled = open.contains(&true);
+    match directive {
+        [b"if", b"0"] if !disabled => open.push(true),
+        [b"if" | b"ifdef" | b"ifndef", ..] if disabled => open.push(false),
+        [b"else" | b"elif" | b"elifdef" | b"elifndef", ..] if open.last() == Some(&true) => open.clear(),
+        [b"endif", ..] => {
+            open.pop();
+        }
+        _ => {}
+    }
+}
+
+fn count_chains(part: &[&Token], texts: &[Vec<u8>], terms: &mut BTreeMap<Vec<String>, u64>) {
+    let is_name = |at: usize| {
+        part[at].kind == TokenKind::Identifier && !KEYWORDS.iter().any(|keyword| keyword.as_bytes() == texts[at])
+    };
+    let is_scope = |at: usize| texts.get(at).is_some_and(|text| text == b"::");
+    for start in (0..part.len()).filter(|&at| is_name(at)) {
+        if start >= 2 && is_scope(start - 1) && (is_name(start - 2) || texts[start - 2].starts_with(b">")) {
+            continue;
+        }
+        let mut end = start;
+        while is_scope(end + 1) && end + 2 < part.len() && is_name(end + 2) {
+            end += 2;
+        }
+        let whole = texts[start..=end].concat();
+        if !is_scope(end + 1) && [&b"std::read"[..], b"std::detail::x"].contains(&&*whole) {
+            hit(terms, &[str::from_utf8(&whole).unwrap(), "chain"]);
+        }
+    }
 }
 
 fn count_token(part: &[&Token], texts: &[Vec<u8>], at: usize, [terms, morphemes, namespaces]: &mut Hits) {
@@ -126,11 +169,12 @@ fn check(counts: &Counts, documents: &[(&str, &[u8])]) {
 }
 
 #[rustfmt::skip]
-const PIECES: [&str; 48] = [
+const PIECES: [&str; 58] = [
     "SELECT", "CHECK", "enum", "cudaMalloc", "$match", "read", "readBuffer", "re", "READER_T", "buffer", "std", "::",
     "::", "::", "detail", "return", ">", "<", " ", " ", " ", "\n", "\n", "\t", "\r\n", "\\\n", "\"", "\"", "R\"(", ")\"",
     "// ", "/* ", " */", "\n#include ", "\n#define ", "\n#if ", "\\", "'", "(", ")", ";", "->", "x", "0x1F", "u8",
-    "a_very_long_name_of_a_reader", "1'0", "_",
+    "a_very_long_name_of_a_reader", "1'0", "_", "\n#if 0\n", "\n# if 0 // why\n", "\n#else\n", "\n#endif\n", "\n#elif x\n",
+    "std::read", "std::detail::x", "#", "\u{e9}", "L\"",
 ];
 
 /// Documents of random pieces, each with its project.
