@@ -41,13 +41,17 @@ class Outcome:
 
     Attributes:
         amounts: How much was done, by unit: `{"MB": 330.1, "tokens": 9.1e7}` gives a row in MB/s and one in tokens/s.
-            Empty: one row with the seconds.
+            Empty: one row with the seconds, unless there are costs.
+        costs: How much was done, by unit, where the row is to be the seconds that one takes: `{"GB": 0.33}`, in s/GB.
+        shares: Percentages of the run's time, by what took it: `{"% reading": 12.0}`; a row each.
         digest: Digest of the result, equal for all contenders that did the same work, or a function that makes it,
             called once time and memory have been taken; None: nothing to compare.
     """
 
     amounts: Mapping[str, float] = field(default_factory=dict)
     digest: str | Callable[[], str] | None = None
+    costs: Mapping[str, float] = field(default_factory=dict)
+    shares: Mapping[str, float] = field(default_factory=dict)
 
     def with_digest(self) -> Outcome:
         """Return the outcome with its digest made."""
@@ -88,7 +92,7 @@ class Row:
         bench: What was measured; contenders on the same work share it.
         name: The contender.
         value: Median over the rounds.
-        unit: Unit of `value`: `MB/s`, `tokens/s`, `s`.
+        unit: Unit of `value`: `MB/s`, `tokens/s`, `s`, `s/GB`, or `%` and of what.
         input_bytes: Size of the input, in bytes.
         threads: Threads used.
         peak_bytes: Highest resident memory of any round, in bytes.
@@ -117,6 +121,16 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Published:
+    """A figure that somebody published, to stand beside ours: not measured here, so in no JSON."""
+
+    name: str
+    value: float
+    unit: str
+    threads: int
+
+
+@dataclass(frozen=True)
 class Comparison:
     """The result of one benchmark.
 
@@ -124,11 +138,13 @@ class Comparison:
         bench: Its name.
         figures: One for each contender that counts and each of its units, in the contenders' order.
         different: Names of the contenders whose result was not the first one's, or not the same in every round.
+        published: Figures of others, for the table.
     """
 
     bench: str
     figures: tuple[Figure, ...]
     different: tuple[str, ...] = ()
+    published: tuple[Published, ...] = ()
 
 
 def compare(bench: str, contenders: Sequence[Contender[State]], *, input_bytes: int, rounds: int = 3) -> Comparison:
@@ -163,7 +179,7 @@ def compare(bench: str, contenders: Sequence[Contender[State]], *, input_bytes: 
 
 
 def summarize(bench: str, name: str, samples: Sequence[Sample], threads: int, input_bytes: int) -> list[Figure]:
-    """Return the figures of one contender: a rate for each unit of its outcome, or the seconds.
+    """Return the figures of one contender: a rate or cost for each unit of its outcome, or the seconds; and its shares.
 
     Args:
         bench: Name of the benchmark.
@@ -173,10 +189,13 @@ def summarize(bench: str, name: str, samples: Sequence[Sample], threads: int, in
         input_bytes: Size of its input, in bytes.
     """
     peak_bytes = max(sample.peak_bytes for sample in samples)
+    first = samples[0].outcome
     values = {
-        f"{unit}/s": [sample.outcome.amounts[unit] / sample.seconds for sample in samples]
-        for unit in samples[0].outcome.amounts
-    } or {"s": [sample.seconds for sample in samples]}
+        f"{unit}/s": [sample.outcome.amounts[unit] / sample.seconds for sample in samples] for unit in first.amounts
+    }
+    values |= {f"s/{unit}": [sample.seconds / sample.outcome.costs[unit] for sample in samples] for unit in first.costs}
+    values = values or {"s": [sample.seconds for sample in samples]}
+    values |= {share: [sample.outcome.shares[share] for sample in samples] for share in first.shares}
     return [
         Figure(
             Row(bench, name, statistics.median(rates), unit, input_bytes, threads, peak_bytes), min(rates), max(rates)
@@ -249,6 +268,19 @@ def table(comparisons: Iterable[Comparison]) -> Table:
             sizes = (_number(row.input_bytes / _MEGABYTE), str(row.threads), _number(row.peak_bytes / _MEGABYTE))
             ratio = row.value / first.setdefault(row.unit, row.value)
             result.add_row(row.bench, row.name, *rates, row.unit, *sizes, f"{ratio:.2f}")
+        for published in comparison.published:
+            ratio = published.value / first.get(published.unit, published.value)
+            cells = (
+                _number(published.value),
+                "-",
+                "-",
+                published.unit,
+                "-",
+                str(published.threads),
+                "-",
+                f"{ratio:.2f}",
+            )
+            result.add_row(comparison.bench, published.name, *cells)
         for name in comparison.different:
             result.add_row(comparison.bench, name, "-", "-", "-", "result differs")
     return result

@@ -24,6 +24,9 @@ from schemas.options import BuildOptions, Fraction, IngestOptions, RunOptions, S
 DEFAULT_PROFILE = "hybrid-64k"
 
 Threads = Annotated[int, Field(ge=1, le=1024)]
+MemoryBytes = Annotated[int, Field(ge=1 << 20)]
+
+DEFAULT_MEMORY_BYTES = 2 << 30
 
 PathText = InstanceOf[str]
 """A path or a URL; unlike `str` it may hold the surrogates that stand for bytes which are not UTF-8."""
@@ -43,6 +46,7 @@ class RunTable(BaseModel):
         profile: Name of a profile in `configs/profiles/`.
         tokenizer: Directory of a tokenizer to use; none is built then.
         threads: Number of threads; all CPUs that the process may use by default.
+        memory_bytes: What the tables of a scan may take in a process; more goes to temporary files in `out`.
         engine: Where the Beam stages run.
         beam_options: Options handed to Beam as they are.
         rehash: Read and hash every input again, whatever its size and time say.
@@ -56,6 +60,7 @@ class RunTable(BaseModel):
     profile: str = DEFAULT_PROFILE
     tokenizer: PathText | None = None
     threads: Threads = Field(default_factory=usable_threads)
+    memory_bytes: MemoryBytes = DEFAULT_MEMORY_BYTES
     engine: Literal["local"] = "local"
     beam_options: tuple[str, ...] = ()
     rehash: bool = False
@@ -82,6 +87,7 @@ FLAGS: dict[str, Flag] = {
     "--profile": Flag("run", "profile"),
     "--tokenizer": Flag("run", "tokenizer"),
     "--threads": Flag("run", "threads", numeric=True),
+    "--memory-bytes": Flag("run", "memory_bytes", numeric=True),
     "--engine": Flag("run", "engine"),
     "--": Flag("run", "beam_options"),
     "--rehash": Flag("run", "rehash"),
@@ -103,6 +109,7 @@ class RunConfig(BaseModel):
         options: What decides the bytes of the run.
         tokenizer: Directory of a tokenizer to use instead of building one.
         threads: Number of threads.
+        memory_bytes: What the tables of a scan may take in a process; more goes to temporary files in `out`.
         engine: Where the Beam stages run.
         beam_options: Options handed to Beam as they are.
         rehash: Read and hash every input again, whatever its size and time say.
@@ -115,6 +122,7 @@ class RunConfig(BaseModel):
     options: RunOptions = RunOptions()
     tokenizer: Path | None = None
     threads: Threads = Field(default_factory=usable_threads)
+    memory_bytes: MemoryBytes = DEFAULT_MEMORY_BYTES
     engine: Literal["local"] = "local"
     beam_options: tuple[str, ...] = ()
     rehash: bool = False
@@ -204,6 +212,7 @@ def _assemble(tables: Mapping[str, Mapping[str, Any]], *, profile: str) -> RunCo
         options=options,
         tokenizer=None if run.tokenizer is None else Path(run.tokenizer),
         threads=run.threads,
+        memory_bytes=run.memory_bytes,
         engine=run.engine,
         beam_options=run.beam_options,
         rehash=run.rehash,

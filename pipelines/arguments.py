@@ -96,6 +96,15 @@ Threads = Annotated[
     typer.Option("--threads", metavar="N", help="Number of threads.  [default: the CPUs this process may use]"),
 ]
 
+MemoryBytes = Annotated[
+    str | None,
+    typer.Option(
+        "--memory-bytes",
+        metavar="N",
+        help="Memory for the tables of a scan; more goes to temporary files in OUT.  [default: 2,147,483,648 (2 GiB)]",
+    ),
+]
+
 UnitBytes = Annotated[
     str | None,
     typer.Option(

@@ -43,19 +43,26 @@ def scan(session: Session, documents: Sequence[UnitReceipt]) -> UnitReceipt:
 
 def scan_settings(session: Session) -> ScanSettings:
     """Return what the workers need to scan."""
-    options = session.config.options.scan
-    vocabulary, _ = load_vocabulary(VOCABULARY)
-    config = {
-        "pattern": options.pattern,
-        "word_partitions": options.word_partitions,
-        "candidates": vocabulary.scanner_candidates(),
-        "morphemes": vocabulary.scanner_morphemes(),
-    }
     return ScanSettings(
         out=session.out,
-        scanner_config=json.dumps(config),
-        word_partitions=options.word_partitions,
+        scanner_config=scanner_config(session.config),
+        word_partitions=session.config.options.scan.word_partitions,
         threads=session.config.threads,
+        memory_bytes=session.config.memory_bytes,
+    )
+
+
+def scanner_config(config: RunConfig) -> str:
+    """Return the configuration of the native scanner, as JSON."""
+    options = config.options.scan
+    vocabulary, _ = load_vocabulary(VOCABULARY)
+    return json.dumps(
+        {
+            "pattern": options.pattern,
+            "word_partitions": options.word_partitions,
+            "candidates": vocabulary.scanner_candidates(),
+            "morphemes": vocabulary.scanner_morphemes(),
+        }
     )
 
 

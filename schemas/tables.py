@@ -83,6 +83,9 @@ DUPLICATES = pa.schema([required("unit", pa.uint32()), required("row", pa.uint32
 WORDS = pa.schema([required("word", pa.binary()), required("count", pa.uint64())])
 """`counts/words/*.parquet`: pre-tokens with their counts, sorted by word within a partition."""
 
+PARTITIONED_WORDS = pa.schema([required("partition", pa.uint16()), *WORDS])
+"""`counts/parts/words-*.parquet`: the words of one shard, sorted by partition and word."""
+
 TERMS = pa.schema(
     [
         required("term", pa.string()),

@@ -1,30 +1,35 @@
 """Scan: count what the C++ lexer sees in documents shards, shard by shard, and merge the counts.
 
-One call into the native core a shard. The partial counts stay in `counts/parts/`, terms with their project, so that a
-later run counts only the shards that changed; words leave a shard partitioned by CRC-32 and are merged a partition at
-a time.
+As many shards are scanned at a time as there are threads. The partial counts stay in `counts/parts/`, terms with their
+project, so that a later run counts only the shards that changed. What is grouped and shuffled are references to these
+files, never counts: words are merged a partition at a time, as they are read (`transforms.words`).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import apache_beam as beam
 import cppmill_core
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from schemas.tables import MORPHEMES, NAMESPACES, TERMS, WORDS, required
+from schemas.tables import MORPHEMES, NAMESPACES, TERMS, required
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt
-from transforms.batches import bounded_batches
 from transforms.storage import OutputFolder
+from transforms.words import WordRun, find_runs, merge_words, write_partitions
 
 STATISTICS = pa.schema([required("name", pa.string()), required("value", pa.uint64())])
 """Partial and merged content statistics: summed by name."""
+
+PartRows = tuple[str, tuple[int, ...]]
+"""A file of partial counts, relative to OUT, and the row groups of one partition where it holds several."""
 
 _KEYS = {
     "terms": ["term", "category"],
@@ -32,6 +37,11 @@ _KEYS = {
     "namespaces": ["namespace"],
 }
 _MERGED = {"terms": TERMS, "morphemes": MORPHEMES, "namespaces": NAMESPACES}
+_BATCH_UNITS = 1 << 10
+"""How many elements are spread over threads at once, at most."""
+
+In = TypeVar("In")
+Out = TypeVar("Out")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,23 +50,35 @@ class ScanSettings:
 
     Attributes:
         out: The output folder.
-        scanner_config: JSON for `cppmill_core.Scanner`: pattern, candidates, morphemes.
+        scanner_config: JSON for `cppmill_core.Scanner`: pattern, word partitions, candidates, morphemes.
         word_partitions: Number of word partitions.
-        threads: Threads of the native core.
+        threads: Threads of a process.
+        memory_bytes: What the tables of words and identifiers in a process may take; more goes to temporary files.
     """
 
     out: OutputFolder
     scanner_config: str
     word_partitions: int
     threads: int = 1
+    memory_bytes: int = 2 << 30
 
 
-def scan_unit(unit: Unit, settings: ScanSettings) -> UnitReceipt:
+def scan_units(units: Sequence[Unit], settings: ScanSettings) -> list[UnitReceipt]:
+    """Count documents shards, as many at a time as there are threads, the largest first; return their receipts."""
+    at_once = max(1, min(settings.threads, len(units)))
+    threads, memory_bytes = settings.threads // at_once, settings.memory_bytes // at_once
+    scan = partial(scan_unit, settings=settings, threads=threads, memory_bytes=memory_bytes)
+    return map_in_threads(scan, sorted(units, key=lambda unit: (-unit.num_bytes, unit.key)), at_once)
+
+
+def scan_unit(unit: Unit, settings: ScanSettings, *, threads: int, memory_bytes: int) -> UnitReceipt:
     """Count one documents shard and publish its partial counts, unless they stand.
 
     Args:
         unit: Its payload names the shard: `{"shard": path relative to OUT, "inputs": {shard: SHA-256}}`.
         settings: The scanner's configuration.
+        threads: Threads for this shard.
+        memory_bytes: Memory for this shard.
 
     Returns:
         The published receipt; one output a kind of count.
@@ -64,47 +86,65 @@ def scan_unit(unit: Unit, settings: ScanSettings) -> UnitReceipt:
     standing = settings.out.find_receipt(unit)
     if standing is not None:
         return standing
-    scanner = cppmill_core.Scanner(settings.scanner_config, threads=settings.threads)
-    with pq.ParquetFile(settings.out.path(unit.payload["shard"])) as shard:
-        for batch in shard.iter_batches(batch_size=4096, columns=["project", "content"]):
-            scanner.add(batch)
+    scanner = cppmill_core.Scanner(
+        settings.scanner_config, threads, memory_bytes=memory_bytes, spill_dir=settings.out.temporary
+    )
+    for batch in read_documents([settings.out.path(unit.payload["shard"])], ahead=threads > 1):
+        scanner.add(batch)
     counts = scanner.finish()
-    words = counts.pop("words").read_all()
-    tables = {"words": words, **{kind: pa.Table.from_batches([batch]) for kind, batch in counts.items()}}
-    outputs = tuple(_publish_part(unit, kind, table, settings.out) for kind, table in sorted(tables.items()))
+    writers: dict[str, Callable[[Path], int]] = {"words": partial(write_partitions, words=counts.pop("words"))}
+    writers |= {kind: parquet_writer(pa.Table.from_batches([batch])) for kind, batch in counts.items()}
+    outputs = tuple(_publish_part(unit, kind, write, settings.out) for kind, write in sorted(writers.items()))
     receipt = UnitReceipt(stage=Stage.SCAN, key=unit.key, outputs=outputs, totals={}, inputs=unit.payload["inputs"])
     settings.out.publish_receipt(receipt)
     return receipt
 
 
-def read_partial_counts(receipt: UnitReceipt, settings: ScanSettings) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield a scanned shard's counts as (kind, batch), each batch at most 8 MiB.
+def read_documents(shards: Iterable[Path], *, ahead: bool) -> Iterator[pa.RecordBatch]:
+    """Yield the documents of shards: project, content.
 
-    The kind of words is `words-NNN`, one a partition; the others are `terms`, `morphemes`, `namespaces`, `statistics`.
-    Every kind comes once at least, empty where nothing was counted, so that each merged file is written.
+    Args:
+        shards: Their paths.
+        ahead: Read the next batch, on a thread of its own, while one is in use.
     """
-    for kind in count_kinds(settings.word_partitions):
-        yield kind, empty_counts(kind)
+    batches = (batch for shard in shards for batch in _read_shard(shard))
+    if not ahead:
+        yield from batches
+        return
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, batches, None)
+        while (batch := coming.result()) is not None:
+            coming = pool.submit(next, batches, None)
+            yield batch
+
+
+def _read_shard(shard: Path) -> Iterator[pa.RecordBatch]:
+    with pq.ParquetFile(shard) as file:
+        for number in range(file.num_row_groups):  # each has about 16 MB; batches of rows may have any size
+            yield from file.read_row_group(number, columns=["project", "content"], use_threads=False).to_batches()
+
+
+def refer_counts(receipt: UnitReceipt, settings: ScanSettings) -> Iterator[tuple[str, PartRows]]:
+    """Yield where the counts of a scanned shard stand, by kind: all kinds, so that each merged file is written."""
     for output in receipt.outputs:
         kind = Path(output.path).name.split("-")[0]
-        table = pq.read_table(settings.out.path(output.path), partitioning=None)
-        if kind == "words":
-            yield from _word_batches(table)
-        else:
-            yield from ((kind, batch) for batch in bounded_batches(table))
+        if kind != "words":
+            yield kind, (output.path, ())
+            continue
+        runs = find_runs(settings.out.path(output.path))
+        for number, name in enumerate(word_kinds(settings.word_partitions)):
+            yield name, (output.path, runs[number].row_groups if number in runs else ())
 
 
-def merge_counts(kind: str, batches: Iterable[pa.RecordBatch]) -> pa.Table:
+def merge_counts(kind: str, tables: Iterable[pa.Table]) -> pa.Table:
     """Merge partial counts of one kind: sums by key, distinct projects, sorted bytewise by key.
 
     Args:
-        kind: `words-NNN`, `terms`, `morphemes`, `namespaces` or `statistics`.
-        batches: Partial counts in any order; the result does not depend on it.
+        kind: `terms`, `morphemes`, `namespaces` or `statistics`.
+        tables: Partial counts in any order; the result does not depend on it.
     """
     schema = empty_counts(kind).schema
-    table = pa.Table.from_batches([batch.cast(schema) for batch in batches], schema)
-    if kind.startswith("words"):
-        return _sum_by(table, ["word"], ["count"]).cast(WORDS)
+    table = pa.concat_tables([empty_counts(kind), *(table.cast(schema) for table in tables)])
     if kind == "statistics":
         return _sum_by(table, ["name"], ["value"]).cast(STATISTICS)
     keys = _KEYS[kind]
@@ -116,21 +156,22 @@ def merge_counts(kind: str, batches: Iterable[pa.RecordBatch]) -> pa.Table:
     return merged.sort_by([(key, "ascending") for key in keys]).cast(_MERGED[kind])
 
 
+def word_kinds(word_partitions: int) -> list[str]:
+    """Return the kinds of the word partitions, in order."""
+    return [f"words-{number:03d}" for number in range(word_partitions)]
+
+
 def count_kinds(word_partitions: int) -> list[str]:
-    """Return every kind of count, so that each merged file is written even when nothing was counted."""
-    return [*(f"words-{number:03d}" for number in range(word_partitions)), *_KEYS, "statistics"]
+    """Return every kind of count."""
+    return [*word_kinds(word_partitions), *_KEYS, "statistics"]
 
 
-def empty_counts(kind: str) -> pa.RecordBatch:
-    """Return an empty batch of partial counts of one kind."""
-    if kind.startswith("words"):
-        schema = WORDS
-    elif kind == "statistics":
-        schema = STATISTICS
-    else:
-        columns: dict[str, pa.DataType] = dict.fromkeys((*_KEYS[kind], "project"), pa.string())
-        schema = pa.schema({**columns, "hits": pa.uint64(), "documents": pa.uint64()})
-    return pa.RecordBatch.from_pylist([], schema=schema)
+def empty_counts(kind: str) -> pa.Table:
+    """Return an empty table of partial counts of one kind but words."""
+    if kind == "statistics":
+        return STATISTICS.empty_table()
+    columns: dict[str, pa.DataType] = dict.fromkeys((*_KEYS[kind], "project"), pa.string())
+    return pa.schema({**columns, "hits": pa.uint64(), "documents": pa.uint64()}).empty_table()
 
 
 def merged_path(kind: str) -> str:
@@ -164,9 +205,12 @@ class ScanDocuments(beam.PTransform[beam.PCollection[Unit], beam.PCollection[Uni
     settings: ScanSettings
 
     def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[UnitReceipt]:
-        """Scan each unit."""
-        scan = beam.Map(scan_unit, self.settings).with_output_types(UnitReceipt)
-        receipts: beam.PCollection[UnitReceipt] = units | "Scan" >> scan
+        """Scan the units of a bundle together."""
+        receipts: beam.PCollection[UnitReceipt] = (
+            units
+            | "Batch" >> beam.BatchElements(min_batch_size=_BATCH_UNITS, max_batch_size=_BATCH_UNITS)
+            | "Scan" >> beam.FlatMap(scan_units, self.settings).with_output_types(UnitReceipt)
+        )
         return receipts
 
 
@@ -181,29 +225,47 @@ class MergeCounts(beam.PTransform[beam.PCollection[UnitReceipt], beam.PCollectio
     settings: ScanSettings
 
     def expand(self, receipts: beam.PCollection[UnitReceipt]) -> beam.PCollection[str]:
-        """Read the parts, group them by kind, merge, publish."""
-        counted = tuple[str, pa.RecordBatch]
+        """Group references to the parts by kind, merge, publish."""
         published: beam.PCollection[str] = (
             receipts
-            | "Read" >> beam.FlatMap(read_partial_counts, self.settings).with_output_types(counted)
+            | "Refer" >> beam.FlatMap(refer_counts, self.settings).with_output_types(tuple[str, PartRows])
             | "Group" >> beam.GroupByKey()
-            | "Merge" >> beam.Map(_publish_merged, self.settings.out).with_output_types(str)
+            | "List" >> beam.MapTuple(_list_parts).with_output_types(tuple[str, list[PartRows]])
+            | "Batch" >> beam.BatchElements(min_batch_size=_BATCH_UNITS, max_batch_size=_BATCH_UNITS)
+            | "Merge" >> beam.FlatMap(publish_merged, self.settings).with_output_types(str)
         )
         return published
 
 
-def _publish_merged(counted: tuple[str, Iterable[pa.RecordBatch]], out: OutputFolder) -> str:
-    kind, batches = counted
-    table = merge_counts(kind, batches)
+def _list_parts(kind: str, parts: Iterable[PartRows]) -> tuple[str, list[PartRows]]:
+    return kind, sorted(parts)
+
+
+def publish_merged(kinds: Sequence[tuple[str, list[PartRows]]], settings: ScanSettings) -> list[str]:
+    """Merge the parts of each kind and publish them, as many kinds at a time as there are threads; return the paths."""
+    return map_in_threads(partial(_publish_kind, out=settings.out), kinds, settings.threads)
+
+
+def _publish_kind(counted: tuple[str, list[PartRows]], out: OutputFolder) -> str:
+    kind, parts = counted
+    name = merged_path(kind)
+    if kind.startswith("words-"):
+        runs = [WordRun(path=out.path(path), row_groups=row_groups) for path, row_groups in parts if row_groups]
+        return out.publish(name, partial(merge_words, runs)).path
+    table = merge_counts(kind, (pq.read_table(out.path(path), partitioning=None) for path, _ in parts))
     if kind == "statistics":
-        return out.publish_bytes(
-            merged_path(kind), json.dumps(nest_statistics(table), indent=1, sort_keys=True).encode()
-        ).path
-    return out.publish(merged_path(kind), parquet_writer(table)).path
+        return out.publish_bytes(name, json.dumps(nest_statistics(table), indent=1, sort_keys=True).encode()).path
+    return out.publish(name, parquet_writer(table)).path
 
 
-def _publish_part(unit: Unit, kind: str, table: pa.Table, out: OutputFolder) -> OutputFile:
-    return out.publish(f"counts/parts/{kind}-{unit.key}.parquet", parquet_writer(table))
+def _publish_part(unit: Unit, kind: str, write: Callable[[Path], int], out: OutputFolder) -> OutputFile:
+    return out.publish(f"counts/parts/{kind}-{unit.key}.parquet", write)
+
+
+def map_in_threads(function: Callable[[In], Out], elements: Iterable[In], threads: int) -> list[Out]:
+    """Return what a function gives for each element, in order, computed on `threads` threads."""
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(function, elements))
 
 
 def parquet_writer(table: pa.Table) -> Callable[[Path], int]:
@@ -214,14 +276,6 @@ def parquet_writer(table: pa.Table) -> Callable[[Path], int]:
         return table.num_rows
 
     return write
-
-
-def _word_batches(table: pa.Table) -> Iterator[tuple[str, pa.RecordBatch]]:
-    numbers = table.column("partition").to_numpy()
-    for number in sorted(set(numbers.tolist())):
-        start, stop = numbers.searchsorted([number, number + 1])
-        words = table.slice(start, stop - start).select(["word", "count"])
-        yield from ((f"words-{number:03d}", batch) for batch in bounded_batches(words))
 
 
 def _sum_by(table: pa.Table, keys: list[str], values: list[str]) -> pa.Table:

@@ -46,6 +46,11 @@ class OutputFolder:
         """Return the path of `name`, a path relative to OUT."""
         return self.root / name
 
+    @property
+    def temporary(self) -> Path:
+        """The folder of files that have no name yet; it may not exist."""
+        return self.path(f"{CACHE}/tmp")
+
     def publish(self, name: str, write: Callable[[Path], int]) -> OutputFile:
         """Publish the file that `write` makes at the path it is given.
 
@@ -53,9 +58,8 @@ class OutputFolder:
             name: Path relative to OUT.
             write: Writes the file and returns its number of rows.
         """
-        folder = self.path(f"{CACHE}/tmp")
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=folder)
+        self.temporary.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=self.temporary)
         os.close(handle)
         try:
             rows = write(Path(temporary))
@@ -147,7 +151,7 @@ class OutputFolder:
 
     def clear_temporary(self) -> None:
         """Remove what a run that died left unpublished; only for the holder of the lock."""
-        shutil.rmtree(self.path(f"{CACHE}/tmp"), ignore_errors=True)
+        shutil.rmtree(self.temporary, ignore_errors=True)
 
     def lock(self) -> FileLock:
         """Take the one-writer lock, released when the process ends however it ends.

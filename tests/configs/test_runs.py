@@ -68,6 +68,7 @@ def test_every_flag_reaches_its_field(tmp_path: Path) -> None:
         "--profile": "demo",
         "--tokenizer": str(tmp_path / "tokenizer"),
         "--threads": "3",
+        "--memory-bytes": "1048576",
         "--engine": "local",
         "--": ["--direct_num_workers=2"],
         "--rehash": True,
@@ -82,6 +83,7 @@ def test_every_flag_reaches_its_field(tmp_path: Path) -> None:
     options = config.options
     assert config.sources == (str(tmp_path / "source"),)
     assert (config.out, config.tokenizer) == (tmp_path / "out", tmp_path / "tokenizer")
+    assert config.memory_bytes == 1 << 20
     assert (config.threads, config.engine, config.beam_options, config.rehash) == (
         3,
         "local",
@@ -112,6 +114,7 @@ FILE_PROBLEMS = [
     ('[run]\nthreads = "2"', 'run.threads = "2": not allowed; it takes a whole number from 1 to 1,024'),
     ("[run]\nthreads = 2.0", "run.threads = 2.0: not allowed; it takes a whole number from 1 to 1,024"),
     ("[run]\nthreads = true", "run.threads = true: not allowed; it takes a whole number from 1 to 1,024"),
+    ("[run]\nmemory_bytes = 5", "run.memory_bytes = 5: not allowed; it takes a whole number, 1,048,576 or more"),
     ("[run]\nthreads = 0", "run.threads = 0: not allowed; it takes a whole number from 1 to 1,024"),
     ('[run]\nengine = "flonk"', 'run.engine = "flonk": not allowed; it takes "local"'),
     ('[run]\nrehash = "yes"', 'run.rehash = "yes": not allowed; it takes true or false'),

@@ -113,7 +113,8 @@ def test_a_missing_compiler_is_named(checkout: Path, few_tools: Path) -> None:
     assert "apt-get install build-essential" in done.stderr
 
 
-def test_bench_wants_a_corpus(checkout: Path) -> None:
-    done = make(checkout, "bench")
+@pytest.mark.parametrize("target", ["bench", "bench-scan"])
+def test_benchmarks_want_a_corpus(checkout: Path, target: str) -> None:
+    done = make(checkout, target)
     assert done.returncode != 0
-    assert "make bench CORPUS=DIR" in done.stderr
+    assert f"make {target} CORPUS=DIR" in done.stderr

@@ -1,48 +1,105 @@
 """Partial counts merge to the same totals however the documents were cut into shards."""
 
-from collections import Counter
+import json
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from schemas.tables import MORPHEMES, NAMESPACES, TERMS, WORDS
+from schemas.tables import DOCUMENTS, MORPHEMES, NAMESPACES, TERMS
+from schemas.units import Stage, Unit
 from transforms.scan import (
+    ScanSettings,
     count_kinds,
     empty_counts,
     merge_counts,
     merged_path,
     nest_statistics,
+    publish_merged,
+    read_documents,
+    refer_counts,
+    scan_units,
 )
+from transforms.storage import OutputFolder
 
-COUNTS = st.dictionaries(st.binary(max_size=4), st.integers(1, 2**40), max_size=8)
-
-
-def words(counts):
-    return pa.record_batch(
-        {"word": pa.array(list(counts), pa.binary()), "count": pa.array(list(counts.values()), pa.uint64())}
-    )
-
-
-@given(st.lists(COUNTS, min_size=1, max_size=4))
-def test_word_counts_add_and_come_out_sorted(parts):
-    merged = merge_counts("words-000", map(words, parts))
-    total = sum((Counter(part) for part in parts), Counter())
-    assert merged.schema == WORDS
-    assert list(zip(*merged.to_pydict().values(), strict=True)) == sorted(total.items())
+PARTITIONS = 3
+CONFIG = {
+    "pattern": "cpp-words-1",
+    "word_partitions": PARTITIONS,
+    "candidates": [{"term": "size", "category": "std", "match": "ident"}],
+    "morphemes": [{"morpheme": "name", "position": "prefix"}],
+}
+TEXTS = [b"int name%d = a::size(%d);\n" % (number % 70, number) * 20 for number in range(200)]
 
 
-def test_counts_beyond_32_bits_do_not_overflow():
-    merged = merge_counts("words-000", [words({b"x": 2**63}), words({b"x": 2**62})])
-    assert merged.to_pydict()["count"] == [2**63 + 2**62]
+def write_shards(out, number):
+    """Write the texts as so many documents shards, and return their units."""
+    units = []
+    for shard in range(number):
+        rows = [
+            {**dict.fromkeys(DOCUMENTS.names), "doc_id": "", "path": "", "num_bytes": len(text), "platform_ids": []}
+            | {"platform_info": "{}", "project": f"p{index % 2}", "content": text}
+            for index, text in enumerate(TEXTS)
+            if index % number == shard
+        ]
+        name = f"documents/part-{shard}.parquet"
+        table = pa.Table.from_pylist(rows, DOCUMENTS)
+        out.publish(name, lambda path, table=table: pq.write_table(table, path) or table.num_rows)
+        payload = {"shard": name, "inputs": {}}
+        units.append(Unit(stage=Stage.SCAN, key=f"{shard}", num_bytes=shard, label=name, payload=payload))
+    return units
+
+
+def counted(folder, *, shards, **options):
+    """Scan the texts and merge the counts; return the merged files."""
+    out = OutputFolder(folder)
+    settings = ScanSettings(out=out, scanner_config=json.dumps(CONFIG), word_partitions=PARTITIONS, **options)
+    parts = {}
+    for receipt in scan_units(write_shards(out, shards), settings):
+        for kind, part in refer_counts(receipt, settings):
+            parts.setdefault(kind, []).append(part)
+    assert sorted(parts) == sorted(count_kinds(PARTITIONS))
+    paths = publish_merged(list(parts.items()), settings)
+    assert list(out.temporary.iterdir()) == []
+    return {path: out.path(path).read_bytes() for path in paths}
+
+
+def test_merged_files_do_not_depend_on_shards_threads_or_memory(tmp_path):
+    expected = counted(tmp_path / "one", shards=1)
+    words = [pq.read_table(tmp_path / "one" / path, partitioning=None) for path in expected if "words/" in path]
+    assert sum(table.num_rows for table in words) > 200
+    for shards, threads, memory_bytes in [(1, 2, 0), (2, 1, 0), (5, 2, 1 << 30), (7, 3, 5000)]:
+        found = counted(tmp_path / f"{shards}", shards=shards, threads=threads, memory_bytes=memory_bytes)
+        assert found == expected, (shards, threads, memory_bytes)
+        tmp_path = tmp_path / "next"
+
+
+def test_documents_read_ahead_are_the_same_and_a_missing_shard_is_told(tmp_path):
+    out = OutputFolder(tmp_path)
+    paths = [out.path(unit.payload["shard"]) for unit in write_shards(out, 3)]
+    for ahead in (False, True):
+        batches = list(read_documents(paths, ahead=ahead))
+        assert sorted(pa.Table.from_batches(batches)["content"].to_pylist()) == sorted(TEXTS)
+        with pytest.raises(FileNotFoundError):
+            list(read_documents([paths[0], tmp_path / "missing"], ahead=ahead))
+
+
+def test_a_unit_that_stands_is_not_scanned_again(tmp_path):
+    out = OutputFolder(tmp_path)
+    settings = ScanSettings(out=out, scanner_config=json.dumps(CONFIG), word_partitions=PARTITIONS)
+    units = write_shards(out, 2)
+    first = scan_units(units, settings)
+    out.path(units[0].payload["shard"]).unlink()
+    assert scan_units(units, settings) == first
+    with pytest.raises(FileNotFoundError):
+        scan_units([Unit(**{**vars(units[0]), "key": "new"})], settings)
 
 
 def test_projects_are_counted_once_however_many_shards_they_span():
     schema = empty_counts("terms").schema
     rows = [("dim3", "cuda", "a", 3, 2), ("dim3", "cuda", "b", 1, 1), ("SELECT", "sql", "a", 1, 1)]
     parts = [
-        pa.RecordBatch.from_pylist([dict(zip(schema.names, row, strict=True)) for row in part], schema=schema)
+        pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in part], schema=schema)
         for part in (rows, rows[:1], [])
     ]
     merged = merge_counts("terms", parts)
@@ -53,9 +110,7 @@ def test_projects_are_counted_once_however_many_shards_they_span():
     ]
 
 
-@pytest.mark.parametrize(
-    ("kind", "schema"), [("terms", TERMS), ("morphemes", MORPHEMES), ("namespaces", NAMESPACES), ("words-003", WORDS)]
-)
+@pytest.mark.parametrize(("kind", "schema"), [("terms", TERMS), ("morphemes", MORPHEMES), ("namespaces", NAMESPACES)])
 def test_nothing_counted_still_gives_a_table(kind, schema):
     merged = merge_counts(kind, [empty_counts(kind)])
     assert merged.schema == schema

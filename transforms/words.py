@@ -1,0 +1,139 @@
+"""Word counts as Parquet: runs, merged row group by row group, whatever their number.
+
+A run is sorted by word and has each word once; the file of a shard holds one run a partition, in row groups of its own.
+Runs are merged by the native core as they are read, with one batch of each in memory; more than `MAX_RUNS` of them go
+through temporary files. Row groups have a fixed number of rows, so a file does not tell how its words came about.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+import cppmill_core
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from schemas.errors import IntegrityError
+from schemas.tables import PARTITIONED_WORDS, WORDS
+
+ROW_GROUP_ROWS = 1 << 18
+MAX_RUNS = 128
+"""The most runs, and so open files, of one merge."""
+
+_BATCH_ROWS = 1 << 14
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordRun:
+    """Where a run stands.
+
+    Attributes:
+        path: A Parquet file with the columns of `WORDS`.
+        row_groups: Those that hold the run, in order.
+    """
+
+    path: Path
+    row_groups: tuple[int, ...]
+
+    def open(self) -> pa.RecordBatchReader:
+        """Return a reader of the words and counts."""
+        return pa.RecordBatchReader.from_batches(WORDS, self._batches())
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        if self.row_groups:
+            with pq.ParquetFile(self.path) as file:
+                batches = file.iter_batches(
+                    _BATCH_ROWS, row_groups=list(self.row_groups), columns=WORDS.names, use_threads=False
+                )
+                yield from (batch.cast(WORDS) for batch in batches)
+
+
+def write_words(path: Path, words: Iterable[pa.RecordBatch]) -> int:
+    """Write a run of words to a Parquet file and return the number of rows.
+
+    Args:
+        path: Where to.
+        words: Batches of `WORDS`, in order.
+    """
+    with _writer(path, WORDS) as writer:
+        return sum(_write(writer, table) for table in fixed_row_groups(words))
+
+
+def write_partitions(path: Path, words: Iterable[pa.RecordBatch]) -> int:
+    """Write the words of a shard to a Parquet file, one run a partition, and return the number of rows.
+
+    Args:
+        path: Where to.
+        words: Batches of `PARTITIONED_WORDS`, in order, each of one partition.
+    """
+    with _writer(path, PARTITIONED_WORDS) as writer:
+        partitions = groupby(words, lambda batch: batch.column("partition")[0].as_py())
+        return sum(_write(writer, table) for _, batches in partitions for table in fixed_row_groups(batches))
+
+
+def find_runs(path: Path) -> dict[int, WordRun]:
+    """Return the run of each partition in a file of `write_partitions`.
+
+    Raises:
+        IntegrityError: If the file is of another kind.
+    """
+    row_groups: dict[int, list[int]] = {}
+    metadata = pq.read_metadata(path)
+    for number in range(metadata.num_row_groups):
+        statistics = metadata.row_group(number).column(0).statistics
+        if statistics is None or not isinstance(statistics.min, int):
+            raise IntegrityError(
+                f"{path}: row group {number} does not tell its partition; delete the file and run again"
+            )
+        row_groups.setdefault(statistics.min, []).append(number)
+    return {partition: WordRun(path=path, row_groups=tuple(groups)) for partition, groups in row_groups.items()}
+
+
+def merge_words(runs: Sequence[WordRun], path: Path) -> int:
+    """Merge runs into one Parquet file, adding up the counts of words that recur, and return the number of rows.
+
+    Args:
+        runs: Any number, in any order; the file does not depend on it.
+        path: Where to. Temporary files stand beside it.
+    """
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        while len(runs) > MAX_RUNS:
+            parts = [runs[start : start + MAX_RUNS] for start in range(0, len(runs), MAX_RUNS)]
+            runs = [_merge_to_run(part, Path(folder)) for part in parts]
+        return write_words(path, cppmill_core.merge_words([run.open() for run in runs]))
+
+
+def fixed_row_groups(words: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Yield the rows of batches in tables of `ROW_GROUP_ROWS` rows, the last one shorter, each in one chunk."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in words:
+        while rows + batch.num_rows >= ROW_GROUP_ROWS:
+            taken = ROW_GROUP_ROWS - rows
+            yield pa.Table.from_batches([*waiting, batch.slice(0, taken)]).combine_chunks()
+            waiting, rows, batch = [], 0, batch.slice(taken)
+        if batch.num_rows:
+            waiting.append(batch)
+            rows += batch.num_rows
+    if waiting:
+        yield pa.Table.from_batches(waiting).combine_chunks()
+
+
+def _merge_to_run(runs: Sequence[WordRun], folder: Path) -> WordRun:
+    with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
+        path = Path(file.name)
+    merge_words(runs, path)
+    return WordRun(path=path, row_groups=tuple(range(pq.read_metadata(path).num_row_groups)))
+
+
+def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    return pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=False, write_statistics=schema.names[:1])
+
+
+def _write(writer: pq.ParquetWriter, table: pa.Table) -> int:
+    writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
+    return table.num_rows
