@@ -176,8 +176,9 @@ def _scan(config: RunConfig, reporter: Reporter, output: Output) -> None:
 def _build(config: RunConfig, reporter: Reporter, output: Output) -> None:
     """Build OUT/tokenizer from OUT/counts.
 
-    Fixed tokens of the vocabulary files, as far as the counts keep them, then learned BPE. The third stage of
-    `run`, with the same arguments; SOURCE is not read.
+    Fixed tokens of the vocabulary files, as far as the counts keep them, then learned BPE. Tells what the scan found
+    and what became of the candidates, as OUT/tokenizer/findings.md has it. The third stage of `run`, with the same
+    arguments; SOURCE is not read.
 
     Example:
       cppmill build --out llvm --vocab-size 32768

@@ -39,6 +39,8 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_the_directory_holds_these_files(small_tokenizer: Path) -> None:
     assert sorted(files(small_tokenizer)) == [
         "decisions.parquet",
+        "decisions.txt",
+        "findings.md",
         "manifest.json",
         "special_tokens_map.json",
         "tokenizer.json",
@@ -68,14 +70,19 @@ def test_the_summary_adds_up(build: Build, tmp_path: Path) -> None:
 
 
 def test_thresholds_corpus_and_an_added_token_never_move_a_fixed_id(
-    build: Build, small_tokenizer: Path, words: pa.RecordBatch, vocabulary_copy: Path, tmp_path: Path
+    build: Build,
+    lenient: BuildOptions,
+    small_tokenizer: Path,
+    words: pa.RecordBatch,
+    vocabulary_copy: Path,
+    tmp_path: Path,
 ) -> None:
     before = fixed_ids(small_tokenizer)
     build(tmp_path / "a", options=BuildOptions(vocab_size=9000, min_hits=100))
     build(tmp_path / "b", words=[words.slice(words.num_rows // 2)], terms=TERMS.empty_table(), options=STRICT)
     added = vocabulary_copy / "domain_nccl.toml"
     added.write_text(added.read_text() + '6068 = "ncclCommAbort"\n')
-    build(tmp_path / "c", vocabulary_dir=vocabulary_copy, options=BuildOptions(vocab_size=16_384, min_hits=0))
+    build(tmp_path / "c", vocabulary_dir=vocabulary_copy, options=lenient.model_copy(update={"vocab_size": 16_384}))
     for name in "abc":
         assert moved(before, fixed_ids(tmp_path / name)) == []
     assert len(fixed_ids(tmp_path / "b")) < len(fixed_ids(tmp_path / "a")) < len(before)
@@ -92,9 +99,9 @@ def test_a_freed_id_becomes_a_learned_token(build: Build, small_tokenizer: Path,
 
 @pytest.mark.parametrize("vocab_size", [7200, 7201, 8192])
 def test_the_least_sizes_work_and_keep_every_fixed_id(
-    build: Build, small_tokenizer: Path, tmp_path: Path, vocab_size: int
+    build: Build, lenient: BuildOptions, small_tokenizer: Path, tmp_path: Path, vocab_size: int
 ) -> None:
-    build(tmp_path / "out", options=BuildOptions(vocab_size=vocab_size, min_hits=0))
+    build(tmp_path / "out", options=lenient.model_copy(update={"vocab_size": vocab_size}))
     assert fixed_ids(tmp_path / "out") == fixed_ids(small_tokenizer)
     assert sorted(vocab(tmp_path / "out").values()) == list(range(vocab_size))
 
