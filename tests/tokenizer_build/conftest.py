@@ -142,6 +142,12 @@ def scan_counts(counts: dict[str, pa.RecordBatch]) -> ScanCounts:
     )
 
 
+@pytest.fixture(scope="session")
+def scan_documents(vocabulary: Vocabulary) -> Callable[[list[bytes]], ScanCounts]:
+    """Scan documents of one project to the counts that a build takes."""
+    return lambda documents: scan_counts(scan(vocabulary, documents))
+
+
 Build = Callable[..., BuildSummary]
 
 LENIENT = BuildOptions(
