@@ -52,7 +52,8 @@ def lint(
 ) -> None:
     """Name what is wrong with the vocabulary files.
 
-    Duplicates, tokens that the pattern splits, wrong bands, holes, moved ids. Exit code 1 if anything is an error.
+    Duplicates, tokens that cannot be reached, seeds that would break an atomic token, wrong bands, holes, moved ids.
+    Exit code 1 if anything is an error.
 
     Example:
       cppmill vocab lint
