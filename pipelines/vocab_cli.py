@@ -99,6 +99,34 @@ def diff(
         print_diff(lines, broken)
 
 
+@described(vocab)
+def working_set(
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", exists=True, file_okay=False, help="The folder of a finished run.")
+    ],
+    file: Annotated[Path, typer.Option("--out", metavar="FILE", help="File to write, JSON.")],
+    projects: Annotated[
+        list[str] | None,
+        typer.Option("--projects", metavar="GLOB", help="Names of the projects; may be given again.  [default: *]"),
+    ] = None,
+    coverage: Annotated[
+        float, typer.Option("--coverage", metavar="FRACTION", help="Share of the projects' tokens to cover.")
+    ] = 0.99,
+) -> None:
+    """Write the fewest ids that cover a share of some projects' tokens.
+
+    A sorted allow-list with a receipt, for routing: `cppmill_core.working_set` makes the mask for a model's logits. It
+    makes nothing faster. Control tokens and the 256 bytes are always in it.
+
+    Example:
+      cppmill vocab working-set out --projects 'cu*' --projects torch --coverage 0.99 --out cuda.json
+    """
+    with command_session(Output(), advice="nothing was changed"):
+        from pipelines.working_set import write_working_set
+
+        typer.echo(write_working_set(out, file, globs=projects or ["*"], coverage=coverage))
+
+
 def _vocabulary_folder() -> Path:
     import configs
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 
@@ -9,6 +10,7 @@ import cppmill_core
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from cppmill_core.working_set import WorkingSet
 
 
 @pytest.fixture(scope="module")
@@ -80,3 +82,51 @@ def test_what_cannot_be_compared_is_refused(run, cppmill, arguments, said):
     done = cppmill("vocab", "diff", *named, check=False)
     assert done.returncode == 2
     assert said in done.stderr
+
+
+def test_a_working_set_covers_its_projects_and_makes_the_mask(run, cppmill, tmp_path):
+    file = tmp_path / "arrow.json"
+    done = cppmill("vocab", "working-set", run.out, "--projects", "arr*", "--coverage", "0.95", "--out", file)
+    tokenizer = cppmill_core.Tokenizer.from_dir(run.out / "tokenizer")
+    found = WorkingSet.load(file, tokenizer=tokenizer)
+    tokens = [
+        row["token_ids"]
+        for shard in run.receipt["dataset"]["shards"]
+        for row in pq.read_table(run.out / shard["path"]).to_pylist()
+        if row["project"] == "arrow"
+    ]
+    text = [token for ids in tokens for token in ids[1:-1]]
+    allowed = np.isfinite(found.mask())
+    assert np.flatnonzero(allowed).tolist() == list(found.ids)
+    assert allowed[text].mean() == pytest.approx(found.coverage)
+    assert 0.95 <= found.coverage < 0.951
+    receipt = json.loads(file.read_bytes())
+    assert receipt["projects"] == {"globs": ["arr*"], "names": ["arrow"], "documents": len(tokens)}
+    assert receipt["dataset"] == run.receipt["dataset"]["digest"]
+    assert f"1 projects, {len(tokens):,} documents, {len(text):,} tokens: {len(found.ids):,} of 12,288" in done.stdout
+    again = tmp_path / "again.json"
+    cppmill("vocab", "working-set", run.out, "--projects", "arr*", "--coverage", "0.95", "--out", again)
+    assert again.read_bytes() == file.read_bytes()
+
+
+def test_a_working_set_of_another_tokenizer_is_refused(run, other, cppmill, tmp_path):
+    cppmill("vocab", "working-set", run.out, "--out", tmp_path / "all.json")
+    tokenizer = cppmill_core.Tokenizer.from_dir(other)
+    with pytest.raises(cppmill_core.InvalidInputError, match=f"not of {tokenizer.digest}; write one for it"):
+        WorkingSet.load(tmp_path / "all.json", tokenizer=tokenizer)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["{out}", "--projects", "boost"], "--projects boost: no project of"),
+        (["{out}", "--coverage", "0"], "--coverage 0.0: not allowed"),
+        (["{tokenizer}"], "no receipt.json; give the folder of a finished run"),
+    ],
+)
+def test_a_working_set_that_cannot_be_is_refused(run, cppmill, tmp_path, arguments, said):
+    named = [text.format(out=run.out, tokenizer=run.out / "tokenizer") for text in arguments]
+    done = cppmill("vocab", "working-set", *named, "--out", tmp_path / "set.json", check=False)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert not (tmp_path / "set.json").exists()
