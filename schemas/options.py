@@ -125,8 +125,8 @@ class BuildOptions(Options):
         compound_document_share: The same threshold for a compound of several words; never below the generic one.
         compound_parts: Words that a compound has at least.
         min_hits: A candidate with fewer hits is cut.
-        min_category_hits_per_million: A category is cut whole if what the other rules leave of it has fewer hits per
-            million documents.
+        min_category_hits_per_name: A category is cut whole if what the other rules leave of it has, per name that was
+            proposed and per million documents, fewer hits.
         min_category_projects: A category is cut whole if nothing that is left of it occurs in so many projects; at
             most the projects that any candidate occurs in.
         min_category_hit_share: A category is cut whole if what the other rules leave has a smaller share of its hits.
@@ -140,7 +140,7 @@ class BuildOptions(Options):
     compound_document_share: Fraction = 0.1
     compound_parts: Annotated[int, Field(ge=2)] = 2
     min_hits: Annotated[int, Field(ge=0)] = 10
-    min_category_hits_per_million: Annotated[int, Field(ge=0)] = 1500
+    min_category_hits_per_name: Annotated[float, Field(ge=0)] = 64.0
     min_category_projects: Annotated[int, Field(ge=0)] = 2
     min_category_hit_share: Fraction = 0.2
     max_token_bytes: Annotated[int, Field(ge=2)] | None = None

@@ -167,11 +167,13 @@ class Remains:
     What another band or the morphemes hold is not the category's to keep: it counts among its hits, not as left.
 
     Attributes:
+        names: How many names it proposes as its own.
         hits: Hits of what is left.
         all_hits: Hits of all its candidates.
         projects: The most projects that one name of what is left occurs in.
     """
 
+    names: int
     hits: int
     all_hits: int
     projects: int
@@ -180,12 +182,18 @@ class Remains:
     def of(cls, category: Iterable[Decision]) -> Remains:
         """Add up the decisions of one category."""
         group = list(category)
-        left = [d.counts for d in group if d.own_rule not in CUTTING and d.own_rule not in PROTECTED]
+        own = [decision for decision in group if decision.own_rule not in PROTECTED]
+        left = [decision.counts for decision in own if decision.own_rule not in CUTTING]
         return cls(
+            names=len(own),
             hits=sum(found.hits for found in left),
             all_hits=sum(decision.counts.hits for decision in group),
             projects=max((found.projects for found in left), default=0),
         )
+
+    def least_hits(self, documents: int, options: BuildOptions) -> float:
+        """Return the hits that it needs: a mean for each of its names, so that it matters not how names are grouped."""
+        return options.min_category_hits_per_name * self.names * documents / _PER
 
     def failed_floor(self, documents: int, projects: int, options: BuildOptions) -> Floor | None:
         """Return the first floor that it is below, None if the category stands.
@@ -195,7 +203,7 @@ class Remains:
             projects: The most projects that one candidate occurs in: the project floor is not higher.
             options: The floors.
         """
-        if self.hits * _PER < options.min_category_hits_per_million * documents:
+        if self.hits < self.least_hits(documents, options):
             return Floor.HITS
         if self.hits < options.min_category_hit_share * self.all_hits:
             return Floor.HIT_SHARE

@@ -29,7 +29,6 @@ from tokenizer_build.decisions import (
 FINDINGS_MD = "findings.md"
 
 _SHOWN_NAMESPACES = 6
-_PER = 1_000_000
 _CUT_COLUMNS = {Rule.GENERIC: "generic", Rule.RARE: "rare", Rule.CATEGORY: "category"}
 
 
@@ -184,8 +183,7 @@ class Findings:
         left = f"{remains.hits:,} of {count(remains.all_hits, 'hit')} left"
         floor = remains.failed_floor(self.documents, projects, self.options)
         if floor is Floor.HITS:
-            needed = self.options.min_category_hits_per_million * self.documents / _PER
-            return f"{left}, fewer than the floor of {needed:,.0f}"
+            return f"{left}, fewer than the floor of {remains.least_hits(self.documents, self.options):,.0f}"
         if floor is Floor.HIT_SHARE:
             needed_share = self.options.min_category_hit_share
             return f"{left}, less than {needed_share:.0%}: the rest are generic, rare or in other bands"

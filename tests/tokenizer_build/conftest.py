@@ -153,7 +153,7 @@ Build = Callable[..., BuildSummary]
 LENIENT = BuildOptions(
     vocab_size=SMALL_VOCAB_SIZE,
     min_hits=0,
-    min_category_hits_per_million=0,
+    min_category_hits_per_name=0,
     min_category_projects=0,
     min_category_hit_share=0.0,
 )

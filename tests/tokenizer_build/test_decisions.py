@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
@@ -7,10 +9,10 @@ from schemas.options import BuildOptions
 from schemas.tables import TERMS
 from tokenizer_build.decisions import Decision, Rule, cut_tokens, decide
 from tokenizer_build.lock import Lock, LockedId, read_lock
-from tokenizer_build.vocabulary import Vocabulary
+from tokenizer_build.vocabulary import Vocabulary, read_vocabulary
 
 DOCUMENTS = 1000
-NO_FLOORS = {"min_category_hits_per_million": 0, "min_category_projects": 0, "min_category_hit_share": 0.0}
+NO_FLOORS = {"min_category_hits_per_name": 0, "min_category_projects": 0, "min_category_hit_share": 0.0}
 OPTIONS = BuildOptions().model_copy(update=NO_FLOORS)
 Row = tuple[str, str, int, int, int]
 
@@ -135,24 +137,35 @@ def test_the_categories_that_fell_in_the_published_scan_fall(
     assert set(fallen.values()) <= {Rule.RARE, Rule.GENERIC, Rule.CATEGORY, Rule.MORPHEME}
 
 
+@pytest.fixture
+def two_names(tiny_vocabulary: Path) -> Vocabulary:
+    """A category of two names, and a keyword that it counts too."""
+    tokens = '[candidates.tokens]\n5300 = "Channel"\n5301 = "Server"\n'
+    group = f'[[candidates]]\ncategory = "grpc"\nmatch = "ident"\nelsewhere = ["auto"]\n{tokens}'
+    (tiny_vocabulary / "domain.toml").write_text(f'band = "domain"\n{group}')
+    return read_vocabulary(tiny_vocabulary)
+
+
 @pytest.mark.parametrize(
     ("options", "tokens", "rule"),
     [
-        ({"min_category_hits_per_million": 50_000}, {"Channel": (50, 5, 3)}, Rule.USED),
-        ({"min_category_hits_per_million": 50_001}, {"Channel": (50, 5, 3)}, Rule.CATEGORY),
-        ({"min_category_hits_per_million": 50_001}, {"Channel": (50, 5, 3), "Server": (10, 2, 1)}, Rule.USED),
-        ({"min_category_hits_per_million": 50_001}, {"Channel": (50, 5, 3), "Server": (9, 2, 1)}, Rule.CATEGORY),
+        ({"min_category_hits_per_name": 25_000}, {"Channel": (50, 5, 3)}, Rule.USED),
+        ({"min_category_hits_per_name": 25_001}, {"Channel": (50, 5, 3)}, Rule.CATEGORY),
+        ({"min_category_hits_per_name": 25_001}, {"Channel": (50, 5, 3), "Server": (10, 2, 1)}, Rule.USED),
+        ({"min_category_hits_per_name": 25_001}, {"Channel": (50, 5, 3), "Server": (9, 2, 1)}, Rule.CATEGORY),
         ({"min_category_hit_share": 0.5}, {"Channel": (50, 5, 3), "Server": (50, 21, 3)}, Rule.USED),
         ({"min_category_hit_share": 0.5}, {"Channel": (50, 5, 3), "Server": (51, 21, 3)}, Rule.CATEGORY),
+        ({"min_category_hit_share": 0.5}, {"Channel": (50, 5, 3), "auto": (50, 30, 3)}, Rule.USED),
+        ({"min_category_hit_share": 0.5}, {"Channel": (50, 5, 3), "auto": (51, 30, 3)}, Rule.CATEGORY),
         ({"min_category_projects": 3}, {"Channel": (50, 5, 3)}, Rule.USED),
         ({"min_category_projects": 3}, {"Channel": (50, 5, 2), "Server": (50, 21, 3)}, Rule.CATEGORY),
     ],
 )
 def test_each_category_floor_at_its_border(
-    vocabulary: Vocabulary, options: dict[str, float], tokens: dict[str, tuple[int, int, int]], rule: Rule
+    two_names: Vocabulary, options: dict[str, float], tokens: dict[str, tuple[int, int, int]], rule: Rule
 ) -> None:
     floors = OPTIONS.model_copy(update=options)
-    decision = decided(vocabulary, category("grpc", tokens), options=floors)["Channel", "grpc"]
+    decision = decided(two_names, category("grpc", tokens), options=floors)["Channel", "grpc"]
     assert (decision.rule, decision.own_rule) == (rule, Rule.USED)
 
 

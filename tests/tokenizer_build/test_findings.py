@@ -26,7 +26,7 @@ CATEGORIES = {
     "catch_boost_test": ("ident", ["CHECK"]),
 }
 DOCUMENTS = 10_000
-OPTIONS = BuildOptions()
+OPTIONS = BuildOptions(min_category_hits_per_name=1_500)
 FOUND = {
     ("EXPECT_EQ", "gtest"): (900, 300, 7),
     ("TEST", "gtest"): (800, 250, 9),

@@ -107,7 +107,7 @@ def test_no_fixed_id_moves_from_corpus_to_corpus(built: dict[str, Path], first: 
     [
         {"min_hits": 50},
         {"generic_document_share": 0.9},
-        {"min_category_projects": 1, "min_category_hits_per_million": 10_000_000},
+        {"min_category_projects": 1, "min_category_hits_per_name": 1_000_000},
         {"distinctive_shapes": ()},
         {"vocab_size": 8200},
     ],
