@@ -7,7 +7,7 @@ that fell whole, and what became of the slots. Everything is counted here from t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,11 @@ from tokenizer_build.decisions import (
 FINDINGS_MD = "findings.md"
 
 _SHOWN_NAMESPACES = 6
+_SHOWN_LOCKED = 10
+_TABLE_NOTE = (
+    "`kept` counts what another category, another band or the lock keeps too; the columns after it are the rules that "
+    "cut."
+)
 _CUT_COLUMNS = {Rule.GENERIC: "generic", Rule.RARE: "rare", Rule.CATEGORY: "category"}
 
 
@@ -90,14 +95,14 @@ class Findings:
             *(f"- {line}" for line in self._sentences()),
             *(f"  - {line}" for line in self.fallen_categories()),
         ]
-        return [*lines, "", *_table(by_category(self.decisions))]
+        return [*lines, "", *_table(by_category(self.decisions)), "", _TABLE_NOTE]
 
     def summary(self) -> list[str]:
         """Return the few lines that the end of a build stage says."""
         fallen = sum(1 for _ in self.fallen_categories())
         return [
             self._slot_sentence(),
-            *self._lock_sentences(),
+            *self._lock_sentences(_SHOWN_LOCKED),
             f"{count(fallen, 'category', 'categories')} cut whole; the rest of the findings is in {FINDINGS_MD}",
         ]
 
@@ -158,11 +163,11 @@ class Findings:
             f"ids are among the {slots.learned:,} learned tokens of this build."
         )
 
-    def _lock_sentences(self) -> Iterable[str]:
+    def _lock_sentences(self, shown: int | None = None) -> Iterable[str]:
         locked = sorted({decision.token for decision in self.decisions if decision.rule is Rule.LOCKED})
         if locked:
             stay = "which stays" if len(locked) == 1 else "which stay"
-            yield f"The scan would cut {count(len(locked), 'locked token')}, {stay} for life: {_listed(locked)}."
+            yield f"The scan would cut {count(len(locked), 'locked token')}, {stay} for life: {_listed(locked, shown)}."
 
     def _hits_by_token(self) -> dict[str, int]:
         """Return the hits of each candidate, once where several categories count it."""
@@ -205,8 +210,9 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
-def _listed(tokens: Collection[str]) -> str:
-    return ", ".join(f"`{token}`" for token in tokens)
+def _listed(tokens: Sequence[str], shown: int | None = None) -> str:
+    rest = [] if shown is None or len(tokens) <= shown else [f"and {len(tokens) - shown:,} more"]
+    return ", ".join([*(f"`{token}`" for token in tokens[:shown]), *rest])
 
 
 def _table(groups: Mapping[str, Sequence[Decision]]) -> Iterable[str]:

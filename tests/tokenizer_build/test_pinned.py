@@ -172,7 +172,9 @@ def test_a_released_token_that_another_corpus_would_cut_stays_and_is_said(
     findings = (tmp_path / "out" / "findings.md").read_text()
     said = next(line for line in findings.splitlines() if "stay" in line and "for life" in line)
     assert all(f"`{token}`" in said for token in cut)
-    assert f"- {next(line for line in summary.findings if 'for life' in line)}" == said
+    told = next(line for line in summary.findings if "for life" in line)
+    assert told.startswith(f"The scan would cut {len(cut)} locked tokens")
+    assert len(told) < 400
 
 
 def test_a_release_locks_what_is_new_and_only_that(released: Path, built: dict[str, Path]) -> None:
