@@ -105,4 +105,9 @@ def describe_unknown(table: str, key: str, tables: Mapping[str, frozenset[str]])
 
 def describe_value(model: type[BaseModel], key: str, *, entry: bool) -> str:
     """Return what is wrong with a value that its model refused, or with an entry of a list."""
-    return f"not allowed; it takes {'a string' if entry else describe_allowed(model, key)}"
+    return f"not allowed; it takes {_allowed_entry(model, key) if entry else describe_allowed(model, key)}"
+
+
+def _allowed_entry(model: type[BaseModel], key: str) -> str:
+    items = model.model_json_schema()["properties"][key].get("items", {})
+    return _allowed(items) if "enum" in items else "a string"

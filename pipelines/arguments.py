@@ -150,3 +150,5 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but erro
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line on standard output, for programs.")]
 
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the logs of the libraries too.")]
+
+Tokenizer = Annotated[Path, typer.Option("--tokenizer", metavar="DIR", help="Tokenizer directory, as OUT/tokenizer.")]

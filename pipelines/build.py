@@ -19,20 +19,23 @@ from pipelines.session import Session, open_session
 from schemas.digests import sha256_file
 from schemas.errors import ConfigError, IntegrityError
 from schemas.units import Stage, Unit, UnitReceipt, unit_key
-from tokenizer_build.build import build_tokenizer
-from transforms.storage import CACHE
+from tokenizer_build.build import ScanCounts, build_tokenizer
+from tokenizer_build.findings import FINDINGS_MD
+from transforms.storage import CACHE, OutputFolder
 
 MANIFEST = "manifest.json"
 
 
 def run(config: RunConfig, reporter: Reporter) -> None:
-    """Build the tokenizer from the counts that stand in OUT."""
+    """Build the tokenizer from the counts that stand in OUT, and tell all of the findings."""
     with open_session(config, reporter) as session:
         build(session, session.current(Stage.SCAN)[-1])
+        for line in session.out.path(f"tokenizer/{FINDINGS_MD}").read_text(encoding="utf-8").splitlines():
+            reporter.note(line)
 
 
 def build(session: Session, counts: UnitReceipt) -> UnitReceipt:
-    """Build the tokenizer from merged counts, unless it stands.
+    """Build the tokenizer from merged counts, unless it stands, and tell in a few lines what became of the slots.
 
     Args:
         session: The session.
@@ -43,13 +46,15 @@ def build(session: Session, counts: UnitReceipt) -> UnitReceipt:
     standing = session.out.find_receipt(unit)
     session.reporter.stage_started(Stage.BUILD, int(standing is None), unit.num_bytes if standing is None else 0)
     if standing is None:
-        standing = _build(session, unit, counts)
+        standing, findings = _build(session, unit, counts)
         session.reporter.progress(1, unit.num_bytes)
         summary: Summary = {"ids": session.config.options.build.vocab_size}
     else:
-        summary = {"tokenizer": "stood"}
+        findings, summary = (), {"tokenizer": "stood"}
     session.remember(Stage.BUILD, [unit])
     session.reporter.stage_done(Stage.BUILD, time.monotonic() - started, summary)
+    for line in findings:
+        session.reporter.note(f"build: {line}")
     return standing
 
 
@@ -94,21 +99,12 @@ def install_tokenizer(session: Session, source: Path) -> None:
     session.reporter.note(f"tokenizer {tokenizer.digest} of {tokenizer.vocab_size:,} ids copied from {source}")
 
 
-def _build(session: Session, unit: Unit, counts: UnitReceipt) -> UnitReceipt:
+def _build(session: Session, unit: Unit, counts: UnitReceipt) -> tuple[UnitReceipt, tuple[str, ...]]:
+    """Build, publish, and return the receipt and the few lines of findings."""
     staged = _staging_folder(session)
     out, options = session.out, session.config.options
-    words = [
-        batch
-        for output in counts.outputs
-        if output.path.startswith("counts/words/")
-        for batch in pq.read_table(out.path(output.path)).to_batches()
-    ]
-    statistics = json.loads(out.path("counts/statistics.json").read_bytes())
-    build_tokenizer(
-        words,
-        pq.read_table(out.path("counts/terms.parquet")),
-        pq.read_table(out.path("counts/morphemes.parquet")),
-        statistics["documents"],
+    built = build_tokenizer(
+        _read_counts(out, counts),
         vocabulary_dir=VOCABULARY,
         options=options.build,
         pattern=options.scan.pattern,
@@ -125,7 +121,23 @@ def _build(session: Session, unit: Unit, counts: UnitReceipt) -> UnitReceipt:
         inputs={output.path: output.sha256 for output in counts.outputs},
     )
     out.publish_receipt(receipt)
-    return receipt
+    return receipt, built.findings
+
+
+def _read_counts(out: OutputFolder, counts: UnitReceipt) -> ScanCounts:
+    words = [
+        batch
+        for output in counts.outputs
+        if output.path.startswith("counts/words/")
+        for batch in pq.read_table(out.path(output.path)).to_batches()
+    ]
+    return ScanCounts(
+        words=words,
+        terms=pq.read_table(out.path("counts/terms.parquet")),
+        morphemes=pq.read_table(out.path("counts/morphemes.parquet")),
+        namespaces=pq.read_table(out.path("counts/namespaces.parquet")),
+        statistics=json.loads(out.path("counts/statistics.json").read_bytes()),
+    )
 
 
 def _staging_folder(session: Session) -> Path:

@@ -6,7 +6,6 @@ importing Beam takes seconds.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
@@ -16,15 +15,12 @@ import typer
 
 from pipelines import arguments as args
 from pipelines.console import Output, command_session, exit_on_error
+from pipelines.described import EXIT_CODES, described, help_text
+from pipelines.vocab_cli import vocab
 
 if TYPE_CHECKING:
     from configs.runs import RunConfig
     from pipelines.progress import Reporter
-
-EXIT_CODES = (
-    "Exit codes: 0 done, 1 a check failed or an unexpected error, 2 wrong usage or configuration, "
-    "3 more unusable input than allowed, 130 stopped by Ctrl-C, 143 stopped by SIGTERM."
-)
 
 app = typer.Typer(
     name="cppmill",
@@ -35,13 +31,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-)
-vocab = typer.Typer(
-    name="vocab",
-    help="Look after the vocabulary files and their pinned ids.",
-    epilog=EXIT_CODES,
-    no_args_is_help=True,
-    rich_markup_mode=None,
 )
 app.add_typer(vocab)
 
@@ -68,16 +57,6 @@ def _main(
     ] = False,
 ) -> None:
     """Make a tokenizer, a tokenized dataset and a receipt from C++ sources."""
-
-
-def help_text(function: Callable[..., object]) -> str:
-    """Return a docstring as the help of a command: examples keep their lines."""
-    return (inspect.getdoc(function) or "").replace("\nExample", "\n\b\nExample")
-
-
-def _command(group: typer.Typer) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a command of a function; its docstring is the help."""
-    return lambda function: group.command(help=help_text(function), epilog=EXIT_CODES)(function)
 
 
 def _register(program: Program, *, needs_sources: bool = False) -> None:
@@ -178,8 +157,9 @@ def _scan(config: RunConfig, reporter: Reporter, output: Output) -> None:
 def _build(config: RunConfig, reporter: Reporter, output: Output) -> None:
     """Build OUT/tokenizer from OUT/counts.
 
-    Fixed tokens of the vocabulary files, as far as the counts keep them, then learned BPE. The third stage of
-    `run`, with the same arguments; SOURCE is not read.
+    Fixed tokens of the vocabulary files, as far as the counts keep them, then learned BPE. Tells what the scan found
+    and what became of the candidates, as OUT/tokenizer/findings.md has it. The third stage of `run`, with the same
+    arguments; SOURCE is not read.
 
     Example:
       cppmill build --out llvm --vocab-size 32768
@@ -235,7 +215,7 @@ for _program in (_run, _ingest, _scan, _build, _tokenize, _validate, _plan):
     _register(_program, needs_sources=_program in (_run, _ingest, _plan))
 
 
-@_command(app)
+@described(app)
 def verify(
     out: Annotated[
         Path, typer.Argument(metavar="OUT", exists=True, file_okay=False, help="The folder of a finished run.")
@@ -256,12 +236,9 @@ def verify(
         print_differences(verify.verify(out), out)
 
 
-Tokenizer = Annotated[Path, typer.Option("--tokenizer", metavar="DIR", help="Tokenizer directory, as OUT/tokenizer.")]
-
-
-@_command(app)
+@described(app)
 def encode(
-    tokenizer: Tokenizer,
+    tokenizer: args.Tokenizer,
     file: Annotated[str, typer.Argument(metavar="[FILE|-]", help="File of any bytes; - is the standard input.")] = "-",
 ) -> None:
     """Print the ids of a file as one JSON array.
@@ -277,9 +254,9 @@ def encode(
         encode_file(tokenizer, file)
 
 
-@_command(app)
+@described(app)
 def decode(
-    tokenizer: Tokenizer,
+    tokenizer: args.Tokenizer,
     file: Annotated[str, typer.Argument(metavar="[FILE|-]", help="JSON array of ids; - is the standard input.")] = "-",
     skip_control: Annotated[
         bool, typer.Option("--skip-control", help="Leave out control and reserved ids; else they are an error.")
@@ -294,57 +271,6 @@ def decode(
         from pipelines.codec import decode_file
 
         decode_file(tokenizer, file, skip_control=skip_control)
-
-
-VocabularyFolder = Annotated[
-    Path | None,
-    typer.Option("--vocab", metavar="DIR", help="Vocabulary folder.  [default: configs/vocab of this installation]"),
-]
-
-
-@_command(vocab)
-def release(
-    version: Annotated[str, typer.Argument(metavar="VERSION", help="Name of the release, not used before.")],
-    tokenizer: Tokenizer,
-    directory: VocabularyFolder = None,
-) -> None:
-    """Pin the fixed ids of a tokenizer for life.
-
-    They are appended to ids.lock, which nothing else writes.
-
-    Example:
-      cppmill vocab release 1.0 --tokenizer llvm/tokenizer
-    """
-    with command_session(Output(), advice="repeat the command to finish the release"):
-        from pipelines import vocab
-
-        locked = vocab.release(directory or _vocabulary_folder(), tokenizer, version)
-        typer.echo(f"{version}: {locked:,} ids newly locked")
-
-
-@_command(vocab)
-def lint(
-    directory: VocabularyFolder = None,
-    pattern: Annotated[str, typer.Option("--pattern", metavar="NAME", help="Pre-token pattern.")] = "cpp-words-1",
-) -> None:
-    """Name what is wrong with the vocabulary files.
-
-    Duplicates, tokens that the pattern splits, wrong bands, holes, moved ids. Exit code 1 if anything is an error.
-
-    Example:
-      cppmill vocab lint
-    """
-    with command_session(Output(), advice="nothing was changed"):
-        from pipelines import vocab
-        from pipelines.tables import print_findings
-
-        print_findings(vocab.lint(directory or _vocabulary_folder(), pattern))
-
-
-def _vocabulary_folder() -> Path:
-    import configs
-
-    return Path(configs.__path__[0]) / "vocab"
 
 
 def main() -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from schemas.errors import ConfigError
+
+if TYPE_CHECKING:
+    from cppmill_core import Tokenizer
 
 STANDARD_INPUT = "-"
 
@@ -36,7 +39,7 @@ def encode_file(tokenizer: Path, file: str) -> None:
         file: The file, or `-`.
     """
     data = read_input(file)
-    ids = _load(tokenizer).encode(data)
+    ids = load_tokenizer(tokenizer).encode(data)
     sys.stdout.write("[")
     for start in range(0, len(ids), _IDS_A_WRITE):
         separator = "," if start else ""
@@ -52,7 +55,7 @@ def decode_file(tokenizer: Path, file: str, *, skip_control: bool) -> None:
         file: The file with the array, or `-`.
         skip_control: Leave control ids out; else they are an error, as no bytes stand for them.
     """
-    loaded = _load(tokenizer)
+    loaded = load_tokenizer(tokenizer)
     ids = parse_ids(read_input(file), vocab_size=loaded.vocab_size, where=file)
     sys.stdout.buffer.write(loaded.decode(ids, skip_control=skip_control))
     sys.stdout.buffer.flush()
@@ -96,14 +99,18 @@ def _shown(value: Any) -> str:  # noqa: ANN401 - any JSON value
     return text if len(text) <= 40 else text[:39] + "…"
 
 
-def _load(tokenizer: Path) -> Any:  # noqa: ANN401 - imported late: the commands start fast
+def load_tokenizer(folder: Path, *, argument: str = "--tokenizer") -> Tokenizer:
     """Load a tokenizer directory.
+
+    Args:
+        folder: The directory.
+        argument: The argument that named it, for messages.
 
     Raises:
         ConfigError: If there is no tokenizer.
     """
-    if not (tokenizer / "manifest.json").is_file():
-        raise ConfigError(f"--tokenizer {tokenizer}: no tokenizer; it takes a directory with a manifest.json")
+    if not (folder / "manifest.json").is_file():
+        raise ConfigError(f"{argument} {folder}: no tokenizer; it takes a directory with a manifest.json")
     from cppmill_core import Tokenizer
 
-    return Tokenizer.from_dir(tokenizer)
+    return Tokenizer.from_dir(folder)

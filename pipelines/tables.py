@@ -113,3 +113,21 @@ def print_findings(findings: Sequence[Finding]) -> None:
     typer.echo(", ".join(f"{count:,} {severity}s" for severity, count in counts.items()) or "nothing to say")
     if counts["error"]:
         raise SystemExit(int(ExitCode.FAILED_CHECK))
+
+
+def print_diff(lines: Sequence[str], broken: Sequence[str]) -> None:
+    """Print how two tokenizers differ.
+
+    Args:
+        lines: The differences.
+        broken: A line for each fixed id that moved.
+
+    Raises:
+        SystemExit: With exit code 1 if a fixed id moved.
+    """
+    for line in lines:
+        typer.echo(line)
+    for line in broken:
+        typer.echo(f"error: {line}", err=True)
+    if broken:
+        raise SystemExit(int(ExitCode.FAILED_CHECK))

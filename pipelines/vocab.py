@@ -1,12 +1,29 @@
-"""The vocabulary programs: release pins ids for life, lint names what is wrong."""
+"""The vocabulary programs: release pins ids for life, lint names what is wrong, diff compares two tokenizers."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from configs.runs import usable_threads
+from pipelines.codec import load_tokenizer
+from schemas.errors import ConfigError
 from tokenizer_build.build import pattern_split
+from tokenizer_build.diff import (
+    VocabularyDiff,
+    compare_compression,
+    describe_compression,
+    describe_diff,
+    read_ids,
+)
 from tokenizer_build.lint import Finding, lint_vocabulary
 from tokenizer_build.lock import release_vocabulary
+
+_ROWS_A_BATCH = 1024
 
 
 def release(directory: Path, tokenizer: Path, version: str) -> int:
@@ -23,3 +40,56 @@ def release(directory: Path, tokenizer: Path, version: str) -> int:
 def lint(directory: Path, pattern: str) -> list[Finding]:
     """Return what is wrong with a vocabulary folder under a pre-token pattern."""
     return lint_vocabulary(directory, pattern_split(pattern))
+
+
+def diff(
+    old: Path, new: Path, *, documents: Path | None, id_maps: Sequence[Path], every_token: bool
+) -> tuple[list[str], list[str]]:
+    """Compare two tokenizer directories and write the map between their ids.
+
+    Args:
+        old: The old tokenizer directory.
+        new: The new one.
+        documents: A run's folder, or its `documents/`, to measure the compression on; None for no measuring.
+        id_maps: Files to write: `.parquet` (`tokenizer_build.diff.ID_MAP`) or `.npy` (old id to new id).
+        every_token: Name every token that differs, not only the first ones.
+
+    Returns:
+        What to print, and the broken promises: a line for each fixed id that moved.
+
+    Raises:
+        ConfigError: If a directory holds no tokenizer or no documents, or a map's name ends in something else.
+    """
+    for path in id_maps:
+        if path.suffix not in (".parquet", ".npy"):
+            raise ConfigError(f"--id-map {path}: ends in neither .parquet nor .npy; give it one of them")
+    shards = [] if documents is None else _documents_shards(documents)
+    sides = [read_ids(path, load_tokenizer(path, argument=name)) for name, path in (("OLD", old), ("NEW", new))]
+    found = VocabularyDiff(*sides)
+    for path in id_maps:
+        _write_id_map(found, path)
+    lines = describe_diff(found, shown=None if every_token else 20)
+    if shards:
+        compared = compare_compression(_batches(shards), found, threads=usable_threads())
+        lines += ["", *describe_compression(compared)]
+    return lines, found.broken_promises()
+
+
+def _write_id_map(found: VocabularyDiff, path: Path) -> None:
+    if path.suffix == ".npy":
+        np.save(path, found.new_ids())
+    else:
+        pq.write_table(found.id_map(), path, compression="zstd")
+
+
+def _documents_shards(folder: Path) -> list[Path]:
+    shards = sorted(folder.glob("documents/part-*.parquet")) or sorted(folder.glob("part-*.parquet"))
+    if not shards:
+        raise ConfigError(f"--documents {folder}: no documents shards; give a run's folder, or its documents/")
+    return shards
+
+
+def _batches(shards: Sequence[Path]) -> Iterator[pa.RecordBatch]:
+    for path in shards:
+        with pq.ParquetFile(path) as shard:
+            yield from shard.iter_batches(batch_size=_ROWS_A_BATCH, columns=["project", "content"])

@@ -6,7 +6,7 @@ keys and is frozen; `model_dump(mode="json")` is its canonical form.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -35,6 +35,12 @@ DEFAULT_EXTENSIONS = (
     "txx",
 )
 """Extensions of C++ source, without regard to case."""
+
+DistinctiveShape = Literal["double_underscore", "screaming_case", "api_prefix", "compound"]
+"""What can make a name distinctive (`tokenizer_build.shapes`)."""
+
+DISTINCTIVE_SHAPES: tuple[DistinctiveShape, ...] = ("double_underscore", "screaming_case", "api_prefix", "compound")
+"""All of them."""
 
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 
@@ -105,21 +111,38 @@ class ScanOptions(Options):
 
 
 class BuildOptions(Options):
-    """What vocabulary is built.
+    """What vocabulary is built: its size, and which candidates of the domain band keep their id.
+
+    The reason for each default is in `docs/running.md`.
 
     Attributes:
         profile: Name of the profile, recorded in the manifest.
         vocab_size: Number of ids.
+        distinctive_shapes: Shapes that protect a name from the generic threshold; a shape that is left out protects
+            nothing.
         generic_document_share: A candidate in more than this share of the documents, without a distinctive shape, is
             cut.
+        compound_document_share: The same threshold for a compound of several words; never below the generic one.
+        compound_parts: Words that a compound has at least.
         min_hits: A candidate with fewer hits is cut.
+        min_category_hits_per_name: A category is cut whole if what the other rules leave of it has, per name that was
+            proposed and per million documents, fewer hits.
+        min_category_projects: A category is cut whole if nothing that is left of it occurs in so many projects; at
+            most the projects that any candidate occurs in.
+        min_category_hit_share: A category is cut whole if what the other rules leave has a smaller share of its hits.
         max_token_bytes: No learned token is longer; unlimited by default.
     """
 
     profile: str = "hybrid-64k"
     vocab_size: Annotated[int, Field(ge=7200, le=1 << 20)] = 1 << 16
+    distinctive_shapes: tuple[DistinctiveShape, ...] = DISTINCTIVE_SHAPES
     generic_document_share: Fraction = 0.02
+    compound_document_share: Fraction = 0.1
+    compound_parts: Annotated[int, Field(ge=2)] = 2
     min_hits: Annotated[int, Field(ge=0)] = 10
+    min_category_hits_per_name: Annotated[float, Field(ge=0)] = 64.0
+    min_category_projects: Annotated[int, Field(ge=0)] = 2
+    min_category_hit_share: Fraction = 0.2
     max_token_bytes: Annotated[int, Field(ge=2)] | None = None
 
 

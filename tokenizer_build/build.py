@@ -6,7 +6,7 @@ One process, no engine: decide the candidates, plan the ids, learn the merges, w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,39 @@ from schemas.errors import VocabularyConfigError
 from schemas.options import BuildOptions
 from tokenizer_build.artifact import TokenizerParts, write_tokenizer
 from tokenizer_build.band_files import nearest
-from tokenizer_build.decisions import Decision, Rule, cut_tokens, decide, write_decisions
+from tokenizer_build.bands import DOMAIN
+from tokenizer_build.decision_files import write_decisions
+from tokenizer_build.decisions import Decision, Rule, cut_tokens, decide
+from tokenizer_build.findings import FINDINGS_MD, DomainSlots, Findings
 from tokenizer_build.layout import Slots, assign_ids, plan_slots
 from tokenizer_build.lint import Split, load_vocabulary, split_tokens
 from tokenizer_build.lock import Lock, revision
 from tokenizer_build.training import LearnedMerges, learn_merges
 from tokenizer_build.vocabulary import Vocabulary
 
-DECISIONS_PARQUET = "decisions.parquet"
+
+@dataclass(frozen=True)
+class ScanCounts:
+    """What a scan counted, as its files hold it.
+
+    Attributes:
+        words: Word counts (`schemas.tables.WORDS`), as the scan cut the text with the pattern; in any order.
+        terms: Counts of the candidates (`schemas.tables.TERMS`).
+        morphemes: Counts of the morphemes (`schemas.tables.MORPHEMES`).
+        namespaces: Counts of the leading namespaces (`schemas.tables.NAMESPACES`).
+        statistics: `counts/statistics.json`: `documents` and `bytes.total` are used.
+    """
+
+    words: Sequence[pa.RecordBatch]
+    terms: pa.Table
+    morphemes: pa.Table
+    namespaces: pa.Table
+    statistics: Mapping[str, Any]
+
+    @property
+    def documents(self) -> int:
+        """Number of documents that were scanned."""
+        return int(self.statistics["documents"])
 
 
 @dataclass(frozen=True)
@@ -41,6 +66,7 @@ class BuildSummary:
         candidates_cut: Candidates whose id is freed.
         kept_by_lock: Tokens that the counts would have cut and the lock keeps.
         split_by_pattern: Tokens of the vocabulary that the pattern cuts into words, so that they are not fixed.
+        findings: What the end of the stage says of the scan and the slots, a few lines.
         reserved_ids: Ids that nothing uses.
         missing_bytes: Bytes that have a learned id.
         seed_pieces: Learned tokens that seed merges made.
@@ -56,6 +82,7 @@ class BuildSummary:
     candidates_cut: int
     kept_by_lock: tuple[str, ...]
     split_by_pattern: tuple[str, ...]
+    findings: tuple[str, ...]
     reserved_ids: int
     missing_bytes: int
     seed_pieces: int
@@ -72,10 +99,7 @@ class _Plan:
 
 
 def build_tokenizer(
-    words: Sequence[pa.RecordBatch],
-    terms: pa.Table,
-    morphemes: pa.Table,
-    documents: int,
+    counts: ScanCounts,
     *,
     vocabulary_dir: Path,
     options: BuildOptions,
@@ -85,13 +109,10 @@ def build_tokenizer(
 ) -> BuildSummary:
     """Build a tokenizer directory.
 
-    The same counts, vocabulary and options give the same bytes, whatever the order of `words` and the threads.
+    The same counts, vocabulary and options give the same bytes, whatever the order of the words and the threads.
 
     Args:
-        words: Word counts (`schemas.tables.WORDS`), as the scan cut the text with `pattern`.
-        terms: Counts of the candidates (`schemas.tables.TERMS`).
-        morphemes: Counts of the morphemes (`schemas.tables.MORPHEMES`).
-        documents: Number of documents that were scanned.
+        counts: What the scan counted with `pattern`.
         vocabulary_dir: Folder with the bands' files and the lock.
         options: Size, thresholds, profile.
         pattern: Name of the pre-token pattern.
@@ -104,12 +125,14 @@ def build_tokenizer(
     """
     regex = pattern_regex(pattern)
     vocabulary, lock = load_vocabulary(vocabulary_dir)
-    plan = _plan(vocabulary, lock, terms, documents, options, pattern_split(pattern))
-    learned = learn_merges(words, plan.slots, max_token_bytes=options.max_token_bytes, threads=threads)
+    plan = _plan(vocabulary, lock, counts, options, pattern_split(pattern))
+    learned = learn_merges(counts.words, plan.slots, max_token_bytes=options.max_token_bytes, threads=threads)
     ids = assign_ids(plan.slots, learned.learned)
-    write_decisions(plan.decisions, vocabulary, morphemes, documents, out / DECISIONS_PARQUET)
+    found = _findings(plan, counts, learned, options)
+    write_decisions(plan.decisions, vocabulary, counts.morphemes, counts.documents, out)
+    (out / FINDINGS_MD).write_text("".join(f"{line}\n" for line in found.report()), encoding="utf-8", newline="")
     digest = write_tokenizer(TokenizerParts(plan.slots, ids, learned.merges, pattern, regex, options.profile), out)
-    return _summary(plan, learned, digest)
+    return _summary(plan, learned, digest, found)
 
 
 def pattern_regex(pattern: str) -> str:
@@ -135,17 +158,33 @@ def pattern_split(pattern: str) -> Split:
     return split
 
 
-def _plan(
-    vocabulary: Vocabulary, lock: Lock, terms: pa.Table, documents: int, options: BuildOptions, split: Split
-) -> _Plan:
-    decisions = decide(vocabulary, lock, terms, documents, options)
+def _plan(vocabulary: Vocabulary, lock: Lock, counts: ScanCounts, options: BuildOptions, split: Split) -> _Plan:
+    decisions = decide(vocabulary, lock, counts.terms, counts.documents, options)
     split_by_pattern = tuple(token.token for token in split_tokens(vocabulary, split))
     left_out = cut_tokens(decisions) | set(split_by_pattern)
     fixed = [token for token in vocabulary.tokens if token.token not in left_out]
     return _Plan(vocabulary, decisions, split_by_pattern, plan_slots(fixed, lock, options.vocab_size))
 
 
-def _summary(plan: _Plan, learned: LearnedMerges, digest: str) -> BuildSummary:
+def _findings(plan: _Plan, counts: ScanCounts, learned: LearnedMerges, options: BuildOptions) -> Findings:
+    slots = DomainSlots(
+        proposed=sum(token.band.name == DOMAIN for token in plan.vocabulary.tokens),
+        kept=sum(token.band.name == DOMAIN for token in plan.slots.fixed),
+        learned=len(learned.learned),
+        split=plan.split_by_pattern,
+    )
+    return Findings(
+        decisions=plan.decisions,
+        morphemes=counts.morphemes,
+        namespaces=counts.namespaces,
+        statistics=counts.statistics,
+        morphemes_proposed=len({morpheme.morpheme for morpheme in plan.vocabulary.morphemes}),
+        slots=slots,
+        options=options,
+    )
+
+
+def _summary(plan: _Plan, learned: LearnedMerges, digest: str, found: Findings) -> BuildSummary:
     slots = plan.slots
     cut = cut_tokens(plan.decisions)
     return BuildSummary(
@@ -157,6 +196,7 @@ def _summary(plan: _Plan, learned: LearnedMerges, digest: str) -> BuildSummary:
         candidates_cut=len(cut),
         kept_by_lock=tuple(sorted({d.token for d in plan.decisions if d.rule is Rule.LOCKED})),
         split_by_pattern=plan.split_by_pattern,
+        findings=tuple(found.summary()),
         reserved_ids=len(slots.reserved),
         missing_bytes=len(slots.missing_bytes),
         seed_pieces=learned.seed_pieces,

@@ -16,6 +16,7 @@ from pathlib import Path
 from schemas.errors import VocabularyConfigError
 from tokenizer_build.bands import BANDS, RESERVED_IDS, Strength, reserved_name
 from tokenizer_build.lock import Lock, check_lock, read_lock
+from tokenizer_build.training import unreachable_seed
 from tokenizer_build.vocabulary import FixedToken, Vocabulary, read_vocabulary
 
 REQUIRED_CONTROL = ("<PAD>", "<UNK>", "<BOS>", "<EOS>")
@@ -69,7 +70,9 @@ def lint_vocabulary(directory: Path, split: Split) -> list[Finding]:
         VocabularyConfigError: If a file cannot be read at all.
     """
     vocabulary, lock = read_vocabulary(directory), read_lock(directory)
-    findings = [*lint_tokens(vocabulary), *lint_pattern(vocabulary, split), *lint_holes(vocabulary)]
+    findings = lint_tokens(vocabulary)
+    findings += [*([] if findings else lint_reach(vocabulary)), *lint_pattern(vocabulary, split)]
+    findings += lint_holes(vocabulary)
     try:
         check_lock(lock, vocabulary)
     except VocabularyConfigError as error:
@@ -87,6 +90,14 @@ def lint_tokens(vocabulary: Vocabulary) -> list[Finding]:
         "candidate": _candidates_without_id(vocabulary),
     }
     return [Finding(Severity.ERROR, rule, message) for rule, messages in rules.items() for message in messages]
+
+
+def lint_reach(vocabulary: Vocabulary) -> list[Finding]:
+    """Return an error if no sequence of allowed merges makes a token; for tokens without errors of their own."""
+    names = [token.token for token in vocabulary.control]
+    names += [reserved_name(token_id) for token_id in sorted(RESERVED_IDS)]
+    reason = unreachable_seed(vocabulary.tokens, names)
+    return [] if reason is None else [Finding(Severity.ERROR, "unreachable", f"{vocabulary.directory}: {reason}")]
 
 
 def lint_pattern(vocabulary: Vocabulary, split: Split) -> list[Finding]:

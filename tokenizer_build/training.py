@@ -84,6 +84,26 @@ def seed_table(fixed: Iterable[FixedToken]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([strings, atomic], names=["token", "atomic"])
 
 
+def unreachable_seed(fixed: Iterable[FixedToken], forbidden: Iterable[str]) -> str | None:
+    """Return why a fixed token can never be one token, None if each can: no sequence of allowed merges spells it.
+
+    The seeds are learned as a build learns them, without a text. Of several such tokens the first in byte order is
+    named.
+
+    Args:
+        fixed: The fixed tokens.
+        forbidden: Names that no merge may spell.
+    """
+    columns: list[pa.Array[Any]] = [pa.array([b"a"], pa.binary()), pa.array([1], pa.uint64())]
+    text = pa.RecordBatch.from_arrays(columns, names=["word", "count"])
+    names = [name.encode() for name in forbidden]
+    try:
+        cppmill_core.train_bpe([text], seeds=seed_table(fixed), vocab_tokens=0, forbidden=names)
+    except cppmill_core.VocabularyError as error:
+        return None if _WHAT_WOULD_DO.search(str(error)) else str(error)
+    return None
+
+
 def learned_merges(rows: pa.RecordBatch, seeds: pa.RecordBatch) -> LearnedMerges:
     """Turn the trainer's merges into tokens: a merge that spells a seed or an earlier token makes no new one."""
     known = set(seeds["token"].to_pylist())

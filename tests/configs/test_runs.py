@@ -129,6 +129,11 @@ FILE_PROBLEMS = [
     ),
     ('[ingest]\npath_column = ""', 'ingest.path_column = "": not allowed; it is empty'),
     ('[ingest]\nextensions = ["cpp", ".CC"]', 'ingest.extensions[1] = ".CC": not allowed; lower case and no dot: "cc"'),
+    (
+        '[build]\ndistinctive_shapes = ["compound", "camel"]',
+        'build.distinctive_shapes[1] = "camel": not allowed; it takes one of "double_underscore", "screaming_case", '
+        '"api_prefix", "compound"',
+    ),
     ("[ingest]\ncontent_column = 2001-01-01", "ingest.content_column = 2001-01-01: not allowed; it takes a string"),
     (
         '[scan]\npattern = "cpp-word-1"',

@@ -24,6 +24,18 @@ def test_a_second_run_does_nothing(copied_run, cppmill):
     assert copied_run.tree() == before
 
 
+def test_the_build_tells_its_findings_and_the_run_a_few_lines_of_them(copied_run, cppmill):
+    findings = (copied_run.out / "tokenizer" / "findings.md").read_text()
+    built = cppmill("build", *copied_run.command[2:])
+    assert built.stderr.endswith(findings)
+    shutil.rmtree(copied_run.out / "tokenizer")
+    again = cppmill(*copied_run.command)
+    told = [line.removeprefix("build: ") for line in again.stderr.splitlines() if line.startswith("build: ")]
+    assert "findings.md" in told[-1]
+    assert f"- {told[-2]}" in findings.splitlines()
+    assert (copied_run.out / "tokenizer" / "findings.md").read_text() == findings
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -6,7 +6,9 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import cppmill_core
 import numpy as np
@@ -14,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 from schemas.options import BuildOptions
-from schemas.tables import MORPHEMES, TERMS
-from tokenizer_build.build import BuildSummary, build_tokenizer
+from schemas.tables import MORPHEMES, NAMESPACES, TERMS
+from tokenizer_build.build import BuildSummary, ScanCounts, build_tokenizer
 from tokenizer_build.lint import load_vocabulary
 from tokenizer_build.vocabulary import Vocabulary
 
@@ -129,25 +131,52 @@ def morphemes(counts: dict[str, pa.RecordBatch]) -> pa.Table:
     return of_one_project(counts["morphemes"], MORPHEMES)
 
 
-Build = Callable[..., BuildSummary]
+def scan_counts(counts: dict[str, pa.RecordBatch]) -> ScanCounts:
+    """Return the counts of one project as the merged files of a scan hold them."""
+    values = dict(zip(*counts["statistics"].to_pydict().values(), strict=True))
+    return ScanCounts(
+        words=[counts["words"]],
+        terms=of_one_project(counts["terms"], TERMS),
+        morphemes=of_one_project(counts["morphemes"], MORPHEMES),
+        namespaces=of_one_project(counts["namespaces"], NAMESPACES),
+        statistics={"documents": values["documents"], "bytes": {"total": values["bytes"]}},
+    )
 
 
 @pytest.fixture(scope="session")
-def build(words: pa.RecordBatch, terms: pa.Table, morphemes: pa.Table, documents: list[bytes]) -> Build:
-    """Build with the headers' counts; keyword arguments replace the defaults."""
+def scan_documents(vocabulary: Vocabulary) -> Callable[[list[bytes]], ScanCounts]:
+    """Scan documents of one project to the counts that a build takes."""
+    return lambda documents: scan_counts(scan(vocabulary, documents))
+
+
+Build = Callable[..., BuildSummary]
+
+LENIENT = BuildOptions(
+    vocab_size=SMALL_VOCAB_SIZE,
+    min_hits=0,
+    min_category_hits_per_name=0,
+    min_category_projects=0,
+    min_category_hit_share=0.0,
+)
+"""Keeps every candidate but the generic ones."""
+
+
+@pytest.fixture(scope="session")
+def lenient() -> BuildOptions:
+    return LENIENT
+
+
+@pytest.fixture(scope="session")
+def build(counts: dict[str, pa.RecordBatch]) -> Build:
+    """Build with the headers' counts; keyword arguments replace the defaults and the counts."""
 
     def run(out: Path, **changes: object) -> BuildSummary:
         out.mkdir(parents=True)
-        arguments: dict[str, object] = {
-            "words": [words],
-            "terms": terms,
-            "morphemes": morphemes,
-            "documents": len(documents),
-            "vocabulary_dir": VOCABULARY_DIR,
-            "options": BuildOptions(vocab_size=SMALL_VOCAB_SIZE, min_hits=0),
-            "pattern": PATTERN,
-        }
-        return build_tokenizer(**(arguments | changes), out=out)  # type: ignore[arg-type]
+        parts: dict[str, Any] = {name: changes.pop(name) for name in ("words", "terms") if name in changes}
+        made = changes.pop("counts", scan_counts(counts))
+        assert isinstance(made, ScanCounts)
+        arguments: dict[str, Any] = {"vocabulary_dir": VOCABULARY_DIR, "options": LENIENT, "pattern": PATTERN}
+        return build_tokenizer(replace(made, **parts), **(arguments | changes), out=out)
 
     return run
 

@@ -38,6 +38,53 @@ def test_unused_ids_are_counted_by_band(tiny_vocabulary: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("promise", "file", "added", "severity", "rule", "said"),
+    [
+        ("duplicates", "keywords.toml", '66 = "auto"', Severity.ERROR, "duplicate", "'auto' has the ids of"),
+        ("duplicates", "keywords.toml", '5300 = "xor"', Severity.ERROR, "duplicate", "id 5300 is given to"),
+        ("cannot be reached: split", "keywords.toml", '66 = "a b"', Severity.WARNING, "split", "'a' + ' b'"),
+        ("cannot be reached: control", "keywords.toml", '66 = "<EOS>"', Severity.ERROR, "control", "a control token"),
+        (
+            "cannot be reached: no merges make it",
+            "control.toml",
+            '4 = "au"\n5 = "ut"\n6 = "to"',
+            Severity.ERROR,
+            "unreachable",
+            'seed "auto" cannot become one token, it stays "a" + "u" + "t" + "o"',
+        ),
+        (
+            "another seed breaks an atomic token",
+            "keywords.toml",
+            '66 = "TEST("',
+            Severity.ERROR,
+            "breaks-atomic",
+            "holds the atomic token 'TEST' (domain.toml: candidates[gtest].tokens.5300)",
+        ),
+        (
+            "holes",
+            "keywords.toml",
+            '68 = "xor"',
+            Severity.NOTE,
+            "holes",
+            "keywords: 3 ids used, 253 free from 66 on",
+        ),
+        ("wrong bands", "keywords.toml", '320 = "xor"', Severity.ERROR, "band", "outside band keywords (64-319)"),
+        ("wrong bands", "domain.toml", '[tokens]\n64 = "xor"', Severity.ERROR, "band", "outside band domain"),
+        ("wrong bands", "keywords.toml", '7001 = "xor"', Severity.ERROR, "band", "id 7001 is reserved"),
+    ],
+)
+def test_the_lint_names_what_it_promises_before_a_build(
+    tiny_vocabulary: Path, promise: str, file: str, added: str, severity: Severity, rule: str, said: str
+) -> None:
+    before = {(finding.rule, finding.message) for finding in lint_vocabulary(tiny_vocabulary, split)}
+    path = tiny_vocabulary / file
+    path.write_text(path.read_text() + added + "\n")
+    found = [f for f in lint_vocabulary(tiny_vocabulary, split) if (f.rule, f.message) not in before]
+    named = [finding for finding in found if finding.rule == rule and said in finding.message]
+    assert [finding.severity for finding in named] == [severity], promise
+
+
+@pytest.mark.parametrize(
     ("file", "added", "rule", "said"),
     [
         (

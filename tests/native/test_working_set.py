@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import cppmill_core
+import numpy as np
+import pytest
+from cppmill_core.working_set import FORMAT, WorkingSet, ids_digest, logit_mask, torch_logit_mask
+
+IDS = [1, 5, 9]
+
+
+def write(path: Path, **changes: Any) -> Path:
+    value = {
+        "format": FORMAT,
+        "ids": IDS,
+        "ids_sha256": ids_digest(IDS),
+        "tokenizer": {"digest": "ab" * 32, "vocab_size": 12},
+        "coverage": {"reached": 0.5},
+    }
+    path.write_text(json.dumps(value | changes))
+    return path
+
+
+def test_a_mask_allows_its_ids_and_nothing_else() -> None:
+    mask = logit_mask([3, 0], 5)
+    assert mask.dtype == np.float32
+    assert mask.tolist() == [0.0, -np.inf, -np.inf, 0.0, -np.inf]
+
+
+def test_masked_logits_sample_only_what_is_allowed() -> None:
+    logits = np.random.default_rng(3).normal(size=12).astype(np.float32)
+    chances = np.exp(logits + logit_mask(IDS, 12))
+    assert np.flatnonzero(chances).tolist() == IDS
+    assert int(np.argmax(chances)) == max(IDS, key=lambda i: logits[i])
+
+
+@pytest.mark.parametrize(("ids", "said"), [([], "no ids"), ([12], "id 12: not below"), ([3, -1], "id -1: not below")])
+def test_ids_that_make_no_mask_are_refused(ids: list[int], said: str) -> None:
+    with pytest.raises(cppmill_core.InvalidInputError, match=said):
+        logit_mask(ids, 12)
+
+
+def test_a_working_set_is_read_back_and_padded_to_the_logits(tmp_path: Path) -> None:
+    found = WorkingSet.load(write(tmp_path / "set.json"))
+    assert (found.ids, found.vocab_size, found.coverage) == ((1, 5, 9), 12, 0.5)
+    assert found.mask().shape == (12,)
+    assert np.isneginf(found.mask(16)[12:]).all()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"format": "other"}, {"ids": [1, 5]}, {"ids": None}, {"tokenizer": {}}, {"ids_sha256": None}],
+    ids=str,
+)
+def test_a_file_that_is_no_working_set_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
+    with pytest.raises(cppmill_core.CorruptDataError, match=r"set\.json: not a working set .*; write it again"):
+        WorkingSet.load(write(tmp_path / "set.json", **changes))
+
+
+def test_torch_is_imported_only_for_its_tensor() -> None:
+    script = "import sys, cppmill_core.working_set; assert not {'torch', 'apache_beam'} & sys.modules.keys()"
+    subprocess.run([sys.executable, "-c", script], check=True)
+    if importlib.util.find_spec("torch") is None:
+        with pytest.raises(ImportError, match="needs torch: install it, or use logit_mask"):
+            torch_logit_mask(IDS, 12)
+
+
+def test_a_torch_mask_is_the_numpy_mask() -> None:
+    torch = pytest.importorskip("torch")
+    mask = torch_logit_mask(IDS, 12, dtype=torch.float64)
+    assert mask.dtype is torch.float64
+    assert mask.tolist() == logit_mask(IDS, 12).tolist()

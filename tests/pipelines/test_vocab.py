@@ -1,0 +1,132 @@
+"""The commands below `cppmill vocab`, on the tokenizers of real runs."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+
+import cppmill_core
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from cppmill_core.working_set import WorkingSet
+
+
+@pytest.fixture(scope="module")
+def other(run, cppmill, tmp_path_factory):
+    """A tokenizer of the same counts with more ids."""
+    out = shutil.copytree(run.out, tmp_path_factory.mktemp("other") / "out")
+    cppmill("build", "--out", out, "--vocab-size", 13_000, "--unit-bytes", 1 << 20)
+    return out / "tokenizer"
+
+
+def test_a_diff_tells_the_tokens_and_the_compression_of_each_project(run, other, cppmill):
+    done = cppmill("vocab", "diff", run.out / "tokenizer", other, "--documents", run.out)
+    table = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if line.endswith("%")}
+    assert sorted(table) == ["all", "arrow", "numpy"]
+    dataset = run.receipt["dataset"]
+    num_bytes, old, new, change = table["all"]
+    assert int(num_bytes.replace(",", "")) == dataset["bytes"]
+    controls = 2 * dataset["documents"]
+    assert old == f"{dataset['bytes'] / (dataset['tokens'] - controls):.3f}"
+    assert float(new) > float(old)
+    assert change.startswith("+")
+    assert re.search(r"^moved +0 +\d", done.stdout, re.M)
+    assert cppmill("vocab", "diff", run.out / "tokenizer", other, "--documents", run.out / "documents").stdout == (
+        done.stdout
+    )
+
+
+def test_the_documented_surgery_gives_each_new_token_its_row(run, other, cppmill, repository, tmp_path, monkeypatch):
+    old, new = (cppmill_core.Tokenizer.from_dir(path) for path in (run.out / "tokenizer", other))
+    maps = [tmp_path / name for name in ("ids.parquet", "ids.npy")]
+    cppmill("vocab", "diff", run.out / "tokenizer", other, "--id-map", maps[0], "--id-map", maps[1])
+    embeddings = np.random.default_rng(7).normal(size=(old.vocab_size, 8)).astype(np.float32)
+    np.save(tmp_path / "old_embeddings.npy", embeddings)
+    monkeypatch.chdir(tmp_path)
+    exec(documented(repository, "new_embeddings.npy"), {})
+    made = np.load(tmp_path / "new_embeddings.npy")
+    assert made.shape == (new.vocab_size, 8)
+    kinds = {"moved": 0, "new": 0}
+    for row in pq.read_table(maps[0]).to_pylist():
+        kinds[row["kind"]] = kinds.get(row["kind"], 0) + 1
+        if row["old_id"] is not None and row["kind"] != "reserved":
+            assert np.array_equal(made[row["new_id"]], embeddings[row["old_id"]])
+        elif row["kind"] == "new":
+            spelled = old.encode(new.token_bytes(row["new_id"])).to_pylist()
+            assert np.allclose(made[row["new_id"]], embeddings[spelled].mean(axis=0))
+    assert min(kinds.values()) > 0
+    moved = np.load(maps[1])
+    assert np.array_equal(made[moved[5300]], embeddings[5300])
+
+
+def documented(repository, mention):
+    """The one Python block of docs/running.md that mentions something."""
+    text = (repository / "docs" / "running.md").read_text()
+    blocks = [block for block in re.findall(r"```python\n(.*?)```", text, re.S) if mention in block]
+    assert len(blocks) == 1
+    return blocks[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["{old}", "{old}", "--id-map", "ids.csv"], "--id-map ids.csv: ends in neither .parquet nor .npy"),
+        (["{old}", "{out}"], "no tokenizer; it takes a directory with a manifest.json"),
+        (["{old}", "{old}", "--documents", "{old}"], "no documents shards; give a run's folder"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(run, cppmill, arguments, said):
+    named = [text.format(old=run.out / "tokenizer", out=run.out) for text in arguments]
+    done = cppmill("vocab", "diff", *named, check=False)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_a_working_set_covers_its_projects_and_makes_the_mask(run, cppmill, tmp_path):
+    file = tmp_path / "arrow.json"
+    done = cppmill("vocab", "working-set", run.out, "--projects", "arr*", "--coverage", "0.95", "--out", file)
+    tokenizer = cppmill_core.Tokenizer.from_dir(run.out / "tokenizer")
+    found = WorkingSet.load(file, tokenizer=tokenizer)
+    tokens = [
+        row["token_ids"]
+        for shard in run.receipt["dataset"]["shards"]
+        for row in pq.read_table(run.out / shard["path"]).to_pylist()
+        if row["project"] == "arrow"
+    ]
+    text = [token for ids in tokens for token in ids[1:-1]]
+    allowed = np.isfinite(found.mask())
+    assert np.flatnonzero(allowed).tolist() == list(found.ids)
+    assert allowed[text].mean() == pytest.approx(found.coverage)
+    assert 0.95 <= found.coverage < 0.951
+    receipt = json.loads(file.read_bytes())
+    assert receipt["projects"] == {"globs": ["arr*"], "names": ["arrow"], "documents": len(tokens)}
+    assert receipt["dataset"] == run.receipt["dataset"]["digest"]
+    assert f"1 projects, {len(tokens):,} documents, {len(text):,} tokens: {len(found.ids):,} of 12,288" in done.stdout
+    again = tmp_path / "again.json"
+    cppmill("vocab", "working-set", run.out, "--projects", "arr*", "--coverage", "0.95", "--out", again)
+    assert again.read_bytes() == file.read_bytes()
+
+
+def test_a_working_set_of_another_tokenizer_is_refused(run, other, cppmill, tmp_path):
+    cppmill("vocab", "working-set", run.out, "--out", tmp_path / "all.json")
+    tokenizer = cppmill_core.Tokenizer.from_dir(other)
+    with pytest.raises(cppmill_core.InvalidInputError, match=f"not of {tokenizer.digest}; write one for it"):
+        WorkingSet.load(tmp_path / "all.json", tokenizer=tokenizer)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["{out}", "--projects", "boost"], "--projects boost: no project of"),
+        (["{out}", "--coverage", "0"], "--coverage 0.0: not allowed"),
+        (["{tokenizer}"], "no receipt.json; give the folder of a finished run"),
+    ],
+)
+def test_a_working_set_that_cannot_be_is_refused(run, cppmill, tmp_path, arguments, said):
+    named = [text.format(out=run.out, tokenizer=run.out / "tokenizer") for text in arguments]
+    done = cppmill("vocab", "working-set", *named, "--out", tmp_path / "set.json", check=False)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert not (tmp_path / "set.json").exists()

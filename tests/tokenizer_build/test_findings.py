@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from schemas.options import BuildOptions
+from schemas.tables import MORPHEMES, NAMESPACES, TERMS
+from tokenizer_build.decisions import decide
+from tokenizer_build.findings import DomainSlots, Findings
+from tokenizer_build.lock import Lock, LockedId, read_lock
+from tokenizer_build.vocabulary import Vocabulary, read_vocabulary
+
+CATEGORIES = {
+    "gtest": ("ident", ["EXPECT_EQ", "TEST", "TEST_P"]),
+    "grpc": ("ident", ["Channel"]),
+    "proto_keywords": ("ident", ["stream", "service"]),
+    "mongodb_dollar": ("dollar", ["$match", "$group"]),
+    "mongodb_cpp": ("ident", ["find_one"]),
+    "redis_commands": ("ident", ["HSET"]),
+    "cudnn": ("ident", ["cudnnCreate"]),
+    "catch_boost_test": ("ident", ["CHECK"]),
+}
+DOCUMENTS = 10_000
+OPTIONS = BuildOptions(min_category_hits_per_name=1_500)
+FOUND = {
+    ("EXPECT_EQ", "gtest"): (900, 300, 7),
+    ("TEST", "gtest"): (800, 250, 9),
+    ("Channel", "grpc"): (60, 12, 2),
+    ("stream", "proto_keywords"): (4_000, 2_500, 9),
+    ("service", "proto_keywords"): (90, 30, 5),
+    ("$match", "mongodb_dollar"): (30, 10, 1),
+    ("find_one", "mongodb_cpp"): (14, 5, 3),
+    ("HSET", "redis_commands"): (3, 2, 2),
+    ("CHECK", "catch_boost_test"): (200, 50, 4),
+    ("CHECK", "sql_keywords"): (190, 40, 4),
+}
+
+
+def table(schema: pa.Schema, *rows: tuple[Any, ...]) -> pa.Table:
+    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema=schema)
+
+
+@pytest.fixture
+def vocabulary(tiny_vocabulary: Path) -> Vocabulary:
+    ids = itertools.count(5300)
+    groups = []
+    for category, (match, tokens) in CATEGORIES.items():
+        lines = "".join(f'{next(ids)} = "{token}"\n' for token in tokens)
+        groups.append(f'[[candidates]]\ncategory = "{category}"\nmatch = "{match}"\n[candidates.tokens]\n{lines}')
+    groups.append('[[candidates]]\ncategory = "sql_keywords"\nmatch = "sql_string"\nelsewhere = ["CHECK", "auto"]\n')
+    (tiny_vocabulary / "domain.toml").write_text('band = "domain"\n' + "".join(groups))
+    return read_vocabulary(tiny_vocabulary)
+
+
+@pytest.fixture
+def findings(vocabulary: Vocabulary) -> Findings:
+    terms = table(TERMS, *((*names, *numbers) for names, numbers in FOUND.items()))
+    morphemes = table(MORPHEMES, ("init", "cpp_stem", 50_000, 4_000, 9), ("er", "suffix", 24_000, 5_000, 11))
+    namespaces = table(NAMESPACES, ("boost", 200, 50, 3), ("absl", 200, 90, 2), ("std", 1_600, 800, 9))
+    return Findings(
+        decisions=decide(vocabulary, read_lock(vocabulary.directory), terms, DOCUMENTS, OPTIONS),
+        morphemes=morphemes,
+        namespaces=namespaces,
+        statistics={"documents": DOCUMENTS, "bytes": {"total": 123_456_789}},
+        morphemes_proposed=129,
+        slots=DomainSlots(proposed=12, kept=3, learned=58_000, split=["e+"]),
+        options=OPTIONS,
+    )
+
+
+def test_the_report_begins_with_what_was_scanned(findings: Findings) -> None:
+    assert findings.report()[0] == "Scanned 10,000 files, 123,456,789 bytes, of 11 projects."
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        # CHECK counts once: 900 + 800 + 60 + 4,000 + 90 + 30 + 14 + 3 + 200.
+        "- 74,000 morpheme hits for 129 morphemes against 6,097 hits for 13 proposed fixed tokens, of which 9 were "
+        "found: 12.1 to 1.",
+        "- 2,000 namespace references: `std::` 1,600 (80.0%, 9 projects), `absl::` 200 (10.0%, 2 projects), `boost::` "
+        "200 (10.0%, 3 projects).",
+        "- 2 of 9 found tokens are generic words (2.5% to 25.0% of the files): `stream`, `TEST`.",
+        "- 12 proposed domain tokens ended as 3; the other 9 ids are among the 58,000 learned tokens of this build.",
+        "- Not fixed, as the pre-token pattern splits them: `e+`.",
+        "- 5 categories of 9 fell whole:",
+        "  - `cudnn` (1 proposed): not found",
+        "  - `redis_commands` (1 proposed): 3 hits, every one of names with fewer than 10",
+        "  - `mongodb_dollar` (2 proposed): 30 of 30 hits left, no name of it in more than 1 project",
+        "  - `mongodb_cpp` (1 proposed): 14 of 14 hits left, fewer than the floor of 15",
+        "  - `proto_keywords` (2 proposed): 90 of 4,090 hits left, less than 20%: the rest are generic, rare or in "
+        "other bands",
+    ],
+)
+def test_the_report_says(findings: Findings, line: str) -> None:
+    assert line in findings.report()
+
+
+def test_the_table_has_a_row_for_each_category_that_adds_up(findings: Findings) -> None:
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in findings.report() if line.startswith("|")]
+    assert rows[0] == ["category", "proposed", "found", "hits", "kept", "generic", "rare", "category"]
+    assert len(rows) == 2 + 9
+    assert ["gtest", "3", "2", "1,700", "1", "1", "1", "0"] in rows
+    assert ["mongodb_dollar", "2", "1", "30", "0", "0", "1", "1"] in rows
+    for _, proposed, *_, kept, generic, rare, category in rows[2:]:
+        assert int(proposed) == int(kept) + int(generic) + int(rare) + int(category)
+
+
+def test_every_line_of_the_table_is_as_wide(findings: Findings) -> None:
+    assert len({len(line) for line in findings.report() if line.startswith("|")}) == 1
+
+
+def test_the_summary_is_short_and_says_what_the_lock_keeps(findings: Findings, vocabulary: Vocabulary) -> None:
+    assert findings.summary()[-1] == "5 categories cut whole; the rest of the findings is in findings.md"
+    lock = Lock.from_entries([LockedId("TEST", vocabulary.by_token["TEST"].id, "1.0", "ids.lock:1")])
+    decided = decide(vocabulary, lock, table(TERMS, ("TEST", "gtest", 800, 250, 9)), DOCUMENTS, OPTIONS)
+    locked = replace(findings, decisions=decided)
+    said = "The scan would cut 1 locked token, which stays for life: `TEST`."
+    assert said in locked.summary()
+    assert f"- {said}" in locked.report()
+
+
+def test_an_empty_scan_has_findings_too(findings: Findings, vocabulary: Vocabulary) -> None:
+    nothing = replace(
+        findings,
+        decisions=decide(vocabulary, read_lock(vocabulary.directory), TERMS.empty_table(), 0, OPTIONS),
+        morphemes=MORPHEMES.empty_table(),
+        namespaces=NAMESPACES.empty_table(),
+        statistics={"documents": 0, "bytes": {"total": 0}},
+    )
+    report = nothing.report()
+    assert report[0] == "Scanned 0 files, 0 bytes, of 0 projects."
+    assert "- 0 namespace references." in report
+    assert "- 0 of 0 found tokens are generic words (in more than 2.0% of the files)." in report
+
+
+def test_the_report_does_not_depend_on_the_order_of_the_tables(findings: Findings) -> None:
+    backwards = findings.namespaces.take(list(reversed(range(findings.namespaces.num_rows))))
+    assert replace(findings, namespaces=backwards).report() == findings.report()

@@ -1,0 +1,97 @@
+"""Writes the decisions down: `decisions.parquet` for programs, `decisions.txt` for people.
+
+Both have a row for each candidate and category, then one for each morpheme and position, with its numbers and the rule.
+They are no part of the tokenizer's digest: counts may differ where the tokenizer is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tokenizer_build.decisions import Counts, Decision, Rule, document_share, read_counts
+from tokenizer_build.shapes import Shape
+from tokenizer_build.vocabulary import Vocabulary
+
+DECISIONS_PARQUET = "decisions.parquet"
+DECISIONS_TXT = "decisions.txt"
+
+KEPT, CUT = "kept", "cut"
+
+_COLUMNS = {
+    "token": pa.string(),
+    "id": pa.uint32(),
+    "category": pa.string(),
+    "hits": pa.uint64(),
+    "documents": pa.uint64(),
+    "projects": pa.uint64(),
+    "document_share": pa.float64(),
+    "shape": pa.string(),
+    "decision": pa.string(),
+    "rule": pa.string(),
+}
+DECISIONS = pa.schema([pa.field(name, kind, nullable=False) for name, kind in _COLUMNS.items()])
+"""`decisions.parquet`: one row a candidate and category, then one a morpheme and position (`morpheme:suffix`)."""
+
+
+def write_decisions(
+    decisions: Iterable[Decision], vocabulary: Vocabulary, morphemes: pa.Table, documents: int, out: Path
+) -> None:
+    """Write the candidates, then the morphemes, which are always kept, in both forms.
+
+    Args:
+        decisions: What `decide` returned.
+        vocabulary: Where the morphemes and their ids are.
+        morphemes: `counts/morphemes.parquet` (`schemas.tables.MORPHEMES`).
+        documents: Number of documents that were scanned.
+        out: An existing folder.
+    """
+    rows = [_row(decision) for decision in (*decisions, *_morpheme_rows(vocabulary, morphemes, documents))]
+    pq.write_table(pa.Table.from_pylist(rows, schema=DECISIONS), out / DECISIONS_PARQUET, compression="zstd")
+    (out / DECISIONS_TXT).write_text("".join(_lines(rows)), encoding="utf-8", newline="")
+
+
+def _row(decision: Decision) -> dict[str, Any]:
+    return {
+        "token": decision.token,
+        "id": decision.id,
+        "category": decision.category,
+        **asdict(decision.counts),
+        "document_share": decision.document_share,
+        "shape": decision.shape.value,
+        "decision": KEPT if decision.kept else CUT,
+        "rule": decision.rule.value,
+    }
+
+
+def _morpheme_rows(vocabulary: Vocabulary, table: pa.Table, documents: int) -> list[Decision]:
+    counts = read_counts(table, "morpheme", "position")
+    rows = []
+    for morpheme in vocabulary.morphemes:
+        found = counts.get((morpheme.morpheme, morpheme.position), Counts())
+        share, category = document_share(found, documents), f"morpheme:{morpheme.position}"
+        token_id, rule = vocabulary.by_token[morpheme.morpheme].id, Rule.MORPHEME
+        rows.append(Decision(morpheme.morpheme, token_id, category, found, share, Shape.NONE, rule, rule))
+    return sorted(rows, key=lambda row: (row.category, row.id))
+
+
+def _lines(rows: Sequence[dict[str, Any]]) -> Iterable[str]:
+    """Yield the lines of an aligned table; a share is in per cent."""
+    shown = [[name if name != "document_share" else "share" for name in _COLUMNS], *map(_shown, rows)]
+    widths = [max(len(line[column]) for line in shown) for column in range(len(_COLUMNS))]
+    for line in shown:
+        cells = (_padded(text, width, name) for text, width, name in zip(line, widths, _COLUMNS, strict=True))
+        yield "  ".join(cells).rstrip() + "\n"
+
+
+def _padded(text: str, width: int, column: str) -> str:
+    return text.ljust(width) if _COLUMNS[column] == pa.string() else text.rjust(width)
+
+
+def _shown(row: dict[str, Any]) -> list[str]:
+    return [f"{value:.3%}" if name == "document_share" else str(value) for name, value in row.items()]

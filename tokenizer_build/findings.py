@@ -1,0 +1,238 @@
+"""What a scan found and what the build made of it, in words and one table: `findings.md` of a tokenizer directory.
+
+The form is that of the published scan: fixed candidates against morphemes, namespaces, generic words, the categories
+that fell whole, and what became of the slots. Everything is counted here from tables; nothing is read or decided.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from schemas.options import BuildOptions
+from tokenizer_build.decisions import (
+    CUTTING,
+    PROTECTED,
+    Decision,
+    Floor,
+    Remains,
+    Rule,
+    by_category,
+    cut_tokens,
+    most_projects,
+)
+
+FINDINGS_MD = "findings.md"
+
+_SHOWN_NAMESPACES = 6
+_SHOWN_LOCKED = 10
+_TABLE_NOTE = (
+    "`kept` counts what another category, another band or the lock keeps too; the columns after it are the rules that "
+    "cut."
+)
+_CUT_COLUMNS = {Rule.GENERIC: "generic", Rule.RARE: "rare", Rule.CATEGORY: "category"}
+
+
+@dataclass(frozen=True)
+class DomainSlots:
+    """What became of the domain band's ids.
+
+    Attributes:
+        proposed: Tokens that the files propose for the band.
+        kept: Tokens that have their id in this build.
+        learned: Learned tokens of the build, those in freed ids included.
+        split: Tokens of any band that the pattern splits, which are therefore not fixed.
+    """
+
+    proposed: int
+    kept: int
+    learned: int
+    split: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The tables that findings are taken from.
+
+    Attributes:
+        decisions: What `decide` returned.
+        morphemes: `counts/morphemes.parquet` (`schemas.tables.MORPHEMES`).
+        namespaces: `counts/namespaces.parquet` (`schemas.tables.NAMESPACES`).
+        statistics: `counts/statistics.json`: `documents` and `bytes.total` are used.
+        morphemes_proposed: Number of different morphemes that were looked for.
+        slots: What became of the domain band's ids.
+        options: The thresholds that decided.
+    """
+
+    decisions: Sequence[Decision]
+    morphemes: pa.Table
+    namespaces: pa.Table
+    statistics: Mapping[str, Any]
+    morphemes_proposed: int
+    slots: DomainSlots
+    options: BuildOptions
+
+    @property
+    def documents(self) -> int:
+        """Number of documents that were scanned."""
+        return int(self.statistics["documents"])
+
+    @property
+    def projects(self) -> int:
+        """Number of projects: as many as the name that most of them share occurs in."""
+        return max([most_projects(self.decisions), *_numbers(self.morphemes), *_numbers(self.namespaces)])
+
+    def report(self) -> list[str]:
+        """Return all of it as lines of Markdown that read well as they are."""
+        lines = [
+            f"Scanned {self.documents:,} files, {int(self.statistics['bytes']['total']):,} bytes, of "
+            f"{count(self.projects, 'project')}.",
+            "",
+            *(f"- {line}" for line in self._sentences()),
+            *(f"  - {line}" for line in self.fallen_categories()),
+        ]
+        return [*lines, "", *_table(by_category(self.decisions)), "", _TABLE_NOTE]
+
+    def summary(self) -> list[str]:
+        """Return the few lines that the end of a build stage says."""
+        fallen = sum(1 for _ in self.fallen_categories())
+        return [
+            self._slot_sentence(),
+            *self._lock_sentences(_SHOWN_LOCKED),
+            f"{count(fallen, 'category', 'categories')} cut whole; the rest of the findings is in {FINDINGS_MD}",
+        ]
+
+    def fallen_categories(self) -> Iterable[str]:
+        """Yield a line for each category of which nothing is kept, with the reason."""
+        projects = most_projects(self.decisions)
+        for name, group in by_category(self.decisions).items():
+            own = [decision for decision in group if decision.rule not in PROTECTED]
+            if own and not any(decision.kept for decision in own):
+                yield f"`{name}` ({len(group)} proposed): {self._why(group, projects)}"
+
+    def _sentences(self) -> Iterable[str]:
+        yield self._morpheme_sentence()
+        yield self._namespace_sentence()
+        yield self._generic_sentence()
+        yield self._slot_sentence()
+        yield from self._lock_sentences()
+        if self.slots.split:
+            yield f"Not fixed, as the pre-token pattern splits them: {_listed(self.slots.split)}."
+        fallen = sum(1 for _ in self.fallen_categories())
+        yield f"{count(fallen, 'category', 'categories')} of {len(by_category(self.decisions))} fell whole" + (
+            ":" if fallen else "."
+        )
+
+    def _morpheme_sentence(self) -> str:
+        tokens = self._hits_by_token()
+        found, fixed = sum(hits > 0 for hits in tokens.values()), sum(tokens.values())
+        hits = sum(_numbers(self.morphemes, "hits"))
+        ratio = f": {hits / fixed:.1f} to 1" if fixed else ""
+        return (
+            f"{hits:,} morpheme hits for {self.morphemes_proposed} morphemes against {fixed:,} hits for {len(tokens)} "
+            f"proposed fixed tokens, of which {found} were found{ratio}."
+        )
+
+    def _namespace_sentence(self) -> str:
+        rows = sorted(self.namespaces.to_pylist(), key=lambda row: (-row["hits"], row["namespace"]))
+        total = sum(row["hits"] for row in rows)
+        top = ", ".join(
+            f"`{row['namespace']}::` {row['hits']:,} ({row['hits'] / total:.1%}, {count(row['projects'], 'project')})"
+            for row in rows[:_SHOWN_NAMESPACES]
+        )
+        return f"{total:,} namespace references" + (f": {top}." if top else ".")
+
+    def _generic_sentence(self) -> str:
+        found = {decision.token for decision in self.decisions if decision.counts.hits}
+        shares = {d.token: d.document_share for d in self.decisions if d.own_rule is Rule.GENERIC}
+        sentence = f"{len(shares)} of {len(found)} found tokens are generic words"
+        if not shares:
+            return f"{sentence} (in more than {self.options.generic_document_share:.1%} of the files)."
+        most = [token for token, _ in sorted(shares.items(), key=lambda item: (-item[1], item[0]))]
+        low, high = min(shares.values()), max(shares.values())
+        return f"{sentence} ({low:.1%} to {high:.1%} of the files): {_listed(most)}."
+
+    def _slot_sentence(self) -> str:
+        slots = self.slots
+        return (
+            f"{slots.proposed} proposed domain tokens ended as {slots.kept}; the other {slots.proposed - slots.kept} "
+            f"ids are among the {slots.learned:,} learned tokens of this build."
+        )
+
+    def _lock_sentences(self, shown: int | None = None) -> Iterable[str]:
+        locked = sorted({decision.token for decision in self.decisions if decision.rule is Rule.LOCKED})
+        if locked:
+            stay = "which stays" if len(locked) == 1 else "which stay"
+            yield f"The scan would cut {count(len(locked), 'locked token')}, {stay} for life: {_listed(locked, shown)}."
+
+    def _hits_by_token(self) -> dict[str, int]:
+        """Return the hits of each candidate, once where several categories count it."""
+        hits: dict[str, int] = {}
+        for decision in self.decisions:
+            hits[decision.token] = max(hits.get(decision.token, 0), decision.counts.hits)
+        return hits
+
+    def _why(self, group: Sequence[Decision], projects: int) -> str:
+        remains = Remains.of(group)
+        if remains.all_hits == 0:
+            return "not found"
+        if remains.hits == 0:
+            rules = Counter(decision.own_rule for decision in group if decision.counts.hits)
+            words = {Rule.GENERIC: "generic words", Rule.RARE: f"names with fewer than {self.options.min_hits}"}
+            kinds = " or ".join(words.get(rule, "tokens of other bands") for rule in sorted(rules))
+            return f"{count(remains.all_hits, 'hit')}, every one of {kinds}"
+        left = f"{remains.hits:,} of {count(remains.all_hits, 'hit')} left"
+        floor = remains.failed_floor(self.documents, projects, self.options)
+        if floor is Floor.HITS:
+            return f"{left}, fewer than the floor of {remains.least_hits(self.documents, self.options):,.0f}"
+        if floor is Floor.HIT_SHARE:
+            needed_share = self.options.min_category_hit_share
+            return f"{left}, less than {needed_share:.0%}: the rest are generic, rare or in other bands"
+        return f"{left}, no name of it in more than {count(remains.projects, 'project')}"
+
+
+def _numbers(table: pa.Table, column: str = "projects") -> list[int]:
+    numbers: list[Any] = table[column].to_pylist()
+    return numbers
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun.
+
+    Example:
+        >>> count(1, "project"), count(2, "category", "categories")
+        ('1 project', '2 categories')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def _listed(tokens: Sequence[str], shown: int | None = None) -> str:
+    rest = [] if shown is None or len(tokens) <= shown else [f"and {len(tokens) - shown:,} more"]
+    return ", ".join([*(f"`{token}`" for token in tokens[:shown]), *rest])
+
+
+def _table(groups: Mapping[str, Sequence[Decision]]) -> Iterable[str]:
+    """Yield the lines of a table with a row a category: what was proposed, found, kept, and cut by which rule."""
+    head = ["category", "proposed", "found", "hits", "kept", *_CUT_COLUMNS.values()]
+    rows = [head, *(_table_row(name, group) for name, group in sorted(groups.items()))]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
+    rules = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
+    for row in (head, rules, *rows[1:]):
+        cells = [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
+        yield f"| {' | '.join(cells)} |"
+
+
+def _table_row(name: str, group: Sequence[Decision]) -> list[str]:
+    rules = Counter(decision.rule for decision in group if decision.rule in CUTTING)
+    numbers = [
+        len(group),
+        sum(decision.counts.hits > 0 for decision in group),
+        sum(decision.counts.hits for decision in group),
+        len(group) - len(cut_tokens(group)),
+        *(rules[rule] for rule in _CUT_COLUMNS),
+    ]
+    return [name, *(f"{number:,}" for number in numbers)]
