@@ -15,6 +15,7 @@ from cppmill_core._native import (
     __version__,
     corpus_digest_sum,
     dataset_digest_sum,
+    lex,
     split,
     train_bpe,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "__version__",
     "corpus_digest_sum",
     "dataset_digest_sum",
+    "lex",
     "split",
     "train_bpe",
 ]
