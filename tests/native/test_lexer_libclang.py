@@ -18,6 +18,7 @@ LEAST = 0.999
 CONSTRUCTS = [
     b'in\\\nt x; "a\\\\\nb" // c\\\nd\n',
     b'R"x(a)" //)x" u8R"(\\\n)" LR"0123456789abcdef()0123456789abcdef"',
+    b'R""""(a)""" /* )"""" R"de"lim(/*)de"lim"',
     b"u8'a' u\"b\" U'c' L\"d\" R'e' xL\"f\"",
     b'1\'000 0xdead\'beef 1.5e-3_km 12ms \'a\'_c "b"sv "c"_s "%"PRIu64"x" ""min',
     b"a and_eq b; <: :> %: v<::a> k<<<1, 2>>>(); [[gnu::hot]] __attribute__((a)) __declspec(b)",

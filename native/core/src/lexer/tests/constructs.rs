@@ -25,6 +25,17 @@ const LITERALS: &[Row] = &[
         "R\"0123456789abcdef()0123456789abcdef\"",
         &[(RawString, "R\"0123456789abcdef()0123456789abcdef\"")],
     ),
+    (
+        "raw string with quotes in its delimiter",
+        "R\"\"\"\"(a)\"\"\" //)\"\"\"\"b",
+        &[(RawString, "R\"\"\"\"(a)\"\"\" //)\"\"\"\""), (Identifier, "b")],
+    ),
+    ("no raw string: an empty string", "R\"\" \"(a)\"", &[(String, "R\"\""), (String, "\"(a)\"")]),
+    (
+        "no raw string: a delimiter of 17",
+        "R\"0123456789abcdefg(\"a",
+        &[(String, "R\"0123456789abcdefg(\""), (Identifier, "a")],
+    ),
     ("prefix u8", "u8\"a\" u8'a'", &[(String, "u8\"a\""), (Char, "u8'a'")]),
     ("prefix u", "u\"a\" u'a'", &[(String, "u\"a\""), (Char, "u'a'")]),
     ("prefix U", "U\"a\" U'a'", &[(String, "U\"a\""), (Char, "U'a'")]),
