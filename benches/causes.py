@@ -72,6 +72,7 @@ class Difference:
 
 
 _SPLICES = re.compile(rb"(?:\\[ \t\v\f]*(?:\r\n|\n|\r))+")
+_UNIVERSAL_NAME = re.compile(rb"\\u[0-9A-Fa-f{]|\\U[0-9A-Fa-f]|\\N\{")
 _OPENING = re.compile(rb"""(?:u8|[uUL])?R?["']""")
 
 
@@ -99,8 +100,8 @@ def _is_foreign_character(place: Place) -> bool:
 
 
 def _is_universal_name(place: Place) -> bool:
-    near = place.source[max(0, place.start - 1) : place.end + 2]
-    return re.search(rb"\\[uUN]", near) is not None and ByteClass.IDENTIFIER in (place.ours, place.theirs)
+    line_start = place.source.rfind(b"\n", 0, place.start) + 1
+    return _UNIVERSAL_NAME.search(place.source[line_start : place.end + 3]) is not None
 
 
 CAUSES: dict[str, Callable[[Place], bool]] = {
@@ -111,7 +112,7 @@ CAUSES: dict[str, Callable[[Place], bool]] = {
     "byte from 0x80 on that is no letter: ours belongs to an identifier, libclang's is an unknown token": (
         _is_foreign_character
     ),
-    "universal character name: libclang's identifier has it, ours begins after its backslash": _is_universal_name,
+    "universal character name: part of libclang's identifier or number; for us a backslash and what follows": _is_universal_name,
 }
 """Causes by what explains them; the first that holds counts."""
 
