@@ -112,7 +112,7 @@ CAUSES: dict[str, Callable[[Place], bool]] = {
     "byte from 0x80 on that is no letter: ours belongs to an identifier, libclang's is an unknown token": (
         _is_foreign_character
     ),
-    "universal character name: part of libclang's identifier or number; for us a backslash and what follows": _is_universal_name,
+    "universal character name: part of libclang's identifier, for us a backslash and what follows": _is_universal_name,
 }
 """Causes by what explains them; the first that holds counts."""
 
