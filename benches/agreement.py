@@ -37,6 +37,7 @@ _OUR_CLASS = {
     "header_name": HEADER,
 }
 _NAME = rb'(<[^>\r\n]*>|"[^"\r\n]*")'
+_SPLICED_NUMBER = re.compile(rb"(?:\\[ \t\v\f]*(?:\r\n|\n|\r))+[0-9.]")
 _INCLUDE = re.compile(rb"(?:#|%:)[ \t]*(?:include|include_next|import|embed)\b[ \t]*" + _NAME)
 _HAS_INCLUDE = re.compile(rb"__has_(?:include|include_next|embed)[ \t]*\([ \t]*" + _NAME)
 _CONDITIONAL = re.compile(rb"[ \t]*#[ \t]*(?:if|elif)\b")
@@ -116,7 +117,10 @@ def clang_classes(source: bytes, tokens: ClangTokens) -> Bytes:
     classes = class_of[tokens.kind]
     first = np.frombuffer(source, np.uint8)[tokens.start]
     is_number = ((first >= ord("0")) & (first <= ord("9"))) | (first == ord("."))
-    classes[(tokens.kind == ClangKind.LITERAL) & is_number] = REST
+    is_literal = tokens.kind == ClangKind.LITERAL
+    for token in np.flatnonzero(is_literal & (first == ord("\\"))):
+        is_number[token] = _SPLICED_NUMBER.match(source, int(tokens.start[token])) is not None
+    classes[is_literal & is_number] = REST
     borders = np.empty(2 * len(classes) + 2, np.int64)
     borders[0], borders[-1] = 0, len(source)
     borders[1:-1:2], borders[2:-1:2] = tokens.start, tokens.end

@@ -72,7 +72,8 @@ class Difference:
 
 
 _SPLICES = re.compile(rb"(?:\\[ \t\v\f]*(?:\r\n|\n|\r))+")
-_UNIVERSAL_NAME = re.compile(rb"\\u[0-9A-Fa-f{]|\\U[0-9A-Fa-f]|\\N\{")
+_UNIVERSAL_NAME = re.compile(rb"\\u[0-9A-Fa-f{\\]|\\U[0-9A-Fa-f\\]|\\N\{")
+_RAW = re.compile(rb'(?:u8|[uUL])?R"')
 _OPENING = re.compile(rb"""(?:u8|[uUL])?R?["']""")
 
 
@@ -89,6 +90,10 @@ def _is_open_literal(place: Place) -> bool:
     if (place.ours, place.theirs) != (ByteClass.STRING, ByteClass.REST) or not _OPENING.match(place.text):
         return False
     return place.end == len(place.source) or place.source[place.end] in b"\r\n" or place.text in (b"''", b"u8''")
+
+
+def _is_bad_raw_string(place: Place) -> bool:
+    return (place.ours, place.theirs) == (ByteClass.STRING, ByteClass.REST) and _RAW.match(place.text) is not None
 
 
 def _is_header(place: Place) -> bool:
@@ -108,6 +113,7 @@ CAUSES: dict[str, Callable[[Place], bool]] = {
     "line splice right before a token: libclang's token begins with it, ours does not": _is_splice,
     "block comment without an end: ours runs to the end of the file, libclang has no token": _is_open_comment,
     "literal without an end: ours is a literal up to the line's end, libclang's an unknown token": _is_open_literal,
+    "raw string whose delimiter is not valid: ours is a string, libclang's an unknown token": _is_bad_raw_string,
     "header name after a comment, or in a condition of several lines: the check's expression is too simple": _is_header,
     "byte from 0x80 on that is no letter: ours belongs to an identifier, libclang's is an unknown token": (
         _is_foreign_character

@@ -35,6 +35,10 @@ def test_every_byte_is_counted_once_in_its_class(libclang: Libclang) -> None:
     assert agreement.differences == {}
 
 
+def test_a_number_after_a_splice_is_no_string(libclang: Libclang) -> None:
+    assert compare(libclang, b"a \\\n1'0 \\\n.5", "a.cpp").differences == {}
+
+
 def test_an_empty_document_agrees(libclang: Libclang) -> None:
     agreement = compare(libclang, b"", "empty.cpp")
     assert agreement.num_bytes == 0
@@ -69,6 +73,7 @@ def test_sums_of_parts_add_up(libclang: Libclang) -> None:
         (b'u8"a\nb', "literal without an end", 4),
         (b"'' a", "literal without an end", 2),
         (b'R"x(a', "literal without an end", 5),
+        (b'R"a b" c', "raw string whose delimiter is not valid", 6),
         (b"#include /**/ <a>\n", "header name", 3),
         (b"a \xe2\x86\x92 b", "byte from 0x80 on", 3),
         (b"a\\u00e9b = 1", "universal character name", 1),
