@@ -28,10 +28,10 @@ DEMO_SOURCES = $(shell $(BIN)/python -c 'import numpy, pyarrow; print(numpy.get_
 	$(wildcard /usr/include/c++/*)
 HOSTILE_OUT := out/hostile
 
-.PHONY: help setup demo test check lint format bench bench-scan wheel lock clean
+.PHONY: help setup demo test check lint format bench bench-scan lexer-agreement wheel lock clean
 
 help: ## List these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: $(STAMPS)/native $(STAMPS)/project ## Make .venv with cppmill and everything it needs
 	@echo "$(if $(DID),.venv is ready: $(BIN)/cppmill,Nothing to do: .venv is up to date)"
@@ -78,9 +78,13 @@ bench: setup ## Measure every stage on CORPUS=DIR; JSON=FILE writes one line a r
 	@$(if $(CORPUS),,echo "make bench needs a folder of C++ sources: make bench CORPUS=DIR" >&2; exit 2)
 	$(BIN)/python -m benches $(CORPUS) $(if $(JSON),--json $(JSON))
 
-bench-scan: setup ## Measure the native scanner, its speed and memory, on CORPUS=DIR; JSON=FILE writes one line a row
+bench-scan: setup ## Measure the native scanner, its speed and memory, on CORPUS=DIR
 	@$(if $(CORPUS),,echo "make bench-scan needs a folder of C++ sources: make bench-scan CORPUS=DIR" >&2; exit 2)
 	$(BIN)/python -m benches.scanning $(CORPUS) $(if $(JSON),--json $(JSON))
+
+lexer-agreement: setup ## Compare the lexer with libclang's tokens on CORPUS=DIR, a folder with a folder a project
+	@$(if $(CORPUS),,echo "make lexer-agreement needs a folder of C++ sources: make lexer-agreement CORPUS=DIR" >&2; exit 2)
+	$(BIN)/python -m benches.lexer_agreement $(CORPUS)
 
 wheel: setup ## Build the wheels of cppmill and of its native core into dist/
 	$(BIN)/maturin build --release --locked --quiet --manifest-path native/py/Cargo.toml --out dist

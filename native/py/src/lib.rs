@@ -2,6 +2,7 @@
 
 mod digest;
 mod errors;
+mod lex;
 mod platform;
 mod scan;
 mod tokenizer;
@@ -14,6 +15,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", cppmill_core::VERSION)?;
     errors::register(module)?;
     digest::register(module)?;
+    lex::register(module)?;
     platform::register(module)?;
     scan::register(module)?;
     tokenizer::register(module)?;

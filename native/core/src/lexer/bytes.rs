@@ -102,7 +102,7 @@ const fn flags_of(byte: u8) -> u8 {
     if matches!(byte, b' ' | b'\t' | 0x0b | 0x0c) {
         flags |= SPACE;
     }
-    if matches!(byte, 0x21..=0xff) && !matches!(byte, b'(' | b')' | b'\\' | b'"' | 0x7f) {
+    if matches!(byte, 0x21..=0xff) && !matches!(byte, b'(' | b')' | b'\\' | 0x7f) {
         flags |= DELIMITER;
     }
     flags

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::TokenKind;
-use super::bytes::{DELIMITER, LITERAL_STOP, has, run_end};
+use super::bytes::{DELIMITER, LITERAL_STOP, has};
 use super::forms::{Span, with_suffix};
 use super::splice::{peek, splice_end, unspliced};
 
@@ -73,17 +73,23 @@ fn escape(source: &[u8], span: Span) -> Span {
 /// A raw string from its opening quote, up to the end of the source if it is not closed. Where no valid delimiter and
 /// parenthesis follow the quote it is an ordinary string.
 fn raw_string(source: &[u8], quote: usize) -> (TokenKind, Span) {
-    let open = run_end(source, quote + 1, DELIMITER);
-    let delimiter = &source[quote + 1..open];
-    if source.get(open) != Some(&b'(') || delimiter.len() > MAX_DELIMITER_BYTES {
+    let Some(delimiter) = raw_delimiter(&source[quote + 1..]) else {
         return (TokenKind::String, string(source, quote));
-    }
+    };
+    let open = quote + 1 + delimiter.len();
     let closing = [b")", delimiter, b"\""].concat();
     let span = match memchr::memmem::find(&source[open..], &closing) {
         Some(at) => with_suffix(source, Span::new(open + at + closing.len()), is_string_suffix),
         None => Span::new(source.len()),
     };
     (TokenKind::RawString, span)
+}
+
+/// The delimiter that `text` begins with, if it is a valid one and a parenthesis follows. It may hold quotes.
+fn raw_delimiter(text: &[u8]) -> Option<&[u8]> {
+    let text = &text[..text.len().min(MAX_DELIMITER_BYTES + 1)];
+    let length = text.iter().position(|&byte| !has(byte, DELIMITER))?;
+    (text[length] == b'(').then_some(&text[..length])
 }
 
 /// Suffixes that people may define: `_km`. Others are separate tokens for GCC and Clang, as in `"%"PRId64`.

@@ -15,6 +15,7 @@ mod forms;
 mod literals;
 mod punctuators;
 mod splice;
+mod table;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +23,7 @@ use std::borrow::Cow;
 
 use bytes::{FIRST, First};
 use forms::Span;
+pub use table::token_table;
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,6 +55,40 @@ pub enum TokenKind {
 }
 
 impl TokenKind {
+    /// Every kind, in the order of their declaration.
+    pub const ALL: [TokenKind; 12] = [
+        Self::Whitespace,
+        Self::Newline,
+        Self::LineComment,
+        Self::BlockComment,
+        Self::Identifier,
+        Self::Number,
+        Self::String,
+        Self::RawString,
+        Self::Char,
+        Self::HeaderName,
+        Self::Punctuator,
+        Self::Other,
+    ];
+
+    /// Its name in a [`token_table`].
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Whitespace => "whitespace",
+            Self::Newline => "newline",
+            Self::LineComment => "line_comment",
+            Self::BlockComment => "block_comment",
+            Self::Identifier => "identifier",
+            Self::Number => "number",
+            Self::String => "string",
+            Self::RawString => "raw_string",
+            Self::Char => "char",
+            Self::HeaderName => "header_name",
+            Self::Punctuator => "punctuator",
+            Self::Other => "other",
+        }
+    }
+
     /// Whether it is spaces, a line ending or a comment: nothing that the grammar sees.
     #[inline]
     pub fn is_space(self) -> bool {

@@ -1,4 +1,6 @@
-//! Table tests of every construct, and properties over any bytes.
+//! Tests of every form of token by rule, and properties over any bytes; `constructs` has a table by construct.
+
+mod constructs;
 
 use super::TokenKind::{self, *};
 use super::{Lexer, Token};

@@ -111,6 +111,21 @@ class PlatformDetector:
             InvalidInputError: a column is missing, has another type or a null, or `threads` is 0.
         """
 
+def lex(data: bytes) -> pa.RecordBatch:
+    """Cut `data`, any bytes, into the tokens of C++; their ranges follow one another without a gap.
+
+    The GIL is released.
+
+    Returns:
+        One row a token in order: kind (dictionary of strings: whitespace, newline, line_comment, block_comment,
+        identifier, number, string, raw_string, char, header_name, punctuator, other; always all of them, in this
+        order), start, end (uint64, bytes) and in_directive (bool: from a directive's `#` to the end of its line).
+
+    Example:
+        >>> lex(b"x;").to_pylist()[0]
+        {'kind': 'identifier', 'start': 0, 'end': 1, 'in_directive': False}
+    """
+
 def merge_words(runs: Sequence[pa.RecordBatchReader]) -> pa.RecordBatchReader:
     """Merge sorted runs of words into one, adding up the counts of words that recur.
 
