@@ -70,7 +70,9 @@ impl Classes {
         if let Some(block) = self.blocks.last_mut() {
             let mask = (1 << rest.len()) - 1;
             let Block { word, mark, newline, blank, event } = block;
-            [word, mark, newline, blank, event].into_iter().for_each(|class| *class &= mask);
+            for class in [word, mark, newline, blank, event] {
+                *class &= mask;
+            }
         }
         self.blocks.push(Block::default());
     }

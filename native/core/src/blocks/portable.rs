@@ -35,13 +35,11 @@ pub(super) fn blocks(chunks: &[[u8; BYTES]], next: u8, out: &mut Vec<Block>) {
 }
 
 fn block(chunk: &[u8; BYTES], next: u8) -> Block {
-    let mask = |holds: &dyn Fn(u8) -> bool| {
-        chunk.iter().rev().fold(0, |mask, &byte| (mask << 1) | u64::from(holds(byte)))
-    };
+    let mask =
+        |holds: &dyn Fn(u8) -> bool| chunk.iter().rev().fold(0, |mask, &byte| (mask << 1) | u64::from(holds(byte)));
     let of = |flag: u8| mask(&|byte| FLAGS[byte as usize] & flag != 0);
     let is = |single: u8| mask(&|byte| byte == single);
-    let singles =
-        Singles { slash: is(b'/'), star: is(b'*'), percent: is(b'%'), colon: is(b':'), backslash: is(b'\\') };
+    let singles = Singles { slash: is(b'/'), star: is(b'*'), percent: is(b'%'), colon: is(b':'), backslash: is(b'\\') };
     Block {
         word: of(WORD),
         mark: of(MARK),

@@ -1,9 +1,8 @@
 //! Masks by AVX2, two vectors of 32 bytes a block.
 
 use std::arch::x86_64::{
-    __m256i, _mm_loadu_si128, _mm256_and_si256, _mm256_broadcastsi128_si256, 
-    _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8, _mm256_shuffle_epi8, _mm256_slli_epi16,
-    _mm256_srli_epi16,
+    __m256i, _mm_loadu_si128, _mm256_and_si256, _mm256_broadcastsi128_si256, _mm256_loadu_si256, _mm256_movemask_epi8,
+    _mm256_or_si256, _mm256_set1_epi8, _mm256_shuffle_epi8, _mm256_slli_epi16, _mm256_srli_epi16,
 };
 
 use super::{BYTES, Block, Singles};
@@ -32,13 +31,21 @@ fn make_blocks(chunks: &[[u8; BYTES]], next: u8, out: &mut Vec<Block>) {
 #[target_feature(enable = "avx2")]
 #[inline]
 fn block(bytes: &[u8; BYTES], next: u8) -> Block {
-    let start = bytes.as_ptr().cast::<__m256i>();
-    // SAFETY: both halves of the chunk are 32 bytes long, and the loads need no alignment.
-    let (low, high) = unsafe { (half(_mm256_loadu_si256(start)), half(_mm256_loadu_si256(start.add(1)))) };
+    let (low, high) = (half(load(&bytes[..BYTES / 2])), half(load(&bytes[BYTES / 2..])));
     let join = |class: usize| u64::from(low[class]) | (u64::from(high[class]) << 32);
     let singles = Singles { slash: join(5), star: join(6), percent: join(7), colon: join(8), backslash: join(9) };
     let event = join(4) | singles.with_partners(next);
     Block { word: join(0), mark: join(1), newline: join(2), blank: join(3), event }
+}
+
+/// The first 32 bytes of at least as many.
+#[target_feature(enable = "avx2")]
+#[inline]
+#[allow(clippy::cast_ptr_alignment, reason = "the load needs no alignment")]
+fn load(bytes: &[u8]) -> __m256i {
+    assert!(bytes.len() >= size_of::<__m256i>());
+    // SAFETY: there are so many bytes.
+    unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
 }
 
 /// The classes of 32 bytes: those of [`Block`], then those of [`Singles`], in their order.

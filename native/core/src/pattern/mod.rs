@@ -87,12 +87,7 @@ impl Pattern {
 
     /// Calls `each` with the kind and the range of every word of `text`, whose bytes have these classes.
     #[inline]
-    pub(crate) fn split_classified(
-        self,
-        text: &[u8],
-        classes: &Classes,
-        mut each: impl FnMut(WordKind, usize, usize),
-    ) {
+    pub(crate) fn split_classified(self, text: &[u8], classes: &Classes, mut each: impl FnMut(WordKind, usize, usize)) {
         let Kind::CppWords1 = self.0;
         if std::str::from_utf8(text).is_ok() {
             return fast::split(text, classes, 0, text.len(), each);

@@ -156,7 +156,7 @@ impl Outline {
         let tokens = Lexer::at_line_start(source, event).take_while(|token| token.in_directive);
         self.parts.extend(tokens.map(|token| Part { token, disabled: was_disabled }));
         let tokens = self.parts[first..].iter().map(|part| part.token);
-        let end = tokens.clone().last().map_or(event + 1, |token| token.end);
+        let end = self.parts.last().map_or(event + 1, |part| part.token.end);
         self.conditionals.after(source, tokens);
         let disabled = self.conditionals.disabled();
         if was_disabled && !disabled {

@@ -126,7 +126,7 @@ impl<'a> TokenCounter<'a> {
         self.names.see(number, false);
         let State { chain, whole, .. } = &mut self.state;
         match *chain {
-            _ if Identifiers::is_keyword(number) => return self.end_chain(),
+            _ if Identifiers::is_keyword(number) => self.end_chain(),
             Chain::Scope if !whole.is_empty() => {
                 whole.extend_from_slice(&text);
                 *chain = Chain::Later;

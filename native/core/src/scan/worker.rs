@@ -118,7 +118,9 @@ impl Worker {
         names.end_document(|number, found, with| {
             let counter = if Identifiers::is_keyword(number) { Counter::Keywords } else { Counter::Identifiers };
             statistics.add(counter, u64::from(found.hits));
-            with.iter().for_each(|&feature| document.add(feature, u64::from(found.hits)));
+            for &feature in with {
+                document.add(feature, u64::from(found.hits));
+            }
             if found.leading > 0 {
                 statistics.add(Counter::Namespaces, u64::from(found.leading));
                 open_namespaces.entry((project, number)).or_default().add(u64::from(found.leading));
