@@ -77,7 +77,7 @@ impl Outline {
                 }
                 b'/' => Some(self.comment(source, settled, event)?),
                 b'"' | b'\'' => Some(self.literal(source, settled, event)?),
-                b'#' if self.begins_line(source, settled, event) => Some(self.directive(source, event)),
+                b'#' if self.begins_line(source, settled, event) => self.directive(source, event),
                 b'#' => None,
                 _ => return Err(Odd),
             };
@@ -142,21 +142,25 @@ impl Outline {
             }
             _ => event,
         };
-        let mut tokens = Lexer::within_line(source, start);
-        let token = tokens.by_ref().find(|token| token.end > event).ok_or(Odd)?;
+        let token = Lexer::within_line(source, start).find(|token| token.end > event).ok_or(Odd)?;
+        // To the pattern, `0'x` of `'0'x` is a number with a separator.
+        let name_behind = source.get(token.end).is_some_and(|&byte| continues_identifier(byte));
+        if name_behind && token.kind == TokenKind::Char {
+            return Err(Odd);
+        }
         self.push(token);
         self.after_comment = false;
         Ok(token.end)
     }
 
-    /// The directive that begins at `event`.
-    fn directive(&mut self, source: &[u8], event: usize) -> usize {
+    /// The end of the directive that begins at `event`, if one does: `##` begins none.
+    fn directive(&mut self, source: &[u8], event: usize) -> Option<usize> {
         let was_disabled = self.conditionals.disabled();
         let first = self.parts.len();
         let tokens = Lexer::at_line_start(source, event).take_while(|token| token.in_directive);
         self.parts.extend(tokens.map(|token| Part { token, disabled: was_disabled }));
+        let end = self.parts[first..].last()?.token.end;
         let tokens = self.parts[first..].iter().map(|part| part.token);
-        let end = self.parts.last().map_or(event + 1, |part| part.token.end);
         self.conditionals.after(source, tokens);
         let disabled = self.conditionals.disabled();
         if was_disabled && !disabled {
@@ -164,7 +168,7 @@ impl Outline {
         }
         self.regions.push(Region { start: event, end, disabled });
         self.after_comment = false;
-        end
+        Some(end)
     }
 
     fn push(&mut self, token: Token) {
