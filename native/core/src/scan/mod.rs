@@ -4,9 +4,10 @@
 //!
 //! - **Terms**, by their match mode. `ident`: the term is a whole identifier or keyword in code or in a directive (not
 //!   the directive's name), outside comments and literals. `sql_string`: the term is a whole word inside a string
-//!   literal, letter case as given. `dollar`: either of these, for a name with `$` in front. A word of a string is a
-//!   maximal run of letters, digits, `_`, `$` and bytes from 0x80; escapes separate words, except in raw strings.
-//!   Character literals and header names count for nothing.
+//!   literal, letter case as given. `dollar`: either of these, for a name with `$` in front. `qualified`: the term is a
+//!   whole chain of names, `std::chrono::seconds` (not `chrono::seconds` in it). A word of a string is a maximal run of
+//!   letters, digits, `_`, `$` and bytes from 0x80; escapes separate words, except in raw strings. Character literals and
+//!   header names count for nothing.
 //! - **Morphemes** in the components of identifiers that are no keywords. A component is a run of letters, compared in
 //!   small letters, cut at `aB` and before the last capital of `ABCd`; anything but letters separates components.
 //!   `prefix`: the component begins with the morpheme and is longer; `suffix`: it ends with it and is longer;
@@ -14,17 +15,26 @@
 //!   so that `read_read` is two.
 //! - **Namespaces**: the first name of every chain `a::b`, spaces and comments allowed between. `::a::b` leads with `a`.
 //!   After template arguments (`a<b>::c::d`) only what is inside them can lead. A class that qualifies its member counts
-//!   as well: which name is a namespace is not decided here. A name that is not UTF-8 is escaped with backslashes.
+//!   as well: which name is a namespace is not decided here. Each name of a chain, its last one too, is an identifier
+//!   like any other. A name that is not UTF-8 is escaped with backslashes.
 //! - **Keywords and naming styles**, over all projects, in the statistics.
 //! - **Statistics**: totals that add up over scans. `bytes` is the sum of `bytes.code`, `bytes.comment`,
-//!   `bytes.preprocessor` (directives without their spaces and comments), `bytes.string` (literals outside directives)
-//!   and `bytes.whitespace`. `lines` are physical; `indentation.*` counts lines that are not blank by the spaces or tabs
-//!   that they begin with. `identifiers` is without keywords and directive names.
-//! - **Words**: what the pattern cuts the whole document into, comments and strings included, by partition.
+//!   `bytes.preprocessor` (directives without their spaces and comments), `bytes.string` (literals outside directives),
+//!   `bytes.whitespace` and `bytes.disabled`. `lines` are physical; `indentation.*` counts lines that are not blank by the
+//!   spaces or tabs that they begin with. `identifiers` is without keywords and directive names.
+//! - **Words**: what the pattern cuts the whole document into, comments and strings included.
+//!
+//! What stands between `#if 0` and the `#else`, `#elif` or `#endif` that ends it is counted apart: as `bytes.disabled` and
+//! `disabled.identifiers` (keywords included), as lines and as words, and as nothing else. No other condition is looked at.
 //!
 //! Every result is a sum over documents, written out sorted: the same for any number of threads, any order of the
-//! documents and any cut into batches, and however little memory they may have: what is beyond a budget is written
-//! out ([`crate::counts`]). Not done here: choosing among the terms, or deciding what a name means.
+//! documents, any cut into batches and any budget of memory. Not done here: choosing among the terms, or deciding what a
+//! name means.
+//!
+//! How: a document is classified 64 bytes at a time (`blocks`). Only at bytes that can begin a comment, literal or
+//! directive is the lexer asked where that ends (`outline`); between these the identifiers are the words of the pattern,
+//! and one look at a word counts both (`code`, `words`). Directives, and the few documents in which words do not tell,
+//! are counted token by token (`tokens`). The tests hold the two ways and a readable twin equal.
 
 mod bytemap;
 mod code;
