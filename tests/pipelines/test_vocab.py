@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
@@ -36,6 +37,25 @@ def test_a_diff_tells_the_tokens_and_the_compression_of_each_project(run, other,
     assert cppmill("vocab", "diff", run.out / "tokenizer", other, "--documents", run.out / "documents").stdout == (
         done.stdout
     )
+
+
+def test_a_moved_fixed_id_is_named_and_fails_the_diff(run, cppmill, tmp_path):
+    forged = shutil.copytree(run.out / "tokenizer", tmp_path / "forged")
+    model = json.loads((forged / "tokenizer.json").read_bytes())
+    vocab = model["model"]["vocab"]
+    vocab["std"], vocab["string"] = vocab["string"], vocab["std"]
+    (forged / "tokenizer.json").write_text(json.dumps(model))
+    manifest = json.loads((forged / "manifest.json").read_bytes())
+    manifest["files"]["tokenizer.json"] = hashlib.sha256((forged / "tokenizer.json").read_bytes()).hexdigest()
+    for token in manifest["tokens"]:
+        token["token"] = {"std": "string", "string": "std"}.get(token["token"], token["token"])
+    (forged / "manifest.json").write_text(json.dumps(manifest))
+    done = cppmill("vocab", "diff", run.out / "tokenizer", forged, check=False)
+    assert done.returncode == 1
+    told = done.stdout + done.stderr
+    assert "std" in told
+    assert "string" in told
+    assert re.search(r"1500\b.*1501|1501\b.*1500", told, re.S)
 
 
 def test_the_documented_surgery_gives_each_new_token_its_row(run, other, cppmill, repository, tmp_path, monkeypatch):

@@ -29,11 +29,26 @@ pub(super) enum Use {
 /// A word of a document that waits to be counted.
 #[derive(Clone, Copy)]
 struct Waiting {
-    key: Inline,
-    hash: u64,
-    start: usize,
-    end: usize,
+    low: u64,
+    high: u64,
+    /// The low bits of its hash, more than any table has slots.
+    hash: u32,
+    size: u32,
+    start: u32,
+    end: u32,
     used: Use,
+}
+
+impl Waiting {
+    const NONE: Self = Self { low: 0, high: 0, hash: 0, size: 0, start: 0, end: 0, used: Use::Word };
+
+    fn is_hash(&self) -> bool {
+        Inline { low: 0, high: 0, size: self.size }.is_hash()
+    }
+
+    fn text<'a>(&self, source: &'a [u8]) -> &'a [u8] {
+        &source[self.start as usize..self.end as usize]
+    }
 }
 
 /// How many words wait for each other.
@@ -63,6 +78,11 @@ impl Slot {
     }
 }
 
+/// Slots of a new table, 8 KiB.
+const LEAST_SLOTS: usize = 1 << 8;
+/// From so many slots on, 32 MiB, a table grows to twice its size, before to four times.
+const MANY_SLOTS: usize = 1 << 20;
+
 /// Bytes of the length of a word in the arena.
 const LENGTH_BYTES: usize = 4;
 
@@ -71,16 +91,19 @@ pub(super) struct WordTotals {
     slots: Vec<Slot>,
     used: usize,
     arena: Vec<u8>,
-    waiting: Vec<Waiting>,
+    waiting: [Waiting; BATCH],
+    /// How many wait.
+    length: usize,
 }
 
 impl WordTotals {
     pub(super) fn new() -> Self {
-        Self { slots: table(64), used: 0, arena: Vec::new(), waiting: Vec::with_capacity(BATCH) }
+        Self { slots: table(LEAST_SLOTS), used: 0, arena: Vec::new(), waiting: [Waiting::NONE; BATCH], length: 0 }
     }
 
     /// Counts the word `source[start..end]`; [`Self::settle`] must come before another source.
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "a call for each word is a tenth of what it does")]
     pub(super) fn count(&mut self, source: &[u8], [start, end]: [usize; 2], used: Use, names: &mut Names) {
         let key = if end - start <= INLINE_BYTES {
             Inline::within(source, start, end)
@@ -89,42 +112,40 @@ impl WordTotals {
         };
         let hash = key.hash();
         prefetch(&self.slots[hash as usize & (self.slots.len() - 1)]);
-        self.waiting.push(Waiting { key, hash, start, end, used });
-        if self.waiting.len() == BATCH {
+        let Inline { low, high, size } = key;
+        let [start, end] = [start as u32, end as u32];
+        self.waiting[self.length % BATCH] = Waiting { low, high, hash: hash as u32, size, start, end, used };
+        self.length += 1;
+        if self.length == BATCH {
             self.settle(source, names);
         }
     }
 
     /// Counts what waits.
     pub(super) fn settle(&mut self, source: &[u8], names: &mut Names) {
-        let mut waiting = std::mem::take(&mut self.waiting);
-        for word in waiting.drain(..) {
+        let waiting = self.waiting;
+        for word in &waiting[..self.length] {
             let at = self.find_or_insert(word, source);
             let slot = &mut self.slots[at];
             slot.count += 1;
             if word.used != Use::Word {
                 if slot.name == 0 {
-                    slot.name = 1 + names.number(name(&source[word.start..word.end]));
+                    slot.name = 1 + names.number(name(word.text(source)));
                 }
                 names.see(slot.name - 1, word.used == Use::Leading);
             }
         }
-        self.waiting = waiting;
+        self.length = 0;
     }
 
     #[inline]
-    fn find_or_insert(&mut self, word: Waiting, source: &[u8]) -> usize {
-        let Inline { low, high, size } = word.key;
+    fn find_or_insert(&mut self, word: &Waiting, source: &[u8]) -> usize {
         let mask = self.slots.len() - 1;
         let mut at = word.hash as usize & mask;
         loop {
             let slot = &self.slots[at];
-            if slot.low == low && slot.size == size {
-                let same = if word.key.is_hash() {
-                    *self.long(slot) == source[word.start..word.end]
-                } else {
-                    slot.high == high
-                };
+            if slot.low == word.low && slot.size == word.size {
+                let same = if word.is_hash() { self.long(slot) == word.text(source) } else { slot.high == word.high };
                 if same {
                     return at;
                 }
@@ -137,17 +158,17 @@ impl WordTotals {
     }
 
     #[cold]
-    fn insert(&mut self, word: Waiting, mut at: usize, source: &[u8]) -> usize {
+    fn insert(&mut self, word: &Waiting, mut at: usize, source: &[u8]) -> usize {
         if (self.used + 1) * 3 > self.slots.len() * 2 {
             self.grow();
-            at = free(&self.slots, word.hash);
+            at = free(&self.slots, u64::from(word.hash));
         }
         self.used += 1;
-        let Inline { low, mut high, size } = word.key;
-        if word.key.is_hash() {
+        let Waiting { low, mut high, size, start, end, .. } = *word;
+        if word.is_hash() {
             high = self.arena.len() as u64;
-            self.arena.extend_from_slice(&((word.end - word.start) as u32).to_le_bytes());
-            self.arena.extend_from_slice(&source[word.start..word.end]);
+            self.arena.extend_from_slice(&(end - start).to_le_bytes());
+            self.arena.extend_from_slice(word.text(source));
         }
         self.slots[at] = Slot { low, high, size, ..Slot::default() };
         at
@@ -155,7 +176,7 @@ impl WordTotals {
 
     #[cold]
     fn grow(&mut self) {
-        let larger = table(self.slots.len() * 2);
+        let larger = table(self.slots.len() * if self.slots.len() < MANY_SLOTS { 4 } else { 2 });
         for slot in std::mem::replace(&mut self.slots, larger) {
             if !slot.is_free() {
                 let at = free(&self.slots, slot.key().hash());
