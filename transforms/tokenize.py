@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from schemas.digests import sha256_file
 from schemas.errors import IntegrityError
 from schemas.options import TokenizeOptions
 from schemas.tables import DATA_FORMAT_VERSION, tokens_schema
@@ -100,13 +102,21 @@ def open_tokenizer(settings: TokenizeSettings) -> cppmill_core.Tokenizer:
     Raises:
         IntegrityError: If its digest differs.
     """
-    tokenizer = cppmill_core.Tokenizer.from_dir(settings.out.path("tokenizer"))
+    directory = settings.out.path("tokenizer")
+    manifest = directory / "manifest.json"
+    tokenizer = _load_tokenizer(directory, sha256_file(manifest) if manifest.is_file() else "")
     if tokenizer.digest != settings.tokenizer_digest:
         raise IntegrityError(
             f"{settings.out.path('tokenizer')}: the tokenizer's digest is {tokenizer.digest}, the plan was made for "
             f"{settings.tokenizer_digest}; it changed during the run: run again"
         )
     return tokenizer
+
+
+@lru_cache(maxsize=1)
+def _load_tokenizer(directory: Path, manifest_digest: str) -> cppmill_core.Tokenizer:
+    """Load a tokenizer once for all units of a process that find the same manifest; its cache of words stays warm."""
+    return cppmill_core.Tokenizer.from_dir(directory)
 
 
 def encode_documents(

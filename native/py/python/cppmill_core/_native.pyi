@@ -25,8 +25,9 @@ class Scanner:
 
     Args:
         config: JSON text `{"pattern": NAME, "word_partitions": 1, "candidates": [{"term", "category", "match"}],
-            "morphemes": [{"morpheme", "position"}]}`; all but the pattern may be left out. `match` is `ident`, `dollar`,
-            `sql_string` or `qualified` (a whole chain of names, `std::move`); `position` is `prefix`, `suffix`, `cpp_stem` or `component`.
+            "morphemes": [{"morpheme", "position"}]}`; all but the pattern may be left out. `match` is `ident`,
+            `dollar`, `sql_string` or `qualified` (a whole chain of names, `std::move`); `position` is `prefix`,
+            `suffix`, `cpp_stem` or `component`.
         threads: how many threads `add` and `finish` use.
         memory_bytes: how much the tables of words and identifiers may take, for all threads together. What is beyond is
             written to `spill_dir`. Not in it: the words of one document, the batch that is being counted, the rows of
