@@ -145,7 +145,7 @@ impl Outline {
         let token = Lexer::within_line(source, start).find(|token| token.end > event).ok_or(Odd)?;
         // To the pattern, `0'x` of `'0'x` is a number with a separator.
         let name_behind = source.get(token.end).is_some_and(|&byte| continues_identifier(byte));
-        if name_behind && token.kind == TokenKind::Char {
+        if (name_behind && token.kind == TokenKind::Char) || seems_to_open_raw(source, &token) {
             return Err(Odd);
         }
         self.push(token);
@@ -185,6 +185,16 @@ impl Outline {
             None => self.after_comment && self.comment_begins_line,
         }
     }
+}
+
+/// Whether the pattern takes the end of a string for the opening of a raw one, `R", f(` in `"R",f(x)`, with names in it.
+fn seems_to_open_raw(source: &[u8], token: &Token) -> bool {
+    let closing = source[token.start..token.end].iter().rposition(|&byte| byte == b'"');
+    closing.is_some_and(|quote| {
+        let quote = token.start + quote;
+        let stop = |&byte: &u8| is_space(byte) || matches!(byte, b'(' | b')' | b'\\' | b'"');
+        source[..quote].ends_with(b"R") && source[quote + 1..].iter().copied().take(65).find(stop) == Some(b'(')
+    })
 }
 
 fn is_space(byte: u8) -> bool {

@@ -156,7 +156,8 @@ impl<'a> TokenCounter<'a> {
             }
             (first, _) => {
                 self.end_chain();
-                self.state.chain = if first == b'>' { Chain::Later } else { Chain::None };
+                let closes = first == b'>' && token.text(self.source).iter().all(|&byte| byte == b'>');
+                self.state.chain = if closes { Chain::Later } else { Chain::None };
             }
         }
     }

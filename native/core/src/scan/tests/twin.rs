@@ -68,7 +68,10 @@ fn count_chains(part: &[&Token], texts: &[Vec<u8>], terms: &mut BTreeMap<Vec<Str
     };
     let is_scope = |at: usize| texts.get(at).is_some_and(|text| text == b"::");
     for start in (0..part.len()).filter(|&at| is_name(at)) {
-        if start >= 2 && is_scope(start - 1) && (is_name(start - 2) || texts[start - 2].starts_with(b">")) {
+        if start >= 2
+            && is_scope(start - 1)
+            && (is_name(start - 2) || texts[start - 2].iter().all(|&byte| byte == b'>'))
+        {
             continue;
         }
         let mut end = start;
@@ -101,7 +104,8 @@ fn count_token(part: &[&Token], texts: &[Vec<u8>], at: usize, [terms, morphemes,
     }
     if is_name(at) {
         components(&texts[at], &mut Vec::new(), |component| count_morphemes(component, morphemes));
-        let continues = at >= 2 && is_scope(at - 1) && (is_name(at - 2) || texts[at - 2].starts_with(b">"));
+        let continues =
+            at >= 2 && is_scope(at - 1) && (is_name(at - 2) || texts[at - 2].iter().all(|&byte| byte == b'>'));
         if is_scope(at + 1) && !continues {
             hit(namespaces, &[str::from_utf8(&texts[at]).unwrap()]);
         }
@@ -169,12 +173,12 @@ fn check(counts: &Counts, documents: &[(&str, &[u8])]) {
 }
 
 #[rustfmt::skip]
-const PIECES: [&str; 60] = [
+const PIECES: [&str; 64] = [
     "SELECT", "CHECK", "enum", "cudaMalloc", "$match", "read", "readBuffer", "re", "READER_T", "buffer", "std", "::",
     "::", "::", "detail", "return", ">", "<", " ", " ", " ", "\n", "\n", "\t", "\r\n", "\\\n", "\"", "\"", "R\"(", ")\"",
     "// ", "/* ", " */", "\n#include ", "\n#define ", "\n#if ", "\\", "'", "(", ")", ";", "->", "x", "0x1F", "u8",
     "a_very_long_name_of_a_reader", "1'0", "_", "\n#if 0\n", "\n# if 0 // why\n", "\n#else\n", "\n#endif\n", "\n#elif x\n",
-    "std::read", "std::detail::x", "#", "\u{e9}", "L\"", "\n##", "\n %:if 0",
+    "std::read", "std::detail::x", "#", "\u{e9}", "L\"", "\n##", "\n %:if 0", "\"R\",x", "read(", ">= ", ">>",
 ];
 
 /// Documents of random pieces, each with its project.
