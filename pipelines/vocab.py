@@ -21,7 +21,7 @@ from tokenizer_build.diff import (
     read_ids,
 )
 from tokenizer_build.lint import Finding, lint_vocabulary
-from tokenizer_build.lock import release_vocabulary
+from tokenizer_build.lock import check_built_from, release_vocabulary
 
 _ROWS_A_BATCH = 1024
 
@@ -34,6 +34,8 @@ def release(directory: Path, tokenizer: Path, version: str) -> int:
         tokenizer: A tokenizer directory that was built from it.
         version: Name of the release.
     """
+    load_tokenizer(tokenizer, argument="--tokenizer")  # refuses files that are not those of the manifest
+    check_built_from(directory, tokenizer)
     return release_vocabulary(directory, tokenizer, version)
 
 
@@ -63,6 +65,8 @@ def diff(
     for path in id_maps:
         if path.suffix not in (".parquet", ".npy"):
             raise ConfigError(f"--id-map {path}: ends in neither .parquet nor .npy; give it one of them")
+        if not path.parent.is_dir():
+            raise ConfigError(f"--id-map {path}: there is no folder {path.parent}; make it, or name another")
     shards = [] if documents is None else _documents_shards(documents)
     sides = [read_ids(path, load_tokenizer(path, argument=name)) for name, path in (("OLD", old), ("NEW", new))]
     found = VocabularyDiff(*sides)

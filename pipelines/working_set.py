@@ -33,10 +33,11 @@ def write_working_set(run: Path, file: Path, *, globs: Sequence[str], coverage: 
         What to print: a line with the figures.
 
     Raises:
-        ConfigError: If there is no finished run, no project matches, or the share is none.
+        ConfigError: If there is no finished run, no project matches, the share is none, or the file cannot stand there.
     """
     if not 0 < coverage <= 1:
         raise ConfigError(f"--coverage {coverage}: not allowed; it takes a number above 0 and up to 1")
+    _check_file(run, file)
     out = OutputFolder(run)
     receipt = read_receipt(out)
     if receipt is None:
@@ -48,6 +49,13 @@ def write_working_set(run: Path, file: Path, *, globs: Sequence[str], coverage: 
     made = describe_working_set(histogram, ids, globs=globs, coverage=coverage, dataset=receipt["dataset"]["digest"])
     file.write_bytes(canonical_json(made) + b"\n")
     return _describe(made)
+
+
+def _check_file(run: Path, file: Path) -> None:
+    if not file.parent.is_dir():
+        raise ConfigError(f"--out {file}: there is no folder {file.parent}; make it, or name another")
+    if file.resolve().is_relative_to(run.resolve()):
+        raise ConfigError(f"--out {file}: in the run's own folder, whose receipt names every file; name another folder")
 
 
 def _batches(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[pa.RecordBatch]:

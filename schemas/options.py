@@ -110,6 +110,10 @@ class ScanOptions(Options):
     word_partitions: Annotated[int, Field(ge=1, le=1024)] = 16
 
 
+MAX_JSON_INTEGER = (1 << 53) - 1
+"""The largest number that canonical JSON (RFC 8785) keeps exact; options are part of unit keys and receipts."""
+
+
 class BuildOptions(Options):
     """What vocabulary is built: its size, and which candidates of the domain band keep their id.
 
@@ -138,12 +142,12 @@ class BuildOptions(Options):
     distinctive_shapes: tuple[DistinctiveShape, ...] = DISTINCTIVE_SHAPES
     generic_document_share: Fraction = 0.02
     compound_document_share: Fraction = 0.1
-    compound_parts: Annotated[int, Field(ge=2)] = 2
-    min_hits: Annotated[int, Field(ge=0)] = 10
-    min_category_hits_per_name: Annotated[float, Field(ge=0)] = 64.0
-    min_category_projects: Annotated[int, Field(ge=0)] = 2
+    compound_parts: Annotated[int, Field(ge=2, le=MAX_JSON_INTEGER)] = 2
+    min_hits: Annotated[int, Field(ge=0, le=MAX_JSON_INTEGER)] = 10
+    min_category_hits_per_name: Annotated[float, Field(ge=0, le=MAX_JSON_INTEGER)] = 64.0
+    min_category_projects: Annotated[int, Field(ge=0, le=MAX_JSON_INTEGER)] = 2
     min_category_hit_share: Fraction = 0.2
-    max_token_bytes: Annotated[int, Field(ge=2)] | None = None
+    max_token_bytes: Annotated[int, Field(ge=2, le=MAX_JSON_INTEGER)] | None = None
 
 
 class TokenizeOptions(Options):

@@ -183,8 +183,8 @@ class Findings:
         if remains.hits == 0:
             rules = Counter(decision.own_rule for decision in group if decision.counts.hits)
             words = {Rule.GENERIC: "generic words", Rule.RARE: f"names with fewer than {self.options.min_hits}"}
-            kinds = " or ".join(words.get(rule, "tokens of other bands") for rule in sorted(rules))
-            return f"{count(remains.all_hits, 'hit')}, every one of {kinds}"
+            kinds = dict.fromkeys(words.get(rule, "tokens of other bands") for rule in sorted(rules))
+            return f"{count(remains.all_hits, 'hit')}, every one of {' or '.join(kinds)}"
         left = f"{remains.hits:,} of {count(remains.all_hits, 'hit')} left"
         floor = remains.failed_floor(self.documents, projects, self.options)
         if floor is Floor.HITS:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from schemas.digests import sha256_file
 from schemas.errors import VocabularyConfigError
-from tokenizer_build.vocabulary import Vocabulary
+from tokenizer_build.vocabulary import Vocabulary, read_vocabulary
 
 LOCK_NAME = "ids.lock"
 RELEASES_NAME = "releases.lock"
@@ -120,7 +120,7 @@ def release_vocabulary(directory: Path, tokenizer: Path, version: str) -> int:
 
     Args:
         directory: The vocabulary folder.
-        tokenizer: The tokenizer directory to release.
+        tokenizer: The tokenizer directory to release; only its manifest is read.
         version: Name of the release, not used before.
 
     Returns:
@@ -141,6 +141,26 @@ def release_vocabulary(directory: Path, tokenizer: Path, version: str) -> int:
     _append(directory / LOCK_NAME, (f"{json.dumps(entry.token)}\t{entry.id}\t{version}" for entry in added))
     _append(directory / RELEASES_NAME, [f"{version}\t{sha256_file(tokenizer / 'manifest.json')}"])
     return len(added)
+
+
+def check_built_from(directory: Path, tokenizer: Path) -> None:
+    """Refuse a tokenizer that disagrees with a vocabulary's files on the id of a token or the token of an id.
+
+    Args:
+        directory: The vocabulary folder.
+        tokenizer: The tokenizer directory; only its manifest is read.
+
+    Raises:
+        VocabularyConfigError: For the first token that has another id, or the first id that has another token.
+    """
+    vocabulary = read_vocabulary(directory)
+    for token in json.loads((tokenizer / "manifest.json").read_bytes())["tokens"]:
+        for fixed in (vocabulary.by_token.get(token["token"]), vocabulary.by_id.get(token["id"])):
+            if fixed is not None and (fixed.id, fixed.token) != (token["id"], token["token"]):
+                raise VocabularyConfigError(
+                    f"{tokenizer}: {token['token']!r} has id {token['id']}, but {fixed.source} = {fixed.token!r}; "
+                    f"release a tokenizer that was built from {directory}"
+                )
 
 
 def read_releases(directory: Path) -> dict[str, str]:

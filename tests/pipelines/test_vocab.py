@@ -93,6 +93,7 @@ def documented(repository, mention):
     ("arguments", "said"),
     [
         (["{old}", "{old}", "--id-map", "ids.csv"], "--id-map ids.csv: ends in neither .parquet nor .npy"),
+        (["{old}", "{old}", "--id-map", "nowhere/ids.npy"], "there is no folder nowhere"),
         (["{old}", "{out}"], "no tokenizer; it takes a directory with a manifest.json"),
         (["{old}", "{old}", "--documents", "{old}"], "no documents shards; give a run's folder"),
     ],
@@ -150,3 +151,29 @@ def test_a_working_set_that_cannot_be_is_refused(run, cppmill, tmp_path, argumen
     assert done.returncode == 2
     assert said in done.stderr
     assert not (tmp_path / "set.json").exists()
+
+
+def test_a_working_set_is_written_neither_nowhere_nor_into_its_run(run, cppmill, tmp_path):
+    for file, said in [
+        (tmp_path / "no" / "set.json", "there is no folder"),
+        (run.out / "set.json", "in the run's own"),
+    ]:
+        done = cppmill("vocab", "working-set", run.out, "--out", file, check=False)
+        assert done.returncode == 2
+        assert said in done.stderr
+        assert not file.exists()
+
+
+def test_a_release_refuses_damaged_files_and_ids_of_another_vocabulary(run, cppmill, repository, tmp_path):
+    vocabulary = shutil.copytree(repository / "configs" / "vocab", tmp_path / "vocab")
+    damaged = shutil.copytree(run.out / "tokenizer", tmp_path / "damaged")
+    (damaged / "tokenizer.json").write_bytes((damaged / "tokenizer.json").read_bytes()[:-100])
+    done = cppmill("vocab", "release", "9.0", "--tokenizer", damaged, "--vocab", vocabulary, check=False)
+    assert done.returncode != 0
+    keywords = vocabulary / "keywords.toml"
+    ((key, token),) = re.findall(r'^(\d+) = "(constexpr)"$', keywords.read_text(), re.M)
+    keywords.write_text(keywords.read_text().replace(f'{key} = "{token}"', f'{key} = "constexprs"'))
+    done = cppmill("vocab", "release", "9.0", "--tokenizer", run.out / "tokenizer", "--vocab", vocabulary, check=False)
+    assert done.returncode == 2
+    assert "'constexpr' has id" in done.stderr
+    assert not (vocabulary / "releases.lock").exists()

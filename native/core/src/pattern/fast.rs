@@ -149,9 +149,8 @@ fn after_closing(run: &[u8], classes: &Classes, at: usize) -> (Kind, usize) {
             let end = classes.run_end(at + 1, Class::Word);
             match run.get(end) {
                 Some(b'"' | 0x80..) => other(run, at),
-                Some(b'\'') if end - at <= 4 => other(run, at),
                 _ if first(run, at + 1) == First::Digit => (Kind::Plain, at + 1),
-                _ => (Kind::MarkedIdentifier, end),
+                _ => identifier(run, classes, at, at + 1, Kind::MarkedIdentifier),
             }
         }
         First::Rare => other(run, at),

@@ -129,6 +129,10 @@ impl Outline {
         let before = &source[settled..event];
         let name = before.iter().rev().take_while(|&&byte| continues_identifier(byte)).count();
         let dotted = before.iter().rev().take_while(|&&byte| continues_identifier(byte) || byte == b'.').count();
+        if let [.., b'.'] | [.., b'e' | b'E' | b'p' | b'P', b'+' | b'-'] = before[..before.len() - name] {
+            // A number may go on over the quote.
+            return Err(Odd);
+        }
         let start = match &before[before.len() - name..] {
             [] => event,
             // The pattern takes `)name"` for the end of a raw string.
