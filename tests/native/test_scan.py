@@ -215,7 +215,7 @@ def test_any_bytes_are_counted_to_the_last(texts: list[bytes]) -> None:
     total = statistics(result)
     assert total["documents"] == len(texts)
     assert total["bytes"] == sum(map(len, texts))
-    classes = ["code", "comment", "preprocessor", "string", "whitespace"]
+    classes = ["code", "comment", "disabled", "preprocessor", "string", "whitespace"]
     assert sum(total[f"bytes.{name}"] for name in classes) == total["bytes"]
     assert sum(len(word) * count for word, count in word_counts(result).items()) == total["bytes"]
     assert total["bytes.non_ascii"] == sum(byte >= 0x80 for text in texts for byte in text)
