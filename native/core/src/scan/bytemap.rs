@@ -1,4 +1,4 @@
-//! A map from byte strings to small values, made for the words of source text.
+//! A map from byte strings to small values, made for the identifiers of source text.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
@@ -18,7 +18,7 @@ struct Long<V> {
 
 /// A map from byte strings to `V`; new keys start with the default. Its order is unspecified.
 pub(super) struct ByteMap<V> {
-    pub(super) inline: InlineTable<V>,
+    inline: InlineTable<V>,
     long: HashTable<Long<V>>,
     arena: Vec<u8>,
 }

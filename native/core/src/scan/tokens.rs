@@ -23,11 +23,11 @@ enum Chain {
 
 /// Counts the tokens of one document.
 pub(super) struct TokenCounter<'a> {
-    pub(super) plan: &'a Plan,
-    pub(super) source: &'a [u8],
-    pub(super) names: &'a mut Names,
-    pub(super) features: &'a mut Features,
-    pub(super) statistics: &'a mut Statistics,
+    plan: &'a Plan,
+    source: &'a [u8],
+    names: &'a mut Names,
+    features: &'a mut Features,
+    statistics: &'a mut Statistics,
     state: State,
 }
 
@@ -91,7 +91,7 @@ impl<'a> TokenCounter<'a> {
     }
 
     /// Counts a token; `disabled` if it stands in an `#if 0` group.
-    pub(super) fn count(&mut self, token: &Token, disabled: bool) {
+    fn count(&mut self, token: &Token, disabled: bool) {
         self.statistics.count_token(token, disabled);
         if token.in_directive != self.state.in_directive {
             self.end_chain();
@@ -174,7 +174,7 @@ impl<'a> TokenCounter<'a> {
     }
 
     /// Counts the words of a string literal.
-    pub(super) fn count_string(&mut self, token: &Token) {
+    fn count_string(&mut self, token: &Token) {
         let Self { plan, features, .. } = self;
         strings::words(&token.text(self.source), token.kind, |word| {
             plan.string_word(word).iter().for_each(|&feature| features.add(feature, 1));
