@@ -28,6 +28,7 @@ from benches.vocabularies import NO_SEEDS, spell_merges
 from tokenizer_build.byte_alphabet import CHARACTERS
 
 SHUFFLE_SEED = 5
+SHUFFLED_WORDS = 10_000
 Merges = Iterable[tuple[str, str]]
 
 
@@ -53,18 +54,22 @@ def digest(merges: Merges) -> str:
 
 def count_ours(sample: Path, pattern: str, threads: int, *, shuffled: bool = False) -> list[pa.RecordBatch]:
     """Count the words of a sample natively; `shuffled` takes documents and gives words in disorder, batch by batch."""
-    batches: Iterable[pa.RecordBatch] = read_batches(sample)
+    if not shuffled:
+        return count_words(read_batches(sample), pattern, threads)
     order = random.Random(SHUFFLE_SEED)
-    if shuffled:
-        batches = list(batches)
-        order.shuffle(batches)
-    counter = cppmill_core.Scanner(json.dumps({"pattern": pattern, "word_partitions": 16 if shuffled else 1}), threads)
-    for batch in batches:
-        counter.add(batch)
-    words = list(counter.finish()["words"])
-    if shuffled:
-        order.shuffle(words)
+    documents = list(read_batches(sample))
+    order.shuffle(documents)
+    words = pa.Table.from_batches(count_words(documents, pattern, threads)).to_batches(max_chunksize=SHUFFLED_WORDS)
+    order.shuffle(words)
     return words
+
+
+def count_words(documents: Iterable[pa.RecordBatch], pattern: str, threads: int) -> list[pa.RecordBatch]:
+    """Count the words of documents natively."""
+    counter = cppmill_core.Scanner(json.dumps({"pattern": pattern}), threads)
+    for batch in documents:
+        counter.add(batch)
+    return list(counter.finish()["words"])
 
 
 def merge_ours(words: list[pa.RecordBatch], vocab_size: int, threads: int) -> pa.RecordBatch:
@@ -166,13 +171,21 @@ def train_gigabpe(text: Path, vocab_size: int, threads: int, state: None) -> Out
     return Outcome(digest=lambda: digest(map(tuple, merges[:wanted])))
 
 
-def count_gpt2(records: Iterable[str], out: Path) -> None:
-    """Count words of the GPT-2 pattern with ffbpe and write them as the native trainer reads them."""
-    counter = ffbpe.PreTokenizer([]).word_counter()
+def count_with_ffbpe(records: Iterable[str], pattern: str | None) -> list[pa.RecordBatch]:
+    """Count the words of a regular expression, or of the GPT-2 pattern, as the native trainer takes them."""
+    counter = ffbpe.PreTokenizer([], pat_str=pattern).word_counter()
     counter.add_source(records)
     words: dict[str, Any] = counter.words()
-    spelled = pa.array([word.encode() for word in words], pa.binary())
-    pq.write_table(pa.table({"word": spelled, "count": pa.array(words.values(), pa.uint64())}), out)
+    columns: dict[str, pa.Array[Any]] = {
+        "word": pa.array([word.encode() for word in words], pa.binary()),
+        "count": pa.array(words.values(), pa.uint64()),
+    }
+    return [pa.record_batch(columns)]
+
+
+def count_gpt2(records: Iterable[str], out: Path) -> None:
+    """Count words of the GPT-2 pattern with ffbpe and write them as the native trainer reads them."""
+    pq.write_table(pa.Table.from_batches(count_with_ffbpe(records, None)), out)
 
 
 def count_gpt2_documents(sample: Path, out: Path, state: None) -> Outcome:

@@ -1,0 +1,76 @@
+"""The ablations on a small real tree: tokens are those of the encoder, the table has every row and project."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import cppmill_core
+import numpy as np
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+from benches.ablations import PATTERN, HeldOut, Result, app, count_all, judge, markdown, read_held_out
+from benches.texts import Text
+from benches.trainers import merge_ours
+from benches.variants import ALL_BYTES, Vocabulary
+from benches.vocabularies import count_text_tokens
+from schemas.digests import sha256_json
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for project, text in {"a": "int a;\nint b;\n", "b": "int main() {\n  return 0;\n}\n"}.items():
+        (tmp_path / project).mkdir()
+        (tmp_path / project / "x.cpp").write_text(text)
+    return tmp_path
+
+
+@pytest.fixture
+def learned() -> Vocabulary:
+    words = pa.record_batch({"word": pa.array([b"int", b" main"], pa.binary()), "count": pa.array([9, 3], pa.uint64())})
+    merges = merge_ours([words], 260, 1)
+    return Vocabulary(merges, (*ALL_BYTES, b"in", b"int", b"ma", b"main"))
+
+
+def test_held_out_text_is_kept_by_project(tree: Path) -> None:
+    text = read_held_out(tree)
+    assert text.sizes == {"a": 14, "b": 27}
+    assert [item.content for item in text.texts["a"]] == ["int a;\nint b;\n"]
+
+
+def test_tokens_are_those_of_encoding_each_word(learned: Vocabulary) -> None:
+    words = HeldOut({"p": [Text("p", "int maint;")]}, {"p": 10}).count(PATTERN, 1)["p"]
+    counted = {word.decode(): count for batch in words for word, count in zip(*batch_columns(batch), strict=True)}
+    assert count_all(learned, words, 1) == count_text_tokens(learned.merges, counted)
+
+
+def batch_columns(batch: pa.RecordBatch) -> tuple[list[bytes], list[int]]:
+    return batch["word"].to_pylist(), batch["count"].to_pylist()
+
+
+def test_a_row_has_the_tokens_of_each_project_and_the_ids_that_training_text_never_has(learned: Vocabulary) -> None:
+    text = HeldOut({"p": [Text("p", "int")], "q": [Text("q", "zz")]}, {"p": 3, "q": 2})
+    row = judge("name", learned, text.count(PATTERN, 1)["p"], text.count(PATTERN, 1), text.sizes, 1)
+    assert row.tokens == {"p": 1, "q": 2}
+    assert row.unused == row.ids - 1
+    assert row.bytes_per_token() == {"p": 3.0, "q": 1.0, "total": pytest.approx(5 / 3)}
+
+
+def test_the_table_has_a_column_a_project_and_the_bytes(learned: Vocabulary) -> None:
+    lines = list(markdown([Result("r", {"p": 5, "q": 4}, {"p": 10, "q": 10}, 300, 7), Result("o", {"p": 1, "q": 1}, {"p": 10, "q": 10}, 9, None)]))
+    assert lines[0] == "| vocabulary | p | q | total | unused ids |"
+    assert lines[2] == "| r | 2.000 | 2.500 | 2.222 | 7 of 300 |"
+    assert lines[3].endswith("| 10.000 |  |")
+
+
+def test_the_command_makes_every_row(tmp_path: Path, tree: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    options = ["--json", str(rows), "--vocab-size", "8192", "--threads", "1"]
+    done = CliRunner().invoke(app, [pa.get_include(), str(tree), *options])
+    assert done.exit_code == 0, done.output
+    names = [json.loads(line)["name"] for line in rows.read_text().splitlines()]
+    assert names[:4] == ["8,192", "8,192, no bands", "8,192, no seeds", "8,192, no seeds, no bands"]
+    assert names[4:] == ["o200k_base", "8,192, cl100k pattern"]
+    assert all(f"| {name} |" in done.output for name in names)
