@@ -41,6 +41,31 @@ impl Scanner {
     }
 }
 
+/// Counts words of documents, and nothing else.
+#[pyclass(module = "cppmill_core")]
+struct WordCounter(scan::WordCounter);
+
+#[pymethods]
+impl WordCounter {
+    #[new]
+    #[pyo3(signature = (pattern, threads = 1))]
+    fn new(pattern: &str, threads: usize) -> PyResult<Self> {
+        scan::WordCounter::new(pattern, threads).map(Self).map_err(|error| to_python(&error))
+    }
+
+    /// Counts every document of a batch.
+    fn add(&mut self, py: Python<'_>, documents: PyRecordBatch) -> PyResult<()> {
+        let documents = documents.into_inner();
+        without_gil(py, || self.0.add(&documents))
+    }
+
+    /// Gives the words so far as a reader, and starts anew.
+    fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let words = without_gil(py, || self.0.finish())?;
+        PyRecordBatchReader::new(Box::new(words)).into_pyarrow(py)
+    }
+}
+
 /// Merges sorted runs of words.
 #[pyfunction]
 fn merge_words(py: Python<'_>, runs: Vec<PyRecordBatchReader>) -> PyResult<Bound<'_, PyAny>> {
@@ -52,5 +77,6 @@ fn merge_words(py: Python<'_>, runs: Vec<PyRecordBatchReader>) -> PyResult<Bound
 /// Adds this file's classes and functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Scanner>()?;
+    module.add_class::<WordCounter>()?;
     module.add_function(wrap_pyfunction!(merge_words, module)?)
 }

@@ -39,7 +39,9 @@
 mod bytemap;
 mod code;
 mod config;
+mod counter;
 mod features;
+mod hashed;
 mod identifier;
 mod inline;
 mod keywords;
@@ -64,6 +66,7 @@ use arrow_array::RecordBatch;
 use crate::counts::{Sorted, Spill, WordReader};
 use crate::documents::{binaries, strings};
 use crate::{Error, ErrorKind, Result};
+pub use counter::WordCounter;
 use plan::Plan;
 use worker::Worker;
 
@@ -126,14 +129,8 @@ impl Scanner {
     ///
     /// If `config` cannot be used, `threads` is 0, or the threads cannot be started.
     pub fn new(config: &str, threads: usize, budget: Budget) -> Result<Self> {
-        if threads == 0 {
-            return Err(Error::invalid("threads is 0; a scan needs at least 1"));
-        }
+        let pool = thread_pool(threads)?;
         let plan = Arc::new(Plan::from_json(config)?);
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build()
-            .map_err(|error| Error::new(ErrorKind::Io, format!("cannot start {threads} threads: {error}")))?;
         let workers = new_workers(&plan, threads);
         let share_bytes = budget.memory_bytes / threads / PEAK_FACTOR;
         let spill = Spill::new(budget.spill_dir);
@@ -221,6 +218,11 @@ impl Scanner {
 /// Project and content of each row; an error if a document is longer than 4 GiB.
 fn countable(documents: &RecordBatch) -> Result<Vec<(&str, &[u8])>> {
     let projects = strings(documents, "project")?;
+    Ok(projects.into_iter().zip(contents(documents)?).collect())
+}
+
+/// The content of each row; an error if a document is longer than 4 GiB.
+fn contents(documents: &RecordBatch) -> Result<Vec<&[u8]>> {
     let contents = binaries(documents, "content")?;
     if let Some((row, content)) = contents.iter().enumerate().find(|(_, content)| content.len() > MAX_DOCUMENT_BYTES) {
         return Err(Error::invalid(format!(
@@ -228,7 +230,18 @@ fn countable(documents: &RecordBatch) -> Result<Vec<(&str, &[u8])>> {
             content.len()
         )));
     }
-    Ok(projects.into_iter().zip(contents).collect())
+    Ok(contents)
+}
+
+/// Threads of their own for a scan.
+fn thread_pool(threads: usize) -> Result<rayon::ThreadPool> {
+    if threads == 0 {
+        return Err(Error::invalid("threads is 0; a scan needs at least 1"));
+    }
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .map_err(|error| Error::new(ErrorKind::Io, format!("cannot start {threads} threads: {error}")))
 }
 
 fn new_workers(plan: &Arc<Plan>, threads: usize) -> Vec<Worker> {

@@ -79,6 +79,45 @@ class Scanner:
         """
 
 @final
+class WordCounter:
+    """Counts the words of documents and nothing else, in memory: what training needs, without a scan.
+
+    One counter belongs to one Python thread at a time.
+
+    Args:
+        pattern: name of a pattern of `PATTERNS`; one that cuts lines counts lines.
+        threads: how many threads `add` and `finish` use. The counts are the same for any number.
+
+    Raises:
+        InvalidInputError: no pattern of that name, or no threads.
+
+    Example:
+        >>> counter = WordCounter("cpp-words-1")
+        >>> counter.add(pa.record_batch({"content": [b"a a b"]}))
+        >>> counter.finish().read_all().sort_by("word").to_pylist()
+        [{'word': b' a', 'count': 1}, {'word': b' b', 'count': 1}, {'word': b'a', 'count': 1}]
+    """
+
+    def __new__(cls, pattern: str, threads: int = 1) -> Self: ...
+    def add(self, documents: pa.RecordBatch) -> None:
+        """Count every document of a batch with the column `content` (binary), others ignored.
+
+        The GIL is released. Content may be any bytes, up to 4 GiB a document.
+
+        Raises:
+            InvalidInputError: the column is missing, has another type or a null; then no document is counted.
+        """
+
+    def finish(self) -> pa.RecordBatchReader:
+        """Give the counts of all documents added so far, and start anew.
+
+        Returns:
+            A reader of word (binary) and count (uint64), each word once, in batches of at most 8 MiB. The order of the
+            rows depends on nothing but the words; it is that of their hashes, as sorting them takes longer than
+            counting.
+        """
+
+@final
 class PlatformDetector:
     """Finds which platforms documents are written for, by rules that `configs/platforms.toml` explains.
 
