@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use rayon::ThreadPool;
 
-use super::words::{Nameless, Use, WordTotals};
+use super::words::WordTotals;
 use super::{contents, hashed, thread_pool};
 use crate::Result;
 use crate::blocks::Classes;
@@ -81,9 +81,6 @@ impl Worker {
     fn count(&mut self, pattern: Pattern, source: &[u8]) {
         let Self { words, classes } = self;
         pattern.classify(source, classes);
-        pattern.split_classified(source, classes, |_, start, end| {
-            words.count(source, [start, end], Use::Word, &mut Nameless);
-        });
-        words.settle(source, &mut Nameless);
+        words.count_all(pattern, source, classes);
     }
 }

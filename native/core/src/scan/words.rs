@@ -11,9 +11,11 @@ use foldhash::fast::FixedState;
 
 use super::inline::{INLINE_BYTES, Inline};
 use super::names::Names;
+use crate::blocks::Classes;
 use crate::counts::Words;
 use crate::lexer::continues_identifier;
 use crate::memory::use_large_pages;
+use crate::pattern::Pattern;
 
 const LONG_HASH: FixedState = FixedState::with_seed(0x5bd1_e995);
 
@@ -45,7 +47,7 @@ impl Naming for Names {
 }
 
 /// Of words that are only counted none is a name.
-pub(super) struct Nameless;
+struct Nameless;
 
 impl Naming for Nameless {
     #[inline]
@@ -134,6 +136,14 @@ pub(super) struct WordTotals {
 impl WordTotals {
     pub(super) fn new() -> Self {
         Self { slots: table(LEAST_SLOTS), used: 0, arena: Vec::new(), waiting: [Waiting::NONE; BATCH], length: 0 }
+    }
+
+    /// Counts every word of `source`, whose classes are those that `pattern` looks at, and none as a name.
+    pub(super) fn count_all(&mut self, pattern: Pattern, source: &[u8], classes: &Classes) {
+        pattern.split_classified(source, classes, |_, start, end| {
+            self.count(source, [start, end], Use::Word, &mut Nameless);
+        });
+        self.settle(source, &mut Nameless);
     }
 
     /// Counts the word `source[start..end]`; [`Self::settle`] must come before another source.

@@ -24,14 +24,15 @@ class Scanner:
     memory. One scanner belongs to one Python thread at a time.
 
     Args:
-        config: JSON text `{"pattern": NAME, "word_partitions": 1, "candidates": [{"term", "category", "match"}],
-            "morphemes": [{"morpheme", "position"}]}`; all but the pattern may be left out. `match` is `ident`,
-            `dollar`, `sql_string` or `qualified` (a whole chain of names, `std::move`); `position` is `prefix`,
-            `suffix`, `cpp_stem` or `component`.
+        config: JSON text `{"pattern": NAME, "unit_pattern": NAME, "word_partitions": 1, "candidates": [{"term",
+            "category", "match"}], "morphemes": [{"morpheme", "position"}]}`; all but the pattern may be left out. With
+            a `unit_pattern`, one that cuts units made of the pattern's words, these are counted too. `match` is
+            `ident`, `dollar`, `sql_string` or `qualified` (a whole chain of names, `std::move`); `position` is
+            `prefix`, `suffix`, `cpp_stem` or `component`.
         threads: how many threads `add` and `finish` use.
-        memory_bytes: how much the tables of words and identifiers may take, for all threads together. What is beyond is
-            written to `spill_dir`. Not in it: the words of one document, the batch that is being counted, the rows of
-            the other kinds, about 1 MiB a thread, and about 16 MiB while words are read.
+        memory_bytes: how much the tables of words, units and identifiers may take, for all threads together. What is
+            beyond is written to `spill_dir`. Not in it: the words of one document, the batch that is being counted, the
+            rows of the other kinds, about 1 MiB a thread, and about 16 MiB while words are read.
         spill_dir: a folder for temporary files, made when needed. Their names are taken away at once, so that nothing
             stays however the process ends.
 
@@ -69,10 +70,11 @@ class Scanner:
         Returns:
             `words`: a `pa.RecordBatchReader` of partition (uint16: CRC-32 of the word modulo `word_partitions`), word
             (binary) and count, sorted, in batches of one partition and at most 8 MiB, which are merged as they are
-            read. The others are a `pa.RecordBatch` each: `terms` (term, category, project, hits, documents),
-            `morphemes` (morpheme, position, project, hits, documents), `namespaces` (namespace, project, hits,
-            documents) and `statistics` (name, value). Counts are uint64; rows are sorted bytewise by the columns before
-            the counts; rows without hits are left out, but `statistics` always has every name.
+            read. `units`: the same of the units, if the configuration has a `unit_pattern`. The others are a
+            `pa.RecordBatch` each: `terms` (term, category, project, hits, documents), `morphemes` (morpheme, position,
+            project, hits, documents), `namespaces` (namespace, project, hits, documents) and `statistics` (name,
+            value). Counts are uint64; rows are sorted bytewise by the columns before the counts; rows without hits are
+            left out, but `statistics` always has every name.
 
         Raises:
             OSError: what was written out cannot be read, or the scan was lost.
