@@ -24,14 +24,15 @@ class Scanner:
     memory. One scanner belongs to one Python thread at a time.
 
     Args:
-        config: JSON text `{"pattern": NAME, "word_partitions": 1, "candidates": [{"term", "category", "match"}],
-            "morphemes": [{"morpheme", "position"}]}`; all but the pattern may be left out. `match` is `ident`,
-            `dollar`, `sql_string` or `qualified` (a whole chain of names, `std::move`); `position` is `prefix`,
-            `suffix`, `cpp_stem` or `component`.
+        config: JSON text `{"pattern": NAME, "unit_pattern": NAME, "word_partitions": 1, "candidates": [{"term",
+            "category", "match"}], "morphemes": [{"morpheme", "position"}]}`; all but the pattern may be left out. With
+            a `unit_pattern`, one that cuts units made of the pattern's words, these are counted too. `match` is
+            `ident`, `dollar`, `sql_string` or `qualified` (a whole chain of names, `std::move`); `position` is
+            `prefix`, `suffix`, `cpp_stem` or `component`.
         threads: how many threads `add` and `finish` use.
-        memory_bytes: how much the tables of words and identifiers may take, for all threads together. What is beyond is
-            written to `spill_dir`. Not in it: the words of one document, the batch that is being counted, the rows of
-            the other kinds, about 1 MiB a thread, and about 16 MiB while words are read.
+        memory_bytes: how much the tables of words, units and identifiers may take, for all threads together. What is
+            beyond is written to `spill_dir`. Not in it: the words of one document, the batch that is being counted, the
+            rows of the other kinds, about 1 MiB a thread, and about 16 MiB while words are read.
         spill_dir: a folder for temporary files, made when needed. Their names are taken away at once, so that nothing
             stays however the process ends.
 
@@ -69,13 +70,53 @@ class Scanner:
         Returns:
             `words`: a `pa.RecordBatchReader` of partition (uint16: CRC-32 of the word modulo `word_partitions`), word
             (binary) and count, sorted, in batches of one partition and at most 8 MiB, which are merged as they are
-            read. The others are a `pa.RecordBatch` each: `terms` (term, category, project, hits, documents),
-            `morphemes` (morpheme, position, project, hits, documents), `namespaces` (namespace, project, hits,
-            documents) and `statistics` (name, value). Counts are uint64; rows are sorted bytewise by the columns before
-            the counts; rows without hits are left out, but `statistics` always has every name.
+            read. `units`: the same of the units, if the configuration has a `unit_pattern`. The others are a
+            `pa.RecordBatch` each: `terms` (term, category, project, hits, documents), `morphemes` (morpheme, position,
+            project, hits, documents), `namespaces` (namespace, project, hits, documents) and `statistics` (name,
+            value). Counts are uint64; rows are sorted bytewise by the columns before the counts; rows without hits are
+            left out, but `statistics` always has every name.
 
         Raises:
             OSError: what was written out cannot be read, or the scan was lost.
+        """
+
+@final
+class WordCounter:
+    """Counts the words of documents and nothing else, in memory: what training needs, without a scan.
+
+    One counter belongs to one Python thread at a time.
+
+    Args:
+        pattern: name of a pattern of `PATTERNS`; one that cuts lines counts lines.
+        threads: how many threads `add` and `finish` use. The counts are the same for any number.
+
+    Raises:
+        InvalidInputError: no pattern of that name, or no threads.
+
+    Example:
+        >>> counter = WordCounter("cpp-words-1")
+        >>> counter.add(pa.record_batch({"content": [b"a a b"]}))
+        >>> counter.finish().read_all().sort_by("word").to_pylist()
+        [{'word': b' a', 'count': 1}, {'word': b' b', 'count': 1}, {'word': b'a', 'count': 1}]
+    """
+
+    def __new__(cls, pattern: str, threads: int = 1) -> Self: ...
+    def add(self, documents: pa.RecordBatch) -> None:
+        """Count every document of a batch with the column `content` (binary), others ignored.
+
+        The GIL is released. Content may be any bytes, up to 4 GiB a document.
+
+        Raises:
+            InvalidInputError: the column is missing, has another type or a null; then no document is counted.
+        """
+
+    def finish(self) -> pa.RecordBatchReader:
+        """Give the counts of all documents added so far, and start anew.
+
+        Returns:
+            A reader of word (binary) and count (uint64), each word once, in batches of at most 8 MiB. The order of the
+            rows depends on nothing but the words; it is that of their hashes, as sorting them takes longer than
+            counting.
         """
 
 @final
