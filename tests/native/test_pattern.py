@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from tokenizers import Regex, pre_tokenizers
 
 NAME = "cpp-words-1"
-SPLIT = pre_tokenizers.Split(Regex(cppmill_core.PATTERNS[NAME]), "isolated")
+LINES = "cpp-lines-1"
+NAMES = [NAME, LINES]
+SPLITS = {name: pre_tokenizers.Split(Regex(regex), "isolated") for name, regex in cppmill_core.PATTERNS.items()}
 HEADERS = [Path("/usr/include/c++"), Path(cppmill_core.__file__).parents[1]]
 SCALARS = "".join(chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000)
 FRAGMENTS = [
@@ -21,17 +23,17 @@ FRAGMENTS = [
 ]  # fmt: skip
 
 
-def split(data: bytes) -> list[bytes]:
-    words: list[Any] = cppmill_core.split(NAME, data).to_pylist()
+def split(data: bytes, pattern: str = NAME) -> list[bytes]:
+    words: list[Any] = cppmill_core.split(pattern, data).to_pylist()
     return words
 
 
-def native(text: str) -> list[str]:
-    return [word.decode() for word in split(text.encode())]
+def native(text: str, pattern: str = NAME) -> list[str]:
+    return [word.decode() for word in split(text.encode(), pattern)]
 
 
-def hugging_face(text: str) -> list[str]:
-    return [word for word, _ in SPLIT.pre_tokenize_str(text)]
+def hugging_face(text: str, pattern: str = NAME) -> list[str]:
+    return [word for word, _ in SPLITS[pattern].pre_tokenize_str(text)]
 
 
 def cpp_texts(limit_bytes: int) -> Iterator[str]:
@@ -44,30 +46,34 @@ def cpp_texts(limit_bytes: int) -> Iterator[str]:
         yield content.decode("utf-8", "ignore")
 
 
+@pytest.mark.parametrize("pattern", NAMES)
 @pytest.mark.parametrize("context", ["a{}b ", " {}1{}", "\\n{}'", "\t{}  {}\n", 'R"{}('])
-def test_every_scalar_value_is_split_alike_in_context(context: str) -> None:
+def test_every_scalar_value_is_split_alike_in_context(context: str, pattern: str) -> None:
     for start in range(0, len(SCALARS), 2000):  # pre_tokenize_str is slow on long texts
         text = "".join(context.replace("{}", char) for char in SCALARS[start : start + 2000])
-        assert native(text) == hugging_face(text)
+        assert native(text, pattern) == hugging_face(text, pattern)
 
 
-@given(st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.characters(codec="utf-8")), max_size=40))
+@pytest.mark.parametrize("pattern", NAMES)
+@given(fragments=st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.characters(codec="utf-8")), max_size=40))
 @settings(max_examples=1000, deadline=None)
-def test_texts_are_split_alike(fragments: list[str]) -> None:
+def test_texts_are_split_alike(pattern: str, fragments: list[str]) -> None:
     text = "".join(fragments)
-    assert native(text) == hugging_face(text)
+    assert native(text, pattern) == hugging_face(text, pattern)
 
 
-def test_real_cpp_is_split_alike() -> None:
+@pytest.mark.parametrize("pattern", NAMES)
+def test_real_cpp_is_split_alike(pattern: str) -> None:
     texts = list(cpp_texts(limit_bytes=12_000_000))
     assert sum(map(len, texts)) > 1_000_000
     for text in texts:
-        assert native(text) == hugging_face(text)
+        assert native(text, pattern) == hugging_face(text, pattern)
 
 
-@given(st.binary(max_size=200))
-def test_words_are_the_bytes_and_invalid_ones_stand_alone(data: bytes) -> None:
-    words = split(data)
+@pytest.mark.parametrize("pattern", NAMES)
+@given(data=st.binary(max_size=200))
+def test_words_are_the_bytes_and_invalid_ones_stand_alone(pattern: str, data: bytes) -> None:
+    words = split(data, pattern)
     assert b"".join(words) == data
     for word in words:
         assert len(word) == 1 or word.decode()
@@ -87,12 +93,25 @@ def test_a_fixed_token_alone_is_one_word(text: str) -> None:
     assert native(text) == [text]
 
 
-def seconds_for(data: bytes) -> float:
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("  a;\n  b\n", ["  a;\n  ", "b\n"]),
+        ("a {\r\n\r\n\tb", ["a {\r\n\r\n\t", "b"]),
+        ("a\n \nb", ["a\n ", "\n", "b"]),
+        ("\n\n// é", ["\n\n", "// é"]),
+    ],
+)
+def test_a_line_has_its_newlines_and_the_next_indentation(text: str, lines: list[str]) -> None:
+    assert native(text, LINES) == lines
+
+
+def seconds_for(data: bytes, pattern: str) -> float:
     """Return the processor time that splitting takes, the best of three."""
     times = []
     for _ in range(3):
         start = time.process_time()
-        cppmill_core.split(NAME, data)
+        cppmill_core.split(pattern, data)
         times.append(time.process_time() - start)
     return min(times)
 
@@ -105,8 +124,9 @@ def seconds_for(data: bytes) -> float:
     ],
 )
 @pytest.mark.parametrize("end", [b"", b"x"])
-def test_time_is_linear_in_a_line_without_words(unit: bytes, end: bytes) -> None:
-    short, long = (seconds_for(unit * repeats + end) for repeats in (100_000, 1_600_000))
+@pytest.mark.parametrize("pattern", NAMES)
+def test_time_is_linear_in_a_line_without_words(unit: bytes, end: bytes, pattern: str) -> None:
+    short, long = (seconds_for(unit * repeats + end, pattern) for repeats in (100_000, 1_600_000))
     assert long < 64 * short + 0.1
 
 

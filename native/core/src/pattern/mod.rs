@@ -9,6 +9,7 @@
 
 mod class;
 mod classes;
+mod cpp_lines;
 mod cpp_words;
 mod fast;
 #[cfg(test)]
@@ -25,11 +26,12 @@ pub struct Pattern(Kind);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {
     CppWords1,
+    CppLines1,
 }
 
 impl Pattern {
     /// Every known pattern.
-    pub const ALL: [Self; 1] = [Self(Kind::CppWords1)];
+    pub const ALL: [Self; 2] = [Self(Kind::CppWords1), Self(Kind::CppLines1)];
 
     /// Finds the pattern called `name`.
     ///
@@ -58,6 +60,7 @@ impl Pattern {
     pub fn name(&self) -> &'static str {
         match self.0 {
             Kind::CppWords1 => "cpp-words-1",
+            Kind::CppLines1 => "cpp-lines-1",
         }
     }
 
@@ -65,14 +68,21 @@ impl Pattern {
     pub fn regex(&self) -> &'static str {
         match self.0 {
             Kind::CppWords1 => cpp_words::REGEX,
+            Kind::CppLines1 => cpp_lines::REGEX,
         }
     }
 
     /// The version of the splitter and its character tables; part of the keys of what is made with it.
     pub fn version(&self) -> u32 {
         match self.0 {
-            Kind::CppWords1 => 1,
+            Kind::CppWords1 | Kind::CppLines1 => 1,
         }
+    }
+
+    /// The pattern of the words that this pattern's pieces are made of: itself, if it cuts words.
+    #[must_use]
+    pub fn words(&self) -> Self {
+        Self(Kind::CppWords1)
     }
 
     /// Calls `each` with every word of `text`, in order; together they are `text`.
@@ -81,24 +91,30 @@ impl Pattern {
     #[inline]
     pub fn split<'a>(&self, text: &'a [u8], mut each: impl FnMut(&'a [u8])) {
         let mut classes = Classes::default();
-        classes.classify(text);
+        self.classify(text, &mut classes);
         self.split_classified(text, &classes, |_, start, end| each(&text[start..end]));
     }
 
-    /// Calls `each` with the kind and the range of every word of `text`, whose bytes have these classes.
+    /// Makes `classes` those of `text`, if this pattern looks at any.
+    #[inline]
+    pub(crate) fn classify(self, text: &[u8], classes: &mut Classes) {
+        if self.0 == Kind::CppWords1 {
+            classes.classify(text);
+        }
+    }
+
+    /// Calls `each` with the kind and the range of every word of `text`, for which [`Self::classify`] made `classes`.
     #[inline]
     pub(crate) fn split_classified(self, text: &[u8], classes: &Classes, mut each: impl FnMut(WordKind, usize, usize)) {
-        let Kind::CppWords1 = self.0;
-        if std::str::from_utf8(text).is_ok() {
-            return fast::split(text, classes, 0, text.len(), each);
-        }
-        let mut at = 0;
-        for chunk in text.utf8_chunks() {
-            let end = at + chunk.valid().len();
-            fast::split(text, classes, at, end, &mut each);
-            at = end + chunk.invalid().len();
-            (end..at).for_each(|byte| each(WordKind::Other, byte, byte + 1));
-        }
+        for_runs(text, |run| match run {
+            Run::Valid(start, end) => match self.0 {
+                Kind::CppWords1 => fast::split(text, classes, start, end, &mut each),
+                Kind::CppLines1 => {
+                    split_lines(&text[..end], start, |start, end| each(WordKind::Other, start, end));
+                }
+            },
+            Run::Invalid(byte) => each(WordKind::Other, byte, byte + 1),
+        });
     }
 
     /// The end of the word that starts at `start` in `run`, valid UTF-8; `start` is before its end.
@@ -106,6 +122,39 @@ impl Pattern {
     pub(crate) fn word_end(self, run: &[u8], start: usize) -> usize {
         match self.0 {
             Kind::CppWords1 => cpp_words::word_end(run, start),
+            Kind::CppLines1 => cpp_lines::line_end(run, start),
         }
+    }
+}
+
+/// A part of a text.
+enum Run {
+    /// From where to where it is UTF-8.
+    Valid(usize, usize),
+    /// A byte that belongs to no character.
+    Invalid(usize),
+}
+
+/// Calls `each` with the parts of `text`, in order.
+#[inline]
+fn for_runs(text: &[u8], mut each: impl FnMut(Run)) {
+    if std::str::from_utf8(text).is_ok() {
+        return each(Run::Valid(0, text.len()));
+    }
+    let mut at = 0;
+    for chunk in text.utf8_chunks() {
+        let end = at + chunk.valid().len();
+        each(Run::Valid(at, end));
+        at = end + chunk.invalid().len();
+        (end..at).for_each(|byte| each(Run::Invalid(byte)));
+    }
+}
+
+fn split_lines(run: &[u8], start: usize, mut each: impl FnMut(usize, usize)) {
+    let mut at = start;
+    while at < run.len() {
+        let end = cpp_lines::line_end(run, at);
+        each(at, end);
+        at = end;
     }
 }

@@ -31,6 +31,13 @@ fn words_are_those_of_the_table() {
 }
 
 #[test]
+fn lines_end_behind_the_next_indentation() {
+    let mut found = Vec::new();
+    Pattern::by_name("cpp-lines-1").unwrap().split(b"a {\r\n\r\n\tb\xff\n \nc", |line| found.push(line.to_vec()));
+    assert_eq!(found, [&b"a {\r\n\r\n\t"[..], b"b", b"\xff", b"\n ", b"\n", b"c"]);
+}
+
+#[test]
 fn invalid_bytes_are_words_of_one_byte_between_runs_split_alone() {
     assert_eq!(words(b"ab\xE2\x82cd  \xFF x"), ["ab", "\\xe2", "\\x82", "cd", "  ", "\\xff", " x"]);
 }
@@ -49,12 +56,14 @@ fn words_tile_any_bytes() {
                 }
             })
             .collect();
-        let mut joined = Vec::new();
-        Pattern::ALL[0].split(&text, |word| {
-            assert!(!word.is_empty());
-            joined.extend_from_slice(word);
-        });
-        assert_eq!(joined, text);
+        for pattern in Pattern::ALL {
+            let mut joined = Vec::new();
+            pattern.split(&text, |word| {
+                assert!(!word.is_empty());
+                joined.extend_from_slice(word);
+            });
+            assert_eq!(joined, text);
+        }
     }
 }
 
