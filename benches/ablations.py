@@ -15,7 +15,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import cppmill_core
 import pyarrow as pa
 import pyarrow.parquet as pq
 import typer
@@ -24,6 +23,7 @@ from benches.foreign import count_cl100k, count_o200k
 from benches.texts import Text, batches, list_tree
 from benches.trainers import count_words, merge_ours
 from benches.variants import ALL_BYTES, Ingredients, Variant, Vocabulary
+from benches.vocabularies import count_text_tokens, count_usage
 from configs.vocabulary import VOCABULARY
 from pipelines.console import Output, command_session
 from pipelines.progress import MEGABYTE, Reporter
@@ -172,15 +172,9 @@ def judge(
     threads: int,
 ) -> Result:
     """Encode the counted words of both texts with a vocabulary and return its row."""
-    tokens = {project: count_all(learned, words, threads) for project, words in held_out.items()}
-    used = cppmill_core.count_tokens(learned.merges, list(train), threads=threads)
+    tokens = {project: count_text_tokens(learned.merges, words, threads) for project, words in held_out.items()}
+    used = count_usage(learned.merges, train, threads)
     return Result(name, tokens, sizes, len(learned.tokens), learned.unused(used))
-
-
-def count_all(learned: Vocabulary, words: Words, threads: int) -> int:
-    """Return how many tokens counted words have."""
-    counts: Any = cppmill_core.count_tokens(learned.merges, list(words), threads=threads)["count"]
-    return int(counts.to_numpy().sum())
 
 
 def measure_foreign(out: Path, text: HeldOut, vocab_size: int, threads: int, reporter: Reporter) -> Iterator[Result]:

@@ -145,7 +145,7 @@ def study(
                 train_words=learned.total(),
                 train_distinct=len(learned),
                 held_out_words=measured.total(),
-                held_out_tokens=count_text_tokens(merges, measured),
+                held_out_tokens=count_text_tokens(merges, [words_batch(measured)], processes),
                 held_out_bytes=held_out_bytes,
                 fixed_split=count_split(pattern, vocabulary),
             )

@@ -66,10 +66,10 @@ def count_ours(sample: Path, pattern: str, threads: int, *, shuffled: bool = Fal
 
 def count_words(documents: Iterable[pa.RecordBatch], pattern: str, threads: int) -> list[pa.RecordBatch]:
     """Count the words of documents natively."""
-    counter = cppmill_core.Scanner(json.dumps({"pattern": pattern}), threads)
+    counter = cppmill_core.WordCounter(pattern, threads)
     for batch in documents:
         counter.add(batch)
-    return list(counter.finish()["words"])
+    return list(counter.finish())
 
 
 def merge_ours(words: list[pa.RecordBatch], vocab_size: int, threads: int) -> pa.RecordBatch:
@@ -105,7 +105,7 @@ def count_alone(sample: Path, pattern: str, threads: int, out: Path, state: None
     words = count_ours(sample, pattern, threads)
 
     def keep() -> str:
-        pq.write_table(pa.Table.from_batches(words).select(["word", "count"]), out)
+        pq.write_table(pa.Table.from_batches(words), out)
         return str(sum(batch.num_rows for batch in words))
 
     return Outcome(digest=keep)

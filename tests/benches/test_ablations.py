@@ -5,18 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import cppmill_core
-import numpy as np
 import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from benches.ablations import PATTERN, HeldOut, Result, app, count_all, judge, markdown, read_held_out
+from benches.ablations import PATTERN, HeldOut, Result, app, judge, markdown, read_held_out
 from benches.texts import Text
 from benches.trainers import merge_ours
 from benches.variants import ALL_BYTES, Vocabulary
-from benches.vocabularies import count_text_tokens
-from schemas.digests import sha256_json
 
 
 @pytest.fixture
@@ -40,16 +36,6 @@ def test_held_out_text_is_kept_by_project(tree: Path) -> None:
     assert [item.content for item in text.texts["a"]] == ["int a;\nint b;\n"]
 
 
-def test_tokens_are_those_of_encoding_each_word(learned: Vocabulary) -> None:
-    words = HeldOut({"p": [Text("p", "int maint;")]}, {"p": 10}).count(PATTERN, 1)["p"]
-    counted = {word.decode(): count for batch in words for word, count in zip(*batch_columns(batch), strict=True)}
-    assert count_all(learned, words, 1) == count_text_tokens(learned.merges, counted)
-
-
-def batch_columns(batch: pa.RecordBatch) -> tuple[list[bytes], list[int]]:
-    return batch["word"].to_pylist(), batch["count"].to_pylist()
-
-
 def test_a_row_has_the_tokens_of_each_project_and_the_ids_that_training_text_never_has(learned: Vocabulary) -> None:
     text = HeldOut({"p": [Text("p", "int")], "q": [Text("q", "zz")]}, {"p": 3, "q": 2})
     row = judge("name", learned, text.count(PATTERN, 1)["p"], text.count(PATTERN, 1), text.sizes, 1)
@@ -59,7 +45,14 @@ def test_a_row_has_the_tokens_of_each_project_and_the_ids_that_training_text_nev
 
 
 def test_the_table_has_a_column_a_project_and_the_bytes(learned: Vocabulary) -> None:
-    lines = list(markdown([Result("r", {"p": 5, "q": 4}, {"p": 10, "q": 10}, 300, 7), Result("o", {"p": 1, "q": 1}, {"p": 10, "q": 10}, 9, None)]))
+    lines = list(
+        markdown(
+            [
+                Result("r", {"p": 5, "q": 4}, {"p": 10, "q": 10}, 300, 7),
+                Result("o", {"p": 1, "q": 1}, {"p": 10, "q": 10}, 9, None),
+            ]
+        )
+    )
     assert lines[0] == "| vocabulary | p | q | total | unused ids |"
     assert lines[2] == "| r | 2.000 | 2.500 | 2.222 | 7 of 300 |"
     assert lines[3].endswith("| 10.000 |  |")

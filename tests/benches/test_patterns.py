@@ -58,7 +58,7 @@ def test_tokens_are_those_of_the_readable_encoder() -> None:
     ranks = ranks_of([Merge(row["left"], row["right"], row["count"], row["phase"]) for row in merges.to_pylist()])
     unseen = Counter({"minting": 7, "caf\u00e9": 1})
     expected = sum(count * len(encode(word.encode(), ranks)) for word, count in unseen.items())
-    assert count_text_tokens(merges, unseen) == expected
+    assert count_text_tokens(merges, [words_batch(unseen)], 1) == expected
 
 
 def test_split_fixed_tokens_are_counted() -> None:
