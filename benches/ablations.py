@@ -1,9 +1,10 @@
 """`python -m benches.ablations DIR HELD_OUT`: what each part of a build is worth, in bytes a token of held-out text.
 
-One table: seeds and bands on and off, sizes of the vocabulary, each by project of the held-out tree and in total, and
-how many ids never stand in the training text. Beside them o200k_base, and plain BPE with the cl100k pattern on the same
-text at the same size. All from counts: the training text is ingested and scanned once, the words of each held-out
-project are counted once, and a vocabulary costs its training and one look at the counts. What `make ablations` runs.
+One table: seeds and bands on and off, superwords from several shares of the ids on, sizes of the vocabulary, each by
+project of the held-out tree and in total, and how many ids never stand in the training text. Beside them o200k_base,
+and plain BPE with the cl100k pattern on the same text at the same size. All from counts: the training text is ingested
+and scanned once, the words and the lines of each held-out project are counted once, and a vocabulary costs its
+training and one look at the counts. What `make ablations` runs.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import cppmill_core
 import pyarrow as pa
 import pyarrow.parquet as pq
 import typer
@@ -22,16 +24,20 @@ import typer
 from benches.foreign import count_cl100k, count_o200k
 from benches.texts import Text, batches, list_tree
 from benches.trainers import count_words, merge_ours
-from benches.variants import ALL_BYTES, Ingredients, Variant, Vocabulary
-from benches.vocabularies import count_text_tokens, count_usage
+from benches.variants import ALL_BYTES, PATTERN, UNIT_PATTERN, Ingredients, Variant, Vocabulary, read_words
+from benches.vocabularies import count_text_tokens
 from configs.vocabulary import VOCABULARY
 from pipelines.console import Output, command_session
 from pipelines.progress import MEGABYTE, Reporter
+from schemas.options import RunOptions, ScanOptions
 from tokenizer_build.build import ScanCounts
 
-PATTERN = "cpp-words-1"
 SIZES = (1 << 14, 1 << 15, 1 << 16, 1 << 17)
 BASE_SIZE = 1 << 16
+SUPERWORDS_AFTER = (0.5, 0.75, 0.9)
+OTHERS_AFTER = 0.75
+"""Where superwords begin at the other sizes: as in the profile that has them."""
+
 TOTAL = "total"
 
 Words = Sequence[pa.RecordBatch]
@@ -88,6 +94,7 @@ def ablations(
     sizes: Annotated[
         list[int] | None, typer.Option("--vocab-size", help="Only these sizes; the first has the ablations.")
     ] = None,
+    superwords: Annotated[bool, typer.Option(help="Learn superwords too; a folder of a run needs its units.")] = True,
     foreign: Annotated[bool, typer.Option(help="Measure o200k_base and the cl100k pattern too.")] = True,
     threads: Annotated[int, typer.Option(min=1, help="Number of threads.")] = 2,
 ) -> None:
@@ -101,9 +108,10 @@ def ablations(
     ):
         out = scanned(corpus.absolute(), Path(work), threads, reporter)
         text = read_held_out(held_out.absolute())
-        ingredients = Ingredients(read_counts(out), VOCABULARY, PATTERN, threads)
+        units = tuple(sorted((out / "counts" / "units").glob("*.parquet")))
+        ingredients = Ingredients(read_counts(out), units, VOCABULARY, threads)
         base, *others = sizes or (BASE_SIZE, *(size for size in SIZES if size != BASE_SIZE))
-        rows = list(measure(grid(base, others), ingredients, text, reporter))
+        rows = list(measure(grid(base, others, superwords=superwords), ingredients, text, reporter))
         if foreign:
             rows += measure_foreign(out, text, base, threads, reporter)
     if json_file is not None:
@@ -111,10 +119,14 @@ def ablations(
     print(*markdown(rows), sep="\n")
 
 
-def grid(base: int, others: Iterable[int]) -> list[Variant]:
-    """Return what is learned: the base, it without seeds, bands, or both, then the other sizes, ascending."""
-    switched = [Variant(base, seeds=seeds, bands=bands) for seeds in (True, False) for bands in (True, False)]
-    return [*switched, *(Variant(size) for size in sorted(others))]
+def grid(base: int, others: Iterable[int], *, superwords: bool) -> list[Variant]:
+    """Return what is learned: the base, it without seeds, bands, or both, it with superwords, then the other sizes."""
+    variants = [Variant(base, seeds=seeds, bands=bands) for seeds in (True, False) for bands in (True, False)]
+    if superwords:
+        variants += [Variant(base, superwords_after=after) for after in SUPERWORDS_AFTER]
+    for size in sorted(others):
+        variants += [Variant(size), *([Variant(size, superwords_after=OTHERS_AFTER)] if superwords else [])]
+    return variants
 
 
 def scanned(corpus: Path, work: Path, threads: int, reporter: Reporter) -> Path:
@@ -124,7 +136,8 @@ def scanned(corpus: Path, work: Path, threads: int, reporter: Reporter) -> Path:
     from configs.runs import RunConfig
     from pipelines import ingest, scan
 
-    config = RunConfig(sources=(str(corpus),), out=work / "run", threads=threads)
+    options = RunOptions(scan=ScanOptions(pattern=PATTERN, unit_pattern=UNIT_PATTERN))
+    config = RunConfig(sources=(str(corpus),), out=work / "run", threads=threads, options=options)
     ingest.run(config, reporter)
     scan.run(config, reporter)
     return config.out
@@ -134,7 +147,7 @@ def read_counts(out: Path) -> ScanCounts:
     """Read what a scan counted."""
     counts = out / "counts"
     return ScanCounts(
-        words=[batch for path in sorted(counts.glob("words/*.parquet")) for batch in pq.read_table(path).to_batches()],
+        words=list(read_words(sorted(counts.glob("words/*.parquet")))),
         terms=pq.read_table(counts / "terms.parquet"),
         morphemes=pq.read_table(counts / "morphemes.parquet"),
         namespaces=pq.read_table(counts / "namespaces.parquet"),
@@ -155,10 +168,11 @@ def measure(
 ) -> Iterator[Result]:
     """Learn each variant and yield its row."""
     threads = ingredients.threads
-    words = text.count(ingredients.pattern, threads)
+    held_out = {pattern: text.count(pattern, threads) for pattern in (PATTERN, UNIT_PATTERN)}
     for variant in variants:
         learned = ingredients.learn(variant)
-        row = judge(variant.name, learned, ingredients.counts.words, words, text.sizes, threads)
+        train, words = ingredients.text(variant.pattern), held_out[variant.pattern]
+        row = judge(variant.name, learned, train, words, text.sizes, threads)
         reporter.note(f"ablations: {row.name}: {row.bytes_per_token()[TOTAL]:.4f} bytes a token")
         yield row
 
@@ -166,14 +180,14 @@ def measure(
 def judge(
     name: str,
     learned: Vocabulary,
-    train: Words,
+    train: pa.RecordBatchReader,
     held_out: Mapping[str, Words],
     sizes: Mapping[str, int],
     threads: int,
 ) -> Result:
     """Encode the counted words of both texts with a vocabulary and return its row."""
     tokens = {project: count_text_tokens(learned.merges, words, threads) for project, words in held_out.items()}
-    used = count_usage(learned.merges, train, threads)
+    used = cppmill_core.count_tokens(learned.merges, train, threads=threads)
     return Result(name, tokens, sizes, len(learned.tokens), learned.unused(used))
 
 
@@ -182,13 +196,14 @@ def measure_foreign(out: Path, text: HeldOut, vocab_size: int, threads: int, rep
     tokens = {project: count_o200k(texts, threads) for project, texts in text.texts.items()}
     reporter.note("ablations: o200k_base counted")
     yield Result("o200k_base", tokens, text.sizes, 200_000, None)
-    train = count_cl100k(read_documents(out))
-    merges = merge_ours(train, vocab_size, threads)
+    counted = count_cl100k(read_documents(out))
+    merges = merge_ours(counted, vocab_size, threads)
     strings = [
         left + right for left, right in zip(*(merges[name].to_pylist() for name in ("left", "right")), strict=True)
     ]
     learned = Vocabulary(merges, (*ALL_BYTES, *strings))
     words = {project: count_cl100k(item.content for item in texts) for project, texts in text.texts.items()}
+    train = pa.RecordBatchReader.from_batches(counted[0].schema, counted)
     yield judge(f"{vocab_size:,}, cl100k pattern", learned, train, words, text.sizes, threads)
 
 

@@ -8,24 +8,29 @@ without bands rank the same merges first, but reserve no id and join freely.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import cppmill_core
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from benches.vocabularies import NO_SEEDS
 from schemas.errors import VocabularyConfigError
 from schemas.options import BuildOptions
+from schemas.tables import WORDS
 from tokenizer_build.bands import Strength
 from tokenizer_build.build import ScanCounts, pattern_split
 from tokenizer_build.byte_alphabet import CHARACTERS
 from tokenizer_build.decisions import cut_tokens, decide
 from tokenizer_build.layout import Slots, plan_slots
 from tokenizer_build.lint import load_vocabulary, split_tokens
-from tokenizer_build.training import learn_merges, learned_merges, seed_table
+from tokenizer_build.training import Superwords, learn_merges, learned_merges, seed_table
+
+PATTERN, UNIT_PATTERN = "cpp-words-1", "cpp-lines-1"
+"""What words are cut with, and the units of superwords."""
 
 ALL_BYTES = [bytes([byte]) for byte in range(len(CHARACTERS))]
 
@@ -38,17 +43,26 @@ class Variant:
         vocab_size: Number of ids.
         seeds: Whether seed merges are ranked first.
         bands: Whether fixed tokens and reserved ids have their places.
+        superwords_after: The share of the ids after which superwords are learned; None for none. Only a whole build,
+            with seeds and bands, has them.
     """
 
     vocab_size: int
     seeds: bool = True
     bands: bool = True
+    superwords_after: float | None = None
 
     @property
     def name(self) -> str:
         """What it is, for the table."""
-        left_out = [name for name, there in (("seeds", self.seeds), ("bands", self.bands)) if not there]
-        return f"{self.vocab_size:,}" + (f", no {', no '.join(left_out)}" if left_out else "")
+        left_out = [f", no {name}" for name, there in (("seeds", self.seeds), ("bands", self.bands)) if not there]
+        superwords = "" if self.superwords_after is None else f", superwords after {self.superwords_after * 100:g} %"
+        return f"{self.vocab_size:,}{''.join(left_out)}{superwords}"
+
+    @property
+    def pattern(self) -> str:
+        """The pattern that its text is cut with."""
+        return PATTERN if self.superwords_after is None else UNIT_PATTERN
 
 
 @dataclass(frozen=True)
@@ -71,15 +85,15 @@ class Ingredients:
     """What all variants are made of.
 
     Attributes:
-        counts: What the scan of the training text counted.
+        counts: What the scan of the training text counted, without the units.
+        units: The files of its units.
         vocabulary_dir: The vocabulary's files.
-        pattern: Name of the pattern of the words.
         threads: Threads of the native core.
     """
 
     counts: ScanCounts
+    units: tuple[Path, ...]
     vocabulary_dir: Path
-    pattern: str
     threads: int
 
     def learn(self, variant: Variant) -> Vocabulary:
@@ -88,25 +102,40 @@ class Ingredients:
         Raises:
             VocabularyConfigError: If the text or the size does not do for it.
         """
-        slots = self.plan(variant.vocab_size)
+        slots = self.plan(variant.vocab_size, variant.pattern)
         if variant.seeds and variant.bands:
-            return self._as_built(slots)
+            return self._as_built(slots, variant.superwords_after)
         return self._bands_alone(slots) if variant.bands else self._without_bands(slots, seeds=variant.seeds)
 
-    def plan(self, vocab_size: int) -> Slots:
-        """Return the ids of a build, with the candidates that the counts keep."""
+    def text(self, pattern: str) -> pa.RecordBatchReader:
+        """Return the counts of the training text, as a pattern cut it."""
+        batches = read_words(self.units) if pattern == UNIT_PATTERN else iter(self.counts.words)
+        return pa.RecordBatchReader.from_batches(WORDS, batches)
+
+    def plan(self, vocab_size: int, pattern: str) -> Slots:
+        """Return the ids of a build for a pattern, with the candidates that the counts keep."""
         vocabulary, lock = load_vocabulary(self.vocabulary_dir)
         options = BuildOptions(vocab_size=vocab_size)
         decisions = decide(vocabulary, lock, self.counts.terms, self.counts.documents, options)
-        left_out = cut_tokens(decisions) | {token.token for token in split_tokens(vocabulary, self._split)}
+        left_out = cut_tokens(decisions) | {token.token for token in split_tokens(vocabulary, pattern_split(pattern))}
         return plan_slots([token for token in vocabulary.tokens if token.token not in left_out], lock, vocab_size)
 
-    def _split(self, text: str) -> list[bytes]:
-        return pattern_split(self.pattern)(text)
-
-    def _as_built(self, slots: Slots) -> Vocabulary:
-        learned = learn_merges(self.counts.words, slots, max_token_bytes=None, threads=self.threads)
+    def _as_built(self, slots: Slots, superwords_after: float | None) -> Vocabulary:
+        superwords = None if superwords_after is None else self._superwords(superwords_after)
+        learned = learn_merges(
+            self.counts.words, slots, max_token_bytes=None, threads=self.threads, superwords=superwords
+        )
         return Vocabulary(merges_batch(learned.merges), (*_fixed(slots), *_missing(slots), *learned.learned))
+
+    def _superwords(self, after: float) -> Superwords:
+        options = BuildOptions()
+        return Superwords(
+            units=self.text(UNIT_PATTERN),
+            pattern=UNIT_PATTERN,
+            after=after,
+            max_words=options.max_superword_words,
+            max_bytes=options.max_superword_bytes,
+        )
 
     def _bands_alone(self, slots: Slots) -> Vocabulary:
         """Learn without seeds; a merge that spells a fixed token has that token's id, so more are learned."""
@@ -137,6 +166,14 @@ class Ingredients:
             forbidden=[name.encode() for name in slots.names_that_text_must_not_spell()],
             threads=self.threads,
         )
+
+
+def read_words(paths: Iterable[Path]) -> Iterator[pa.RecordBatch]:
+    """Yield words or units from a scan's files, a row group at a time."""
+    for path in paths:
+        with pq.ParquetFile(path) as file:
+            for group in range(file.num_row_groups):
+                yield from file.read_row_group(group).cast(WORDS).to_batches()
 
 
 def merges_batch(merges: Sequence[tuple[bytes, bytes]]) -> pa.RecordBatch:

@@ -29,13 +29,8 @@ def spell_merges(merges: pa.RecordBatch) -> list[tuple[str, str]]:
     return [(spell(first), spell(second)) for first, second in zip(left, right, strict=True)]
 
 
-def count_usage(merges: pa.RecordBatch, words: Sequence[pa.RecordBatch], threads: int) -> pa.RecordBatch:
-    """Return how often each token stands in counted words, encoded with merges: columns `token` and `count`."""
-    reader = pa.RecordBatchReader.from_batches(words[0].schema, words)
-    return cppmill_core.count_tokens(merges, reader, threads=threads)
-
-
 def count_text_tokens(merges: pa.RecordBatch, words: Sequence[pa.RecordBatch], threads: int) -> int:
     """Return how many tokens counted words have."""
-    counts: Any = count_usage(merges, words, threads)["count"]
+    reader = pa.RecordBatchReader.from_batches(words[0].schema, words)
+    counts: Any = cppmill_core.count_tokens(merges, reader, threads=threads)["count"]
     return int(counts.to_numpy().sum())

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from benches.ablations import PATTERN, HeldOut, Result, app, judge, markdown, read_held_out
+from benches.ablations import HeldOut, Result, app, judge, markdown, read_held_out
 from benches.texts import Text
 from benches.trainers import merge_ours
-from benches.variants import ALL_BYTES, Vocabulary
+from benches.variants import ALL_BYTES, PATTERN, Vocabulary
 
 
 @pytest.fixture
@@ -38,7 +38,9 @@ def test_held_out_text_is_kept_by_project(tree: Path) -> None:
 
 def test_a_row_has_the_tokens_of_each_project_and_the_ids_that_training_text_never_has(learned: Vocabulary) -> None:
     text = HeldOut({"p": [Text("p", "int")], "q": [Text("q", "zz")]}, {"p": 3, "q": 2})
-    row = judge("name", learned, text.count(PATTERN, 1)["p"], text.count(PATTERN, 1), text.sizes, 1)
+    words = text.count(PATTERN, 1)
+    train = pa.RecordBatchReader.from_batches(words["p"][0].schema, words["p"])
+    row = judge("name", learned, train, words, text.sizes, 1)
     assert row.tokens == {"p": 1, "q": 2}
     assert row.unused == row.ids - 1
     assert row.bytes_per_token() == {"p": 3.0, "q": 1.0, "total": pytest.approx(5 / 3)}
@@ -65,5 +67,6 @@ def test_the_command_makes_every_row(tmp_path: Path, tree: Path) -> None:
     assert done.exit_code == 0, done.output
     names = [json.loads(line)["name"] for line in rows.read_text().splitlines()]
     assert names[:4] == ["8,192", "8,192, no bands", "8,192, no seeds", "8,192, no seeds, no bands"]
-    assert names[4:] == ["o200k_base", "8,192, cl100k pattern"]
+    assert names[4:7] == [f"8,192, superwords after {share} %" for share in (50, 75, 90)]
+    assert names[7:] == ["o200k_base", "8,192, cl100k pattern"]
     assert all(f"| {name} |" in done.output for name in names)

@@ -5,28 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import cppmill_core
 import pyarrow as pa
 import pytest
 
-from benches.ablations import PATTERN, grid, read_counts, scanned
-from benches.variants import Ingredients, Variant, Vocabulary
+from benches.ablations import grid, read_counts, scanned
+from benches.variants import PATTERN, Ingredients, Variant, Vocabulary
 from configs.vocabulary import VOCABULARY
 from pipelines.progress import QuietReporter
 
 SIZE = 8192
-FIXED = b"std::"
-"""A fixed token."""
 
 
 @pytest.fixture(scope="module")
 def ingredients(tmp_path_factory: pytest.TempPathFactory) -> Ingredients:
     out = scanned(Path(pa.get_include()), tmp_path_factory.mktemp("work"), 1, QuietReporter())
-    return Ingredients(read_counts(out), VOCABULARY, PATTERN, 1)
+    return Ingredients(read_counts(out), tuple(sorted(out.glob("counts/units/*"))), VOCABULARY, 1)
 
 
 @pytest.fixture(scope="module")
 def learned(ingredients: Ingredients) -> dict[tuple[bool, bool], Vocabulary]:
-    return {(variant.seeds, variant.bands): ingredients.learn(variant) for variant in grid(SIZE, [])}
+    return {(variant.seeds, variant.bands): ingredients.learn(variant) for variant in grid(SIZE, [], superwords=False)}
 
 
 def spelled(vocabulary: Vocabulary) -> list[bytes]:
@@ -37,7 +36,7 @@ def spelled(vocabulary: Vocabulary) -> list[bytes]:
 def test_every_id_that_text_can_have_is_there_once(
     ingredients: Ingredients, learned: dict[tuple[bool, bool], Vocabulary]
 ) -> None:
-    slots = ingredients.plan(SIZE)
+    slots = ingredients.plan(SIZE, PATTERN)
     controls = sum(token.band.name == "control" for token in slots.fixed)
     for (_, bands), vocabulary in learned.items():
         assert len(set(vocabulary.tokens)) == len(vocabulary.tokens)
@@ -49,7 +48,7 @@ def test_every_id_that_text_can_have_is_there_once(
 def test_seeds_are_ranked_first_and_reach_every_fixed_token(
     ingredients: Ingredients, learned: dict[tuple[bool, bool], Vocabulary]
 ) -> None:
-    fixed = {token.token.encode() for token in ingredients.plan(SIZE).fixed if token.band.name != "control"}
+    fixed = {token.token.encode() for token in ingredients.plan(SIZE, PATTERN).fixed if token.band.name != "control"}
     multiple = {token for token in fixed if len(token) > 1}
     assert multiple <= set(spelled(learned[True, True])) and multiple <= set(spelled(learned[True, False]))
     assert not multiple <= set(spelled(learned[False, True]))
@@ -63,14 +62,19 @@ def test_ids_that_nothing_emits_are_counted() -> None:
     assert vocabulary.unused(counts) == 2
 
 
-def test_the_grid_is_the_switches_at_the_base_then_the_other_sizes() -> None:
-    names = [variant.name for variant in grid(1 << 16, [1 << 17, 1 << 14])]
-    assert names == [
-        "65,536",
-        "65,536, no bands",
-        "65,536, no seeds",
-        "65,536, no seeds, no bands",
-        "16,384",
-        "131,072",
-    ]
-    assert grid(8, []) == [Variant(8), Variant(8, bands=False), Variant(8, seeds=False), Variant(8, False, False)]
+def test_the_grid_is_the_switches_at_the_base_then_superwords_then_the_other_sizes() -> None:
+    switched = [Variant(8), Variant(8, bands=False), Variant(8, seeds=False), Variant(8, False, False)]
+    assert grid(8, [9, 4], superwords=False) == [*switched, Variant(4), Variant(9)]
+    names = [variant.name for variant in grid(8, [9], superwords=True)]
+    assert names[:4] == ["8", "8, no bands", "8, no seeds", "8, no seeds, no bands"]
+    assert names[4:7] == [f"8, superwords after {share} %" for share in (50, 75, 90)]
+    assert names[7:] == ["9", "9, superwords after 75 %"]
+
+
+def test_superwords_are_the_last_share_of_the_ids(ingredients: Ingredients) -> None:
+    learned = ingredients.learn(Variant(SIZE, superwords_after=0.75))
+    plain = ingredients.learn(Variant(SIZE))
+    assert len(set(learned.tokens)) == len(learned.tokens) == len(plain.tokens)
+    words = [len(cppmill_core.split(PATTERN, token)) for token in learned.tokens[-SIZE // 4 :]]
+    assert sum(number > 1 for number in words) > SIZE // 5
+    assert all(len(cppmill_core.split(PATTERN, token)) == 1 for token in plain.tokens)
