@@ -16,7 +16,7 @@ const END: u32 = 1 << 31;
 const INSIDE: u32 = u32::MAX;
 
 /// Which pairs of tokens join, in what order, and to what.
-pub(super) struct Merges {
+pub(crate) struct Merges {
     /// The token of each byte.
     byte_ids: Box<[u32; 256]>,
     /// The rank of the merge of each two bytes.
@@ -41,7 +41,7 @@ const EMPTY: Slot = Slot { left: NONE, right: NONE, rank: NONE };
 
 impl Merges {
     /// Makes the table from `(left, right, joined)` in the order of their ranks; no pair may come twice.
-    pub(super) fn new(byte_ids: Box<[u32; 256]>, merges: &[(u32, u32, u32)], lengths: Box<[u32]>) -> Self {
+    pub(crate) fn new(byte_ids: Box<[u32; 256]>, merges: &[(u32, u32, u32)], lengths: Box<[u32]>) -> Self {
         let capacity = (merges.len() * 2 + 2).next_power_of_two();
         let mut table = Self {
             byte_ids,
@@ -91,7 +91,7 @@ impl Merges {
     }
 
     /// Appends the tokens of `word` to `out`.
-    pub(super) fn merge(&self, word: &[u8], out: &mut Vec<u32>) {
+    pub(crate) fn merge(&self, word: &[u8], out: &mut Vec<u32>) {
         if word.len() <= MAX_ARRAY_BYTES { self.merge_short(word, out) } else { self.merge_long(word, out) }
     }
 

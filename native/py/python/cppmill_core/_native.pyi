@@ -212,8 +212,15 @@ def train_bpe(
     forbidden: list[bytes],
     max_token_bytes: int | None = None,
     threads: int = 1,
+    units: pa.RecordBatchReader | None = None,
+    superword_tokens: int = 0,
+    unit_pattern: str | None = None,
+    max_superword_words: int | None = None,
+    max_superword_bytes: int | None = None,
 ) -> pa.RecordBatch:
     """Learn byte-level BPE merges from word counts, after the merges that make each seed one token.
+
+    At last, if superwords are wanted, merges from the counts of larger units, as all merges before cut them.
 
     Args:
         words: Columns word (binary) and count (uint64), in any order; the counts of equal words add up.
@@ -223,21 +230,51 @@ def train_bpe(
         forbidden: Strings that no merge may spell: the names of control and reserved ids.
         max_token_bytes: The most bytes a token may have; no bound by default.
         threads: How many threads to use; the result is the same for any number.
+        units: Columns word (binary) and count (uint64), in any order: the text cut by `unit_pattern`. Read batch by batch.
+        superword_tokens: How many of `vocab_tokens` to learn from the units.
+        unit_pattern: Name of the pattern of the units; must be given with `superword_tokens`.
+        max_superword_words: The most words that a token learned from units may have, as the pattern of words cuts it;
+            no bound by default.
+        max_superword_bytes: The most bytes that it may have; no bound by default.
 
     Returns:
         One row a merge in rank order: left, right (binary), count (uint64; in phases 0 and 1 that among the seeds) and
-        phase (uint8): 0 for seeds inside runs of identifier bytes, 1 for seeds across their borders, 2 for words.
+        phase (uint8): 0 for seeds inside runs of identifier bytes, 1 for seeds across their borders, 2 for words, 3 for
+        superwords.
 
     Raises:
-        VocabularyError: a seed cannot become one token, there are no words, or there are too few pairs to fill
+        VocabularyError: a seed cannot become one token, there are no words or units, or there are too few pairs to fill
             `vocab_tokens`; the message says which, why and what to ask for.
-        InvalidInputError: a column is missing or of another type, or an atomic seed is no identifier.
+        InvalidInputError: a column is missing or of another type, an atomic seed is no identifier, or the unit pattern
+            is missing or unknown.
 
     Example:
         >>> words = pa.record_batch({"word": pa.array([b"hug", b"pug"]), "count": pa.array([3, 2], pa.uint64())})
         >>> seeds = pa.record_batch({"token": pa.array([], pa.binary()), "atomic": pa.array([], pa.bool_())})
         >>> train_bpe([words], seeds=seeds, vocab_tokens=1, forbidden=[])["right"].to_pylist()
         [b'g']
+    """
+
+def count_tokens(merges: pa.RecordBatch, texts: pa.RecordBatchReader, *, threads: int = 1) -> pa.RecordBatch:
+    """Count the tokens of texts, each encoded by the rank of merges and times its count.
+
+    Args:
+        merges: Columns left and right (binary) in rank order, as `train_bpe` gives them.
+        texts: Columns word (binary) and count (uint64), cut by the pattern that the merges are for. Read batch by batch.
+        threads: How many threads to use.
+
+    Returns:
+        Columns token (binary) and count (uint64): a row for each of the 256 bytes, then one a merge in rank order. A
+        count of 0 is a token that the texts never need.
+
+    Raises:
+        InvalidInputError: a column is missing or of another type, or a merge joins what is no token before it.
+
+    Example:
+        >>> merges = pa.record_batch({"left": pa.array([b"u"]), "right": pa.array([b"g"])})
+        >>> texts = pa.table({"word": pa.array([b"hug"]), "count": pa.array([3], pa.uint64())}).to_reader()
+        >>> count_tokens(merges, texts).slice(256).to_pylist()
+        [{'token': b'ug', 'count': 3}]
     """
 
 @final
