@@ -62,11 +62,11 @@ def test_the_table_has_a_column_a_project_and_the_bytes(learned: Vocabulary) -> 
 
 def test_the_command_makes_every_row(tmp_path: Path, tree: Path) -> None:
     rows = tmp_path / "rows.jsonl"
-    options = ["--json", str(rows), "--vocab-size", "8192", "--threads", "1"]
+    options = ["--json", str(rows), "--vocab-size", "13000", "--threads", "1"]
     done = CliRunner().invoke(app, [pa.get_include(), str(tree), *options])
     assert done.exit_code == 0, done.output
     names = [json.loads(line)["name"] for line in rows.read_text().splitlines()]
-    assert names[:4] == ["8,192", "8,192, no bands", "8,192, no seeds", "8,192, no seeds, no bands"]
-    assert names[4:7] == [f"8,192, superwords after {share} %" for share in (50, 75, 90)]
-    assert names[7:] == ["o200k_base", "8,192, cl100k pattern"]
+    assert names[:4] == ["13,000", "13,000, no bands", "13,000, no seeds", "13,000, no seeds, no bands"]
+    assert names[4:7] == [f"13,000, superwords after {share} %" for share in (50, 75, 90)]
+    assert names[7:] == ["o200k_base", "13,000, cl100k pattern"]
     assert all(f"| {name} |" in done.output for name in names)
