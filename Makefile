@@ -82,9 +82,9 @@ bench-scan: setup ## Measure the native scanner, its speed and memory, on CORPUS
 	@$(if $(CORPUS),,echo "make bench-scan needs a folder of C++ sources: make bench-scan CORPUS=DIR" >&2; exit 2)
 	$(BIN)/python -m benches.scanning $(CORPUS) $(if $(JSON),--json $(JSON))
 
-bench-train: setup ## Measure training beside public trainers on CORPUS=DIR, its growth, and that its merges are always the same
+bench-train: setup ## Measure training beside public trainers on CORPUS=DIR, its growth and its superwords (ROUNDS=3)
 	@$(if $(CORPUS),,echo "make bench-train needs a folder of C++ sources: make bench-train CORPUS=DIR" >&2; exit 2)
-	$(BIN)/python -m benches.training $(CORPUS) $(if $(JSON),--json $(JSON))
+	$(BIN)/python -m benches.training $(CORPUS) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(JSON),--json $(JSON))
 
 bench-patterns: setup ## Compare pre-token patterns, trained on CORPUS=DIR, in bytes a token of HELD_OUT=DIR
 	@$(if $(and $(CORPUS),$(HELD_OUT)),,echo "make bench-patterns needs two folders of C++ sources: make bench-patterns CORPUS=DIR HELD_OUT=DIR" >&2; exit 2)

@@ -23,8 +23,8 @@ import typer
 
 from benches.foreign import count_cl100k, count_o200k
 from benches.texts import Text, batches, list_tree
-from benches.trainers import count_words, merge_ours
-from benches.variants import ALL_BYTES, PATTERN, UNIT_PATTERN, Ingredients, Variant, Vocabulary, read_words
+from benches.trainers import PATTERN, UNIT_PATTERN, count_words, merge_ours
+from benches.variants import ALL_BYTES, Ingredients, Variant, Vocabulary, read_words
 from benches.vocabularies import count_text_tokens
 from configs.vocabulary import VOCABULARY
 from pipelines.console import Output, command_session

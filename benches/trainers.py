@@ -25,7 +25,11 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 
 from benches.harness import Outcome
 from benches.vocabularies import NO_SEEDS, spell_merges
+from schemas.options import BuildOptions
 from tokenizer_build.byte_alphabet import CHARACTERS
+
+PATTERN, UNIT_PATTERN = "cpp-words-1", "cpp-lines-1"
+"""What words are cut with, and the units of superwords."""
 
 SHUFFLE_SEED = 5
 SHUFFLED_WORDS = 10_000
@@ -89,6 +93,31 @@ def train_ours(
     counted = time.perf_counter()
     merges = merge_ours(words, vocab_size, threads)
     parts = {"counting": counted - start, "merging": time.perf_counter() - counted}
+    return Outcome(parts=parts, digest=lambda: digest(spell_merges(merges)))
+
+
+def train_superwords(sample: Path, vocab_size: int, threads: int, state: None) -> Outcome:
+    """Count words and lines and learn superwords after three quarters of the ids, in the bounds that a build has."""
+    start = time.perf_counter()
+    words = count_ours(sample, PATTERN, threads)
+    counted = time.perf_counter()
+    units = count_ours(sample, UNIT_PATTERN, threads)
+    units_counted = time.perf_counter()
+    options = BuildOptions()
+    merges = cppmill_core.train_bpe(
+        words,
+        seeds=pa.record_batch(NO_SEEDS),
+        vocab_tokens=vocab_size - len(CHARACTERS),
+        forbidden=[],
+        threads=threads,
+        units=pa.RecordBatchReader.from_batches(units[0].schema, units),
+        superword_tokens=vocab_size // 4,
+        unit_pattern=UNIT_PATTERN,
+        max_superword_words=options.max_superword_words,
+        max_superword_bytes=options.max_superword_bytes,
+    )
+    parts = {"counting": counted - start, "counting lines": units_counted - counted}
+    parts["merging"] = time.perf_counter() - units_counted
     return Outcome(parts=parts, digest=lambda: digest(spell_merges(merges)))
 
 

@@ -23,12 +23,12 @@ from benches import trainers
 from benches.harness import Comparison, Contender, Outcome, compare, run_in_process, write_rows
 from benches.peers import OURS, THEIRS, set_rayon_threads
 from benches.texts import Tree, batches, list_tree
+from benches.trainers import PATTERN
 from configs.runs import usable_threads
 from pipelines.console import Output, command_session
 from pipelines.progress import MEGABYTE, Reporter
 from schemas.errors import ExitCode
 
-PATTERN = "cpp-words-1"
 TRAINED_IDS = 8192
 """The vocabulary of the one row of `make bench`."""
 
@@ -37,8 +37,7 @@ PUBLISHED_IDS = 1 << 15
 
 COMPARED_MB = (300, 1000)
 GROWTH_MB = (300, 1000, 2000, 4000)
-SWAY_MB = 300
-"""How much text the runs are held to one another on."""
+SUPERWORDS_MB = (300, 1000)
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 
@@ -94,6 +93,9 @@ def bench_train(
     growth_mb: Annotated[
         list[int] | None, typer.Option(min=0, help="Growth at so many MB; again for more, 0 for none. [300 … 4000]")
     ] = None,
+    superwords_mb: Annotated[
+        list[int] | None, typer.Option(min=0, help="Superwords at so many MB; again, 0 for none. [300, 1000]")
+    ] = None,
 ) -> None:
     """Measure training beside tokenizers, ffbpe and gigabpe, then its growth, all on samples by the hash of the path.
 
@@ -106,8 +108,8 @@ def bench_train(
         tempfile.TemporaryDirectory(prefix="cppmill-bench-") as work,
     ):
         bench = TrainingBench(list_tree(corpus.absolute()), Path(work), threads or usable_threads(), rounds, reporter)
-        compared, growth = compare_mb or COMPARED_MB, growth_mb or GROWTH_MB
-        comparisons = list(bench.measure(compared, growth, vocab_size))
+        sizes = Sizes(compare_mb or COMPARED_MB, growth_mb or GROWTH_MB, superwords_mb or SUPERWORDS_MB)
+        comparisons = list(bench.measure(sizes, vocab_size))
     if json_file is not None:
         write_rows(json_file, comparisons)
     from benches.__main__ import show
@@ -115,6 +117,15 @@ def bench_train(
     show(f"{corpus}: {bench.tree.num_bytes / MEGABYTE:,.1f} MB in {len(bench.tree.paths):,} files", comparisons)
     if any(comparison.different for comparison in comparisons):
         raise typer.Exit(ExitCode.FAILED_CHECK)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Megabytes of text: for the comparisons, for the growth, and for superwords; 0 is left out."""
+
+    compared: Sequence[int]
+    growth: Sequence[int]
+    superwords: Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -135,9 +146,9 @@ class TrainingBench:
     rounds: int
     reporter: Reporter
 
-    def measure(self, compared: Sequence[int], growth: Sequence[int], vocab_size: int) -> Iterator[Comparison]:
-        """Yield every comparison; sizes are in MB, and those that the tree does not have are left out."""
-        for place, size in enumerate(size for size in compared if self._has(size)):
+    def measure(self, sizes: Sizes, vocab_size: int) -> Iterator[Comparison]:
+        """Yield every comparison; sizes that the tree does not have are left out."""
+        for place, size in enumerate(size for size in sizes.compared if self._has(size)):
             sample = self.sample(size)
             vocab_sizes = [vocab_size] if place or vocab_size <= PUBLISHED_IDS else [PUBLISHED_IDS, vocab_size]
             for ids in vocab_sizes:
@@ -145,14 +156,29 @@ class TrainingBench:
                 yield from compare_trainers(Job(sample, ids, self.threads, self.rounds), self.work)
             if not place:
                 yield compare_ways(Job(sample, vocab_size, self.threads, max(2, self.rounds)))
-        for size in growth:
+        for size in sizes.growth:
             if size and self._has(size):
-                self.reporter.note(f"benches: training on {size} MB")
-                yield from measure_growth(Job(self.sample(size), vocab_size, self.threads, self.rounds), self.work)
+                yield from self._growth(Job(self.sample(size), vocab_size, self.threads, self.rounds))
+        for size in sizes.superwords:
+            if size and self._has(size):
+                job = Job(self.sample(size), vocab_size, self.threads, self.rounds)
+                self.reporter.note(f"benches: superwords on {job.name}")
+                train = partial(trainers.train_superwords, job.sample.parquet, vocab_size, self.threads)
+                yield job.compare("superwords", [job.contender(OURS, train)])
 
     def sample(self, megabytes: int) -> Sample:
         """Write a sample of about so many MB, over the one before."""
         return write_sample(self.tree.sample(megabytes * MEGABYTE), self.work)
+
+    def _growth(self, job: Job) -> Iterator[Comparison]:
+        """Yield the seconds and peak memory of counting, then of merging what was counted."""
+        self.reporter.note(f"benches: training on {job.name}")
+        words = self.work / "words.parquet"
+        count = partial(trainers.count_alone, job.sample.parquet, PATTERN, job.threads, words)
+        yield job.compare("counting", [job.contender(OURS, count)])
+        distinct = pq.read_metadata(words).num_rows
+        self.reporter.note(f"benches: {job.name} has {distinct:,} distinct words")
+        yield job.compare("merging", [merging_contender(OURS, job, words)])
 
     def _has(self, megabytes: int) -> bool:
         enough = self.tree.num_bytes >= megabytes * MEGABYTE
@@ -221,14 +247,6 @@ def compare_ways(job: Job) -> Comparison:
         job.contender(f"{OURS}, shuffled", partial(train, job.threads, shuffled=True)),
     ]
     return job.compare("same merges", ways)
-
-
-def measure_growth(job: Job, work: Path) -> Iterator[Comparison]:
-    """Yield the seconds and peak memory of counting, then of merging what was counted."""
-    words = work / "words.parquet"
-    count = partial(trainers.count_alone, job.sample.parquet, PATTERN, job.threads, words)
-    yield job.compare("counting", [job.contender(OURS, count)])
-    yield job.compare("merging", [merging_contender(OURS, job, words)])
 
 
 def measure_training(sample: Path, *, pattern: str, sample_bytes: int, threads: int, rounds: int) -> Comparison:

@@ -17,6 +17,7 @@ import cppmill_core
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benches.trainers import PATTERN, UNIT_PATTERN
 from benches.vocabularies import NO_SEEDS
 from schemas.errors import VocabularyConfigError
 from schemas.options import BuildOptions
@@ -28,9 +29,6 @@ from tokenizer_build.decisions import cut_tokens, decide
 from tokenizer_build.layout import Slots, plan_slots
 from tokenizer_build.lint import load_vocabulary, split_tokens
 from tokenizer_build.training import Superwords, learn_merges, learned_merges, seed_table
-
-PATTERN, UNIT_PATTERN = "cpp-words-1", "cpp-lines-1"
-"""What words are cut with, and the units of superwords."""
 
 ALL_BYTES = [bytes([byte]) for byte in range(len(CHARACTERS))]
 

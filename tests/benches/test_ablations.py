@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from benches.ablations import HeldOut, Result, app, judge, markdown, read_held_out
 from benches.texts import Text
-from benches.trainers import merge_ours
-from benches.variants import ALL_BYTES, PATTERN, Vocabulary
+from benches.trainers import PATTERN, merge_ours
+from benches.variants import ALL_BYTES, Vocabulary
 
 
 @pytest.fixture

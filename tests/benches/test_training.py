@@ -9,7 +9,7 @@ import pytest
 
 from benches.harness import Comparison
 from benches.texts import list_tree
-from benches.training import TrainingBench, write_sample
+from benches.training import Sizes, TrainingBench, write_sample
 from pipelines.progress import QuietReporter
 
 SIDES = {
@@ -19,6 +19,7 @@ SIDES = {
     "same merges": ["cppmill", "cppmill, 1 thread", "cppmill, shuffled"],
     "counting": ["cppmill"],
     "merging": ["cppmill"],
+    "superwords": ["cppmill"],
 }
 
 
@@ -26,11 +27,11 @@ SIDES = {
 def comparisons(tmp_path_factory: pytest.TempPathFactory) -> list[Comparison]:
     work = tmp_path_factory.mktemp("work")
     bench = TrainingBench(list_tree(Path(pa.get_include())), work, threads=2, rounds=1, reporter=QuietReporter())
-    return list(bench.measure([1, 1000], [1], 2048))
+    return list(bench.measure(Sizes([1, 1000], [1], [1]), 2048))
 
 
 def test_every_trainer_and_way_makes_the_same_merges(comparisons: list[Comparison]) -> None:
-    assert [comparison.different for comparison in comparisons] == [()] * 6
+    assert [comparison.different for comparison in comparisons] == [()] * len(SIDES)
     names = [list(dict.fromkeys(figure.row.name for figure in comparison.figures)) for comparison in comparisons]
     assert names == list(SIDES.values())
     assert [comparison.bench.split(",")[0] for comparison in comparisons[3:]] == list(SIDES)[3:]
