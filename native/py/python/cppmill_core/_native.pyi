@@ -230,7 +230,7 @@ def train_bpe(
         forbidden: Strings that no merge may spell: the names of control and reserved ids.
         max_token_bytes: The most bytes a token may have; no bound by default.
         threads: How many threads to use; the result is the same for any number.
-        units: Columns word (binary) and count (uint64), in any order: the text cut by `unit_pattern`. Read batch by batch.
+        units: Columns word (binary) and count (uint64), in any order: the text cut by `unit_pattern`. Read in batches.
         superword_tokens: How many of `vocab_tokens` to learn from the units.
         unit_pattern: Name of the pattern of the units; must be given with `superword_tokens`.
         max_superword_words: The most words that a token learned from units may have, as the pattern of words cuts it;
@@ -260,7 +260,7 @@ def count_tokens(merges: pa.RecordBatch, texts: pa.RecordBatchReader, *, threads
 
     Args:
         merges: Columns left and right (binary) in rank order, as `train_bpe` gives them.
-        texts: Columns word (binary) and count (uint64), cut by the pattern that the merges are for. Read batch by batch.
+        texts: Columns word (binary) and count (uint64), as the pattern of the merges cuts them. Read in batches.
         threads: How many threads to use.
 
     Returns:
