@@ -28,7 +28,7 @@ DEMO_SOURCES = $(shell $(BIN)/python -c 'import numpy, pyarrow; print(numpy.get_
 	$(wildcard /usr/include/c++/*)
 HOSTILE_OUT := out/hostile
 
-.PHONY: help setup demo test check lint format bench bench-scan lexer-agreement wheel lock clean
+.PHONY: help setup demo test check lint format bench bench-scan bench-train bench-patterns ablations lexer-agreement wheel lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -81,6 +81,18 @@ bench: setup ## Measure every stage on CORPUS=DIR; JSON=FILE writes one line a r
 bench-scan: setup ## Measure the native scanner, its speed and memory, on CORPUS=DIR
 	@$(if $(CORPUS),,echo "make bench-scan needs a folder of C++ sources: make bench-scan CORPUS=DIR" >&2; exit 2)
 	$(BIN)/python -m benches.scanning $(CORPUS) $(if $(JSON),--json $(JSON))
+
+bench-train: setup ## Measure training beside public trainers on CORPUS=DIR, its growth and its superwords (ROUNDS=3)
+	@$(if $(CORPUS),,echo "make bench-train needs a folder of C++ sources: make bench-train CORPUS=DIR" >&2; exit 2)
+	$(BIN)/python -m benches.training $(CORPUS) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(JSON),--json $(JSON))
+
+bench-patterns: setup ## Compare pre-token patterns, trained on CORPUS=DIR, in bytes a token of HELD_OUT=DIR
+	@$(if $(and $(CORPUS),$(HELD_OUT)),,echo "make bench-patterns needs two folders of C++ sources: make bench-patterns CORPUS=DIR HELD_OUT=DIR" >&2; exit 2)
+	$(BIN)/python -m benches.patterns $(CORPUS) $(HELD_OUT) $(if $(JSON),--json $(JSON))
+
+ablations: setup ## Measure what each part of a build is worth, trained on CORPUS=DIR, in bytes a token of HELD_OUT=DIR
+	@$(if $(and $(CORPUS),$(HELD_OUT)),,echo "make ablations needs two folders of C++ sources: make ablations CORPUS=DIR HELD_OUT=DIR" >&2; exit 2)
+	$(BIN)/python -m benches.ablations $(CORPUS) $(HELD_OUT) $(if $(JSON),--json $(JSON))
 
 lexer-agreement: setup ## Compare the lexer with libclang's tokens on CORPUS=DIR, a folder with a folder a project
 	@$(if $(CORPUS),,echo "make lexer-agreement needs a folder of C++ sources: make lexer-agreement CORPUS=DIR" >&2; exit 2)

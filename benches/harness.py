@@ -44,6 +44,8 @@ class Outcome:
             Empty: one row with the seconds, unless there are costs.
         costs: How much was done, by unit, where the row is to be the seconds that one takes: `{"GB": 0.33}`, in s/GB.
         shares: Percentages of the run's time, by what took it: `{"% reading": 12.0}`; a row each.
+        parts: Seconds of it that were timed apart: `{"counting": 3.1}`; a row each, and one of
+            all seconds if there are several.
         digest: Digest of the result, equal for all contenders that did the same work, or a function that makes it,
             called once time and memory have been taken; None: nothing to compare.
     """
@@ -52,6 +54,7 @@ class Outcome:
     digest: str | Callable[[], str] | None = None
     costs: Mapping[str, float] = field(default_factory=dict)
     shares: Mapping[str, float] = field(default_factory=dict)
+    parts: Mapping[str, float] = field(default_factory=dict)
 
     def with_digest(self) -> Outcome:
         """Return the outcome with its digest made."""
@@ -92,7 +95,7 @@ class Row:
         bench: What was measured; contenders on the same work share it.
         name: The contender.
         value: Median over the rounds.
-        unit: Unit of `value`: `MB/s`, `tokens/s`, `s`, `s/GB`, or `%` and of what.
+        unit: Unit of `value`: `MB/s`, `tokens/s`, `s`, `s/GB`, `s` and of what, or `%` and of what.
         input_bytes: Size of the input, in bytes.
         threads: Threads used.
         peak_bytes: Highest resident memory of any round, in bytes.
@@ -179,7 +182,7 @@ def compare(bench: str, contenders: Sequence[Contender[State]], *, input_bytes: 
 
 
 def summarize(bench: str, name: str, samples: Sequence[Sample], threads: int, input_bytes: int) -> list[Figure]:
-    """Return the figures of one contender: a rate or cost for each unit of its outcome, or the seconds; and its shares.
+    """Return the figures of one contender: a rate or cost for each unit, or the seconds; its parts and shares.
 
     Args:
         bench: Name of the benchmark.
@@ -194,7 +197,9 @@ def summarize(bench: str, name: str, samples: Sequence[Sample], threads: int, in
         f"{unit}/s": [sample.outcome.amounts[unit] / sample.seconds for sample in samples] for unit in first.amounts
     }
     values |= {f"s/{unit}": [sample.seconds / sample.outcome.costs[unit] for sample in samples] for unit in first.costs}
-    values = values or {"s": [sample.seconds for sample in samples]}
+    if not values and len(first.parts) != 1:
+        values = {"s": [sample.seconds for sample in samples]}
+    values |= {f"s {part}": [sample.outcome.parts[part] for sample in samples] for part in first.parts}
     values |= {share: [sample.outcome.shares[share] for sample in samples] for share in first.shares}
     return [
         Figure(
@@ -256,20 +261,19 @@ def write_rows(path: Path, comparisons: Iterable[Comparison]) -> None:
 
 
 def table(comparisons: Iterable[Comparison]) -> Table:
-    """Return the figures as a table; `ratio` is to the first contender's value."""
+    """Return the figures as a table; `ratio` is to the first contender's value, none if it has none in that unit."""
     result = Table("bench", "name")
     for heading in ("value", "lowest", "highest", "unit", "input MB", "threads", "peak MB", "ratio"):
         result.add_column(heading, justify="left" if heading == "unit" else "right")
     for comparison in comparisons:
-        first: dict[str, float] = {}
+        ours = [figure.row for figure in comparison.figures]
+        first = {row.unit: row.value for row in ours if row.name == ours[0].name}
         for figure in comparison.figures:
             row = figure.row
             rates = (_number(value) for value in (row.value, figure.lowest, figure.highest))
             sizes = (_number(row.input_bytes / _MEGABYTE), str(row.threads), _number(row.peak_bytes / _MEGABYTE))
-            ratio = row.value / first.setdefault(row.unit, row.value)
-            result.add_row(row.bench, row.name, *rates, row.unit, *sizes, f"{ratio:.2f}")
+            result.add_row(row.bench, row.name, *rates, row.unit, *sizes, _ratio(row.value, first.get(row.unit)))
         for published in comparison.published:
-            ratio = published.value / first.get(published.unit, published.value)
             cells = (
                 _number(published.value),
                 "-",
@@ -278,12 +282,16 @@ def table(comparisons: Iterable[Comparison]) -> Table:
                 "-",
                 str(published.threads),
                 "-",
-                f"{ratio:.2f}",
+                _ratio(published.value, first.get(published.unit)),
             )
             result.add_row(comparison.bench, published.name, *cells)
         for name in comparison.different:
             result.add_row(comparison.bench, name, "-", "-", "-", "result differs")
     return result
+
+
+def _ratio(value: float, first: float | None) -> str:
+    return "-" if first is None else f"{value / first:.2f}"
 
 
 def _number(value: float) -> str:

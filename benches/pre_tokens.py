@@ -1,0 +1,98 @@
+r"""The pre-token patterns that are compared: the published ones, and `cpp-words-1` with one thing changed at a time.
+
+`CppWords` is `cpp-words-1` in parts; with its defaults it composes to the shipped regular expression, which a test
+holds it to. The published patterns are those of GPT-2 and of tiktoken's cl100k_base and o200k_base.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+
+CL100K = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
+    r"|\s+(?!\S)|\s+"
+)
+
+_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+_ENDING = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+O200K = (
+    rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+{_ENDING}|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*{_ENDING}"
+    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+_CAMEL_BORDER = r"(?<=[\p{Ll}\p{N}])\p{Lu}|(?<=\p{Lu})\p{Lu}\p{Ll}"
+_UNDERSCORE_BORDER = r"(?<=[^_])_"
+_PP_NUMBER = r"\p{N}(?:[eEpP][+-]|'?[\p{L}\p{N}_]|\.)*"
+
+
+def _identifier_up_to(border: str) -> str:
+    """Return an identifier that ends before a border inside it; what goes on begins the next word."""
+    return rf"[\p{{L}}_](?:(?!{border})[\p{{L}}\p{{N}}_])*"
+
+
+@dataclass(frozen=True)
+class CppWords:
+    """The parts of `cpp-words-1`.
+
+    Attributes:
+        number: A number with what is put before it.
+        literals: Openings and closings of literals, and runs of escapes: what fixed tokens need.
+        identifier: A name, or a piece of one.
+        mark: What of the marks before a name is in its word; empty: only a space is.
+        marks_newline: What a run of marks takes of the newline behind it and the indentation after that.
+        newline: A newline that no mark stands before.
+    """
+
+    number: str = r" ?-?\.?" + _PP_NUMBER
+    literals: str = (
+        r"(?: |[^\s\p{L}\p{N}_])?"
+        r"""(?:(?:u8|[uUL])?R"[^\s()\\"]{0,16}\(|(?:u8|[uUL])["'])"""
+        r'|\)[\p{L}\p{N}_]{1,16}"'
+        r"|(?:\\[nrt])+(?![\p{L}\p{N}_])|"
+    )
+    identifier: str = r"[\p{L}_][\p{L}\p{N}_]*"
+    mark: str = r"[^\s\p{L}\p{N}_]?"
+    marks_newline: str = r"(?:[\r\n]+[ \t]*)?"
+    newline: str = r"[ \t]*[\r\n]+[ \t]*"
+
+    def regex(self) -> str:
+        """Compose the regular expression."""
+        apart = rf" ?{self.identifier}|\\(?=[\p{{L}}_])"
+        attached = rf"{self.mark}{self.identifier}| \\?{self.identifier}"
+        return (
+            rf"{self.number}|{self.literals}{attached if self.mark else apart}"
+            rf"| ?(?:[^\s\p{{L}}\p{{N}}_\\]|\\(?![\p{{L}}_]))+{self.marks_newline}"
+            rf"|{self.newline}|\s+(?!\S)|\s+"
+        )
+
+
+BASE = CppWords()
+
+PUBLISHED = {"GPT-2": GPT2, "cl100k": CL100K, "o200k": O200K}
+"""The patterns of published tokenizers."""
+
+SHIPPED = "cpp-words-1"
+
+CHANGED: dict[str, CppWords] = {
+    "identifiers cut at camelCase": replace(BASE, identifier=_identifier_up_to(_CAMEL_BORDER)),
+    "identifiers cut at underscores": replace(BASE, identifier=_identifier_up_to(_UNDERSCORE_BORDER)),
+    "identifiers cut at both": replace(BASE, identifier=_identifier_up_to(rf"{_CAMEL_BORDER}|{_UNDERSCORE_BORDER}")),
+    "no mark with the identifier behind it": replace(BASE, mark=""),
+    "up to three marks with the identifier behind them": replace(BASE, mark=r"[^\s\p{L}\p{N}_]{0,3}"),
+    "newline and indentation apart from marks": replace(BASE, marks_newline=""),
+    "indentation apart from the newline": replace(BASE, marks_newline=r"[\r\n]*", newline=r"[ \t]*[\r\n]+"),
+    "marks, newline and indentation apart": replace(BASE, marks_newline="", newline=r"[ \t]*[\r\n]+"),
+    "numbers without sign": replace(BASE, number=r" ?\.?" + _PP_NUMBER),
+    "numbers without sign and space": replace(BASE, number=r"\.?" + _PP_NUMBER),
+    "numbers in triads": replace(BASE, number=r"\p{N}{1,3}"),
+    "numbers in single digits": replace(BASE, number=r"\p{N}"),
+    "no branches for literals": replace(BASE, literals=""),
+}
+"""What differs from `cpp-words-1`, one thing each; the last two kinds of numbers have no sign and space either."""
+
+
+def studied() -> dict[str, str]:
+    """Return every pattern of the study: name to regular expression, the shipped one after the published ones."""
+    return PUBLISHED | {SHIPPED: BASE.regex()} | {name: parts.regex() for name, parts in CHANGED.items()}
