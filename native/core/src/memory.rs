@@ -22,3 +22,16 @@ pub(crate) fn use_large_pages<T>(memory: &mut Vec<T>) {
     #[cfg(not(target_os = "linux"))]
     let _ = memory;
 }
+
+/// Asks for the memory of `place` to be at hand soon.
+#[inline]
+pub(crate) fn prefetch<T>(place: &T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch reads nothing and cannot fault.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
+}

@@ -1,10 +1,13 @@
 //! From bytes to token ids: split into words, look each up, merge those not met before.
 
 use super::batch::Id;
-use super::cache::{MAX_SHORT_BYTES, WordCache, pack};
+use super::cache::{Key, WordCache};
 use super::merges::Merges;
-use crate::pattern::Pattern;
+use crate::pattern::{Pattern, Starts};
 use crate::{Error, Result};
+
+/// How many words wait for each other, so that the memory where they belong is on its way while the next ones are cut.
+const BATCH: usize = 32;
 
 /// What encoding needs of a tokenizer; shared by all workers.
 pub(super) struct Encoder {
@@ -12,16 +15,25 @@ pub(super) struct Encoder {
     merges: Merges,
 }
 
+/// A word that waits to be looked up.
+#[derive(Clone, Copy, Default)]
+struct Waiting {
+    key: Key,
+    start: u32,
+    end: u32,
+}
+
 /// What one thread keeps between documents.
-pub(super) struct Worker {
-    cache: WordCache,
+pub(super) struct Worker<T> {
+    cache: WordCache<T>,
+    starts: Starts,
     /// The tokens of the word that was merged last.
     merged: Vec<u32>,
 }
 
-impl Default for Worker {
+impl<T: Id> Default for Worker<T> {
     fn default() -> Self {
-        Self { cache: WordCache::new(), merged: Vec::new() }
+        Self { cache: WordCache::new(), starts: Starts::default(), merged: Vec::new() }
     }
 }
 
@@ -35,53 +47,68 @@ impl Encoder {
     ///
     /// # Errors
     /// `Invalid` if `text` has 4 GiB or more.
-    pub(super) fn encode<T: Id>(&self, worker: &mut Worker, text: &[u8], out: &mut Vec<T>) -> Result<()> {
+    pub(super) fn encode<T: Id>(&self, worker: &mut Worker<T>, text: &[u8], out: &mut Vec<T>) -> Result<()> {
         if u32::try_from(text.len()).is_err() {
             return Err(Error::invalid(format!("a document of {} bytes is too long: the limit is 4 GiB", text.len())));
         }
+        worker.starts.find(text);
         if std::str::from_utf8(text).is_ok() {
-            self.encode_run(worker, text, out);
+            self.encode_run(worker, text, 0, out);
             return Ok(());
         }
+        let mut at = 0;
         for chunk in text.utf8_chunks() {
-            self.encode_run(worker, chunk.valid().as_bytes(), out);
+            let end = at + chunk.valid().len();
+            self.encode_run(worker, &text[..end], at, out);
             out.extend(chunk.invalid().iter().map(|&byte| T::new(self.merges.byte_id(byte))));
+            at = end + chunk.invalid().len();
         }
         Ok(())
     }
 
-    fn encode_run<T: Id>(&self, worker: &mut Worker, run: &[u8], out: &mut Vec<T>) {
-        let mut start = 0;
-        while start < run.len() {
-            let end = self.pattern.word_end(run, start);
-            if end - start <= MAX_SHORT_BYTES {
-                let key = pack(run, start, end);
-                if let Some(ids) = worker.cache.short(key) {
-                    out.extend(ids.iter().map(|&id| T::new(id)));
-                } else {
-                    self.merge(worker, &run[start..end], out);
-                    worker.cache.keep_short(key, &worker.merged);
-                }
-            } else {
-                self.encode_long(worker, &run[start..end], out);
+    /// Appends the ids of the valid UTF-8 in `run[start..]`.
+    fn encode_run<T: Id>(&self, worker: &mut Worker<T>, run: &[u8], start: usize, out: &mut Vec<T>) {
+        let Worker { cache, starts, merged } = worker;
+        let (mut waiting, mut length, mut at) = ([Waiting::default(); BATCH], 0, start);
+        self.pattern.split_run(starts, run, start, |end| {
+            let key = Key::new(run, at, end);
+            cache.prefetch(key);
+            waiting[length % BATCH] = Waiting { key, start: at as u32, end: end as u32 };
+            length += 1;
+            at = end;
+            if length == BATCH {
+                self.settle(cache, merged, &waiting, run, out);
+                length = 0;
             }
-            start = end;
+        });
+        self.settle(cache, merged, &waiting[..length], run, out);
+    }
+
+    /// Appends the ids of the waiting words.
+    #[inline]
+    fn settle<T: Id>(
+        &self,
+        cache: &mut WordCache<T>,
+        merged: &mut Vec<u32>,
+        waiting: &[Waiting],
+        run: &[u8],
+        out: &mut Vec<T>,
+    ) {
+        for word in waiting {
+            let text = || &run[word.start as usize..word.end as usize];
+            if !cache.append(word.key, text, out) {
+                self.merge(cache, merged, word.key, text(), out);
+            }
         }
     }
 
-    fn encode_long<T: Id>(&self, worker: &mut Worker, word: &[u8], out: &mut Vec<T>) {
-        if let Some(ids) = worker.cache.long(word) {
-            out.extend(ids.iter().map(|&id| T::new(id)));
-        } else {
-            self.merge(worker, word, out);
-            worker.cache.keep_long(word, &worker.merged);
-        }
-    }
-
-    fn merge<T: Id>(&self, worker: &mut Worker, word: &[u8], out: &mut Vec<T>) {
-        worker.merged.clear();
-        worker.merged.shrink_to(1 << 20);
-        self.merges.merge(word, &mut worker.merged);
-        out.extend(worker.merged.iter().map(|&id| T::new(id)));
+    #[inline(never)]
+    fn merge<T: Id>(&self, cache: &mut WordCache<T>, merged: &mut Vec<u32>, key: Key, word: &[u8], out: &mut Vec<T>) {
+        merged.clear();
+        merged.shrink_to(1 << 20);
+        self.merges.merge(word, merged);
+        let before = out.len();
+        out.extend(merged.iter().map(|&id| T::new(id)));
+        cache.keep(key, word, &out[before..]);
     }
 }

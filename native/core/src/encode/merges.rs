@@ -2,7 +2,7 @@
 //!
 //! A word starts as the tokens of its bytes. As long as a neighbouring pair has a merge, the pair whose merge was learned first
 //! is joined, the leftmost of equals: this is what `tokenizers` does. Short words are merged in an array, by looking for the best
-//! pair again and again; long ones with a heap of pairs, in O(n log n) time and about 20 bytes of memory for each byte.
+//! pair again and again; long ones with a queue of pairs, in O(n log n) time and about 20 bytes of memory for each byte.
 
 use super::queue::PairQueue;
 
@@ -10,6 +10,14 @@ use super::queue::PairQueue;
 const NONE: u32 = u32::MAX;
 /// Longer words go through the queue.
 const MAX_ARRAY_BYTES: usize = 48;
+/// Bits of a position in a short word, behind the rank of the pair that begins there.
+const POSITION_BITS: u32 = 6;
+/// There must be fewer merges, so that a rank and a position go together in 32 bits, and fewer tokens.
+pub(super) const MAX_MERGES: usize = 1 << RANK_BITS;
+const RANK_BITS: u32 = 22;
+const ID_BITS: u32 = 21;
+/// There can be so many ids.
+pub(super) const MAX_IDS: u32 = 1 << ID_BITS;
 /// Marks, in the long-word array, the last byte of a token of two or more bytes.
 const END: u32 = 1 << 31;
 /// Marks a byte inside a token.
@@ -21,8 +29,8 @@ pub(super) struct Merges {
     byte_ids: Box<[u32; 256]>,
     /// The rank of the merge of each two bytes.
     byte_ranks: Box<[u32]>,
-    /// Open addressing over a power of two of slots.
-    slots: Box<[Slot]>,
+    /// Open addressing over a power of two of slots: the left and the right token, and the rank of their merge.
+    slots: Box<[u64]>,
     shift: u32,
     /// The token that each merge makes, by rank.
     joined: Box<[u32]>,
@@ -30,14 +38,8 @@ pub(super) struct Merges {
     lengths: Box<[u32]>,
 }
 
-#[derive(Clone, Copy)]
-struct Slot {
-    left: u32,
-    right: u32,
-    rank: u32,
-}
-
-const EMPTY: Slot = Slot { left: NONE, right: NONE, rank: NONE };
+/// A slot without a merge.
+const EMPTY: u64 = u64::MAX;
 
 impl Merges {
     /// Makes the table from `(left, right, joined)` in the order of their ranks; no pair may come twice.
@@ -52,8 +54,7 @@ impl Merges {
             lengths,
         };
         for (rank, &(left, right, _)) in merges.iter().enumerate() {
-            let index = table.index_of(left, right);
-            table.slots[index] = Slot { left, right, rank: rank as u32 };
+            table.insert(left, right, rank as u64);
         }
         for first in 0..=255_u8 {
             for second in 0..=255_u8 {
@@ -70,54 +71,94 @@ impl Merges {
         self.byte_ids[usize::from(byte)]
     }
 
-    #[inline]
-    fn index_of(&self, left: u32, right: u32) -> usize {
-        let mask = self.slots.len() - 1;
-        let pair = u64::from(left) << 32 | u64::from(right);
-        let mut index = (pair.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize & mask;
-        loop {
-            let slot = &self.slots[index];
-            if (slot.left == left && slot.right == right) || slot.rank == NONE {
-                return index;
-            }
-            index = (index + 1) & mask;
+    fn insert(&mut self, left: u32, right: u32, rank: u64) {
+        let (pair, mut index) = self.place(left, right);
+        while self.slots[index] != EMPTY {
+            index = (index + 1) & (self.slots.len() - 1);
         }
+        self.slots[index] = pair << RANK_BITS | rank;
+    }
+
+    /// Two tokens as one number, and the slot where the search for it begins.
+    #[inline]
+    fn place(&self, left: u32, right: u32) -> (u64, usize) {
+        let pair = u64::from(left) << ID_BITS | u64::from(right);
+        (pair, (pair.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize)
     }
 
     /// The rank of the merge of two tokens, or `NONE`.
     #[inline]
     fn rank(&self, left: u32, right: u32) -> u32 {
-        self.slots[self.index_of(left, right)].rank
+        let (pair, mut index) = self.place(left, right);
+        loop {
+            let slot = self.slots[index & (self.slots.len() - 1)];
+            if slot >> RANK_BITS == pair {
+                return slot as u32 & (MAX_MERGES as u32 - 1);
+            }
+            if slot == EMPTY {
+                return NONE;
+            }
+            index += 1;
+        }
     }
 
     /// Appends the tokens of `word` to `out`.
     pub(super) fn merge(&self, word: &[u8], out: &mut Vec<u32>) {
-        if word.len() <= MAX_ARRAY_BYTES { self.merge_short(word, out) } else { self.merge_long(word, out) }
+        if word.len() > MAX_ARRAY_BYTES {
+            return self.merge_long(word, out);
+        }
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2.
+            return unsafe { self.merge_short_avx2(word, out) };
+        }
+        self.merge_short(word, out);
     }
 
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn merge_short_avx2(&self, word: &[u8], out: &mut Vec<u32>) {
+        self.merge_short(word, out);
+    }
+
+    /// Merges in an array with a cell a byte. The first byte of a token has the token, the places of its neighbours, and the
+    /// rank of its pair with the next token, before its own place: so the least of all is the pair to join.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
     fn merge_short(&self, word: &[u8], out: &mut Vec<u32>) {
-        let mut ids = [0_u32; MAX_ARRAY_BYTES];
-        let mut ranks = [NONE; MAX_ARRAY_BYTES];
-        let mut count = word.len();
-        for (id, &byte) in ids.iter_mut().zip(word) {
-            *id = self.byte_id(byte);
+        let mut ids = [0_u32; MAX_ARRAY_BYTES + 1];
+        let mut pairs = [NONE; MAX_ARRAY_BYTES];
+        let mut ends = [0_u8; MAX_ARRAY_BYTES + 1];
+        let mut starts = [0_u8; MAX_ARRAY_BYTES + 1];
+        for (at, &byte) in word.iter().enumerate() {
+            ids[at] = self.byte_id(byte);
+            (starts[at + 1], ends[at]) = (at as u8, at as u8 + 1);
         }
-        for (rank, pair) in ranks.iter_mut().zip(word.windows(2)) {
-            *rank = self.byte_ranks[usize::from(pair[0]) << 8 | usize::from(pair[1])];
+        for (at, pair) in word.windows(2).enumerate() {
+            pairs[at] = cell(self.byte_ranks[usize::from(pair[0]) << 8 | usize::from(pair[1])], at);
         }
-        while let Some(at) = lowest(&ranks[..count.saturating_sub(1)]) {
-            ids[at] = self.joined[ranks[at] as usize];
-            ids.copy_within(at + 2..count, at + 1);
-            ranks.copy_within(at + 1..count, at);
-            count -= 1;
-            if at + 1 < count {
-                ranks[at] = self.rank(ids[at], ids[at + 1]);
+        let position = |cell: u32| (cell & ((1 << POSITION_BITS) - 1)) as usize;
+        loop {
+            let best = lowest(&pairs, word.len());
+            if best == NONE {
+                break;
             }
+            let at = position(best);
+            let middle = usize::from(ends[at]) % MAX_ARRAY_BYTES;
+            let end = usize::from(ends[middle]);
+            ids[at] = self.joined[(best >> POSITION_BITS) as usize];
+            (ends[at], starts[end], pairs[middle]) = (end as u8, at as u8, NONE);
+            pairs[at] = if end < word.len() { cell(self.rank(ids[at], ids[end]), at) } else { NONE };
             if at > 0 {
-                ranks[at - 1] = self.rank(ids[at - 1], ids[at]);
+                let before = usize::from(starts[at]);
+                pairs[before] = cell(self.rank(ids[before], ids[at]), before);
             }
         }
-        out.extend_from_slice(&ids[..count]);
+        let mut at = 0;
+        while at < word.len() {
+            out.push(ids[at]);
+            at = usize::from(ends[at]);
+        }
     }
 
     /// Merges with a queue of pairs.
@@ -176,16 +217,24 @@ impl Merges {
     }
 }
 
-/// The position of the lowest rank, the first of equals, if any is a rank.
+/// A rank with a position; `NONE` if there is no merge.
 #[inline]
-fn lowest(ranks: &[u32]) -> Option<usize> {
-    let (mut best, mut best_at) = (NONE, None);
-    for (at, &rank) in ranks.iter().enumerate() {
-        if rank < best {
-            (best, best_at) = (rank, Some(at));
+fn cell(rank: u32, at: usize) -> u32 {
+    if rank == NONE { NONE } else { rank << POSITION_BITS | at as u32 }
+}
+
+/// The lowest of the first `length` cells; the others are `NONE`.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
+fn lowest(cells: &[u32; MAX_ARRAY_BYTES], length: usize) -> u32 {
+    const LANES: usize = 8;
+    let mut least = [NONE; LANES];
+    for lanes in cells.as_chunks::<LANES>().0.iter().take(length.div_ceil(LANES)) {
+        for (least, &cell) in least.iter_mut().zip(lanes) {
+            *least = cell.min(*least);
         }
     }
-    best_at
+    least.into_iter().fold(NONE, u32::min)
 }
 
 #[cfg(test)]

@@ -33,7 +33,8 @@ const MAX_NARROW_VOCAB: u32 = 1 << 16;
 pub struct Tokenizer {
     vocabulary: vocabulary::Vocabulary,
     encoder: encoder::Encoder,
-    workers: batch::Workers,
+    narrow: batch::Workers<u16>,
+    wide: batch::Workers<u32>,
     control: AhoCorasick,
     pattern: &'static str,
     digest: String,
@@ -55,7 +56,8 @@ impl Tokenizer {
             .map_err(|error| Error::invalid(format!("control tokens: {error}")))?;
         Ok(Self {
             encoder: encoder::Encoder::new(artifact.pattern, merges),
-            workers: batch::Workers::default(),
+            narrow: batch::Workers::default(),
+            wide: batch::Workers::default(),
             control,
             pattern: artifact.pattern.name(),
             digest: artifact.digest,
@@ -84,9 +86,9 @@ impl Tokenizer {
     /// `Invalid` if the text has 4 GiB or more.
     pub fn encode(&self, text: &[u8]) -> Result<ArrayRef> {
         if self.vocab_size() <= MAX_NARROW_VOCAB {
-            batch::encode::<u16>(&self.encoder, &self.workers, text)
+            batch::encode(&self.encoder, &self.narrow, text)
         } else {
-            batch::encode::<u32>(&self.encoder, &self.workers, text)
+            batch::encode(&self.encoder, &self.wide, text)
         }
     }
 
@@ -96,9 +98,9 @@ impl Tokenizer {
     /// `Invalid` if a text has 4 GiB or more, or all together have more than 2^31 - 1 tokens.
     pub fn encode_batch(&self, documents: &[&[u8]], threads: usize) -> Result<ListArray> {
         if self.vocab_size() <= MAX_NARROW_VOCAB {
-            batch::encode_batch::<u16>(&self.encoder, &self.workers, documents, threads)
+            batch::encode_batch(&self.encoder, &self.narrow, documents, threads)
         } else {
-            batch::encode_batch::<u32>(&self.encoder, &self.workers, documents, threads)
+            batch::encode_batch(&self.encoder, &self.wide, documents, threads)
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::artifact::{Artifact, corrupt};
 use super::bytelevel;
-use super::merges::Merges;
+use super::merges::{MAX_IDS, MAX_MERGES, Merges};
 use crate::{Error, Result};
 
 /// The bytes and the kind of every token.
@@ -78,6 +78,14 @@ impl Vocabulary {
     /// Builds the merge table over these tokens.
     pub(super) fn merges(&self, artifact: &Artifact) -> Result<Merges> {
         let merges = self.merge_ids(artifact)?;
+        if merges.len() >= MAX_MERGES || self.len() > MAX_IDS {
+            return Err(Error::invalid(format!(
+                "the vocabulary has {} ids and {} merges: the encoder knows up to {MAX_IDS} and {}",
+                self.len(),
+                merges.len(),
+                MAX_MERGES - 1
+            )));
+        }
         let mut byte_ids = [u32::MAX; 256];
         let lengths: Box<[u32]> = self.starts.windows(2).map(|ends| ends[1] - ends[0]).collect();
         for (id, _) in (0_u32..).zip(&lengths).filter(|&(_, length)| *length == 1) {

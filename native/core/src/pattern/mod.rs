@@ -12,12 +12,14 @@ mod classes;
 mod cpp_lines;
 mod cpp_words;
 mod fast;
+mod starts;
 #[cfg(test)]
 mod tests;
 
 use crate::blocks::Classes;
 use crate::{Error, Result};
 pub(crate) use fast::Kind as WordKind;
+pub(crate) use starts::Starts;
 
 /// A pre-token pattern that has a native splitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -111,12 +113,13 @@ impl Pattern {
         });
     }
 
-    /// The end of the word that starts at `start` in `run`, valid UTF-8; `start` is before its end.
+    /// Calls `each` with the end of every word in `run[start..]`, valid UTF-8; `starts` are those of a text that has it at the
+    /// same place.
     #[inline]
-    pub(crate) fn word_end(self, run: &[u8], start: usize) -> usize {
+    pub(crate) fn split_run(self, starts: &Starts, run: &[u8], start: usize, mut each: impl FnMut(usize)) {
         match self.0 {
-            Kind::CppWords1 => cpp_words::word_end(run, start),
-            Kind::CppLines1 => cpp_lines::line_end(run, start),
+            Kind::CppWords1 => starts.words(run, start, run.len(), each),
+            Kind::CppLines1 => split_lines(run, start, |_, end| each(end)),
         }
     }
 }
