@@ -27,6 +27,8 @@ pub(super) trait Id: ArrowNativeType {
     const PACKED: usize;
     /// Stores an id that is known to fit.
     fn new(id: u32) -> Self;
+    /// The id as a number.
+    fn id(self) -> u32;
     /// Takes 16 bytes apart, the low ones first.
     fn unpack(packed: u128) -> Self::Lanes;
     /// The reverse of [`Self::unpack`], for up to [`Self::PACKED`] ids.
@@ -41,6 +43,11 @@ impl Id for u16 {
     #[inline]
     fn new(id: u32) -> Self {
         id as Self
+    }
+
+    #[inline]
+    fn id(self) -> u32 {
+        u32::from(self)
     }
 
     #[inline]
@@ -61,6 +68,11 @@ impl Id for u32 {
     #[inline]
     fn new(id: u32) -> Self {
         id
+    }
+
+    #[inline]
+    fn id(self) -> u32 {
+        self
     }
 
     #[inline]

@@ -1,9 +1,14 @@
 //! From bytes to token ids: split into words, look each up, merge those not met before.
 
+use std::sync::Arc;
+
+use super::artifact::Artifact;
 use super::batch::Id;
 use super::cache::{Key, WordCache};
 use super::merges::Merges;
-use crate::pattern::{Pattern, Starts};
+use super::superwords::{Line, PairMemo, Superwords};
+use super::vocabulary::Vocabulary;
+use crate::pattern::{Starts, lines};
 use crate::{Error, Result};
 
 /// How many words wait for each other, so that the memory where they belong is on its way while the next ones are cut.
@@ -11,8 +16,17 @@ const BATCH: usize = 32;
 
 /// What encoding needs of a tokenizer; shared by all workers.
 pub(super) struct Encoder {
-    pattern: Pattern,
+    units: Units,
     merges: Merges,
+}
+
+/// What text is cut into.
+enum Units {
+    Words,
+    /// Lines of which each is merged as if it were a word: for merges that [`Superwords`] cannot do.
+    WholeLines,
+    /// Lines of words.
+    Lines(Superwords),
 }
 
 /// A word that waits to be looked up.
@@ -21,6 +35,7 @@ struct Waiting {
     key: Key,
     start: u32,
     end: u32,
+    ends_line: bool,
 }
 
 /// What one thread keeps between documents.
@@ -29,18 +44,40 @@ pub(super) struct Worker<T> {
     starts: Starts,
     /// The tokens of the word that was merged last.
     merged: Vec<u32>,
+    memo: PairMemo,
+    /// The tokens at which a check of the line is due.
+    suspects: Vec<usize>,
 }
 
 impl<T: Id> Default for Worker<T> {
     fn default() -> Self {
-        Self { cache: WordCache::new(), starts: Starts::default(), merged: Vec::new() }
+        Self {
+            cache: WordCache::new(),
+            starts: Starts::default(),
+            merged: Vec::new(),
+            memo: PairMemo::default(),
+            suspects: Vec::new(),
+        }
     }
 }
 
 impl Encoder {
-    /// Makes an encoder.
-    pub(super) fn new(pattern: Pattern, merges: Merges) -> Self {
-        Self { pattern, merges }
+    /// Makes the encoder of a tokenizer directory.
+    ///
+    /// # Errors
+    /// As those of [`Vocabulary::merges`] and [`Vocabulary::byte_ids`].
+    pub(super) fn new(artifact: &Artifact, vocabulary: &Vocabulary) -> Result<Self> {
+        let merges = vocabulary.merges(artifact)?;
+        let lengths = vocabulary.lengths();
+        let byte_ids = vocabulary.byte_ids()?;
+        let superwords = || Superwords::new(&byte_ids, &merges, artifact.first_superword, Arc::clone(&lengths));
+        let (units, of_words) = match artifact.pattern.is_lines().then(superwords) {
+            None => (Units::Words, &merges[..]),
+            Some(None) => (Units::WholeLines, &merges[..]),
+            Some(Some(superwords)) => (Units::Lines(superwords), &merges[..artifact.first_superword]),
+        };
+        let merges = Merges::new(byte_ids, of_words, Arc::clone(&lengths));
+        Ok(Self { units, merges })
     }
 
     /// Appends the ids of `text` to `out`.
@@ -68,47 +105,91 @@ impl Encoder {
 
     /// Appends the ids of the valid UTF-8 in `run[start..]`.
     fn encode_run<T: Id>(&self, worker: &mut Worker<T>, run: &[u8], start: usize, out: &mut Vec<T>) {
-        let Worker { cache, starts, merged } = worker;
-        let (mut waiting, mut length, mut at) = ([Waiting::default(); BATCH], 0, start);
-        self.pattern.split_run(starts, run, start, |end| {
-            let key = Key::new(run, at, end);
-            cache.prefetch(key);
-            waiting[length % BATCH] = Waiting { key, start: at as u32, end: end as u32 };
-            length += 1;
-            at = end;
-            if length == BATCH {
-                self.settle(cache, merged, &waiting, run, out);
-                length = 0;
+        let Worker { cache, starts, merged, memo, suspects } = worker;
+        let mut words =
+            Words { encoder: self, cache, merged, run, at: start, waiting: [Waiting::default(); BATCH], length: 0 };
+        match &self.units {
+            Units::Words => {
+                starts.words(run, start, |end| words.take(end, false, out, |_, _, _| {}));
+                words.settle(out, |_, _, _| {});
             }
-        });
-        self.settle(cache, merged, &waiting[..length], run, out);
-    }
-
-    /// Appends the ids of the waiting words.
-    #[inline]
-    fn settle<T: Id>(
-        &self,
-        cache: &mut WordCache<T>,
-        merged: &mut Vec<u32>,
-        waiting: &[Waiting],
-        run: &[u8],
-        out: &mut Vec<T>,
-    ) {
-        for word in waiting {
-            let text = || &run[word.start as usize..word.end as usize];
-            if !cache.append(word.key, text, out) {
-                self.merge(cache, merged, word.key, text(), out);
+            Units::WholeLines => {
+                lines(run, start, |end| words.take(end, false, out, |_, _, _| {}));
+                words.settle(out, |_, _, _| {});
+            }
+            Units::Lines(superwords) => {
+                memo.prepare();
+                suspects.clear();
+                let (mut line_start, mut first) = (start, out.len());
+                let mut finish = |word: &Waiting, token: usize, out: &mut Vec<T>| {
+                    let at = word.start as usize;
+                    if at > line_start && superwords.may_cross(run[at - 1], run[at]) {
+                        suspects.push(token);
+                    }
+                    if word.ends_line {
+                        let line = Line { text: &run[line_start..word.end as usize], first, suspects: &*suspects };
+                        superwords.finish(&self.merges, memo, line, out);
+                        suspects.clear();
+                        (line_start, first) = (word.end as usize, out.len());
+                    }
+                };
+                starts.words_of_lines(run, start, |end, ends_line| words.take(end, ends_line, out, &mut finish));
+                words.settle(out, finish);
             }
         }
     }
+}
+
+/// The words of a run, on their way from the text to the ids.
+struct Words<'a, T> {
+    encoder: &'a Encoder,
+    cache: &'a mut WordCache<T>,
+    merged: &'a mut Vec<u32>,
+    run: &'a [u8],
+    /// Where the next word starts.
+    at: usize,
+    waiting: [Waiting; BATCH],
+    length: usize,
+}
+
+impl<T: Id> Words<'_, T> {
+    /// Takes the word that goes on to `end`; [`Self::settle`] must come after the last one.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "a call for each word")]
+    fn take(&mut self, end: usize, ends_line: bool, out: &mut Vec<T>, each: impl FnMut(&Waiting, usize, &mut Vec<T>)) {
+        let key = Key::new(self.run, self.at, end);
+        self.cache.prefetch(key);
+        self.waiting[self.length % BATCH] = Waiting { key, start: self.at as u32, end: end as u32, ends_line };
+        self.length += 1;
+        self.at = end;
+        if self.length == BATCH {
+            self.settle(out, each);
+        }
+    }
+
+    /// Appends the ids of the words that wait, and calls `each` with each word, the place of its first id, and the output.
+    #[inline(never)]
+    fn settle(&mut self, out: &mut Vec<T>, mut each: impl FnMut(&Waiting, usize, &mut Vec<T>)) {
+        let waiting = self.waiting;
+        for word in &waiting[..self.length] {
+            let text = || &self.run[word.start as usize..word.end as usize];
+            let token = out.len();
+            if !self.cache.append(word.key, text, out) {
+                self.merge(word, out);
+            }
+            each(word, token, out);
+        }
+        self.length = 0;
+    }
 
     #[inline(never)]
-    fn merge<T: Id>(&self, cache: &mut WordCache<T>, merged: &mut Vec<u32>, key: Key, word: &[u8], out: &mut Vec<T>) {
-        merged.clear();
-        merged.shrink_to(1 << 20);
-        self.merges.merge(word, merged);
+    fn merge(&mut self, word: &Waiting, out: &mut Vec<T>) {
+        let text = &self.run[word.start as usize..word.end as usize];
+        self.merged.clear();
+        self.merged.shrink_to(1 << 20);
+        self.encoder.merges.merge(text, self.merged);
         let before = out.len();
-        out.extend(merged.iter().map(|&id| T::new(id)));
-        cache.keep(key, word, &out[before..]);
+        out.extend(self.merged.iter().map(|&id| T::new(id)));
+        self.cache.keep(word.key, text, &out[before..]);
     }
 }

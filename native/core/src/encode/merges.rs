@@ -4,20 +4,11 @@
 //! is joined, the leftmost of equals: this is what `tokenizers` does. Short words are merged in an array, by looking for the best
 //! pair again and again; long ones with a queue of pairs, in O(n log n) time and about 20 bytes of memory for each byte.
 
+use std::sync::Arc;
+
+use super::pairs::{MAX_CELLS, Merge, NONE, Pairs, cell};
 use super::queue::PairQueue;
 
-/// No merge.
-const NONE: u32 = u32::MAX;
-/// Longer words go through the queue.
-const MAX_ARRAY_BYTES: usize = 48;
-/// Bits of a position in a short word, behind the rank of the pair that begins there.
-const POSITION_BITS: u32 = 6;
-/// There must be fewer merges, so that a rank and a position go together in 32 bits, and fewer tokens.
-pub(super) const MAX_MERGES: usize = 1 << RANK_BITS;
-const RANK_BITS: u32 = 22;
-const ID_BITS: u32 = 21;
-/// There can be so many ids.
-pub(super) const MAX_IDS: u32 = 1 << ID_BITS;
 /// Marks, in the long-word array, the last byte of a token of two or more bytes.
 const END: u32 = 1 << 31;
 /// Marks a byte inside a token.
@@ -29,40 +20,22 @@ pub(super) struct Merges {
     byte_ids: Box<[u32; 256]>,
     /// The rank of the merge of each two bytes.
     byte_ranks: Box<[u32]>,
-    /// Open addressing over a power of two of slots: the left and the right token, and the rank of their merge.
-    slots: Box<[u64]>,
-    shift: u32,
-    /// The token that each merge makes, by rank.
-    joined: Box<[u32]>,
+    pairs: Pairs,
     /// The length of each token in bytes.
-    lengths: Box<[u32]>,
+    lengths: Arc<[u32]>,
 }
 
-/// A slot without a merge.
-const EMPTY: u64 = u64::MAX;
-
 impl Merges {
-    /// Makes the table from `(left, right, joined)` in the order of their ranks; no pair may come twice.
-    pub(super) fn new(byte_ids: Box<[u32; 256]>, merges: &[(u32, u32, u32)], lengths: Box<[u32]>) -> Self {
-        let capacity = (merges.len() * 2 + 2).next_power_of_two();
-        let mut table = Self {
-            byte_ids,
-            byte_ranks: vec![NONE; 1 << 16].into_boxed_slice(),
-            slots: vec![EMPTY; capacity].into_boxed_slice(),
-            shift: 64 - capacity.trailing_zeros(),
-            joined: merges.iter().map(|merge| merge.2).collect(),
-            lengths,
-        };
-        for (rank, &(left, right, _)) in merges.iter().enumerate() {
-            table.insert(left, right, rank as u64);
-        }
-        for first in 0..=255_u8 {
-            for second in 0..=255_u8 {
-                let rank = table.rank(table.byte_id(first), table.byte_id(second));
-                table.byte_ranks[usize::from(first) << 8 | usize::from(second)] = rank;
-            }
-        }
-        table
+    /// Makes the table from the merges in the order of their ranks; no pair may come twice.
+    pub(super) fn new(byte_ids: Box<[u32; 256]>, merges: &[Merge], lengths: Arc<[u32]>) -> Self {
+        let pairs = Pairs::new(merges, 0);
+        let ranks = (0..1 << 16).map(|pair| pairs.rank(byte_ids[pair >> 8], byte_ids[pair & 0xFF]));
+        Self { byte_ranks: ranks.collect(), byte_ids, pairs, lengths }
+    }
+
+    /// The merges by their two tokens.
+    pub(super) fn pairs(&self) -> &Pairs {
+        &self.pairs
     }
 
     /// The token of one byte.
@@ -71,170 +44,118 @@ impl Merges {
         self.byte_ids[usize::from(byte)]
     }
 
-    fn insert(&mut self, left: u32, right: u32, rank: u64) {
-        let (pair, mut index) = self.place(left, right);
-        while self.slots[index] != EMPTY {
-            index = (index + 1) & (self.slots.len() - 1);
-        }
-        self.slots[index] = pair << RANK_BITS | rank;
-    }
-
-    /// Two tokens as one number, and the slot where the search for it begins.
+    /// The rank of the merge of two bytes, or `NONE`.
     #[inline]
-    fn place(&self, left: u32, right: u32) -> (u64, usize) {
-        let pair = u64::from(left) << ID_BITS | u64::from(right);
-        (pair, (pair.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize)
-    }
-
-    /// The rank of the merge of two tokens, or `NONE`.
-    #[inline]
-    fn rank(&self, left: u32, right: u32) -> u32 {
-        let (pair, mut index) = self.place(left, right);
-        loop {
-            let slot = self.slots[index & (self.slots.len() - 1)];
-            if slot >> RANK_BITS == pair {
-                return slot as u32 & (MAX_MERGES as u32 - 1);
-            }
-            if slot == EMPTY {
-                return NONE;
-            }
-            index += 1;
-        }
+    fn byte_rank(&self, pair: &[u8]) -> u32 {
+        self.byte_ranks[usize::from(pair[0]) << 8 | usize::from(pair[1])]
     }
 
     /// Appends the tokens of `word` to `out`.
     pub(super) fn merge(&self, word: &[u8], out: &mut Vec<u32>) {
-        if word.len() > MAX_ARRAY_BYTES {
-            return self.merge_long(word, out);
-        }
-        #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2.
-            return unsafe { self.merge_short_avx2(word, out) };
-        }
-        self.merge_short(word, out);
+        if word.len() <= MAX_CELLS { self.merge_short(word, out) } else { self.merge_long(word, out) }
     }
 
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2")]
-    fn merge_short_avx2(&self, word: &[u8], out: &mut Vec<u32>) {
-        self.merge_short(word, out);
-    }
-
-    /// Merges in an array with a cell a byte. The first byte of a token has the token, the places of its neighbours, and the
-    /// rank of its pair with the next token, before its own place: so the least of all is the pair to join.
-    #[inline(always)]
-    #[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
     fn merge_short(&self, word: &[u8], out: &mut Vec<u32>) {
-        let mut ids = [0_u32; MAX_ARRAY_BYTES + 1];
-        let mut pairs = [NONE; MAX_ARRAY_BYTES];
-        let mut ends = [0_u8; MAX_ARRAY_BYTES + 1];
-        let mut starts = [0_u8; MAX_ARRAY_BYTES + 1];
-        for (at, &byte) in word.iter().enumerate() {
-            ids[at] = self.byte_id(byte);
-            (starts[at + 1], ends[at]) = (at as u8, at as u8 + 1);
+        let (mut ids, mut cells) = ([0; MAX_CELLS], [NONE; MAX_CELLS]);
+        for (id, &byte) in ids.iter_mut().zip(word) {
+            *id = self.byte_id(byte);
         }
         for (at, pair) in word.windows(2).enumerate() {
-            pairs[at] = cell(self.byte_ranks[usize::from(pair[0]) << 8 | usize::from(pair[1])], at);
+            cells[at] = cell(self.byte_rank(pair), at);
         }
-        let position = |cell: u32| (cell & ((1 << POSITION_BITS) - 1)) as usize;
-        loop {
-            let best = lowest(&pairs, word.len());
-            if best == NONE {
-                break;
-            }
-            let at = position(best);
-            let middle = usize::from(ends[at]) % MAX_ARRAY_BYTES;
-            let end = usize::from(ends[middle]);
-            ids[at] = self.joined[(best >> POSITION_BITS) as usize];
-            (ends[at], starts[end], pairs[middle]) = (end as u8, at as u8, NONE);
-            pairs[at] = if end < word.len() { cell(self.rank(ids[at], ids[end]), at) } else { NONE };
-            if at > 0 {
-                let before = usize::from(starts[at]);
-                pairs[before] = cell(self.rank(ids[before], ids[at]), before);
-            }
-        }
-        let mut at = 0;
-        while at < word.len() {
-            out.push(ids[at]);
-            at = usize::from(ends[at]);
-        }
+        self.pairs.join(&mut ids, &mut cells, word.len(), |id| out.push(id));
     }
 
     /// Merges with a queue of pairs.
-    ///
-    /// `tokens` has one cell a byte: the token that starts there, or, at the last byte of a longer token, the token with `END`.
-    /// A token's neighbours are found by lengths, so that no links are kept. A pair in the queue that has changed since is
-    /// recognised by its rank.
     fn merge_long(&self, word: &[u8], out: &mut Vec<u32>) {
-        let mut tokens: Vec<u32> = word.iter().map(|&byte| self.byte_id(byte)).collect();
         let mut queue = PairQueue::default();
         for (at, pair) in word.windows(2).enumerate() {
-            let rank = self.byte_ranks[usize::from(pair[0]) << 8 | usize::from(pair[1])];
+            let rank = self.byte_rank(pair);
             if rank != NONE {
                 queue.push(rank, at);
             }
         }
+        let tokens = word.iter().map(|&byte| self.byte_id(byte)).collect();
+        LongWord { pairs: &self.pairs, lengths: &self.lengths, tokens }.merge(queue, out);
+    }
+}
+
+/// Joins the tokens at the end of `out`, from `first` on, with the merges of `pairs`, however many they are.
+pub(super) fn join_long(pairs: &Pairs, lengths: &[u32], first: usize, out: &mut Vec<u32>) {
+    let mut queue = PairQueue::default();
+    let mut tokens = Vec::new();
+    for (index, &token) in out.iter().enumerate().skip(first) {
+        let (start, length) = (tokens.len(), lengths[token as usize] as usize);
+        tokens.resize(start + length, INSIDE);
+        tokens[start + length - 1] = token | END;
+        tokens[start] = token;
+        let rank = out.get(index + 1).map_or(NONE, |&next| pairs.rank(token, next));
+        if rank != NONE {
+            queue.push(rank, start);
+        }
+    }
+    out.truncate(first);
+    LongWord { pairs, lengths, tokens }.merge(queue, out);
+}
+
+/// A word that is too long for an array.
+///
+/// `tokens` has one cell a byte: the token that starts there, or, at the last byte of a longer token, the token with `END`.
+/// A token's neighbours are found by lengths, so that no links are kept.
+struct LongWord<'a> {
+    pairs: &'a Pairs,
+    lengths: &'a [u32],
+    tokens: Vec<u32>,
+}
+
+impl LongWord<'_> {
+    /// Joins the pairs of the queue and those that come about, and appends what is left to `out`. A pair in the queue that has
+    /// changed since is recognised by its rank.
+    fn merge(mut self, mut queue: PairQueue, out: &mut Vec<u32>) {
         while let Some((rank, at)) = queue.pop() {
-            let Some((_, end)) = self.pair_at(&tokens, at).filter(|pair| pair.0 == rank) else { continue };
-            self.join(&mut tokens, at, end, self.joined[rank as usize]);
-            if let Some(before) = self.start_before(&tokens, at)
-                && let Some((previous, _)) = self.pair_at(&tokens, before)
+            let Some((_, end)) = self.pair_at(at).filter(|pair| pair.0 == rank) else { continue };
+            self.join(at, end, self.pairs.joined(rank));
+            if let Some(before) = self.start_before(at)
+                && let Some((previous, _)) = self.pair_at(before)
             {
                 queue.push(previous, before);
             }
-            if let Some((next, _)) = self.pair_at(&tokens, at) {
+            if let Some((next, _)) = self.pair_at(at) {
                 queue.push(next, at);
             }
         }
-        out.extend(tokens.into_iter().filter(|token| token & END == 0));
+        out.extend(self.tokens.into_iter().filter(|token| token & END == 0));
+    }
+
+    fn length(&self, token: u32) -> usize {
+        self.lengths[token as usize] as usize
     }
 
     /// The rank of the token that starts at `at` with the next one, and the end of both, if there are such tokens and a merge.
-    fn pair_at(&self, tokens: &[u32], at: usize) -> Option<(u32, usize)> {
-        let left = tokens[at];
+    fn pair_at(&self, at: usize) -> Option<(u32, usize)> {
+        let left = self.tokens[at];
         if left & END != 0 {
             return None;
         }
-        let middle = at + self.lengths[left as usize] as usize;
-        let right = *tokens.get(middle)?;
-        let rank = if right & END == 0 { self.rank(left, right) } else { NONE };
-        (rank != NONE).then(|| (rank, middle + self.lengths[right as usize] as usize))
+        let middle = at + self.length(left);
+        let right = *self.tokens.get(middle)?;
+        let rank = if right & END == 0 { self.pairs.rank(left, right) } else { NONE };
+        (rank != NONE).then(|| (rank, middle + self.length(right)))
     }
 
     /// The start of the token before the one at `at`.
-    fn start_before(&self, tokens: &[u32], at: usize) -> Option<usize> {
+    fn start_before(&self, at: usize) -> Option<usize> {
         let last = at.checked_sub(1)?;
-        Some(at - self.lengths[(tokens[last] & !END) as usize] as usize)
+        Some(at - self.length(self.tokens[last] & !END))
     }
 
-    fn join(&self, tokens: &mut [u32], at: usize, end: usize, joined: u32) {
-        let middle = at + self.lengths[tokens[at] as usize] as usize;
-        tokens[middle - 1] = INSIDE;
-        tokens[middle] = INSIDE;
-        tokens[at] = joined;
-        tokens[end - 1] = joined | END;
+    fn join(&mut self, at: usize, end: usize, joined: u32) {
+        let middle = at + self.length(self.tokens[at]);
+        self.tokens[middle - 1] = INSIDE;
+        self.tokens[middle] = INSIDE;
+        self.tokens[at] = joined;
+        self.tokens[end - 1] = joined | END;
     }
-}
-
-/// A rank with a position; `NONE` if there is no merge.
-#[inline]
-fn cell(rank: u32, at: usize) -> u32 {
-    if rank == NONE { NONE } else { rank << POSITION_BITS | at as u32 }
-}
-
-/// The lowest of the first `length` cells; the others are `NONE`.
-#[inline(always)]
-#[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
-fn lowest(cells: &[u32; MAX_ARRAY_BYTES], length: usize) -> u32 {
-    const LANES: usize = 8;
-    let mut least = [NONE; LANES];
-    for lanes in cells.as_chunks::<LANES>().0.iter().take(length.div_ceil(LANES)) {
-        for (least, &cell) in least.iter_mut().zip(lanes) {
-            *least = cell.min(*least);
-        }
-    }
-    least.into_iter().fold(NONE, u32::min)
 }
 
 #[cfg(test)]
@@ -280,10 +201,12 @@ mod tests {
     /// The definition, word for word.
     fn merge_slowly(table: &Merges, word: &[u8]) -> Vec<u32> {
         let mut ids: Vec<u32> = word.iter().map(|&byte| u32::from(byte)).collect();
-        while let Some((rank, at)) =
-            (1..ids.len()).map(|at| (table.rank(ids[at - 1], ids[at]), at - 1)).min().filter(|best| best.0 != NONE)
+        while let Some((rank, at)) = (1..ids.len())
+            .map(|at| (table.pairs.rank(ids[at - 1], ids[at]), at - 1))
+            .min()
+            .filter(|best| best.0 != NONE)
         {
-            ids[at] = table.joined[rank as usize];
+            ids[at] = table.pairs.joined(rank);
             ids.remove(at + 1);
         }
         ids

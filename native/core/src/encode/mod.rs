@@ -13,7 +13,9 @@ mod decode;
 mod encoder;
 mod input;
 mod merges;
+mod pairs;
 mod queue;
+mod superwords;
 mod vocabulary;
 
 use std::path::Path;
@@ -49,13 +51,13 @@ impl Tokenizer {
     pub fn from_dir(dir: &Path) -> Result<Self> {
         let artifact = artifact::read(dir)?;
         let vocabulary = vocabulary::Vocabulary::new(&artifact)?;
-        let merges = vocabulary.merges(&artifact)?;
+        let encoder = encoder::Encoder::new(&artifact, &vocabulary)?;
         let control = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
             .build(vocabulary.control())
             .map_err(|error| Error::invalid(format!("control tokens: {error}")))?;
         Ok(Self {
-            encoder: encoder::Encoder::new(artifact.pattern, merges),
+            encoder,
             narrow: batch::Workers::default(),
             wide: batch::Workers::default(),
             control,

@@ -106,21 +106,17 @@ impl Pattern {
             Run::Valid(start, end) => match self.0 {
                 Kind::CppWords1 => fast::split(text, classes, start, end, &mut each),
                 Kind::CppLines1 => {
-                    split_lines(&text[..end], start, |start, end| each(WordKind::Other, start, end));
+                    let mut at = start;
+                    lines(&text[..end], start, |end| each(WordKind::Other, std::mem::replace(&mut at, end), end));
                 }
             },
             Run::Invalid(byte) => each(WordKind::Other, byte, byte + 1),
         });
     }
 
-    /// Calls `each` with the end of every word in `run[start..]`, valid UTF-8; `starts` are those of a text that has it at the
-    /// same place.
-    #[inline]
-    pub(crate) fn split_run(self, starts: &Starts, run: &[u8], start: usize, mut each: impl FnMut(usize)) {
-        match self.0 {
-            Kind::CppWords1 => starts.words(run, start, run.len(), each),
-            Kind::CppLines1 => split_lines(run, start, |_, end| each(end)),
-        }
+    /// Whether it cuts lines, of which [`Self::words`] cuts words.
+    pub(crate) fn is_lines(self) -> bool {
+        self.0 == Kind::CppLines1
     }
 }
 
@@ -147,11 +143,12 @@ fn for_runs(text: &[u8], mut each: impl FnMut(Run)) {
     }
 }
 
-fn split_lines(run: &[u8], start: usize, mut each: impl FnMut(usize, usize)) {
+/// Calls `each` with the end of every line in `run[start..]`.
+pub(crate) fn lines(run: &[u8], start: usize, mut each: impl FnMut(usize)) {
     let mut at = start;
     while at < run.len() {
         let end = cpp_lines::line_end(run, at);
-        each(at, end);
+        each(end);
         at = end;
     }
 }

@@ -177,13 +177,25 @@ impl Starts {
         append(text, portable::masks, &mut self.blocks);
     }
 
-    /// Calls `each` with the end of every word of `cpp-words-1` in `text[start..end]`, one of the maximal runs of valid UTF-8
-    /// of the text that was given to [`Self::find`].
+    /// Calls `each` with the end of every word of `cpp-words-1` in `run[start..]`, one of the maximal runs of valid UTF-8 of the
+    /// text that was given to [`Self::find`], at the same place.
     #[inline]
-    pub(crate) fn words(&self, text: &[u8], start: usize, end: usize, mut each: impl FnMut(usize)) {
-        let run = &text[..end];
+    pub(crate) fn words(&self, run: &[u8], start: usize, mut each: impl FnMut(usize)) {
+        self.cut::<false>(run, start, |end, _| each(end));
+    }
+
+    /// Calls `each` with the end of every word, as [`Self::words`], and whether it ends a line of `cpp-lines-1`. A word that
+    /// goes over the end of a line, which takes odd white space, is cut there.
+    #[inline]
+    pub(crate) fn words_of_lines(&self, run: &[u8], start: usize, each: impl FnMut(usize, bool)) {
+        self.cut::<true>(run, start, each);
+    }
+
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "once for words and once for lines")]
+    fn cut<const LINES: bool>(&self, run: &[u8], start: usize, mut each: impl FnMut(usize, bool)) {
         let mut at = start;
-        'masks: while at < end {
+        'masks: while at < run.len() {
             let mut block = at / BYTES;
             let from = u64::MAX << (at % BYTES);
             let mut odd = self.blocks[block].odd & from;
@@ -192,19 +204,19 @@ impl Starts {
                 while rest != 0 {
                     let bit = rest & rest.wrapping_neg();
                     if odd & bit != 0 {
-                        at = self.odd_words(run, at, &mut each);
+                        at = self.cut_odd::<LINES>(run, at, &mut each);
                         continue 'masks;
                     }
                     at = block * BYTES + rest.trailing_zeros() as usize;
-                    if at >= end {
+                    if at >= run.len() {
                         break;
                     }
-                    each(at);
+                    each(at, LINES && self.blocks[block].lines & bit != 0);
                     rest ^= bit;
                 }
                 block += 1;
-                if block * BYTES >= end {
-                    each(end);
+                if block * BYTES >= run.len() {
+                    each(run.len(), true);
                     return;
                 }
                 odd = self.blocks[block].odd;
@@ -215,14 +227,30 @@ impl Starts {
 
     /// Calls `each` with the ends of words from `at` on, until one is a start of the masks, which is given back.
     #[inline(never)]
-    fn odd_words(&self, run: &[u8], mut at: usize, each: &mut impl FnMut(usize)) -> usize {
+    fn cut_odd<const LINES: bool>(&self, run: &[u8], mut at: usize, each: &mut impl FnMut(usize, bool)) -> usize {
         loop {
-            at = cpp_words::word_end(run, at);
-            each(at);
-            if at == run.len() || self.blocks[at / BYTES].words >> (at % BYTES) & 1 == 1 {
+            let end = cpp_words::word_end(run, at);
+            at = if LINES { self.next_line(at + 1, end) } else { end };
+            let bit = 1 << (at % BYTES);
+            let ends_line = at == run.len() || self.blocks[at / BYTES].lines & bit != 0;
+            each(at, ends_line);
+            if at == run.len() || self.blocks[at / BYTES].words & bit != 0 {
                 return at;
             }
         }
+    }
+
+    /// The first start of a line from `at` on, `end` if there is none before it.
+    fn next_line(&self, at: usize, end: usize) -> usize {
+        let mut from = u64::MAX << (at % BYTES);
+        for block in at / BYTES..end.div_ceil(BYTES) {
+            let lines = self.blocks[block].lines & from;
+            if lines != 0 {
+                return end.min(block * BYTES + lines.trailing_zeros() as usize);
+            }
+            from = u64::MAX;
+        }
+        end
     }
 }
 
@@ -296,12 +324,20 @@ mod tests {
             let text: String = (0..count).map(|_| PIECES[(random(&mut state, kinds) + shift) % PIECES.len()]).collect();
             starts.find(text.as_bytes());
             let (mut found, mut expected, mut at) = (Vec::new(), Vec::new(), 0);
-            starts.words(text.as_bytes(), 0, text.len(), |end| found.push(end));
+            starts.words(text.as_bytes(), 0, |end| found.push(end));
             while at < text.len() {
                 at = cpp_words::word_end(text.as_bytes(), at);
                 expected.push(at);
             }
             assert_eq!(found, expected, "{text:?}");
+            let [mut lines, mut expected_lines, mut words] = [const { Vec::new() }; 3];
+            starts.words_of_lines(text.as_bytes(), 0, |end, ends_line| {
+                words.push(end);
+                lines.extend(ends_line.then_some(end));
+            });
+            crate::pattern::lines(text.as_bytes(), 0, |end| expected_lines.push(end));
+            assert_eq!(lines, expected_lines, "{text:?}");
+            assert!(expected.iter().all(|end| words.contains(end) || lines.iter().any(|line| line < end)), "{text:?}");
         }
     }
 
