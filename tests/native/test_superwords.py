@@ -74,8 +74,9 @@ def learn_superwords(content: dict[str, Any], texts: list[str]) -> None:
     """Append merges that are frequent in lines to a tokenizer.json, and let it cut lines."""
     content["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = cppmill_core.PATTERNS[LINES]
     tokenizer = HuggingFace.from_str(json.dumps(content))
-    lines = [line for text in texts for line in cppmill_core.split(LINES, text.encode()).to_pylist()]
-    tokens = [encoding.tokens for encoding in tokenizer.encode_batch([line.decode() for line in lines])]
+    units = [cppmill_core.split(LINES, text.encode()).cast(pa.string()).to_pylist() for text in texts]
+    lines = [line or "" for unit in units for line in unit]
+    tokens = [encoding.tokens for encoding in tokenizer.encode_batch(lines)]
     model = content["model"]
     for _ in range(SUPERWORDS // ROUND):
         pairs = Counter(pair for line in tokens for pair in pairwise(line))
