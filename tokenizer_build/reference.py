@@ -21,8 +21,8 @@ from tokenizer_build.byte_alphabet import BYTES_IN_ORDER
 Pair = tuple[bytes, bytes]
 Priority = tuple[int, ...]
 
-IDENTIFIER_PHASE, BORDER_PHASE, CORPUS_PHASE = range(3)
-"""Seed merges inside runs of identifier bytes, seed merges across their borders, merges from the words."""
+IDENTIFIER_PHASE, BORDER_PHASE, CORPUS_PHASE, SUPERWORD_PHASE = range(4)
+"""Seed merges inside runs of identifier bytes, seed merges across their borders, merges from the words, from units."""
 
 _IDENTIFIER_RUN = re.compile(rb"[A-Za-z0-9_]+")
 
@@ -65,8 +65,11 @@ def train_bpe(
     vocab_tokens: int,
     forbidden: Collection[bytes] = (),
     max_token_bytes: int | None = None,
+    units: Mapping[bytes, int] | None = None,
+    superword_tokens: int = 0,
+    may_be_superword: Callable[[bytes], bool] = lambda token: True,
 ) -> list[Merge]:
-    """Learn merges from word counts, after those that make each seed one token.
+    """Learn merges from word counts, after those that make each seed one token, and at last from larger units.
 
     Args:
         words: Word to count.
@@ -74,6 +77,9 @@ def train_bpe(
         vocab_tokens: How many new strings to make, neither a single byte nor a seed; pieces of seeds count.
         forbidden: Strings that no merge may spell.
         max_token_bytes: The most bytes a token may have.
+        units: Unit to count, where superwords are wanted.
+        superword_tokens: How many of `vocab_tokens` are learned from the units.
+        may_be_superword: Says whether a string is within the bounds of superwords.
 
     Raises:
         VocabularyConfigError: A seed cannot become one token, there are no words, or `vocab_tokens` is too small for
@@ -88,11 +94,18 @@ def train_bpe(
     rules = Rules({seed for seed, atomic in seeds.items() if atomic}, set(forbidden), max_token_bytes)
     trainer = _Trainer(rules)
     pieces = trainer.learn_seeds(set(seeds))
-    if pieces > vocab_tokens:
+    wanted = vocab_tokens - pieces - superword_tokens
+    if wanted < 0:
         raise VocabularyConfigError(f"the seeds need {pieces} pieces: ask for vocab_tokens >= {pieces}")
-    learned = trainer.learn(words, CORPUS_PHASE, trainer.most_frequent, limit=vocab_tokens - pieces)
-    if learned < vocab_tokens - pieces:
+    learned = trainer.learn(words, CORPUS_PHASE, trainer.most_frequent, limit=wanted)
+    if learned < wanted:
         raise VocabularyConfigError(f"only {pieces + learned} could be learned: ask for that or give more text")
+    if superword_tokens and not any((units or {}).values()):
+        raise VocabularyConfigError("no units with a count above 0: there is no text to learn superwords from")
+    trainer.may_be_superword = may_be_superword
+    learned = trainer.learn(units or {}, SUPERWORD_PHASE, trainer.most_frequent, limit=superword_tokens)
+    if learned < superword_tokens:
+        raise VocabularyConfigError(f"only {learned} superwords could be learned: ask for that or give more text")
     return trainer.merges
 
 
@@ -129,6 +142,7 @@ class _Trainer:
         default_factory=lambda: {bytes([byte]): order for order, byte in enumerate(BYTES_IN_ORDER)}
     )
     seeds: set[bytes] = field(default_factory=set)
+    may_be_superword: Callable[[bytes], bool] = lambda token: True
 
     def learn_seeds(self, seeds: set[bytes]) -> int:
         """Make each seed one token; return how many tokens that are no seed it took."""
@@ -153,13 +167,16 @@ class _Trainer:
         first = len(self.merges)
         while limit is None or len(self.merges) < first + limit:
             counts = count_pairs(words, ranks_of(self.merges))
-            allowed = [pair for pair, count in counts.items() if count and self.rules.allows(*pair)]
+            allowed = [pair for pair, count in counts.items() if count and self._allows(pair, phase)]
             if not allowed:
                 break
             left, right = max(allowed, key=lambda pair: priority(pair, counts[pair]))
             self.merges.append(Merge(left, right, counts[left, right], phase))
             self.created[left + right] = len(self.created)
         return len(self.merges) - first
+
+    def _allows(self, pair: Pair, phase: int) -> bool:
+        return self.rules.allows(*pair) and (phase < SUPERWORD_PHASE or self.may_be_superword(pair[0] + pair[1]))
 
     def most_frequent(self, pair: Pair, count: int) -> Priority:
         """Prefer the higher count, then the smaller pair by creation order."""

@@ -1,5 +1,6 @@
 """The native scanner as Python sees it: schemas, determinism, and what must hold for any bytes."""
 
+import collections
 import itertools
 import json
 import subprocess
@@ -19,9 +20,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 PATTERN = "cpp-words-1"
+UNIT_PATTERN = "cpp-lines-1"
 CONFIG = json.dumps(
     {
         "pattern": PATTERN,
+        "unit_pattern": UNIT_PATTERN,
         "candidates": [
             {"term": "PyObject", "category": "python", "match": "ident"},
             {"term": "shared_ptr", "category": "memory", "match": "ident"},
@@ -75,14 +78,14 @@ def scan(documents: Documents, *, rows: int = 100, **options: Any) -> dict[str, 
 
 
 def finish(scanner: cppmill_core.Scanner) -> dict[str, pa.Table]:
-    """Read all words, and give every kind as a table."""
+    """Read all words and units, and give every kind as a table."""
     counts = scanner.finish()
-    words = counts.pop("words").read_all()
-    return {"words": words, **{kind: pa.Table.from_batches([rows]) for kind, rows in counts.items()}}
+    read = {kind: counts.pop(kind).read_all() for kind in ("words", "units") if kind in counts}
+    return read | {kind: pa.Table.from_batches([rows]) for kind, rows in counts.items()}
 
 
-def word_counts(result: dict[str, pa.Table]) -> dict[bytes, int]:
-    words = result["words"].to_pydict()
+def word_counts(result: dict[str, pa.Table], kind: str = "words") -> dict[bytes, int]:
+    words = result[kind].to_pydict()
     return dict(zip(words["word"], words["count"], strict=True))
 
 
@@ -96,8 +99,9 @@ def rows(result: pa.Table) -> list[dict[str, Any]]:
 
 def test_results_have_the_documented_schemas() -> None:
     result = scan(header_documents()[:20])
-    assert set(result) == {"words", "terms", "morphemes", "namespaces", "statistics"}
-    assert result["words"].schema == pa.schema([pa.field(name, kind(), False) for name, kind in WORDS.items()])
+    assert set(result) == {"words", "units", "terms", "morphemes", "namespaces", "statistics"}
+    for words in ("words", "units"):
+        assert result[words].schema == pa.schema([pa.field(name, kind(), False) for name, kind in WORDS.items()])
     assert result["statistics"].schema == pa.schema(
         [pa.field("name", pa.string(), False), pa.field("value", pa.uint64(), False)]
     )
@@ -116,7 +120,8 @@ def test_results_are_the_same_for_any_threads_and_batches() -> None:
 def test_rows_are_sorted_bytewise_and_distinct() -> None:
     result = scan(header_documents(), threads=2)
     assert result["words"].num_rows > 1000
-    for name, columns in {"words": ["partition", "word"], "statistics": ["name"], **TEXTS}.items():
+    sorted_by_partition = dict.fromkeys(["words", "units"], ["partition", "word"])
+    for name, columns in {**sorted_by_partition, "statistics": ["name"], **TEXTS}.items():
         keys = [
             tuple(key.encode() if isinstance(key, str) else key for key in row)
             for row in zip(*(result[name].column(column).to_pylist() for column in columns), strict=True)
@@ -134,13 +139,17 @@ def test_counts_on_real_headers_agree_with_plain_searches() -> None:
     assert 0 < terms["PyObject", "numpy"]["documents"] <= with_term
 
 
-def test_words_are_those_of_the_splitter() -> None:
+@pytest.mark.parametrize(("kind", "pattern"), [("words", PATTERN), ("units", UNIT_PATTERN)])
+def test_words_and_units_are_those_of_the_splitter(kind: str, pattern: str) -> None:
     documents = header_documents()[:50]
-    expected: dict[bytes, int] = {}
-    for _, text in documents:
-        for word in filter(None, cppmill_core.split(PATTERN, text).to_pylist()):
-            expected[word] = expected.get(word, 0) + 1
-    assert word_counts(scan(documents, threads=2)) == expected
+    words = (word for _, text in documents for word in cppmill_core.split(pattern, text).to_pylist())
+    assert word_counts(scan(documents, threads=2), kind) == collections.Counter(words)
+
+
+def test_units_are_counted_only_if_there_is_a_pattern_for_them() -> None:
+    scanner = cppmill_core.Scanner(json.dumps({"pattern": PATTERN}))
+    scanner.add(batch(header_documents()[:5]))
+    assert "units" not in scanner.finish()
 
 
 def test_words_come_in_partitions_by_their_crc() -> None:
@@ -217,7 +226,8 @@ def test_any_bytes_are_counted_to_the_last(texts: list[bytes]) -> None:
     assert total["bytes"] == sum(map(len, texts))
     classes = ["code", "comment", "disabled", "preprocessor", "string", "whitespace"]
     assert sum(total[f"bytes.{name}"] for name in classes) == total["bytes"]
-    assert sum(len(word) * count for word, count in word_counts(result).items()) == total["bytes"]
+    for kind in ("words", "units"):
+        assert sum(len(word) * count for word, count in word_counts(result, kind).items()) == total["bytes"]
     assert total["bytes.non_ascii"] == sum(byte >= 0x80 for text in texts for byte in text)
 
 
@@ -235,6 +245,9 @@ def test_finish_starts_anew() -> None:
     [
         ("[", "scan configuration"),
         ('{"pattern": "none"}', "cpp-words-1"),
+        ('{"pattern": "cpp-lines-1"}', 'pattern "cpp-lines-1" cuts units'),
+        ('{"pattern": "cpp-words-1", "unit_pattern": "cpp-words-1"}', 'unit_pattern "cpp-words-1" cuts no units'),
+        ('{"pattern": "cpp-words-1", "unit_pattern": "cpp-line-1"}', "cpp-lines-1"),
         ('{"pattern": "cpp-words-1", "candidates": [{"term": "a::b", "category": "c", "match": "ident"}]}', '"a::b"'),
         ('{"pattern": "cpp-words-1", "morphemes": [{"morpheme": "re", "position": "middle"}]}', "middle"),
     ],

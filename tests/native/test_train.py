@@ -40,6 +40,15 @@ def word_batch(words: dict[bytes, int]) -> pa.RecordBatch:
     return pa.record_batch({"word": pa.array(words, pa.binary()), "count": pa.array(words.values(), pa.uint64())})
 
 
+def reader(texts: dict[bytes, int]) -> pa.RecordBatchReader:
+    return pa.Table.from_batches([word_batch(texts)]).to_reader()
+
+
+def merge_batch(merges: list[Merge]) -> pa.RecordBatch:
+    left = pa.array([merge.left for merge in merges], pa.binary())
+    return pa.record_batch({"left": left, "right": pa.array([merge.right for merge in merges], pa.binary())})
+
+
 def seed_batch(seeds: dict[bytes, bool]) -> pa.RecordBatch:
     return pa.record_batch({"token": pa.array(seeds, pa.binary()), "atomic": pa.array(seeds.values(), pa.bool_())})
 
@@ -130,6 +139,71 @@ def test_merges_are_those_of_the_reference(
         vocab_tokens = int(would_do[1])
         merges = train(words, seeds, vocab_tokens, **options)
     assert merges == reference_train_bpe(words, seeds=seeds, vocab_tokens=vocab_tokens, **options)
+
+
+@given(
+    lines=st.dictionaries(st.lists(symbols, min_size=1, max_size=14).map(bytes), counts, min_size=1, max_size=8),
+    atomic=st.sets(identifiers, max_size=2),
+    forbidden=st.lists(strings, max_size=2),
+    word_tokens=st.integers(0, 12),
+    superword_tokens=st.integers(0, 12),
+    max_words=st.integers(1, 4),
+    max_bytes=st.integers(2, 12),
+)
+@settings(max_examples=1000, deadline=None)
+def test_superwords_are_those_of_the_reference(
+    lines: dict[bytes, int],
+    atomic: set[bytes],
+    forbidden: list[bytes],
+    word_tokens: int,
+    superword_tokens: int,
+    max_words: int,
+    max_bytes: int,
+) -> None:
+    words: Counter[bytes] = Counter()
+    for line, count in lines.items():
+        for word in words_of(line, split=True):
+            words[word] += count
+    seeds = dict.fromkeys(sorted(atomic), True)
+    common: dict[str, Any] = {"forbidden": forbidden, "superword_tokens": superword_tokens}
+
+    def may_be_superword(token: bytes) -> bool:
+        return len(token) <= max_bytes and len(words_of(token, split=True)) <= max_words
+
+    def reference() -> list[Merge]:
+        return reference_train_bpe(
+            words,
+            seeds=seeds,
+            vocab_tokens=word_tokens + superword_tokens,
+            units=lines,
+            may_be_superword=may_be_superword,
+            **common,
+        )
+
+    try:
+        merges = train(
+            words,
+            seeds,
+            word_tokens + superword_tokens,
+            units=reader(lines),
+            unit_pattern="cpp-lines-1",
+            max_superword_words=max_words,
+            max_superword_bytes=max_bytes,
+            **common,
+        )
+    except cppmill_core.VocabularyError:
+        with pytest.raises(VocabularyConfigError):
+            reference()
+        return
+    assert merges == reference()
+    counted = cppmill_core.count_tokens(merge_batch(merges), reader(lines)).to_pylist()
+    ranks = ranks_of(merges)
+    tokens: Counter[bytes] = Counter()
+    for line, count in lines.items():
+        for token in encode(line, ranks):
+            tokens[token] += count
+    assert {row["token"]: row["count"] for row in counted if row["count"]} == +tokens
+    assert [row["token"] for row in counted[256:]] == [merge.left + merge.right for merge in merges]
 
 
 def published_seeds() -> dict[bytes, bool]:

@@ -5,15 +5,25 @@
 ///
 /// Only advice, and only where the system takes it; small vectors are left alone.
 pub(crate) fn use_large_pages<T>(memory: &mut Vec<T>) {
+    advise(memory.spare_capacity_mut());
+}
+
+/// Makes a vector of zeros, on large pages if it is large.
+pub(crate) fn zeros(len: usize) -> Vec<u64> {
+    let mut memory = vec![0; len];
+    advise(&mut memory);
+    memory
+}
+
+fn advise<T>(memory: &mut [T]) {
     #[cfg(target_os = "linux")]
     {
         const LARGE_PAGE: usize = 2 << 20;
-        let spare = memory.spare_capacity_mut();
-        let bytes = size_of_val(spare);
-        let start = spare.as_mut_ptr() as usize;
+        let bytes = size_of_val(memory);
+        let start = memory.as_mut_ptr() as usize;
         let aligned = start.next_multiple_of(LARGE_PAGE);
         if start + bytes >= aligned + LARGE_PAGE {
-            // SAFETY: the range lies within the vector's own memory, and the advice changes no contents.
+            // SAFETY: the range lies within the caller's own memory, and the advice changes no contents.
             unsafe {
                 libc::madvise(aligned as *mut libc::c_void, start + bytes - aligned, libc::MADV_HUGEPAGE);
             }
@@ -23,7 +33,7 @@ pub(crate) fn use_large_pages<T>(memory: &mut Vec<T>) {
     let _ = memory;
 }
 
-/// Asks for the memory of `place` to be at hand soon.
+/// Asks for the cache line of `place`, which is read soon.
 #[inline]
 pub(crate) fn prefetch<T>(place: &T) {
     #[cfg(target_arch = "x86_64")]

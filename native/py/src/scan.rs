@@ -28,16 +28,44 @@ impl Scanner {
         without_gil(py, || self.0.add(&documents))
     }
 
-    /// Gives the counts so far by name, words as a reader and the others as record batches, and starts anew.
+    /// Gives the counts so far by name, words and units as readers and the others as record batches, and starts anew.
     fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let counts = without_gil(py, || self.0.finish())?;
         let result = PyDict::new(py);
         result.set_item("words", PyRecordBatchReader::new(Box::new(counts.words)).into_pyarrow(py)?)?;
+        if let Some(units) = counts.units {
+            result.set_item("units", PyRecordBatchReader::new(Box::new(units)).into_pyarrow(py)?)?;
+        }
         result.set_item("terms", PyRecordBatch::new(counts.terms).into_pyarrow(py)?)?;
         result.set_item("morphemes", PyRecordBatch::new(counts.morphemes).into_pyarrow(py)?)?;
         result.set_item("namespaces", PyRecordBatch::new(counts.namespaces).into_pyarrow(py)?)?;
         result.set_item("statistics", PyRecordBatch::new(counts.statistics).into_pyarrow(py)?)?;
         Ok(result)
+    }
+}
+
+/// Counts words of documents, and nothing else.
+#[pyclass(module = "cppmill_core")]
+struct WordCounter(scan::WordCounter);
+
+#[pymethods]
+impl WordCounter {
+    #[new]
+    #[pyo3(signature = (pattern, threads = 1))]
+    fn new(pattern: &str, threads: usize) -> PyResult<Self> {
+        scan::WordCounter::new(pattern, threads).map(Self).map_err(|error| to_python(&error))
+    }
+
+    /// Counts every document of a batch.
+    fn add(&mut self, py: Python<'_>, documents: PyRecordBatch) -> PyResult<()> {
+        let documents = documents.into_inner();
+        without_gil(py, || self.0.add(&documents))
+    }
+
+    /// Gives the words so far as a reader, and starts anew.
+    fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let words = without_gil(py, || self.0.finish())?;
+        PyRecordBatchReader::new(Box::new(words)).into_pyarrow(py)
     }
 }
 
@@ -52,5 +80,6 @@ fn merge_words(py: Python<'_>, runs: Vec<PyRecordBatchReader>) -> PyResult<Bound
 /// Adds this file's classes and functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Scanner>()?;
+    module.add_class::<WordCounter>()?;
     module.add_function(wrap_pyfunction!(merge_words, module)?)
 }

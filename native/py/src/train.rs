@@ -1,31 +1,68 @@
 //! Python binding of the core's train module.
 
-use cppmill_core::train::{self, Options};
+use arrow_array::{RecordBatch, RecordBatchReader};
+use cppmill_core::pattern::Pattern;
+use cppmill_core::train::{self, Options, Superwords};
 use pyo3::prelude::*;
-use pyo3_arrow::PyRecordBatch;
+use pyo3_arrow::{PyRecordBatch, PyRecordBatchReader};
 
-use crate::errors::without_gil;
+use crate::errors::{to_python, without_gil};
 
-/// Learns merges from word counts and seeds; see the stub for the columns.
+/// Learns merges from word counts and seeds, and superwords from the counts of units; see the stub for the columns.
 #[pyfunction]
-#[pyo3(signature = (words, *, seeds, vocab_tokens, forbidden, max_token_bytes = None, threads = 1))]
-fn train_bpe(
-    py: Python<'_>,
+#[pyo3(signature = (words, *, seeds, vocab_tokens, forbidden, max_token_bytes = None, threads = 1, units = None,
+    superword_tokens = 0, unit_pattern = None, max_superword_words = None, max_superword_bytes = None))]
+#[allow(clippy::too_many_arguments, reason = "keywords of a Python function")]
+fn train_bpe<'py>(
+    py: Python<'py>,
     words: Vec<PyRecordBatch>,
     seeds: PyRecordBatch,
     vocab_tokens: usize,
     forbidden: Vec<Vec<u8>>,
     max_token_bytes: Option<usize>,
     threads: usize,
-) -> PyResult<Bound<'_, PyAny>> {
+    units: Option<PyRecordBatchReader>,
+    superword_tokens: usize,
+    unit_pattern: Option<&str>,
+    max_superword_words: Option<usize>,
+    max_superword_bytes: Option<usize>,
+) -> PyResult<Bound<'py, PyAny>> {
     let words: Vec<_> = words.into_iter().map(PyRecordBatch::into_inner).collect();
+    let units = units.map(PyRecordBatchReader::into_reader).transpose()?;
     let seeds = seeds.into_inner();
-    let options = Options { vocab_tokens, forbidden, max_token_bytes, threads };
-    let merges = without_gil(py, || train::train_bpe(&words, &seeds, &options))?;
+    let pattern = unit_pattern.map(Pattern::by_name).transpose().map_err(|error| to_python(&error))?;
+    let superwords = pattern.map(|pattern| Superwords {
+        pattern,
+        max_words: max_superword_words.unwrap_or(usize::MAX),
+        max_bytes: max_superword_bytes.unwrap_or(usize::MAX),
+    });
+    let options = Options { vocab_tokens, forbidden, max_token_bytes, superword_tokens, superwords, threads };
+    let merges = without_gil(py, || train::train_bpe(&words, batches(units), &seeds, &options))?;
     PyRecordBatch::new(merges).into_pyarrow(py)
+}
+
+/// Counts the tokens of texts that are encoded by merges; see the stub.
+#[pyfunction]
+#[pyo3(signature = (merges, texts, *, threads = 1))]
+fn count_tokens(
+    py: Python<'_>,
+    merges: PyRecordBatch,
+    texts: PyRecordBatchReader,
+    threads: usize,
+) -> PyResult<Bound<'_, PyAny>> {
+    let (merges, texts) = (merges.into_inner(), texts.into_reader()?);
+    let counts = without_gil(py, || train::count_tokens(&merges, batches(Some(texts)), threads))?;
+    PyRecordBatch::new(counts).into_pyarrow(py)
+}
+
+fn batches(
+    reader: Option<Box<dyn RecordBatchReader + Send>>,
+) -> impl Iterator<Item = cppmill_core::Result<RecordBatch>> + Send {
+    reader.into_iter().flatten().map(|batch| Ok(batch?))
 }
 
 /// Adds this file's classes and functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(train_bpe, module)?)
+    module.add_function(wrap_pyfunction!(train_bpe, module)?)?;
+    module.add_function(wrap_pyfunction!(count_tokens, module)?)
 }

@@ -23,6 +23,7 @@ use crate::Result;
 use batches::Batches;
 use merge::{Merge, Source};
 pub use reader::WordReader;
+pub(crate) use reader::{WordBatch, words_schema};
 pub(crate) use sorted::{Sorted, Words};
 pub(crate) use spill::Spill;
 

@@ -23,9 +23,7 @@ pub struct WordReader {
 impl WordReader {
     /// Words without their partition.
     pub(super) fn words(merge: Merge) -> Self {
-        let fields = [("word", DataType::Binary), ("count", DataType::UInt64)];
-        let schema = Schema::new(fields.map(|(name, kind)| Field::new(name, kind, false)).to_vec());
-        Self { merge, schema: Arc::new(schema), failed: false }
+        Self { merge, schema: Arc::new(words_schema()), failed: false }
     }
 
     /// Words with their partition.
@@ -38,25 +36,72 @@ impl WordReader {
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let Some(partition) = self.merge.partition() else { return Ok(None) };
-        let (mut offsets, mut values, mut counts) = (vec![0_i32], Vec::new(), Vec::new());
-        while self.merge.partition() == Some(partition) {
-            let bytes = values.len() + self.merge.word().len() + (counts.len() + 1) * (4 + 8 + 2);
-            if bytes > BATCH_BYTES && !counts.is_empty() {
-                break;
-            }
-            values.extend_from_slice(self.merge.word());
-            offsets.push(i32::try_from(values.len()).map_err(|_| too_long(values.len()))?);
-            counts.push(self.merge.count());
+        let mut batch = WordBatch::default();
+        while self.merge.partition() == Some(partition) && batch.has_room(self.merge.word()) {
+            batch.push(self.merge.word(), self.merge.count())?;
             self.merge.advance()?;
         }
+        let words = batch.finish()?;
+        if self.schema.fields().len() == words.num_columns() {
+            return Ok(Some(words));
+        }
+        let mut columns = words.columns().to_vec();
+        columns.insert(0, Arc::new(UInt16Array::from_value(partition as u16, words.num_rows())));
+        Ok(Some(RecordBatch::try_new(Arc::clone(&self.schema), columns)?))
+    }
+}
+
+/// The columns of words with counts.
+pub(crate) fn words_schema() -> Schema {
+    let fields = [("word", DataType::Binary), ("count", DataType::UInt64)];
+    Schema::new(fields.map(|(name, kind)| Field::new(name, kind, false)).to_vec())
+}
+
+/// A batch of words with counts that is being filled.
+pub(crate) struct WordBatch {
+    offsets: Vec<i32>,
+    values: Vec<u8>,
+    counts: Vec<u64>,
+}
+
+impl Default for WordBatch {
+    fn default() -> Self {
+        Self { offsets: vec![0], values: Vec::new(), counts: Vec::new() }
+    }
+}
+
+impl WordBatch {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    /// Whether a word can be added: one always can.
+    #[inline]
+    pub(crate) fn has_room(&self, word: &[u8]) -> bool {
+        let bytes = self.values.len() + word.len() + (self.counts.len() + 1) * (4 + 8 + 2);
+        bytes <= BATCH_BYTES || self.is_empty()
+    }
+
+    /// Adds a word.
+    ///
+    /// # Errors
+    ///
+    /// If it is longer than 2 GiB.
+    #[inline]
+    pub(crate) fn push(&mut self, word: &[u8], count: u64) -> Result<()> {
+        self.values.extend_from_slice(word);
+        self.offsets.push(i32::try_from(self.values.len()).map_err(|_| too_long(self.values.len()))?);
+        self.counts.push(count);
+        Ok(())
+    }
+
+    /// The batch: word (binary), count (u64).
+    pub(crate) fn finish(self) -> Result<RecordBatch> {
+        let Self { offsets, values, counts } = self;
         let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
         let words = BinaryArray::try_new(offsets, Buffer::from_vec(values), None)?;
-        let mut columns: Vec<ArrayRef> = vec![Arc::new(words)];
-        if self.schema.fields().len() > 2 {
-            columns.insert(0, Arc::new(UInt16Array::from_value(partition as u16, counts.len())));
-        }
-        columns.push(Arc::new(UInt64Array::from(counts)));
-        Ok(Some(RecordBatch::try_new(Arc::clone(&self.schema), columns)?))
+        let columns: [ArrayRef; 2] = [Arc::new(words), Arc::new(UInt64Array::from(counts))];
+        Ok(RecordBatch::try_new(Arc::new(words_schema()), columns.into())?)
     }
 }
 

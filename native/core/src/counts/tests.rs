@@ -105,6 +105,22 @@ fn what_was_written_out_and_what_was_not_add_up() {
 }
 
 #[test]
+fn words_that_begin_alike_are_sorted_to_their_ends() {
+    let mut random = Random(13);
+    let beginnings: Vec<_> = [0, 5, 8, 16, 300, 1000].map(|length| vec![b'x'; length]).into();
+    let mut word = || {
+        let mut word = beginnings[random.below(beginnings.len())].clone();
+        word.extend((0..random.below(20)).map(|_| [0, b'x', 0xff][random.below(3)]));
+        word
+    };
+    let table: Table = (0..20_000).map(|_| (word(), 1)).collect();
+    let expected: Vec<_> = sum([&table]).into_iter().map(|(word, count)| (0, word, count)).collect();
+    let halves: Vec<Table> = table.chunks(10_001).map(<[_]>::to_vec).collect();
+    let sorted = Sorted::new(halves, 1);
+    assert!(rows(Spill::new(None).finish(sorted).unwrap()) == expected);
+}
+
+#[test]
 fn partitions_are_those_of_zlib() {
     let partitions = [&b""[..], b"int", b"\xff\x00"].map(|word| partition(word, 1 << 16));
     assert_eq!(partitions, [0, 0xdab1, 0xef8d]);

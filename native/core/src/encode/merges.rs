@@ -15,7 +15,7 @@ const END: u32 = 1 << 31;
 const INSIDE: u32 = u32::MAX;
 
 /// Which pairs of tokens join, in what order, and to what.
-pub(super) struct Merges {
+pub(crate) struct Merges {
     /// The token of each byte.
     byte_ids: Box<[u32; 256]>,
     /// The rank of the merge of each two bytes.
@@ -27,7 +27,7 @@ pub(super) struct Merges {
 
 impl Merges {
     /// Makes the table from the merges in the order of their ranks; no pair may come twice.
-    pub(super) fn new(byte_ids: Box<[u32; 256]>, merges: &[Merge], lengths: Arc<[u32]>) -> Self {
+    pub(crate) fn new(byte_ids: Box<[u32; 256]>, merges: &[Merge], lengths: Arc<[u32]>) -> Self {
         let pairs = Pairs::new(merges, 0);
         let ranks = (0..1 << 16).map(|pair| pairs.rank(byte_ids[pair >> 8], byte_ids[pair & 0xFF]));
         Self { byte_ranks: ranks.collect(), byte_ids, pairs, lengths }
@@ -51,7 +51,7 @@ impl Merges {
     }
 
     /// Appends the tokens of `word` to `out`.
-    pub(super) fn merge(&self, word: &[u8], out: &mut Vec<u32>) {
+    pub(crate) fn merge(&self, word: &[u8], out: &mut Vec<u32>) {
         if word.len() <= MAX_CELLS { self.merge_short(word, out) } else { self.merge_long(word, out) }
     }
 

@@ -25,6 +25,7 @@ use arrow_array::{Array, ArrayRef, ListArray};
 
 pub(crate) use input::lists;
 pub use input::{byte_slices, integers};
+pub(crate) use merges::Merges;
 
 use crate::{Error, Result};
 

@@ -56,6 +56,8 @@ pub(super) fn pair_hash(pair: u64) -> u64 {
 impl Pairs {
     /// Makes the table from merges in the order of their ranks, from `first_rank` on; no pair may come twice.
     pub(super) fn new(merges: &[Merge], first_rank: u32) -> Self {
+        assert!(first_rank as usize + merges.len() <= MAX_MERGES as usize, "so many merges do not fit");
+        assert!(merges.iter().all(|&(left, right, _)| left.max(right) < MAX_IDS), "so many ids do not fit");
         let capacity = (merges.len() * 2 + 2).next_power_of_two();
         let mut slots = vec![EMPTY; capacity].into_boxed_slice();
         let shift = 64 - capacity.trailing_zeros();

@@ -93,13 +93,19 @@ impl Pattern {
     #[inline]
     pub fn split<'a>(&self, text: &'a [u8], mut each: impl FnMut(&'a [u8])) {
         let mut classes = Classes::default();
-        if self.0 == Kind::CppWords1 {
-            classes.classify(text);
-        }
+        self.classify(text, &mut classes);
         self.split_classified(text, &classes, |_, start, end| each(&text[start..end]));
     }
 
-    /// Calls `each` with the kind and the range of every word of `text`, whose bytes have these classes.
+    /// Makes `classes` those of `text`, if this pattern looks at any.
+    #[inline]
+    pub(crate) fn classify(self, text: &[u8], classes: &mut Classes) {
+        if self.0 == Kind::CppWords1 {
+            classes.classify(text);
+        }
+    }
+
+    /// Calls `each` with the kind and the range of every word of `text`, for which [`Self::classify`] made `classes`.
     #[inline]
     pub(crate) fn split_classified(self, text: &[u8], classes: &Classes, mut each: impl FnMut(WordKind, usize, usize)) {
         for_runs(text, |run| match run {

@@ -22,7 +22,8 @@
 //!   `bytes.preprocessor` (directives without their spaces and comments), `bytes.string` (literals outside directives),
 //!   `bytes.whitespace` and `bytes.disabled`. `lines` are physical; `indentation.*` counts lines that are not blank by the
 //!   spaces or tabs that they begin with. `identifiers` is without keywords and directive names.
-//! - **Words**: what the pattern cuts the whole document into, comments and strings included.
+//! - **Words**: what the pattern cuts the whole document into, comments and strings included. **Units**, if there is a
+//!   pattern for them: what that one cuts it into, each made of whole words, nearly always (`pattern`).
 //!
 //! What stands between `#if 0` and the `#else`, `#elif` or `#endif` that ends it is counted apart: as `bytes.disabled` and
 //! `disabled.identifiers` (keywords included), as lines and as words, and as nothing else. No other condition is looked at.
@@ -39,7 +40,9 @@
 mod bytemap;
 mod code;
 mod config;
+mod counter;
 mod features;
+mod hashed;
 mod identifier;
 mod inline;
 mod keywords;
@@ -64,7 +67,9 @@ use arrow_array::RecordBatch;
 use crate::counts::{Sorted, Spill, WordReader};
 use crate::documents::{binaries, strings};
 use crate::{Error, ErrorKind, Result};
+pub use counter::WordCounter;
 use plan::Plan;
+use words::WordTotals;
 use worker::Worker;
 
 /// The longest document that can be counted; larger ones could overflow the counters of a document.
@@ -76,7 +81,7 @@ const PEAK_FACTOR: usize = 3;
 
 /// How much memory the tables of a scan may take, and where to write what is beyond it.
 ///
-/// The tables of words and of identifiers count. What does not: one document's new words, the batch that is being
+/// The tables of words, of units and of identifiers count. What does not: one document's new words, the batch that is being
 /// counted, the rows of the other kinds, about 1 MiB of caches a thread, and about 16 MiB while words are read out.
 #[derive(Clone, Debug)]
 pub struct Budget {
@@ -96,6 +101,8 @@ impl Default for Budget {
 pub struct Counts {
     /// partition (u16), word (binary), count (u64), in batches of one partition and at most 8 MiB.
     pub words: WordReader,
+    /// The units, as the words; none if the configuration has no pattern for them.
+    pub units: Option<WordReader>,
     /// term, category, project (string), hits, documents (u64).
     pub terms: RecordBatch,
     /// morpheme, position, project (string), hits, documents (u64).
@@ -113,31 +120,26 @@ pub struct Scanner {
     workers: Vec<Worker>,
     /// What the tables of a worker may hold.
     share_bytes: usize,
-    spill: Spill,
+    spilled_words: Spill,
+    spilled_units: Spill,
     failed: bool,
 }
 
 impl Scanner {
     /// Prepares a scan on `threads` threads of what the JSON text `config` asks for:
-    /// `{"pattern": NAME, "word_partitions": 1, "candidates": [{"term", "category", "match"}],
+    /// `{"pattern": NAME, "unit_pattern": NAME, "word_partitions": 1, "candidates": [{"term", "category", "match"}],
     /// "morphemes": [{"morpheme", "position"}]}`; all but the pattern may be left out.
     ///
     /// # Errors
     ///
     /// If `config` cannot be used, `threads` is 0, or the threads cannot be started.
     pub fn new(config: &str, threads: usize, budget: Budget) -> Result<Self> {
-        if threads == 0 {
-            return Err(Error::invalid("threads is 0; a scan needs at least 1"));
-        }
+        let pool = thread_pool(threads)?;
         let plan = Arc::new(Plan::from_json(config)?);
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build()
-            .map_err(|error| Error::new(ErrorKind::Io, format!("cannot start {threads} threads: {error}")))?;
         let workers = new_workers(&plan, threads);
         let share_bytes = budget.memory_bytes / threads / PEAK_FACTOR;
-        let spill = Spill::new(budget.spill_dir);
-        Ok(Self { plan, pool, workers, share_bytes, spill, failed: false })
+        let [spilled_words, spilled_units] = [budget.spill_dir.clone(), budget.spill_dir].map(Spill::new);
+        Ok(Self { plan, pool, workers, share_bytes, spilled_words, spilled_units, failed: false })
     }
 
     /// Counts every document of a batch with the columns `project` (string) and `content` (binary); others are ignored.
@@ -183,14 +185,19 @@ impl Scanner {
         full.into_inner()
     }
 
-    /// Writes the words of all workers to disk; their tables start anew.
+    /// Writes the words and units of all workers to disk; their tables start anew.
     fn write_out(&mut self) -> Result<()> {
-        let sorted = self.take_words();
-        self.spill.write(sorted)
+        let words = self.take(Worker::take_words);
+        self.spilled_words.write(words)?;
+        if self.plan.unit_pattern.is_some() {
+            let units = self.take(Worker::take_units);
+            self.spilled_units.write(units)?;
+        }
+        Ok(())
     }
 
-    fn take_words(&mut self) -> Sorted {
-        let tables: Vec<_> = self.workers.iter_mut().map(Worker::take_words).collect();
+    fn take(&mut self, take: fn(&mut Worker) -> WordTotals) -> Sorted {
+        let tables: Vec<_> = self.workers.iter_mut().map(take).collect();
         self.pool.install(|| Sorted::new(tables, self.plan.word_partitions))
     }
 
@@ -201,12 +208,14 @@ impl Scanner {
     /// If what was written out cannot be read, or words could not be written out.
     pub fn finish(&mut self) -> Result<Counts> {
         self.check()?;
-        let sorted = self.take_words();
-        let words = self.spill.finish(sorted)?;
+        let words = self.take(Worker::take_words);
+        let words = self.spilled_words.finish(words)?;
+        let units = self.take(Worker::take_units);
+        let units = self.plan.unit_pattern.map(|_| self.spilled_units.finish(units)).transpose()?;
         let fresh = new_workers(&self.plan, self.workers.len());
         let workers = std::mem::replace(&mut self.workers, fresh);
         let output::Small { terms, morphemes, namespaces, statistics } = output::small(&self.plan, &workers)?;
-        Ok(Counts { words, terms, morphemes, namespaces, statistics })
+        Ok(Counts { words, units, terms, morphemes, namespaces, statistics })
     }
 
     fn check(&self) -> Result<()> {
@@ -221,6 +230,11 @@ impl Scanner {
 /// Project and content of each row; an error if a document is longer than 4 GiB.
 fn countable(documents: &RecordBatch) -> Result<Vec<(&str, &[u8])>> {
     let projects = strings(documents, "project")?;
+    Ok(projects.into_iter().zip(contents(documents)?).collect())
+}
+
+/// The content of each row; an error if a document is longer than 4 GiB.
+fn contents(documents: &RecordBatch) -> Result<Vec<&[u8]>> {
     let contents = binaries(documents, "content")?;
     if let Some((row, content)) = contents.iter().enumerate().find(|(_, content)| content.len() > MAX_DOCUMENT_BYTES) {
         return Err(Error::invalid(format!(
@@ -228,7 +242,18 @@ fn countable(documents: &RecordBatch) -> Result<Vec<(&str, &[u8])>> {
             content.len()
         )));
     }
-    Ok(projects.into_iter().zip(contents).collect())
+    Ok(contents)
+}
+
+/// Threads of their own for a scan.
+fn thread_pool(threads: usize) -> Result<rayon::ThreadPool> {
+    if threads == 0 {
+        return Err(Error::invalid("threads is 0; a scan needs at least 1"));
+    }
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .map_err(|error| Error::new(ErrorKind::Io, format!("cannot start {threads} threads: {error}")))
 }
 
 fn new_workers(plan: &Arc<Plan>, threads: usize) -> Vec<Worker> {

@@ -6,8 +6,8 @@ use super::bytemap::ByteMap;
 use super::config::{Candidate, Config, Match, Morpheme, Position};
 use super::identifier::{Style, components};
 use super::keywords::KEYWORDS;
-use crate::Result;
 use crate::pattern::Pattern;
+use crate::{Error, Result};
 
 /// What a feature stands for.
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub(super) type Features = HashMap<Box<[u8]>, Vec<u32>, foldhash::fast::FixedSta
 /// Everything that a scan looks for. A feature is the index of its label.
 pub(super) struct Plan {
     pub(super) pattern: Pattern,
+    /// Cuts documents into the units that are counted besides the words, if any are.
+    pub(super) unit_pattern: Option<Pattern>,
     pub(super) word_partitions: u32,
     pub(super) labels: Vec<Label>,
     /// Features of whole identifiers and keywords.
@@ -39,8 +41,10 @@ impl Plan {
     /// Reads a configuration.
     pub(super) fn from_json(json: &str) -> Result<Self> {
         let config = Config::from_json(json)?;
+        let pattern = word_pattern(&config.pattern)?;
         let mut plan = Self {
-            pattern: Pattern::by_name(&config.pattern)?,
+            pattern,
+            unit_pattern: config.unit_pattern.map(|name| unit_pattern(&name, pattern)).transpose()?,
             word_partitions: config.word_partitions,
             labels: Vec::new(),
             identifiers: Features::default(),
@@ -85,6 +89,33 @@ impl Plan {
             _ => &[],
         }
     }
+}
+
+/// The pattern called `name`, which cuts words.
+fn word_pattern(name: &str) -> Result<Pattern> {
+    let pattern = Pattern::by_name(name)?;
+    let words = pattern.words();
+    if words == pattern {
+        return Ok(pattern);
+    }
+    let words = words.name();
+    Err(Error::invalid(format!(
+        "pattern {name:?} cuts units made of words: give it as unit_pattern, and {words:?} here"
+    )))
+}
+
+/// The pattern called `name`, which cuts units made of the words of `words`.
+fn unit_pattern(name: &str, words: Pattern) -> Result<Pattern> {
+    let pattern = Pattern::by_name(name)?;
+    if pattern != words && pattern.words() == words {
+        return Ok(pattern);
+    }
+    let known = Pattern::ALL.into_iter().filter(|known| *known != words && known.words() == words);
+    let known: Vec<_> = known.map(|known| known.name()).collect();
+    let (words, known) = (words.name(), known.join(", "));
+    Err(Error::invalid(format!(
+        "unit_pattern {name:?} cuts no units made of the words of {words:?}; these do: {known}"
+    )))
 }
 
 /// The morphemes by position.

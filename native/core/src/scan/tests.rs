@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
+mod counter;
 mod spilling;
 mod twin;
 
@@ -14,8 +15,9 @@ use arrow_array::{ArrayRef, BinaryArray, LargeBinaryArray, LargeStringArray, Rec
 
 use super::{Budget, Scanner};
 use crate::ErrorKind;
+use crate::counts::WordReader;
 
-const CONFIG: &str = r#"{"pattern": "cpp-words-1",
+const CONFIG: &str = r#"{"pattern": "cpp-words-1", "unit_pattern": "cpp-lines-1",
   "candidates": [
     {"term": "SELECT", "category": "sql", "match": "sql_string"},
     {"term": "CHECK", "category": "sql", "match": "sql_string"},
@@ -34,10 +36,11 @@ const CONFIG: &str = r#"{"pattern": "cpp-words-1",
     {"morpheme": "buffer", "position": "component"}]}"#;
 
 type Documents<'a> = &'a [(&'a str, &'a [u8])];
-/// Counts with the words of all batches.
+/// Counts with the words and units of all batches.
 #[derive(Debug, PartialEq)]
 struct Counts {
     words: BTreeMap<Vec<u8>, u64>,
+    units: BTreeMap<Vec<u8>, u64>,
     terms: RecordBatch,
     morphemes: RecordBatch,
     namespaces: RecordBatch,
@@ -68,11 +71,16 @@ fn scan_with(mut scanner: Scanner, documents: Documents, rows_per_batch: usize) 
     finish(&mut scanner)
 }
 
-/// Reads all words, and checks that they are in order.
+/// Reads all words and units, and checks that they are in order.
 fn finish(scanner: &mut Scanner) -> Counts {
-    let super::Counts { words, terms, morphemes, namespaces, statistics } = scanner.finish().unwrap();
+    let super::Counts { words, units, terms, morphemes, namespaces, statistics } = scanner.finish().unwrap();
+    let [words, units] = [words, units.unwrap()].map(read);
+    Counts { words, units, terms, morphemes, namespaces, statistics }
+}
+
+fn read(reader: WordReader) -> BTreeMap<Vec<u8>, u64> {
     let mut rows = Vec::new();
-    for batch in words {
+    for batch in reader {
         let batch = batch.unwrap();
         let partitions = batch.column(0).as_primitive::<UInt16Type>().values();
         let counts = batch.column(2).as_primitive::<UInt64Type>().values();
@@ -81,8 +89,7 @@ fn finish(scanner: &mut Scanner) -> Counts {
         }
     }
     assert!(rows.is_sorted_by(|(a, _), (b, _)| a < b), "words are sorted by partition and distinct");
-    let words = rows.into_iter().map(|((_, word), count)| (word, count)).collect();
-    Counts { words, terms, morphemes, namespaces, statistics }
+    rows.into_iter().map(|((_, word), count)| (word, count)).collect()
 }
 
 /// The rows of a result: its texts, then hits and documents. Checks that they are in order.
@@ -221,6 +228,16 @@ fn finish_starts_anew() {
 }
 
 #[test]
+fn units_are_counted_only_where_there_is_a_pattern_for_them() {
+    let mut scanner = Scanner::new(r#"{"pattern": "cpp-words-1"}"#, 1, Budget::default()).unwrap();
+    scanner.add(&batch(&[("p", b"one\n")])).unwrap();
+    assert!(scanner.finish().unwrap().units.is_none());
+    let counts = scan(&[("p", b"  a b;\n  a b;\n\n\tc"), ("p", b"c")], 1, 1).units;
+    let expected = [(&b"  a b;\n  "[..], 1), (b"a b;\n\n\t", 1), (b"c", 2)];
+    assert_eq!(counts, expected.map(|(unit, count)| (unit.to_vec(), count)).into());
+}
+
+#[test]
 fn words_of_any_length_are_counted_whole() {
     let long = vec![b'x'; 100_000];
     let source = [&long[..], b" ", &long, b" ", &long[..16], b" ", &long[..17], b" ", &long[..15]].concat();
@@ -272,5 +289,10 @@ fn a_configuration_that_can_find_nothing_is_refused() {
     }
     let error = |json, threads| Scanner::new(json, threads, Budget::default()).err();
     assert!(error(r#"{"pattern": "x"}"#, 1).unwrap().to_string().contains("cpp-words-1"));
+    let units_as_words = error(r#"{"pattern": "cpp-lines-1"}"#, 1).unwrap().to_string();
+    assert!(units_as_words.starts_with(r#"pattern "cpp-lines-1" cuts units"#), "{units_as_words}");
+    let words_as_units = error(r#"{"pattern": "cpp-words-1", "unit_pattern": "cpp-words-1"}"#, 1).unwrap().to_string();
+    assert!(words_as_units.starts_with(r#"unit_pattern "cpp-words-1" cuts no units"#), "{words_as_units}");
+    assert!(words_as_units.ends_with("cpp-lines-1"), "{words_as_units}");
     assert!(error(CONFIG, 0).unwrap().to_string().starts_with("threads is 0"));
 }

@@ -3,15 +3,19 @@
 //! One table holds every word, two of them a cache line. Words are taken in batches, so that the memory where they belong
 //! is on its way while the next ones are cut.
 
+use std::cmp::Ordering;
 use std::hash::BuildHasher;
+use std::ops::Range;
 
 use foldhash::fast::FixedState;
 
 use super::inline::{INLINE_BYTES, Inline};
 use super::names::Names;
+use crate::blocks::Classes;
 use crate::counts::Words;
 use crate::lexer::continues_identifier;
 use crate::memory::use_large_pages;
+use crate::pattern::Pattern;
 
 const LONG_HASH: FixedState = FixedState::with_seed(0x5bd1_e995);
 
@@ -26,12 +30,36 @@ pub(super) enum Use {
     Leading,
 }
 
+/// What becomes of the words that are names.
+pub(super) trait Naming {
+    /// Takes note of a word that is a name; `number` is the one of its slot, zero as long as none was given.
+    fn note(&mut self, word: &[u8], number: &mut u32, leading: bool);
+}
+
+impl Naming for Names {
+    #[inline]
+    fn note(&mut self, word: &[u8], number: &mut u32, leading: bool) {
+        if *number == 0 {
+            *number = 1 + self.number(name(word));
+        }
+        self.see(*number - 1, leading);
+    }
+}
+
+/// Of words that are only counted none is a name.
+struct Nameless;
+
+impl Naming for Nameless {
+    #[inline]
+    fn note(&mut self, _: &[u8], _: &mut u32, _: bool) {}
+}
+
 /// A word of a document that waits to be counted.
 #[derive(Clone, Copy)]
 struct Waiting {
     low: u64,
     high: u64,
-    /// The low bits of its hash, more than any table has slots.
+    /// The high bits of its hash, more than any table has slots.
     hash: u32,
     size: u32,
     start: u32,
@@ -76,6 +104,11 @@ impl Slot {
     fn is_free(&self) -> bool {
         self.size == 0
     }
+
+    /// The high bits of the hash of its word.
+    fn hash(&self) -> u32 {
+        (self.key().hash() >> 32) as u32
+    }
 }
 
 /// Slots of a new table, 8 KiB.
@@ -83,10 +116,14 @@ const LEAST_SLOTS: usize = 1 << 8;
 /// From so many slots on, 32 MiB, a table grows to twice its size, before to four times.
 const MANY_SLOTS: usize = 1 << 20;
 
+/// How many words ahead the bytes of a long one are asked for.
+pub(super) const AHEAD: usize = 16;
+
 /// Bytes of the length of a word in the arena.
 const LENGTH_BYTES: usize = 4;
 
-/// All words.
+/// All words. A word is in the slot that the high bits of its hash tell, or in the first free one behind it: so that the
+/// words of any table stand nearly in the order of their hashes.
 pub(super) struct WordTotals {
     slots: Vec<Slot>,
     used: usize,
@@ -101,20 +138,28 @@ impl WordTotals {
         Self { slots: table(LEAST_SLOTS), used: 0, arena: Vec::new(), waiting: [Waiting::NONE; BATCH], length: 0 }
     }
 
+    /// Counts every word of `source`, whose classes are those that `pattern` looks at, and none as a name.
+    pub(super) fn count_all(&mut self, pattern: Pattern, source: &[u8], classes: &Classes) {
+        pattern.split_classified(source, classes, |_, start, end| {
+            self.count(source, [start, end], Use::Word, &mut Nameless);
+        });
+        self.settle(source, &mut Nameless);
+    }
+
     /// Counts the word `source[start..end]`; [`Self::settle`] must come before another source.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "a call for each word is a tenth of what it does")]
-    pub(super) fn count(&mut self, source: &[u8], [start, end]: [usize; 2], used: Use, names: &mut Names) {
+    pub(super) fn count(&mut self, source: &[u8], [start, end]: [usize; 2], used: Use, names: &mut impl Naming) {
         let key = if end - start <= INLINE_BYTES {
             Inline::within(source, start, end)
         } else {
             Inline::hashed(LONG_HASH.hash_one(&source[start..end]))
         };
-        let hash = key.hash();
-        prefetch(&self.slots[hash as usize & (self.slots.len() - 1)]);
+        let hash = (key.hash() >> 32) as u32;
+        prefetch(&self.slots[home(hash, self.slots.len())]);
         let Inline { low, high, size } = key;
         let [start, end] = [start as u32, end as u32];
-        self.waiting[self.length % BATCH] = Waiting { low, high, hash: hash as u32, size, start, end, used };
+        self.waiting[self.length % BATCH] = Waiting { low, high, hash, size, start, end, used };
         self.length += 1;
         if self.length == BATCH {
             self.settle(source, names);
@@ -122,17 +167,17 @@ impl WordTotals {
     }
 
     /// Counts what waits.
-    pub(super) fn settle(&mut self, source: &[u8], names: &mut Names) {
+    pub(super) fn settle(&mut self, source: &[u8], names: &mut impl Naming) {
         let waiting = self.waiting;
+        for word in waiting[..self.length].iter().filter(|word| word.is_hash()) {
+            self.prefetch_text(&self.slots[home(word.hash, self.slots.len())]);
+        }
         for word in &waiting[..self.length] {
             let at = self.find_or_insert(word, source);
             let slot = &mut self.slots[at];
             slot.count += 1;
             if word.used != Use::Word {
-                if slot.name == 0 {
-                    slot.name = 1 + names.number(name(word.text(source)));
-                }
-                names.see(slot.name - 1, word.used == Use::Leading);
+                names.note(word.text(source), &mut slot.name, word.used == Use::Leading);
             }
         }
         self.length = 0;
@@ -141,7 +186,7 @@ impl WordTotals {
     #[inline]
     fn find_or_insert(&mut self, word: &Waiting, source: &[u8]) -> usize {
         let mask = self.slots.len() - 1;
-        let mut at = word.hash as usize & mask;
+        let mut at = home(word.hash, self.slots.len());
         loop {
             let slot = &self.slots[at];
             if slot.low == word.low && slot.size == word.size {
@@ -161,7 +206,7 @@ impl WordTotals {
     fn insert(&mut self, word: &Waiting, mut at: usize, source: &[u8]) -> usize {
         if (self.used + 1) * 3 > self.slots.len() * 2 {
             self.grow();
-            at = free(&self.slots, u64::from(word.hash));
+            at = free(&self.slots, word.hash);
         }
         self.used += 1;
         let Waiting { low, mut high, size, start, end, .. } = *word;
@@ -179,10 +224,16 @@ impl WordTotals {
         let larger = table(self.slots.len() * if self.slots.len() < MANY_SLOTS { 4 } else { 2 });
         for slot in std::mem::replace(&mut self.slots, larger) {
             if !slot.is_free() {
-                let at = free(&self.slots, slot.key().hash());
+                let at = free(&self.slots, slot.hash());
                 self.slots[at] = slot;
             }
         }
+    }
+
+    /// The bytes of a word, in `buffer` if they are few.
+    fn text<'a>(&'a self, slot: &Slot, buffer: &'a mut [u8; INLINE_BYTES]) -> &'a [u8] {
+        let key = slot.key();
+        if key.is_hash() { self.long(slot) } else { key.bytes(buffer) }
     }
 
     /// The bytes of a word that is too long for its slot.
@@ -191,9 +242,69 @@ impl WordTotals {
         &rest[..length.iter().rev().fold(0, |length, &byte| (length << 8) | usize::from(byte))]
     }
 
+    /// Asks for the bytes of a word that is too long for its slot.
+    #[inline]
+    fn prefetch_text(&self, slot: &Slot) {
+        if slot.key().is_hash()
+            && let Some(text) = self.arena.get(slot.high as usize)
+        {
+            prefetch(text);
+        }
+    }
+
+    /// The words whose hashes lie in `range`, high bits only, nearly in the order of these.
+    pub(super) fn within(&self, range: Range<u64>) -> impl Iterator<Item = Counted<'_>> {
+        let home = |hash: u64| ((hash * self.slots.len() as u64) >> 32) as usize;
+        let (first, end) = (home(range.start), home(range.end - 1));
+        // Behind the last home may stand words that found it taken, up to a free slot.
+        let overflow = (end + 1..self.slots.len()).chain(0..first).take_while(|&at| !self.slots[at].is_free());
+        (first..=end).chain(overflow).filter_map(move |at| {
+            let slot = &self.slots[at];
+            let hash = slot.hash();
+            let inside = !slot.is_free() && range.contains(&u64::from(hash));
+            inside.then_some(Counted { words: self, slot, hash })
+        })
+    }
+
+    /// The bytes of all words, about.
+    pub(super) fn text_bytes(&self) -> usize {
+        self.used * INLINE_BYTES + self.arena.len()
+    }
+
     /// The memory of everything that grows with the words.
     pub(super) fn memory_bytes(&self) -> usize {
         self.slots.len() * size_of::<Slot>() + self.arena.capacity()
+    }
+}
+
+/// A word of a table.
+#[derive(Clone, Copy)]
+pub(super) struct Counted<'a> {
+    words: &'a WordTotals,
+    slot: &'a Slot,
+    /// The high bits of its hash.
+    pub(super) hash: u32,
+}
+
+impl Counted<'_> {
+    pub(super) fn count(&self) -> u64 {
+        self.slot.count
+    }
+
+    /// Asks for the word's bytes.
+    pub(super) fn prefetch(&self) {
+        self.words.prefetch_text(self.slot);
+    }
+
+    /// The word, in `buffer` if it is short.
+    pub(super) fn text<'b>(&'b self, buffer: &'b mut [u8; INLINE_BYTES]) -> &'b [u8] {
+        self.words.text(self.slot, buffer)
+    }
+
+    /// By hash, then bytewise.
+    pub(super) fn order(&self, other: &Self) -> Ordering {
+        let (mut left, mut right) = ([0; INLINE_BYTES], [0; INLINE_BYTES]);
+        self.hash.cmp(&other.hash).then_with(|| self.text(&mut left).cmp(other.text(&mut right)))
     }
 }
 
@@ -206,26 +317,32 @@ fn table(length: usize) -> Vec<Slot> {
 }
 
 /// The free slot for a key that is not there.
-fn free(slots: &[Slot], hash: u64) -> usize {
+fn free(slots: &[Slot], hash: u32) -> usize {
     let mask = slots.len() - 1;
-    let mut at = hash as usize & mask;
+    let mut at = home(hash, slots.len());
     while !slots[at].is_free() {
         at = (at + 1) & mask;
     }
     at
 }
 
-/// Asks for a slot's memory.
+/// The slot of a hash in a table of `slots`, a power of two.
 #[inline]
-fn prefetch(slot: &Slot) {
+fn home(hash: u32, slots: usize) -> usize {
+    ((u64::from(hash) * slots as u64) >> 32) as usize
+}
+
+/// Asks for the memory of a value.
+#[inline]
+fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch reads nothing and cannot fault.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(slot).cast());
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = slot;
+    let _ = value;
 }
 
 /// The identifier that a word is, without the byte that may stand in front of it.
@@ -243,9 +360,13 @@ impl Words for WordTotals {
 
     fn for_each(&self, mut each: impl FnMut(&[u8], u64)) {
         let mut buffer = [0; INLINE_BYTES];
-        for slot in self.slots.iter().filter(|slot| !slot.is_free()) {
-            let key = slot.key();
-            each(if key.is_hash() { self.long(slot) } else { key.bytes(&mut buffer) }, slot.count);
+        for (at, slot) in self.slots.iter().enumerate() {
+            if let Some(later) = self.slots.get(at + AHEAD) {
+                self.prefetch_text(later);
+            }
+            if !slot.is_free() {
+                each(self.text(slot, &mut buffer), slot.count);
+            }
         }
     }
 }

@@ -30,6 +30,7 @@ pub(super) type NamedTallies = HashMap<(u32, Box<[u8]>), Tally, foldhash::fast::
 pub(super) struct Worker {
     plan: Arc<Plan>,
     words: WordTotals,
+    units: WordTotals,
     names: Names,
     pub(super) projects: Vec<String>,
     project_numbers: HashMap<String, u32>,
@@ -51,6 +52,7 @@ impl Worker {
             names: Names::new(Arc::clone(&plan)),
             plan,
             words: WordTotals::new(),
+            units: WordTotals::new(),
             projects: Vec::new(),
             project_numbers: HashMap::new(),
             features: Tallies::default(),
@@ -67,8 +69,11 @@ impl Worker {
     pub(super) fn count(&mut self, project: &str, source: &[u8]) {
         self.classes.classify(source);
         let odd = self.outline.draw(source, &self.classes).is_err();
-        let Self { plan, words, names, document, statistics, outline, classes, .. } = self;
+        let Self { plan, words, units, names, document, statistics, outline, classes, .. } = self;
         let seen = code::count(plan, source, classes, &outline.regions, words, names, document);
+        if let Some(pattern) = plan.unit_pattern {
+            units.count_all(pattern, source, classes);
+        }
         statistics.add(Counter::Words, seen.words);
         statistics.add(Counter::DisabledIdentifiers, seen.disabled);
         let mut tokens = TokenCounter::new(plan, source, names, document, statistics);
@@ -82,9 +87,15 @@ impl Worker {
         self.close_document(project);
     }
 
-    /// The memory of what grows with the words and identifiers, all of which [`Self::take_words`] gives back.
+    /// The memory of what grows with the words, units and identifiers, all of which [`Self::take_words`] and
+    /// [`Self::take_units`] give back.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.words.memory_bytes() + self.names.memory_bytes()
+        self.words.memory_bytes() + self.units.memory_bytes() + self.names.memory_bytes()
+    }
+
+    /// Takes out all units with their counts.
+    pub(super) fn take_units(&mut self) -> WordTotals {
+        std::mem::replace(&mut self.units, WordTotals::new())
     }
 
     /// Takes out all words with their counts, and forgets every identifier once its namespaces have their names.

@@ -1,31 +1,65 @@
-//! Corpus merges, on words that the seed merges have reduced already.
+//! Merges from texts, the most frequent pair first.
 
 use super::engine::Engine;
 use super::queue::Queue;
 use super::rules::Rules;
+use super::texts::Texts;
 use super::tokens::Tokens;
 use super::{Learned, Phase};
 
-/// Learns up to `wanted` merges from the words in `engine`, and fewer only when no pair is left.
+/// The pairs of a text that are counted first make up at least this share of all its pairs, each.
+const FIRST_SHARE: u64 = 1 << 12;
+/// How much rarer, at most and at least, the pairs may be that are counted next.
+const STEPS: (u64, u64) = (2, 16);
+
+/// Learns up to `wanted` merges from texts, and fewer only when no pair is left.
 ///
 /// Every pair that occurs may be merged, also one that occurs once (Hugging Face's `min_frequency = 0`). A pair
 /// that the rules refuse is skipped for good.
-pub(super) fn learn(mut engine: Engine, tokens: &mut Tokens, rules: &Rules, wanted: usize) -> Vec<Learned> {
-    for (left, right, _) in tokens.merges() {
-        engine.merge(left, right);
-    }
-    let mut queue = Queue::new();
-    (0..engine.pairs().next()).for_each(|index| queue.push(index, engine.pairs()));
+///
+/// Most pairs are so rare that they never come up. So only the frequent ones are counted; when these are used up, the texts,
+/// which are shorter by then, are counted again for rarer ones.
+pub(super) fn learn(mut texts: Texts, tokens: &mut Tokens, rules: &Rules, wanted: usize, phase: Phase) -> Vec<Learned> {
     let mut learned = Vec::new();
+    let mut least = (texts.pairs() / FIRST_SHARE).max(1);
     while learned.len() < wanted {
-        let Some(index) = queue.pop(engine.pairs()) else { break };
+        let mut engine = Engine::new(texts, tokens.next(), least);
+        learn_frequent(&mut engine, tokens, rules, (wanted, phase), &mut learned);
+        if least == 1 {
+            break;
+        }
+        texts = engine.into_texts();
+        least = next_bound(least, learned.len(), wanted);
+    }
+    learned
+}
+
+/// Learns merges while there are pairs that occur at least as often as the engine keeps them.
+fn learn_frequent(
+    engine: &mut Engine,
+    tokens: &mut Tokens,
+    rules: &Rules,
+    (wanted, phase): (usize, Phase),
+    learned: &mut Vec<Learned>,
+) {
+    let mut queue = Queue::new(engine.least());
+    (0..engine.pairs().next()).for_each(|index| queue.push(index, engine.pairs()));
+    while learned.len() < wanted {
+        let Some(index) = queue.pop(engine.pairs()) else { return };
         let (left, right, count) = engine.pair(index);
-        if rules.refusal(tokens.bytes(left), tokens.bytes(right)).is_some() {
+        if rules.refusal(tokens.bytes(left), tokens.bytes(right), phase).is_some() {
             continue;
         }
         tokens.merge(left, right);
-        learned.push(Learned { left, right, count, phase: Phase::Corpus });
+        learned.push(Learned { left, right, count, phase });
         engine.merge(left, right).for_each(|index| queue.push(index, engine.pairs()));
     }
-    learned
+}
+
+/// How often a pair must occur to be counted next, so that about as many are as will be needed: the count of the n-th merge is
+/// about inverse to n.
+fn next_bound(least: u64, learned: usize, wanted: usize) -> u64 {
+    let (smallest, largest) = STEPS;
+    let needed = u128::from(least) * learned as u128 * 2 / (wanted as u128 * 3);
+    (needed as u64).clamp(least / largest, least / smallest).max(1)
 }

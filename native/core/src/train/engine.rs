@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
+use super::count::count_pairs;
 use super::pairs::Pairs;
-use super::tokens::byte_numbers;
-use super::{BYTES, Word};
-use crate::{Error, Result};
+use super::texts::{GONE, Texts, Weights};
+use crate::memory::prefetch;
 
-/// Between words, and inside tokens.
-const GONE: u32 = u32::MAX;
+/// How many places before its turn a place is asked for from memory.
+const AHEAD: usize = 24;
 
 /// The tokens beside the places of one step, on one side: what was gained or lost with each.
 #[derive(Default)]
@@ -47,29 +47,16 @@ impl Neighbours {
     }
 }
 
-/// Which count the word at a position has: words lie in order of falling count, so this is a short sorted list.
-struct Weights {
-    starts: Vec<usize>,
-    counts: Vec<u64>,
-}
-
-impl Weights {
-    /// Looks up positions that never fall; `cursor` starts at 0.
-    fn at(&self, position: usize, cursor: &mut usize) -> u64 {
-        let next = *cursor + 1;
-        if self.starts.get(next).is_some_and(|&start| start <= position) {
-            *cursor += self.starts[next..].partition_point(|&start| start <= position);
-        }
-        self.counts[*cursor]
-    }
-}
-
-/// All words in one flat array, one entry a byte: a token's number stands at its first and at its last byte, so
-/// that both neighbours are one look away, and nothing moves when tokens merge.
+/// Texts in one flat array, one entry a token that there was at first: a token's number stands at its first and at its last
+/// entry, so that both neighbours are one look away, and nothing moves when tokens merge.
+///
+/// Only pairs that occur at least `least` times are kept. A pair's count never grows once its tokens are made, so what is
+/// left out cannot come up before the kept ones are down to `least`.
 pub(super) struct Engine {
-    symbols: Vec<u32>,
-    lengths: Vec<usize>,
-    weights: Weights,
+    texts: Texts,
+    /// The length of each token in entries.
+    lengths: Vec<u32>,
+    least: u64,
     pairs: Pairs,
     gained_left: Neighbours,
     gained_right: Neighbours,
@@ -78,24 +65,38 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    /// Lays out the words as single bytes and counts their pairs. The order of the words does not matter.
-    pub(super) fn new(mut words: Vec<Word<'_>>) -> Result<Self> {
-        words.retain(|word| word.bytes.len() > 1);
-        words.sort_by_key(|word| std::cmp::Reverse(word.count));
-        check_bounds(&words)?;
-        let (symbols, weights) = lay_out(&words);
-        let mut engine = Self {
-            symbols,
-            lengths: vec![1; BYTES as usize],
-            weights,
-            pairs: Pairs::default(),
+    /// Counts the pairs of texts of which `tokens` tokens are known.
+    pub(super) fn new(texts: Texts, tokens: u32, least: u64) -> Self {
+        Self {
+            pairs: count_pairs(&texts, tokens as usize, least),
+            lengths: vec![1; tokens as usize],
+            texts,
+            least,
             gained_left: Neighbours::default(),
             gained_right: Neighbours::default(),
             lost_left: Neighbours::default(),
             lost_right: Neighbours::default(),
-        };
-        engine.count_byte_pairs();
-        Ok(engine)
+        }
+    }
+
+    /// Gives the texts back as they are now.
+    pub(super) fn into_texts(self) -> Texts {
+        let Self { texts: Texts { mut symbols, weights }, lengths, .. } = self;
+        let mut kept = Weights::default();
+        let mut end = 1;
+        for (start, stop, count) in weights.parts(symbols.len()) {
+            let first = end;
+            end = close_gaps(&mut symbols, start..stop, end, &lengths);
+            kept.push(first, end, count);
+        }
+        symbols.truncate(end);
+        symbols.shrink_to_fit();
+        Texts { symbols, weights: kept }
+    }
+
+    /// How often a pair must occur to be kept.
+    pub(super) fn least(&self) -> u64 {
+        self.least
     }
 
     /// The pairs and their counts.
@@ -122,21 +123,25 @@ impl Engine {
     }
 
     fn rewrite(&mut self, places: Range<usize>, (left, right): (u32, u32), token: u32) {
-        let (left_len, right_len) = (self.lengths[left as usize], self.lengths[right as usize]);
+        let (left_len, right_len) = (self.lengths[left as usize] as usize, self.lengths[right as usize] as usize);
         let mut cursor = 0;
-        for place in places {
+        for place in places.clone() {
+            if let Some(soon) = (place + AHEAD < places.end).then(|| self.pairs.position(place + AHEAD)) {
+                prefetch(&self.texts.symbols[soon as usize]);
+            }
             let start = self.pairs.position(place) as usize;
             let middle = start + left_len;
-            if self.symbols[start] != left || self.symbols[middle] != right {
+            let symbols = &mut self.texts.symbols;
+            if symbols[start] != left || symbols[middle] != right {
                 continue;
             }
             let end = middle + right_len;
-            let (before, after) = (self.symbols[start - 1], self.symbols[end]);
-            self.symbols[middle - 1] = GONE;
-            self.symbols[middle] = GONE;
-            self.symbols[start] = token;
-            self.symbols[end - 1] = token;
-            let weight = self.weights.at(start, &mut cursor);
+            let (before, after) = (symbols[start - 1], symbols[end]);
+            symbols[middle - 1] = GONE;
+            symbols[middle] = GONE;
+            symbols[start] = token;
+            symbols[end - 1] = token;
+            let weight = self.texts.weights.at(start, &mut cursor);
             if before != GONE {
                 self.meet_left(before, (left, token), weight, start);
             }
@@ -155,7 +160,7 @@ impl Engine {
         } else {
             self.lost_left.add(before, weight);
         }
-        self.gained_left.add_at(before, weight, start - self.lengths[before as usize]);
+        self.gained_left.add_at(before, weight, start - self.lengths[before as usize] as usize);
     }
 
     /// Moves what one step gained and lost into the pairs.
@@ -165,46 +170,42 @@ impl Engine {
         self.lost_right.drain(|after, weight| pairs.lose(right, after, weight));
         pairs.compact();
         let first = pairs.next();
-        add_pairs(pairs, &mut self.gained_left, |before| (before, token));
-        add_pairs(pairs, &mut self.gained_right, |after| (token, after));
+        add_pairs(pairs, self.least, &mut self.gained_left, |before| (before, token));
+        add_pairs(pairs, self.least, &mut self.gained_right, |after| (token, after));
         first..pairs.next()
     }
+}
 
-    fn count_byte_pairs(&mut self) {
-        let mut cursor = 0;
-        let mut grid = vec![(0_u64, 0_u32); (BYTES * BYTES) as usize];
-        for (at, pair) in self.symbols.windows(2).enumerate() {
-            if let Some(cell) = cell(pair) {
-                grid[cell].0 += self.weights.at(at, &mut cursor);
-                grid[cell].1 += 1;
+/// Moves the tokens of the texts in `range` to `end`, without gaps and without texts of one token; returns their new end.
+fn close_gaps(symbols: &mut [u32], range: Range<usize>, mut end: usize, lengths: &[u32]) -> usize {
+    let (mut at, mut text) = (range.start, end);
+    while at < range.end {
+        let token = symbols[at];
+        if token == GONE {
+            if end - text > 1 {
+                symbols[end] = GONE;
+                text = end + 1;
             }
-        }
-        let mut places = vec![0; grid.len()];
-        for (cell, &(count, len)) in grid.iter().enumerate().filter(|(_, (_, len))| *len > 0) {
-            places[cell] = self.pairs.insert(cell as u32 / BYTES, cell as u32 % BYTES, count, len);
-        }
-        for (at, pair) in self.symbols.windows(2).enumerate() {
-            if let Some(cell) = cell(pair) {
-                self.pairs.set_position(places[cell], at as u32);
-                places[cell] += 1;
-            }
+            end = text;
+            at += 1;
+        } else {
+            symbols[end] = token;
+            end += 1;
+            at += lengths[token as usize] as usize;
         }
     }
+    end
 }
 
-fn cell(pair: &[u32]) -> Option<usize> {
-    (pair[0] != GONE && pair[1] != GONE).then(|| (pair[0] * BYTES + pair[1]) as usize)
-}
-
-/// Makes a pair of each neighbour that is left with a count, its positions in the order in which they were met.
-fn add_pairs(pairs: &mut Pairs, gained: &mut Neighbours, pair: impl Fn(u32) -> (u32, u32)) {
+/// Makes a pair of each neighbour that is left with a count of `least` or more, its positions in the order in which they were met.
+fn add_pairs(pairs: &mut Pairs, least: u64, gained: &mut Neighbours, pair: impl Fn(u32) -> (u32, u32)) {
     const NOWHERE: u64 = u64::MAX;
     let Neighbours { weight, seen, touched, places } = gained;
     for &token in touched.iter() {
         let at = token as usize;
         let (left, right) = pair(token);
         // From here on the entry says where the next position of this pair goes.
-        weight[at] = if weight[at] == 0 { NOWHERE } else { pairs.insert(left, right, weight[at], seen[at]) as u64 };
+        weight[at] = if weight[at] < least { NOWHERE } else { pairs.insert(left, right, weight[at], seen[at]) as u64 };
     }
     for (token, position) in places.drain(..) {
         let place = &mut weight[token as usize];
@@ -214,32 +215,4 @@ fn add_pairs(pairs: &mut Pairs, gained: &mut Neighbours, pair: impl Fn(u32) -> (
         }
     }
     gained.drain(|_, _| ());
-}
-
-fn check_bounds(words: &[Word<'_>]) -> Result<()> {
-    let bytes: usize = words.iter().map(|word| word.bytes.len() + 1).sum();
-    if bytes >= GONE as usize {
-        return Err(Error::invalid(format!("distinct words of {bytes} bytes in all: 4 GiB is the most")));
-    }
-    let total: u128 = words.iter().map(|word| u128::from(word.count) * word.bytes.len() as u128).sum();
-    if total > u128::from(u64::MAX) {
-        return Err(Error::invalid(format!("the words stand for {total} bytes of text: more than 64-bit counts hold")));
-    }
-    Ok(())
-}
-
-fn lay_out(words: &[Word<'_>]) -> (Vec<u32>, Weights) {
-    let numbers = byte_numbers();
-    let mut symbols = Vec::with_capacity(words.iter().map(|word| word.bytes.len() + 1).sum::<usize>() + 1);
-    let mut weights = Weights { starts: Vec::new(), counts: Vec::new() };
-    symbols.push(GONE);
-    for word in words {
-        if weights.counts.last() != Some(&word.count) {
-            weights.starts.push(symbols.len());
-            weights.counts.push(word.count);
-        }
-        symbols.extend(word.bytes.iter().map(|&byte| numbers[usize::from(byte)]));
-        symbols.push(GONE);
-    }
-    (symbols, weights)
 }

@@ -1,21 +1,27 @@
-//! Words and seeds out of Arrow batches.
-
-use std::hash::BuildHasher;
+//! Texts and seeds out of Arrow batches.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, BinaryArray, LargeBinaryArray, RecordBatch};
 use arrow_schema::DataType;
-use foldhash::fast::FixedState;
-use hashbrown::HashTable;
 
-use super::{Seed, Word};
+use super::Seed;
 use crate::{Error, Result};
 
-/// Reads the words of all batches, each once, with the sum of its counts. Words of count 0 are left out.
-pub(super) fn words(batches: &[RecordBatch]) -> Result<Vec<Word<'_>>> {
-    let mut words = Distinct { list: Vec::new(), indices: HashTable::new(), hasher: FixedState::default() };
-    for batch in batches {
+/// The texts of a batch with their counts.
+pub(super) struct Rows<'a> {
+    texts: Binary<'a>,
+    counts: &'a [u64],
+}
+
+enum Binary<'a> {
+    Small(&'a BinaryArray),
+    Large(&'a LargeBinaryArray),
+}
+
+impl<'a> Rows<'a> {
+    /// Reads the columns `word` and `count`.
+    pub(super) fn new(batch: &'a RecordBatch) -> Result<Self> {
         let counts = column(batch, "count")?;
         let Some(counts) = counts.as_primitive_opt::<UInt64Type>() else {
             return Err(Error::invalid(format!(
@@ -23,11 +29,34 @@ pub(super) fn words(batches: &[RecordBatch]) -> Result<Vec<Word<'_>>> {
                 counts.data_type()
             )));
         };
-        for (bytes, &count) in binary(batch, "word")?.zip(counts.values()).filter(|(_, count)| **count > 0) {
-            words.add(bytes, count)?;
+        Ok(Self { texts: binary(batch, "word")?, counts: counts.values() })
+    }
+
+    /// The number of rows.
+    pub(super) fn len(&self) -> usize {
+        self.counts.len()
+    }
+
+    /// Whether any text has a count above 0.
+    pub(super) fn occur(&self) -> bool {
+        self.counts.iter().any(|&count| count > 0)
+    }
+
+    /// The text and the count of a row.
+    #[inline]
+    pub(super) fn get(&self, row: usize) -> (&'a [u8], u64) {
+        (self.texts.get(row), self.counts[row])
+    }
+}
+
+impl<'a> Binary<'a> {
+    #[inline]
+    fn get(&self, row: usize) -> &'a [u8] {
+        match self {
+            Self::Small(texts) => texts.value(row),
+            Self::Large(texts) => texts.value(row),
         }
     }
-    Ok(words.list)
 }
 
 /// Reads the seeds.
@@ -36,31 +65,14 @@ pub(super) fn seeds(batch: &RecordBatch) -> Result<Vec<Seed>> {
     let Some(atomic) = atomic.as_boolean_opt() else {
         return Err(Error::invalid(format!("column `atomic` of the seeds is {}: bool is wanted", atomic.data_type())));
     };
-    binary(batch, "token")?.zip(atomic.values()).map(|(token, atomic)| Seed::new(token.to_vec(), atomic)).collect()
+    let tokens = binary(batch, "token")?;
+    (0..batch.num_rows()).map(|row| Seed::new(tokens.get(row).to_vec(), atomic.value(row))).collect()
 }
 
-struct Distinct<'a> {
-    list: Vec<Word<'a>>,
-    indices: HashTable<u32>,
-    hasher: FixedState,
-}
-
-impl<'a> Distinct<'a> {
-    fn add(&mut self, bytes: &'a [u8], count: u64) -> Result<()> {
-        let Self { list: words, indices, hasher } = self;
-        let hash = hasher.hash_one(bytes);
-        if let Some(&index) = indices.find(hash, |&index| words[index as usize].bytes == bytes) {
-            let sum = &mut words[index as usize].count;
-            *sum = sum.checked_add(count).ok_or_else(|| {
-                Error::invalid(format!("the counts of word \"{}\" add up to 2^64 or more", bytes.escape_ascii()))
-            })?;
-            return Ok(());
-        }
-        let index = u32::try_from(words.len()).map_err(|_| Error::invalid("2^32 or more distinct words"))?;
-        words.push(Word { bytes, count });
-        indices.insert_unique(hash, index, |&index| hasher.hash_one(words[index as usize].bytes));
-        Ok(())
-    }
+/// Reads merges: the columns `left` and `right`.
+pub(super) fn merges(batch: &RecordBatch) -> Result<Vec<(&[u8], &[u8])>> {
+    let (left, right) = (binary(batch, "left")?, binary(batch, "right")?);
+    Ok((0..batch.num_rows()).map(|row| (left.get(row), right.get(row))).collect())
 }
 
 fn column<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a dyn Array> {
@@ -74,11 +86,11 @@ fn column<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a dyn Array> {
     }
 }
 
-fn binary<'a>(batch: &'a RecordBatch, name: &str) -> Result<Box<dyn Iterator<Item = &'a [u8]> + 'a>> {
+fn binary<'a>(batch: &'a RecordBatch, name: &str) -> Result<Binary<'a>> {
     let column = column(batch, name)?;
     match column.data_type() {
-        DataType::Binary => Ok(Box::new(column.as_binary::<i32>().iter().flatten())),
-        DataType::LargeBinary => Ok(Box::new(column.as_binary::<i64>().iter().flatten())),
+        DataType::Binary => Ok(Binary::Small(column.as_binary())),
+        DataType::LargeBinary => Ok(Binary::Large(column.as_binary())),
         other => Err(Error::invalid(format!("column `{name}` is {other}: binary or large_binary is wanted"))),
     }
 }

@@ -3,18 +3,21 @@
 //! Without seeds the merges are those of Hugging Face's `BpeTrainer` on the same words, with the byte alphabet as
 //! its `initial_alphabet` and `min_frequency = 0`: the most frequent pair first, among equals the smaller one by
 //! creation order of its tokens (the bytes in alphabet order, then merges as they were made). Counts are 64-bit.
-//! With seeds, merges come in three phases: 0 for the seeds inside runs of identifier bytes, 1 for the seeds across
-//! the borders of such runs, 2 for the words as the seed merges leave them. Encoding by rank gives exactly the
-//! segmentation that training ended with.
+//! With seeds, merges come in phases: 0 for the seeds inside runs of identifier bytes, 1 for the seeds across the
+//! borders of such runs, 2 for the words as the seed merges leave them, and 3 for superwords, learned in larger units
+//! as all merges before leave them, the borders of words forgotten. Encoding by rank gives exactly the segmentation
+//! that training ended with: of words after phase 2, of units after phase 3.
 //!
 //! What no merge does, in any phase: join an atomic token to a byte that is no identifier byte (`[A-Za-z0-9_]`),
 //! spell a forbidden string, or make a token longer than the bound. So an atomic token that stands as a whole word
 //! is one token in any context: its run is settled by phase 0, and nothing joins it to its neighbours.
 //!
 //! Method: pair counts and occurrence lists updated at each merge (as in Hugging Face's trainer), on a flat array
-//! of symbols. It does not split text into words and knows no ids of a vocabulary.
+//! of symbols, for the frequent pairs only: when these are used up, the texts are counted again for rarer ones. It does not
+//! split text into words and knows no ids of a vocabulary.
 
 mod corpus;
+mod count;
 mod engine;
 mod input;
 mod pairs;
@@ -23,27 +26,24 @@ mod rules;
 mod seeds;
 #[cfg(test)]
 mod tests;
+mod texts;
 mod tokens;
+mod usage;
 
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BinaryArray, RecordBatch, UInt8Array, UInt64Array};
 use hashbrown::HashSet;
 
+use crate::pattern::Pattern;
 use crate::{Error, ErrorKind, Result};
-use engine::Engine;
 use rules::Rules;
+use texts::Collector;
 use tokens::Tokens;
+pub use usage::count_tokens;
 
 /// How many tokens there are before the first merge.
 const BYTES: u32 = 256;
-
-/// A word with how often it occurs.
-#[derive(Clone, Copy, Debug)]
-struct Word<'a> {
-    bytes: &'a [u8],
-    count: u64,
-}
 
 /// A string that must become one token.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +74,8 @@ enum Phase {
     Border = 1,
     /// From the words, as the seed merges leave them.
     Corpus = 2,
+    /// From larger units, as all merges before leave them.
+    Superword = 3,
 }
 
 /// A merge with how often its pair occurred when it was learned.
@@ -93,46 +95,108 @@ pub struct Options {
     pub forbidden: Vec<Vec<u8>>,
     /// The most bytes a token may have; `None` for no bound.
     pub max_token_bytes: Option<usize>,
-    /// With 2 or more, the seed merges are learned while the words are being counted.
+    /// How many of the new tokens to learn from units.
+    pub superword_tokens: usize,
+    /// What bounds them; must be given if there are any.
+    pub superwords: Option<Superwords>,
+    /// The result does not depend on them.
     pub threads: usize,
 }
 
-/// Learns merges from word counts and seeds.
+/// What bounds the tokens that are learned from units.
+#[derive(Clone, Debug)]
+pub struct Superwords {
+    /// The pattern of the units.
+    pub pattern: Pattern,
+    /// The most words that a token may have, as the pattern of words cuts the token by itself.
+    pub max_words: usize,
+    /// The most bytes.
+    pub max_bytes: usize,
+}
+
+/// Learns merges from word counts and seeds, and then from the counts of larger units.
 ///
-/// `words` has columns `word` (binary) and `count` (uint64), in any order; counts of equal words add up. `seeds`
+/// `words` and `units` have columns `word` (binary) and `count` (uint64), in any order; counts of equal ones add up. `seeds`
 /// has `token` (binary) and `atomic` (bool). The result has one row a merge in rank order: `left` and `right`
-/// (binary), `count` (uint64; among the seeds in phases 0 and 1), `phase` (uint8: 0, 1 or 2).
+/// (binary), `count` (uint64; among the seeds in phases 0 and 1), `phase` (uint8: 0 to 3).
 /// The same input in any order gives the same rows.
 ///
 /// # Errors
-/// [`ErrorKind::Vocabulary`]: a seed cannot become one token, there are no words, or the vocabulary cannot be
-/// filled. [`ErrorKind::Invalid`]: columns that are missing or of another type, or an atomic seed that is no
-/// identifier.
-pub fn train_bpe(words: &[RecordBatch], seeds: &RecordBatch, options: &Options) -> Result<RecordBatch> {
-    let seeds = input::seeds(seeds)?;
-    let rules = Rules::new(&seeds, &options.forbidden, options.max_token_bytes);
-    let (engine, seeded) = both(options.threads, || count(words), || seeds::learn(&seeds, &rules));
-    let (engine, (mut tokens, mut learned)) = (engine?, seeded?);
+/// [`ErrorKind::Vocabulary`]: a seed cannot become one token, there are no words or units, or the vocabulary cannot be
+/// filled. [`ErrorKind::Invalid`]: columns that are missing or of another type, an atomic seed that is no identifier, or
+/// superwords without bounds.
+pub fn train_bpe(
+    words: &[RecordBatch],
+    units: impl Iterator<Item = Result<RecordBatch>> + Send,
+    seeds: &RecordBatch,
+    options: &Options,
+) -> Result<RecordBatch> {
+    if options.superword_tokens > 0 && options.superwords.is_none() {
+        return Err(Error::invalid("superword_tokens without a unit pattern and bounds"));
+    }
+    pool(options.threads)?.install(|| train(words, units, seeds, options))
+}
+
+fn pool(threads: usize) -> Result<rayon::ThreadPool> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads.max(1))
+        .build()
+        .map_err(|error| Error::new(ErrorKind::Io, format!("cannot start {threads} threads: {error}")))
+}
+
+fn train(
+    words: &[RecordBatch],
+    units: impl Iterator<Item = Result<RecordBatch>>,
+    seeds: &RecordBatch,
+    options: &Options,
+) -> Result<RecordBatch> {
+    let (seeds, rows) = (input::seeds(seeds)?, words.iter().map(input::Rows::new).collect::<Result<Vec<_>>>()?);
+    if !rows.iter().any(input::Rows::occur) {
+        return Err(no_text("words"));
+    }
+    let rules =
+        Rules::new(&seeds, &options.forbidden, options.max_token_bytes).with_superwords(options.superwords.clone());
+    let (mut tokens, mut learned) = seeds::learn(&seeds, &rules)?;
     let pieces = count_pieces(&seeds, &tokens);
-    let wanted = options.vocab_tokens.checked_sub(pieces).ok_or_else(|| too_few(pieces, options.vocab_tokens))?;
-    let corpus = corpus::learn(engine, &mut tokens, &rules, wanted);
+    let least = pieces + options.superword_tokens;
+    let wanted = options.vocab_tokens.checked_sub(least).ok_or_else(|| too_few(pieces, options))?;
+    let mut collector = Collector::new(&tokens);
+    for rows in &rows {
+        collector.add_rows(rows);
+    }
+    let texts = collector.finish()?;
+    let corpus = corpus::learn(texts, &mut tokens, &rules, wanted, Phase::Corpus);
     if corpus.len() < wanted {
-        return Err(unfilled(pieces, corpus.len(), options.vocab_tokens));
+        return Err(unfilled(pieces, corpus.len(), options));
     }
     learned.extend(corpus);
+    if options.superword_tokens > 0 {
+        let texts = collect_units(units, &tokens)?;
+        let superwords = corpus::learn(texts, &mut tokens, &rules, options.superword_tokens, Phase::Superword);
+        if superwords.len() < options.superword_tokens {
+            return Err(few_superwords(superwords.len(), options));
+        }
+        learned.extend(superwords);
+    }
     to_batch(&learned, &tokens)
 }
 
-fn both<A: Send, B: Send>(threads: usize, a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
-    if threads > 1 { rayon::join(a, b) } else { (a(), b()) }
+/// Cuts the texts of all batches into tokens, one batch at a time.
+fn collect_units(batches: impl Iterator<Item = Result<RecordBatch>>, tokens: &Tokens) -> Result<texts::Texts> {
+    let mut collector = Collector::new(tokens);
+    let mut occur = false;
+    for batch in batches {
+        let batch = batch?;
+        let rows = input::Rows::new(&batch)?;
+        occur |= rows.occur();
+        collector.add_rows(&rows);
+    }
+    if occur { collector.finish() } else { Err(no_text("units")) }
 }
 
-fn count(batches: &[RecordBatch]) -> Result<Engine> {
-    let words = input::words(batches)?;
-    if words.is_empty() {
-        return Err(Error::new(ErrorKind::Vocabulary, "no words with a count above 0: there is no text to learn from"));
-    }
-    Engine::new(words)
+fn no_text(what: &str) -> Error {
+    let message = format!("no {what} with a count above 0: there is no text to learn from");
+    Error::new(ErrorKind::Vocabulary, message)
 }
 
 fn count_pieces(seeds: &[Seed], tokens: &Tokens) -> usize {
@@ -140,23 +204,40 @@ fn count_pieces(seeds: &[Seed], tokens: &Tokens) -> usize {
     tokens.merges().filter(|&(_, _, token)| !spelled.contains(tokens.bytes(token))).count()
 }
 
-fn too_few(pieces: usize, vocab_tokens: usize) -> Error {
+fn too_few(pieces: usize, options: &Options) -> Error {
+    let Options { vocab_tokens, superword_tokens, .. } = options;
+    let superwords =
+        if *superword_tokens > 0 { format!(" beside {superword_tokens} superwords") } else { String::new() };
     Error::new(
         ErrorKind::Vocabulary,
         format!(
-            "the seeds need {pieces} pieces as tokens of their own, but only {vocab_tokens} may be made: \
-             ask for vocab_tokens >= {pieces}"
+            "the seeds need {pieces} pieces as tokens of their own{superwords}, but only {vocab_tokens} may be made: \
+             ask for vocab_tokens >= {}",
+            pieces + superword_tokens
         ),
     )
 }
 
-fn unfilled(pieces: usize, learned: usize, vocab_tokens: usize) -> Error {
-    let most = pieces + learned;
+fn unfilled(pieces: usize, learned: usize, options: &Options) -> Error {
+    let most = pieces + learned + options.superword_tokens;
+    let wanted = options.vocab_tokens;
     Error::new(
         ErrorKind::Vocabulary,
         format!(
-            "only {most} of {vocab_tokens} tokens could be learned ({pieces} pieces of seeds, {learned} from the words): \
+            "only {most} of {wanted} tokens could be learned ({pieces} pieces of seeds, {learned} from the words): \
              ask for vocab_tokens <= {most} or give more text"
+        ),
+    )
+}
+
+fn few_superwords(learned: usize, options: &Options) -> Error {
+    let (wanted, tokens) = (options.superword_tokens, options.vocab_tokens);
+    let most = tokens - wanted + learned;
+    Error::new(
+        ErrorKind::Vocabulary,
+        format!(
+            "only {learned} of {wanted} superwords could be learned from the units: ask for vocab_tokens <= {most} with \
+             superword_tokens <= {learned}, or give more text"
         ),
     )
 }

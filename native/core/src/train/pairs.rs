@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use hashbrown::HashTable;
 
+use crate::memory::use_large_pages;
+
 /// A pair of tokens.
 pub(super) struct Pair {
     /// The left token.
@@ -57,6 +59,21 @@ impl Pairs {
         self.indices.find(hash(left, right), same).copied()
     }
 
+    /// Adds pairs with their positions, which lie one pair after the other.
+    pub(super) fn append(&mut self, pairs: &[(u32, u32, u64, u32)], positions: &[u32]) {
+        self.positions.reserve_exact(positions.len());
+        use_large_pages(&mut self.positions);
+        self.indices.reserve(pairs.len(), |&index| {
+            let pair = &self.list[index as usize];
+            hash(pair.left, pair.right)
+        });
+        let first = self.positions.len();
+        for &(left, right, count, len) in pairs {
+            self.insert(left, right, count, len);
+        }
+        self.positions[first..].copy_from_slice(positions);
+    }
+
     /// Adds a pair with room for `len` positions and gives the place in the arena where they go.
     pub(super) fn insert(&mut self, left: u32, right: u32, count: u64, len: u32) -> usize {
         let start = self.positions.len();
@@ -82,7 +99,7 @@ impl Pairs {
     }
 
     /// Takes `count` occurrences from a pair, and the pair away with the last one. A pair that is not there is
-    /// the one just merged: nothing to do.
+    /// the one just merged, or too rare to be kept: nothing to do.
     pub(super) fn lose(&mut self, left: u32, right: u32, count: u64) {
         let Some(index) = self.find(left, right) else { return };
         let pair = &mut self.list[index as usize];

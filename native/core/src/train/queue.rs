@@ -21,21 +21,23 @@ fn level(count: u64) -> usize {
 /// Only pairs of the highest level are in a heap. The others wait unsorted by level and are looked at again when
 /// theirs comes, with the count that they have then: most pairs are so rare that this never happens.
 pub(super) struct Queue {
+    /// Pairs that occur less often are not given out.
+    least: u64,
     waiting: Vec<Vec<u32>>,
     heap: BinaryHeap<Entry>,
     current: usize,
 }
 
 impl Queue {
-    /// Makes an empty queue.
-    pub(super) fn new() -> Self {
-        Self { waiting: vec![Vec::new(); LEVELS], heap: BinaryHeap::new(), current: LEVELS }
+    /// Makes an empty queue of pairs that occur at least `least` times.
+    pub(super) fn new(least: u64) -> Self {
+        Self { least: least.max(1), waiting: vec![Vec::new(); LEVELS], heap: BinaryHeap::new(), current: LEVELS }
     }
 
     /// Adds a pair, once, with its present count.
     pub(super) fn push(&mut self, index: u32, pairs: &Pairs) {
         let pair = pairs.get(index);
-        if pair.count == 0 {
+        if pair.count < self.least {
             return;
         }
         let level = level(pair.count);
@@ -90,14 +92,14 @@ mod tests {
     #[test]
     fn pairs_come_by_count_then_creation_order_with_the_counts_they_have_then() {
         let mut pairs = Pairs::default();
-        for (left, count) in [(5, 40), (3, 100), (4, 40), (9, 101), (1, 2)] {
+        for (left, count) in [(5, 40), (3, 100), (4, 40), (9, 101), (1, 1)] {
             pairs.insert(left, 0, count, 0);
         }
-        let mut queue = Queue::new();
+        let mut queue = Queue::new(2);
         (0..pairs.next()).for_each(|index| queue.push(index, &pairs));
         assert_eq!(queue.pop(&pairs), Some(3));
         pairs.lose(3, 0, 60);
         let rest: Vec<u32> = std::iter::from_fn(|| queue.pop(&pairs)).map(|index| pairs.get(index).left).collect();
-        assert_eq!(rest, [3, 4, 5, 1]);
+        assert_eq!(rest, [3, 4, 5], "the last one occurs once");
     }
 }

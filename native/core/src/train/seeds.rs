@@ -15,8 +15,9 @@ use hashbrown::HashSet;
 
 use super::engine::Engine;
 use super::rules::{Rules, is_identifier_byte, is_identifier_run};
+use super::texts::Collector;
 use super::tokens::Tokens;
-use super::{Learned, Phase, Seed, Word};
+use super::{Learned, Phase, Seed};
 use crate::{Error, ErrorKind, Result};
 
 /// What to merge next: gain, spells a seed, bytes, then the smaller pair.
@@ -50,11 +51,9 @@ struct Learner<'a> {
 
 impl Learner<'_> {
     fn learn(&mut self, texts: BTreeSet<&[u8]>, phase: Phase) -> Result<()> {
-        let words = texts.into_iter().map(|bytes| Word { bytes, count: 1 }).collect();
-        let mut engine = Engine::new(words)?;
-        for (left, right, _) in self.tokens.merges() {
-            engine.merge(left, right);
-        }
+        let mut collector = Collector::new(&self.tokens);
+        collector.add_once(texts);
+        let mut engine = Engine::new(collector.finish()?, self.tokens.next(), 1);
         let mut heap: BinaryHeap<(Priority, u32)> = BinaryHeap::new();
         heap.extend((0..engine.pairs().next()).filter_map(|index| self.priority(&engine, index)));
         while let Some((priority, index)) = heap.pop() {
@@ -64,7 +63,7 @@ impl Learner<'_> {
                 continue;
             }
             let (left, right, count) = engine.pair(index);
-            if self.rules.refusal(self.tokens.bytes(left), self.tokens.bytes(right)).is_none() {
+            if self.rules.refusal(self.tokens.bytes(left), self.tokens.bytes(right), phase).is_none() {
                 self.tokens.merge(left, right);
                 self.learned.push(Learned { left, right, count, phase });
                 heap.extend(engine.merge(left, right).filter_map(|index| self.priority(&engine, index)));
@@ -97,8 +96,12 @@ fn explain(seed: &[u8], missing: usize, tokens: &Tokens, rules: &Rules) -> Strin
     let pieces = tokens.encode(seed);
     let quoted: Vec<String> =
         pieces.iter().map(|&piece| format!("\"{}\"", tokens.bytes(piece).escape_ascii())).collect();
-    let in_pair = pieces.windows(2).find_map(|pair| rules.refusal(tokens.bytes(pair[0]), tokens.bytes(pair[1])));
-    let reason = rules.refuses_token(seed).or(in_pair).map(|refusal| refusal.to_string()).unwrap_or_default();
+    let refusal = |pair: &[u32]| rules.refusal(tokens.bytes(pair[0]), tokens.bytes(pair[1]), Phase::Border);
+    let reason = rules
+        .refuses_token(seed)
+        .or(pieces.windows(2).find_map(refusal))
+        .map(|refusal| refusal.to_string())
+        .unwrap_or_default();
     let others = if missing > 1 { format!(" ({} more seeds cannot either)", missing - 1) } else { String::new() };
     format!(
         "seed \"{}\" cannot become one token, it stays {}: {reason}{others}",

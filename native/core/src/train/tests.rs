@@ -7,7 +7,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{UInt8Type, UInt64Type};
 use arrow_array::{ArrayRef, BinaryArray, BooleanArray, LargeBinaryArray, RecordBatch, UInt64Array};
 
-use super::{Options, train_bpe};
+use super::{Options, Superwords, count_tokens};
+use crate::pattern::Pattern;
 use crate::{ErrorKind, Result};
 
 type Row = (String, String, u64, u8);
@@ -38,6 +39,10 @@ fn rows(merges: &RecordBatch) -> Vec<Row> {
     (0..merges.num_rows())
         .map(|row| (text("left", row), text("right", row), counts.value(row), phases.value(row)))
         .collect()
+}
+
+fn train_bpe(words: &[RecordBatch], seeds: &RecordBatch, options: &Options) -> Result<RecordBatch> {
+    super::train_bpe(words, std::iter::empty(), seeds, options)
 }
 
 fn train(text: &[(&[u8], u64)], seed: &[(&str, bool)], vocab_tokens: usize) -> Result<Vec<Row>> {
@@ -81,6 +86,98 @@ fn order_batches_duplicates_threads_and_offset_width_do_not_matter() {
 fn seeds_rank_first_and_atomic_ones_stay_apart_from_marks() {
     let learned = train(&[(b"(if(", 9), (b"ifx", 5)], &[("if", true), ("(x", false)], 1).unwrap();
     assert_eq!(learned, [row("i", "f", 1, 0), row("(", "x", 1, 1), row("if", "x", 5, 2)]);
+}
+
+fn superwords(max_words: usize, max_bytes: usize) -> Superwords {
+    Superwords { pattern: Pattern::by_name("cpp-lines-1").unwrap(), max_words, max_bytes }
+}
+
+#[test]
+fn superwords_are_learned_in_units_as_the_words_leave_them() {
+    let text = words(&[(b"ab", 9), (b";", 9), (b"b;", 1)]);
+    let units = words(&[(b"ab;", 4), (b"ab;ab", 2), (b"b;", 1)]);
+    let learn = |tokens, superword_tokens, superwords| {
+        let options = Options { superword_tokens, superwords, ..options(tokens) };
+        super::train_bpe(std::slice::from_ref(&text), std::iter::once(Ok(units.clone())), &seeds(&[]), &options)
+    };
+    let learned = learn(3, 2, Some(superwords(9, 99))).unwrap();
+    assert_eq!(rows(&learned), [row("a", "b", 9, 2), row("ab", ";", 6, 3), row("ab;", "ab", 2, 3)]);
+    let bounded = learn(3, 2, Some(superwords(9, 3))).unwrap();
+    assert_eq!(rows(&bounded)[2], row("b", ";", 1, 3));
+    let one_word = learn(2, 1, Some(superwords(1, 99))).unwrap();
+    assert_eq!(rows(&one_word)[1], row(";", "ab", 2, 3), "a mark and an identifier are one word");
+    let no_more = learn(3, 2, Some(superwords(1, 99))).unwrap_err();
+    assert!(no_more.to_string().contains("only 1 of 2 superwords"), "{no_more}");
+    let none = learn(2, 1, None).unwrap_err();
+    assert_eq!(none.kind(), ErrorKind::Invalid);
+    let no_units = Options { superword_tokens: 1, superwords: Some(superwords(9, 9)), ..options(2) };
+    let error = super::train_bpe(&[text], std::iter::empty(), &seeds(&[]), &no_units).unwrap_err();
+    assert!(error.to_string().contains("no units"), "{error}");
+}
+
+#[test]
+fn tokens_are_counted_as_they_stand_in_encoded_texts() {
+    let merges = train_bpe(&[words(&[(b"abc", 5), (b"ab", 2)])], &seeds(&[]), &options(2)).unwrap();
+    let texts = [words(&[(b"abcab", 3)]), words(&[(b"ac", 1 << 40)])];
+    for threads in [1, 2] {
+        let counted = count_tokens(&merges, texts.iter().cloned().map(Ok), threads).unwrap();
+        let tokens = counted.column(0).as_binary::<i32>();
+        let counts = counted.column(1).as_primitive::<UInt64Type>();
+        let found: Vec<_> = (0..counted.num_rows())
+            .map(|row| (tokens.value(row), counts.value(row)))
+            .filter(|(token, count)| *count > 0 || token.len() > 1)
+            .collect();
+        assert_eq!(found, [(&b"a"[..], 1 << 40), (b"c", 1 << 40), (b"ab", 3), (b"abc", 3)]);
+        assert_eq!(counted.num_rows(), 258);
+    }
+}
+
+#[test]
+fn counting_again_for_rarer_pairs_changes_nothing() {
+    let mut state = 5_u32;
+    let mut letters = |count: usize| -> Vec<u8> {
+        let random = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            b"abcdefgh01"[(state >> 24) as usize % 10]
+        });
+        random.take(count).collect()
+    };
+    let text: Vec<(Vec<u8>, u64)> =
+        (1..400_u64).map(|rank| (letters(2 + rank as usize % 9), 20_000_000 / (rank * rank))).collect();
+    let borrowed: Vec<(&[u8], u64)> = text.iter().map(|(word, count)| (word.as_slice(), *count)).collect();
+    let learned = train(&borrowed, &[], 500).unwrap();
+    let known = learn_slowly(&text, 500);
+    assert!(known[499].2 * 300 < known[0].2, "the counts must fall through several bounds");
+    let learned: Vec<_> = learned.into_iter().map(|(left, right, count, _)| (left, right, count)).collect();
+    assert_eq!(learned, known);
+}
+
+/// The definition: the most frequent pair, the smaller one by creation order among equals, everywhere, again and again.
+fn learn_slowly(text: &[(Vec<u8>, u64)], merges: usize) -> Vec<(String, String, u64)> {
+    let mut made: Vec<String> = (0..=u8::MAX).map(|byte| char::from(byte).to_string()).collect();
+    let mut texts: Vec<(Vec<usize>, u64)> =
+        text.iter().map(|(word, count)| (word.iter().map(|&byte| usize::from(byte)).collect(), *count)).collect();
+    let mut learned = Vec::new();
+    for _ in 0..merges {
+        let mut counts = std::collections::BTreeMap::new();
+        for (symbols, count) in &texts {
+            symbols.windows(2).for_each(|pair| *counts.entry((pair[0], pair[1])).or_insert(0) += count);
+        }
+        let (&(left, right), &count) =
+            counts.iter().max_by_key(|&(pair, count)| (*count, std::cmp::Reverse(*pair))).unwrap();
+        learned.push((made[left].clone(), made[right].clone(), count));
+        for (symbols, _) in &mut texts {
+            let mut at = 0;
+            while at + 1 < symbols.len() {
+                if (symbols[at], symbols[at + 1]) == (left, right) {
+                    symbols.splice(at..at + 2, [made.len()]);
+                }
+                at += 1;
+            }
+        }
+        made.push(format!("{}{}", made[left], made[right]));
+    }
+    learned
 }
 
 #[test]

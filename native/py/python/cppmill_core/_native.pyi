@@ -24,14 +24,15 @@ class Scanner:
     memory. One scanner belongs to one Python thread at a time.
 
     Args:
-        config: JSON text `{"pattern": NAME, "word_partitions": 1, "candidates": [{"term", "category", "match"}],
-            "morphemes": [{"morpheme", "position"}]}`; all but the pattern may be left out. `match` is `ident`,
-            `dollar`, `sql_string` or `qualified` (a whole chain of names, `std::move`); `position` is `prefix`,
-            `suffix`, `cpp_stem` or `component`.
+        config: JSON text `{"pattern": NAME, "unit_pattern": NAME, "word_partitions": 1, "candidates": [{"term",
+            "category", "match"}], "morphemes": [{"morpheme", "position"}]}`; all but the pattern may be left out. With
+            a `unit_pattern`, one that cuts units made of the pattern's words, these are counted too. `match` is
+            `ident`, `dollar`, `sql_string` or `qualified` (a whole chain of names, `std::move`); `position` is
+            `prefix`, `suffix`, `cpp_stem` or `component`.
         threads: how many threads `add` and `finish` use.
-        memory_bytes: how much the tables of words and identifiers may take, for all threads together. What is beyond is
-            written to `spill_dir`. Not in it: the words of one document, the batch that is being counted, the rows of
-            the other kinds, about 1 MiB a thread, and about 16 MiB while words are read.
+        memory_bytes: how much the tables of words, units and identifiers may take, for all threads together. What is
+            beyond is written to `spill_dir`. Not in it: the words of one document, the batch that is being counted, the
+            rows of the other kinds, about 1 MiB a thread, and about 16 MiB while words are read.
         spill_dir: a folder for temporary files, made when needed. Their names are taken away at once, so that nothing
             stays however the process ends.
 
@@ -69,13 +70,53 @@ class Scanner:
         Returns:
             `words`: a `pa.RecordBatchReader` of partition (uint16: CRC-32 of the word modulo `word_partitions`), word
             (binary) and count, sorted, in batches of one partition and at most 8 MiB, which are merged as they are
-            read. The others are a `pa.RecordBatch` each: `terms` (term, category, project, hits, documents),
-            `morphemes` (morpheme, position, project, hits, documents), `namespaces` (namespace, project, hits,
-            documents) and `statistics` (name, value). Counts are uint64; rows are sorted bytewise by the columns before
-            the counts; rows without hits are left out, but `statistics` always has every name.
+            read. `units`: the same of the units, if the configuration has a `unit_pattern`. The others are a
+            `pa.RecordBatch` each: `terms` (term, category, project, hits, documents), `morphemes` (morpheme, position,
+            project, hits, documents), `namespaces` (namespace, project, hits, documents) and `statistics` (name,
+            value). Counts are uint64; rows are sorted bytewise by the columns before the counts; rows without hits are
+            left out, but `statistics` always has every name.
 
         Raises:
             OSError: what was written out cannot be read, or the scan was lost.
+        """
+
+@final
+class WordCounter:
+    """Counts the words of documents and nothing else, in memory: what training needs, without a scan.
+
+    One counter belongs to one Python thread at a time.
+
+    Args:
+        pattern: name of a pattern of `PATTERNS`; one that cuts lines counts lines.
+        threads: how many threads `add` and `finish` use. The counts are the same for any number.
+
+    Raises:
+        InvalidInputError: no pattern of that name, or no threads.
+
+    Example:
+        >>> counter = WordCounter("cpp-words-1")
+        >>> counter.add(pa.record_batch({"content": [b"a a b"]}))
+        >>> counter.finish().read_all().sort_by("word").to_pylist()
+        [{'word': b' a', 'count': 1}, {'word': b' b', 'count': 1}, {'word': b'a', 'count': 1}]
+    """
+
+    def __new__(cls, pattern: str, threads: int = 1) -> Self: ...
+    def add(self, documents: pa.RecordBatch) -> None:
+        """Count every document of a batch with the column `content` (binary), others ignored.
+
+        The GIL is released. Content may be any bytes, up to 4 GiB a document.
+
+        Raises:
+            InvalidInputError: the column is missing, has another type or a null; then no document is counted.
+        """
+
+    def finish(self) -> pa.RecordBatchReader:
+        """Give the counts of all documents added so far, and start anew.
+
+        Returns:
+            A reader of word (binary) and count (uint64), each word once, in batches of at most 8 MiB. The order of the
+            rows depends on nothing but the words; it is that of their hashes, as sorting them takes longer than
+            counting.
         """
 
 @final
@@ -171,8 +212,15 @@ def train_bpe(
     forbidden: list[bytes],
     max_token_bytes: int | None = None,
     threads: int = 1,
+    units: pa.RecordBatchReader | None = None,
+    superword_tokens: int = 0,
+    unit_pattern: str | None = None,
+    max_superword_words: int | None = None,
+    max_superword_bytes: int | None = None,
 ) -> pa.RecordBatch:
     """Learn byte-level BPE merges from word counts, after the merges that make each seed one token.
+
+    At last, if superwords are wanted, merges from the counts of larger units, as all merges before cut them.
 
     Args:
         words: Columns word (binary) and count (uint64), in any order; the counts of equal words add up.
@@ -182,21 +230,51 @@ def train_bpe(
         forbidden: Strings that no merge may spell: the names of control and reserved ids.
         max_token_bytes: The most bytes a token may have; no bound by default.
         threads: How many threads to use; the result is the same for any number.
+        units: Columns word (binary) and count (uint64), in any order: the text cut by `unit_pattern`. Read in batches.
+        superword_tokens: How many of `vocab_tokens` to learn from the units.
+        unit_pattern: Name of the pattern of the units; must be given with `superword_tokens`.
+        max_superword_words: The most words that a token learned from units may have, as the pattern of words cuts it;
+            no bound by default.
+        max_superword_bytes: The most bytes that it may have; no bound by default.
 
     Returns:
         One row a merge in rank order: left, right (binary), count (uint64; in phases 0 and 1 that among the seeds) and
-        phase (uint8): 0 for seeds inside runs of identifier bytes, 1 for seeds across their borders, 2 for words.
+        phase (uint8): 0 for seeds inside runs of identifier bytes, 1 for seeds across their borders, 2 for words, 3 for
+        superwords.
 
     Raises:
-        VocabularyError: a seed cannot become one token, there are no words, or there are too few pairs to fill
+        VocabularyError: a seed cannot become one token, there are no words or units, or there are too few pairs to fill
             `vocab_tokens`; the message says which, why and what to ask for.
-        InvalidInputError: a column is missing or of another type, or an atomic seed is no identifier.
+        InvalidInputError: a column is missing or of another type, an atomic seed is no identifier, or the unit pattern
+            is missing or unknown.
 
     Example:
         >>> words = pa.record_batch({"word": pa.array([b"hug", b"pug"]), "count": pa.array([3, 2], pa.uint64())})
         >>> seeds = pa.record_batch({"token": pa.array([], pa.binary()), "atomic": pa.array([], pa.bool_())})
         >>> train_bpe([words], seeds=seeds, vocab_tokens=1, forbidden=[])["right"].to_pylist()
         [b'g']
+    """
+
+def count_tokens(merges: pa.RecordBatch, texts: pa.RecordBatchReader, *, threads: int = 1) -> pa.RecordBatch:
+    """Count the tokens of texts, each encoded by the rank of merges and times its count.
+
+    Args:
+        merges: Columns left and right (binary) in rank order, as `train_bpe` gives them.
+        texts: Columns word (binary) and count (uint64), as the pattern of the merges cuts them. Read in batches.
+        threads: How many threads to use.
+
+    Returns:
+        Columns token (binary) and count (uint64): a row for each of the 256 bytes, then one a merge in rank order. A
+        count of 0 is a token that the texts never need.
+
+    Raises:
+        InvalidInputError: a column is missing or of another type, or a merge joins what is no token before it.
+
+    Example:
+        >>> merges = pa.record_batch({"left": pa.array([b"u"]), "right": pa.array([b"g"])})
+        >>> texts = pa.table({"word": pa.array([b"hug"]), "count": pa.array([3], pa.uint64())}).to_reader()
+        >>> count_tokens(merges, texts).slice(256).to_pylist()
+        [{'token': b'ug', 'count': 3}]
     """
 
 @final

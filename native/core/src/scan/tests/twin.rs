@@ -128,10 +128,10 @@ fn count_morphemes(component: &[u8], morphemes: &mut BTreeMap<Vec<String>, u64>)
     }
 }
 
-fn twin_words(documents: &[(&str, &[u8])]) -> BTreeMap<Vec<u8>, u64> {
+fn twin_words(pattern: &str, documents: &[(&str, &[u8])]) -> BTreeMap<Vec<u8>, u64> {
     let mut words = BTreeMap::new();
+    let pattern = Pattern::by_name(pattern).unwrap();
     for (_, source) in documents {
-        let pattern = Pattern::by_name("cpp-words-1").unwrap();
         pattern.split(source, |word| *words.entry(word.to_vec()).or_insert(0) += 1);
     }
     words
@@ -165,7 +165,8 @@ fn assert_same<K: Ord + std::fmt::Debug, V: PartialEq + std::fmt::Debug>(
 
 fn check(counts: &Counts, documents: &[(&str, &[u8])]) {
     let source = if let [(_, source)] = documents { *source } else { b"all documents" };
-    assert_same(&counts.words, &twin_words(documents), source);
+    assert_same(&counts.words, &twin_words("cpp-words-1", documents), source);
+    assert_same(&counts.units, &twin_words("cpp-lines-1", documents), source);
     let found = [&counts.terms, &counts.morphemes, &counts.namespaces].map(table);
     for (found, expected) in found.iter().zip(&twin_tables(documents)) {
         assert_same(found, expected, source);

@@ -1,0 +1,212 @@
+//! Texts as sequences of tokens: words, or the larger units that superwords are learned in.
+
+use hashbrown::HashMap;
+use rayon::prelude::*;
+
+use super::BYTES;
+use super::input::Rows;
+use super::tokens::{Tokens, byte_numbers};
+use crate::encode::Merges;
+use crate::memory::use_large_pages;
+use crate::{Error, Result};
+
+/// Between texts, and inside tokens.
+pub(super) const GONE: u32 = u32::MAX;
+
+/// How many rows are cut into tokens at a time, by one thread.
+const CHUNK_ROWS: usize = 1 << 14;
+
+/// All texts in one flat array, one entry a token, `GONE` before and after each text; texts of equal count lie together,
+/// the higher counts first. Texts of one token are left out: there is nothing to merge in them.
+pub(super) struct Texts {
+    pub(super) symbols: Vec<u32>,
+    pub(super) weights: Weights,
+}
+
+/// Which count the text at a position has: a short list, for texts of equal count lie together.
+#[derive(Default)]
+pub(super) struct Weights {
+    starts: Vec<usize>,
+    counts: Vec<u64>,
+}
+
+impl Weights {
+    /// Looks up positions that never fall; `cursor` starts at 0.
+    #[inline]
+    pub(super) fn at(&self, position: usize, cursor: &mut usize) -> u64 {
+        let next = *cursor + 1;
+        if self.starts.get(next).is_some_and(|&start| start <= position) {
+            *cursor += self.starts[next..].partition_point(|&start| start <= position);
+        }
+        self.counts[*cursor]
+    }
+
+    /// Adds a part of the array, behind all others, unless it is empty.
+    pub(super) fn push(&mut self, start: usize, end: usize, count: u64) {
+        if end > start {
+            self.starts.push(start);
+            self.counts.push(count);
+        }
+    }
+
+    /// The parts of the array with the count that the texts in each have.
+    pub(super) fn parts(&self, end: usize) -> impl Iterator<Item = (usize, usize, u64)> + '_ {
+        let ends = self.starts.iter().skip(1).copied().chain(std::iter::once(end));
+        self.starts.iter().zip(ends).zip(&self.counts).map(|((&start, end), &count)| (start, end, count))
+    }
+}
+
+/// The texts of some rows.
+#[derive(Default)]
+struct Part {
+    tokens: Vec<u32>,
+    lengths: Vec<u32>,
+    counts: Vec<u64>,
+    /// What the rows stand for, those of one token too, in bytes.
+    bytes: u128,
+}
+
+impl Part {
+    fn with_room(bytes: usize, texts: usize) -> Self {
+        Self {
+            tokens: Vec::with_capacity(bytes),
+            lengths: Vec::with_capacity(texts),
+            counts: Vec::with_capacity(texts),
+            bytes: 0,
+        }
+    }
+
+    fn add(&mut self, text: &[u8], count: u64, segment: impl FnOnce(&[u8], &mut Vec<u32>)) {
+        self.bytes += u128::from(count) * text.len() as u128;
+        if text.len() < 2 || count == 0 {
+            return;
+        }
+        let start = self.tokens.len();
+        segment(text, &mut self.tokens);
+        match self.tokens.len() - start {
+            1 => self.tokens.truncate(start),
+            length => {
+                self.lengths.push(length as u32);
+                self.counts.push(count);
+            }
+        }
+    }
+}
+
+/// Cuts texts into the tokens that there are, and collects them.
+pub(super) struct Collector {
+    /// Nothing where there are single bytes only.
+    merges: Option<Merges>,
+    numbers: [u32; BYTES as usize],
+    parts: Vec<Part>,
+    bytes: u128,
+}
+
+impl Collector {
+    /// Texts are cut into these tokens, as the merges so far encode them.
+    pub(super) fn new(tokens: &Tokens) -> Self {
+        let numbers = byte_numbers();
+        let merges: Vec<_> = tokens.merges().collect();
+        let lengths = (0..tokens.next()).map(|token| tokens.bytes(token).len() as u32).collect();
+        let merges = (!merges.is_empty()).then(|| Merges::new(Box::new(numbers), &merges, lengths));
+        Self { merges, numbers, parts: Vec::new(), bytes: 0 }
+    }
+
+    /// Adds the texts of a batch, on the threads of the pool that this runs in.
+    pub(super) fn add_rows(&mut self, rows: &Rows<'_>) {
+        let starts: Vec<usize> = (0..rows.len()).step_by(CHUNK_ROWS).collect();
+        let parts: Vec<Part> = starts
+            .into_par_iter()
+            .map(|start| {
+                let chunk = start..rows.len().min(start + CHUNK_ROWS);
+                let mut part = Part::with_room(chunk.clone().map(|row| rows.get(row).0.len()).sum(), chunk.len());
+                for row in chunk {
+                    let (text, count) = rows.get(row);
+                    part.add(text, count, |text, out| self.segment(text, out));
+                }
+                part
+            })
+            .collect();
+        self.take(parts);
+    }
+
+    /// Adds texts that occur once each.
+    pub(super) fn add_once<'a>(&mut self, texts: impl IntoIterator<Item = &'a [u8]>) {
+        let mut part = Part::default();
+        for text in texts {
+            part.add(text, 1, |text, out| self.segment(text, out));
+        }
+        self.take(vec![part]);
+    }
+
+    fn take(&mut self, parts: Vec<Part>) {
+        self.bytes += parts.iter().map(|part| part.bytes).sum::<u128>();
+        self.parts.extend(parts);
+    }
+
+    fn segment(&self, text: &[u8], out: &mut Vec<u32>) {
+        match &self.merges {
+            Some(merges) => merges.merge(text, out),
+            None => out.extend(text.iter().map(|&byte| self.numbers[usize::from(byte)])),
+        }
+    }
+
+    /// Lays the texts out.
+    ///
+    /// # Errors
+    /// `Invalid` if they are more than positions or counts can hold.
+    pub(super) fn finish(self) -> Result<Texts> {
+        if self.bytes > u128::from(u64::MAX) {
+            let bytes = self.bytes;
+            return Err(Error::invalid(format!("the texts stand for {bytes} bytes: more than 64-bit counts hold")));
+        }
+        let mut sizes: HashMap<u64, usize> = HashMap::new();
+        for part in &self.parts {
+            for (&length, &count) in part.lengths.iter().zip(&part.counts) {
+                *sizes.entry(count).or_default() += length as usize + 1;
+            }
+        }
+        let len = sizes.values().sum::<usize>() + 1;
+        if len >= GONE as usize {
+            return Err(Error::invalid(format!(
+                "distinct texts of {len} tokens in all: 2^32 is the most; drop rare ones"
+            )));
+        }
+        Ok(lay_out(self.parts, sizes, len))
+    }
+}
+
+fn lay_out(parts: Vec<Part>, sizes: HashMap<u64, usize>, len: usize) -> Texts {
+    let mut sizes: Vec<(u64, usize)> = sizes.into_iter().collect();
+    sizes.sort_unstable_by_key(|&(count, _)| std::cmp::Reverse(count));
+    let mut weights = Weights::default();
+    let (mut places, mut start) = (HashMap::with_capacity(sizes.len()), 1);
+    for (count, size) in sizes {
+        weights.push(start, start + size, count);
+        places.insert(count, start);
+        start += size;
+    }
+    let mut symbols = Vec::with_capacity(len);
+    use_large_pages(&mut symbols);
+    symbols.resize(len, GONE);
+    for part in parts {
+        let mut tokens = part.tokens.as_slice();
+        for (&length, count) in part.lengths.iter().zip(&part.counts) {
+            let Some((text, rest)) = tokens.split_at_checked(length as usize) else { break };
+            tokens = rest;
+            if let Some(place) = places.get_mut(count) {
+                symbols[*place..*place + text.len()].copy_from_slice(text);
+                *place += text.len() + 1;
+            }
+        }
+    }
+    Texts { symbols, weights }
+}
+
+impl Texts {
+    /// How many pairs there are, each text times its count.
+    pub(super) fn pairs(&self) -> u64 {
+        let live = |part: &[u32]| part.windows(2).filter(|pair| pair[0] != GONE && pair[1] != GONE).count() as u64;
+        self.weights.parts(self.symbols.len()).map(|(start, end, count)| live(&self.symbols[start..end]) * count).sum()
+    }
+}
