@@ -239,8 +239,8 @@ def train_bpe(
         max_superword_bytes: The most bytes that it may have; no bound by default.
         max_held_tokens: The most tokens that the distinct words, or units, may have in all as training begins, each of
             about 20 bytes of memory; no bound by default. Past it, words below a count are dropped; units below a count
-            are thinned: so many are kept, chosen by their CRC-32, that each stands for that count. Each text must then be
-            in one row only.
+            are thinned: so many are kept, chosen by their CRC-32, that each stands for that count. Each text must then
+            be in one row only.
 
     Returns:
         One row a merge in rank order: left, right (binary), count (uint64; in phases 0 and 1 that among the seeds) and
