@@ -8,16 +8,15 @@ by the stages.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from cppmill_core import PATTERNS
 from pydantic import BaseModel, ConfigDict, Field, InstanceOf
 
 from configs.layers import Flag, Layer, merge_layers, read_file, read_flags, read_profile
+from configs.patterns import check_patterns
 from configs.places import check_places
-from configs.problems import did_you_mean
 from schemas.errors import ConfigError
 from schemas.options import BuildOptions, Fraction, IngestOptions, RunOptions, ScanOptions, TokenizeOptions
 
@@ -158,7 +157,7 @@ def load_run_config(
     tables["run"] = _expand_home(tables.get("run", {}))
     if readable:  # else what is missing may stand in the file that could not be read
         problems += check_places(tables, layers=layers, needs_sources=needs_sources)
-        problems += _check_pattern(tables, layers)
+        problems += check_patterns(tables, layers)
     if problems:
         raise ConfigError("\n".join(dict.fromkeys(problems)))
     return _assemble(tables, profile=profile)
@@ -185,15 +184,6 @@ def _expand_home(run: Mapping[str, Any]) -> dict[str, Any]:
         return f"{Path.home()}{value[1:]}" if isinstance(value, str) and f"{value}/".startswith("~/") else value
 
     return {key: expand(value) if key in ("sources", "out", "tokenizer") else value for key, value in run.items()}
-
-
-def _check_pattern(tables: Mapping[str, Mapping[str, Any]], layers: Sequence[Layer]) -> Iterator[str]:
-    """Yield a line if the pre-token pattern is none that the native core can split by."""
-    pattern = tables.get("scan", {}).get("pattern")
-    if isinstance(pattern, str) and pattern and pattern not in PATTERNS:
-        layer = next(layer for layer in reversed(layers) if "pattern" in layer.table("scan"))
-        known = ", ".join(PATTERNS)
-        yield f"{layer.place('scan', 'pattern')}: unknown pattern{did_you_mean(pattern, PATTERNS)} (known: {known})"
 
 
 def _assemble(tables: Mapping[str, Mapping[str, Any]], *, profile: str) -> RunConfig:

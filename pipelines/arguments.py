@@ -70,7 +70,11 @@ Config = Annotated[
 
 Profile = Annotated[
     str | None,
-    typer.Option("--profile", metavar="NAME", help="Set of defaults: hybrid-64k or demo.  [default: hybrid-64k]"),
+    typer.Option(
+        "--profile",
+        metavar="NAME",
+        help="Set of defaults: hybrid-64k, hybrid-64k-superwords or demo.  [default: hybrid-64k]",
+    ),
 ]
 
 VocabSize = Annotated[

@@ -6,10 +6,12 @@ import json
 import shutil
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import cppmill_core
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from configs.runs import RunConfig
@@ -18,6 +20,8 @@ from pipelines.progress import Reporter, Summary
 from pipelines.session import Session, open_session
 from schemas.digests import sha256_file
 from schemas.errors import ConfigError, IntegrityError
+from schemas.options import RunOptions
+from schemas.tables import WORDS
 from schemas.units import Stage, Unit, UnitReceipt, unit_key
 from tokenizer_build.build import ScanCounts, build_tokenizer
 from tokenizer_build.findings import FINDINGS_MD
@@ -63,6 +67,7 @@ def plan_build(session: Session, counts: UnitReceipt) -> Unit:
     config: dict[str, Any] = {
         "build": session.config.options.build.to_json(),
         "pattern": session.config.options.scan.pattern,
+        **_unit_pattern(session.config.options),
         "vocabulary": {
             path.name: sha256_file(path) for path in sorted(VOCABULARY.iterdir()) if path.suffix in (".toml", ".lock")
         },
@@ -108,6 +113,7 @@ def _build(session: Session, unit: Unit, counts: UnitReceipt) -> tuple[UnitRecei
         vocabulary_dir=VOCABULARY,
         options=options.build,
         pattern=options.scan.pattern,
+        unit_pattern=options.scan.unit_pattern,
         out=staged,
         threads=session.config.threads,
     )
@@ -125,19 +131,32 @@ def _build(session: Session, unit: Unit, counts: UnitReceipt) -> tuple[UnitRecei
 
 
 def _read_counts(out: OutputFolder, counts: UnitReceipt) -> ScanCounts:
-    words = [
-        batch
-        for output in counts.outputs
-        if output.path.startswith("counts/words/")
-        for batch in pq.read_table(out.path(output.path)).to_batches()
-    ]
+    words, units = (
+        [out.path(output.path) for output in counts.outputs if output.path.startswith(f"counts/{kind}/")]
+        for kind in ("words", "units")
+    )
     return ScanCounts(
-        words=words,
+        words=list(_read_batches(words)),
+        units=pa.RecordBatchReader.from_batches(WORDS, _read_batches(units)) if units else None,
         terms=pq.read_table(out.path("counts/terms.parquet")),
         morphemes=pq.read_table(out.path("counts/morphemes.parquet")),
         namespaces=pq.read_table(out.path("counts/namespaces.parquet")),
         statistics=json.loads(out.path("counts/statistics.json").read_bytes()),
     )
+
+
+def _read_batches(paths: Sequence[Path]) -> Iterator[pa.RecordBatch]:
+    """Yield the words or units of merged files, a row group at a time."""
+    for path in paths:
+        with pq.ParquetFile(path) as file:
+            for number in range(file.num_row_groups):
+                yield from file.read_row_group(number).cast(WORDS).to_batches()
+
+
+def _unit_pattern(options: RunOptions) -> dict[str, str]:
+    """Return the pattern that superwords are learned with, for the key of the unit: nothing where there are none."""
+    superwords = options.build.superwords_after is not None
+    return {"unit_pattern": options.scan.unit_pattern} if superwords and options.scan.unit_pattern else {}
 
 
 def _staging_folder(session: Session) -> Path:

@@ -47,6 +47,7 @@ def scan_settings(session: Session) -> ScanSettings:
         out=session.out,
         scanner_config=scanner_config(session.config),
         word_partitions=session.config.options.scan.word_partitions,
+        units=session.config.options.scan.unit_pattern is not None,
         threads=session.config.threads,
         memory_bytes=session.config.memory_bytes,
     )
@@ -59,6 +60,7 @@ def scanner_config(config: RunConfig) -> str:
     return json.dumps(
         {
             "pattern": options.pattern,
+            **({"unit_pattern": options.unit_pattern} if options.unit_pattern else {}),
             "word_partitions": options.word_partitions,
             "candidates": vocabulary.scanner_candidates(),
             "morphemes": vocabulary.scanner_morphemes(),
@@ -87,5 +89,5 @@ def _scan_and_merge(units: beam.PCollection[Unit], settings: ScanSettings) -> be
 
 
 def _merged_files(session: Session, settings: ScanSettings) -> tuple[OutputFile, ...]:
-    names = sorted(map(merged_path, count_kinds(settings.word_partitions)))
+    names = sorted(map(merged_path, count_kinds(settings)))
     return tuple(session.out.describe(name) for name in names)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 MEBIBYTE = 1 << 20
 
@@ -101,13 +101,22 @@ class IngestOptions(Options):
 class ScanOptions(Options):
     """What the scan counts.
 
+    Without units they are no part of the canonical form, which is then that of runs from before there were any.
+
     Attributes:
         pattern: Name of the pre-token pattern whose words are counted.
-        word_partitions: Number of files in `counts/words/`.
+        unit_pattern: Name of the pattern that cuts the units of superwords, made of the pattern's words; these are
+            counted too. None by default.
+        word_partitions: Number of files in `counts/words/`, and in `counts/units/`.
     """
 
     pattern: str = "cpp-words-1"
+    unit_pattern: str | None = None
     word_partitions: Annotated[int, Field(ge=1, le=1024)] = 16
+
+    @model_serializer(mode="wrap")
+    def _serialize(self, values: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return _leave_out(values(self), () if self.unit_pattern else ("unit_pattern",))
 
 
 MAX_JSON_INTEGER = (1 << 53) - 1
@@ -135,6 +144,11 @@ class BuildOptions(Options):
             most the projects that any candidate occurs in.
         min_category_hit_share: A category is cut whole if what the other rules leave has a smaller share of its hits.
         max_token_bytes: No learned token is longer; unlimited by default.
+        superwords_after: Share of the ids after which tokens of several words are learned, in the units of the scan's
+            unit pattern: with 0.75 the last quarter. None by default; the scan needs a unit pattern. Without it, it and
+            the bounds of superwords are no part of the canonical form.
+        max_superword_words: The most words of a superword.
+        max_superword_bytes: The most bytes of a superword.
     """
 
     profile: str = "hybrid-64k"
@@ -148,6 +162,14 @@ class BuildOptions(Options):
     min_category_projects: Annotated[int, Field(ge=0, le=MAX_JSON_INTEGER)] = 2
     min_category_hit_share: Fraction = 0.2
     max_token_bytes: Annotated[int, Field(ge=2, le=MAX_JSON_INTEGER)] | None = None
+    superwords_after: Annotated[float, Field(ge=0.1, le=0.99)] | None = None
+    max_superword_words: Annotated[int, Field(ge=2, le=MAX_JSON_INTEGER)] = 6
+    max_superword_bytes: Annotated[int, Field(ge=2, le=MAX_JSON_INTEGER)] = 64
+
+    @model_serializer(mode="wrap")
+    def _serialize(self, values: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        superwords = ("superwords_after", "max_superword_words", "max_superword_bytes")
+        return _leave_out(values(self), superwords if self.superwords_after is None else ())
 
 
 class TokenizeOptions(Options):
@@ -172,3 +194,7 @@ class RunOptions(Options):
     build: BuildOptions = BuildOptions()
     tokenize: TokenizeOptions = TokenizeOptions()
     max_dead_fraction: Fraction = 0.01
+
+
+def _leave_out(values: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name not in names}

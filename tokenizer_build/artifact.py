@@ -42,6 +42,7 @@ class TokenizerParts:
         pattern_name: Name of the pre-token pattern.
         pattern_regex: Its regular expression.
         profile: Name of the profile.
+        first_superword_merge: Number of the first merge that was learned in units; None if there are no superwords.
     """
 
     slots: Slots
@@ -50,6 +51,7 @@ class TokenizerParts:
     pattern_name: str
     pattern_regex: str
     profile: str
+    first_superword_merge: int | None = None
 
 
 def write_tokenizer(parts: TokenizerParts, out: Path) -> str:
@@ -129,7 +131,9 @@ def _tokenizer_config() -> dict[str, Any]:
 
 def _manifest(parts: TokenizerParts, out: Path) -> dict[str, Any]:
     bands = manifest_bands(parts.slots.vocab_size)
+    first = parts.first_superword_merge
     return {
+        **({} if first is None else {"superwords": {"first_merge": first}}),
         "format": MANIFEST_FORMAT,
         "profile": parts.profile,
         "pattern": parts.pattern_name,

@@ -25,7 +25,7 @@ from tokenizer_build.findings import FINDINGS_MD, DomainSlots, Findings
 from tokenizer_build.layout import Slots, assign_ids, plan_slots
 from tokenizer_build.lint import Split, load_vocabulary, split_tokens
 from tokenizer_build.lock import Lock, revision
-from tokenizer_build.training import LearnedMerges, learn_merges
+from tokenizer_build.training import LearnedMerges, Superwords, learn_merges
 from tokenizer_build.vocabulary import Vocabulary
 
 
@@ -35,6 +35,8 @@ class ScanCounts:
 
     Attributes:
         words: Word counts (`schemas.tables.WORDS`), as the scan cut the text with the pattern; in any order.
+        units: Counts of the units (`schemas.tables.WORDS`), read once, while superwords are learned; None if the scan
+            counted none.
         terms: Counts of the candidates (`schemas.tables.TERMS`).
         morphemes: Counts of the morphemes (`schemas.tables.MORPHEMES`).
         namespaces: Counts of the leading namespaces (`schemas.tables.NAMESPACES`).
@@ -46,6 +48,7 @@ class ScanCounts:
     morphemes: pa.Table
     namespaces: pa.Table
     statistics: Mapping[str, Any]
+    units: pa.RecordBatchReader | None = None
 
     @property
     def documents(self) -> int:
@@ -70,7 +73,8 @@ class BuildSummary:
         reserved_ids: Ids that nothing uses.
         missing_bytes: Bytes that have a learned id.
         seed_pieces: Learned tokens that seed merges made.
-        learned_tokens: Learned tokens of two bytes and more, the pieces included.
+        learned_tokens: Learned tokens of two bytes and more, the pieces and the superwords included.
+        superwords: Learned tokens that merges in units made.
         merges: Merges in tokenizer.json.
     """
 
@@ -87,6 +91,7 @@ class BuildSummary:
     missing_bytes: int
     seed_pieces: int
     learned_tokens: int
+    superwords: int
     merges: int
 
 
@@ -105,6 +110,7 @@ def build_tokenizer(
     options: BuildOptions,
     pattern: str,
     out: Path,
+    unit_pattern: str | None = None,
     threads: int = 1,
 ) -> BuildSummary:
     """Build a tokenizer directory.
@@ -117,22 +123,46 @@ def build_tokenizer(
         options: Size, thresholds, profile.
         pattern: Name of the pre-token pattern.
         out: An existing, empty folder.
+        unit_pattern: Name of the pattern that cut the units; superwords need it, and then it is the tokenizer's.
         threads: Threads of the native core.
 
     Raises:
         VocabularyConfigError: If the vocabulary breaks its rules or its lock, the size is too small for it, or the text
             too little to fill it.
     """
-    regex = pattern_regex(pattern)
+    superwords = _superwords(counts, options, unit_pattern)
+    token_pattern = pattern if superwords is None else superwords.pattern
+    regex = pattern_regex(token_pattern)
     vocabulary, lock = load_vocabulary(vocabulary_dir)
-    plan = _plan(vocabulary, lock, counts, options, pattern_split(pattern))
-    learned = learn_merges(counts.words, plan.slots, max_token_bytes=options.max_token_bytes, threads=threads)
+    plan = _plan(vocabulary, lock, counts, options, pattern_split(token_pattern))
+    learned = learn_merges(
+        counts.words, plan.slots, max_token_bytes=options.max_token_bytes, threads=threads, superwords=superwords
+    )
     ids = assign_ids(plan.slots, learned.learned)
     found = _findings(plan, counts, learned, options)
     write_decisions(plan.decisions, vocabulary, counts.morphemes, counts.documents, out)
     (out / FINDINGS_MD).write_text("".join(f"{line}\n" for line in found.report()), encoding="utf-8", newline="")
-    digest = write_tokenizer(TokenizerParts(plan.slots, ids, learned.merges, pattern, regex, options.profile), out)
-    return _summary(plan, learned, digest, found)
+    parts = TokenizerParts(
+        plan.slots, ids, learned.merges, token_pattern, regex, options.profile, learned.first_superword_merge
+    )
+    return _summary(plan, learned, write_tokenizer(parts, out), found)
+
+
+def _superwords(counts: ScanCounts, options: BuildOptions, unit_pattern: str | None) -> Superwords | None:
+    """Return what superwords to learn and in which units, None if none are asked for."""
+    if options.superwords_after is None:
+        return None
+    if unit_pattern is None or counts.units is None:
+        raise VocabularyConfigError(
+            f"superwords_after = {options.superwords_after}: the scan counted no units; set unit_pattern in [scan]"
+        )
+    return Superwords(
+        units=counts.units,
+        pattern=unit_pattern,
+        after=options.superwords_after,
+        max_words=options.max_superword_words,
+        max_bytes=options.max_superword_bytes,
+    )
 
 
 def pattern_regex(pattern: str) -> str:
@@ -180,6 +210,7 @@ def _findings(plan: _Plan, counts: ScanCounts, learned: LearnedMerges, options: 
         statistics=counts.statistics,
         morphemes_proposed=len({morpheme.morpheme for morpheme in plan.vocabulary.morphemes}),
         slots=slots,
+        superwords=learned.superwords,
         options=options,
     )
 
@@ -201,5 +232,6 @@ def _summary(plan: _Plan, learned: LearnedMerges, digest: str, found: Findings) 
         missing_bytes=len(slots.missing_bytes),
         seed_pieces=learned.seed_pieces,
         learned_tokens=len(learned.learned),
+        superwords=len(learned.superwords),
         merges=len(learned.merges),
     )

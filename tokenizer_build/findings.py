@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +30,7 @@ FINDINGS_MD = "findings.md"
 
 _SHOWN_NAMESPACES = 6
 _SHOWN_LOCKED = 10
+_SHOWN_SUPERWORDS = 8
 _TABLE_NOTE = (
     "`kept` counts what another category, another band or the lock keeps too; the columns after it are the rules that "
     "cut."
@@ -66,6 +67,7 @@ class Findings:
         morphemes_proposed: Number of different morphemes that were looked for.
         slots: What became of the domain band's ids.
         options: The thresholds that decided.
+        superwords: Tokens that merges in units made, with how often each occurred when it was learned.
     """
 
     decisions: Sequence[Decision]
@@ -75,6 +77,7 @@ class Findings:
     morphemes_proposed: int
     slots: DomainSlots
     options: BuildOptions
+    superwords: Mapping[bytes, int] = field(default_factory=dict)
 
     @property
     def documents(self) -> int:
@@ -103,6 +106,7 @@ class Findings:
         return [
             self._slot_sentence(),
             *self._lock_sentences(_SHOWN_LOCKED),
+            *self._superword_sentences(),
             f"{count(fallen, 'category', 'categories')} cut whole; the rest of the findings is in {FINDINGS_MD}",
         ]
 
@@ -120,6 +124,7 @@ class Findings:
         yield self._generic_sentence()
         yield self._slot_sentence()
         yield from self._lock_sentences()
+        yield from self._superword_sentences()
         if self.slots.split:
             yield f"Not fixed, as the pre-token pattern splits them: {_listed(self.slots.split)}."
         fallen = sum(1 for _ in self.fallen_categories())
@@ -168,6 +173,13 @@ class Findings:
         if locked:
             stay = "which stays" if len(locked) == 1 else "which stay"
             yield f"The scan would cut {count(len(locked), 'locked token')}, {stay} for life: {_listed(locked, shown)}."
+
+    def _superword_sentences(self) -> Iterable[str]:
+        if self.superwords:
+            most = sorted(self.superwords, key=lambda token: (-self.superwords[token], token))[:_SHOWN_SUPERWORDS]
+            shown = ", ".join(f"`{repr(token)[2:-1]}` {self.superwords[token]:,}" for token in most)
+            learned = count(len(self.superwords), "learned token crosses words", "learned tokens cross words")
+            yield f"{learned}; the most frequent, as they were learned: {shown}."
 
     def _hits_by_token(self) -> dict[str, int]:
         """Return the hits of each candidate, once where several categories count it."""

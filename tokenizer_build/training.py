@@ -1,5 +1,7 @@
 """Learns the merges of a tokenizer: seeds first, then the corpus, to exactly the number of ids that are free.
 
+With superwords the last of these ids are for tokens of several words, learned in units of the corpus, its lines.
+
 The work is done in the native core (`cppmill_core.train_bpe`); here its input is put together and its merges become
 tokens.
 """
@@ -19,9 +21,29 @@ from tokenizer_build.bands import FIRST_LEARNED_ID, Strength
 from tokenizer_build.layout import Slots
 from tokenizer_build.vocabulary import FixedToken
 
-_CORPUS_PHASE = 2
+_CORPUS_PHASE, _SUPERWORD_PHASE = 2, 3
 _WHAT_WOULD_DO = re.compile(r"ask for vocab_tokens (>=|<=) (\d+)")
 """How the trainer names the nearest number of tokens that it could make."""
+_TOO_FEW_SUPERWORDS = re.compile(r"only (\d+) of \d+ superwords could be learned")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Superwords:
+    """The tokens of several words to learn after the others.
+
+    Attributes:
+        units: Counts of the units that they are learned in (`schemas.tables.WORDS`), in any order; read once.
+        pattern: Name of the pattern that cut the units.
+        after: The share of the ids after which they are learned.
+        max_words: The most words of one.
+        max_bytes: The most bytes of one.
+    """
+
+    units: pa.RecordBatchReader
+    pattern: str
+    after: float
+    max_words: int
+    max_bytes: int
 
 
 @dataclass(frozen=True)
@@ -32,15 +54,24 @@ class LearnedMerges:
         merges: Left and right part of each merge, in rank order.
         learned: New tokens of two bytes and more, in creation order; fixed tokens are not among them.
         seed_pieces: How many of them seed merges made.
+        first_superword_merge: Number of the first merge that was learned in units, None without superwords.
+        superwords: The tokens that merges in units made, with how often each occurred when it was learned.
     """
 
     merges: tuple[tuple[bytes, bytes], ...]
     learned: tuple[bytes, ...]
     seed_pieces: int
+    first_superword_merge: int | None
+    superwords: dict[bytes, int]
 
 
 def learn_merges(
-    words: Sequence[pa.RecordBatch], slots: Slots, *, max_token_bytes: int | None, threads: int
+    words: Sequence[pa.RecordBatch],
+    slots: Slots,
+    *,
+    max_token_bytes: int | None,
+    threads: int,
+    superwords: Superwords | None = None,
 ) -> LearnedMerges:
     """Learn exactly as many tokens as a plan has room for.
 
@@ -49,10 +80,12 @@ def learn_merges(
         slots: The plan: its fixed tokens are the seeds, its names what no merge may spell.
         max_token_bytes: No learned token is longer.
         threads: Threads of the native core; the result does not depend on them.
+        superwords: What to learn after the tokens of one word; nothing by default.
 
     Raises:
         VocabularyConfigError: If the vocabulary is too small for its seeds (with the least size that would do), the
-            text too little to fill it (with the size that it would fill), or a seed cannot become one token.
+            words too few to fill it (with the size that they would fill) or the units, there are none, or a seed cannot
+            become one token.
     """
     seeds = seed_table(slots.fixed)
     room = slots.learned_tokens if slots.vocab_size >= FIRST_LEARNED_ID else 0
@@ -64,12 +97,30 @@ def learn_merges(
             forbidden=[name.encode() for name in slots.names_that_text_must_not_spell()],
             max_token_bytes=max_token_bytes,
             threads=threads,
+            **_superword_arguments(superwords, slots.vocab_size),
         )
     except cppmill_core.VocabularyError as error:
-        raise VocabularyConfigError(_in_vocabulary_sizes(str(error), slots)) from error
+        raise VocabularyConfigError(_in_vocabulary_sizes(str(error), slots, superwords)) from error
     if room != slots.learned_tokens:
-        raise VocabularyConfigError(_too_small(slots, seed_pieces=0))
+        raise VocabularyConfigError(_too_small(slots, 0, superwords))
     return learned_merges(rows, seeds)
+
+
+def superword_tokens(vocab_size: int, after: float | None) -> int:
+    """Return how many of so many ids are superwords' if these are learned after a share of them, or never (None)."""
+    return 0 if after is None else vocab_size - round(vocab_size * after)
+
+
+def _superword_arguments(superwords: Superwords | None, vocab_size: int) -> dict[str, Any]:
+    if superwords is None:
+        return {}
+    return {
+        "units": superwords.units,
+        "superword_tokens": superword_tokens(vocab_size, superwords.after),
+        "unit_pattern": superwords.pattern,
+        "max_superword_words": superwords.max_words,
+        "max_superword_bytes": superwords.max_bytes,
+    }
 
 
 def seed_table(fixed: Iterable[FixedToken]) -> pa.RecordBatch:
@@ -107,40 +158,69 @@ def unreachable_seed(fixed: Iterable[FixedToken], forbidden: Iterable[str]) -> s
 def learned_merges(rows: pa.RecordBatch, seeds: pa.RecordBatch) -> LearnedMerges:
     """Turn the trainer's merges into tokens: a merge that spells a seed or an earlier token makes no new one."""
     known = set(seeds["token"].to_pylist())
-    columns: list[list[Any]] = [rows[name].to_pylist() for name in ("left", "right", "phase")]
+    columns: list[list[Any]] = [rows[name].to_pylist() for name in ("left", "right", "count", "phase")]
     merges = tuple(zip(columns[0], columns[1], strict=True))
-    learned, seed_pieces = [], 0
-    for (left, right), phase in zip(merges, columns[2], strict=True):
+    learned, superwords, seed_pieces = [], {}, 0
+    for (left, right), count, phase in zip(merges, *columns[2:], strict=True):
         token = left + right
         if token not in known:
             known.add(token)
             learned.append(token)
             seed_pieces += phase < _CORPUS_PHASE
-    return LearnedMerges(merges, tuple(learned), seed_pieces)
+            if phase == _SUPERWORD_PHASE:
+                superwords[token] = count
+    first = columns[3].index(_SUPERWORD_PHASE) if _SUPERWORD_PHASE in columns[3] else None
+    return LearnedMerges(merges, tuple(learned), seed_pieces, first, superwords)
 
 
-def _in_vocabulary_sizes(message: str, slots: Slots) -> str:
+def _in_vocabulary_sizes(message: str, slots: Slots, superwords: Superwords | None) -> str:
     """Say in vocabulary sizes what the trainer said in tokens to learn."""
+    few = _TOO_FEW_SUPERWORDS.search(message)
+    if few is not None and superwords is not None:
+        return _too_few_units(slots, superwords, learnable=int(few[1]))
     found = _WHAT_WOULD_DO.search(message)
     if found is None:
         return message
-    tokens = int(found[2])
+    after = None if superwords is None else superwords.after
+    tokens = int(found[2]) - superword_tokens(slots.vocab_size, after)
     if found[1] == ">=":
-        return _too_small(slots, seed_pieces=tokens)
-    return _too_large(slots, learnable=tokens)
+        return _too_small(slots, tokens, superwords)
+    return _too_large(slots, tokens, after)
 
 
-def _too_small(slots: Slots, seed_pieces: int) -> str:
+def _too_small(slots: Slots, seed_pieces: int, superwords: Superwords | None) -> str:
+    after = None if superwords is None else superwords.after
+    least = slots.least_vocab_size(seed_pieces)
+    while _room(slots, least, after) < seed_pieces:
+        least += 1
+    shared = "" if after is None else f" in the {after:.3g} of the ids that superwords leave"
     return (
         f"vocab_size = {slots.vocab_size}: too small; {len(slots.fixed)} fixed tokens, {len(slots.reserved)} reserved "
-        f"ids, {len(slots.missing_bytes)} bytes without a fixed id and {seed_pieces} pieces of fixed tokens need at "
-        f"least {slots.least_vocab_size(seed_pieces)}"
+        f"ids, {len(slots.missing_bytes)} bytes without a fixed id and {seed_pieces} pieces of fixed tokens{shared} "
+        f"need at least {least}"
     )
 
 
-def _too_large(slots: Slots, learnable: int) -> str:
-    would_do = slots.vocab_size - slots.learned_tokens + learnable
-    few = f"only {learnable} of {slots.learned_tokens} merges could be learned from the text"
+def _too_large(slots: Slots, learnable: int, after: float | None) -> str:
+    would_do = slots.vocab_size
+    while would_do >= FIRST_LEARNED_ID and _room(slots, would_do, after) > learnable:
+        would_do -= 1
+    room = _room(slots, slots.vocab_size, after)
+    few = f"only {learnable} of {room} merges could be learned from the words of the text"
     if would_do < FIRST_LEARNED_ID:
         return f"vocab_size = {slots.vocab_size}: {few}; it does not even fill {FIRST_LEARNED_ID}: give more text"
     return f"vocab_size = {slots.vocab_size}: {few}; ask for {would_do}, or give more text"
+
+
+def _too_few_units(slots: Slots, superwords: Superwords, learnable: int) -> str:
+    wanted = superword_tokens(slots.vocab_size, superwords.after)
+    return (
+        f"vocab_size = {slots.vocab_size}: only {learnable} of {wanted} superwords could be learned from the units of "
+        f"the text; set superwords_after to {1 - learnable / slots.vocab_size:.3f} or more, allow more "
+        "max_superword_words or max_superword_bytes, ask for a smaller vocab_size, or give more text"
+    )
+
+
+def _room(slots: Slots, vocab_size: int, after: float | None) -> int:
+    """Return how many tokens of one word a vocabulary of some size would have to learn."""
+    return slots.learned_tokens + vocab_size - slots.vocab_size - superword_tokens(vocab_size, after)

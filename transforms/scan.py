@@ -31,6 +31,8 @@ STATISTICS = pa.schema([required("name", pa.string()), required("value", pa.uint
 PartRows = tuple[str, tuple[int, ...]]
 """A file of partial counts, relative to OUT, and the row groups of one partition where it holds several."""
 
+_PARTITIONED = ("words", "units")
+"""What is merged a partition at a time; there are always words."""
 _KEYS = {
     "terms": ["term", "category"],
     "morphemes": ["morpheme", "position"],
@@ -50,15 +52,18 @@ class ScanSettings:
 
     Attributes:
         out: The output folder.
-        scanner_config: JSON for `cppmill_core.Scanner`: pattern, word partitions, candidates, morphemes.
+        scanner_config: JSON for `cppmill_core.Scanner`: patterns, word partitions, candidates, morphemes.
         word_partitions: Number of word partitions.
+        units: Whether units are counted.
         threads: Threads of a process.
-        memory_bytes: What the tables of words and identifiers in a process may take; more goes to temporary files.
+        memory_bytes: What the tables of words, units and identifiers in a process may take; more goes to temporary
+            files.
     """
 
     out: OutputFolder
     scanner_config: str
     word_partitions: int
+    units: bool = False
     threads: int = 1
     memory_bytes: int = 2 << 30
 
@@ -92,7 +97,10 @@ def scan_unit(unit: Unit, settings: ScanSettings, *, threads: int, memory_bytes:
     for batch in read_documents([settings.out.path(unit.payload["shard"])], ahead=threads > 1):
         scanner.add(batch)
     counts = scanner.finish()
-    writers: dict[str, Callable[[Path], int]] = {"words": partial(write_partitions, words=counts.pop("words"))}
+    partitioned = [kind for kind in _PARTITIONED if kind in counts]
+    writers: dict[str, Callable[[Path], int]] = {
+        kind: partial(write_partitions, words=counts.pop(kind)) for kind in partitioned
+    }
     writers |= {kind: parquet_writer(pa.Table.from_batches([batch])) for kind, batch in counts.items()}
     outputs = tuple(_publish_part(unit, kind, write, settings.out) for kind, write in sorted(writers.items()))
     receipt = UnitReceipt(stage=Stage.SCAN, key=unit.key, outputs=outputs, totals={}, inputs=unit.payload["inputs"])
@@ -128,11 +136,11 @@ def refer_counts(receipt: UnitReceipt, settings: ScanSettings) -> Iterator[tuple
     """Yield where the counts of a scanned shard stand, by kind: all kinds, so that each merged file is written."""
     for output in receipt.outputs:
         kind = Path(output.path).name.split("-")[0]
-        if kind != "words":
+        if kind not in _PARTITIONED:
             yield kind, (output.path, ())
             continue
         runs = find_runs(settings.out.path(output.path))
-        for number, name in enumerate(word_kinds(settings.word_partitions)):
+        for number, name in enumerate(partition_kinds(kind, settings.word_partitions)):
             yield name, (output.path, runs[number].row_groups if number in runs else ())
 
 
@@ -156,14 +164,16 @@ def merge_counts(kind: str, tables: Iterable[pa.Table]) -> pa.Table:
     return merged.sort_by([(key, "ascending") for key in keys]).cast(_MERGED[kind])
 
 
-def word_kinds(word_partitions: int) -> list[str]:
-    """Return the kinds of the word partitions, in order."""
-    return [f"words-{number:03d}" for number in range(word_partitions)]
+def partition_kinds(kind: str, word_partitions: int) -> list[str]:
+    """Return the kinds of the partitions of `words` or `units`, in order."""
+    return [f"{kind}-{number:03d}" for number in range(word_partitions)]
 
 
-def count_kinds(word_partitions: int) -> list[str]:
+def count_kinds(settings: ScanSettings) -> list[str]:
     """Return every kind of count."""
-    return [*word_kinds(word_partitions), *_KEYS, "statistics"]
+    kinds = _PARTITIONED if settings.units else _PARTITIONED[:1]
+    partitions = [name for kind in kinds for name in partition_kinds(kind, settings.word_partitions)]
+    return [*partitions, *_KEYS, "statistics"]
 
 
 def empty_counts(kind: str) -> pa.Table:
@@ -176,8 +186,9 @@ def empty_counts(kind: str) -> pa.Table:
 
 def merged_path(kind: str) -> str:
     """Return where the merged counts of one kind stand, relative to OUT."""
-    if kind.startswith("words-"):
-        return f"counts/words/part-{kind.removeprefix('words-')}.parquet"
+    family, _, number = kind.partition("-")
+    if family in _PARTITIONED:
+        return f"counts/{family}/part-{number}.parquet"
     return "counts/statistics.json" if kind == "statistics" else f"counts/{kind}.parquet"
 
 
@@ -249,7 +260,7 @@ def publish_merged(kinds: Sequence[tuple[str, list[PartRows]]], settings: ScanSe
 def _publish_kind(counted: tuple[str, list[PartRows]], out: OutputFolder) -> str:
     kind, parts = counted
     name = merged_path(kind)
-    if kind.startswith("words-"):
+    if kind.partition("-")[0] in _PARTITIONED:
         runs = [WordRun(path=out.path(path), row_groups=row_groups) for path, row_groups in parts if row_groups]
         return out.publish(name, partial(merge_words, runs)).path
     table = merge_counts(kind, (pq.read_table(out.path(path), partitioning=None) for path, _ in parts))

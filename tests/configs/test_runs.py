@@ -139,6 +139,26 @@ FILE_PROBLEMS = [
         '[scan]\npattern = "cpp-word-1"',
         'scan.pattern = "cpp-word-1": unknown pattern; did you mean cpp-words-1? (known: cpp-words-1',
     ),
+    (
+        '[scan]\nunit_pattern = "cpp-line-1"',
+        'scan.unit_pattern = "cpp-line-1": unknown pattern; did you mean cpp-lines-1? (known: cpp-words-1',
+    ),
+    (
+        '[scan]\npattern = "cpp-lines-1"',
+        'scan.pattern = "cpp-lines-1": pattern "cpp-lines-1" cuts units made of words: give it as unit_pattern',
+    ),
+    (
+        '[scan]\nunit_pattern = "cpp-words-1"',
+        'scan.unit_pattern = "cpp-words-1": unit_pattern "cpp-words-1" cuts no units made of the words of ',
+    ),
+    (
+        "[build]\nsuperwords_after = 0.75",
+        "build.superwords_after = 0.75: superwords are learned in units, and none are counted; set unit_pattern = ",
+    ),
+    (
+        '[scan]\nunit_pattern = "cpp-lines-1"\n[build]\nsuperwords_after = 1.0',
+        "build.superwords_after = 1.0: not allowed; it takes a number from 0.1 to 0.99",
+    ),
     ('[run]\nprofile = "hybrid"', 'run.profile = "hybrid": unknown profile; did you mean hybrid-64k? (known: demo, '),
     ("[run]\nprofile = 5", "run.profile = 5: not allowed; it takes a string"),
     ("[run", "not TOML: "),
@@ -165,7 +185,11 @@ FLAG_PROBLEMS = [
     ("limit", "many", "--limit many: not allowed; it takes a whole number, 1 or more"),
     ("max_dead_fraction", "inf", "--max-dead-fraction Infinity: not allowed; it takes a number from 0 to 1"),
     ("engine", "flink9", '--engine flink9: not allowed; it takes "local"'),
-    ("profile", "dmeo", "--profile dmeo: unknown profile; did you mean demo? (known: demo, hybrid-64k)"),
+    (
+        "profile",
+        "dmeo",
+        "--profile dmeo: unknown profile; did you mean demo? (known: demo, hybrid-64k, hybrid-64k-superwords)",
+    ),
     ("out", "", '--out "": not allowed; it is empty'),
     ("out", "s3://bucket/x", "--out s3://bucket/x: not allowed; it takes a folder on a local or mounted file system"),
     ("out", "/dev/null/x", "--out /dev/null/x: /dev/null is a file; it takes a folder, new or of an earlier run"),
@@ -275,13 +299,12 @@ def test_every_profile_loads(name: str) -> None:
 
 
 def test_there_are_the_profiles_that_the_help_names() -> None:
-    assert profile_names() == ["demo", "hybrid-64k"]
+    assert profile_names() == ["demo", "hybrid-64k", "hybrid-64k-superwords"]
 
 
 def test_the_example_has_every_key_with_its_default(tmp_path: Path) -> None:
     example = tomllib.loads(EXAMPLE.read_text())
-    options = RunOptions().to_json()
-    defaults = {name: {**TABLES[name]().model_dump(mode="json"), **options.get(name, {})} for name in TABLES}
+    defaults = {name: json.loads(json.dumps(dict(TABLES[name]()))) for name in TABLES}
     uncommented = tomllib.loads("[run]" + EXAMPLE.read_text().split("[run]", 1)[1].replace("\n# ", "\n"))
     assert {name: frozenset(table) for name, table in uncommented.items()} == KEYS
     for name, table in example.items():

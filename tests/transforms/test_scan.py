@@ -25,6 +25,7 @@ from transforms.storage import OutputFolder
 PARTITIONS = 3
 CONFIG = {
     "pattern": "cpp-words-1",
+    "unit_pattern": "cpp-lines-1",
     "word_partitions": PARTITIONS,
     "candidates": [{"term": "size", "category": "std", "match": "ident"}],
     "morphemes": [{"morpheme": "name", "position": "prefix"}],
@@ -50,15 +51,19 @@ def write_shards(out, number):
     return units
 
 
+def scan_settings(out, **options):
+    return ScanSettings(out=out, scanner_config=json.dumps(CONFIG), word_partitions=PARTITIONS, units=True, **options)
+
+
 def counted(folder, *, shards, **options):
     """Scan the texts and merge the counts; return the merged files."""
     out = OutputFolder(folder)
-    settings = ScanSettings(out=out, scanner_config=json.dumps(CONFIG), word_partitions=PARTITIONS, **options)
+    settings = scan_settings(out, **options)
     parts = {}
     for receipt in scan_units(write_shards(out, shards), settings):
         for kind, part in refer_counts(receipt, settings):
             parts.setdefault(kind, []).append(part)
-    assert sorted(parts) == sorted(count_kinds(PARTITIONS))
+    assert sorted(parts) == sorted(count_kinds(settings))
     paths = publish_merged(list(parts.items()), settings)
     assert list(out.temporary.iterdir()) == []
     return {path: out.path(path).read_bytes() for path in paths}
@@ -66,8 +71,11 @@ def counted(folder, *, shards, **options):
 
 def test_merged_files_do_not_depend_on_shards_threads_or_memory(tmp_path):
     expected = counted(tmp_path / "one", shards=1)
-    words = [pq.read_table(tmp_path / "one" / path, partitioning=None) for path in expected if "words/" in path]
-    assert sum(table.num_rows for table in words) > 200
+    for kind in ("words", "units"):
+        names = [path for path in expected if f"/{kind}/" in path]
+        rows = [row for name in names for row in pq.read_table(tmp_path / "one" / name, partitioning=None).to_pylist()]
+        assert sum(len(row["word"]) * row["count"] for row in rows) == sum(map(len, TEXTS))
+        assert len(rows) == len({row["word"] for row in rows}) > 100
     for shards, threads, memory_bytes in [(1, 2, 0), (2, 1, 0), (5, 2, 1 << 30), (7, 3, 5000)]:
         found = counted(tmp_path / f"{shards}", shards=shards, threads=threads, memory_bytes=memory_bytes)
         assert found == expected, (shards, threads, memory_bytes)
@@ -86,7 +94,7 @@ def test_documents_read_ahead_are_the_same_and_a_missing_shard_is_told(tmp_path)
 
 def test_a_unit_that_stands_is_not_scanned_again(tmp_path):
     out = OutputFolder(tmp_path)
-    settings = ScanSettings(out=out, scanner_config=json.dumps(CONFIG), word_partitions=PARTITIONS)
+    settings = scan_settings(out)
     units = write_shards(out, 2)
     first = scan_units(units, settings)
     out.path(units[0].payload["shard"]).unlink()
@@ -117,9 +125,10 @@ def test_nothing_counted_still_gives_a_table(kind, schema):
     assert merged.num_rows == 0
 
 
-def test_every_kind_has_a_file_of_its_own():
-    kinds = count_kinds(16)
-    assert len({merged_path(kind) for kind in kinds}) == len(kinds) == 20
+@pytest.mark.parametrize(("units", "files"), [(False, 20), (True, 36)])
+def test_every_kind_has_a_file_of_its_own(tmp_path, units, files):
+    kinds = count_kinds(ScanSettings(out=OutputFolder(tmp_path), scanner_config="{}", word_partitions=16, units=units))
+    assert len({merged_path(kind) for kind in kinds}) == len(kinds) == files
 
 
 def test_statistics_nest_by_their_dots():
