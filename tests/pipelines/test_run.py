@@ -52,6 +52,9 @@ def test_superwords_come_and_go_with_their_profile(copied_run, cppmill, checker)
     assert copied_run.receipt["dataset"]["tokens"] < json.loads(before["receipt.json"])["dataset"]["tokens"]
     ran = copied_run.stages(cppmill(*command, "--json"))
     assert [ran[stage] for stage in STAGES if stage != "build"] == [0, 0, 0, 0]
+    plain = cppmill("validate", *copied_run.command[2:], check=False)
+    assert plain.returncode == 2
+    assert "scan.unit_pattern = null: " in plain.stderr and 'was made with "cpp-lines-1"' in plain.stderr
     cppmill(*copied_run.command)
     assert copied_run.tree() == before
 
