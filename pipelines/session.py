@@ -151,7 +151,8 @@ class Session:
         options = self.config.options.to_json()
         for stage in stages:
             made = self._index(stage).get("options") or options[stage]
-            for name, value in options[stage].items():
+            for name in {**options[stage], **made}:
+                value = options[stage].get(name)
                 if made.get(name) != value:
                     said, found = json.dumps(value), json.dumps(made.get(name))
                     raise ConfigError(

@@ -178,7 +178,7 @@ class Findings:
         if self.superwords:
             most = sorted(self.superwords, key=lambda token: (-self.superwords[token], token))[:_SHOWN_SUPERWORDS]
             shown = ", ".join(f"`{repr(token)[2:-1]}` {self.superwords[token]:,}" for token in most)
-            learned = count(len(self.superwords), "learned token crosses words", "learned tokens cross words")
+            learned = count(len(self.superwords), "token was learned in units", "tokens were learned in units")
             yield f"{learned}; the most frequent, as they were learned: {shown}."
 
     def _hits_by_token(self) -> dict[str, int]:

@@ -7,6 +7,8 @@ import signal
 import subprocess
 import time
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 STAGES = ("ingest", "scan", "build", "tokenize", "validate")
@@ -34,6 +36,27 @@ def test_the_build_tells_its_findings_and_the_run_a_few_lines_of_them(copied_run
     assert "findings.md" in told[-1]
     assert f"- {told[-2]}" in findings.splitlines()
     assert (copied_run.out / "tokenizer" / "findings.md").read_text() == findings
+
+
+def test_superwords_come_and_go_with_their_profile(copied_run, cppmill, checker):
+    before = copied_run.tree()
+    command = [*copied_run.command, "--profile", "hybrid-64k-superwords"]
+    cppmill(*command)
+    assert not checker(copied_run.out)
+    cppmill("verify", copied_run.out)
+    manifest = json.loads((copied_run.out / "tokenizer" / "manifest.json").read_bytes())
+    assert manifest["pattern"] == "cpp-lines-1"
+    units = [pq.read_table(path) for path in sorted((copied_run.out / "counts" / "units").iterdir())]
+    rows = pa.concat_tables(units).to_pylist()
+    assert sum(len(row["word"]) * row["count"] for row in rows) == copied_run.receipt["corpus"]["bytes"]
+    assert copied_run.receipt["dataset"]["tokens"] < json.loads(before["receipt.json"])["dataset"]["tokens"]
+    ran = copied_run.stages(cppmill(*command, "--json"))
+    assert [ran[stage] for stage in STAGES if stage != "build"] == [0, 0, 0, 0]
+    plain = cppmill("validate", *copied_run.command[2:], check=False)
+    assert plain.returncode == 2
+    assert "scan.unit_pattern = null: " in plain.stderr and 'was made with "cpp-lines-1"' in plain.stderr
+    cppmill(*copied_run.command)
+    assert copied_run.tree() == before
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[2]
 VOCABULARY_DIR = ROOT / "configs" / "vocab"
 REFERENCE_DIR = ROOT / "tests" / "data" / "reference"
 PATTERN = "cpp-words-1"
+UNIT_PATTERN = "cpp-lines-1"
 SMALL_VOCAB_SIZE = 12_288
 _HEADER_BYTES = 3_000_000
 
@@ -90,6 +91,7 @@ def scan(vocabulary: Vocabulary, documents: list[bytes]) -> dict[str, pa.RecordB
     """Count documents of one project as a scan unit does."""
     config = {
         "pattern": PATTERN,
+        "unit_pattern": UNIT_PATTERN,
         "candidates": vocabulary.scanner_candidates(),
         "morphemes": vocabulary.scanner_morphemes(),
     }
@@ -97,7 +99,8 @@ def scan(vocabulary: Vocabulary, documents: list[bytes]) -> dict[str, pa.RecordB
     columns = [pa.array(["headers"] * len(documents)), pa.array(documents, pa.binary())]
     scanner.add(pa.RecordBatch.from_arrays(columns, names=["project", "content"]))
     counts = scanner.finish()
-    return counts | {"words": counts["words"].read_all().combine_chunks().to_batches()[0].select(["word", "count"])}
+    read = {kind: counts[kind].read_all().combine_chunks().to_batches()[0] for kind in ("words", "units")}
+    return counts | {kind: rows.select(["word", "count"]) for kind, rows in read.items()}
 
 
 def of_one_project(counts: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
@@ -136,6 +139,7 @@ def scan_counts(counts: dict[str, pa.RecordBatch]) -> ScanCounts:
     values = dict(zip(*counts["statistics"].to_pydict().values(), strict=True))
     return ScanCounts(
         words=[counts["words"]],
+        units=pa.Table.from_batches([counts["units"]]).to_reader(),
         terms=of_one_project(counts["terms"], TERMS),
         morphemes=of_one_project(counts["morphemes"], MORPHEMES),
         namespaces=of_one_project(counts["namespaces"], NAMESPACES),
@@ -172,10 +176,11 @@ def build(counts: dict[str, pa.RecordBatch]) -> Build:
 
     def run(out: Path, **changes: object) -> BuildSummary:
         out.mkdir(parents=True)
-        parts: dict[str, Any] = {name: changes.pop(name) for name in ("words", "terms") if name in changes}
+        parts: dict[str, Any] = {name: changes.pop(name) for name in ("words", "units", "terms") if name in changes}
         made = changes.pop("counts", scan_counts(counts))
         assert isinstance(made, ScanCounts)
-        arguments: dict[str, Any] = {"vocabulary_dir": VOCABULARY_DIR, "options": LENIENT, "pattern": PATTERN}
+        patterns = {"pattern": PATTERN, "unit_pattern": UNIT_PATTERN}
+        arguments: dict[str, Any] = {"vocabulary_dir": VOCABULARY_DIR, "options": LENIENT, **patterns}
         return build_tokenizer(replace(made, **parts), **(arguments | changes), out=out)
 
     return run

@@ -11,7 +11,7 @@ use crate::errors::{to_python, without_gil};
 /// Learns merges from word counts and seeds, and superwords from the counts of units; see the stub for the columns.
 #[pyfunction]
 #[pyo3(signature = (words, *, seeds, vocab_tokens, forbidden, max_token_bytes = None, threads = 1, units = None,
-    superword_tokens = 0, unit_pattern = None, max_superword_words = None, max_superword_bytes = None))]
+    superword_tokens = 0, unit_pattern = None, max_superword_words = None, max_superword_bytes = None, max_held_tokens = None))]
 #[allow(clippy::too_many_arguments, reason = "keywords of a Python function")]
 fn train_bpe<'py>(
     py: Python<'py>,
@@ -26,6 +26,7 @@ fn train_bpe<'py>(
     unit_pattern: Option<&str>,
     max_superword_words: Option<usize>,
     max_superword_bytes: Option<usize>,
+    max_held_tokens: Option<usize>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let words: Vec<_> = words.into_iter().map(PyRecordBatch::into_inner).collect();
     let units = units.map(PyRecordBatchReader::into_reader).transpose()?;
@@ -36,7 +37,8 @@ fn train_bpe<'py>(
         max_words: max_superword_words.unwrap_or(usize::MAX),
         max_bytes: max_superword_bytes.unwrap_or(usize::MAX),
     });
-    let options = Options { vocab_tokens, forbidden, max_token_bytes, superword_tokens, superwords, threads };
+    let options =
+        Options { vocab_tokens, forbidden, max_token_bytes, superword_tokens, superwords, max_held_tokens, threads };
     let merges = without_gil(py, || train::train_bpe(&words, batches(units), &seeds, &options))?;
     PyRecordBatch::new(merges).into_pyarrow(py)
 }

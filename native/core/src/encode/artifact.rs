@@ -22,6 +22,12 @@ pub(super) struct Manifest {
     pub(super) reserved: Vec<(u32, u32)>,
     #[serde(default)]
     tokens: Vec<FixedToken>,
+    superwords: Option<Superwords>,
+}
+
+#[derive(Deserialize)]
+struct Superwords {
+    first_merge: usize,
 }
 
 #[derive(Deserialize)]
@@ -84,6 +90,8 @@ pub(super) struct Artifact {
     pub(super) vocab: HashMap<String, u32>,
     /// The merges in the order of their ranks, as strings of the byte alphabet.
     pub(super) merges: Vec<(String, String)>,
+    /// The number of the first merge that was not learned within words.
+    pub(super) first_superword: usize,
 }
 
 pub(super) fn corrupt(message: impl Into<String>) -> Error {
@@ -102,13 +110,18 @@ pub(super) fn read(dir: &Path) -> Result<Artifact> {
     let pattern = pattern_of(&file.pre_tokenizer).map_err(refused)?;
     let artifact = Artifact {
         digest: sha256_hex(&manifest_bytes),
-        manifest,
         pattern: Pattern::by_regex(&pattern).map_err(|error| refused(error.to_string()))?,
         special: file.added_tokens.into_iter().map(|token| (token.content, token.id)).collect(),
+        first_superword: manifest
+            .superwords
+            .as_ref()
+            .map_or(file.model.merges.len(), |superwords| superwords.first_merge),
         merges: merges_of(&file.model.merges).map_err(refused)?,
         vocab: file.model.vocab,
+        manifest,
     };
     check_control(&artifact).map_err(refused)?;
+    check_superwords(&artifact).map_err(refused)?;
     Ok(artifact)
 }
 
@@ -206,4 +219,16 @@ fn check_control(artifact: &Artifact) -> std::result::Result<(), String> {
         }
         None => Ok(()),
     }
+}
+
+fn check_superwords(artifact: &Artifact) -> std::result::Result<(), String> {
+    let (first, merges) = (artifact.first_superword, artifact.merges.len());
+    if first > merges {
+        return Err(format!("manifest.json says that superwords begin with merge {first}, but there are {merges}"));
+    }
+    if first < merges && !artifact.pattern.is_lines() {
+        let pattern = artifact.pattern.name();
+        return Err(format!("manifest.json says that merges from {first} on are superwords, but {pattern} cuts words"));
+    }
+    Ok(())
 }

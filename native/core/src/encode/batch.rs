@@ -21,33 +21,82 @@ const MIN_PIECE_BYTES: usize = 64 << 10;
 pub(super) trait Id: ArrowNativeType {
     /// The Arrow type of the ids.
     type Arrow: ArrowPrimitiveType<Native = Self>;
+    /// Ids that lie in 16 bytes.
+    type Lanes: AsRef<[Self]>;
+    /// How many ids lie in the first 14 bytes.
+    const PACKED: usize;
     /// Stores an id that is known to fit.
     fn new(id: u32) -> Self;
+    /// The id as a number.
+    fn id(self) -> u32;
+    /// Takes 16 bytes apart, the low ones first.
+    fn unpack(packed: u128) -> Self::Lanes;
+    /// The reverse of [`Self::unpack`], for up to [`Self::PACKED`] ids.
+    fn pack(ids: &[Self]) -> u128;
 }
 
 impl Id for u16 {
     type Arrow = UInt16Type;
+    type Lanes = [Self; 8];
+    const PACKED: usize = 7;
+
     #[inline]
     fn new(id: u32) -> Self {
         id as Self
+    }
+
+    #[inline]
+    fn id(self) -> u32 {
+        u32::from(self)
+    }
+
+    #[inline]
+    fn unpack(packed: u128) -> Self::Lanes {
+        std::array::from_fn(|lane| (packed >> (16 * lane)) as Self)
+    }
+
+    fn pack(ids: &[Self]) -> u128 {
+        ids.iter().rev().fold(0, |packed, &id| packed << 16 | u128::from(id))
     }
 }
 
 impl Id for u32 {
     type Arrow = UInt32Type;
+    type Lanes = [Self; 4];
+    const PACKED: usize = 3;
+
     #[inline]
     fn new(id: u32) -> Self {
         id
     }
+
+    #[inline]
+    fn id(self) -> u32 {
+        self
+    }
+
+    #[inline]
+    fn unpack(packed: u128) -> Self::Lanes {
+        std::array::from_fn(|lane| (packed >> (32 * lane)) as Self)
+    }
+
+    fn pack(ids: &[Self]) -> u128 {
+        ids.iter().rev().fold(0, |packed, &id| packed << 32 | u128::from(id))
+    }
 }
 
 /// Workers at rest, with their caches.
-#[derive(Default)]
-pub(super) struct Workers(Mutex<Vec<Worker>>);
+pub(super) struct Workers<T>(Mutex<Vec<Worker<T>>>);
 
-impl Workers {
+impl<T> Default for Workers<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T: Id> Workers<T> {
     /// Lends a worker to `call`.
-    fn with<T>(&self, call: impl FnOnce(&mut Worker) -> T) -> T {
+    fn with<R>(&self, call: impl FnOnce(&mut Worker<T>) -> R) -> R {
         let resting = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut worker = resting.unwrap_or_default();
         let result = call(&mut worker);
@@ -63,7 +112,7 @@ struct Piece<T> {
 }
 
 /// Encodes one document.
-pub(super) fn encode<T: Id>(encoder: &Encoder, workers: &Workers, document: &[u8]) -> Result<ArrayRef> {
+pub(super) fn encode<T: Id>(encoder: &Encoder, workers: &Workers<T>, document: &[u8]) -> Result<ArrayRef> {
     let piece = encode_piece::<T>(encoder, workers, &[document])?;
     Ok(Arc::new(PrimitiveArray::<T::Arrow>::new(piece.ids.into(), None)))
 }
@@ -71,7 +120,7 @@ pub(super) fn encode<T: Id>(encoder: &Encoder, workers: &Workers, document: &[u8
 /// Encodes documents, in order, with up to `threads` threads.
 pub(super) fn encode_batch<T: Id>(
     encoder: &Encoder,
-    workers: &Workers,
+    workers: &Workers<T>,
     documents: &[&[u8]],
     threads: usize,
 ) -> Result<ListArray> {
@@ -87,7 +136,7 @@ pub(super) fn encode_batch<T: Id>(
     list_array(pool.install(|| ranges.into_par_iter().map(encode_range).collect::<Result<Vec<_>>>())?)
 }
 
-fn encode_piece<T: Id>(encoder: &Encoder, workers: &Workers, documents: &[&[u8]]) -> Result<Piece<T>> {
+fn encode_piece<T: Id>(encoder: &Encoder, workers: &Workers<T>, documents: &[&[u8]]) -> Result<Piece<T>> {
     let bytes: usize = documents.iter().map(|document| document.len()).sum();
     let mut piece = Piece { ids: Vec::with_capacity(bytes / 3), ends: Vec::with_capacity(documents.len()) };
     workers.with(|worker| {

@@ -1,129 +1,165 @@
 //! The word cache: the tokens of words already met.
 //!
-//! One open-addressing table of fixed size with 128-bit keys; two entries share a cache line, and an entry holds up to three
-//! tokens itself. A word of up to 15 bytes is its own key, packed with its length; the key of a longer word has its hash, and
-//! the word is kept beside the table to compare. A word that finds its four slots taken takes the place of one of them. When
-//! the stores of longer words or of longer token lists are full, everything is forgotten. So a cache never grows beyond about
-//! 50 MB, whatever the text.
+//! One open-addressing table of fixed size; two entries share a cache line, and an entry holds a key of 16 bytes and up to seven
+//! narrow or three wide ids. A word of up to 15 bytes is its own key, packed with its length; the key of a longer word has its
+//! hash, and the word is kept beside the table to compare. A word that finds its four slots taken takes the place of one of
+//! them. When the stores of longer words or of longer token lists are full, everything is forgotten. So a cache never grows
+//! beyond about 60 MB, whatever the text.
 
 use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
 
+use super::batch::Id;
+use crate::memory::{prefetch, use_large_pages};
+
 /// Words up to this length are their own key.
 pub(super) const MAX_SHORT_BYTES: usize = 15;
 /// Longer words are not kept.
 const MAX_LONG_BYTES: usize = 256;
-const SLOTS: usize = 1 << 19;
+const SLOTS: usize = 1 << 20;
 const PROBES: usize = 4;
-const INLINE: usize = 3;
 const MAX_STORED_TOKENS: usize = 1 << 22;
 const MAX_STORED_BYTES: usize = 1 << 24;
+/// In place of a number of ids: they stand in the store, as those of a long word always do.
+const STORED: u16 = u16::MAX;
 
 #[derive(Clone, Copy)]
 #[repr(align(32))]
 struct Slot {
     key: u128,
-    /// The tokens of a short word that has at most three; else the place of the first token in the store, and for a long word
-    /// the place of its bytes.
-    ids: [u32; INLINE],
-    count: u32,
+    /// The ids, and behind them, in the last 16 bits, their number. Or, if they are stored: the place of the first, their
+    /// number, and for a long word the place of its bytes, 32 bits each, and `STORED`.
+    ids: u128,
 }
 
-const EMPTY: Slot = Slot { key: 0, ids: [0; INLINE], count: 0 };
+const EMPTY: Slot = Slot { key: 0, ids: 0 };
 
 /// The tokens of words already met; one a worker, kept between calls.
-pub(super) struct WordCache {
-    slots: Box<[Slot]>,
-    tokens: Vec<u32>,
+pub(super) struct WordCache<T> {
+    slots: Vec<Slot>,
+    tokens: Vec<T>,
     bytes: Vec<u8>,
     victim: usize,
 }
 
+/// What a word is looked up by.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Key {
+    packed: u128,
+    group: u32,
+}
+
+impl Key {
+    /// The key of the word `text[start..end]`, which is not empty.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "a call for each word")]
+    pub(super) fn new(text: &[u8], start: usize, end: usize) -> Self {
+        let packed = if end - start <= MAX_SHORT_BYTES { pack(text, start, end) } else { long_key(&text[start..end]) };
+        Self { packed, group: group_of(packed) }
+    }
+
+    fn is_long(self) -> bool {
+        self.packed >> 120 == 0xFF
+    }
+}
+
+/// As many low bytes as the index.
+const KEPT: [u128; MAX_SHORT_BYTES + 1] = {
+    let mut masks = [0; MAX_SHORT_BYTES + 1];
+    let mut length = 0;
+    while length <= MAX_SHORT_BYTES {
+        masks[length] = (1 << (8 * length)) - 1;
+        length += 1;
+    }
+    masks
+};
+
 /// Packs the word `text[start..end]` of 1 to 15 bytes with its length.
-#[inline]
-pub(super) fn pack(text: &[u8], start: usize, end: usize) -> u128 {
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "a call for each word")]
+fn pack(text: &[u8], start: usize, end: usize) -> u128 {
     let length = end - start;
     let word = match text[start..].first_chunk::<16>() {
-        Some(chunk) => u128::from_le_bytes(*chunk) & ((1 << (8 * length)) - 1),
+        Some(chunk) => u128::from_le_bytes(*chunk) & KEPT[length],
         None => text[start..end].iter().rev().fold(0, |packed, &byte| packed << 8 | u128::from(byte)),
     };
     word | (length as u128) << 120
 }
 
 /// The key of a longer word. Its last byte is greater than any length in a short word's key.
-#[inline]
+#[inline(never)]
 fn long_key(word: &[u8]) -> u128 {
     u128::from(FixedState::default().hash_one(word)) | (word.len() as u128) << 64 | 0xFF << 120
 }
 
 #[inline]
-fn group_of(key: u128) -> usize {
+fn group_of(key: u128) -> u32 {
     let product =
         u128::from(key as u64 ^ 0x9E37_79B9_7F4A_7C15) * u128::from((key >> 64) as u64 ^ 0xD6E8_FEB8_6659_FD93);
-    (product as u64 ^ (product >> 64) as u64) as usize & (SLOTS - PROBES)
+    (product as u64 ^ (product >> 64) as u64) as u32 & (SLOTS - PROBES) as u32
 }
 
-impl WordCache {
+impl<T: Id> WordCache<T> {
     /// Makes an empty cache.
     pub(super) fn new() -> Self {
-        Self { slots: vec![EMPTY; SLOTS].into_boxed_slice(), tokens: Vec::new(), bytes: Vec::new(), victim: 0 }
+        let mut slots = Vec::with_capacity(SLOTS);
+        use_large_pages(&mut slots);
+        slots.resize(SLOTS, EMPTY);
+        Self { slots, tokens: Vec::new(), bytes: Vec::new(), victim: 0 }
     }
 
-    /// The tokens of the short word with this key.
+    /// Asks for the memory where a word belongs.
     #[inline]
-    pub(super) fn short(&self, key: u128) -> Option<&[u32]> {
-        let slot = self.find(key)?;
-        let count = slot.count as usize;
-        if count <= INLINE { Some(&slot.ids[..count]) } else { self.stored(slot) }
+    pub(super) fn prefetch(&self, key: Key) {
+        prefetch(&self.slots[key.group as usize]);
     }
 
-    /// The tokens of a longer word.
-    #[inline]
-    pub(super) fn long(&self, word: &[u8]) -> Option<&[u32]> {
-        if word.len() > MAX_LONG_BYTES {
-            return None;
+    /// Appends the tokens of `word`, whose key is `key`, to `out`, if they are known.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "a call for each word")]
+    pub(super) fn append<'a>(&self, key: Key, word: impl Fn() -> &'a [u8], out: &mut Vec<T>) -> bool {
+        let group = key.group as usize;
+        let Some(slot) = self.slots[group..group + PROBES].iter().find(|slot| slot.key == key.packed) else {
+            return false;
+        };
+        let count = (slot.ids >> 112) as u16;
+        if count == STORED {
+            return self.append_stored(slot.ids, key, word(), out);
         }
-        let slot = self.find(long_key(word))?;
-        let start = slot.ids[1] as usize;
-        if self.bytes.get(start..start + word.len()) == Some(word) { self.stored(slot) } else { None }
+        let length = out.len() + usize::from(count);
+        out.extend_from_slice(T::unpack(slot.ids).as_ref());
+        out.truncate(length);
+        true
     }
 
-    #[inline]
-    fn find(&self, key: u128) -> Option<&Slot> {
-        let group = group_of(key);
-        self.slots[group..group + PROBES].iter().find(|slot| slot.key == key)
-    }
-
-    #[inline]
-    fn stored(&self, slot: &Slot) -> Option<&[u32]> {
-        let start = slot.ids[0] as usize;
-        self.tokens.get(start..start + slot.count as usize)
-    }
-
-    /// Keeps the tokens of the short word with this key.
-    pub(super) fn keep_short(&mut self, key: u128, tokens: &[u32]) {
-        self.make_room(tokens.len(), 0);
-        let mut ids = [0; INLINE];
-        if tokens.len() <= INLINE {
-            ids[..tokens.len()].copy_from_slice(tokens);
-        } else {
-            ids[0] = self.tokens.len() as u32;
-            self.tokens.extend_from_slice(tokens);
+    #[inline(never)]
+    fn append_stored(&self, ids: u128, key: Key, word: &[u8], out: &mut Vec<T>) -> bool {
+        let (first, count, place) = (ids as u32 as usize, (ids >> 32) as u32 as usize, (ids >> 64) as u32 as usize);
+        if key.is_long() && self.bytes.get(place..place + word.len()) != Some(word) {
+            return false;
         }
-        self.insert(Slot { key, ids, count: tokens.len() as u32 });
+        out.extend_from_slice(&self.tokens[first..first + count]);
+        true
     }
 
-    /// Keeps the tokens of a longer word.
-    pub(super) fn keep_long(&mut self, word: &[u8], tokens: &[u32]) {
+    /// Keeps the tokens of `word`, whose key is `key`.
+    pub(super) fn keep(&mut self, key: Key, word: &[u8], tokens: &[T]) {
         if word.len() > MAX_LONG_BYTES {
             return;
         }
-        self.make_room(tokens.len(), word.len());
-        let ids = [self.tokens.len() as u32, self.bytes.len() as u32, 0];
-        self.tokens.extend_from_slice(tokens);
-        self.bytes.extend_from_slice(word);
-        self.insert(Slot { key: long_key(word), ids, count: tokens.len() as u32 });
+        let stored_bytes = if key.is_long() { word.len() } else { 0 };
+        let is_inline = !key.is_long() && tokens.len() <= T::PACKED;
+        self.make_room(if is_inline { 0 } else { tokens.len() }, stored_bytes);
+        let ids = if is_inline {
+            T::pack(tokens) | (tokens.len() as u128) << 112
+        } else {
+            let places = [self.tokens.len(), tokens.len(), self.bytes.len()];
+            self.tokens.extend_from_slice(tokens);
+            self.bytes.extend_from_slice(&word[..stored_bytes]);
+            places.iter().rev().fold(u128::from(STORED) << 16, |ids, &place| ids << 32 | place as u128)
+        };
+        self.insert(key, ids);
     }
 
     fn make_room(&mut self, tokens: usize, bytes: usize) {
@@ -134,20 +170,28 @@ impl WordCache {
         }
     }
 
-    fn insert(&mut self, slot: Slot) {
-        let group = group_of(slot.key);
-        let free = self.slots[group..group + PROBES].iter().position(|slot| slot.key == 0);
-        let place = free.unwrap_or_else(|| {
+    fn insert(&mut self, key: Key, ids: u128) {
+        let group = &mut self.slots[key.group as usize..][..PROBES];
+        let place = group.iter().position(|slot| slot.key == 0).unwrap_or_else(|| {
             self.victim = (self.victim + 1) % PROBES;
             self.victim
         });
-        self.slots[group + place] = slot;
+        group[place] = Slot { key: key.packed, ids };
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn key(word: &[u8]) -> Key {
+        Key::new(word, 0, word.len())
+    }
+
+    fn found<T: Id>(cache: &WordCache<T>, word: &[u8]) -> Option<Vec<T>> {
+        let mut ids = Vec::new();
+        cache.append(key(word), || word, &mut ids).then_some(ids)
+    }
 
     #[test]
     fn packing_is_one_to_one_and_does_not_depend_on_what_follows() {
@@ -165,40 +209,39 @@ mod tests {
         assert!(keys.windows(2).all(|two| (two[0].0 == two[1].0) == (two[0].1 == two[1].1)));
     }
 
-    #[test]
-    fn what_is_found_is_what_was_kept_though_the_cache_is_full() {
-        let mut cache = WordCache::new();
-        let (mut found, count) = (0, 900_000);
+    fn what_is_found_is_what_was_kept<T: Id + PartialEq + std::fmt::Debug>() {
+        let mut cache = WordCache::<T>::new();
+        let (mut hits, count) = (0, 900_000);
         for number in (0..count).chain((0..count).rev()) {
-            let ids: Vec<u32> = (0..=number % 6).map(|index| number + index).collect();
-            let short = pack(&number.to_le_bytes(), 0, 4);
-            let long = format!("a_long_identifier_{number}");
-            if let Some(kept) = cache.short(short) {
-                assert_eq!(kept, ids);
-                found += 1;
-            } else {
-                cache.keep_short(short, &ids);
-            }
-            if let Some(kept) = cache.long(long.as_bytes()) {
-                assert_eq!(kept, ids);
-                found += 1;
-            } else {
-                cache.keep_long(long.as_bytes(), &ids);
-                assert_eq!(cache.long(long.as_bytes()), Some(&ids[..]));
+            let ids: Vec<T> = (0..=number % 10).map(|index| T::new((number + index) % 65_536)).collect();
+            for word in [&number.to_le_bytes()[..], format!("a_long_identifier_{number}").as_bytes()] {
+                if let Some(kept) = found(&cache, word) {
+                    assert_eq!(kept, ids);
+                    hits += 1;
+                } else {
+                    cache.keep(key(word), word, &ids);
+                    assert_eq!(found(&cache, word).as_ref(), Some(&ids));
+                }
             }
         }
-        assert!(0 < found && found < 2 * count, "{found}");
+        assert!(0 < hits && hits < 2 * count, "{hits}");
         assert!(cache.tokens.len() <= MAX_STORED_TOKENS && cache.bytes.len() <= MAX_STORED_BYTES);
     }
 
     #[test]
+    fn what_is_found_is_what_was_kept_though_the_cache_is_full() {
+        what_is_found_is_what_was_kept::<u16>();
+        what_is_found_is_what_was_kept::<u32>();
+    }
+
+    #[test]
     fn a_word_is_compared_even_if_its_key_is_found() {
-        let mut cache = WordCache::new();
-        cache.keep_long(b"a_long_identifier", &[7]);
+        let mut cache = WordCache::<u16>::new();
+        cache.keep(key(b"a_long_identifier"), b"a_long_identifier", &[7]);
         let place = cache.bytes.len() - 1;
         cache.bytes[place] = b'X';
-        assert_eq!(cache.long(b"a_long_identifier"), None);
-        cache.keep_long(&[b'a'; 300], &[1]);
-        assert_eq!(cache.long(&[b'a'; 300]), None);
+        assert_eq!(found(&cache, b"a_long_identifier"), None);
+        cache.keep(key(&[b'a'; 300]), &[b'a'; 300], &[1]);
+        assert_eq!(found(&cache, &[b'a'; 300]), None);
     }
 }

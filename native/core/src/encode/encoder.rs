@@ -1,87 +1,195 @@
 //! From bytes to token ids: split into words, look each up, merge those not met before.
 
+use std::sync::Arc;
+
+use super::artifact::Artifact;
 use super::batch::Id;
-use super::cache::{MAX_SHORT_BYTES, WordCache, pack};
+use super::cache::{Key, WordCache};
 use super::merges::Merges;
-use crate::pattern::Pattern;
+use super::superwords::{Line, PairMemo, Superwords};
+use super::vocabulary::Vocabulary;
+use crate::pattern::{Starts, lines};
 use crate::{Error, Result};
+
+/// How many words wait for each other, so that the memory where they belong is on its way while the next ones are cut.
+const BATCH: usize = 32;
 
 /// What encoding needs of a tokenizer; shared by all workers.
 pub(super) struct Encoder {
-    pattern: Pattern,
+    units: Units,
     merges: Merges,
 }
 
-/// What one thread keeps between documents.
-pub(super) struct Worker {
-    cache: WordCache,
-    /// The tokens of the word that was merged last.
-    merged: Vec<u32>,
+/// What text is cut into.
+enum Units {
+    Words,
+    /// Lines of which each is merged as if it were a word: for merges that [`Superwords`] cannot do.
+    WholeLines,
+    /// Lines of words.
+    Lines(Superwords),
 }
 
-impl Default for Worker {
+/// A word that waits to be looked up.
+#[derive(Clone, Copy, Default)]
+struct Waiting {
+    key: Key,
+    start: u32,
+    end: u32,
+    ends_line: bool,
+}
+
+/// What one thread keeps between documents.
+pub(super) struct Worker<T> {
+    cache: WordCache<T>,
+    starts: Starts,
+    /// The tokens of the word that was merged last.
+    merged: Vec<u32>,
+    memo: PairMemo,
+    /// The tokens at which a check of the line is due.
+    suspects: Vec<usize>,
+}
+
+impl<T: Id> Default for Worker<T> {
     fn default() -> Self {
-        Self { cache: WordCache::new(), merged: Vec::new() }
+        Self {
+            cache: WordCache::new(),
+            starts: Starts::default(),
+            merged: Vec::new(),
+            memo: PairMemo::default(),
+            suspects: Vec::new(),
+        }
     }
 }
 
 impl Encoder {
-    /// Makes an encoder.
-    pub(super) fn new(pattern: Pattern, merges: Merges) -> Self {
-        Self { pattern, merges }
+    /// Makes the encoder of a tokenizer directory.
+    ///
+    /// # Errors
+    /// As those of [`Vocabulary::merges`] and [`Vocabulary::byte_ids`].
+    pub(super) fn new(artifact: &Artifact, vocabulary: &Vocabulary) -> Result<Self> {
+        let merges = vocabulary.merges(artifact)?;
+        let lengths = vocabulary.lengths();
+        let byte_ids = vocabulary.byte_ids()?;
+        let superwords = || Superwords::new(&byte_ids, &merges, artifact.first_superword, Arc::clone(&lengths));
+        let (units, of_words) = match artifact.pattern.is_lines().then(superwords) {
+            None => (Units::Words, &merges[..]),
+            Some(None) => (Units::WholeLines, &merges[..]),
+            Some(Some(superwords)) => (Units::Lines(superwords), &merges[..artifact.first_superword]),
+        };
+        let merges = Merges::new(byte_ids, of_words, Arc::clone(&lengths));
+        Ok(Self { units, merges })
     }
 
     /// Appends the ids of `text` to `out`.
     ///
     /// # Errors
     /// `Invalid` if `text` has 4 GiB or more.
-    pub(super) fn encode<T: Id>(&self, worker: &mut Worker, text: &[u8], out: &mut Vec<T>) -> Result<()> {
+    pub(super) fn encode<T: Id>(&self, worker: &mut Worker<T>, text: &[u8], out: &mut Vec<T>) -> Result<()> {
         if u32::try_from(text.len()).is_err() {
             return Err(Error::invalid(format!("a document of {} bytes is too long: the limit is 4 GiB", text.len())));
         }
+        worker.starts.find(text);
         if std::str::from_utf8(text).is_ok() {
-            self.encode_run(worker, text, out);
+            self.encode_run(worker, text, 0, out);
             return Ok(());
         }
+        let mut at = 0;
         for chunk in text.utf8_chunks() {
-            self.encode_run(worker, chunk.valid().as_bytes(), out);
+            let end = at + chunk.valid().len();
+            self.encode_run(worker, &text[..end], at, out);
             out.extend(chunk.invalid().iter().map(|&byte| T::new(self.merges.byte_id(byte))));
+            at = end + chunk.invalid().len();
         }
         Ok(())
     }
 
-    fn encode_run<T: Id>(&self, worker: &mut Worker, run: &[u8], out: &mut Vec<T>) {
-        let mut start = 0;
-        while start < run.len() {
-            let end = self.pattern.word_end(run, start);
-            if end - start <= MAX_SHORT_BYTES {
-                let key = pack(run, start, end);
-                if let Some(ids) = worker.cache.short(key) {
-                    out.extend(ids.iter().map(|&id| T::new(id)));
-                } else {
-                    self.merge(worker, &run[start..end], out);
-                    worker.cache.keep_short(key, &worker.merged);
-                }
-            } else {
-                self.encode_long(worker, &run[start..end], out);
+    /// Appends the ids of the valid UTF-8 in `run[start..]`.
+    fn encode_run<T: Id>(&self, worker: &mut Worker<T>, run: &[u8], start: usize, out: &mut Vec<T>) {
+        let Worker { cache, starts, merged, memo, suspects } = worker;
+        let mut words =
+            Words { encoder: self, cache, merged, run, at: start, waiting: [Waiting::default(); BATCH], length: 0 };
+        match &self.units {
+            Units::Words => {
+                starts.words(run, start, |end| words.take(end, false, out, |_, _, _| {}));
+                words.settle(out, |_, _, _| {});
             }
-            start = end;
+            Units::WholeLines => {
+                lines(run, start, |end| words.take(end, false, out, |_, _, _| {}));
+                words.settle(out, |_, _, _| {});
+            }
+            Units::Lines(superwords) => {
+                memo.prepare();
+                suspects.clear();
+                let (mut line_start, mut first) = (start, out.len());
+                let mut finish = |word: &Waiting, token: usize, out: &mut Vec<T>| {
+                    let at = word.start as usize;
+                    if at > line_start && superwords.may_cross(run[at - 1], run[at]) {
+                        suspects.push(token);
+                    }
+                    if word.ends_line {
+                        let line = Line { text: &run[line_start..word.end as usize], first, suspects: &*suspects };
+                        superwords.finish(&self.merges, memo, line, out);
+                        suspects.clear();
+                        (line_start, first) = (word.end as usize, out.len());
+                    }
+                };
+                starts.words_of_lines(run, start, |end, ends_line| words.take(end, ends_line, out, &mut finish));
+                words.settle(out, finish);
+            }
+        }
+    }
+}
+
+/// The words of a run, on their way from the text to the ids.
+struct Words<'a, T> {
+    encoder: &'a Encoder,
+    cache: &'a mut WordCache<T>,
+    merged: &'a mut Vec<u32>,
+    run: &'a [u8],
+    /// Where the next word starts.
+    at: usize,
+    waiting: [Waiting; BATCH],
+    length: usize,
+}
+
+impl<T: Id> Words<'_, T> {
+    /// Takes the word that goes on to `end`; [`Self::settle`] must come after the last one.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "a call for each word")]
+    fn take(&mut self, end: usize, ends_line: bool, out: &mut Vec<T>, each: impl FnMut(&Waiting, usize, &mut Vec<T>)) {
+        let key = Key::new(self.run, self.at, end);
+        self.cache.prefetch(key);
+        self.waiting[self.length % BATCH] = Waiting { key, start: self.at as u32, end: end as u32, ends_line };
+        self.length += 1;
+        self.at = end;
+        if self.length == BATCH {
+            self.settle(out, each);
         }
     }
 
-    fn encode_long<T: Id>(&self, worker: &mut Worker, word: &[u8], out: &mut Vec<T>) {
-        if let Some(ids) = worker.cache.long(word) {
-            out.extend(ids.iter().map(|&id| T::new(id)));
-        } else {
-            self.merge(worker, word, out);
-            worker.cache.keep_long(word, &worker.merged);
+    /// Appends the ids of the words that wait, and calls `each` with each word, the place of its first id, and the output.
+    #[inline(never)]
+    fn settle(&mut self, out: &mut Vec<T>, mut each: impl FnMut(&Waiting, usize, &mut Vec<T>)) {
+        let waiting = self.waiting;
+        for word in &waiting[..self.length] {
+            let text = || &self.run[word.start as usize..word.end as usize];
+            let token = out.len();
+            if !self.cache.append(word.key, text, out) {
+                self.merge(word, out);
+            }
+            each(word, token, out);
         }
+        self.length = 0;
     }
 
-    fn merge<T: Id>(&self, worker: &mut Worker, word: &[u8], out: &mut Vec<T>) {
-        worker.merged.clear();
-        worker.merged.shrink_to(1 << 20);
-        self.merges.merge(word, &mut worker.merged);
-        out.extend(worker.merged.iter().map(|&id| T::new(id)));
+    #[inline(never)]
+    fn merge(&mut self, word: &Waiting, out: &mut Vec<T>) {
+        let text = &self.run[word.start as usize..word.end as usize];
+        self.merged.clear();
+        self.merged.shrink_to(1 << 20);
+        self.encoder.merges.merge(text, self.merged);
+        let before = out.len();
+        out.extend(self.merged.iter().map(|&id| T::new(id)));
+        self.cache.keep(word.key, text, &out[before..]);
     }
 }

@@ -2,14 +2,13 @@
 //!
 //! A word starts as the tokens of its bytes. As long as a neighbouring pair has a merge, the pair whose merge was learned first
 //! is joined, the leftmost of equals: this is what `tokenizers` does. Short words are merged in an array, by looking for the best
-//! pair again and again; long ones with a heap of pairs, in O(n log n) time and about 20 bytes of memory for each byte.
+//! pair again and again; long ones with a queue of pairs, in O(n log n) time and about 20 bytes of memory for each byte.
 
+use std::sync::Arc;
+
+use super::pairs::{MAX_CELLS, Merge, NONE, Pairs, cell};
 use super::queue::PairQueue;
 
-/// No merge.
-const NONE: u32 = u32::MAX;
-/// Longer words go through the queue.
-const MAX_ARRAY_BYTES: usize = 48;
 /// Marks, in the long-word array, the last byte of a token of two or more bytes.
 const END: u32 = 1 << 31;
 /// Marks a byte inside a token.
@@ -21,47 +20,22 @@ pub(crate) struct Merges {
     byte_ids: Box<[u32; 256]>,
     /// The rank of the merge of each two bytes.
     byte_ranks: Box<[u32]>,
-    /// Open addressing over a power of two of slots.
-    slots: Box<[Slot]>,
-    shift: u32,
-    /// The token that each merge makes, by rank.
-    joined: Box<[u32]>,
+    pairs: Pairs,
     /// The length of each token in bytes.
-    lengths: Box<[u32]>,
+    lengths: Arc<[u32]>,
 }
-
-#[derive(Clone, Copy)]
-struct Slot {
-    left: u32,
-    right: u32,
-    rank: u32,
-}
-
-const EMPTY: Slot = Slot { left: NONE, right: NONE, rank: NONE };
 
 impl Merges {
-    /// Makes the table from `(left, right, joined)` in the order of their ranks; no pair may come twice.
-    pub(crate) fn new(byte_ids: Box<[u32; 256]>, merges: &[(u32, u32, u32)], lengths: Box<[u32]>) -> Self {
-        let capacity = (merges.len() * 2 + 2).next_power_of_two();
-        let mut table = Self {
-            byte_ids,
-            byte_ranks: vec![NONE; 1 << 16].into_boxed_slice(),
-            slots: vec![EMPTY; capacity].into_boxed_slice(),
-            shift: 64 - capacity.trailing_zeros(),
-            joined: merges.iter().map(|merge| merge.2).collect(),
-            lengths,
-        };
-        for (rank, &(left, right, _)) in merges.iter().enumerate() {
-            let index = table.index_of(left, right);
-            table.slots[index] = Slot { left, right, rank: rank as u32 };
-        }
-        for first in 0..=255_u8 {
-            for second in 0..=255_u8 {
-                let rank = table.rank(table.byte_id(first), table.byte_id(second));
-                table.byte_ranks[usize::from(first) << 8 | usize::from(second)] = rank;
-            }
-        }
-        table
+    /// Makes the table from the merges in the order of their ranks; no pair may come twice.
+    pub(crate) fn new(byte_ids: Box<[u32; 256]>, merges: &[Merge], lengths: Arc<[u32]>) -> Self {
+        let pairs = Pairs::new(merges, 0);
+        let ranks = (0..1 << 16).map(|pair| pairs.rank(byte_ids[pair >> 8], byte_ids[pair & 0xFF]));
+        Self { byte_ranks: ranks.collect(), byte_ids, pairs, lengths }
+    }
+
+    /// The merges by their two tokens.
+    pub(super) fn pairs(&self) -> &Pairs {
+        &self.pairs
     }
 
     /// The token of one byte.
@@ -70,122 +44,118 @@ impl Merges {
         self.byte_ids[usize::from(byte)]
     }
 
+    /// The rank of the merge of two bytes, or `NONE`.
     #[inline]
-    fn index_of(&self, left: u32, right: u32) -> usize {
-        let mask = self.slots.len() - 1;
-        let pair = u64::from(left) << 32 | u64::from(right);
-        let mut index = (pair.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize & mask;
-        loop {
-            let slot = &self.slots[index];
-            if (slot.left == left && slot.right == right) || slot.rank == NONE {
-                return index;
-            }
-            index = (index + 1) & mask;
-        }
-    }
-
-    /// The rank of the merge of two tokens, or `NONE`.
-    #[inline]
-    fn rank(&self, left: u32, right: u32) -> u32 {
-        self.slots[self.index_of(left, right)].rank
+    fn byte_rank(&self, pair: &[u8]) -> u32 {
+        self.byte_ranks[usize::from(pair[0]) << 8 | usize::from(pair[1])]
     }
 
     /// Appends the tokens of `word` to `out`.
     pub(crate) fn merge(&self, word: &[u8], out: &mut Vec<u32>) {
-        if word.len() <= MAX_ARRAY_BYTES { self.merge_short(word, out) } else { self.merge_long(word, out) }
+        if word.len() <= MAX_CELLS { self.merge_short(word, out) } else { self.merge_long(word, out) }
     }
 
     fn merge_short(&self, word: &[u8], out: &mut Vec<u32>) {
-        let mut ids = [0_u32; MAX_ARRAY_BYTES];
-        let mut ranks = [NONE; MAX_ARRAY_BYTES];
-        let mut count = word.len();
+        let (mut ids, mut cells) = ([0; MAX_CELLS], [NONE; MAX_CELLS]);
         for (id, &byte) in ids.iter_mut().zip(word) {
             *id = self.byte_id(byte);
         }
-        for (rank, pair) in ranks.iter_mut().zip(word.windows(2)) {
-            *rank = self.byte_ranks[usize::from(pair[0]) << 8 | usize::from(pair[1])];
+        for (at, pair) in word.windows(2).enumerate() {
+            cells[at] = cell(self.byte_rank(pair), at);
         }
-        while let Some(at) = lowest(&ranks[..count.saturating_sub(1)]) {
-            ids[at] = self.joined[ranks[at] as usize];
-            ids.copy_within(at + 2..count, at + 1);
-            ranks.copy_within(at + 1..count, at);
-            count -= 1;
-            if at + 1 < count {
-                ranks[at] = self.rank(ids[at], ids[at + 1]);
-            }
-            if at > 0 {
-                ranks[at - 1] = self.rank(ids[at - 1], ids[at]);
-            }
-        }
-        out.extend_from_slice(&ids[..count]);
+        self.pairs.join(&mut ids, &mut cells, word.len(), |id| out.push(id));
     }
 
     /// Merges with a queue of pairs.
-    ///
-    /// `tokens` has one cell a byte: the token that starts there, or, at the last byte of a longer token, the token with `END`.
-    /// A token's neighbours are found by lengths, so that no links are kept. A pair in the queue that has changed since is
-    /// recognised by its rank.
     fn merge_long(&self, word: &[u8], out: &mut Vec<u32>) {
-        let mut tokens: Vec<u32> = word.iter().map(|&byte| self.byte_id(byte)).collect();
         let mut queue = PairQueue::default();
         for (at, pair) in word.windows(2).enumerate() {
-            let rank = self.byte_ranks[usize::from(pair[0]) << 8 | usize::from(pair[1])];
+            let rank = self.byte_rank(pair);
             if rank != NONE {
                 queue.push(rank, at);
             }
         }
-        while let Some((rank, at)) = queue.pop() {
-            let Some((_, end)) = self.pair_at(&tokens, at).filter(|pair| pair.0 == rank) else { continue };
-            self.join(&mut tokens, at, end, self.joined[rank as usize]);
-            if let Some(before) = self.start_before(&tokens, at)
-                && let Some((previous, _)) = self.pair_at(&tokens, before)
-            {
-                queue.push(previous, before);
-            }
-            if let Some((next, _)) = self.pair_at(&tokens, at) {
-                queue.push(next, at);
-            }
-        }
-        out.extend(tokens.into_iter().filter(|token| token & END == 0));
-    }
-
-    /// The rank of the token that starts at `at` with the next one, and the end of both, if there are such tokens and a merge.
-    fn pair_at(&self, tokens: &[u32], at: usize) -> Option<(u32, usize)> {
-        let left = tokens[at];
-        if left & END != 0 {
-            return None;
-        }
-        let middle = at + self.lengths[left as usize] as usize;
-        let right = *tokens.get(middle)?;
-        let rank = if right & END == 0 { self.rank(left, right) } else { NONE };
-        (rank != NONE).then(|| (rank, middle + self.lengths[right as usize] as usize))
-    }
-
-    /// The start of the token before the one at `at`.
-    fn start_before(&self, tokens: &[u32], at: usize) -> Option<usize> {
-        let last = at.checked_sub(1)?;
-        Some(at - self.lengths[(tokens[last] & !END) as usize] as usize)
-    }
-
-    fn join(&self, tokens: &mut [u32], at: usize, end: usize, joined: u32) {
-        let middle = at + self.lengths[tokens[at] as usize] as usize;
-        tokens[middle - 1] = INSIDE;
-        tokens[middle] = INSIDE;
-        tokens[at] = joined;
-        tokens[end - 1] = joined | END;
+        let tokens = word.iter().map(|&byte| self.byte_id(byte)).collect();
+        LongWord { pairs: &self.pairs, lengths: &self.lengths, tokens }.merge(queue, out);
     }
 }
 
-/// The position of the lowest rank, the first of equals, if any is a rank.
-#[inline]
-fn lowest(ranks: &[u32]) -> Option<usize> {
-    let (mut best, mut best_at) = (NONE, None);
-    for (at, &rank) in ranks.iter().enumerate() {
-        if rank < best {
-            (best, best_at) = (rank, Some(at));
+/// Joins the tokens at the end of `out`, from `first` on, with the merges of `pairs`, however many they are.
+pub(super) fn join_long(pairs: &Pairs, lengths: &[u32], first: usize, out: &mut Vec<u32>) {
+    let mut queue = PairQueue::default();
+    let mut tokens = Vec::new();
+    for (index, &token) in out.iter().enumerate().skip(first) {
+        let (start, length) = (tokens.len(), lengths[token as usize] as usize);
+        tokens.resize(start + length, INSIDE);
+        tokens[start + length - 1] = token | END;
+        tokens[start] = token;
+        let rank = out.get(index + 1).map_or(NONE, |&next| pairs.rank(token, next));
+        if rank != NONE {
+            queue.push(rank, start);
         }
     }
-    best_at
+    out.truncate(first);
+    LongWord { pairs, lengths, tokens }.merge(queue, out);
+}
+
+/// A word that is too long for an array.
+///
+/// `tokens` has one cell a byte: the token that starts there, or, at the last byte of a longer token, the token with `END`.
+/// A token's neighbours are found by lengths, so that no links are kept.
+struct LongWord<'a> {
+    pairs: &'a Pairs,
+    lengths: &'a [u32],
+    tokens: Vec<u32>,
+}
+
+impl LongWord<'_> {
+    /// Joins the pairs of the queue and those that come about, and appends what is left to `out`. A pair in the queue that has
+    /// changed since is recognised by its rank.
+    fn merge(mut self, mut queue: PairQueue, out: &mut Vec<u32>) {
+        while let Some((rank, at)) = queue.pop() {
+            let Some((_, end)) = self.pair_at(at).filter(|pair| pair.0 == rank) else { continue };
+            self.join(at, end, self.pairs.joined(rank));
+            if let Some(before) = self.start_before(at)
+                && let Some((previous, _)) = self.pair_at(before)
+            {
+                queue.push(previous, before);
+            }
+            if let Some((next, _)) = self.pair_at(at) {
+                queue.push(next, at);
+            }
+        }
+        out.extend(self.tokens.into_iter().filter(|token| token & END == 0));
+    }
+
+    fn length(&self, token: u32) -> usize {
+        self.lengths[token as usize] as usize
+    }
+
+    /// The rank of the token that starts at `at` with the next one, and the end of both, if there are such tokens and a merge.
+    fn pair_at(&self, at: usize) -> Option<(u32, usize)> {
+        let left = self.tokens[at];
+        if left & END != 0 {
+            return None;
+        }
+        let middle = at + self.length(left);
+        let right = *self.tokens.get(middle)?;
+        let rank = if right & END == 0 { self.pairs.rank(left, right) } else { NONE };
+        (rank != NONE).then(|| (rank, middle + self.length(right)))
+    }
+
+    /// The start of the token before the one at `at`.
+    fn start_before(&self, at: usize) -> Option<usize> {
+        let last = at.checked_sub(1)?;
+        Some(at - self.length(self.tokens[last] & !END))
+    }
+
+    fn join(&mut self, at: usize, end: usize, joined: u32) {
+        let middle = at + self.length(self.tokens[at]);
+        self.tokens[middle - 1] = INSIDE;
+        self.tokens[middle] = INSIDE;
+        self.tokens[at] = joined;
+        self.tokens[end - 1] = joined | END;
+    }
 }
 
 #[cfg(test)]
@@ -231,10 +201,12 @@ mod tests {
     /// The definition, word for word.
     fn merge_slowly(table: &Merges, word: &[u8]) -> Vec<u32> {
         let mut ids: Vec<u32> = word.iter().map(|&byte| u32::from(byte)).collect();
-        while let Some((rank, at)) =
-            (1..ids.len()).map(|at| (table.rank(ids[at - 1], ids[at]), at - 1)).min().filter(|best| best.0 != NONE)
+        while let Some((rank, at)) = (1..ids.len())
+            .map(|at| (table.pairs.rank(ids[at - 1], ids[at]), at - 1))
+            .min()
+            .filter(|best| best.0 != NONE)
         {
-            ids[at] = table.joined[rank as usize];
+            ids[at] = table.pairs.joined(rank);
             ids.remove(at + 1);
         }
         ids

@@ -13,7 +13,9 @@ mod decode;
 mod encoder;
 mod input;
 mod merges;
+mod pairs;
 mod queue;
+mod superwords;
 mod vocabulary;
 
 use std::path::Path;
@@ -34,7 +36,8 @@ const MAX_NARROW_VOCAB: u32 = 1 << 16;
 pub struct Tokenizer {
     vocabulary: vocabulary::Vocabulary,
     encoder: encoder::Encoder,
-    workers: batch::Workers,
+    narrow: batch::Workers<u16>,
+    wide: batch::Workers<u32>,
     control: AhoCorasick,
     pattern: &'static str,
     digest: String,
@@ -49,14 +52,15 @@ impl Tokenizer {
     pub fn from_dir(dir: &Path) -> Result<Self> {
         let artifact = artifact::read(dir)?;
         let vocabulary = vocabulary::Vocabulary::new(&artifact)?;
-        let merges = vocabulary.merges(&artifact)?;
+        let encoder = encoder::Encoder::new(&artifact, &vocabulary)?;
         let control = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
             .build(vocabulary.control())
             .map_err(|error| Error::invalid(format!("control tokens: {error}")))?;
         Ok(Self {
-            encoder: encoder::Encoder::new(artifact.pattern, merges),
-            workers: batch::Workers::default(),
+            encoder,
+            narrow: batch::Workers::default(),
+            wide: batch::Workers::default(),
             control,
             pattern: artifact.pattern.name(),
             digest: artifact.digest,
@@ -85,9 +89,9 @@ impl Tokenizer {
     /// `Invalid` if the text has 4 GiB or more.
     pub fn encode(&self, text: &[u8]) -> Result<ArrayRef> {
         if self.vocab_size() <= MAX_NARROW_VOCAB {
-            batch::encode::<u16>(&self.encoder, &self.workers, text)
+            batch::encode(&self.encoder, &self.narrow, text)
         } else {
-            batch::encode::<u32>(&self.encoder, &self.workers, text)
+            batch::encode(&self.encoder, &self.wide, text)
         }
     }
 
@@ -97,9 +101,9 @@ impl Tokenizer {
     /// `Invalid` if a text has 4 GiB or more, or all together have more than 2^31 - 1 tokens.
     pub fn encode_batch(&self, documents: &[&[u8]], threads: usize) -> Result<ListArray> {
         if self.vocab_size() <= MAX_NARROW_VOCAB {
-            batch::encode_batch::<u16>(&self.encoder, &self.workers, documents, threads)
+            batch::encode_batch(&self.encoder, &self.narrow, documents, threads)
         } else {
-            batch::encode_batch::<u32>(&self.encoder, &self.workers, documents, threads)
+            batch::encode_batch(&self.encoder, &self.wide, documents, threads)
         }
     }
 

@@ -1,10 +1,11 @@
 //! The tokens by id: their bytes, and which of them are control or reserved.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::artifact::{Artifact, corrupt};
 use super::bytelevel;
-use super::merges::Merges;
+use super::pairs::{MAX_IDS, MAX_MERGES, Merge};
 use crate::{Error, Result};
 
 /// The bytes and the kind of every token.
@@ -75,23 +76,41 @@ impl Vocabulary {
         self.names.get(&id).map(String::as_str)
     }
 
-    /// Builds the merge table over these tokens.
-    pub(super) fn merges(&self, artifact: &Artifact) -> Result<Merges> {
-        let merges = self.merge_ids(artifact)?;
-        let mut byte_ids = [u32::MAX; 256];
-        let lengths: Box<[u32]> = self.starts.windows(2).map(|ends| ends[1] - ends[0]).collect();
-        for (id, _) in (0_u32..).zip(&lengths).filter(|&(_, length)| *length == 1) {
-            byte_ids[usize::from(self.bytes[self.starts[id as usize] as usize])] = id;
+    /// The length of each token in bytes; 0 for control and reserved ids.
+    pub(super) fn lengths(&self) -> Arc<[u32]> {
+        self.starts.windows(2).map(|ends| ends[1] - ends[0]).collect()
+    }
+
+    /// The token of each byte.
+    ///
+    /// # Errors
+    /// `Corrupt` if a byte has none.
+    pub(super) fn byte_ids(&self) -> Result<Box<[u32; 256]>> {
+        let mut byte_ids = Box::new([u32::MAX; 256]);
+        for (id, ends) in (0_u32..).zip(self.starts.windows(2)).filter(|(_, ends)| ends[1] - ends[0] == 1) {
+            byte_ids[usize::from(self.bytes[ends[0] as usize])] = id;
         }
         match byte_ids.iter().position(|&id| id == u32::MAX) {
             Some(byte) => Err(corrupt(format!(
                 "tokenizer.json: no token for the byte {byte:#04x}, so that not all text could be encoded"
             ))),
-            None => Ok(Merges::new(Box::new(byte_ids), &merges, lengths)),
+            None => Ok(byte_ids),
         }
     }
 
-    fn merge_ids(&self, artifact: &Artifact) -> Result<Vec<(u32, u32, u32)>> {
+    /// The merges as ids, in the order of their ranks.
+    ///
+    /// # Errors
+    /// `Corrupt` if a merge has a part that is no text token, or is there twice; `Invalid` if there are more than the encoder knows.
+    pub(super) fn merges(&self, artifact: &Artifact) -> Result<Vec<Merge>> {
+        if artifact.merges.len() > MAX_MERGES as usize || self.len() > MAX_IDS {
+            return Err(Error::invalid(format!(
+                "the vocabulary has {} ids and {} merges: the encoder knows up to {MAX_IDS} and {}",
+                self.len(),
+                artifact.merges.len(),
+                MAX_MERGES
+            )));
+        }
         let mut seen = HashMap::new();
         let mut merges = Vec::with_capacity(artifact.merges.len());
         for (rank, (left, right)) in artifact.merges.iter().enumerate() {

@@ -12,12 +12,14 @@ mod classes;
 mod cpp_lines;
 mod cpp_words;
 mod fast;
+mod starts;
 #[cfg(test)]
 mod tests;
 
 use crate::blocks::Classes;
 use crate::{Error, Result};
 pub(crate) use fast::Kind as WordKind;
+pub(crate) use starts::Starts;
 
 /// A pre-token pattern that has a native splitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -110,20 +112,17 @@ impl Pattern {
             Run::Valid(start, end) => match self.0 {
                 Kind::CppWords1 => fast::split(text, classes, start, end, &mut each),
                 Kind::CppLines1 => {
-                    split_lines(&text[..end], start, |start, end| each(WordKind::Other, start, end));
+                    let mut at = start;
+                    lines(&text[..end], start, |end| each(WordKind::Other, std::mem::replace(&mut at, end), end));
                 }
             },
             Run::Invalid(byte) => each(WordKind::Other, byte, byte + 1),
         });
     }
 
-    /// The end of the word that starts at `start` in `run`, valid UTF-8; `start` is before its end.
-    #[inline]
-    pub(crate) fn word_end(self, run: &[u8], start: usize) -> usize {
-        match self.0 {
-            Kind::CppWords1 => cpp_words::word_end(run, start),
-            Kind::CppLines1 => cpp_lines::line_end(run, start),
-        }
+    /// Whether it cuts lines, of which [`Self::words`] cuts words.
+    pub(crate) fn is_lines(self) -> bool {
+        self.0 == Kind::CppLines1
     }
 }
 
@@ -150,11 +149,12 @@ fn for_runs(text: &[u8], mut each: impl FnMut(Run)) {
     }
 }
 
-fn split_lines(run: &[u8], start: usize, mut each: impl FnMut(usize, usize)) {
+/// Calls `each` with the end of every line in `run[start..]`.
+pub(crate) fn lines(run: &[u8], start: usize, mut each: impl FnMut(usize)) {
     let mut at = start;
     while at < run.len() {
         let end = cpp_lines::line_end(run, at);
-        each(at, end);
+        each(end);
         at = end;
     }
 }

@@ -131,11 +131,22 @@ pub(super) struct WordTotals {
     waiting: [Waiting; BATCH],
     /// How many wait.
     length: usize,
+    /// Which of them are too long for a slot, and how many these are.
+    long: [u8; BATCH],
+    long_length: usize,
 }
 
 impl WordTotals {
     pub(super) fn new() -> Self {
-        Self { slots: table(LEAST_SLOTS), used: 0, arena: Vec::new(), waiting: [Waiting::NONE; BATCH], length: 0 }
+        Self {
+            slots: table(LEAST_SLOTS),
+            used: 0,
+            arena: Vec::new(),
+            waiting: [Waiting::NONE; BATCH],
+            length: 0,
+            long: [0; BATCH],
+            long_length: 0,
+        }
     }
 
     /// Counts every word of `source`, whose classes are those that `pattern` looks at, and none as a name.
@@ -153,6 +164,8 @@ impl WordTotals {
         let key = if end - start <= INLINE_BYTES {
             Inline::within(source, start, end)
         } else {
+            self.long[self.long_length % BATCH] = self.length as u8;
+            self.long_length += 1;
             Inline::hashed(LONG_HASH.hash_one(&source[start..end]))
         };
         let hash = (key.hash() >> 32) as u32;
@@ -169,9 +182,10 @@ impl WordTotals {
     /// Counts what waits.
     pub(super) fn settle(&mut self, source: &[u8], names: &mut impl Naming) {
         let waiting = self.waiting;
-        for word in waiting[..self.length].iter().filter(|word| word.is_hash()) {
-            self.prefetch_text(&self.slots[home(word.hash, self.slots.len())]);
+        for &at in &self.long[..self.long_length] {
+            self.prefetch_text(&self.slots[home(waiting[usize::from(at) % BATCH].hash, self.slots.len())]);
         }
+        self.long_length = 0;
         for word in &waiting[..self.length] {
             let at = self.find_or_insert(word, source);
             let slot = &mut self.slots[at];
@@ -190,7 +204,8 @@ impl WordTotals {
         loop {
             let slot = &self.slots[at];
             if slot.low == word.low && slot.size == word.size {
-                let same = if word.is_hash() { self.long(slot) == word.text(source) } else { slot.high == word.high };
+                let same =
+                    if word.is_hash() { self.long_text(slot) == word.text(source) } else { slot.high == word.high };
                 if same {
                     return at;
                 }
@@ -233,11 +248,11 @@ impl WordTotals {
     /// The bytes of a word, in `buffer` if they are few.
     fn text<'a>(&'a self, slot: &Slot, buffer: &'a mut [u8; INLINE_BYTES]) -> &'a [u8] {
         let key = slot.key();
-        if key.is_hash() { self.long(slot) } else { key.bytes(buffer) }
+        if key.is_hash() { self.long_text(slot) } else { key.bytes(buffer) }
     }
 
     /// The bytes of a word that is too long for its slot.
-    fn long(&self, slot: &Slot) -> &[u8] {
+    fn long_text(&self, slot: &Slot) -> &[u8] {
         let (length, rest) = self.arena[slot.high as usize..].split_at(LENGTH_BYTES);
         &rest[..length.iter().rev().fold(0, |length, &byte| (length << 8) | usize::from(byte))]
     }

@@ -19,6 +19,7 @@
 mod corpus;
 mod count;
 mod engine;
+mod held;
 mod input;
 mod pairs;
 mod queue;
@@ -30,6 +31,7 @@ mod texts;
 mod tokens;
 mod usage;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BinaryArray, RecordBatch, UInt8Array, UInt64Array};
@@ -37,6 +39,7 @@ use hashbrown::HashSet;
 
 use crate::pattern::Pattern;
 use crate::{Error, ErrorKind, Result};
+use held::{Bound, Excess, LeftOut};
 use rules::Rules;
 use texts::Collector;
 use tokens::Tokens;
@@ -99,6 +102,9 @@ pub struct Options {
     pub superword_tokens: usize,
     /// What bounds them; must be given if there are any.
     pub superwords: Option<Superwords>,
+    /// The most tokens that the distinct words, or units, may have in all as training begins, each of which takes about
+    /// 20 bytes of memory; `None` for no bound.
+    pub max_held_tokens: Option<usize>,
     /// The result does not depend on them.
     pub threads: usize,
 }
@@ -120,6 +126,11 @@ pub struct Superwords {
 /// has `token` (binary) and `atomic` (bool). The result has one row a merge in rank order: `left` and `right`
 /// (binary), `count` (uint64; among the seeds in phases 0 and 1), `phase` (uint8: 0 to 3).
 /// The same input in any order gives the same rows.
+///
+/// Where there is more than `max_held_tokens`, words below a count are dropped, and units below a count are thinned: so many
+/// are kept, chosen by their CRC-32, that each stands for that count. For both each text must then be in one row only. The
+/// metadata of the result tells: `words_least_count`, `words_left_out`, `units_least_count`, `units_left_out`; a least count
+/// of 1 leaves out nothing.
 ///
 /// # Errors
 /// [`ErrorKind::Vocabulary`]: a seed cannot become one token, there are no words or units, or the vocabulary cannot be
@@ -160,30 +171,44 @@ fn train(
     let pieces = count_pieces(&seeds, &tokens);
     let least = pieces + options.superword_tokens;
     let wanted = options.vocab_tokens.checked_sub(least).ok_or_else(|| too_few(pieces, options))?;
-    let mut collector = Collector::new(&tokens);
+    let mut collector = Collector::new(&tokens, Bound::new(options.max_held_tokens, Excess::Drop));
     for rows in &rows {
         collector.add_rows(rows);
     }
+    let words_left_out = collector.left_out();
     let texts = collector.finish()?;
     let corpus = corpus::learn(texts, &mut tokens, &rules, wanted, Phase::Corpus);
     if corpus.len() < wanted {
         return Err(unfilled(pieces, corpus.len(), options));
     }
     learned.extend(corpus);
+    let mut units_left_out = LeftOut { least: 1, texts: 0 };
     if options.superword_tokens > 0 {
-        let texts = collect_units(units, &tokens)?;
+        let collector =
+            collect_units(units, Collector::new(&tokens, Bound::new(options.max_held_tokens, Excess::Thin)))?;
+        units_left_out = collector.left_out();
+        let texts = collector.finish()?;
         let superwords = corpus::learn(texts, &mut tokens, &rules, options.superword_tokens, Phase::Superword);
         if superwords.len() < options.superword_tokens {
             return Err(few_superwords(superwords.len(), options));
         }
         learned.extend(superwords);
     }
-    to_batch(&learned, &tokens)
+    to_batch(&learned, &tokens, metadata(words_left_out, units_left_out))
+}
+
+fn metadata(words: LeftOut, units: LeftOut) -> HashMap<String, String> {
+    let named = [("words", words), ("units", units)].into_iter();
+    named
+        .flat_map(|(what, LeftOut { least, texts })| {
+            [(format!("{what}_least_count"), least), (format!("{what}_left_out"), texts)]
+        })
+        .map(|(name, number)| (name, number.to_string()))
+        .collect()
 }
 
 /// Cuts the texts of all batches into tokens, one batch at a time.
-fn collect_units(batches: impl Iterator<Item = Result<RecordBatch>>, tokens: &Tokens) -> Result<texts::Texts> {
-    let mut collector = Collector::new(tokens);
+fn collect_units(batches: impl Iterator<Item = Result<RecordBatch>>, mut collector: Collector) -> Result<Collector> {
     let mut occur = false;
     for batch in batches {
         let batch = batch?;
@@ -191,7 +216,7 @@ fn collect_units(batches: impl Iterator<Item = Result<RecordBatch>>, tokens: &To
         occur |= rows.occur();
         collector.add_rows(&rows);
     }
-    if occur { collector.finish() } else { Err(no_text("units")) }
+    if occur { Ok(collector) } else { Err(no_text("units")) }
 }
 
 fn no_text(what: &str) -> Error {
@@ -242,7 +267,7 @@ fn few_superwords(learned: usize, options: &Options) -> Error {
     )
 }
 
-fn to_batch(learned: &[Learned], tokens: &Tokens) -> Result<RecordBatch> {
+fn to_batch(learned: &[Learned], tokens: &Tokens, metadata: HashMap<String, String>) -> Result<RecordBatch> {
     let side = |number: fn(&Learned) -> u32| -> ArrayRef {
         Arc::new(BinaryArray::from_iter_values(learned.iter().map(|merge| tokens.bytes(number(merge)))))
     };
@@ -254,5 +279,7 @@ fn to_batch(learned: &[Learned], tokens: &Tokens) -> Result<RecordBatch> {
         ("count", Arc::new(counts), false),
         ("phase", Arc::new(phases), false),
     ];
-    Ok(RecordBatch::try_from_iter_with_nullable(columns)?)
+    let batch = RecordBatch::try_from_iter_with_nullable(columns)?;
+    let schema = batch.schema().as_ref().clone().with_metadata(metadata);
+    Ok(batch.with_schema(Arc::new(schema))?)
 }

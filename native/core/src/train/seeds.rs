@@ -14,6 +14,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 use hashbrown::HashSet;
 
 use super::engine::Engine;
+use super::held::{Bound, Excess};
 use super::rules::{Rules, is_identifier_byte, is_identifier_run};
 use super::texts::Collector;
 use super::tokens::Tokens;
@@ -51,7 +52,7 @@ struct Learner<'a> {
 
 impl Learner<'_> {
     fn learn(&mut self, texts: BTreeSet<&[u8]>, phase: Phase) -> Result<()> {
-        let mut collector = Collector::new(&self.tokens);
+        let mut collector = Collector::new(&self.tokens, Bound::new(None, Excess::Drop));
         collector.add_once(texts);
         let mut engine = Engine::new(collector.finish()?, self.tokens.next(), 1);
         let mut heap: BinaryHeap<(Priority, u32)> = BinaryHeap::new();

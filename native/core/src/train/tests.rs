@@ -116,6 +116,50 @@ fn superwords_are_learned_in_units_as_the_words_leave_them() {
 }
 
 #[test]
+fn past_the_bound_rare_words_are_dropped_in_any_order_and_the_result_tells() {
+    let text: Vec<(Vec<u8>, u64)> = (0..200_u64).map(|n| (format!("w{n:03}").into_bytes(), 1 + n % 5)).collect();
+    let mut text: Vec<(&[u8], u64)> = text.iter().map(|(word, count)| (word.as_slice(), *count)).collect();
+    let bounded = Options { max_held_tokens: Some(170 * 4), ..options(5) };
+    let expected = train_bpe(&[words(&text)], &seeds(&[]), &bounded).unwrap();
+    let metadata = expected.schema().metadata().clone();
+    let told = |name: &str| metadata[name].as_str();
+    assert_eq!((told("words_least_count"), told("words_left_out"), told("units_least_count")), ("2", "40", "1"));
+    text.reverse();
+    let parts: Vec<RecordBatch> = text.chunks(7).map(words).collect();
+    let again = train_bpe(&parts, &seeds(&[]), &bounded).unwrap();
+    assert_eq!(again, expected);
+    text.retain(|(_, count)| *count > 1);
+    assert_eq!(rows(&train_bpe(&[words(&text)], &seeds(&[]), &options(5)).unwrap()), rows(&expected));
+}
+
+#[test]
+fn past_the_bound_units_are_thinned_and_stand_for_more() {
+    let units: Vec<(Vec<u8>, u64)> = (0..4000_u32).map(|n| (format!("{n:04};").into_bytes(), 1)).collect();
+    let units: Vec<(&[u8], u64)> = units.iter().map(|(unit, count)| (unit.as_slice(), *count)).collect();
+    let learn = |units: &[(&[u8], u64)]| {
+        let batches: Vec<_> = units.chunks(900).map(|part| Ok(words(part))).collect();
+        let options = Options {
+            superword_tokens: 1,
+            superwords: Some(superwords(9, 9)),
+            max_held_tokens: Some(2000 * 5),
+            ..options(2)
+        };
+        super::train_bpe(&[words(&[(b"ab", 1)])], batches.into_iter(), &seeds(&[]), &options).unwrap()
+    };
+    let learned = learn(&units);
+    let (least, left_out): (u64, u64) = (
+        learned.schema().metadata()["units_least_count"].parse().unwrap(),
+        learned.schema().metadata()["units_left_out"].parse().unwrap(),
+    );
+    assert!(least == 2 || least == 3, "{least}");
+    assert!((2000..3000).contains(&left_out), "{left_out}");
+    let count = rows(&learned)[1].2;
+    assert!(count.is_multiple_of(least) && (300..500).contains(&count), "about 400 of each digit before the mark: {count}");
+    let backwards: Vec<_> = units.iter().rev().copied().collect();
+    assert_eq!(learn(&backwards), learned);
+}
+
+#[test]
 fn tokens_are_counted_as_they_stand_in_encoded_texts() {
     let merges = train_bpe(&[words(&[(b"abc", 5), (b"ab", 2)])], &seeds(&[]), &options(2)).unwrap();
     let texts = [words(&[(b"abcab", 3)]), words(&[(b"ac", 1 << 40)])];

@@ -4,6 +4,7 @@ use hashbrown::HashMap;
 use rayon::prelude::*;
 
 use super::BYTES;
+use super::held::{Bound, LeftOut};
 use super::input::Rows;
 use super::tokens::{Tokens, byte_numbers};
 use crate::encode::Merges;
@@ -62,6 +63,8 @@ struct Part {
     tokens: Vec<u32>,
     lengths: Vec<u32>,
     counts: Vec<u64>,
+    hashes: Vec<u32>,
+    left_out: u64,
     /// What the rows stand for, those of one token too, in bytes.
     bytes: u128,
 }
@@ -72,13 +75,19 @@ impl Part {
             tokens: Vec::with_capacity(bytes),
             lengths: Vec::with_capacity(texts),
             counts: Vec::with_capacity(texts),
-            bytes: 0,
+            hashes: Vec::with_capacity(texts),
+            ..Self::default()
         }
     }
 
-    fn add(&mut self, text: &[u8], count: u64, segment: impl FnOnce(&[u8], &mut Vec<u32>)) {
+    fn add(&mut self, text: &[u8], count: u64, bound: &Bound, segment: impl FnOnce(&[u8], &mut Vec<u32>)) {
         self.bytes += u128::from(count) * text.len() as u128;
         if text.len() < 2 || count == 0 {
+            return;
+        }
+        let hash = crc32fast::hash(text);
+        if !bound.keeps(count, hash) {
+            self.left_out += 1;
             return;
         }
         let start = self.tokens.len();
@@ -88,8 +97,38 @@ impl Part {
             length => {
                 self.lengths.push(length as u32);
                 self.counts.push(count);
+                self.hashes.push(hash);
             }
         }
+    }
+
+    /// Leaves out what the bound no longer keeps.
+    fn thin(&mut self, bound: &Bound) {
+        let (mut kept, mut end, mut start) = (0, 0, 0);
+        for text in 0..self.lengths.len() {
+            let length = self.lengths[text] as usize;
+            if bound.keeps(self.counts[text], self.hashes[text]) {
+                self.tokens.copy_within(start..start + length, end);
+                self.lengths[kept] = self.lengths[text];
+                self.counts[kept] = self.counts[text];
+                self.hashes[kept] = self.hashes[text];
+                (kept, end) = (kept + 1, end + length);
+            }
+            start += length;
+        }
+        self.left_out += (self.lengths.len() - kept) as u64;
+        self.tokens.truncate(end);
+        self.lengths.truncate(kept);
+        self.counts.truncate(kept);
+        self.hashes.truncate(kept);
+        self.shrink();
+    }
+
+    fn shrink(&mut self) {
+        self.tokens.shrink_to_fit();
+        self.lengths.shrink_to_fit();
+        self.counts.shrink_to_fit();
+        self.hashes.shrink_to_fit();
     }
 }
 
@@ -99,17 +138,20 @@ pub(super) struct Collector {
     merges: Option<Merges>,
     numbers: [u32; BYTES as usize],
     parts: Vec<Part>,
+    bound: Bound,
+    /// How many tokens are held.
+    held: usize,
     bytes: u128,
 }
 
 impl Collector {
     /// Texts are cut into these tokens, as the merges so far encode them.
-    pub(super) fn new(tokens: &Tokens) -> Self {
+    pub(super) fn new(tokens: &Tokens, bound: Bound) -> Self {
         let numbers = byte_numbers();
         let merges: Vec<_> = tokens.merges().collect();
         let lengths = (0..tokens.next()).map(|token| tokens.bytes(token).len() as u32).collect();
         let merges = (!merges.is_empty()).then(|| Merges::new(Box::new(numbers), &merges, lengths));
-        Self { merges, numbers, parts: Vec::new(), bytes: 0 }
+        Self { merges, numbers, parts: Vec::new(), bound, held: 0, bytes: 0 }
     }
 
     /// Adds the texts of a batch, on the threads of the pool that this runs in.
@@ -122,8 +164,9 @@ impl Collector {
                 let mut part = Part::with_room(chunk.clone().map(|row| rows.get(row).0.len()).sum(), chunk.len());
                 for row in chunk {
                     let (text, count) = rows.get(row);
-                    part.add(text, count, |text, out| self.segment(text, out));
+                    part.add(text, count, &self.bound, |text, out| self.segment(text, out));
                 }
+                part.shrink();
                 part
             })
             .collect();
@@ -134,14 +177,26 @@ impl Collector {
     pub(super) fn add_once<'a>(&mut self, texts: impl IntoIterator<Item = &'a [u8]>) {
         let mut part = Part::default();
         for text in texts {
-            part.add(text, 1, |text, out| self.segment(text, out));
+            part.add(text, 1, &self.bound, |text, out| self.segment(text, out));
         }
         self.take(vec![part]);
     }
 
     fn take(&mut self, parts: Vec<Part>) {
         self.bytes += parts.iter().map(|part| part.bytes).sum::<u128>();
+        self.held += parts.iter().map(|part| part.tokens.len()).sum::<usize>();
         self.parts.extend(parts);
+        while self.bound.exceeded(self.held) {
+            self.bound.rise();
+            let bound = &self.bound;
+            self.parts.par_iter_mut().for_each(|part| part.thin(bound));
+            self.held = self.parts.iter().map(|part| part.tokens.len()).sum();
+        }
+    }
+
+    /// What was left out so far.
+    pub(super) fn left_out(&self) -> LeftOut {
+        LeftOut { least: self.bound.least(), texts: self.parts.iter().map(|part| part.left_out).sum() }
     }
 
     fn segment(&self, text: &[u8], out: &mut Vec<u32>) {
@@ -163,7 +218,7 @@ impl Collector {
         let mut sizes: HashMap<u64, usize> = HashMap::new();
         for part in &self.parts {
             for (&length, &count) in part.lengths.iter().zip(&part.counts) {
-                *sizes.entry(count).or_default() += length as usize + 1;
+                *sizes.entry(self.bound.weight(count)).or_default() += length as usize + 1;
             }
         }
         let len = sizes.values().sum::<usize>() + 1;
@@ -172,11 +227,11 @@ impl Collector {
                 "distinct texts of {len} tokens in all: 2^32 is the most; drop rare ones"
             )));
         }
-        Ok(lay_out(self.parts, sizes, len))
+        Ok(lay_out(self.parts, &self.bound, sizes, len))
     }
 }
 
-fn lay_out(parts: Vec<Part>, sizes: HashMap<u64, usize>, len: usize) -> Texts {
+fn lay_out(parts: Vec<Part>, bound: &Bound, sizes: HashMap<u64, usize>, len: usize) -> Texts {
     let mut sizes: Vec<(u64, usize)> = sizes.into_iter().collect();
     sizes.sort_unstable_by_key(|&(count, _)| std::cmp::Reverse(count));
     let mut weights = Weights::default();
@@ -191,10 +246,10 @@ fn lay_out(parts: Vec<Part>, sizes: HashMap<u64, usize>, len: usize) -> Texts {
     symbols.resize(len, GONE);
     for part in parts {
         let mut tokens = part.tokens.as_slice();
-        for (&length, count) in part.lengths.iter().zip(&part.counts) {
+        for (&length, &count) in part.lengths.iter().zip(&part.counts) {
             let Some((text, rest)) = tokens.split_at_checked(length as usize) else { break };
             tokens = rest;
-            if let Some(place) = places.get_mut(count) {
+            if let Some(place) = places.get_mut(&bound.weight(count)) {
                 symbols[*place..*place + text.len()].copy_from_slice(text);
                 *place += text.len() + 1;
             }

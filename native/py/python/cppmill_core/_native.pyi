@@ -217,6 +217,7 @@ def train_bpe(
     unit_pattern: str | None = None,
     max_superword_words: int | None = None,
     max_superword_bytes: int | None = None,
+    max_held_tokens: int | None = None,
 ) -> pa.RecordBatch:
     """Learn byte-level BPE merges from word counts, after the merges that make each seed one token.
 
@@ -236,11 +237,16 @@ def train_bpe(
         max_superword_words: The most words that a token learned from units may have, as the pattern of words cuts it;
             no bound by default.
         max_superword_bytes: The most bytes that it may have; no bound by default.
+        max_held_tokens: The most tokens that the distinct words, or units, may have in all as training begins, each of
+            about 20 bytes of memory; no bound by default. Past it, words below a count are dropped; units below a count
+            are thinned: so many are kept, chosen by their CRC-32, that each stands for that count. Each text must then
+            be in one row only.
 
     Returns:
         One row a merge in rank order: left, right (binary), count (uint64; in phases 0 and 1 that among the seeds) and
         phase (uint8): 0 for seeds inside runs of identifier bytes, 1 for seeds across their borders, 2 for words, 3 for
-        superwords.
+        superwords. The schema's metadata tells what `max_held_tokens` left out: words_least_count, words_left_out,
+        units_least_count, units_left_out; a least count of 1 is nothing.
 
     Raises:
         VocabularyError: a seed cannot become one token, there are no words or units, or there are too few pairs to fill

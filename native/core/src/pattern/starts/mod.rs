@@ -1,0 +1,356 @@
+//! Where the words of `cpp-words-1` and the lines of `cpp-lines-1` start, as bit masks of 64 bytes each.
+//!
+//! The pattern looks at most one character ahead and never back, but for a few things: so most word starts follow from the
+//! classes of neighbouring bytes by logic on whole masks, and runs are filled by the carries of an addition. Where something
+//! else may begin or go on (a number with a point or an exponent, a literal prefix, a raw string's end, a backslash, odd white
+//! space, a character beyond ASCII) a byte is marked *odd*: the words that touch one are asked of [`super::cpp_words`].
+//!
+//! A word that starts at a start of the masks and touches nothing odd ends at the next start. This holds however the words
+//! before it came about, so that after an odd word the masks are good again from the first start at which a word begins.
+
+mod portable;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+use super::cpp_words;
+
+/// Bytes in a block.
+const BYTES: usize = 64;
+
+/// The masks of 64 bytes: bit `i` stands for byte `i`. A byte after the end of the text is in no class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Masks {
+    /// ASCII letters, digits and the underscore.
+    word: u64,
+    /// ASCII control bytes and punctuation, the backslash and white space excluded.
+    mark: u64,
+    /// `\r` and `\n`.
+    newline: u64,
+    /// Space and tab.
+    blank: u64,
+    tab: u64,
+    digit: u64,
+    /// `-` and `.`, which may begin a number.
+    sign: u64,
+    plus: u64,
+    /// Double and single quotes.
+    quote: u64,
+    /// What a literal prefix ends with: `8`, `u`, `U`, `L`, `R` (and `r`).
+    prefix: u64,
+    /// `)`, which may begin a raw string's end.
+    closing: u64,
+}
+
+/// The starts within a block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Block {
+    /// Bytes at which a word starts, unless something odd before them goes on.
+    words: u64,
+    /// Bytes that are not what they seem.
+    odd: u64,
+    /// Bytes at which a line starts, but for the first of a run.
+    lines: u64,
+}
+
+/// What the bytes before a block leave behind: the last bit of some masks.
+#[derive(Clone, Copy, Default)]
+struct Before {
+    word: u64,
+    mark: u64,
+    newline: u64,
+    indentation: u64,
+    free: u64,
+    joining: u64,
+    leading: u64,
+    prefix: u64,
+    closing: u64,
+    watched: u64,
+}
+
+/// The mask of the bytes behind those in `mask`.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "one instruction")]
+fn behind(mask: u64, before: u64) -> u64 {
+    mask << 1 | before
+}
+
+/// The mask of the bytes that one in `mask` follows, whose continuation is `next`.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "one instruction")]
+fn ahead(mask: u64, next: u64) -> u64 {
+    mask >> 1 | next << 63
+}
+
+/// The bytes of `runs` from those in `seeds`, which are in `runs`, to the end of their runs.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "a few instructions")]
+fn fill(runs: u64, seeds: u64) -> u64 {
+    runs & !runs.wrapping_add(seeds)
+}
+
+/// The starts of a block, of which the first `length` bytes are text; `next` are the masks of the one after it.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
+fn starts(of: &Masks, next: &Masks, length: usize, before: &mut Before) -> Block {
+    let text = if length < BYTES { (1 << length) - 1 } else { u64::MAX };
+    let &Masks { word, mark, newline, blank, .. } = of;
+    let solid_ahead = ahead(word | mark, next.word | next.mark);
+    let digit_ahead = ahead(of.digit, next.digit);
+    // Blanks behind a newline belong to it; of the others the last, if it is a space, joins the word or the marks behind it.
+    let indentation = fill(blank, blank & (behind(newline, before.newline) | before.indentation));
+    let free = blank & !indentation;
+    let joining = free & !of.tab & solid_ahead;
+    let blank_starts = free & (!behind(free, before.free) | solid_ahead);
+    let mark_starts = mark & !behind(mark, before.mark) & !behind(joining, before.joining);
+    let leading = mark_starts & ahead(word & !of.digit, next.word & !next.digit);
+    let run_starts = word & !behind(word, before.word);
+    let word_starts = run_starts & !behind(joining, before.joining) & !behind(leading, before.leading);
+    let open = behind(mark, before.mark) | behind(free, before.free) | behind(newline, before.newline);
+    let newline_starts = newline & !open;
+    // Runs that begin with a digit, or behind a closing parenthesis, are watched: how they end matters.
+    let watched = run_starts & (of.digit | behind(of.closing, before.closing)) | word & before.watched & 1;
+    let watched = fill(word, watched);
+    let watched_ends = behind(watched, before.watched) & !word;
+    let line_starts =
+        (behind(indentation, before.indentation) | behind(newline, before.newline) & !newline) & !blank & text;
+    let odd = !(word | mark | newline | blank) & text
+        | of.quote & behind(of.prefix, before.prefix)
+        | of.sign & (digit_ahead | ahead(of.sign, next.sign))
+        | of.closing & digit_ahead
+        | watched_ends & (of.quote | of.sign | of.plus);
+    let last = |mask: u64| mask >> 63;
+    *before = Before {
+        word: last(word),
+        mark: last(mark),
+        newline: last(newline),
+        indentation: last(indentation),
+        free: last(free),
+        joining: last(joining),
+        leading: last(leading),
+        prefix: last(of.prefix),
+        closing: last(of.closing),
+        watched: last(watched),
+    };
+    Block { words: blank_starts | mark_starts | word_starts | newline_starts, odd, lines: line_starts }
+}
+
+/// Appends the starts of `text`, whose masks `masks` makes.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
+fn append(text: &[u8], masks: impl Fn(&[u8; BYTES]) -> Masks, out: &mut Vec<Block>) {
+    let (whole, rest) = text.as_chunks::<BYTES>();
+    let mut last = [0; BYTES];
+    last[..rest.len()].copy_from_slice(rest);
+    let last = {
+        let made = masks(&last);
+        Masks { mark: made.mark & ((1 << rest.len()) - 1), ..made }
+    };
+    let mut before = Before::default();
+    let mut here = whole.first().map_or(last, &masks);
+    for at in 0..whole.len() {
+        let next = whole.get(at + 1).map_or(last, &masks);
+        out.push(starts(&here, &next, BYTES, &mut before));
+        here = next;
+    }
+    out.push(starts(&last, &Masks::default(), rest.len(), &mut before));
+}
+
+/// The starts of a text. Made to be used again for the next text.
+#[derive(Default)]
+pub(crate) struct Starts {
+    blocks: Vec<Block>,
+}
+
+/// Room that is kept for the next text, in blocks.
+const MAX_KEPT: usize = 1 << 20;
+
+impl Starts {
+    /// Finds the starts in `text`, any bytes.
+    pub(crate) fn find(&mut self, text: &[u8]) {
+        self.blocks.clear();
+        self.blocks.shrink_to(MAX_KEPT);
+        self.blocks.reserve(text.len() / BYTES + 1);
+        #[cfg(target_arch = "x86_64")]
+        if x86::available() {
+            return x86::append(text, &mut self.blocks);
+        }
+        append(text, portable::masks, &mut self.blocks);
+    }
+
+    /// Calls `each` with the end of every word of `cpp-words-1` in `run[start..]`, one of the maximal runs of valid UTF-8 of the
+    /// text that was given to [`Self::find`], at the same place.
+    #[inline]
+    pub(crate) fn words(&self, run: &[u8], start: usize, mut each: impl FnMut(usize)) {
+        self.cut::<false>(run, start, |end, _| each(end));
+    }
+
+    /// Calls `each` with the end of every word, as [`Self::words`], and whether it ends a line of `cpp-lines-1`. A word that
+    /// goes over the end of a line, which takes odd white space, is cut there.
+    #[inline]
+    pub(crate) fn words_of_lines(&self, run: &[u8], start: usize, each: impl FnMut(usize, bool)) {
+        self.cut::<true>(run, start, each);
+    }
+
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "once for words and once for lines")]
+    fn cut<const LINES: bool>(&self, run: &[u8], start: usize, mut each: impl FnMut(usize, bool)) {
+        let mut at = start;
+        'masks: while at < run.len() {
+            let mut block = at / BYTES;
+            let from = u64::MAX << (at % BYTES);
+            let mut odd = self.blocks[block].odd & from;
+            let mut rest = self.blocks[block].words & (from << 1) | odd;
+            loop {
+                while rest != 0 {
+                    let bit = rest & rest.wrapping_neg();
+                    if odd & bit != 0 {
+                        at = self.cut_odd::<LINES>(run, at, &mut each);
+                        continue 'masks;
+                    }
+                    at = block * BYTES + rest.trailing_zeros() as usize;
+                    if at >= run.len() {
+                        break;
+                    }
+                    each(at, LINES && self.blocks[block].lines & bit != 0);
+                    rest ^= bit;
+                }
+                block += 1;
+                if block * BYTES >= run.len() {
+                    each(run.len(), true);
+                    return;
+                }
+                odd = self.blocks[block].odd;
+                rest = self.blocks[block].words | odd;
+            }
+        }
+    }
+
+    /// Calls `each` with the ends of words from `at` on, until one is a start of the masks, which is given back.
+    #[inline(never)]
+    fn cut_odd<const LINES: bool>(&self, run: &[u8], mut at: usize, each: &mut impl FnMut(usize, bool)) -> usize {
+        loop {
+            let end = cpp_words::word_end(run, at);
+            at = if LINES { self.next_line(at + 1, end) } else { end };
+            let bit = 1 << (at % BYTES);
+            let ends_line = at == run.len() || self.blocks[at / BYTES].lines & bit != 0;
+            each(at, ends_line);
+            if at == run.len() || self.blocks[at / BYTES].words & bit != 0 {
+                return at;
+            }
+        }
+    }
+
+    /// The first start of a line from `at` on, `end` if there is none before it.
+    fn next_line(&self, at: usize, end: usize) -> usize {
+        let mut from = u64::MAX << (at % BYTES);
+        for block in at / BYTES..end.div_ceil(BYTES) {
+            let lines = self.blocks[block].lines & from;
+            if lines != 0 {
+                return end.min(block * BYTES + lines.trailing_zeros() as usize);
+            }
+            from = u64::MAX;
+        }
+        end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BYTES, Masks, Starts, cpp_words, portable};
+
+    const PIECES: [&str; 48] = [
+        " ",
+        "  ",
+        "\t",
+        " \t",
+        "\n",
+        "\r\n",
+        "\n\n",
+        "\n    ",
+        ";\n",
+        "a",
+        "x1",
+        "foo_bar",
+        "L",
+        "u8",
+        "R",
+        "u8R",
+        "\"",
+        "'",
+        "(",
+        ")",
+        "0",
+        "12",
+        "0x1F",
+        "1e",
+        "e",
+        ".",
+        "-",
+        "+",
+        "->",
+        "::",
+        ",",
+        "\\",
+        "\\n",
+        "\\r\\t",
+        "\u{b}",
+        "\u{c}",
+        "é",
+        "名",
+        "\u{2028}",
+        "²",
+        "😀",
+        "#",
+        "R\"(",
+        ")x\"",
+        "{",
+        "\0",
+        "//",
+        "aVeryLongIdentifierOfMoreThanSixtyFourBytesWhichGoesOnAndOnAndOnAndOn",
+    ];
+
+    fn random(state: &mut u64, below: usize) -> usize {
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (*state >> 40) as usize % below
+    }
+
+    #[test]
+    fn words_are_those_of_the_splitter() {
+        let (mut state, mut starts) = (1, Starts::default());
+        for round in 0..60_000 {
+            let count = 1 + random(&mut state, if round % 8 == 0 { 120 } else { 12 });
+            let kinds = [5, 20, PIECES.len()][round % 3];
+            let shift = random(&mut state, PIECES.len());
+            let text: String = (0..count).map(|_| PIECES[(random(&mut state, kinds) + shift) % PIECES.len()]).collect();
+            starts.find(text.as_bytes());
+            let (mut found, mut expected, mut at) = (Vec::new(), Vec::new(), 0);
+            starts.words(text.as_bytes(), 0, |end| found.push(end));
+            while at < text.len() {
+                at = cpp_words::word_end(text.as_bytes(), at);
+                expected.push(at);
+            }
+            assert_eq!(found, expected, "{text:?}");
+            let [mut lines, mut expected_lines, mut words] = [const { Vec::new() }; 3];
+            starts.words_of_lines(text.as_bytes(), 0, |end, ends_line| {
+                words.push(end);
+                lines.extend(ends_line.then_some(end));
+            });
+            crate::pattern::lines(text.as_bytes(), 0, |end| expected_lines.push(end));
+            assert_eq!(lines, expected_lines, "{text:?}");
+            assert!(expected.iter().all(|end| words.contains(end) || lines.iter().any(|line| line < end)), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_fast_masks_are_those_of_the_table() {
+        #[cfg(target_arch = "x86_64")]
+        if super::x86::available() {
+            for byte in 0..=u8::MAX {
+                let bytes: [u8; BYTES] = std::array::from_fn(|at| byte.wrapping_add(at as u8));
+                // SAFETY: the processor has AVX2.
+                let found: Masks = unsafe { super::x86::masks(&bytes) };
+                assert_eq!(found, portable::masks(&bytes));
+            }
+        }
+    }
+}
