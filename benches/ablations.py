@@ -13,6 +13,7 @@ import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,6 +23,7 @@ import pyarrow.parquet as pq
 import typer
 
 from benches.foreign import count_cl100k, count_o200k
+from benches.harness import write_line
 from benches.texts import Text, batches, list_tree
 from benches.trainers import PATTERN, UNIT_PATTERN, count_words, merge_ours
 from benches.variants import ALL_BYTES, Ingredients, Variant, Vocabulary, read_words
@@ -89,7 +91,7 @@ def ablations(
         Path, typer.Argument(metavar="HELD_OUT", exists=True, file_okay=False, help="C++ to measure on.")
     ],
     json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", dir_okay=False, help="Write one JSON object a row there.")
+        Path | None, typer.Option("--json", metavar="FILE", dir_okay=False, help="Append one JSON object a row there.")
     ] = None,
     sizes: Annotated[
         list[int] | None, typer.Option("--vocab-size", help="Only these sizes; the first has the ablations.")
@@ -111,11 +113,13 @@ def ablations(
         units = tuple(sorted((out / "counts" / "units").glob("*.parquet")))
         ingredients = Ingredients(read_counts(out), units, VOCABULARY, threads)
         base, *others = sizes or (BASE_SIZE, *(size for size in SIZES if size != BASE_SIZE))
-        rows = list(measure(grid(base, others, superwords=superwords), ingredients, text, reporter))
-        if foreign:
-            rows += measure_foreign(out, text, base, threads, reporter)
-    if json_file is not None:
-        json_file.write_text("".join(json.dumps(asdict(row)) + "\n" for row in rows), encoding="utf-8")
+        rows = []
+        for row in chain(
+            measure(grid(base, others, superwords=superwords), ingredients, text, reporter),
+            measure_foreign(out, text, base, threads, reporter) if foreign else (),
+        ):
+            rows.append(row)
+            write_line(json_file, asdict(row))
     print(*markdown(rows), sep="\n")
 
 

@@ -8,7 +8,6 @@ bench-patterns` runs.
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,7 +22,7 @@ import pyarrow as pa
 import regex
 import typer
 
-from benches.harness import BenchmarkError
+from benches.harness import BenchmarkError, write_line
 from benches.pre_tokens import SHIPPED, studied
 from benches.texts import Text, Tree, list_tree
 from benches.vocabularies import NO_SEEDS, count_text_tokens
@@ -77,7 +76,7 @@ def bench_patterns(
         Path, typer.Argument(metavar="HELD_OUT", exists=True, file_okay=False, help="C++ to measure on.")
     ],
     json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", dir_okay=False, help="Write one JSON object a row there.")
+        Path | None, typer.Option("--json", metavar="FILE", dir_okay=False, help="Append one JSON object a row there.")
     ] = None,
     train_mb: Annotated[int, typer.Option("--train-mb", min=1, help="Train on about so many MB, by path.")] = 110,
     held_out_mb: Annotated[
@@ -92,9 +91,10 @@ def bench_patterns(
         measured = list(_tree(held_out, held_out_mb).texts())
         reporter.note(f"patterns: trained on {describe(train)}, measured on {describe(measured)}")
         prove_shipped(train)
-        rows = list(study(studied(), train, measured, vocab_size=vocab_size, processes=processes, reporter=reporter))
-    if json_file is not None:
-        json_file.write_text("".join(json.dumps(asdict(row)) + "\n" for row in rows), encoding="utf-8")
+        rows = []
+        for row in study(studied(), train, measured, vocab_size=vocab_size, processes=processes, reporter=reporter):
+            rows.append(row)
+            write_line(json_file, asdict(row))
     print(*markdown(rows), sep="\n")
 
 
