@@ -47,6 +47,7 @@ pub(super) struct Worker<T: Id> {
     memo: PairMemo,
     /// The tokens at which a check of the line is due.
     suspects: Vec<usize>,
+    waiting: [Waiting; BATCH],
 }
 
 impl<T: Id> Default for Worker<T> {
@@ -57,6 +58,7 @@ impl<T: Id> Default for Worker<T> {
             merged: Vec::new(),
             memo: PairMemo::default(),
             suspects: Vec::new(),
+            waiting: [Waiting::default(); BATCH],
         }
     }
 }
@@ -105,9 +107,8 @@ impl Encoder {
 
     /// Appends the ids of the valid UTF-8 in `run[start..]`.
     fn encode_run<T: Id>(&self, worker: &mut Worker<T>, run: &[u8], start: usize, out: &mut Vec<T>) {
-        let Worker { cache, starts, merged, memo, suspects } = worker;
-        let mut words =
-            Words { encoder: self, cache, merged, run, at: start, waiting: [Waiting::default(); BATCH], length: 0 };
+        let Worker { cache, starts, merged, memo, suspects, waiting } = worker;
+        let mut words = Words { encoder: self, cache, merged, run, at: start, waiting, length: 0 };
         match &self.units {
             Units::Words => {
                 starts.words(run, start, |end| words.take(end, false, out, |_, _, _| {}));
@@ -159,7 +160,7 @@ struct Words<'a, T: Id> {
     run: &'a [u8],
     /// Where the next word starts.
     at: usize,
-    waiting: [Waiting; BATCH],
+    waiting: &'a mut [Waiting; BATCH],
     length: usize,
 }
 
