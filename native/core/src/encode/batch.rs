@@ -21,24 +21,24 @@ const MIN_PIECE_BYTES: usize = 64 << 10;
 pub(super) trait Id: ArrowNativeType {
     /// The Arrow type of the ids.
     type Arrow: ArrowPrimitiveType<Native = Self>;
-    /// Ids that lie in 16 bytes.
-    type Lanes: AsRef<[Self]>;
-    /// How many ids lie in the first 14 bytes.
-    const PACKED: usize;
+    /// As many as there are in 16 bytes.
+    type Lanes: AsRef<[Self]> + AsMut<[Self]> + Copy + Default + Send;
+    /// How many lanes a 32-bit number takes.
+    const NUMBER_LANES: usize;
     /// Stores an id that is known to fit.
     fn new(id: u32) -> Self;
     /// The id as a number.
     fn id(self) -> u32;
-    /// Takes 16 bytes apart, the low ones first.
-    fn unpack(packed: u128) -> Self::Lanes;
-    /// The reverse of [`Self::unpack`], for up to [`Self::PACKED`] ids.
-    fn pack(ids: &[Self]) -> u128;
+    /// Reads a 32-bit number from the first lanes.
+    fn number(lanes: &[Self]) -> u32;
+    /// Writes a 32-bit number to the first lanes.
+    fn put_number(number: u32, lanes: &mut [Self]);
 }
 
 impl Id for u16 {
     type Arrow = UInt16Type;
     type Lanes = [Self; 8];
-    const PACKED: usize = 7;
+    const NUMBER_LANES: usize = 2;
 
     #[inline]
     fn new(id: u32) -> Self {
@@ -50,20 +50,19 @@ impl Id for u16 {
         u32::from(self)
     }
 
-    #[inline]
-    fn unpack(packed: u128) -> Self::Lanes {
-        std::array::from_fn(|lane| (packed >> (16 * lane)) as Self)
+    fn number(lanes: &[Self]) -> u32 {
+        u32::from(lanes[0]) | u32::from(lanes[1]) << 16
     }
 
-    fn pack(ids: &[Self]) -> u128 {
-        ids.iter().rev().fold(0, |packed, &id| packed << 16 | u128::from(id))
+    fn put_number(number: u32, lanes: &mut [Self]) {
+        (lanes[0], lanes[1]) = (number as Self, (number >> 16) as Self);
     }
 }
 
 impl Id for u32 {
     type Arrow = UInt32Type;
     type Lanes = [Self; 4];
-    const PACKED: usize = 3;
+    const NUMBER_LANES: usize = 1;
 
     #[inline]
     fn new(id: u32) -> Self {
@@ -75,20 +74,19 @@ impl Id for u32 {
         self
     }
 
-    #[inline]
-    fn unpack(packed: u128) -> Self::Lanes {
-        std::array::from_fn(|lane| (packed >> (32 * lane)) as Self)
+    fn number(lanes: &[Self]) -> u32 {
+        lanes[0]
     }
 
-    fn pack(ids: &[Self]) -> u128 {
-        ids.iter().rev().fold(0, |packed, &id| packed << 32 | u128::from(id))
+    fn put_number(number: u32, lanes: &mut [Self]) {
+        lanes[0] = number;
     }
 }
 
 /// Workers at rest, with their caches.
-pub(super) struct Workers<T>(Mutex<Vec<Worker<T>>>);
+pub(super) struct Workers<T: Id>(Mutex<Vec<Worker<T>>>);
 
-impl<T> Default for Workers<T> {
+impl<T: Id> Default for Workers<T> {
     fn default() -> Self {
         Self(Mutex::default())
     }

@@ -21,23 +21,18 @@ const SLOTS: usize = 1 << 20;
 const PROBES: usize = 4;
 const MAX_STORED_TOKENS: usize = 1 << 22;
 const MAX_STORED_BYTES: usize = 1 << 24;
-/// In place of a number of ids: they stand in the store, as those of a long word always do.
-const STORED: u16 = u16::MAX;
-
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 #[repr(align(32))]
-struct Slot {
+struct Slot<T: Id> {
     key: u128,
-    /// The ids, and behind them, in the last 16 bits, their number. Or, if they are stored: the place of the first, their
-    /// number, and for a long word the place of its bytes, 32 bits each, and `STORED`.
-    ids: u128,
+    /// The ids, and in the last lane their number. Or, with zero there: where their number and they stand in the store, and the
+    /// place of the bytes of a long word, as two 32-bit numbers in the order of their bytes.
+    ids: T::Lanes,
 }
 
-const EMPTY: Slot = Slot { key: 0, ids: 0 };
-
 /// The tokens of words already met; one a worker, kept between calls.
-pub(super) struct WordCache<T> {
-    slots: Vec<Slot>,
+pub(super) struct WordCache<T: Id> {
+    slots: Vec<Slot<T>>,
     tokens: Vec<T>,
     bytes: Vec<u8>,
     victim: usize,
@@ -57,10 +52,6 @@ impl Key {
     pub(super) fn new(text: &[u8], start: usize, end: usize) -> Self {
         let packed = if end - start <= MAX_SHORT_BYTES { pack(text, start, end) } else { long_key(&text[start..end]) };
         Self { packed, group: group_of(packed) }
-    }
-
-    fn is_long(self) -> bool {
-        self.packed >> 120 == 0xFF
     }
 }
 
@@ -105,7 +96,7 @@ impl<T: Id> WordCache<T> {
     pub(super) fn new() -> Self {
         let mut slots = Vec::with_capacity(SLOTS);
         use_large_pages(&mut slots);
-        slots.resize(SLOTS, EMPTY);
+        slots.resize(SLOTS, Slot::default());
         Self { slots, tokens: Vec::new(), bytes: Vec::new(), victim: 0 }
     }
 
@@ -123,54 +114,62 @@ impl<T: Id> WordCache<T> {
         let Some(slot) = self.slots[group..group + PROBES].iter().find(|slot| slot.key == key.packed) else {
             return false;
         };
-        let count = (slot.ids >> 112) as u16;
-        if count == STORED {
-            return self.append_stored(slot.ids, key, word(), out);
+        let lanes = slot.ids.as_ref();
+        let count = lanes[lanes.len() - 1].id() as usize;
+        if count == 0 {
+            return self.append_stored(slot, word(), out);
         }
-        let length = out.len() + usize::from(count);
-        out.extend_from_slice(T::unpack(slot.ids).as_ref());
+        let length = out.len() + count;
+        out.extend_from_slice(lanes);
         out.truncate(length);
         true
     }
 
     #[inline(never)]
-    fn append_stored(&self, ids: u128, key: Key, word: &[u8], out: &mut Vec<T>) -> bool {
-        let (first, count, place) = (ids as u32 as usize, (ids >> 32) as u32 as usize, (ids >> 64) as u32 as usize);
-        if key.is_long() && self.bytes.get(place..place + word.len()) != Some(word) {
+    fn append_stored(&self, slot: &Slot<T>, word: &[u8], out: &mut Vec<T>) -> bool {
+        let place = T::number(&slot.ids.as_ref()[T::NUMBER_LANES..]) as usize;
+        if word.len() > MAX_SHORT_BYTES && self.bytes.get(place..place + word.len()) != Some(word) {
             return false;
         }
-        out.extend_from_slice(&self.tokens[first..first + count]);
+        let (count, tokens) = self.tokens[T::number(slot.ids.as_ref()) as usize..].split_at(T::NUMBER_LANES);
+        out.extend_from_slice(&tokens[..T::number(count) as usize]);
         true
     }
 
-    /// Keeps the tokens of `word`, whose key is `key`.
+    /// Keeps the tokens of `word`, whose key is `key`; there is one at least.
     pub(super) fn keep(&mut self, key: Key, word: &[u8], tokens: &[T]) {
         if word.len() > MAX_LONG_BYTES {
             return;
         }
-        let stored_bytes = if key.is_long() { word.len() } else { 0 };
-        let is_inline = !key.is_long() && tokens.len() <= T::PACKED;
-        self.make_room(if is_inline { 0 } else { tokens.len() }, stored_bytes);
-        let ids = if is_inline {
-            T::pack(tokens) | (tokens.len() as u128) << 112
+        let mut ids = T::Lanes::default();
+        let lanes = ids.as_mut();
+        if word.len() <= MAX_SHORT_BYTES && tokens.len() < lanes.len() {
+            lanes[..tokens.len()].copy_from_slice(tokens);
+            lanes[lanes.len() - 1] = T::new(tokens.len() as u32);
         } else {
-            let places = [self.tokens.len(), tokens.len(), self.bytes.len()];
+            self.make_room(tokens.len() + T::NUMBER_LANES, word.len());
+            T::put_number(self.tokens.len() as u32, lanes);
+            T::put_number(self.bytes.len() as u32, &mut lanes[T::NUMBER_LANES..]);
+            let mut count = T::Lanes::default();
+            T::put_number(tokens.len() as u32, count.as_mut());
+            self.tokens.extend_from_slice(&count.as_ref()[..T::NUMBER_LANES]);
             self.tokens.extend_from_slice(tokens);
-            self.bytes.extend_from_slice(&word[..stored_bytes]);
-            places.iter().rev().fold(u128::from(STORED) << 16, |ids, &place| ids << 32 | place as u128)
-        };
+            if word.len() > MAX_SHORT_BYTES {
+                self.bytes.extend_from_slice(word);
+            }
+        }
         self.insert(key, ids);
     }
 
     fn make_room(&mut self, tokens: usize, bytes: usize) {
         if self.tokens.len() + tokens > MAX_STORED_TOKENS || self.bytes.len() + bytes > MAX_STORED_BYTES {
-            self.slots.fill(EMPTY);
+            self.slots.fill(Slot::default());
             self.tokens.clear();
             self.bytes.clear();
         }
     }
 
-    fn insert(&mut self, key: Key, ids: u128) {
+    fn insert(&mut self, key: Key, ids: T::Lanes) {
         let group = &mut self.slots[key.group as usize..][..PROBES];
         let place = group.iter().position(|slot| slot.key == 0).unwrap_or_else(|| {
             self.victim = (self.victim + 1) % PROBES;

@@ -39,7 +39,7 @@ struct Waiting {
 }
 
 /// What one thread keeps between documents.
-pub(super) struct Worker<T> {
+pub(super) struct Worker<T: Id> {
     cache: WordCache<T>,
     starts: Starts,
     /// The tokens of the word that was merged last.
@@ -47,6 +47,7 @@ pub(super) struct Worker<T> {
     memo: PairMemo,
     /// The tokens at which a check of the line is due.
     suspects: Vec<usize>,
+    waiting: [Waiting; BATCH],
 }
 
 impl<T: Id> Default for Worker<T> {
@@ -57,6 +58,7 @@ impl<T: Id> Default for Worker<T> {
             merged: Vec::new(),
             memo: PairMemo::default(),
             suspects: Vec::new(),
+            waiting: [Waiting::default(); BATCH],
         }
     }
 }
@@ -105,9 +107,8 @@ impl Encoder {
 
     /// Appends the ids of the valid UTF-8 in `run[start..]`.
     fn encode_run<T: Id>(&self, worker: &mut Worker<T>, run: &[u8], start: usize, out: &mut Vec<T>) {
-        let Worker { cache, starts, merged, memo, suspects } = worker;
-        let mut words =
-            Words { encoder: self, cache, merged, run, at: start, waiting: [Waiting::default(); BATCH], length: 0 };
+        let Worker { cache, starts, merged, memo, suspects, waiting } = worker;
+        let mut words = Words { encoder: self, cache, merged, run, at: start, waiting, length: 0 };
         match &self.units {
             Units::Words => {
                 starts.words(run, start, |end| words.take(end, false, out, |_, _, _| {}));
@@ -138,17 +139,28 @@ impl Encoder {
             }
         }
     }
+
+    /// Merges a word that the cache does not have, and keeps its tokens.
+    #[inline(never)]
+    fn merge<T: Id>(&self, cache: &mut WordCache<T>, merged: &mut Vec<u32>, key: Key, word: &[u8], out: &mut Vec<T>) {
+        merged.clear();
+        merged.shrink_to(1 << 20);
+        self.merges.merge(word, merged);
+        let before = out.len();
+        out.extend(merged.iter().map(|&id| T::new(id)));
+        cache.keep(key, word, &out[before..]);
+    }
 }
 
 /// The words of a run, on their way from the text to the ids.
-struct Words<'a, T> {
+struct Words<'a, T: Id> {
     encoder: &'a Encoder,
     cache: &'a mut WordCache<T>,
     merged: &'a mut Vec<u32>,
     run: &'a [u8],
     /// Where the next word starts.
     at: usize,
-    waiting: [Waiting; BATCH],
+    waiting: &'a mut [Waiting; BATCH],
     length: usize,
 }
 
@@ -170,26 +182,15 @@ impl<T: Id> Words<'_, T> {
     /// Appends the ids of the words that wait, and calls `each` with each word, the place of its first id, and the output.
     #[inline(never)]
     fn settle(&mut self, out: &mut Vec<T>, mut each: impl FnMut(&Waiting, usize, &mut Vec<T>)) {
-        let waiting = self.waiting;
-        for word in &waiting[..self.length] {
+        for index in 0..self.length {
+            let word = &self.waiting[index % BATCH];
             let text = || &self.run[word.start as usize..word.end as usize];
             let token = out.len();
             if !self.cache.append(word.key, text, out) {
-                self.merge(word, out);
+                self.encoder.merge(self.cache, self.merged, word.key, text(), out);
             }
             each(word, token, out);
         }
         self.length = 0;
-    }
-
-    #[inline(never)]
-    fn merge(&mut self, word: &Waiting, out: &mut Vec<T>) {
-        let text = &self.run[word.start as usize..word.end as usize];
-        self.merged.clear();
-        self.merged.shrink_to(1 << 20);
-        self.encoder.merges.merge(text, self.merged);
-        let before = out.len();
-        out.extend(self.merged.iter().map(|&id| T::new(id)));
-        self.cache.keep(word.key, text, &out[before..]);
     }
 }

@@ -154,7 +154,10 @@ fn past_the_bound_units_are_thinned_and_stand_for_more() {
     assert!(least == 2 || least == 3, "{least}");
     assert!((2000..3000).contains(&left_out), "{left_out}");
     let count = rows(&learned)[1].2;
-    assert!(count.is_multiple_of(least) && (300..500).contains(&count), "about 400 of each digit before the mark: {count}");
+    assert!(
+        count.is_multiple_of(least) && (300..500).contains(&count),
+        "about 400 of each digit before the mark: {count}"
+    );
     let backwards: Vec<_> = units.iter().rev().copied().collect();
     assert_eq!(learn(&backwards), learned);
 }
