@@ -149,6 +149,8 @@ class BuildOptions(Options):
             the bounds of superwords are no part of the canonical form.
         max_superword_words: The most words of a superword.
         max_superword_bytes: The most bytes of a superword.
+        max_held_tokens: The most tokens that the distinct words, or the units, may have as training begins. Past it rare
+            words are dropped and rare units thinned, and the findings tell.
     """
 
     profile: str = "hybrid-64k"
@@ -165,6 +167,7 @@ class BuildOptions(Options):
     superwords_after: Annotated[float, Field(ge=0.1, le=0.99)] | None = None
     max_superword_words: Annotated[int, Field(ge=2, le=MAX_JSON_INTEGER)] = 6
     max_superword_bytes: Annotated[int, Field(ge=2, le=MAX_JSON_INTEGER)] = 64
+    max_held_tokens: Annotated[int, Field(ge=1 << 16, le=1 << 31)] = 1 << 28
 
     @model_serializer(mode="wrap")
     def _serialize(self, values: SerializerFunctionWrapHandler) -> dict[str, Any]:

@@ -136,7 +136,12 @@ def build_tokenizer(
     vocabulary, lock = load_vocabulary(vocabulary_dir)
     plan = _plan(vocabulary, lock, counts, options, pattern_split(token_pattern))
     learned = learn_merges(
-        counts.words, plan.slots, max_token_bytes=options.max_token_bytes, threads=threads, superwords=superwords
+        counts.words,
+        plan.slots,
+        max_token_bytes=options.max_token_bytes,
+        threads=threads,
+        superwords=superwords,
+        max_held_tokens=options.max_held_tokens,
     )
     ids = assign_ids(plan.slots, learned.learned)
     found = _findings(plan, counts, learned, options)
@@ -211,6 +216,7 @@ def _findings(plan: _Plan, counts: ScanCounts, learned: LearnedMerges, options: 
         morphemes_proposed=len({morpheme.morpheme for morpheme in plan.vocabulary.morphemes}),
         slots=slots,
         superwords=learned.superwords,
+        left_out=learned.left_out,
         options=options,
     )
 

@@ -25,6 +25,7 @@ from tokenizer_build.decisions import (
     cut_tokens,
     most_projects,
 )
+from tokenizer_build.training import LeftOut
 
 FINDINGS_MD = "findings.md"
 
@@ -68,6 +69,7 @@ class Findings:
         slots: What became of the domain band's ids.
         options: The thresholds that decided.
         superwords: Tokens that merges in units made, with how often each occurred when it was learned.
+        left_out: What training had no room for.
     """
 
     decisions: Sequence[Decision]
@@ -78,6 +80,7 @@ class Findings:
     slots: DomainSlots
     options: BuildOptions
     superwords: Mapping[bytes, int] = field(default_factory=dict)
+    left_out: LeftOut = LeftOut(words_below=1, words=0, units_below=1, units=0)
 
     @property
     def documents(self) -> int:
@@ -107,6 +110,7 @@ class Findings:
             self._slot_sentence(),
             *self._lock_sentences(_SHOWN_LOCKED),
             *self._superword_sentences(),
+            *self._left_out_sentences(),
             f"{count(fallen, 'category', 'categories')} cut whole; the rest of the findings is in {FINDINGS_MD}",
         ]
 
@@ -125,6 +129,7 @@ class Findings:
         yield self._slot_sentence()
         yield from self._lock_sentences()
         yield from self._superword_sentences()
+        yield from self._left_out_sentences()
         if self.slots.split:
             yield f"Not fixed, as the pre-token pattern splits them: {_listed(self.slots.split)}."
         fallen = sum(1 for _ in self.fallen_categories())
@@ -180,6 +185,18 @@ class Findings:
             shown = ", ".join(f"`{repr(token)[2:-1]}` {self.superwords[token]:,}" for token in most)
             learned = count(len(self.superwords), "token was learned in units", "tokens were learned in units")
             yield f"{learned}; the most frequent, as they were learned: {shown}."
+
+    def _left_out_sentences(self) -> Iterable[str]:
+        left_out, room = self.left_out, f"build.max_held_tokens = {self.options.max_held_tokens:,}"
+        if left_out.words:
+            words = count(left_out.words, "word")
+            yield f"{words} that occur less than {left_out.words_below:,} times had no place in training ({room})."
+        if left_out.units:
+            units, below = count(left_out.units, "unit"), f"{left_out.units_below:,}"
+            yield (
+                f"{units} had no place in training ({room}): of those that occur less than {below} times only some were "
+                f"kept, chosen by hash, and each stands for {below}."
+            )
 
     def _hits_by_token(self) -> dict[str, int]:
         """Return the hits of each candidate, once where several categories count it."""

@@ -47,6 +47,23 @@ class Superwords:
 
 
 @dataclass(frozen=True)
+class LeftOut:
+    """What training left out to keep to its memory.
+
+    Attributes:
+        words_below: Words of lower counts were dropped; 1 if none were.
+        words: Their number.
+        units_below: Of units of lower counts only some were kept, chosen by hash, each of which stands for this count.
+        units: Number of units that were not kept.
+    """
+
+    words_below: int
+    words: int
+    units_below: int
+    units: int
+
+
+@dataclass(frozen=True)
 class LearnedMerges:
     """What training gave.
 
@@ -56,6 +73,7 @@ class LearnedMerges:
         seed_pieces: How many of them seed merges made.
         first_superword_merge: Number of the first merge that was learned in units, None without superwords.
         superwords: The tokens that merges in units made, with how often each occurred when it was learned.
+        left_out: What there was no room for.
     """
 
     merges: tuple[tuple[bytes, bytes], ...]
@@ -63,6 +81,7 @@ class LearnedMerges:
     seed_pieces: int
     first_superword_merge: int | None
     superwords: dict[bytes, int]
+    left_out: LeftOut
 
 
 def learn_merges(
@@ -72,6 +91,7 @@ def learn_merges(
     max_token_bytes: int | None,
     threads: int,
     superwords: Superwords | None = None,
+    max_held_tokens: int | None = None,
 ) -> LearnedMerges:
     """Learn exactly as many tokens as a plan has room for.
 
@@ -81,6 +101,7 @@ def learn_merges(
         max_token_bytes: No learned token is longer.
         threads: Threads of the native core; the result does not depend on them.
         superwords: What to learn after the tokens of one word; nothing by default.
+        max_held_tokens: The most tokens that the distinct words, or the units, may have as training begins.
 
     Raises:
         VocabularyConfigError: If the vocabulary is too small for its seeds (with the least size that would do), the
@@ -97,6 +118,7 @@ def learn_merges(
             forbidden=[name.encode() for name in slots.names_that_text_must_not_spell()],
             max_token_bytes=max_token_bytes,
             threads=threads,
+            max_held_tokens=max_held_tokens,
             **_superword_arguments(superwords, slots.vocab_size),
         )
     except cppmill_core.VocabularyError as error:
@@ -170,7 +192,13 @@ def learned_merges(rows: pa.RecordBatch, seeds: pa.RecordBatch) -> LearnedMerges
             if phase == _SUPERWORD_PHASE:
                 superwords[token] = count
     first = columns[3].index(_SUPERWORD_PHASE) if _SUPERWORD_PHASE in columns[3] else None
-    return LearnedMerges(merges, tuple(learned), seed_pieces, first, superwords)
+    return LearnedMerges(merges, tuple(learned), seed_pieces, first, superwords, _left_out(rows))
+
+
+def _left_out(rows: pa.RecordBatch) -> LeftOut:
+    told: dict[Any, Any] = dict(rows.schema.metadata or {})
+    names = (b"words_least_count", b"words_left_out", b"units_least_count", b"units_left_out")
+    return LeftOut(*(int(told[name]) for name in names))
 
 
 def _in_vocabulary_sizes(message: str, slots: Slots, superwords: Superwords | None) -> str:
