@@ -149,8 +149,8 @@ class BuildOptions(Options):
             the bounds of superwords are no part of the canonical form.
         max_superword_words: The most words of a superword.
         max_superword_bytes: The most bytes of a superword.
-        max_held_tokens: The most tokens that the distinct words, or the units, may have as training begins. Past it rare
-            words are dropped and rare units thinned, and the findings tell.
+        max_held_tokens: The most tokens that the distinct words, or the units, may have as training begins. Past it
+            rare words are dropped and rare units thinned, and the findings tell.
     """
 
     profile: str = "hybrid-64k"

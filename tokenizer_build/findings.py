@@ -194,8 +194,8 @@ class Findings:
         if left_out.units:
             units, below = count(left_out.units, "unit"), f"{left_out.units_below:,}"
             yield (
-                f"{units} had no place in training ({room}): of those that occur less than {below} times only some were "
-                f"kept, chosen by hash, and each stands for {below}."
+                f"{units} had no place in training ({room}): of those that occur less than {below} times only some "
+                f"were kept, chosen by hash, and each stands for {below}."
             )
 
     def _hits_by_token(self) -> dict[str, int]:

@@ -13,6 +13,7 @@ from schemas.tables import MORPHEMES, NAMESPACES, TERMS
 from tokenizer_build.decisions import decide
 from tokenizer_build.findings import DomainSlots, Findings
 from tokenizer_build.lock import Lock, LockedId, read_lock
+from tokenizer_build.training import LeftOut
 from tokenizer_build.vocabulary import Vocabulary, read_vocabulary
 
 CATEGORIES = {
@@ -99,6 +100,15 @@ def test_the_report_begins_with_what_was_scanned(findings: Findings) -> None:
 )
 def test_the_report_says(findings: Findings, line: str) -> None:
     assert line in findings.report()
+
+
+def test_words_and_units_that_training_left_out_are_told(findings: Findings) -> None:
+    left_out = LeftOut(words_below=4, words=1_000, units_below=3, units=20_000)
+    report = replace(findings, left_out=left_out).report()
+    bound = "(build.max_held_tokens = 268,435,456)"
+    assert f"- 1,000 words that occur less than 4 times had no place in training {bound}." in report
+    assert any(line.startswith(f"- 20,000 units had no place in training {bound}: of those") for line in report)
+    assert not any("had no place" in line for line in findings.report())
 
 
 def test_the_table_has_a_row_for_each_category_that_adds_up(findings: Findings) -> None:

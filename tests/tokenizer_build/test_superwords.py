@@ -176,6 +176,21 @@ def test_threads_and_the_order_of_units_change_nothing(
         assert (tmp_path / "out" / name).read_bytes() == (tokenizer / name).read_bytes()
 
 
+def test_past_the_bound_the_findings_tell_what_was_left_out(
+    build: Build, counts_of: Callable[[], ScanCounts], options: BuildOptions, tokenizer: Path, tmp_path: Path
+) -> None:
+    bounded = options.model_copy(update={"max_held_tokens": 1 << 17})
+    for name, threads in (("a", 1), ("b", 2)):
+        summary = build(tmp_path / name, counts=counts_of(), options=bounded, threads=threads)
+    told = (tmp_path / "a" / "findings.md").read_text()
+    assert "had no place in training (build.max_held_tokens = 131,072)" in told
+    assert "only some were kept, chosen by hash, and each stands for" in told
+    assert any("had no place in training" in line for line in summary.findings)
+    assert "had no place" not in (tokenizer / "findings.md").read_text()
+    one, two = ((tmp_path / name / "manifest.json").read_bytes() for name in "ab")
+    assert one == two != (tokenizer / "manifest.json").read_bytes()
+
+
 def test_without_superwords_units_change_nothing(build: Build, small_tokenizer: Path, tmp_path: Path) -> None:
     build(tmp_path / "out", units=None, unit_pattern=None)
     assert (tmp_path / "out" / "manifest.json").read_bytes() == (small_tokenizer / "manifest.json").read_bytes()
