@@ -28,7 +28,7 @@ DEMO_SOURCES = $(shell $(BIN)/python -c 'import numpy, pyarrow; print(numpy.get_
 	$(wildcard /usr/include/c++/*)
 HOSTILE_OUT := out/hostile
 
-.PHONY: help setup demo test check lint format bench bench-scan bench-train bench-patterns ablations lexer-agreement wheel lock clean
+.PHONY: help setup demo test check lint format bench bench-scan bench-train bench-patterns bench-units ablations lexer-agreement wheel lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -89,6 +89,10 @@ bench-train: setup ## Measure training beside public trainers on CORPUS=DIR, its
 bench-patterns: setup ## Compare pre-token patterns, trained on CORPUS=DIR, in bytes a token of HELD_OUT=DIR
 	@$(if $(and $(CORPUS),$(HELD_OUT)),,echo "make bench-patterns needs two folders of C++ sources: make bench-patterns CORPUS=DIR HELD_OUT=DIR" >&2; exit 2)
 	$(BIN)/python -m benches.patterns $(CORPUS) $(HELD_OUT) $(if $(JSON),--json $(JSON))
+
+bench-units: setup ## Compare units of superwords, trained on CORPUS=DIR, in bytes a token of HELD_OUT=DIR
+	@$(if $(and $(CORPUS),$(HELD_OUT)),,echo "make bench-units needs two folders of C++ sources: make bench-units CORPUS=DIR HELD_OUT=DIR" >&2; exit 2)
+	$(BIN)/python -m benches.units $(CORPUS) $(HELD_OUT) $(if $(JSON),--json $(JSON))
 
 ablations: setup ## Measure what each part of a build is worth, trained on CORPUS=DIR, in bytes a token of HELD_OUT=DIR
 	@$(if $(and $(CORPUS),$(HELD_OUT)),,echo "make ablations needs two folders of C++ sources: make ablations CORPUS=DIR HELD_OUT=DIR" >&2; exit 2)
