@@ -38,7 +38,7 @@ SIZES = (1 << 14, 1 << 15, 1 << 16, 1 << 17)
 BASE_SIZE = 1 << 16
 SUPERWORDS_AFTER = (0.5, 0.75, 0.9)
 OTHERS_AFTER = 0.75
-"""Where superwords begin at the other sizes: as in the profile that has them."""
+"""Where superwords begin at the other sizes: small ones have no room for all fixed tokens in half of their ids."""
 
 TOTAL = "total"
 

@@ -190,11 +190,11 @@ class Findings:
         left_out, room = self.left_out, f"build.max_held_tokens = {self.options.max_held_tokens:,}"
         if left_out.words:
             words = count(left_out.words, "word")
-            yield f"{words} that occur less than {left_out.words_below:,} times had no place in training ({room})."
+            yield f"{words} that occur fewer than {left_out.words_below:,} times had no place in training ({room})."
         if left_out.units:
             units, below = count(left_out.units, "unit"), f"{left_out.units_below:,}"
             yield (
-                f"{units} had no place in training ({room}): of those that occur less than {below} times only some "
+                f"{units} had no place in training ({room}): of those that occur fewer than {below} times only some "
                 f"were kept, chosen by hash, and each stands for {below}."
             )
 

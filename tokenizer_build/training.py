@@ -221,7 +221,7 @@ def _too_small(slots: Slots, seed_pieces: int, superwords: Superwords | None) ->
     least = slots.least_vocab_size(seed_pieces)
     while _room(slots, least, after) < seed_pieces:
         least += 1
-    shared = "" if after is None else f" in the {after:.3g} of the ids that superwords leave"
+    shared = "" if after is None else f", beside superwords after {after:.3g} of the ids (superwords_after),"
     return (
         f"vocab_size = {slots.vocab_size}: too small; {len(slots.fixed)} fixed tokens, {len(slots.reserved)} reserved "
         f"ids, {len(slots.missing_bytes)} bytes without a fixed id and {seed_pieces} pieces of fixed tokens{shared} "

@@ -106,7 +106,7 @@ def test_words_and_units_that_training_left_out_are_told(findings: Findings) -> 
     left_out = LeftOut(words_below=4, words=1_000, units_below=3, units=20_000)
     report = replace(findings, left_out=left_out).report()
     bound = "(build.max_held_tokens = 268,435,456)"
-    assert f"- 1,000 words that occur less than 4 times had no place in training {bound}." in report
+    assert f"- 1,000 words that occur fewer than 4 times had no place in training {bound}." in report
     assert any(line.startswith(f"- 20,000 units had no place in training {bound}: of those") for line in report)
     assert not any("had no place" in line for line in findings.report())
 

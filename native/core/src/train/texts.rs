@@ -85,21 +85,18 @@ impl Part {
         if text.len() < 2 || count == 0 {
             return;
         }
-        let hash = crc32fast::hash(text);
-        if !bound.keeps(count, hash) {
-            self.left_out += 1;
-            return;
-        }
         let start = self.tokens.len();
         segment(text, &mut self.tokens);
-        match self.tokens.len() - start {
-            1 => self.tokens.truncate(start),
-            length => {
-                self.lengths.push(length as u32);
-                self.counts.push(count);
-                self.hashes.push(hash);
-            }
+        let length = self.tokens.len() - start;
+        let hash = crc32fast::hash(text);
+        if length > 1 && bound.keeps(count, hash) {
+            self.lengths.push(length as u32);
+            self.counts.push(count);
+            self.hashes.push(hash);
+            return;
         }
+        self.tokens.truncate(start);
+        self.left_out += u64::from(length > 1);
     }
 
     /// Leaves out what the bound no longer keeps.
