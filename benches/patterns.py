@@ -197,7 +197,8 @@ def markdown(rows: Iterable[Result]) -> Iterator[str]:
     """Yield the table; differences are to the shipped pattern."""
     results = list(rows)
     base = next((row.bytes_per_token for row in results if row.pattern == SHIPPED), 0.0)
-    yield "| pattern | words, millions | distinct, thousands | held-out words, millions | bytes a token | | fixed split |"
+    heads = ("pattern", "words, millions", "distinct, thousands", "held-out words, millions", "bytes a token", "")
+    yield f"| {' | '.join(heads)} | fixed split |"
     yield "|---|--:|--:|--:|--:|--:|--:|"
     for row in results:
         change = "" if row.pattern == SHIPPED or not base else f"{row.bytes_per_token / base - 1:+.1%}"

@@ -221,7 +221,8 @@ def test_a_size_that_leaves_too_little_beside_superwords_is_refused_with_the_lea
     build: Build, options: BuildOptions, tmp_path: Path
 ) -> None:
     greedy = options.model_copy(update={"superwords_after": 0.5})
-    with pytest.raises(VocabularyConfigError, match=r"beside superwords after 0\.5 of the ids \(superwords_after\), need at least \d+") as refused:
+    message = r"beside superwords after 0\.5 of the ids \(superwords_after\), need at least \d+"
+    with pytest.raises(VocabularyConfigError, match=message) as refused:
         build(tmp_path / "refused", options=greedy)
     least = int(str(refused.value).rsplit(" ", 1)[1])
     with pytest.raises(VocabularyConfigError, match=f"need at least {least}"):
