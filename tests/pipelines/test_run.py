@@ -40,7 +40,7 @@ def test_the_build_tells_its_findings_and_the_run_a_few_lines_of_them(copied_run
 
 def test_superwords_come_and_go_with_their_profile(copied_run, cppmill, checker):
     before = copied_run.tree()
-    command = [*copied_run.command, "--profile", "hybrid-64k-superwords"]
+    command = [*copied_run.command, "--profile", "hybrid-64k-superwords", "--vocab-size", "13312"]
     cppmill(*command)
     assert not checker(copied_run.out)
     cppmill("verify", copied_run.out)
