@@ -14,7 +14,7 @@ use super::names::Names;
 use crate::blocks::Classes;
 use crate::counts::Words;
 use crate::lexer::continues_identifier;
-use crate::memory::use_large_pages;
+use crate::memory::{prefetch, use_large_pages};
 use crate::pattern::Pattern;
 
 const LONG_HASH: FixedState = FixedState::with_seed(0x5bd1_e995);
@@ -345,19 +345,6 @@ fn free(slots: &[Slot], hash: u32) -> usize {
 #[inline]
 fn home(hash: u32, slots: usize) -> usize {
     ((u64::from(hash) * slots as u64) >> 32) as usize
-}
-
-/// Asks for the memory of a value.
-#[inline]
-fn prefetch<T>(value: &T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch reads nothing and cannot fault.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = value;
 }
 
 /// The identifier that a word is, without the byte that may stand in front of it.
