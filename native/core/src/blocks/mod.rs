@@ -6,6 +6,8 @@
 
 mod portable;
 #[cfg(target_arch = "x86_64")]
+pub(crate) mod vectors;
+#[cfg(target_arch = "x86_64")]
 mod x86;
 
 /// Bytes in a block.

@@ -1,11 +1,9 @@
 //! Masks by AVX2, two vectors of 32 bytes a block.
 
-use std::arch::x86_64::{
-    __m256i, _mm_loadu_si128, _mm256_and_si256, _mm256_broadcastsi128_si256, _mm256_loadu_si256, _mm256_movemask_epi8,
-    _mm256_or_si256, _mm256_set1_epi8, _mm256_shuffle_epi8, _mm256_slli_epi16, _mm256_srli_epi16,
-};
+use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_slli_epi16};
 
 use super::{BYTES, Block, Masks};
+use crate::blocks::vectors::{Table, look_up, mask, or};
 
 /// Whether this processor can do it.
 #[inline]
@@ -89,22 +87,6 @@ fn half(bytes: __m256i) -> [u32; 11] {
     ]
 }
 
-/// The top bit of each byte.
-#[target_feature(enable = "avx2")]
-#[inline]
-fn mask(bytes: __m256i) -> u32 {
-    _mm256_movemask_epi8(bytes).cast_unsigned()
-}
-
-#[target_feature(enable = "avx2")]
-#[inline]
-fn or(left: __m256i, right: __m256i) -> __m256i {
-    _mm256_or_si256(left, right)
-}
-
-/// Flags by the lower and by the upper four bits of a byte: a byte has those that stand in both.
-type Table = [[u8; 16]; 2];
-
 /// 1: `A-O`, `a-o`. 2: `P-Z`, `p-z`. 4: digits. 8: `_`. 16: newlines. 32: vertical tab and form feed. 64: space. 128: quotes.
 const FLAGS: Table = {
     let mut tables = [[0; 16]; 2];
@@ -149,21 +131,3 @@ const SINGLES: Table = {
     }
     tables
 };
-
-/// The flags of each byte.
-#[target_feature(enable = "avx2")]
-#[inline]
-fn look_up(table: &Table, bytes: __m256i) -> __m256i {
-    let nibble = _mm256_set1_epi8(0x0f);
-    let high = _mm256_and_si256(_mm256_srli_epi16::<4>(bytes), nibble);
-    let low = _mm256_and_si256(bytes, nibble);
-    _mm256_and_si256(shuffle(&table[0], low), shuffle(&table[1], high))
-}
-
-#[target_feature(enable = "avx2")]
-#[inline]
-fn shuffle(table: &[u8; 16], indices: __m256i) -> __m256i {
-    // SAFETY: the table is 16 bytes long, and the load needs no alignment.
-    let table = unsafe { _mm_loadu_si128(table.as_ptr().cast()) };
-    _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), indices)
-}
