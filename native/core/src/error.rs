@@ -14,6 +14,8 @@ pub enum ErrorKind {
     Io,
     /// The vocabulary cannot be built as asked.
     Vocabulary,
+    /// Whoever called has set the [`Stop`](crate::Stop) of the call.
+    Stopped,
 }
 
 /// An error of the core: a kind, and a message that says what, the value, where, and what to do.

@@ -13,9 +13,11 @@ mod memory;
 pub mod pattern;
 pub mod platform;
 pub mod scan;
+mod stop;
 pub mod train;
 
 pub use error::{Error, ErrorKind, Result};
+pub use stop::Stop;
 
 /// The version of the native core; part of every unit key.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

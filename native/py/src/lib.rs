@@ -2,6 +2,7 @@
 
 mod digest;
 mod errors;
+mod interrupt;
 mod lex;
 mod platform;
 mod scan;

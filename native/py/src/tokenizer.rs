@@ -1,10 +1,12 @@
 //! Python binding of the core's pattern and encode modules.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow_array::ArrayRef;
 use arrow_array::builder::BinaryBuilder;
+use arrow_array::{ArrayRef, UInt64Array};
+use cppmill_core::Stop;
 use cppmill_core::encode::{self, byte_slices};
 use cppmill_core::pattern::Pattern;
 use pyo3::prelude::*;
@@ -13,6 +15,7 @@ use pyo3::types::{PyBytes, PyDict};
 use pyo3_arrow::PyArray;
 
 use crate::errors::{to_python, without_gil};
+use crate::interrupt::interruptible;
 
 /// Splits `data` into the words of the pattern called `pattern`.
 #[pyfunction]
@@ -53,6 +56,14 @@ enum Documents {
 }
 
 impl Documents {
+    /// About how many bytes they have.
+    fn size(&self) -> usize {
+        match self {
+            Self::Array(array) => array.array().get_buffer_memory_size(),
+            Self::List(texts) => texts.iter().map(|text| text.bytes().len()).sum(),
+        }
+    }
+
     fn slices(&self) -> cppmill_core::Result<Vec<&[u8]>> {
         match self {
             Self::Array(array) => byte_slices(array.array(), "documents"),
@@ -66,6 +77,23 @@ impl Documents {
 enum Ids {
     Array(PyArray),
     List(Vec<u32>),
+}
+
+impl Ids {
+    /// About how many bytes they take.
+    fn size(&self) -> usize {
+        match self {
+            Self::Array(array) => array.array().get_buffer_memory_size(),
+            Self::List(ids) => size_of_val(ids.as_slice()),
+        }
+    }
+
+    fn numbers(&self) -> cppmill_core::Result<Cow<'_, [u32]>> {
+        match self {
+            Self::Array(array) => Ok(Cow::Owned(encode::integers(array.array(), "ids")?)),
+            Self::List(ids) => Ok(Cow::Borrowed(ids)),
+        }
+    }
 }
 
 /// A tokenizer directory, ready to encode and decode.
@@ -82,28 +110,44 @@ impl Tokenizer {
 
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
     fn encode(&self, py: Python<'_>, data: Text) -> PyResult<Py<PyAny>> {
-        to_pyarrow(py, without_gil(py, || self.0.encode(data.bytes()))?)
+        let data = data.bytes();
+        to_pyarrow(py, interruptible(py, data.len(), |stop| self.0.encode(data, stop))?)
     }
 
     #[pyo3(signature = (documents, threads = 1))]
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
     fn encode_batch(&self, py: Python<'_>, documents: Documents, threads: usize) -> PyResult<Py<PyAny>> {
-        to_pyarrow(py, Arc::new(without_gil(py, || self.0.encode_batch(&documents.slices()?, threads))?))
+        let encode = |stop: &Stop| self.0.encode_batch(&documents.slices()?, threads, stop);
+        to_pyarrow(py, Arc::new(interruptible(py, documents.size(), encode)?))
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
+    fn count(&self, py: Python<'_>, data: Text) -> PyResult<u64> {
+        let data = data.bytes();
+        let counts = interruptible(py, data.len(), |stop| self.0.count_batch(&[data], 1, stop))?;
+        Ok(counts.iter().sum())
+    }
+
+    #[pyo3(signature = (documents, threads = 1))]
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
+    fn count_batch(&self, py: Python<'_>, documents: Documents, threads: usize) -> PyResult<Py<PyAny>> {
+        let count = |stop: &Stop| self.0.count_batch(&documents.slices()?, threads, stop);
+        let counts = interruptible(py, documents.size(), count)?;
+        to_pyarrow(py, Arc::new(UInt64Array::from(counts)))
     }
 
     #[pyo3(signature = (ids, *, skip_control = false))]
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
     fn decode<'py>(&self, py: Python<'py>, ids: Ids, skip_control: bool) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = without_gil(py, || match ids {
-            Ids::Array(array) => self.0.decode(&encode::integers(array.array(), "ids")?, skip_control),
-            Ids::List(ids) => self.0.decode(&ids, skip_control),
-        })?;
-        Ok(PyBytes::new(py, &bytes))
+        let decode = |stop: &Stop| self.0.decode(&ids.numbers()?, skip_control, stop);
+        Ok(PyBytes::new(py, &interruptible(py, ids.size(), decode)?))
     }
 
     #[pyo3(signature = (ids, *, skip_control = false))]
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
     fn decode_batch(&self, py: Python<'_>, ids: PyArray, skip_control: bool) -> PyResult<Py<PyAny>> {
-        to_pyarrow(py, without_gil(py, || self.0.decode_batch(ids.array(), skip_control))?)
+        let decode = |stop: &Stop| self.0.decode_batch(ids.array(), skip_control, stop);
+        to_pyarrow(py, interruptible(py, ids.array().get_buffer_memory_size(), decode)?)
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]

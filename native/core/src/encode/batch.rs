@@ -10,7 +10,7 @@ use arrow_schema::Field;
 use rayon::prelude::*;
 
 use super::encoder::{Encoder, Worker};
-use crate::{Error, Result};
+use crate::{Error, Result, Stop};
 
 /// Pieces of work that each thread gets, so that uneven documents even out.
 const PIECES_PER_THREAD: usize = 8;
@@ -110,8 +110,8 @@ struct Piece<T> {
 }
 
 /// Encodes one document.
-pub(super) fn encode<T: Id>(encoder: &Encoder, workers: &Workers<T>, document: &[u8]) -> Result<ArrayRef> {
-    let piece = encode_piece::<T>(encoder, workers, &[document])?;
+pub(super) fn encode<T: Id>(encoder: &Encoder, workers: &Workers<T>, document: &[u8], stop: &Stop) -> Result<ArrayRef> {
+    let piece = encode_piece(encoder, workers, &[document], stop)?;
     Ok(Arc::new(PrimitiveArray::<T::Arrow>::new(piece.ids.into(), None)))
 }
 
@@ -121,45 +121,78 @@ pub(super) fn encode_batch<T: Id>(
     workers: &Workers<T>,
     documents: &[&[u8]],
     threads: usize,
+    stop: &Stop,
 ) -> Result<ListArray> {
-    let ranges = piece_ranges(documents, threads);
-    if threads <= 1 || ranges.len() <= 1 {
-        return list_array(vec![encode_piece::<T>(encoder, workers, documents)?]);
+    let lengths = documents.iter().map(|document| document.len());
+    list_array(in_pieces(lengths, threads, |range| encode_piece(encoder, workers, &documents[range], stop))?)
+}
+
+/// Counts the ids of each document, with up to `threads` threads.
+pub(super) fn count_batch<T: Id>(
+    encoder: &Encoder,
+    workers: &Workers<T>,
+    documents: &[&[u8]],
+    threads: usize,
+    stop: &Stop,
+) -> Result<Vec<u64>> {
+    let count_range = |range: Range<usize>| {
+        workers.with(|worker| {
+            let mut ids = Vec::new();
+            let count = |document: &&[u8]| {
+                ids.clear();
+                encoder.encode(worker, document, stop, &mut ids)?;
+                Ok(ids.len() as u64)
+            };
+            documents[range].iter().map(count).collect::<Result<Vec<_>>>()
+        })
+    };
+    Ok(in_pieces(documents.iter().map(|document| document.len()), threads, count_range)?.concat())
+}
+
+/// Calls `each` with ranges of things of these lengths in bytes, in up to `threads` threads; its results in order.
+fn in_pieces<R: Send>(
+    lengths: impl ExactSizeIterator<Item = usize> + Clone,
+    threads: usize,
+    each: impl Fn(Range<usize>) -> Result<R> + Send + Sync,
+) -> Result<Vec<R>> {
+    let count = lengths.len();
+    let ranges = if threads <= 1 { Vec::new() } else { piece_ranges(lengths, threads) };
+    if ranges.len() <= 1 {
+        return Ok(vec![each(0..count)?]);
     }
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads.min(ranges.len()))
         .build()
         .map_err(|error| Error::invalid(format!("cannot start {threads} threads: {error}")))?;
-    let encode_range = |range: Range<usize>| encode_piece::<T>(encoder, workers, &documents[range]);
-    list_array(pool.install(|| ranges.into_par_iter().map(encode_range).collect::<Result<Vec<_>>>())?)
+    pool.install(|| ranges.into_par_iter().map(each).collect())
 }
 
-fn encode_piece<T: Id>(encoder: &Encoder, workers: &Workers<T>, documents: &[&[u8]]) -> Result<Piece<T>> {
+fn encode_piece<T: Id>(encoder: &Encoder, workers: &Workers<T>, documents: &[&[u8]], stop: &Stop) -> Result<Piece<T>> {
     let bytes: usize = documents.iter().map(|document| document.len()).sum();
     let mut piece = Piece { ids: Vec::with_capacity(bytes / 3), ends: Vec::with_capacity(documents.len()) };
     workers.with(|worker| {
         for document in documents {
-            encoder.encode(worker, document, &mut piece.ids)?;
+            encoder.encode(worker, document, stop, &mut piece.ids)?;
             piece.ends.push(piece.ids.len());
         }
         Ok(piece)
     })
 }
 
-/// Cuts the documents into runs of about the same number of bytes.
-fn piece_ranges(documents: &[&[u8]], threads: usize) -> Vec<Range<usize>> {
-    let total: usize = documents.iter().map(|document| document.len()).sum();
+/// Cuts things of these lengths into runs of about the same number of bytes.
+fn piece_ranges(lengths: impl ExactSizeIterator<Item = usize> + Clone, threads: usize) -> Vec<Range<usize>> {
+    let (count, total) = (lengths.len(), lengths.clone().sum::<usize>());
     let target = (total / (threads.max(1) * PIECES_PER_THREAD)).max(MIN_PIECE_BYTES);
     let (mut ranges, mut start, mut bytes) = (Vec::new(), 0, 0);
-    for (index, document) in documents.iter().enumerate() {
-        bytes += document.len();
+    for (index, length) in lengths.enumerate() {
+        bytes += length;
         if bytes >= target {
             ranges.push(start..index + 1);
             (start, bytes) = (index + 1, 0);
         }
     }
-    if start < documents.len() {
-        ranges.push(start..documents.len());
+    if start < count {
+        ranges.push(start..count);
     }
     ranges
 }

@@ -7,11 +7,23 @@ use arrow_buffer::{Buffer, OffsetBuffer};
 
 use super::input::{integers, lists};
 use super::vocabulary::Vocabulary;
-use crate::{Error, Result};
+use crate::{Error, Result, Stop};
+
+/// After so many ids it is seen whether to stop.
+const IDS_AT_ONCE: usize = 1 << 16;
 
 /// Appends the bytes of `ids` to `out`.
-pub(super) fn decode_into(vocabulary: &Vocabulary, ids: &[u32], skip_control: bool, out: &mut Vec<u8>) -> Result<()> {
+pub(super) fn decode_into(
+    vocabulary: &Vocabulary,
+    ids: &[u32],
+    skip_control: bool,
+    stop: &Stop,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     for (place, &id) in ids.iter().enumerate() {
+        if place % IDS_AT_ONCE == 0 {
+            stop.check()?;
+        }
         let bytes = vocabulary.bytes(id).map_err(|error| Error::invalid(format!("{error} (at {place})")))?;
         if bytes.is_empty() && !skip_control {
             let name = vocabulary.name(id).unwrap_or_default();
@@ -25,14 +37,19 @@ pub(super) fn decode_into(vocabulary: &Vocabulary, ids: &[u32], skip_control: bo
 }
 
 /// Decodes every list of `array`.
-pub(super) fn decode_batch(vocabulary: &Vocabulary, array: &dyn Array, skip_control: bool) -> Result<ArrayRef> {
+pub(super) fn decode_batch(
+    vocabulary: &Vocabulary,
+    array: &dyn Array,
+    skip_control: bool,
+    stop: &Stop,
+) -> Result<ArrayRef> {
     let lists = lists(array, "ids")?;
     let ids = integers(&lists.values, "ids")?;
     let mut bytes = Vec::with_capacity(ids.len() * 4);
     let mut lengths = Vec::with_capacity(array.len());
     for (row, range) in lists.offsets.windows(2).enumerate() {
         let before = bytes.len();
-        decode_into(vocabulary, &ids[range[0]..range[1]], skip_control, &mut bytes)
+        decode_into(vocabulary, &ids[range[0]..range[1]], skip_control, stop, &mut bytes)
             .map_err(|error| Error::invalid(format!("row {row}: {error}")))?;
         lengths.push(bytes.len() - before);
     }

@@ -9,7 +9,7 @@ use super::merges::Merges;
 use super::superwords::{Line, PairMemo, Superwords};
 use super::vocabulary::Vocabulary;
 use crate::pattern::{Starts, lines};
-use crate::{Error, Result};
+use crate::{Error, Result, Stop};
 
 /// How many words wait for each other, so that the memory where they belong is on its way while the next ones are cut.
 const BATCH: usize = 32;
@@ -85,30 +85,37 @@ impl Encoder {
     /// Appends the ids of `text` to `out`.
     ///
     /// # Errors
-    /// `Invalid` if `text` has 4 GiB or more.
-    pub(super) fn encode<T: Id>(&self, worker: &mut Worker<T>, text: &[u8], out: &mut Vec<T>) -> Result<()> {
+    /// `Invalid` if `text` has 4 GiB or more; `Stopped` if `stop` is set meanwhile.
+    pub(super) fn encode<T: Id>(
+        &self,
+        worker: &mut Worker<T>,
+        text: &[u8],
+        stop: &Stop,
+        out: &mut Vec<T>,
+    ) -> Result<()> {
         if u32::try_from(text.len()).is_err() {
             return Err(Error::invalid(format!("a document of {} bytes is too long: the limit is 4 GiB", text.len())));
         }
         worker.starts.find(text);
         if std::str::from_utf8(text).is_ok() {
-            self.encode_run(worker, text, 0, out);
-            return Ok(());
+            self.encode_run(worker, text, 0, stop, out);
+            return stop.check();
         }
         let mut at = 0;
         for chunk in text.utf8_chunks() {
+            stop.check()?;
             let end = at + chunk.valid().len();
-            self.encode_run(worker, &text[..end], at, out);
+            self.encode_run(worker, &text[..end], at, stop, out);
             out.extend(chunk.invalid().iter().map(|&byte| T::new(self.merges.byte_id(byte))));
             at = end + chunk.invalid().len();
         }
-        Ok(())
+        stop.check()
     }
 
     /// Appends the ids of the valid UTF-8 in `run[start..]`.
-    fn encode_run<T: Id>(&self, worker: &mut Worker<T>, run: &[u8], start: usize, out: &mut Vec<T>) {
+    fn encode_run<T: Id>(&self, worker: &mut Worker<T>, run: &[u8], start: usize, stop: &Stop, out: &mut Vec<T>) {
         let Worker { cache, starts, merged, memo, suspects, waiting } = worker;
-        let mut words = Words { encoder: self, cache, merged, run, at: start, waiting, length: 0 };
+        let mut words = Words { encoder: self, cache, merged, run, at: start, waiting, length: 0, stop };
         match &self.units {
             Units::Words => {
                 starts.words(run, start, |end| words.take(end, false, out, |_, _, _| {}));
@@ -128,7 +135,8 @@ impl Encoder {
                         suspects.push(token);
                     }
                     if word.ends_line {
-                        let line = Line { text: &run[line_start..word.end as usize], first, suspects: &*suspects };
+                        let line =
+                            Line { text: &run[line_start..word.end as usize], first, suspects: &*suspects, stop };
                         superwords.finish(&self.merges, memo, line, out);
                         suspects.clear();
                         (line_start, first) = (word.end as usize, out.len());
@@ -142,13 +150,23 @@ impl Encoder {
 
     /// Merges a word that the cache does not have, and keeps its tokens.
     #[inline(never)]
-    fn merge<T: Id>(&self, cache: &mut WordCache<T>, merged: &mut Vec<u32>, key: Key, word: &[u8], out: &mut Vec<T>) {
+    fn merge<T: Id>(
+        &self,
+        cache: &mut WordCache<T>,
+        merged: &mut Vec<u32>,
+        key: Key,
+        word: &[u8],
+        stop: &Stop,
+        out: &mut Vec<T>,
+    ) {
         merged.clear();
         merged.shrink_to(1 << 20);
-        self.merges.merge(word, merged);
+        self.merges.merge(word, stop, merged);
         let before = out.len();
         out.extend(merged.iter().map(|&id| T::new(id)));
-        cache.keep(key, word, &out[before..]);
+        if !stop.is_set() {
+            cache.keep(key, word, &out[before..]);
+        }
     }
 }
 
@@ -162,6 +180,7 @@ struct Words<'a, T: Id> {
     at: usize,
     waiting: &'a mut [Waiting; BATCH],
     length: usize,
+    stop: &'a Stop,
 }
 
 impl<T: Id> Words<'_, T> {
@@ -179,15 +198,19 @@ impl<T: Id> Words<'_, T> {
         }
     }
 
-    /// Appends the ids of the words that wait, and calls `each` with each word, the place of its first id, and the output.
+    /// Appends the ids of the words that wait, and calls `each` with each word, the place of its first id, and the output; does
+    /// nothing more once it is to stop.
     #[inline(never)]
     fn settle(&mut self, out: &mut Vec<T>, mut each: impl FnMut(&Waiting, usize, &mut Vec<T>)) {
+        if self.stop.is_set() {
+            self.length = 0;
+        }
         for index in 0..self.length {
             let word = &self.waiting[index % BATCH];
             let text = || &self.run[word.start as usize..word.end as usize];
             let token = out.len();
             if !self.cache.append(word.key, text, out) {
-                self.encoder.merge(self.cache, self.merged, word.key, text(), out);
+                self.encoder.merge(self.cache, self.merged, word.key, text(), self.stop, out);
             }
             each(word, token, out);
         }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::pairs::{MAX_CELLS, Merge, NONE, Pairs, cell};
 use super::queue::PairQueue;
+use crate::Stop;
 
 /// Marks, in the long-word array, the last byte of a token of two or more bytes.
 const END: u32 = 1 << 31;
@@ -50,9 +51,9 @@ impl Merges {
         self.byte_ranks[usize::from(pair[0]) << 8 | usize::from(pair[1])]
     }
 
-    /// Appends the tokens of `word` to `out`.
-    pub(crate) fn merge(&self, word: &[u8], out: &mut Vec<u32>) {
-        if word.len() <= MAX_CELLS { self.merge_short(word, out) } else { self.merge_long(word, out) }
+    /// Appends the tokens of `word` to `out`; tokens that are not done if `stop` is set meanwhile.
+    pub(crate) fn merge(&self, word: &[u8], stop: &Stop, out: &mut Vec<u32>) {
+        if word.len() <= MAX_CELLS { self.merge_short(word, out) } else { self.merge_long(word, stop, out) }
     }
 
     fn merge_short(&self, word: &[u8], out: &mut Vec<u32>) {
@@ -67,21 +68,22 @@ impl Merges {
     }
 
     /// Merges with a queue of pairs.
-    fn merge_long(&self, word: &[u8], out: &mut Vec<u32>) {
+    fn merge_long(&self, word: &[u8], stop: &Stop, out: &mut Vec<u32>) {
         let mut queue = PairQueue::default();
-        for (at, pair) in word.windows(2).enumerate() {
+        for (at, pair) in word.windows(2).enumerate().take_while(|_| !stop.is_set()) {
             let rank = self.byte_rank(pair);
             if rank != NONE {
                 queue.push(rank, at);
             }
         }
         let tokens = word.iter().map(|&byte| self.byte_id(byte)).collect();
-        LongWord { pairs: &self.pairs, lengths: &self.lengths, tokens }.merge(queue, out);
+        LongWord { pairs: &self.pairs, lengths: &self.lengths, tokens }.merge(queue, stop, out);
     }
 }
 
-/// Joins the tokens at the end of `out`, from `first` on, with the merges of `pairs`, however many they are.
-pub(super) fn join_long(pairs: &Pairs, lengths: &[u32], first: usize, out: &mut Vec<u32>) {
+/// Joins the tokens at the end of `out`, from `first` on, with the merges of `pairs`, however many they are; not all of them if
+/// `stop` is set meanwhile.
+pub(super) fn join_long(pairs: &Pairs, lengths: &[u32], first: usize, stop: &Stop, out: &mut Vec<u32>) {
     let mut queue = PairQueue::default();
     let mut tokens = Vec::new();
     for (index, &token) in out.iter().enumerate().skip(first) {
@@ -95,7 +97,7 @@ pub(super) fn join_long(pairs: &Pairs, lengths: &[u32], first: usize, out: &mut 
         }
     }
     out.truncate(first);
-    LongWord { pairs, lengths, tokens }.merge(queue, out);
+    LongWord { pairs, lengths, tokens }.merge(queue, stop, out);
 }
 
 /// A word that is too long for an array.
@@ -111,8 +113,8 @@ struct LongWord<'a> {
 impl LongWord<'_> {
     /// Joins the pairs of the queue and those that come about, and appends what is left to `out`. A pair in the queue that has
     /// changed since is recognised by its rank.
-    fn merge(mut self, mut queue: PairQueue, out: &mut Vec<u32>) {
-        while let Some((rank, at)) = queue.pop() {
+    fn merge(mut self, mut queue: PairQueue, stop: &Stop, out: &mut Vec<u32>) {
+        while let Some((rank, at)) = queue.pop().filter(|_| !stop.is_set()) {
             let Some((_, end)) = self.pair_at(at).filter(|pair| pair.0 == rank) else { continue };
             self.join(at, end, self.pairs.joined(rank));
             if let Some(before) = self.start_before(at)
@@ -161,6 +163,7 @@ impl LongWord<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stop::NEVER;
 
     /// A table over the letters a to d in which every string of up to four letters can be joined, in an order that `seed` shuffles.
     fn table(seed: u64) -> Merges {
@@ -213,6 +216,16 @@ mod tests {
     }
 
     #[test]
+    fn a_merge_that_is_stopped_gives_the_text_but_does_no_more() {
+        let stop = Stop::default();
+        stop.set();
+        let word = vec![b'a'; 1000];
+        let mut tokens = Vec::new();
+        table(1).merge(&word, &stop, &mut tokens);
+        assert_eq!(tokens, vec![u32::from(b'a'); 1000]);
+    }
+
+    #[test]
     fn array_and_queue_merge_as_the_definition_does() {
         for seed in 0..300_u64 {
             let table = table(seed);
@@ -225,13 +238,13 @@ mod tests {
                 }
                 let (mut short, mut long) = (Vec::new(), Vec::new());
                 table.merge_short(&word, &mut short);
-                table.merge_long(&word, &mut long);
+                table.merge_long(&word, &NEVER, &mut long);
                 let expected = merge_slowly(&table, &word);
                 assert_eq!(short, expected, "seed {seed}");
                 assert_eq!(long, expected, "seed {seed}");
                 word.extend(word.clone());
                 long.clear();
-                table.merge_long(&word, &mut long);
+                table.merge_long(&word, &NEVER, &mut long);
                 assert_eq!(long, merge_slowly(&table, &word), "seed {seed}");
             }
         }

@@ -30,12 +30,25 @@ pub(crate) use input::lists;
 pub use input::{byte_slices, integers};
 pub(crate) use merges::Merges;
 
-use crate::{Error, Result};
+use crate::{Error, Result, Stop};
 
 /// Vocabularies up to this size have 16-bit ids.
 const MAX_NARROW_VOCAB: u32 = 1 << 16;
 
+/// Calls a function with the workers of the width that a tokenizer's ids have.
+macro_rules! by_width {
+    ($tokenizer:ident, $function:path, $($argument:expr),+) => {
+        if $tokenizer.vocab_size() <= MAX_NARROW_VOCAB {
+            $function(&$tokenizer.encoder, &$tokenizer.narrow, $($argument),+)
+        } else {
+            $function(&$tokenizer.encoder, &$tokenizer.wide, $($argument),+)
+        }
+    };
+}
+
 /// A tokenizer: encodes any bytes to token ids and decodes them again.
+///
+/// Calls that take a [`Stop`] end soon after it is set, with an error of kind [`Stopped`](crate::ErrorKind::Stopped).
 pub struct Tokenizer {
     vocabulary: vocabulary::Vocabulary,
     encoder: encoder::Encoder,
@@ -90,33 +103,33 @@ impl Tokenizer {
     ///
     /// # Errors
     /// `Invalid` if the text has 4 GiB or more.
-    pub fn encode(&self, text: &[u8]) -> Result<ArrayRef> {
-        if self.vocab_size() <= MAX_NARROW_VOCAB {
-            batch::encode(&self.encoder, &self.narrow, text)
-        } else {
-            batch::encode(&self.encoder, &self.wide, text)
-        }
+    pub fn encode(&self, text: &[u8], stop: &Stop) -> Result<ArrayRef> {
+        by_width!(self, batch::encode, text, stop)
     }
 
     /// Encodes many texts to lists of ids, in order, with up to `threads` threads. The ids do not depend on `threads`.
     ///
     /// # Errors
     /// `Invalid` if a text has 4 GiB or more, or all together have more than 2^31 - 1 tokens.
-    pub fn encode_batch(&self, documents: &[&[u8]], threads: usize) -> Result<ListArray> {
-        if self.vocab_size() <= MAX_NARROW_VOCAB {
-            batch::encode_batch(&self.encoder, &self.narrow, documents, threads)
-        } else {
-            batch::encode_batch(&self.encoder, &self.wide, documents, threads)
-        }
+    pub fn encode_batch(&self, documents: &[&[u8]], threads: usize, stop: &Stop) -> Result<ListArray> {
+        by_width!(self, batch::encode_batch, documents, threads, stop)
+    }
+
+    /// Counts the ids of each text, with up to `threads` threads.
+    ///
+    /// # Errors
+    /// `Invalid` if a text has 4 GiB or more.
+    pub fn count_batch(&self, documents: &[&[u8]], threads: usize, stop: &Stop) -> Result<Vec<u64>> {
+        by_width!(self, batch::count_batch, documents, threads, stop)
     }
 
     /// Decodes ids to the bytes that they stand for; control and reserved ids are left out if `skip_control`.
     ///
     /// # Errors
     /// `Invalid`, naming the id and its place, if an id is not below the vocabulary size, or is control or reserved.
-    pub fn decode(&self, ids: &[u32], skip_control: bool) -> Result<Vec<u8>> {
+    pub fn decode(&self, ids: &[u32], skip_control: bool, stop: &Stop) -> Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(ids.len() * 4);
-        decode::decode_into(&self.vocabulary, ids, skip_control, &mut bytes)?;
+        decode::decode_into(&self.vocabulary, ids, skip_control, stop, &mut bytes)?;
         Ok(bytes)
     }
 
@@ -124,8 +137,8 @@ impl Tokenizer {
     ///
     /// # Errors
     /// As [`Self::decode`], naming the row too; `Invalid` if `lists` is no list array of integers or has nulls.
-    pub fn decode_batch(&self, lists: &dyn Array, skip_control: bool) -> Result<ArrayRef> {
-        decode::decode_batch(&self.vocabulary, lists, skip_control)
+    pub fn decode_batch(&self, lists: &dyn Array, skip_control: bool, stop: &Stop) -> Result<ArrayRef> {
+        decode::decode_batch(&self.vocabulary, lists, skip_control, stop)
     }
 
     /// Counts the control tokens whose characters stand in the texts: name and occurrences, by id, those that occur.

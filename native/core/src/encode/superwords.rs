@@ -17,6 +17,7 @@ use std::sync::Arc;
 use super::batch::Id;
 use super::merges::{Merges, join_long};
 use super::pairs::{MAX_CELLS, Merge, NONE, Pairs, cell, entry_value, pack_entry, pack_pair, pair_hash};
+use crate::Stop;
 
 /// An entry that is of no pair.
 const NO_PAIR: u64 = u64::MAX;
@@ -57,12 +58,13 @@ impl PairMemo {
 }
 
 /// A line that is encoded: its text, where its tokens begin in the output, and the tokens in the output that begin a word whose
-/// border [`Superwords::may_cross`].
+/// border [`Superwords::may_cross`]. Its tokens are not done if `stop` is set meanwhile.
 #[derive(Clone, Copy)]
 pub(super) struct Line<'a> {
     pub(super) text: &'a [u8],
     pub(super) first: usize,
     pub(super) suspects: &'a [usize],
+    pub(super) stop: &'a Stop,
 }
 
 impl Superwords {
@@ -148,10 +150,10 @@ impl Superwords {
     #[inline(never)]
     fn finish_slowly<T: Id>(&self, words: &Merges, memo: &mut PairMemo, line: Line<'_>, out: &mut Vec<T>) {
         let tokens: Vec<u32> = out[line.first..].iter().map(|token| token.id()).collect();
-        let mut tokens = self.repair(words, memo, line.text, &tokens);
+        let mut tokens = self.repair(words, memo, line.text, &tokens, line.stop);
         out.truncate(line.first);
         if tokens.len() > MAX_CELLS {
-            join_long(&self.phrases, &self.lengths, 0, &mut tokens);
+            join_long(&self.phrases, &self.lengths, 0, line.stop, &mut tokens);
             out.extend(tokens.into_iter().map(T::new));
             return;
         }
@@ -164,11 +166,11 @@ impl Superwords {
     }
 
     /// The tokens that the merges of words make of `line`, from the tokens of pieces of it.
-    fn repair(&self, words: &Merges, memo: &mut PairMemo, line: &[u8], tokens: &[u32]) -> Vec<u32> {
+    fn repair(&self, words: &Merges, memo: &mut PairMemo, line: &[u8], tokens: &[u32], stop: &Stop) -> Vec<u32> {
         let length = |tokens: &[u32]| tokens.iter().map(|&token| self.lengths[token as usize] as usize).sum::<usize>();
         let mut budget = (line.len() + MAX_CELLS) * MAX_REPEATS;
         let (mut done, mut end, mut again) = (Vec::with_capacity(tokens.len()), 0, Vec::new());
-        for &token in tokens {
+        for &token in tokens.iter().take_while(|_| !stop.is_set()) {
             let (mut start, mut taken) = (end, 0);
             end += length(&[token]);
             again.clear();
@@ -182,12 +184,12 @@ impl Superwords {
                 taken += more;
                 if end - start > budget {
                     let mut whole = Vec::new();
-                    words.merge(line, &mut whole);
+                    words.merge(line, stop, &mut whole);
                     return whole;
                 }
                 budget -= end - start;
                 again.clear();
-                words.merge(&line[start..end], &mut again);
+                words.merge(&line[start..end], stop, &mut again);
             }
             done.truncate(done.len() - taken);
             done.extend_from_slice(&again);
@@ -248,6 +250,7 @@ fn joints(byte_ids: &[u32; 256], merges: &[Merge], tokens: usize) -> Box<[[u64; 
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::stop::NEVER;
 
     /// Numbers below `below`, from a linear congruential generator.
     struct Random(u64);
@@ -301,16 +304,17 @@ mod tests {
                 while at < length {
                     let end = length.min(at + 1 + random.below(6));
                     let mut tokens = Vec::new();
-                    words.merge(&line[at..end], &mut tokens);
+                    words.merge(&line[at..end], &NEVER, &mut tokens);
                     if at > 0 && superwords.may_cross(line[at - 1], line[at]) {
                         suspects.push(found.len());
                     }
                     found.extend(tokens.iter().map(|&token| token as u16));
                     at = end;
                 }
-                superwords.finish(&words, &mut memo, Line { text: &line, first: 1, suspects: &suspects }, &mut found);
+                let line_of = Line { text: &line, first: 1, suspects: &suspects, stop: &NEVER };
+                superwords.finish(&words, &mut memo, line_of, &mut found);
                 let mut expected = Vec::new();
-                whole.merge(&line, &mut expected);
+                whole.merge(&line, &NEVER, &mut expected);
                 assert_eq!(found[1..].iter().map(|token| token.id()).collect::<Vec<u32>>(), expected, "round {round}");
             }
         }

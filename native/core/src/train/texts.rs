@@ -9,6 +9,7 @@ use super::input::Rows;
 use super::tokens::{Tokens, byte_numbers};
 use crate::encode::Merges;
 use crate::memory::use_large_pages;
+use crate::stop::NEVER;
 use crate::{Error, Result};
 
 /// Between texts, and inside tokens.
@@ -198,7 +199,7 @@ impl Collector {
 
     fn segment(&self, text: &[u8], out: &mut Vec<u32>) {
         match &self.merges {
-            Some(merges) => merges.merge(text, out),
+            Some(merges) => merges.merge(text, &NEVER, out),
             None => out.extend(text.iter().map(|&byte| self.numbers[usize::from(byte)])),
         }
     }

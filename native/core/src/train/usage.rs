@@ -10,6 +10,7 @@ use super::input::{Rows, merges};
 use super::tokens::{Tokens, byte_numbers};
 use super::{BYTES, pool};
 use crate::encode::Merges;
+use crate::stop::NEVER;
 use crate::{Error, Result};
 
 /// How many rows one thread encodes at a time.
@@ -52,7 +53,7 @@ fn count_rows(rows: &Rows<'_>, merges: &Merges, tokens: usize) -> Vec<u64> {
         for row in start..rows.len().min(start + CHUNK_ROWS) {
             let (text, count) = rows.get(row);
             ids.clear();
-            merges.merge(text, &mut ids);
+            merges.merge(text, &NEVER, &mut ids);
             for &id in &ids {
                 counts[id as usize] += count;
             }

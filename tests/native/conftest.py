@@ -1,0 +1,106 @@
+"""A small tokenizer of each profile, trained on C++ headers that are on this machine."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import cppmill_core
+import pyarrow as pa
+import pytest
+from cppmill_core import Tokenizer
+
+WORDS, LINES = "cpp-words-1", "cpp-lines-1"
+CONTROL = ["<PAD>", "<UNK>", "<BOS>", "<EOS>", "<FIM_PREFIX>", "<FIM_SUFFIX>", "<FIM_MIDDLE>"]
+RESERVED = ["<RESERVED_7>", "<RESERVED_8>"]
+LEARNED = 3000
+TRAINED_BYTES = 2_000_000
+# GPT-2's byte alphabet.
+PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+OTHERS = [byte for byte in range(256) if byte not in PRINTABLE]
+ALPHABET = {byte: chr(byte) for byte in PRINTABLE} | {byte: chr(0x100 + at) for at, byte in enumerate(OTHERS)}
+
+
+@pytest.fixture(scope="session")
+def headers() -> list[bytes]:
+    """Real C++."""
+    roots = [Path("/usr/include/c++"), Path(pa.get_include())]
+    paths = [path for root in roots for path in sorted(root.rglob("*")) if path.is_file()]
+    contents = [path.read_bytes() for path in paths if path.suffix in ("", ".h", ".hpp", ".tcc")]
+    return [content for content in contents if 0 < len(content) < 300_000]
+
+
+@pytest.fixture(scope="session", params=[WORDS, LINES])
+def directory(request: pytest.FixtureRequest, headers: list[bytes], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tokenizer directory; with superwords if its pattern cuts lines."""
+    merges = train(headers[:: sum(map(len, headers)) // TRAINED_BYTES + 1], superwords=request.param == LINES)
+    first_superword = merges["phase"].to_pylist().index(3) if request.param == LINES else None
+    pairs = [(spell(row["left"]), spell(row["right"])) for row in merges.to_pylist()]
+    path = tmp_path_factory.mktemp(request.param)
+    (path / "tokenizer.json").write_text(json.dumps(tokenizer_json(request.param, pairs)))
+    (path / "manifest.json").write_text(json.dumps(manifest(path, first_superword)))
+    return path
+
+
+@pytest.fixture(scope="session")
+def tokenizer(directory: Path) -> Tokenizer:
+    """The directory as the native core loads it."""
+    return Tokenizer.from_dir(directory)
+
+
+def train(documents: list[bytes], superwords: bool) -> pa.RecordBatch:
+    """Learn merges, a third of them in lines if there are to be superwords."""
+    batch = pa.record_batch({"content": pa.array(documents, pa.binary())})
+    counts: list[Any] = []
+    for pattern in (WORDS, LINES):
+        counter = cppmill_core.WordCounter(pattern)
+        counter.add(batch)
+        counts.append(counter.finish())
+    units = {"units": counts[1], "superword_tokens": LEARNED // 3, "unit_pattern": LINES, "max_superword_words": 6}
+    return cppmill_core.train_bpe(
+        counts[0].read_all().to_batches(),
+        seeds=pa.record_batch({"token": pa.array([], pa.binary()), "atomic": pa.array([], pa.bool_())}),
+        vocab_tokens=LEARNED,
+        forbidden=[name.encode() for name in CONTROL + RESERVED],
+        **(units if superwords else {}),
+    )
+
+
+def spell(token: bytes) -> str:
+    """Return a token in the byte alphabet."""
+    return "".join(ALPHABET[byte] for byte in token)
+
+
+def tokenizer_json(pattern: str, merges: list[tuple[str, str]]) -> dict[str, Any]:
+    """Return what `tokenizers` loads."""
+    names = dict.fromkeys([*CONTROL, *RESERVED, *ALPHABET.values(), *(left + right for left, right in merges)])
+    split = {"type": "Split", "pattern": {"Regex": cppmill_core.PATTERNS[pattern]}}
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [{"id": id_, "content": name} | flags for id_, name in enumerate(CONTROL)],
+        "normalizer": None,
+        "pre_tokenizer": {
+            "type": "Sequence",
+            "pretokenizers": [split | {"behavior": "Isolated", "invert": False}, byte_level],
+        },
+        "post_processor": None,
+        "decoder": byte_level,
+        "model": {"type": "BPE", "vocab": {name: id_ for id_, name in enumerate(names)}, "merges": merges},
+    }
+
+
+def manifest(directory: Path, first_superword: int | None) -> dict[str, Any]:
+    """Return the manifest of the tokenizer.json in `directory`."""
+    content = (directory / "tokenizer.json").read_bytes()
+    return {
+        "format": "cppmill-tokenizer-1",
+        "vocab_size": len(json.loads(content)["model"]["vocab"]),
+        "files": {"tokenizer.json": hashlib.sha256(content).hexdigest()},
+        "tokens": [{"id": id_, "token": name, "strength": "control"} for id_, name in enumerate(CONTROL)],
+        "reserved": [[len(CONTROL), len(CONTROL) + len(RESERVED) - 1]],
+        **({} if first_superword is None else {"superwords": {"first_merge": first_superword}}),
+    }

@@ -1,0 +1,58 @@
+"""Ctrl-C ends long calls while they work, not after."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+# The handler raises at the third signal: signals that come while nobody looks count as one.
+SCRIPT = """
+import os, signal, sys, threading, time
+import pyarrow as pa
+from cppmill_core import Tokenizer
+
+tokenizer = Tokenizer.from_dir(sys.argv[1])
+word = b"ab" * 4_000_000
+text = b"int x = foo(bar);\\n" * 100_000
+lists = pa.ListArray.from_arrays([0, 60_000_000], pa.repeat(pa.scalar(300, pa.uint16()), 60_000_000))
+calls = {
+    "encode": lambda: tokenizer.encode(word),
+    "count": lambda: tokenizer.count(word),
+    "encode_batch": lambda: tokenizer.encode_batch([text] * 200),
+    "encode_batch in threads": lambda: tokenizer.encode_batch([text] * 400, threads=2),
+    "count_batch": lambda: tokenizer.count_batch([text] * 1000, threads=2),
+    "decode_batch": lambda: tokenizer.decode_batch(lists),
+    "decode": lambda: tokenizer.decode(lists.values),
+}
+
+def handler(*_):
+    seen.append(1)
+    if len(seen) == 3:
+        raise KeyboardInterrupt
+
+def send():
+    while sending:
+        time.sleep(0.06)
+        os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, handler)
+for name, call in calls.items():
+    seen, sending = [], [1]
+    sender = threading.Thread(target=send)
+    sender.start()
+    try:
+        call()
+        print(name, "was not ended")
+    except KeyboardInterrupt:
+        print(name, "was ended")
+    sending.clear()
+    sender.join()
+"""
+
+
+def test_a_signal_ends_every_long_call(directory: Path) -> None:
+    command = [sys.executable, "-c", SCRIPT, str(directory)]
+    ended = subprocess.run(command, capture_output=True, check=False, text=True, timeout=200)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    lines = ended.stdout.splitlines()
+    assert len(lines) == 7
+    assert all(line.endswith("was ended") for line in lines), lines
