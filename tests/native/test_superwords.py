@@ -103,7 +103,7 @@ def write(directory: Path, content: dict[str, Any], first_merge: int | None) -> 
     directory.mkdir(parents=True, exist_ok=True)
     written = json.dumps(content).encode()
     (directory / "tokenizer.json").write_bytes(written)
-    manifest: dict[str, Any] = {"vocab_size": len(content["model"]["vocab"])}
+    manifest: dict[str, Any] = {"format": "cppmill-tokenizer-1", "vocab_size": len(content["model"]["vocab"])}
     manifest["files"] = {"tokenizer.json": hashlib.sha256(written).hexdigest()}
     if first_merge is not None:
         manifest["superwords"] = {"first_merge": first_merge}

@@ -60,7 +60,7 @@ def write_manifest(directory: Path, **changes: object) -> None:
     """Write the manifest of the tokenizer.json in `directory`."""
     content = (directory / "tokenizer.json").read_bytes()
     manifest = {
-        "format": 1,
+        "format": "cppmill-tokenizer-1",
         "vocab_size": len(json.loads(content)["model"]["vocab"]),
         "files": {"tokenizer.json": hashlib.sha256(content).hexdigest()},
         "tokens": [{"id": id_, "token": name, "strength": "control"} for id_, name in enumerate(CONTROL)],

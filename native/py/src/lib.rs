@@ -1,5 +1,6 @@
 //! The Python module `cppmill_core._native`: a thin binding, no logic.
 
+mod control;
 mod digest;
 mod errors;
 mod interrupt;
@@ -15,6 +16,7 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", cppmill_core::VERSION)?;
     errors::register(module)?;
+    control::register(module)?;
     digest::register(module)?;
     lex::register(module)?;
     platform::register(module)?;

@@ -5,15 +5,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::builder::BinaryBuilder;
-use arrow_array::{ArrayRef, UInt64Array};
+use arrow_array::{Array, ArrayRef, UInt32Array, UInt64Array};
 use cppmill_core::Stop;
-use cppmill_core::encode::{self, byte_slices};
+use cppmill_core::encode::{self, Part, byte_slices};
 use cppmill_core::pattern::Pattern;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyDict};
 use pyo3_arrow::PyArray;
 
+use crate::control::Control;
 use crate::errors::{to_python, without_gil};
 use crate::interrupt::interruptible;
 
@@ -44,6 +45,29 @@ impl Text {
         match self {
             Self::Bytes(bytes) => bytes,
             Self::Str(text) => text.as_bytes(),
+        }
+    }
+}
+
+/// A control token or a text.
+#[derive(FromPyObject)]
+enum ControlOrText {
+    Control(Control),
+    Text(Text),
+}
+
+impl ControlOrText {
+    fn part(&self) -> Part<'_> {
+        match self {
+            Self::Control(control) => Part::Control(&control.name),
+            Self::Text(text) => Part::Text(text.bytes()),
+        }
+    }
+
+    fn size(&self) -> usize {
+        match self {
+            Self::Control(_) => 0,
+            Self::Text(text) => text.bytes().len(),
         }
     }
 }
@@ -88,6 +112,13 @@ impl Ids {
         }
     }
 
+    fn array(&self) -> ArrayRef {
+        match self {
+            Self::Array(array) => Arc::clone(array.array()),
+            Self::List(ids) => Arc::new(UInt32Array::from(ids.clone())),
+        }
+    }
+
     fn numbers(&self) -> cppmill_core::Result<Cow<'_, [u32]>> {
         match self {
             Self::Array(array) => Ok(Cow::Owned(encode::integers(array.array(), "ids")?)),
@@ -103,9 +134,16 @@ struct Tokenizer(encode::Tokenizer);
 #[pymethods]
 impl Tokenizer {
     #[staticmethod]
+    #[pyo3(signature = (path, digest = None))]
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
-    fn from_dir(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        without_gil(py, || encode::Tokenizer::from_dir(&path)).map(Self)
+    fn from_dir(py: Python<'_>, path: PathBuf, digest: Option<&str>) -> PyResult<Self> {
+        without_gil(py, || encode::Tokenizer::from_dir(&path, digest)).map(Self)
+    }
+
+    /// For pickle: where it was read from, and that it must still be the same.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (PathBuf, String))> {
+        let this = slf.get();
+        Ok((slf.getattr("from_dir")?, (this.0.dir().into(), this.0.digest().into())))
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
@@ -119,6 +157,31 @@ impl Tokenizer {
     fn encode_batch(&self, py: Python<'_>, documents: Documents, threads: usize) -> PyResult<Py<PyAny>> {
         let encode = |stop: &Stop| self.0.encode_batch(&documents.slices()?, threads, stop);
         to_pyarrow(py, Arc::new(interruptible(py, documents.size(), encode)?))
+    }
+
+    #[pyo3(signature = (paths, threads = 1))]
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
+    fn encode_files(&self, py: Python<'_>, paths: Vec<PathBuf>, threads: usize) -> PyResult<Py<PyAny>> {
+        // What the files have is not known yet, and reading them may take its time anyway.
+        let encode = |stop: &Stop| self.0.encode_files(&paths, threads, stop);
+        to_pyarrow(py, Arc::new(interruptible(py, usize::MAX, encode)?))
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
+    fn encode_parts(&self, py: Python<'_>, parts: Vec<ControlOrText>) -> PyResult<Py<PyAny>> {
+        let size = parts.iter().map(ControlOrText::size).sum();
+        let parts: Vec<_> = parts.iter().map(ControlOrText::part).collect();
+        to_pyarrow(py, interruptible(py, size, |stop| self.0.encode_parts(&parts, stop))?)
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
+    fn stable_prefix(&self, py: Python<'_>, ids: Ids) -> PyResult<usize> {
+        interruptible(py, ids.size(), |stop| self.0.stable_prefix(&ids.numbers()?, stop))
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
+    fn byte_offsets(&self, py: Python<'_>, ids: Ids) -> PyResult<Py<PyAny>> {
+        to_pyarrow(py, without_gil(py, || self.0.byte_offsets(&ids.array()))?)
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]

@@ -13,6 +13,15 @@ use crate::digest::sha256_hex;
 use crate::pattern::Pattern;
 use crate::{Error, ErrorKind, Result};
 
+/// The format of manifests that this version knows.
+const FORMAT: &str = "cppmill-tokenizer-1";
+
+/// The part of `manifest.json` that says how to read the rest.
+#[derive(Deserialize)]
+struct Format {
+    format: String,
+}
+
 /// What `manifest.json` says that an encoder needs.
 #[derive(Deserialize)]
 pub(super) struct Manifest {
@@ -98,9 +107,12 @@ pub(super) fn corrupt(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::Corrupt, message)
 }
 
-/// Reads and checks the directory.
-pub(super) fn read(dir: &Path) -> Result<Artifact> {
-    let (manifest_bytes, manifest) = read_manifest(dir)?;
+/// Reads and checks the directory, which must have the manifest of that digest if there is one.
+pub(super) fn read(dir: &Path, digest: Option<&str>) -> Result<Artifact> {
+    let (found, manifest) = read_manifest(dir)?;
+    if let Some(digest) = digest.filter(|digest| *digest != found) {
+        return Err(corrupt(format!("{}: this is the tokenizer {found}, not {digest}", dir.display())));
+    }
     check_files(dir, &manifest)?;
     let path = dir.join("tokenizer.json");
     let file: TokenizerFile =
@@ -109,7 +121,7 @@ pub(super) fn read(dir: &Path) -> Result<Artifact> {
     check_settings(&file).map_err(refused)?;
     let pattern = pattern_of(&file.pre_tokenizer).map_err(refused)?;
     let artifact = Artifact {
-        digest: sha256_hex(&manifest_bytes),
+        digest: found,
         pattern: Pattern::by_regex(&pattern).map_err(|error| refused(error.to_string()))?,
         special: file.added_tokens.into_iter().map(|token| (token.content, token.id)).collect(),
         first_superword: manifest
@@ -129,12 +141,34 @@ fn read_file(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).map_err(|error| Error::new(ErrorKind::Io, format!("{}: {error}", path.display())))
 }
 
-fn read_manifest(dir: &Path) -> Result<(Vec<u8>, Manifest)> {
+/// The digest of the manifest, and what it says.
+fn read_manifest(dir: &Path) -> Result<(String, Manifest)> {
     let path = dir.join("manifest.json");
+    if dir.is_dir() && !path.exists() {
+        return Err(Error::new(ErrorKind::Io, no_manifest(dir)));
+    }
     let bytes = read_file(&path)?;
-    let manifest: Manifest =
-        serde_json::from_slice(&bytes).map_err(|error| corrupt(format!("{}: {error}", path.display())))?;
-    Ok((bytes, manifest))
+    let unreadable = |error| corrupt(format!("{}: {error}", path.display()));
+    let Format { format } = serde_json::from_slice(&bytes).map_err(unreadable)?;
+    if format != FORMAT {
+        return Err(Error::invalid(format!(
+            "{}: its format is {format:?}, and this version knows {FORMAT:?}: install the cppmill-core that goes with it",
+            path.display()
+        )));
+    }
+    let manifest: Manifest = serde_json::from_slice(&bytes).map_err(unreadable)?;
+    Ok((sha256_hex(&bytes), manifest))
+}
+
+fn no_manifest(dir: &Path) -> String {
+    let found = if dir.join("tokenizer.json").exists() {
+        "it has a tokenizer.json, but other programs' tokenizers cannot be loaded"
+    } else if dir.join("tokenizer").is_dir() {
+        "give the folder `tokenizer` in it"
+    } else {
+        "give the folder `tokenizer` that a build has written"
+    };
+    format!("{}: there is no manifest.json: {found}", dir.display())
 }
 
 fn check_files(dir: &Path, manifest: &Manifest) -> Result<()> {

@@ -94,7 +94,7 @@ impl<T: Id> Default for Workers<T> {
 
 impl<T: Id> Workers<T> {
     /// Lends a worker to `call`.
-    fn with<R>(&self, call: impl FnOnce(&mut Worker<T>) -> R) -> R {
+    pub(super) fn with<R>(&self, call: impl FnOnce(&mut Worker<T>) -> R) -> R {
         let resting = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut worker = resting.unwrap_or_default();
         let result = call(&mut worker);
@@ -104,9 +104,16 @@ impl<T: Id> Workers<T> {
 }
 
 /// The ids of some documents, one after another, and the number of each.
-struct Piece<T> {
-    ids: Vec<T>,
-    ends: Vec<usize>,
+pub(super) struct Piece<T> {
+    pub(super) ids: Vec<T>,
+    pub(super) ends: Vec<usize>,
+}
+
+impl<T> Piece<T> {
+    /// Makes room for the ids of so many bytes of so many documents.
+    pub(super) fn with_capacity(bytes: usize, documents: usize) -> Self {
+        Self { ids: Vec::with_capacity(bytes / 3), ends: Vec::with_capacity(documents) }
+    }
 }
 
 /// Encodes one document.
@@ -150,7 +157,7 @@ pub(super) fn count_batch<T: Id>(
 }
 
 /// Calls `each` with ranges of things of these lengths in bytes, in up to `threads` threads; its results in order.
-fn in_pieces<R: Send>(
+pub(super) fn in_pieces<R: Send>(
     lengths: impl ExactSizeIterator<Item = usize> + Clone,
     threads: usize,
     each: impl Fn(Range<usize>) -> Result<R> + Send + Sync,
@@ -169,7 +176,7 @@ fn in_pieces<R: Send>(
 
 fn encode_piece<T: Id>(encoder: &Encoder, workers: &Workers<T>, documents: &[&[u8]], stop: &Stop) -> Result<Piece<T>> {
     let bytes: usize = documents.iter().map(|document| document.len()).sum();
-    let mut piece = Piece { ids: Vec::with_capacity(bytes / 3), ends: Vec::with_capacity(documents.len()) };
+    let mut piece = Piece::with_capacity(bytes, documents.len());
     workers.with(|worker| {
         for document in documents {
             encoder.encode(worker, document, stop, &mut piece.ids)?;
@@ -197,7 +204,7 @@ fn piece_ranges(lengths: impl ExactSizeIterator<Item = usize> + Clone, threads: 
     ranges
 }
 
-fn list_array<T: Id>(mut pieces: Vec<Piece<T>>) -> Result<ListArray> {
+pub(super) fn list_array<T: Id>(mut pieces: Vec<Piece<T>>) -> Result<ListArray> {
     let total = pieces.iter().map(|piece| piece.ids.len()).sum();
     let mut offsets = vec![0_i32];
     let mut before = 0;

@@ -148,6 +148,14 @@ impl Encoder {
         }
     }
 
+    /// Appends the tokens of `unit`, which is a part of a word, or of a line if lines are cut; any bytes.
+    pub(super) fn merge_unit(&self, unit: &[u8], stop: &Stop, out: &mut Vec<u32>) {
+        self.merges.merge(unit, stop, out);
+        if let Units::Lines(superwords) = &self.units {
+            superwords.join(stop, out);
+        }
+    }
+
     /// Merges a word that the cache does not have, and keeps its tokens.
     #[inline(never)]
     fn merge<T: Id>(

@@ -14,14 +14,19 @@ mod bytelevel;
 mod cache;
 mod decode;
 mod encoder;
+mod files;
 mod input;
 mod merges;
+mod offsets;
 mod pairs;
+mod parts;
 mod queue;
+mod stable;
 mod superwords;
 mod vocabulary;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use arrow_array::{Array, ArrayRef, ListArray};
@@ -29,7 +34,9 @@ use arrow_array::{Array, ArrayRef, ListArray};
 pub(crate) use input::lists;
 pub use input::{byte_slices, integers};
 pub(crate) use merges::Merges;
+pub use parts::Part;
 
+use crate::pattern::Pattern;
 use crate::{Error, Result, Stop};
 
 /// Vocabularies up to this size have 16-bit ids.
@@ -55,18 +62,22 @@ pub struct Tokenizer {
     narrow: batch::Workers<u16>,
     wide: batch::Workers<u32>,
     control: AhoCorasick,
-    pattern: &'static str,
+    /// Made when it is first needed.
+    prefixes: OnceLock<stable::Prefixes>,
+    pattern: Pattern,
     digest: String,
+    dir: PathBuf,
 }
 
 impl Tokenizer {
-    /// Reads a tokenizer directory: `manifest.json` and the files that it names, `tokenizer.json` among them.
+    /// Reads a tokenizer directory: `manifest.json` and the files that it names, `tokenizer.json` among them. With a `digest` it
+    /// must be the tokenizer of that digest.
     ///
     /// # Errors
-    /// `Io` if a file cannot be read; `Corrupt` if one is not what its digest in the manifest says, or contradicts itself;
+    /// `Io` if a file cannot be read; `Corrupt` if one is not what its digest says, or contradicts itself;
     /// `Invalid`, naming the setting, if the tokenizer has a pre-token pattern or a setting that the encoder does not know.
-    pub fn from_dir(dir: &Path) -> Result<Self> {
-        let artifact = artifact::read(dir)?;
+    pub fn from_dir(dir: &Path, digest: Option<&str>) -> Result<Self> {
+        let artifact = artifact::read(dir, digest)?;
         let vocabulary = vocabulary::Vocabulary::new(&artifact)?;
         let encoder = encoder::Encoder::new(&artifact, &vocabulary)?;
         let control = AhoCorasick::builder()
@@ -78,8 +89,10 @@ impl Tokenizer {
             narrow: batch::Workers::default(),
             wide: batch::Workers::default(),
             control,
-            pattern: artifact.pattern.name(),
+            prefixes: OnceLock::new(),
+            pattern: artifact.pattern,
             digest: artifact.digest,
+            dir: std::path::absolute(dir)?,
             vocabulary,
         })
     }
@@ -96,7 +109,12 @@ impl Tokenizer {
 
     /// The name of the pre-token pattern.
     pub fn pattern(&self) -> &'static str {
-        self.pattern
+        self.pattern.name()
+    }
+
+    /// The directory that it was read from.
+    pub fn dir(&self) -> &Path {
+        &self.dir
     }
 
     /// Encodes one text to a `UInt16Array`, or a `UInt32Array` if the vocabulary has more than 65,536 ids.
@@ -115,12 +133,59 @@ impl Tokenizer {
         by_width!(self, batch::encode_batch, documents, threads, stop)
     }
 
+    /// Encodes files, in order, with up to `threads` threads, which read them too.
+    ///
+    /// # Errors
+    /// `Io` if a path is no file or cannot be read; `Invalid` as [`Self::encode_batch`]. The message names the file.
+    pub fn encode_files(&self, paths: &[PathBuf], threads: usize, stop: &Stop) -> Result<ListArray> {
+        by_width!(self, files::encode_files, paths, threads, stop)
+    }
+
+    /// Encodes parts, one after another: the ids of control tokens, and those of texts, each encoded by itself.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no control token of a name, or a text has 4 GiB or more.
+    pub fn encode_parts(&self, parts: &[Part<'_>], stop: &Stop) -> Result<ArrayRef> {
+        by_width!(self, parts::encode_parts, parts, &|name| self.control_id(name), stop)
+    }
+
     /// Counts the ids of each text, with up to `threads` threads.
     ///
     /// # Errors
     /// `Invalid` if a text has 4 GiB or more.
     pub fn count_batch(&self, documents: &[&[u8]], threads: usize, stop: &Stop) -> Result<Vec<u64>> {
         by_width!(self, batch::count_batch, documents, threads, stop)
+    }
+
+    /// How many of `ids` lead the ids of their text whatever bytes follow it; those behind are to be given back before a text is
+    /// completed. Control and reserved ids end a text: they and what stands before them stay.
+    ///
+    /// # Errors
+    /// `Invalid` if an id is not below the vocabulary size, or the text has 4 GiB or more.
+    pub fn stable_prefix(&self, ids: &[u32], stop: &Stop) -> Result<usize> {
+        let (mut text, mut first) = (Vec::new(), 0);
+        for (place, &id) in ids.iter().enumerate() {
+            let bytes = self.vocabulary.bytes(id)?;
+            text.extend_from_slice(bytes);
+            if bytes.is_empty() {
+                text.clear();
+                first = place + 1;
+            }
+        }
+        let prefixes = self.prefixes.get_or_init(|| stable::Prefixes::new(&self.vocabulary));
+        let (vocabulary, encoder, pattern) = (&self.vocabulary, &self.encoder, self.pattern);
+        let finder = stable::Finder { vocabulary, encoder, prefixes, pattern, stop };
+        let encode = |text: &[u8]| integers(&self.encode(text, stop)?, "ids");
+        Ok(first + finder.stable_prefix(&ids[first..], &text, encode)?)
+    }
+
+    /// Where the bytes of each token begin in their text, and the end of the last: one more than there are ids. Of a list array
+    /// the same for each list, as a list array. Control and reserved ids have no bytes.
+    ///
+    /// # Errors
+    /// `Invalid` if an id is not below the vocabulary size, or `ids` is no array, or list array, of integers, or has nulls.
+    pub fn byte_offsets(&self, ids: &dyn Array) -> Result<ArrayRef> {
+        offsets::byte_offsets(&self.vocabulary, ids)
     }
 
     /// Decodes ids to the bytes that they stand for; control and reserved ids are left out if `skip_control`.
@@ -153,14 +218,16 @@ impl Tokenizer {
         names.zip(counts).filter(|(_, count)| *count > 0).collect()
     }
 
-    /// The id of a control token, by its name.
+    /// The id of a control token, by its name, with its angle brackets or without.
     ///
     /// # Errors
     /// `Invalid` if the vocabulary has no such control token.
     pub fn control_id(&self, name: &str) -> Result<u32> {
-        self.vocabulary
-            .control_id(name)
-            .ok_or_else(|| Error::invalid(format!("{name:?} is no control token of this tokenizer")))
+        let id = self.vocabulary.control_id(name).or_else(|| self.vocabulary.control_id(&format!("<{name}>")));
+        id.ok_or_else(|| {
+            let near = parts::nearest(name, self.vocabulary.control()).join(", ");
+            Error::invalid(format!("{name:?} is no control token of this tokenizer; the most similar are {near}"))
+        })
     }
 
     /// The bytes that an id stands for; none for control and reserved ids.

@@ -153,7 +153,7 @@ impl Superwords {
         let mut tokens = self.repair(words, memo, line.text, &tokens, line.stop);
         out.truncate(line.first);
         if tokens.len() > MAX_CELLS {
-            join_long(&self.phrases, &self.lengths, 0, line.stop, &mut tokens);
+            self.join(line.stop, &mut tokens);
             out.extend(tokens.into_iter().map(T::new));
             return;
         }
@@ -163,6 +163,11 @@ impl Superwords {
             cells[at] = cell(self.phrases.rank(pair[0], pair[1]), at);
         }
         self.phrases.join(&mut ids, &mut cells, tokens.len(), |id| out.push(T::new(id)));
+    }
+
+    /// Joins the tokens that the merges of words made of a whole line.
+    pub(super) fn join(&self, stop: &Stop, tokens: &mut Vec<u32>) {
+        join_long(&self.phrases, &self.lengths, 0, stop, tokens);
     }
 
     /// The tokens that the merges of words make of `line`, from the tokens of pieces of it.

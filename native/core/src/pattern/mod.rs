@@ -12,6 +12,7 @@ mod classes;
 mod cpp_lines;
 mod cpp_words;
 mod fast;
+mod open;
 mod starts;
 #[cfg(test)]
 mod tests;

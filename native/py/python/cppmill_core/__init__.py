@@ -5,6 +5,7 @@ Training scripts import this package alone: it needs pyarrow, and neither Beam n
 
 from cppmill_core._native import (
     PATTERNS,
+    Control,
     CoreError,
     CorruptDataError,
     InvalidInputError,
@@ -25,6 +26,7 @@ from cppmill_core._native import (
 
 __all__ = [
     "PATTERNS",
+    "Control",
     "CoreError",
     "CorruptDataError",
     "InvalidInputError",

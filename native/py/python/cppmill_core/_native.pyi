@@ -284,6 +284,27 @@ def count_tokens(merges: pa.RecordBatch, texts: pa.RecordBatchReader, *, threads
     """
 
 @final
+class Control:
+    """A control token among the parts of `Tokenizer.encode_parts`, by its name with angle brackets or without.
+
+    Values are equal if their names are, and can be hashed and pickled. Whether a tokenizer has such a token is
+    seen when it is used.
+
+    Example:
+        >>> Control("<FIM_PREFIX>")
+        Control('FIM_PREFIX')
+        >>> Control("EOS") == Control("<EOS>")
+        True
+    """
+
+    def __new__(cls, name: str) -> Self: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    @property
+    def name(self) -> str:
+        """The name without angle brackets."""
+
+@final
 class Tokenizer:
     """A tokenizer directory, ready to encode any bytes to token ids and to decode them again.
 
@@ -298,6 +319,9 @@ class Tokenizer:
     digits or spaces, say) of n bytes about 20 n. Superwords (merges learned on lines, the pattern `cpp-lines-1`) are
     merged line by line: there a line of n bytes takes about as much as such a word.
 
+    A pickle of a tokenizer is the path of its directory and its digest: reading it loads the directory, which must
+    still have that digest.
+
     Example:
         >>> tokenizer = Tokenizer.from_dir("out/tokenizer")
         >>> tokenizer.decode(tokenizer.encode("int main() {}"))
@@ -305,24 +329,38 @@ class Tokenizer:
     """
 
     @staticmethod
-    def from_dir(path: str | os.PathLike[str]) -> Tokenizer:
+    def from_dir(path: str | os.PathLike[str], digest: str | None = None) -> Tokenizer:
         """Read a tokenizer directory: `manifest.json` and the files that it names, `tokenizer.json` among them.
 
+        Args:
+            path: The folder `tokenizer` of a run, or a copy of it.
+            digest: Take no tokenizer but that of this digest, the one that a model was trained with, say.
+
         Raises:
-            OSError: a file cannot be read.
-            CorruptDataError: a file is not what its digest in the manifest says, or the files contradict each other.
-            InvalidInputError: a pre-token pattern or a setting that the encoder does not know; the message names it.
+            OSError: a file cannot be read, or there is no manifest; the message says what to give.
+            CorruptDataError: a file is not what its digest in the manifest says, or the files contradict each other; or
+                the tokenizer does not have the `digest`.
+            InvalidInputError: a newer format, or a pre-token pattern or a setting that the encoder does not know; the
+                message names it.
         """
 
     def encode(self, data: bytes | str) -> pa.Array[Any]:
         """Encode one text to a uint16 array, or uint32 if the vocabulary has more than 65,536 ids.
 
+        Args:
+            data: Any bytes, or a str, which is encoded as its UTF-8.
+
         Raises:
             InvalidInputError: the text has 4 GiB or more.
+
+        Example:
+            >>> ids = tokenizer.encode(b"std::vector<int> v;")
+            >>> ids.type, tokenizer.decode(ids)
+            (DataType(uint16), b'std::vector<int> v;')
         """
 
     def encode_batch(self, documents: pa.Array[Any] | Sequence[bytes | str], threads: int = 1) -> pa.ListArray[Any]:
-        """Encode many texts, in order: a list of uint16 for each, or of uint32 as `encode`.
+        r"""Encode many texts, in order: a list of uint16 for each, or of uint32 as `encode`.
 
         Args:
             documents: A binary or string array without nulls, or a sequence of bytes or str.
@@ -331,6 +369,98 @@ class Tokenizer:
         Raises:
             InvalidInputError: another type, a null (with its row), a text of 4 GiB or more, or more than 2^31 - 1
                 tokens.
+
+        Example:
+            >>> lists = tokenizer.encode_batch(["int x;", b"", "\n"])
+            >>> len(lists), lists.type, len(lists[1])
+            (3, ListType(list<item: uint16>), 0)
+        """
+
+    def encode_files(self, paths: Sequence[str | os.PathLike[str]], threads: int = 1) -> pa.ListArray[Any]:
+        """Encode the bytes of files, in order, as `encode_batch` does, without Python objects of them.
+
+        Args:
+            paths: Regular files. What they have is not looked at but for their length.
+            threads: How many threads read and encode at most. Each has one file in memory at a time.
+
+        Raises:
+            OSError: a path that is missing, is a folder or cannot be read; the message names it.
+            InvalidInputError: as `encode_batch`, and names the file.
+
+        Example:
+            >>> path = pathlib.Path("main.cpp")
+            >>> path.write_bytes(b"int main() {}")
+            13
+            >>> tokenizer.decode_batch(tokenizer.encode_files([path], threads=2)).to_pylist()
+            [b'int main() {}']
+        """
+
+    def encode_parts(self, parts: Sequence[Control | bytes | str]) -> pa.Array[Any]:
+        r"""Encode texts and control tokens, one after another: the one way to put control ids among text.
+
+        Each text is encoded by itself, so that no token crosses the border of two parts. The characters of a control
+        token in a text are text.
+
+        Returns:
+            An array as that of `encode`.
+
+        Raises:
+            InvalidInputError: no control token of that name (the message has similar ones), or a text of 4 GiB or more.
+            TypeError: a part that is neither `Control` nor bytes nor str.
+
+        Example:
+            >>> ids = tokenizer.encode_parts([Control("FIM_PREFIX"), b"int x = ", Control("FIM_SUFFIX"), b";\n"])
+            >>> ids[0].as_py() == tokenizer.control_id("<FIM_PREFIX>")
+            True
+            >>> tokenizer.decode(ids, skip_control=True)
+            b'int x = ;\n'
+        """
+
+    def stable_prefix(self, ids: pa.Array[Any] | Sequence[int]) -> int:
+        """Return how many leading ids stay whatever text follows: the others are to be given back before a completion.
+
+        For every continuation, `encode(text + continuation)` begins with `ids[:n]`, where `text` is that of the ids
+        behind the last control or reserved id; all up to that one stay. Have the model go on from `ids[:n]`, and keep
+        what it writes to the bytes of the others ("token healing"). Most often one or two ids are given back.
+
+        It takes about the time of encoding the text. Ids that are not those of their text (that a model has sampled,
+        say) are compared with them: no id from the first that differs on is stable.
+
+        Args:
+            ids: An integer array, or a sequence of int.
+
+        Raises:
+            InvalidInputError: an id that is not below `vocab_size`.
+
+        Example:
+            >>> ids = tokenizer.encode("int x = ret")
+            >>> stable = tokenizer.stable_prefix(ids)
+            >>> tokenizer.encode("int x = return_value;")[:stable] == ids[:stable]
+            True
+            >>> tokenizer.decode(ids[stable:]).endswith(b" ret")  # what a completion has to begin with
+            True
+        """
+
+    def byte_offsets(self, ids: pa.Array[Any] | Sequence[int]) -> pa.Int64Array | pa.ListArray[Any]:
+        """Return where the bytes of each token begin in their text, and where the last one ends.
+
+        They are exact, as decoding loses nothing. A token need not begin where a character does. Control and reserved
+        ids have no bytes.
+
+        Args:
+            ids: An integer array or a sequence of int, or a list array of integers.
+
+        Returns:
+            int64, one more than there are ids; of a list array a list of these for each list.
+
+        Raises:
+            InvalidInputError: an id that is not below `vocab_size`; the message has its place and row.
+
+        Example:
+            >>> ids = tokenizer.encode("int x;")
+            >>> offsets = tokenizer.byte_offsets(ids).to_pylist()
+            >>> offsets[0], offsets[-1], len(offsets) == len(ids) + 1
+            (0, 6, True)
         """
 
     def count(self, data: bytes | str) -> int:
@@ -355,12 +485,12 @@ class Tokenizer:
             InvalidInputError: as `encode_batch`; the number of all tokens has no bound.
 
         Example:
-            >>> tokenizer.count_batch(["", "int"]).to_pylist()
+            >>> tokenizer.count_batch(["", "x"]).to_pylist()
             [0, 1]
         """
 
     def decode(self, ids: pa.Array[Any] | Sequence[int], *, skip_control: bool = False) -> bytes:
-        """Decode ids to the bytes that they stand for.
+        r"""Decode ids to the bytes that they stand for.
 
         Args:
             ids: An integer array, or a sequence of int.
@@ -368,6 +498,11 @@ class Tokenizer:
 
         Raises:
             InvalidInputError: an id that is not below `vocab_size`, or a control or reserved one; the message names it.
+
+        Example:
+            >>> ids = tokenizer.encode_parts([Control("BOS"), b"\xff\x00", Control("EOS")])
+            >>> tokenizer.decode(ids, skip_control=True)
+            b'\xff\x00'
         """
 
     def decode_batch(self, ids: pa.Array[Any], *, skip_control: bool = False) -> pa.BinaryArray:
@@ -375,6 +510,10 @@ class Tokenizer:
 
         Raises:
             InvalidInputError: as `decode`, naming the row too; or `ids` is no list array of integers without nulls.
+
+        Example:
+            >>> tokenizer.decode_batch(tokenizer.encode_batch([b"int", b""])).to_pylist()
+            [b'int', b'']
         """
 
     def count_control(self, documents: pa.Array[Any] | Sequence[bytes | str]) -> dict[str, int]:
@@ -382,13 +521,17 @@ class Tokenizer:
 
         Returns:
             Name to occurrences, by id, those that occur.
+
+        Example:
+            >>> tokenizer.count_control(["<EOS><EOS>", "<BOS"])
+            {'<EOS>': 2}
         """
 
     def control_id(self, name: str) -> int:
-        """Return the id of a control token, `<EOS>` for example.
+        """Return the id of a control token by its name, `<EOS>` or `EOS` for example.
 
         Raises:
-            InvalidInputError: the tokenizer has no control token of that name.
+            InvalidInputError: the tokenizer has no control token of that name; the message has similar ones.
         """
 
     def token_bytes(self, id: int) -> bytes | None:
@@ -396,6 +539,10 @@ class Tokenizer:
 
         Raises:
             InvalidInputError: the id is not below `vocab_size`.
+
+        Example:
+            >>> tokenizer.token_bytes(tokenizer.encode("(")[0].as_py())
+            b'('
         """
 
     @property
