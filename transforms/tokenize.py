@@ -1,7 +1,8 @@
 """Tokenize: documents shards to token shards, one for one.
 
 A row group of documents goes through one call of the native encoder and becomes a row group of tokens. BOS and EOS
-stand where the policy puts them; nothing else inserts control ids.
+stand where the policy puts them; nothing else inserts control ids. While one row group is encoded, the next is read and
+the one before is written.
 """
 
 from __future__ import annotations
@@ -24,10 +25,12 @@ from schemas.errors import IntegrityError
 from schemas.options import TokenizeOptions
 from schemas.tables import DATA_FORMAT_VERSION, tokens_schema
 from schemas.units import Stage, Unit, UnitReceipt
+from transforms.ahead import ahead
 from transforms.batches import list_column
 from transforms.storage import OutputFolder
 
 BOS, EOS = "<BOS>", "<EOS>"
+_COLUMNS = ["doc_id", "project", "path", "content", "num_bytes", "platform_ids", "platform_info"]
 MAX_ROW_GROUP_TOKENS = 1 << 24
 """A row group of tokens is closed before it holds more; a single longer document stands alone."""
 
@@ -71,7 +74,8 @@ def tokenize_unit(unit: Unit, settings: TokenizeSettings) -> UnitReceipt:
             use_dictionary=["project"],  # type: ignore[arg-type]  # the stub lacks lists
             write_statistics=True,
         ) as writer:
-            for batch in _encoded_batches(unit, tokenizer, settings, totals):
+            documents = ahead(_documents(settings.out.path(unit.payload["shard"])))
+            for batch in ahead(_encoded(documents, tokenizer, settings, totals)):
                 for piece in _bounded(batch):
                     writer.write_batch(piece)
             writer.add_key_value_metadata(footer(unit.key, tokenizer, totals["max_token_id"]))
@@ -130,8 +134,8 @@ def encode_documents(
         options: BOS, EOS and prefix policy.
         threads: Threads of the native core.
     """
-    encoded = tokenizer.encode_batch(documents.column("content"), threads=threads)
-    ids = surround(encoded, bos=control_id(tokenizer, BOS, options.bos), eos=control_id(tokenizer, EOS, options.eos))
+    bos, eos = (control_id(tokenizer, *wanted) for wanted in ((BOS, options.bos), (EOS, options.eos)))
+    ids = tokenizer.encode_batch(documents.column("content"), threads, bos=bos, eos=eos)
     lengths = np.diff(ids.offsets.to_numpy()).astype(np.uint64)
     columns = {
         **{name: documents.column(name) for name in ("doc_id", "project", "path", "num_bytes")},
@@ -146,30 +150,6 @@ def encode_documents(
     schema = tokens_schema(tokenizer.vocab_size, prefix=options.platform_prefix)
     arrays = [columns[field.name].cast(field.type) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def surround(ids: pa.ListArray[Any], *, bos: int | None, eos: int | None) -> pa.ListArray[Any]:
-    """Return lists of ids with `bos` before and `eos` after each, where they are given.
-
-    Example:
-        >>> surround(pa.array([[5], []], pa.list_(pa.uint16())), bos=2, eos=3).to_pylist()
-        [[2, 5, 3], [2, 3]]
-    """
-    before, after = int(bos is not None), int(eos is not None)
-    offsets = ids.offsets.to_numpy().astype(np.int64)
-    values = ids.values.to_numpy()[offsets[0] : offsets[-1]]
-    offsets = offsets - offsets[0]
-    grown = offsets + (before + after) * np.arange(len(offsets))
-    out = np.empty(grown[-1], dtype=values.dtype)
-    inside = np.ones(len(out), dtype=bool)
-    if bos is not None:
-        out[grown[:-1]] = bos
-        inside[grown[:-1]] = False
-    if eos is not None:
-        out[grown[1:] - 1] = eos
-        inside[grown[1:] - 1] = False
-    out[inside] = values
-    return pa.ListArray.from_arrays(pa.array(grown.astype(np.int32)), pa.array(out))
 
 
 def platform_comment(platform_info: str) -> str:
@@ -201,28 +181,34 @@ class TokenizeDocuments(beam.PTransform[beam.PCollection[Unit], beam.PCollection
         return receipts
 
 
-def _encoded_batches(
-    unit: Unit, tokenizer: cppmill_core.Tokenizer, settings: TokenizeSettings, totals: dict[str, Any]
+def _documents(shard: Path) -> Iterator[pa.RecordBatch]:
+    """Yield the row groups of a documents shard, without the columns that a token shard has no use for."""
+    with pq.ParquetFile(shard) as file:
+        for number in range(file.num_row_groups):
+            yield from file.read_row_group(number, columns=_COLUMNS, use_threads=False).to_batches()
+
+
+def _encoded(
+    documents: Iterator[pa.RecordBatch],
+    tokenizer: cppmill_core.Tokenizer,
+    settings: TokenizeSettings,
+    totals: dict[str, Any],
 ) -> Iterator[pa.RecordBatch]:
-    with pq.ParquetFile(settings.out.path(unit.payload["shard"])) as shard:
-        for number in range(shard.num_row_groups):
-            for documents in shard.read_row_group(number).to_batches():
-                tokens = encode_documents(documents, tokenizer, settings.options, threads=settings.threads)
-                _add_totals(totals, tokens, tokenizer.count_control(documents.column("content")))
-                yield tokens
+    for batch in documents:
+        tokens = encode_documents(batch, tokenizer, settings.options, threads=settings.threads)
+        _add_totals(totals, tokens, tokenizer.count_control(batch.column("content")))
+        yield tokens
 
 
 def _add_totals(totals: dict[str, Any], tokens: pa.RecordBatch, control: dict[str, int]) -> None:
-    sizes: list[Any] = tokens.column("num_bytes").to_pylist()
     totals["documents"] += tokens.num_rows
-    totals["bytes"] += sum(sizes)
+    totals["bytes"] += int(tokens.column("num_bytes").to_numpy().sum())
     values = list_column(tokens, "token_ids").flatten()
     totals["tokens"] += len(values)
     totals["max_token_id"] = max(totals["max_token_id"], int(values.to_numpy().max(initial=0)))
     counted = totals["control_text"]
     for name, number in control.items():
-        if number:
-            counted[name] = counted.get(name, 0) + number
+        counted[name] = counted.get(name, 0) + number
 
 
 def _bounded(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

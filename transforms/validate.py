@@ -7,7 +7,6 @@ unit receipt below `proofs/`.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +16,14 @@ import apache_beam as beam
 import cppmill_core
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from schemas.digests import add_digests, sha256_file
 from schemas.errors import IntegrityError
 from schemas.tables import DATA_FORMAT_VERSION, MAX_PLATFORM_IDS, PLATFORM_VOCAB_SIZE, tokens_schema
 from schemas.units import Stage, Unit, UnitReceipt
+from transforms.ahead import ahead
 from transforms.batches import list_column
 from transforms.storage import OutputFolder
 from transforms.tokenize import BOS, EOS, TokenizeSettings, control_id, open_tokenizer
@@ -88,9 +89,9 @@ def prove_shard(shard: Path, documents: Path, *, unit_key: str, settings: Tokeni
     with pq.ParquetFile(shard) as tokens, pq.ParquetFile(documents) as sources:
         check_footer(tokens, shard, {**tokenizer_facts(tokenizer), "unit": unit_key})
         check_schema(tokens, shard, tokenizer, settings)
-        for start, rows, origin in _paired(tokens, sources, shard):
+        for start, rows, origin in ahead(_paired(tokens, sources, shard)):
             prove_rows(rows, origin, tokenizer, settings, where=f"{shard}, from row {start}")
-            _count(totals, rows)
+            _count(totals, rows, settings.threads)
         check_footer(tokens, shard, {"max_token_id": str(totals["max_token_id"])})
     return totals
 
@@ -162,39 +163,23 @@ def prove_rows(
         raise IntegrityError(f"{where}: num_tokens is not the length of token_ids")
     _check_range(rows, tokenizer, where)
     _check_platforms(list_column(rows, "platform_ids"), where)
-    text = strip(
-        ids,
-        bos=control_id(tokenizer, BOS, settings.options.bos),
-        eos=control_id(tokenizer, EOS, settings.options.eos),
-        where=where,
-    )
-    _check_bytes(rows, tokenizer.decode_batch(text), where)
+    _check_bytes(rows, decode_documents(ids, tokenizer, settings, where=where), where, settings.threads)
 
 
-def strip(ids: pa.ListArray[Any], *, bos: int | None, eos: int | None, where: str) -> pa.ListArray[Any]:
-    """Return lists of ids without their first `bos` and last `eos`, where the policy has them.
+def decode_documents(
+    ids: pa.ListArray[Any], tokenizer: cppmill_core.Tokenizer, settings: TokenizeSettings, *, where: str
+) -> pa.BinaryArray:
+    """Decode the ids of documents, BOS and EOS left out where the policy has them.
 
     Raises:
-        IntegrityError: If a list does not begin or end with them.
+        IntegrityError: If a list does not begin or end with them, or holds another id that stands for no text.
     """
-    offsets = ids.offsets.to_numpy().astype(np.int64)
-    values = ids.values.to_numpy()
-    starts, ends = offsets[:-1] + (bos is not None), offsets[1:] - (eos is not None)
-    if np.any(ends < starts):
-        raise IntegrityError(f"{where}: a document is shorter than its BOS and EOS")
-    for name, marker, places in (("BOS", bos, starts - 1), ("EOS", eos, ends)):
-        if marker is None:
-            continue
-        wrong = np.flatnonzero(values[places] != marker)
-        if len(wrong):
-            row = int(wrong[0])
-            raise IntegrityError(f"{where}: row {row} has id {values[places[row]]} where {name} ({marker}) must stand")
-    inside = np.zeros(len(values) + 1, dtype=np.int64)
-    np.add.at(inside, starts, 1)
-    np.add.at(inside, ends, -1)
-    kept = values[np.cumsum(inside[:-1]) > 0]
-    lengths = np.concatenate([[0], np.cumsum(ends - starts)])
-    return pa.ListArray.from_arrays(pa.array(lengths, pa.int32()), pa.array(kept))
+    options = settings.options
+    bos, eos = (control_id(tokenizer, *wanted) for wanted in ((BOS, options.bos), (EOS, options.eos)))
+    try:
+        return tokenizer.decode_batch(ids, settings.threads, bos=bos, eos=eos)
+    except cppmill_core.InvalidInputError as error:
+        raise IntegrityError(f"{where}: {error}") from error
 
 
 @dataclass(kw_only=True)
@@ -219,7 +204,7 @@ def _paired(
         raise IntegrityError(f"{shard}: it has {tokens.metadata.num_rows} rows, its documents shard {origin.num_rows}")
     start = 0
     for number in range(tokens.num_row_groups):
-        for rows in tokens.read_row_group(number).to_batches():
+        for rows in tokens.read_row_group(number, use_threads=False).to_batches():
             beside = origin.slice(start, rows.num_rows).combine_chunks().to_batches()
             yield start, rows, beside[0]
             start += rows.num_rows
@@ -249,26 +234,33 @@ def _check_platforms(ids: pa.ListArray[Any], where: str) -> None:
             )
 
 
-def _check_bytes(rows: pa.RecordBatch, decoded: pa.Array[Any], where: str) -> None:
-    columns = (rows.column(name).to_pylist() for name in ("doc_id", "path", "num_bytes"))
-    for doc_id, path, num_bytes, content in zip(*columns, decoded, strict=True):
-        view = memoryview(content.as_buffer())
-        if len(view) != num_bytes or hashlib.sha256(view).hexdigest() != doc_id:
+def _check_bytes(rows: pa.RecordBatch, decoded: pa.BinaryArray, where: str, threads: int) -> None:
+    expected, found = rows.column("doc_id"), cppmill_core.sha256_batch(decoded, threads)
+    lengths = pc.binary_length(decoded).cast(pa.uint64())
+    if expected.equals(found) and lengths.equals(rows.column("num_bytes")):
+        return
+    for row, path in enumerate(rows.column("path").to_pylist()):
+        doc_id, num_bytes = expected[row].as_py(), rows.column("num_bytes")[row].as_py()
+        if found[row].as_py() != doc_id or lengths[row].as_py() != num_bytes:
             raise IntegrityError(
-                f"{where}: {path} decodes to {len(view)} bytes that are not those of its doc_id {doc_id} "
+                f"{where}: {path} decodes to {lengths[row]} bytes that are not those of its doc_id {doc_id} "
                 f"({num_bytes} bytes)"
             )
 
 
-def _count(totals: dict[str, Any], rows: pa.RecordBatch) -> None:
+def _count(totals: dict[str, Any], rows: pa.RecordBatch, threads: int) -> None:
     ids = list_column(rows, "token_ids").flatten().to_numpy()
     totals["documents"] += rows.num_rows
     totals["bytes"] += int(rows.column("num_bytes").to_numpy().sum())
     totals["tokens"] += len(ids)
     totals["max_token_id"] = max(totals["max_token_id"], int(ids.max(initial=0)))
-    names = [rows.column(name) for name in ("doc_id", "project", "path")]
-    data = [rows.column(name) for name in ("num_bytes", "token_ids", "platform_ids")]
-    totals["corpus_digest"] = add_digests([totals["corpus_digest"], cppmill_core.corpus_digest_sum(*names).hex()])
-    totals["dataset_digest"] = add_digests(
-        [totals["dataset_digest"], cppmill_core.dataset_digest_sum(*names, *data).hex()]
-    )
+    doc_id, project, path = (rows.column(name) for name in ("doc_id", "project", "path"))
+    num_bytes, token_ids, platforms = (rows.column(name) for name in ("num_bytes", "token_ids", "platform_ids"))
+    sums = {
+        "corpus_digest": cppmill_core.corpus_digest_sum(doc_id, project, path, threads),
+        "dataset_digest": cppmill_core.dataset_digest_sum(
+            doc_id, project, path, num_bytes, token_ids, platforms, threads
+        ),
+    }
+    for name, digest in sums.items():
+        totals[name] = add_digests([totals[name], digest.hex()])

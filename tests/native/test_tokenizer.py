@@ -5,6 +5,7 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -211,6 +212,44 @@ def test_threads_and_array_types_do_not_change_the_ids(tokenizer: Tokenizer) -> 
     assert tokenizer.encode_batch(array.slice(10, 50)).equals(expected.slice(10, 50))
     assert tokenizer.decode_batch(expected.slice(10, 50)).to_pylist() == documents[10:60]
     assert tokenizer.encode_batch([]).to_pylist() == []
+
+
+@pytest.mark.parametrize(("bos", "eos"), [(None, None), (2, None), (None, 3), (2, 3)])
+def test_markers_stand_around_every_text_and_are_left_out_again(
+    tokenizer: Tokenizer, bos: int | None, eos: int | None
+) -> None:
+    documents = [b"", *islice(real_files(), 20), b"", b"<BOS>\xff"]
+    before, after = ([] if marker is None else [marker] for marker in (bos, eos))
+    plain = tokenizer.encode_batch(documents)
+    for threads in (1, 3):
+        around = tokenizer.encode_batch(documents, threads, bos=bos, eos=eos)
+        assert around.to_pylist() == [[*before, *ids, *after] for ids in plain.to_pylist()]
+        assert tokenizer.decode_batch(around, threads, bos=bos, eos=eos).to_pylist() == documents
+        part = around.slice(3, 9)
+        assert tokenizer.decode_batch(part, threads, bos=bos, eos=eos).to_pylist() == documents[3:12]
+        wide = around.cast(pa.large_list(pa.int64()))
+        assert tokenizer.decode_batch(wide, threads, bos=bos, eos=eos).to_pylist() == documents
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        ([2, 64, 4], "row 1: it has id 4 where EOS .3. must stand"),
+        ([9, 64, 3], "row 1: it has id 9 where BOS .2. must stand"),
+        ([2], "row 1: 1 ids are fewer than its BOS and EOS"),
+        ([], "row 1: 0 ids are fewer than its BOS and EOS"),
+        ([2, 3, 64, 3], "row 1: token id 3 at 0 is .<EOS>"),
+    ],
+)
+def test_a_list_without_its_markers_is_refused(tokenizer: Tokenizer, ids: list[int], message: str) -> None:
+    lists = pa.array([[2, 3], ids], pa.list_(pa.uint16()))
+    with pytest.raises(cppmill_core.InvalidInputError, match=message):
+        tokenizer.decode_batch(lists, bos=2, eos=3)
+
+
+def test_a_marker_beyond_the_vocabulary_is_refused(tokenizer: Tokenizer) -> None:
+    with pytest.raises(cppmill_core.InvalidInputError, match=f"id {VOCAB_SIZE} .*size {VOCAB_SIZE}"):
+        tokenizer.encode_batch([b"a"], eos=VOCAB_SIZE)
 
 
 def test_the_characters_of_control_tokens_are_text_and_are_counted(tokenizer: Tokenizer) -> None:

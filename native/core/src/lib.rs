@@ -11,6 +11,7 @@ mod error;
 pub mod lexer;
 mod memory;
 pub mod pattern;
+mod pieces;
 pub mod platform;
 pub mod scan;
 mod stop;

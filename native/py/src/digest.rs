@@ -1,27 +1,52 @@
 //! Python binding of the core's digest module.
 
+use std::sync::Arc;
+
 use cppmill_core::digest::{self, DatasetRows, DigestSum, Rows};
+use cppmill_core::encode::byte_slices;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use pyo3_arrow::PyArray;
 
 use crate::errors::without_gil;
+use crate::tokenizer::to_pyarrow;
 
 fn to_bytes(py: Python<'_>, sum: DigestSum) -> Bound<'_, PyBytes> {
     PyBytes::new(py, &sum.to_bytes())
 }
 
+/// Returns the SHA-256 of each text.
+#[pyfunction]
+#[pyo3(signature = (texts, threads = 1))]
+#[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
+fn sha256_batch(py: Python<'_>, texts: PyArray, threads: usize) -> PyResult<Py<PyAny>> {
+    let digests = without_gil(py, || digest::sha256_batch(&byte_slices(texts.array(), "texts")?, threads))?;
+    to_pyarrow(py, Arc::new(digests))
+}
+
 /// Sums the row digests of a corpus.
 #[pyfunction]
+#[pyo3(signature = (doc_id, project, path, threads = 1))]
 #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
-fn corpus_digest_sum(py: Python<'_>, doc_id: PyArray, project: PyArray, path: PyArray) -> PyResult<Bound<'_, PyBytes>> {
+fn corpus_digest_sum(
+    py: Python<'_>,
+    doc_id: PyArray,
+    project: PyArray,
+    path: PyArray,
+    threads: usize,
+) -> PyResult<Bound<'_, PyBytes>> {
     let rows = Rows { doc_id: doc_id.array(), project: project.array(), path: path.array() };
-    Ok(to_bytes(py, without_gil(py, || digest::corpus_digest_sum(&rows))?))
+    Ok(to_bytes(py, without_gil(py, || digest::corpus_digest_sum(&rows, threads))?))
 }
 
 /// Sums the row digests of a dataset.
 #[pyfunction]
-#[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
+#[pyo3(signature = (doc_id, project, path, num_bytes, token_ids, platform_ids, threads = 1))]
+#[expect(
+    clippy::needless_pass_by_value,
+    clippy::too_many_arguments,
+    reason = "pyo3 hands over what it extracts; columns"
+)]
 fn dataset_digest_sum(
     py: Python<'_>,
     doc_id: PyArray,
@@ -30,15 +55,17 @@ fn dataset_digest_sum(
     num_bytes: PyArray,
     token_ids: PyArray,
     platform_ids: PyArray,
+    threads: usize,
 ) -> PyResult<Bound<'_, PyBytes>> {
     let rows = Rows { doc_id: doc_id.array(), project: project.array(), path: path.array() };
     let dataset =
         DatasetRows { num_bytes: num_bytes.array(), token_ids: token_ids.array(), platform_ids: platform_ids.array() };
-    Ok(to_bytes(py, without_gil(py, || digest::dataset_digest_sum(&rows, &dataset))?))
+    Ok(to_bytes(py, without_gil(py, || digest::dataset_digest_sum(&rows, &dataset, threads))?))
 }
 
 /// Adds this file's classes and functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(sha256_batch, module)?)?;
     module.add_function(wrap_pyfunction!(corpus_digest_sum, module)?)?;
     module.add_function(wrap_pyfunction!(dataset_digest_sum, module)?)
 }

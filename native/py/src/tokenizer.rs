@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::builder::BinaryBuilder;
 use arrow_array::{Array, ArrayRef, UInt32Array, UInt64Array};
 use cppmill_core::Stop;
-use cppmill_core::encode::{self, Part, byte_slices};
+use cppmill_core::encode::{self, Markers, Part, byte_slices};
 use cppmill_core::pattern::Pattern;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
@@ -29,7 +29,8 @@ fn split(py: Python<'_>, pattern: &str, data: &[u8]) -> PyResult<Py<PyAny>> {
     to_pyarrow(py, Arc::new(words))
 }
 
-fn to_pyarrow(py: Python<'_>, array: ArrayRef) -> PyResult<Py<PyAny>> {
+/// Gives an array to pyarrow.
+pub fn to_pyarrow(py: Python<'_>, array: ArrayRef) -> PyResult<Py<PyAny>> {
     Ok(PyArray::from_array_ref(array).to_pyarrow(py)?.unbind())
 }
 
@@ -152,10 +153,17 @@ impl Tokenizer {
         to_pyarrow(py, interruptible(py, data.len(), |stop| self.0.encode(data, stop))?)
     }
 
-    #[pyo3(signature = (documents, threads = 1))]
+    #[pyo3(signature = (documents, threads = 1, *, bos = None, eos = None))]
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
-    fn encode_batch(&self, py: Python<'_>, documents: Documents, threads: usize) -> PyResult<Py<PyAny>> {
-        let encode = |stop: &Stop| self.0.encode_batch(&documents.slices()?, threads, stop);
+    fn encode_batch(
+        &self,
+        py: Python<'_>,
+        documents: Documents,
+        threads: usize,
+        bos: Option<u32>,
+        eos: Option<u32>,
+    ) -> PyResult<Py<PyAny>> {
+        let encode = |stop: &Stop| self.0.encode_batch(&documents.slices()?, Markers { bos, eos }, threads, stop);
         to_pyarrow(py, Arc::new(interruptible(py, documents.size(), encode)?))
     }
 
@@ -206,10 +214,19 @@ impl Tokenizer {
         Ok(PyBytes::new(py, &interruptible(py, ids.size(), decode)?))
     }
 
-    #[pyo3(signature = (ids, *, skip_control = false))]
+    #[pyo3(signature = (ids, threads = 1, *, bos = None, eos = None, skip_control = false))]
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
-    fn decode_batch(&self, py: Python<'_>, ids: PyArray, skip_control: bool) -> PyResult<Py<PyAny>> {
-        let decode = |stop: &Stop| self.0.decode_batch(ids.array(), skip_control, stop);
+    fn decode_batch(
+        &self,
+        py: Python<'_>,
+        ids: PyArray,
+        threads: usize,
+        bos: Option<u32>,
+        eos: Option<u32>,
+        skip_control: bool,
+    ) -> PyResult<Py<PyAny>> {
+        let markers = Markers { bos, eos };
+        let decode = |stop: &Stop| self.0.decode_batch(ids.array(), markers, skip_control, threads, stop);
         to_pyarrow(py, interruptible(py, ids.array().get_buffer_memory_size(), decode)?)
     }
 

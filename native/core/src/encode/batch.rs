@@ -7,15 +7,11 @@ use arrow_array::types::{ArrowPrimitiveType, UInt16Type, UInt32Type};
 use arrow_array::{ArrayRef, ListArray, PrimitiveArray};
 use arrow_buffer::{ArrowNativeType, OffsetBuffer, ScalarBuffer};
 use arrow_schema::Field;
-use rayon::prelude::*;
 
+use super::Markers;
 use super::encoder::{Encoder, Worker};
+use crate::pieces::{on_threads, pieces};
 use crate::{Error, Result, Stop};
-
-/// Pieces of work that each thread gets, so that uneven documents even out.
-const PIECES_PER_THREAD: usize = 8;
-/// Smaller pieces cost more to hand out than they gain.
-const MIN_PIECE_BYTES: usize = 64 << 10;
 
 /// A token id as it is stored.
 pub(super) trait Id: ArrowNativeType {
@@ -118,20 +114,22 @@ impl<T> Piece<T> {
 
 /// Encodes one document.
 pub(super) fn encode<T: Id>(encoder: &Encoder, workers: &Workers<T>, document: &[u8], stop: &Stop) -> Result<ArrayRef> {
-    let piece = encode_piece(encoder, workers, &[document], stop)?;
+    let piece = encode_piece(encoder, workers, &[document], Markers::default(), stop)?;
     Ok(Arc::new(PrimitiveArray::<T::Arrow>::new(piece.ids.into(), None)))
 }
 
-/// Encodes documents, in order, with up to `threads` threads.
+/// Encodes documents, in order, each between the markers, with up to `threads` threads.
 pub(super) fn encode_batch<T: Id>(
     encoder: &Encoder,
     workers: &Workers<T>,
     documents: &[&[u8]],
+    markers: Markers,
     threads: usize,
     stop: &Stop,
 ) -> Result<ListArray> {
-    let lengths = documents.iter().map(|document| document.len());
-    list_array(in_pieces(lengths, threads, |range| encode_piece(encoder, workers, &documents[range], stop))?)
+    let ranges = pieces(documents.iter().map(|document| document.len()), threads);
+    let encode = |range: Range<usize>| encode_piece(encoder, workers, &documents[range], markers, stop);
+    list_array(on_threads(threads, ranges, encode)?)
 }
 
 /// Counts the ids of each document, with up to `threads` threads.
@@ -153,55 +151,28 @@ pub(super) fn count_batch<T: Id>(
             documents[range].iter().map(count).collect::<Result<Vec<_>>>()
         })
     };
-    Ok(in_pieces(documents.iter().map(|document| document.len()), threads, count_range)?.concat())
+    let ranges = pieces(documents.iter().map(|document| document.len()), threads);
+    Ok(on_threads(threads, ranges, count_range)?.concat())
 }
 
-/// Calls `each` with ranges of things of these lengths in bytes, in up to `threads` threads; its results in order.
-pub(super) fn in_pieces<R: Send>(
-    lengths: impl ExactSizeIterator<Item = usize> + Clone,
-    threads: usize,
-    each: impl Fn(Range<usize>) -> Result<R> + Send + Sync,
-) -> Result<Vec<R>> {
-    let count = lengths.len();
-    let ranges = if threads <= 1 { Vec::new() } else { piece_ranges(lengths, threads) };
-    if ranges.len() <= 1 {
-        return Ok(vec![each(0..count)?]);
-    }
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads.min(ranges.len()))
-        .build()
-        .map_err(|error| Error::invalid(format!("cannot start {threads} threads: {error}")))?;
-    pool.install(|| ranges.into_par_iter().map(each).collect())
-}
-
-fn encode_piece<T: Id>(encoder: &Encoder, workers: &Workers<T>, documents: &[&[u8]], stop: &Stop) -> Result<Piece<T>> {
+fn encode_piece<T: Id>(
+    encoder: &Encoder,
+    workers: &Workers<T>,
+    documents: &[&[u8]],
+    markers: Markers,
+    stop: &Stop,
+) -> Result<Piece<T>> {
     let bytes: usize = documents.iter().map(|document| document.len()).sum();
     let mut piece = Piece::with_capacity(bytes, documents.len());
     workers.with(|worker| {
         for document in documents {
+            piece.ids.extend(markers.bos.map(T::new));
             encoder.encode(worker, document, stop, &mut piece.ids)?;
+            piece.ids.extend(markers.eos.map(T::new));
             piece.ends.push(piece.ids.len());
         }
         Ok(piece)
     })
-}
-
-/// Cuts things of these lengths into runs of about the same number of bytes.
-fn piece_ranges(lengths: impl ExactSizeIterator<Item = usize> + Clone, threads: usize) -> Vec<Range<usize>> {
-    let (count, total) = (lengths.len(), lengths.clone().sum::<usize>());
-    let target = (total / (threads.max(1) * PIECES_PER_THREAD)).max(MIN_PIECE_BYTES);
-    let (mut ranges, mut start, mut bytes) = (Vec::new(), 0, 0);
-    for (index, length) in lengths.enumerate() {
-        bytes += length;
-        if bytes >= target {
-            ranges.push(start..index + 1);
-            (start, bytes) = (index + 1, 0);
-        }
-    }
-    if start < count {
-        ranges.push(start..count);
-    }
-    ranges
 }
 
 pub(super) fn list_array<T: Id>(mut pieces: Vec<Piece<T>>) -> Result<ListArray> {

@@ -1,12 +1,18 @@
 //! From token ids back to bytes.
 
+use std::ops::Range;
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::{UInt16Type, UInt32Type};
 use arrow_array::{Array, ArrayRef, BinaryArray, LargeBinaryArray};
 use arrow_buffer::{Buffer, OffsetBuffer};
+use arrow_schema::DataType;
 
+use super::Markers;
 use super::input::{integers, lists};
 use super::vocabulary::Vocabulary;
+use crate::pieces::{on_threads, pieces};
 use crate::{Error, Result, Stop};
 
 /// After so many ids it is seen whether to stop.
@@ -20,39 +26,131 @@ pub(super) fn decode_into(
     stop: &Stop,
     out: &mut Vec<u8>,
 ) -> Result<()> {
+    let before = out.len();
+    out.resize(before + length(vocabulary, ids, skip_control, stop)?, 0);
+    fill(vocabulary, ids, &mut out[before..]);
+    Ok(())
+}
+
+/// Decodes every list of `array`, without its markers, on up to `threads` threads.
+pub(super) fn decode_batch(
+    vocabulary: &Vocabulary,
+    array: &dyn Array,
+    markers: Markers,
+    skip_control: bool,
+    threads: usize,
+    stop: &Stop,
+) -> Result<ArrayRef> {
+    let lists = lists(array, "ids")?;
+    let decode = Decode { vocabulary, offsets: &lists.offsets, markers, skip_control, threads, stop };
+    match lists.values.data_type() {
+        DataType::UInt16 if lists.values.null_count() == 0 => {
+            decode.rows(lists.values.as_primitive::<UInt16Type>().values())
+        }
+        DataType::UInt32 if lists.values.null_count() == 0 => {
+            decode.rows(lists.values.as_primitive::<UInt32Type>().values())
+        }
+        _ => decode.rows(&integers(&lists.values, "ids")?),
+    }
+}
+
+/// What decoding lists needs besides the ids.
+struct Decode<'a> {
+    vocabulary: &'a Vocabulary,
+    offsets: &'a [usize],
+    markers: Markers,
+    skip_control: bool,
+    threads: usize,
+    stop: &'a Stop,
+}
+
+impl Decode<'_> {
+    /// Measures all rows first, so that each piece is then written to its place.
+    fn rows<T: Copy + Into<u32> + Sync>(&self, ids: &[T]) -> Result<ArrayRef> {
+        let ranges = pieces(self.offsets.windows(2).map(|ends| ends[1] - ends[0]), self.threads);
+        let measured = on_threads(self.threads, ranges.clone(), |rows| {
+            rows.map(|row| {
+                let measure = |text: Range<usize>| length(self.vocabulary, &ids[text], self.skip_control, self.stop);
+                self.text(row, ids)
+                    .and_then(measure)
+                    .map_err(|error| Error::new(error.kind(), format!("row {row}: {error}")))
+            })
+            .collect::<Result<Vec<usize>>>()
+        })?;
+        let mut bytes = vec![0; measured.iter().flatten().sum()];
+        let (mut work, mut rest) = (Vec::with_capacity(ranges.len()), bytes.as_mut_slice());
+        for (rows, lengths) in ranges.into_iter().zip(&measured) {
+            let (place, after) = rest.split_at_mut(lengths.iter().sum());
+            work.push((rows, lengths, place));
+            rest = after;
+        }
+        on_threads(self.threads, work, |(rows, lengths, mut place)| {
+            for (row, &length) in rows.zip(lengths) {
+                let (text, after) = place.split_at_mut(length);
+                fill(self.vocabulary, &ids[self.text(row, ids)?], text);
+                place = after;
+            }
+            Ok(())
+        })?;
+        binary(bytes, &measured.concat())
+    }
+
+    /// Where the ids of a row's text are, between the markers.
+    fn text<T: Copy + Into<u32>>(&self, row: usize, ids: &[T]) -> Result<Range<usize>> {
+        let (start, end) = (self.offsets[row], self.offsets[row + 1]);
+        let Markers { bos, eos } = self.markers;
+        let text = start + usize::from(bos.is_some())..end - usize::from(eos.is_some() && end > start);
+        if text.start > text.end || (eos.is_some() && text.end == end) {
+            return Err(Error::invalid(format!("{} ids are fewer than its BOS and EOS", end - start)));
+        }
+        for (name, marker, place) in [("BOS", bos, start), ("EOS", eos, text.end)] {
+            let Some(marker) = marker else { continue };
+            let found = ids[place].into();
+            if found != marker {
+                return Err(Error::invalid(format!("it has id {found} where {name} ({marker}) must stand")));
+            }
+        }
+        Ok(text)
+    }
+}
+
+/// The length of the bytes of `ids`.
+fn length<T: Copy + Into<u32>>(vocabulary: &Vocabulary, ids: &[T], skip_control: bool, stop: &Stop) -> Result<usize> {
+    let mut total = 0;
     for (place, &id) in ids.iter().enumerate() {
         if place % IDS_AT_ONCE == 0 {
             stop.check()?;
         }
-        let bytes = vocabulary.bytes(id).map_err(|error| Error::invalid(format!("{error} (at {place})")))?;
-        if bytes.is_empty() && !skip_control {
+        let id = id.into();
+        let length = vocabulary.bytes(id).map_err(|error| Error::invalid(format!("{error} (at {place})")))?.len();
+        if length == 0 && !skip_control {
             let name = vocabulary.name(id).unwrap_or_default();
             return Err(Error::invalid(format!(
                 "token id {id} at {place} is {name:?}, which stands for no text: pass skip_control=True to leave such ids out"
             )));
         }
-        out.extend_from_slice(bytes);
+        total += length;
     }
-    Ok(())
+    Ok(total)
 }
 
-/// Decodes every list of `array`.
-pub(super) fn decode_batch(
-    vocabulary: &Vocabulary,
-    array: &dyn Array,
-    skip_control: bool,
-    stop: &Stop,
-) -> Result<ArrayRef> {
-    let lists = lists(array, "ids")?;
-    let ids = integers(&lists.values, "ids")?;
-    let mut bytes = Vec::with_capacity(ids.len() * 4);
-    let mut lengths = Vec::with_capacity(array.len());
-    for (row, range) in lists.offsets.windows(2).enumerate() {
-        let before = bytes.len();
-        decode_into(vocabulary, &ids[range[0]..range[1]], skip_control, stop, &mut bytes)
-            .map_err(|error| Error::invalid(format!("row {row}: {error}")))?;
-        lengths.push(bytes.len() - before);
+/// Writes the bytes of `ids`, which [`length`] has checked, to `out`.
+fn fill<T: Copy + Into<u32>>(vocabulary: &Vocabulary, ids: &[T], out: &mut [u8]) {
+    const AT_ONCE: usize = Vocabulary::SLACK;
+    let mut at = 0;
+    for &id in ids {
+        let token = vocabulary.place(id.into());
+        // Most tokens are short: copying a fixed number of bytes takes no call. What is too much is overwritten.
+        match (vocabulary.slack(token.start), out[at..].first_chunk_mut::<AT_ONCE>()) {
+            (Some(from), Some(to)) if token.len() <= AT_ONCE => *to = *from,
+            _ => out[at..at + token.len()].copy_from_slice(vocabulary.text(token.clone())),
+        }
+        at += token.len();
     }
+}
+
+fn binary(bytes: Vec<u8>, lengths: &[usize]) -> Result<ArrayRef> {
+    let lengths = lengths.iter().copied();
     if i32::try_from(bytes.len()).is_ok() {
         let offsets = OffsetBuffer::<i32>::from_lengths(lengths);
         return Ok(Arc::new(BinaryArray::try_new(offsets, Buffer::from(bytes), None)?));

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use arrow_array::ListArray;
 
-use super::batch::{Id, Piece, Workers, in_pieces, list_array};
+use super::batch::{Id, Piece, Workers, list_array};
 use super::encoder::{Encoder, Worker};
+use crate::pieces::{on_threads, pieces};
 use crate::{Error, ErrorKind, Result, Stop};
 
 /// Room for a file that is kept for the next one.
@@ -36,7 +37,7 @@ pub(super) fn encode_files<T: Id>(
             Ok(piece)
         })
     };
-    list_array(in_pieces(lengths.iter().copied(), threads, encode_range)?)
+    list_array(on_threads(threads, pieces(lengths.iter().copied(), threads), encode_range)?)
 }
 
 fn length_of(path: &Path) -> Result<usize> {

@@ -83,7 +83,8 @@ pub(crate) fn lists(array: &dyn Array, what: &str) -> Result<Lists> {
 }
 
 fn no_nulls(array: &dyn Array, what: &str) -> Result<()> {
-    match (0..array.len()).find(|&row| array.null_count() > 0 && array.is_null(row)) {
+    let first = (array.null_count() > 0).then(|| (0..array.len()).find(|&row| array.is_null(row)));
+    match first.flatten() {
         Some(row) => Err(Error::invalid(format!("{what} has a null at row {row}: fill or drop it"))),
         None => Ok(()),
     }

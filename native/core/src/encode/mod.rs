@@ -42,6 +42,15 @@ use crate::{Error, Result, Stop};
 /// Vocabularies up to this size have 16-bit ids.
 const MAX_NARROW_VOCAB: u32 = 1 << 16;
 
+/// The control ids that stand around each document, where they are wanted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Markers {
+    /// Before the ids of the text.
+    pub bos: Option<u32>,
+    /// After them.
+    pub eos: Option<u32>,
+}
+
 /// Calls a function with the workers of the width that a tokenizer's ids have.
 macro_rules! by_width {
     ($tokenizer:ident, $function:path, $($argument:expr),+) => {
@@ -125,12 +134,22 @@ impl Tokenizer {
         by_width!(self, batch::encode, text, stop)
     }
 
-    /// Encodes many texts to lists of ids, in order, with up to `threads` threads. The ids do not depend on `threads`.
+    /// Encodes many texts to lists of ids, in order, each between the markers, with up to `threads` threads. The ids do not depend on
+    /// `threads`.
     ///
     /// # Errors
-    /// `Invalid` if a text has 4 GiB or more, or all together have more than 2^31 - 1 tokens.
-    pub fn encode_batch(&self, documents: &[&[u8]], threads: usize, stop: &Stop) -> Result<ListArray> {
-        by_width!(self, batch::encode_batch, documents, threads, stop)
+    /// `Invalid` if a text has 4 GiB or more, all together have more than 2^31 - 1 tokens, or a marker is not below the vocabulary size.
+    pub fn encode_batch(
+        &self,
+        documents: &[&[u8]],
+        markers: Markers,
+        threads: usize,
+        stop: &Stop,
+    ) -> Result<ListArray> {
+        for id in [markers.bos, markers.eos].into_iter().flatten() {
+            self.vocabulary.bytes(id)?;
+        }
+        by_width!(self, batch::encode_batch, documents, markers, threads, stop)
     }
 
     /// Encodes files, in order, with up to `threads` threads, which read them too.
@@ -198,12 +217,21 @@ impl Tokenizer {
         Ok(bytes)
     }
 
-    /// Decodes lists of ids to a `BinaryArray`, or a `LargeBinaryArray` if there are 2 GiB or more.
+    /// Decodes lists of ids, without their markers, to a `BinaryArray`, or a `LargeBinaryArray` if there are 2 GiB or more, with up to
+    /// `threads` threads.
     ///
     /// # Errors
-    /// As [`Self::decode`], naming the row too; `Invalid` if `lists` is no list array of integers or has nulls.
-    pub fn decode_batch(&self, lists: &dyn Array, skip_control: bool, stop: &Stop) -> Result<ArrayRef> {
-        decode::decode_batch(&self.vocabulary, lists, skip_control, stop)
+    /// As [`Self::decode`], naming the row too; `Invalid` if a marker is not where it must be, or `lists` is no list array of integers
+    /// or has nulls.
+    pub fn decode_batch(
+        &self,
+        lists: &dyn Array,
+        markers: Markers,
+        skip_control: bool,
+        threads: usize,
+        stop: &Stop,
+    ) -> Result<ArrayRef> {
+        decode::decode_batch(&self.vocabulary, lists, markers, skip_control, threads, stop)
     }
 
     /// Counts the control tokens whose characters stand in the texts: name and occurrences, by id, those that occur.

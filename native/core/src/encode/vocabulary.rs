@@ -1,6 +1,7 @@
 //! The tokens by id: their bytes, and which of them are control or reserved.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::artifact::{Artifact, corrupt};
@@ -10,7 +11,7 @@ use crate::{Error, Result};
 
 /// The bytes and the kind of every token.
 pub(super) struct Vocabulary {
-    /// The bytes of all tokens, one after another; none for control and reserved ids.
+    /// The bytes of all tokens, one after another; none for control and reserved ids. Then [`Self::SLACK`] zeros.
     bytes: Vec<u8>,
     /// Where each token starts in `bytes`, and the end of the last.
     starts: Vec<u32>,
@@ -21,6 +22,9 @@ pub(super) struct Vocabulary {
 }
 
 impl Vocabulary {
+    /// So many bytes can be read from where any token starts.
+    pub(super) const SLACK: usize = 16;
+
     /// Takes the tokens from a tokenizer directory; each id below the vocabulary size must have exactly one.
     pub(super) fn new(artifact: &Artifact) -> Result<Self> {
         let names = tokens_by_id(artifact)?;
@@ -39,6 +43,7 @@ impl Vocabulary {
             }
             vocabulary.starts.push(vocabulary.bytes.len() as u32);
         }
+        vocabulary.bytes.extend([0; Self::SLACK]);
         vocabulary.control = artifact.special.iter().filter(|(_, id)| !is_reserved(*id)).cloned().collect();
         vocabulary.control.sort_by_key(|(_, id)| *id);
         Ok(vocabulary)
@@ -69,6 +74,24 @@ impl Vocabulary {
             Some([start, end]) => Ok(&self.bytes[*start as usize..*end as usize]),
             None => Err(Error::invalid(format!("token id {id} is not below the vocabulary size {}", self.len()))),
         }
+    }
+
+    /// Where the bytes of a token are, for [`Self::text`]; `id` must be below the vocabulary size.
+    #[inline]
+    pub(super) fn place(&self, id: u32) -> Range<usize> {
+        self.starts[id as usize] as usize..self.starts[id as usize + 1] as usize
+    }
+
+    /// The bytes at a place.
+    #[inline]
+    pub(super) fn text(&self, place: Range<usize>) -> &[u8] {
+        &self.bytes[place]
+    }
+
+    /// So many bytes from a place on as can be copied at once.
+    #[inline]
+    pub(super) fn slack(&self, start: usize) -> Option<&[u8; Self::SLACK]> {
+        self.bytes[start..].first_chunk()
     }
 
     /// The name of a control or reserved id.

@@ -20,6 +20,7 @@ from cppmill_core._native import (
     dataset_digest_sum,
     lex,
     merge_words,
+    sha256_batch,
     split,
     train_bpe,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "dataset_digest_sum",
     "lex",
     "merge_words",
+    "sha256_batch",
     "split",
     "train_bpe",
 ]

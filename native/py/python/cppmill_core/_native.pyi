@@ -359,16 +359,25 @@ class Tokenizer:
             (DataType(uint16), b'std::vector<int> v;')
         """
 
-    def encode_batch(self, documents: pa.Array[Any] | Sequence[bytes | str], threads: int = 1) -> pa.ListArray[Any]:
+    def encode_batch(
+        self,
+        documents: pa.Array[Any] | Sequence[bytes | str],
+        threads: int = 1,
+        *,
+        bos: int | None = None,
+        eos: int | None = None,
+    ) -> pa.ListArray[Any]:
         r"""Encode many texts, in order: a list of uint16 for each, or of uint32 as `encode`.
 
         Args:
             documents: A binary or string array without nulls, or a sequence of bytes or str.
             threads: How many threads to use at most; the ids do not depend on it.
+            bos: An id to put before those of each text, `control_id("<BOS>")` for example.
+            eos: An id to put after them.
 
         Raises:
-            InvalidInputError: another type, a null (with its row), a text of 4 GiB or more, or more than 2^31 - 1
-                tokens.
+            InvalidInputError: another type, a null (with its row), a text of 4 GiB or more, more than 2^31 - 1
+                tokens, or a `bos` or `eos` that is not below `vocab_size`.
 
         Example:
             >>> lists = tokenizer.encode_batch(["int x;", b"", "\n"])
@@ -505,11 +514,27 @@ class Tokenizer:
             b'\xff\x00'
         """
 
-    def decode_batch(self, ids: pa.Array[Any], *, skip_control: bool = False) -> pa.BinaryArray:
+    def decode_batch(
+        self,
+        ids: pa.Array[Any],
+        threads: int = 1,
+        *,
+        bos: int | None = None,
+        eos: int | None = None,
+        skip_control: bool = False,
+    ) -> pa.BinaryArray:
         """Decode each list of ids; the result is a `pa.LargeBinaryArray` if it has 2 GiB or more.
 
+        Args:
+            ids: A list array of integers.
+            threads: How many threads to use at most.
+            bos: The id with which each list must begin; it is left out.
+            eos: The id with which each list must end; it is left out.
+            skip_control: Leave out control and reserved ids instead of refusing them.
+
         Raises:
-            InvalidInputError: as `decode`, naming the row too; or `ids` is no list array of integers without nulls.
+            InvalidInputError: as `decode`, naming the row too; a list without its `bos` or `eos`; or `ids` is no list
+                array of integers without nulls.
 
         Example:
             >>> tokenizer.decode_batch(tokenizer.encode_batch([b"int", b""])).to_pylist()
@@ -557,7 +582,22 @@ class Tokenizer:
     def pattern(self) -> str:
         """The name of the pre-token pattern, a key of `PATTERNS`."""
 
-def corpus_digest_sum(doc_id: pa.Array[Any], project: pa.Array[Any], path: pa.Array[Any]) -> bytes:
+def sha256_batch(texts: pa.Array[Any], threads: int = 1) -> pa.StringArray:
+    """Return the SHA-256 of each text, in lower-case hexadecimal digits.
+
+    Args:
+        texts: A binary or string array without nulls.
+        threads: How many threads to use at most.
+
+    Raises:
+        InvalidInputError: another type, or a null (with its row).
+
+    Example:
+        >>> sha256_batch(pa.array([b""]))[0].as_py()[:8]
+        'e3b0c442'
+    """
+
+def corpus_digest_sum(doc_id: pa.Array[Any], project: pa.Array[Any], path: pa.Array[Any], threads: int = 1) -> bytes:
     """Sum the row digests of documents: 32 bytes, a big-endian number modulo 2^256.
 
     A row's digest is the SHA-256 of its `doc_id` (32 bytes), `project` and `path` (each its length as little-endian
@@ -567,6 +607,7 @@ def corpus_digest_sum(doc_id: pa.Array[Any], project: pa.Array[Any], path: pa.Ar
         doc_id: The SHA-256 of each document, 64 lower-case hexadecimal digits; a string array, as the others.
         project: The documents' projects.
         path: The documents' paths.
+        threads: How many threads to use at most.
 
     Raises:
         InvalidInputError: a wrong type, a null, unequal lengths, or a `doc_id` that is none; names column and row.
@@ -579,6 +620,7 @@ def dataset_digest_sum(
     num_bytes: pa.Array[Any],
     token_ids: pa.Array[Any],
     platform_ids: pa.Array[Any],
+    threads: int = 1,
 ) -> bytes:
     """Sum the row digests of a dataset: 32 bytes, a big-endian number modulo 2^256.
 
@@ -592,6 +634,7 @@ def dataset_digest_sum(
         num_bytes: The documents' lengths; uint64.
         token_ids: A list array of unsigned integers.
         platform_ids: A list array of uint16.
+        threads: How many threads to use at most.
 
     Raises:
         InvalidInputError: as `corpus_digest_sum`.

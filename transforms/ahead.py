@@ -1,0 +1,33 @@
+"""Reading ahead: the next items are made in a thread while this one is at work."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
+_END = object()
+
+
+def ahead(items: Iterator[Item], *, depth: int = 1) -> Iterator[Item]:
+    """Yield items in their order, made by one thread, up to `depth` of them before they are asked for.
+
+    So at most `depth` finished items wait, besides the one in use. What making an item raises is raised where the item
+    would have come. Who stops early waits for the items under way, at most `depth`.
+
+    Args:
+        items: Makes the items; only that thread runs it.
+        depth: The most items that are made before their time, each in memory.
+
+    Example:
+        >>> list(ahead(iter([1, 2, 3])))
+        [1, 2, 3]
+    """
+    with ThreadPoolExecutor(1) as thread:
+        under_way = deque(thread.submit(next, items, _END) for _ in range(depth))
+        while (item := under_way.popleft().result()) is not _END:
+            under_way.append(thread.submit(next, items, _END))
+            yield item  # type: ignore[misc]  # an item, as it is not the end
