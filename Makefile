@@ -28,7 +28,7 @@ DEMO_SOURCES = $(shell $(BIN)/python -c 'import numpy, pyarrow; print(numpy.get_
 	$(wildcard /usr/include/c++/*)
 HOSTILE_OUT := out/hostile
 
-.PHONY: help setup demo test check lint format bench bench-scan bench-train bench-patterns bench-units ablations lexer-agreement wheel lock clean
+.PHONY: help setup demo test check lint format bench bench-scan bench-train bench-encode equal-encode bench-patterns bench-units ablations lexer-agreement wheel lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -85,6 +85,15 @@ bench-scan: setup ## Measure the native scanner, its speed and memory, on CORPUS
 bench-train: setup ## Measure training beside public trainers on CORPUS=DIR, its growth and its superwords (ROUNDS=3)
 	@$(if $(CORPUS),,echo "make bench-train needs a folder of C++ sources: make bench-train CORPUS=DIR" >&2; exit 2)
 	$(BIN)/python -m benches.training $(CORPUS) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(JSON),--json $(JSON))
+
+bench-encode: setup ## Measure encoding beside public encoders and datatrove on CORPUS=DIR (TOKENIZER=DIR SUPERWORDS=DIR ROUNDS=3)
+	@$(if $(CORPUS),,echo "make bench-encode needs a folder of C++ sources: make bench-encode CORPUS=DIR" >&2; exit 2)
+	$(BIN)/python -m benches.encode $(CORPUS) $(if $(TOKENIZER),--tokenizer $(TOKENIZER)) $(if $(SUPERWORDS),--superwords $(SUPERWORDS)) \
+		$(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(JSON),--json $(JSON))
+
+equal-encode: setup ## Compare the ids of every document of RUN=DIR with those of tokenizers, which REFERENCES=DIR keeps (TOKENIZER=DIR)
+	@$(if $(and $(RUN),$(REFERENCES)),,echo "make equal-encode needs two folders: make equal-encode RUN=DIR REFERENCES=DIR" >&2; exit 2)
+	$(BIN)/python -m benches.equality $(RUN) $(REFERENCES) $(if $(TOKENIZER),--tokenizer $(TOKENIZER))
 
 bench-patterns: setup ## Compare pre-token patterns, trained on CORPUS=DIR, in bytes a token of HELD_OUT=DIR
 	@$(if $(and $(CORPUS),$(HELD_OUT)),,echo "make bench-patterns needs two folders of C++ sources: make bench-patterns CORPUS=DIR HELD_OUT=DIR" >&2; exit 2)

@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from configs.runs import RunConfig, usable_threads
+from configs.runs import DEFAULT_PROFILE, RunConfig, load_run_config, usable_threads
 from pipelines import ingest
 from pipelines import run as whole_run
 from pipelines.progress import MEGABYTE, Reporter, count_units
 from schemas.errors import ConfigError
-from schemas.options import BuildOptions, IngestOptions, RunOptions
+from schemas.options import IngestOptions
 from transforms.receipts import RECEIPT
 
 VOCAB_SIZES = ((32 * MEGABYTE, 1 << 16), (MEGABYTE, 1 << 14), (0, 1 << 13))
@@ -58,7 +58,16 @@ class Corpus:
         )
 
 
-def make_corpus(source: Path, out: Path, *, threads: int | None, limit_bytes: int | None, reporter: Reporter) -> Corpus:
+def make_corpus(
+    source: Path,
+    out: Path,
+    *,
+    threads: int | None,
+    limit_bytes: int | None,
+    reporter: Reporter,
+    tokenizer: Path | None = None,
+    profile: str = DEFAULT_PROFILE,
+) -> Corpus:
     """Run a source tree through every stage, with a vocabulary that its text can fill.
 
     Args:
@@ -67,16 +76,22 @@ def make_corpus(source: Path, out: Path, *, threads: int | None, limit_bytes: in
         threads: Number of threads; all usable CPUs by default.
         limit_bytes: Take a sample of about so many bytes, by the hash of the path; all by default.
         reporter: Where progress goes.
+        tokenizer: Directory of a tokenizer to use instead of building one.
+        profile: What builds the tokenizer, and counts for it.
 
     Raises:
         ConfigError: If there is no C++ in the tree, or too little to fill the smallest vocabulary.
     """
-    options = RunOptions(max_dead_fraction=1.0)
-    config = RunConfig(sources=(str(source),), out=out, options=options, threads=threads or usable_threads())
+    options = load_run_config(flags={"SOURCE": (str(source),), "--out": str(out), "--profile": profile}).options
+    options = options.model_copy(update={"max_dead_fraction": 1.0})
+    config = RunConfig(
+        sources=(str(source),), out=out, options=options, tokenizer=tokenizer, threads=threads or usable_threads()
+    )
     ingest_options = IngestOptions(sample=sample_share(config, limit_bytes))
     config = config.model_copy(update={"options": options.model_copy(update={"ingest": ingest_options})})
     ingest.run(config, reporter)
-    build_options = BuildOptions(vocab_size=choose_vocab_size(documents_bytes(out)))
+    vocab_size = choose_vocab_size(documents_bytes(out))
+    build_options = options.build.model_copy(update={"vocab_size": vocab_size})
     options = config.options.model_copy(update={"build": build_options})
     config = config.model_copy(update={"options": options})
     whole_run.run(config, reporter)

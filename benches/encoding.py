@@ -1,105 +1,172 @@
-"""Encoding: `cppmill_core.Tokenizer.encode_batch` beside `tokenizers`' `encode_batch_fast`, on one tokenizer.json.
+"""Encoding beside the public encoders: ours with its vocabularies, the others with those that they take.
 
-Each gets the documents as it likes them best, an Arrow array of bytes and a list of `str`. Theirs ends with Encodings
-in native memory: what it takes to get the ids out of them is not in the clock.
+Each is held to the ids that `tokenizers` gives with the same vocabulary, on every document. Cold is a new tokenizer in
+a new process, warm one that has encoded the same documents before.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator
-from functools import partial
+import multiprocessing
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import cppmill_core
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import tokenizers
+import pyarrow.parquet as pq
 
-from benches.harness import Comparison, Contender, Outcome, compare
-from benches.peers import OURS, THEIRS, read_sample, read_texts, set_rayon_threads
-from pipelines.progress import MEGABYTE
+from benches.encoders import LOADERS, Encode, Vocabulary, prepare, run
+from benches.harness import BenchmarkError, Comparison, Contender, Outcome, compare, run_in_process
+from benches.peers import OURS, THEIRS, read_sample, set_rayon_threads
+from benches.references import Reference, digest_all, digest_ids
+from configs.runs import usable_threads
+from pipelines.progress import MEGABYTE, Reporter
 
-Ids = npt.NDArray[np.uint32]
+SLOW_SHARE = 0.1
+"""The share of the documents that `tokenizers` is timed on: it keeps nothing that more of them would warm up."""
+
+CHUNK_DOCUMENTS = 64
+
+
+@dataclass(frozen=True)
+class Text:
+    """The documents of a comparison: a file of `benches.corpus.write_sample`, and its bytes."""
+
+    path: Path
+    num_bytes: int
+
+    def head(self, share: float) -> Text:
+        """Write its first documents, about so many of its bytes, to a file beside it."""
+        batch, path = read_sample(self.path), self.path.with_suffix(".head.parquet")
+        sizes = [len(content.as_py()) for content in batch["content"]]
+        rows, taken = 0, 0
+        while rows < len(sizes) and taken < share * self.num_bytes:
+            taken, rows = taken + sizes[rows], rows + 1
+        pq.write_table(pa.Table.from_batches([batch.slice(0, rows)]), path)
+        return Text(path, taken)
+
+
+@dataclass(frozen=True)
+class Peer:
+    """An encoder with a vocabulary that it takes, the text that it is timed on, and the digest of its right ids."""
+
+    encoder: str
+    vocabulary: Vocabulary
+    text: Text
+    expected: str | None
+
+    def contender(self, threads: int, *, warm: bool) -> Contender[Encode]:
+        """Return the contender of a row."""
+        return Contender(
+            name=f"{self.encoder}, {self.vocabulary.name}",
+            prepare=partial(prepare, self.encoder, self.vocabulary, self.text.path, threads, warm=warm),
+            run=partial(run, self.text.num_bytes),
+            threads=threads,
+            expected=self.expected,
+            input_bytes=self.text.num_bytes,
+        )
 
 
 def measure_encoding(
     tokenizer: Path, sample: Path, *, sample_bytes: int, threads: Iterable[int], rounds: int
 ) -> Iterator[Comparison]:
-    """Measure encoding in MB and tokens a second, one comparison a number of threads.
-
-    Args:
-        tokenizer: Tokenizer directory.
-        sample: Documents, as `benches.corpus.write_sample` wrote them.
-        sample_bytes: Their bytes.
-        threads: The numbers of threads.
-        rounds: Runs of each side.
-    """
-    megabytes = sample_bytes / MEGABYTE
+    """Measure encoding beside `tokenizers` on one tokenizer.json, cold, one comparison a number of threads."""
+    text = Text(sample, sample_bytes)
+    peers = [Peer(encoder, Vocabulary("plain", tokenizer), text, None) for encoder in (OURS, THEIRS)]
     for number in threads:
-        contenders: list[Contender[Any]] = [
-            Contender(
-                name=OURS,
-                prepare=partial(load_ours, tokenizer, sample),
-                run=partial(encode_ours, number, megabytes),
-                threads=number,
-            ),
-            Contender(
-                name=THEIRS,
-                prepare=partial(load_theirs, tokenizer, sample, number),
-                run=partial(encode_theirs, megabytes),
-                threads=number,
-            ),
-        ]
-        yield compare("encode", contenders, input_bytes=sample_bytes, rounds=rounds)
+        yield measure_peers("encode", peers, number, warm=False, rounds=rounds)
 
 
-def load_ours(tokenizer: Path, sample: Path) -> tuple[cppmill_core.Tokenizer, pa.Array[Any]]:
-    """Load the tokenizer and the documents' bytes."""
-    return cppmill_core.Tokenizer.from_dir(tokenizer), read_sample(sample)["content"]
+def measure_peers(bench: str, peers: Sequence[Peer], threads: int, *, warm: bool, rounds: int) -> Comparison:
+    """Measure encoders with a number of threads, cold or warm."""
+    contenders = [peer.contender(threads, warm=warm) for peer in peers]
+    return compare(bench, contenders, input_bytes=peers[0].text.num_bytes, rounds=rounds)
 
 
-def encode_ours(threads: int, megabytes: float, state: tuple[cppmill_core.Tokenizer, pa.Array[Any]]) -> Outcome:
-    """Encode all documents with the native core."""
-    tokenizer, contents = state
-    encoded = tokenizer.encode_batch(contents, threads)
-    amounts = {"MB": megabytes, "tokens": len(encoded.flatten())}
-    return Outcome(amounts, lambda: hash_ids(list_ids(encoded)))
+def find_peers(vocabularies: Sequence[Vocabulary], text: Text, reporter: Reporter) -> Iterator[Peer]:
+    """Yield every encoder with every vocabulary that it loads, ours first; say what the others refuse.
 
-
-def load_theirs(tokenizer: Path, sample: Path, threads: int) -> tuple[tokenizers.Tokenizer, list[str]]:
-    """Load the tokenizer and the documents' text; control tokens in it are ordinary text, as for us."""
-    set_rayon_threads(threads)
-    loaded = tokenizers.Tokenizer.from_file(str(tokenizer / "tokenizer.json"))
-    loaded.encode_special_tokens = True
-    return loaded, read_texts(sample)
-
-
-def encode_theirs(megabytes: float, state: tuple[tokenizers.Tokenizer, list[str]]) -> Outcome:
-    """Encode all documents with `tokenizers`."""
-    tokenizer, texts = state
-    encoded = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-    amounts = {"MB": megabytes, "tokens": sum(map(len, encoded))}
-    return Outcome(amounts, lambda: hash_ids(np.array(encoding.ids, np.uint32) for encoding in encoded))
-
-
-def list_ids(encoded: pa.ListArray[Any]) -> Iterator[Ids]:
-    """Yield the ids of each document."""
-    ids, offsets = encoded.values.to_numpy().astype(np.uint32), encoded.offsets.to_numpy()
-    yield from (ids[first:last] for first, last in zip(offsets[:-1], offsets[1:], strict=True))
-
-
-def hash_ids(documents: Iterable[Ids]) -> str:
-    """Return the SHA-256 of the ids of documents in their order, each with its length.
-
-    Example:
-        >>> a, b = np.array([1, 2], np.uint32), np.array([3], np.uint32)
-        >>> hash_ids([a, b]) == hash_ids([a[:1], np.array([2, 3], np.uint32)])
-        False
+    Raises:
+        BenchmarkError: If `tokenizers` does not load one.
     """
-    digest = hashlib.sha256()
-    for ids in documents:
-        digest.update(len(ids).to_bytes(8, "little") + ids.tobytes())
-    return digest.hexdigest()
+    head = text.head(SLOW_SHARE)
+    for vocabulary in vocabularies:
+        digests = reference_digests(vocabulary, text)
+        for encoder in LOADERS:
+            timed = head if encoder == THEIRS else text
+            expected = digest_all(digests[: read_sample(timed.path).num_rows])
+            peer = Peer(encoder, vocabulary, timed, expected)
+            try:
+                run_in_process(encoder, Contender(name=encoder, prepare=partial(try_load, peer, head), run=done))
+            except BenchmarkError as error:
+                if encoder == THEIRS:
+                    raise
+                reason = next(line for line in reversed(str(error).splitlines()) if line.strip())
+                reporter.note(f"benches: {encoder} does not load {vocabulary.name}: {reason[:120]}")
+            else:
+                yield peer
+
+
+def try_load(peer: Peer, text: Text) -> None:
+    """Load a vocabulary."""
+    prepare(peer.encoder, peer.vocabulary, text.path, 1, warm=False)
+
+
+def done(state: None) -> Outcome:
+    """Do nothing."""
+    return Outcome()
+
+
+def reference_digests(vocabulary: Vocabulary, text: Text) -> list[bytes]:
+    """Return the digest of the ids that `tokenizers` gives for each document, made by a process a CPU."""
+    contents: list[Any] = read_sample(text.path)["content"].to_pylist()
+    chunks = [contents[start : start + CHUNK_DOCUMENTS] for start in range(0, len(contents), CHUNK_DOCUMENTS)]
+    digest = partial(digest_chunk, vocabulary.tokenizer_json)
+    with multiprocessing.get_context("spawn").Pool(usable_threads(), set_rayon_threads, (1,)) as pool:
+        return [found for chunk in pool.imap(digest, chunks) for found in chunk]
+
+
+def digest_chunk(tokenizer_json: Path, contents: list[bytes]) -> list[bytes]:
+    """Return the digests of the ids of some documents."""
+    return [digest_ids(ids) for ids in load_reference(tokenizer_json).encode(contents)]
+
+
+load_reference = lru_cache(maxsize=1)(Reference)
+"""Load a tokenizer.json once in a process."""
+
+
+def measure_counting(vocabularies: Sequence[Vocabulary], text: Text, threads: int, *, rounds: int) -> Comparison:
+    """Measure counting tokens without making their ids, cold, beside encoding them, each held to as many tokens."""
+    contenders = [
+        Contender(
+            name=f"{OURS}, {vocabulary.name}, {what}",
+            prepare=partial(load_counting, vocabulary, text),
+            run=partial(count, text.num_bytes, threads, only=only),
+            threads=threads,
+        )
+        for vocabulary in vocabularies
+        for what, only in (("encode_batch", False), ("count_batch", True))
+    ]
+    comparisons = [
+        compare("count tokens", pair, input_bytes=text.num_bytes, rounds=rounds)
+        for pair in (contenders[first : first + 2] for first in range(0, len(contenders), 2))
+    ]
+    figures = [figure for comparison in comparisons for figure in comparison.figures]
+    return Comparison("count tokens", tuple(figures), tuple(n for one in comparisons for n in one.different))
+
+
+def load_counting(vocabulary: Vocabulary, text: Text) -> tuple[cppmill_core.Tokenizer, pa.Array[Any]]:
+    """Load the tokenizer and the documents."""
+    return cppmill_core.Tokenizer.from_dir(vocabulary.folder), read_sample(text.path)["content"]
+
+
+def count(num_bytes: int, threads: int, state: tuple[cppmill_core.Tokenizer, pa.Array[Any]], *, only: bool) -> Outcome:
+    """Count the tokens of each document, or encode them."""
+    tokenizer, contents = state
+    if only:
+        counts = tokenizer.count_batch(contents, threads).to_numpy()
+    else:
+        counts = tokenizer.encode_batch(contents, threads).value_lengths().to_numpy()
+    return Outcome({"MB": num_bytes / MEGABYTE}, lambda: str(counts.tolist()))

@@ -43,7 +43,8 @@ class Outcome:
         amounts: How much was done, by unit: `{"MB": 330.1, "tokens": 9.1e7}` gives a row in MB/s and one in tokens/s.
             Empty: one row with the seconds, unless there are costs.
         costs: How much was done, by unit, where the row is to be the seconds that one takes: `{"GB": 0.33}`, in s/GB.
-        shares: Percentages of the run's time, by what took it: `{"% reading": 12.0}`; a row each.
+        shares: Figures that stand by themselves, by unit, such as percentages of the run's time by what took it:
+            `{"% reading": 12.0}`; a row each.
         parts: Seconds of it that were timed apart: `{"counting": 3.1}`; a row each, and one of
             all seconds if there are several.
         digest: Digest of the result, equal for all contenders that did the same work, or a function that makes it,
@@ -70,12 +71,16 @@ class Contender(Generic[State]):
         prepare: Makes what `run` takes; outside the clock.
         run: The work; inside the clock.
         threads: Threads that it uses, for the record.
+        expected: The digest that its result must have; None: that of the first contender.
+        input_bytes: Size of its input, in bytes; None: that of the comparison.
     """
 
     name: str
     prepare: Callable[[], State]
     run: Callable[[State], Outcome]
     threads: int = 1
+    expected: str | None = None
+    input_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -170,13 +175,24 @@ def compare(bench: str, contenders: Sequence[Contender[State]], *, input_bytes: 
         for place in range(len(names)):
             contender = contenders[(round_ + place) % len(names)]
             samples[contender.name].append(run_in_process(bench, contender))
-    expected = samples[names[0]][0].outcome.digest
-    agrees = {name: all(sample.outcome.digest == expected for sample in samples[name]) for name in names}
+    first = samples[names[0]][0].outcome.digest
+    agrees = {
+        contender.name: all(
+            sample.outcome.digest == (contender.expected or first) for sample in samples[contender.name]
+        )
+        for contender in contenders
+    }
     figures = [
         figure
         for contender in contenders
         if agrees[contender.name]
-        for figure in summarize(bench, contender.name, samples[contender.name], contender.threads, input_bytes)
+        for figure in summarize(
+            bench,
+            contender.name,
+            samples[contender.name],
+            contender.threads,
+            contender.input_bytes or input_bytes,
+        )
     ]
     return Comparison(bench, tuple(figures), tuple(name for name in names if not agrees[name]))
 

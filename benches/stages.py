@@ -74,15 +74,24 @@ def prepare_stage(base: RunConfig, stage: Stage) -> Ready:
     shutil.rmtree(out, ignore_errors=True)
     index = out / CACHE / "stages"
     index.mkdir(parents=True)
-    for needed in NEEDS[stage]:
+    for needed in needs(base, stage):
         folder = Path(RECEIPT_FOLDERS[needed]).parts[0]
         shutil.copytree(base.out / folder, out / folder, copy_function=os.link)
         shutil.copyfile(base.out / CACHE / "stages" / f"{needed}.json", index / f"{needed}.json")
+    if base.tokenizer is not None:
+        ignore = shutil.ignore_patterns("_unit-*")  # a tokenizer that was given was not built there
+        shutil.copytree(base.out / "tokenizer", out / "tokenizer", copy_function=os.link, ignore=ignore)
     if NEEDS[stage]:  # what the stages before remembered, as in a whole run
         shutil.copyfile(base.out / CACHE / "digests.json", out / CACHE / "digests.json")
     with log_to_console(Output(quiet=True)):
         program = import_module(f"pipelines.{stage}").run
     return Ready(program, base.model_copy(update={"out": out}))
+
+
+def needs(config: RunConfig, stage: Stage) -> list[Stage]:
+    """Return the stages whose files a stage reads; a tokenizer that was given has no scan and no build."""
+    given = (Stage.SCAN, Stage.BUILD) if config.tokenizer is not None else ()
+    return [needed for needed in NEEDS[stage] if needed not in given]
 
 
 def run_stage(stage: Stage, amounts: dict[str, float], ready: Ready) -> Outcome:
