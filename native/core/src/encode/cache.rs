@@ -106,6 +106,12 @@ impl<T: Id> WordCache<T> {
         prefetch(&self.slots[key.group as usize]);
     }
 
+    /// Whether the tokens of `word`, whose key is `key`, are known, or those of another word with this key.
+    #[inline]
+    pub(super) fn knows(&self, key: Key) -> bool {
+        self.slots[key.group as usize..key.group as usize + PROBES].iter().any(|slot| slot.key == key.packed)
+    }
+
     /// Appends the tokens of `word`, whose key is `key`, to `out`, if they are known.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "a call for each word")]

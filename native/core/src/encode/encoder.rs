@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::artifact::Artifact;
 use super::batch::Id;
 use super::cache::{Key, WordCache};
-use super::merges::Merges;
-use super::superwords::{Line, PairMemo, Superwords};
+use super::lanes::{LANES, Lane, MAX_CELLS, join};
+use super::merges::{Merges, Scratch};
+use super::superwords::{Lines, Superwords};
 use super::vocabulary::Vocabulary;
 use crate::pattern::{Starts, lines};
 use crate::{Error, Result};
@@ -44,9 +45,8 @@ pub(super) struct Worker<T: Id> {
     starts: Starts,
     /// The tokens of the word that was merged last.
     merged: Vec<u32>,
-    memo: PairMemo,
-    /// The tokens at which a check of the line is due.
-    suspects: Vec<usize>,
+    scratch: Scratch,
+    lines: Lines<T>,
     waiting: [Waiting; BATCH],
 }
 
@@ -56,8 +56,8 @@ impl<T: Id> Default for Worker<T> {
             cache: WordCache::new(),
             starts: Starts::default(),
             merged: Vec::new(),
-            memo: PairMemo::default(),
-            suspects: Vec::new(),
+            scratch: Scratch::default(),
+            lines: Lines::default(),
             waiting: [Waiting::default(); BATCH],
         }
     }
@@ -72,14 +72,16 @@ impl Encoder {
         let merges = vocabulary.merges(artifact)?;
         let lengths = vocabulary.lengths();
         let byte_ids = vocabulary.byte_ids()?;
-        let superwords = || Superwords::new(&byte_ids, &merges, artifact.first_superword, Arc::clone(&lengths));
-        let (units, of_words) = match artifact.pattern.is_lines().then(superwords) {
-            None => (Units::Words, &merges[..]),
-            Some(None) => (Units::WholeLines, &merges[..]),
-            Some(Some(superwords)) => (Units::Lines(superwords), &merges[..artifact.first_superword]),
-        };
-        let merges = Merges::new(byte_ids, of_words, Arc::clone(&lengths));
-        Ok(Self { units, merges })
+        let whole = Merges::new(byte_ids.clone(), &merges, Arc::clone(&lengths));
+        if !artifact.pattern.is_lines() {
+            return Ok(Self { units: Units::Words, merges: whole });
+        }
+        let words = Merges::new(byte_ids, &merges[..artifact.first_superword], lengths);
+        if words.borders().is_none() || whole.borders().is_none() {
+            return Ok(Self { units: Units::WholeLines, merges: whole });
+        }
+        let superwords = Superwords::new(&words, whole, &merges, artifact.first_superword);
+        Ok(Self { units: Units::Lines(superwords), merges: words })
     }
 
     /// Appends the ids of `text` to `out`.
@@ -107,8 +109,9 @@ impl Encoder {
 
     /// Appends the ids of the valid UTF-8 in `run[start..]`.
     fn encode_run<T: Id>(&self, worker: &mut Worker<T>, run: &[u8], start: usize, out: &mut Vec<T>) {
-        let Worker { cache, starts, merged, memo, suspects, waiting } = worker;
-        let mut words = Words { encoder: self, cache, merged, run, at: start, waiting, length: 0 };
+        let Worker { cache, starts, merged, scratch, lines: waiting_lines, waiting } = worker;
+        let first = out.len();
+        let mut words = Words { encoder: self, cache, merged, scratch, run, at: start, waiting, length: 0 };
         match &self.units {
             Units::Words => {
                 starts.words(run, start, |end| words.take(end, false, out, |_, _, _| {}));
@@ -119,36 +122,44 @@ impl Encoder {
                 words.settle(out, |_, _, _| {});
             }
             Units::Lines(superwords) => {
-                memo.prepare();
-                suspects.clear();
-                let (mut line_start, mut first) = (start, out.len());
-                let mut finish = |word: &Waiting, token: usize, out: &mut Vec<T>| {
-                    let at = word.start as usize;
-                    if at > line_start && superwords.may_cross(run[at - 1], run[at]) {
-                        suspects.push(token);
-                    }
+                waiting_lines.begin(start, first);
+                let mut take = |word: &Waiting, token: usize, out: &mut Vec<T>| {
+                    superwords.begin_word(&self.merges, waiting_lines, run, word.start as usize, token, out);
                     if word.ends_line {
-                        let line = Line { text: &run[line_start..word.end as usize], first, suspects: &*suspects };
-                        superwords.finish(&self.merges, memo, line, out);
-                        suspects.clear();
-                        (line_start, first) = (word.end as usize, out.len());
+                        superwords.end_line(waiting_lines, run, word.end as usize, out);
                     }
                 };
-                starts.words_of_lines(run, start, |end, ends_line| words.take(end, ends_line, out, &mut finish));
-                words.settle(out, finish);
+                starts.words_of_lines(run, start, |end, ends_line| words.take(end, ends_line, out, &mut take));
+                words.settle(out, take);
+                superwords.settle(waiting_lines, run, out);
             }
         }
     }
 
-    /// Merges a word that the cache does not have, and keeps its tokens.
+    /// Merges those of the words that wait which the cache does not have, several at once, and keeps their tokens.
     #[inline(never)]
-    fn merge<T: Id>(&self, cache: &mut WordCache<T>, merged: &mut Vec<u32>, key: Key, word: &[u8], out: &mut Vec<T>) {
-        merged.clear();
-        merged.shrink_to(1 << 20);
-        self.merges.merge(word, merged);
-        let before = out.len();
-        out.extend(merged.iter().map(|&id| T::new(id)));
-        cache.keep(key, word, &out[before..]);
+    fn merge_ahead<T: Id>(&self, cache: &mut WordCache<T>, lanes: &mut [Lane; LANES], run: &[u8], words: &[Waiting]) {
+        let text = |word: &Waiting| &run[word.start as usize..word.end as usize];
+        let (mut unknown, mut count) = ([Waiting::default(); LANES], 0);
+        for (number, word) in words.iter().enumerate() {
+            if text(word).len() <= MAX_CELLS && !cache.knows(word.key) {
+                self.merges.fill(&mut lanes[count], text(word));
+                unknown[count] = *word;
+                count += 1;
+            }
+            if count == LANES || number + 1 == words.len() {
+                join(&mut lanes[..count], self.merges.pairs());
+                for (word, lane) in unknown[..count].iter().zip(&*lanes) {
+                    let (mut tokens, mut length) = ([T::new(0); MAX_CELLS], 0);
+                    lane.tokens(|id| {
+                        tokens[length] = T::new(id);
+                        length += 1;
+                    });
+                    cache.keep(word.key, text(word), &tokens[..length]);
+                }
+                count = 0;
+            }
+        }
     }
 }
 
@@ -160,6 +171,7 @@ struct Words<'a, T: Id> {
     run: &'a [u8],
     /// Where the next word starts.
     at: usize,
+    scratch: &'a mut Scratch,
     waiting: &'a mut [Waiting; BATCH],
     length: usize,
 }
@@ -179,17 +191,38 @@ impl<T: Id> Words<'_, T> {
         }
     }
 
+    /// Merges a word that the cache does not have, and keeps its tokens.
+    #[inline(never)]
+    fn merge(&mut self, word: Waiting, out: &mut Vec<T>) {
+        let text = &self.run[word.start as usize..word.end as usize];
+        self.merged.clear();
+        self.merged.shrink_to(1 << 20);
+        self.encoder.merges.merge(self.scratch, text, self.merged);
+        let before = out.len();
+        out.extend(self.merged.iter().map(|&id| T::new(id)));
+        self.cache.keep(word.key, text, &out[before..]);
+    }
+
     /// Appends the ids of the words that wait, and calls `each` with each word, the place of its first id, and the output.
     #[inline(never)]
     fn settle(&mut self, out: &mut Vec<T>, mut each: impl FnMut(&Waiting, usize, &mut Vec<T>)) {
         for index in 0..self.length {
-            let word = &self.waiting[index % BATCH];
-            let text = || &self.run[word.start as usize..word.end as usize];
+            let word = self.waiting[index % BATCH];
+            let run = self.run;
+            let text = || &run[word.start as usize..word.end as usize];
             let token = out.len();
             if !self.cache.append(word.key, text, out) {
-                self.encoder.merge(self.cache, self.merged, word.key, text(), out);
+                self.encoder.merge_ahead(
+                    self.cache,
+                    &mut self.scratch.lanes,
+                    self.run,
+                    &self.waiting[index..self.length],
+                );
+                if !self.cache.append(word.key, text, out) {
+                    self.merge(word, out);
+                }
             }
-            each(word, token, out);
+            each(&word, token, out);
         }
         self.length = 0;
     }

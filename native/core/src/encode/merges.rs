@@ -1,13 +1,17 @@
 //! The merge table, and the merging of one word.
 //!
 //! A word starts as the tokens of its bytes. As long as a neighbouring pair has a merge, the pair whose merge was learned first
-//! is joined, the leftmost of equals: this is what `tokenizers` does. Short words are merged in an array, by looking for the best
-//! pair again and again; long ones with a queue of pairs, in O(n log n) time and about 20 bytes of memory for each byte.
+//! is joined, the leftmost of equals: this is what `tokenizers` does. Short words are merged in a lane ([`super::lanes`]), by
+//! looking for the best pair again and again; long ones in windows ([`super::windows`]), or, where these do not do, with a queue
+//! of pairs, in O(n log n) time and about 20 bytes of memory for each byte.
 
 use std::sync::Arc;
 
-use super::pairs::{MAX_CELLS, Merge, NONE, Pairs, cell};
+use super::borders::Borders;
+use super::lanes::{LANES, Lane, MAX_CELLS, join};
+use super::pairs::{Merge, NONE, Pairs};
 use super::queue::PairQueue;
+use super::windows::Windows;
 
 /// Marks, in the long-word array, the last byte of a token of two or more bytes.
 const END: u32 = 1 << 31;
@@ -23,6 +27,14 @@ pub(crate) struct Merges {
     pairs: Pairs,
     /// The length of each token in bytes.
     lengths: Arc<[u32]>,
+    borders: Option<Borders>,
+}
+
+/// What merging needs besides; made to be used again for the next word.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    pub(super) lanes: [Lane; LANES],
+    windows: Windows,
 }
 
 impl Merges {
@@ -30,7 +42,8 @@ impl Merges {
     pub(crate) fn new(byte_ids: Box<[u32; 256]>, merges: &[Merge], lengths: Arc<[u32]>) -> Self {
         let pairs = Pairs::new(merges, 0);
         let ranks = (0..1 << 16).map(|pair| pairs.rank(byte_ids[pair >> 8], byte_ids[pair & 0xFF]));
-        Self { byte_ranks: ranks.collect(), byte_ids, pairs, lengths }
+        let borders = Borders::new(merges, lengths.len());
+        Self { byte_ranks: ranks.collect(), byte_ids, pairs, lengths, borders }
     }
 
     /// The merges by their two tokens.
@@ -38,10 +51,26 @@ impl Merges {
         &self.pairs
     }
 
+    /// How tokens stand beside each other, if that can be told.
+    pub(super) fn borders(&self) -> Option<&Borders> {
+        self.borders.as_ref()
+    }
+
     /// The token of one byte.
     #[inline]
     pub(super) fn byte_id(&self, byte: u8) -> u32 {
         self.byte_ids[usize::from(byte)]
+    }
+
+    /// How many tokens there are, control tokens among them.
+    pub(super) fn tokens(&self) -> usize {
+        self.lengths.len()
+    }
+
+    /// The bytes of a token.
+    #[inline]
+    pub(super) fn length(&self, token: u32) -> usize {
+        self.lengths[token as usize] as usize
     }
 
     /// The rank of the merge of two bytes, or `NONE`.
@@ -51,23 +80,39 @@ impl Merges {
     }
 
     /// Appends the tokens of `word` to `out`.
-    pub(crate) fn merge(&self, word: &[u8], out: &mut Vec<u32>) {
-        if word.len() <= MAX_CELLS { self.merge_short(word, out) } else { self.merge_long(word, out) }
+    pub(crate) fn merge(&self, scratch: &mut Scratch, word: &[u8], out: &mut Vec<u32>) {
+        let Scratch { lanes, windows } = scratch;
+        if word.len() <= MAX_CELLS {
+            self.fill(&mut lanes[0], word);
+            join(&mut lanes[..1], &self.pairs);
+            lanes[0].tokens(|id| out.push(id));
+            return;
+        }
+        let in_windows = self.borders.as_ref().is_some_and(|borders| windows.merge(self, borders, lanes, word, out));
+        if !in_windows {
+            self.merge_queued(word, out);
+        }
     }
 
-    fn merge_short(&self, word: &[u8], out: &mut Vec<u32>) {
-        let (mut ids, mut cells) = ([0; MAX_CELLS], [NONE; MAX_CELLS]);
-        for (id, &byte) in ids.iter_mut().zip(word) {
-            *id = self.byte_id(byte);
+    /// Appends the tokens of `word`, merged at once.
+    pub(super) fn merge_whole(&self, word: &[u8], out: &mut Vec<u32>) {
+        if word.len() > MAX_CELLS {
+            return self.merge_queued(word, out);
         }
-        for (at, pair) in word.windows(2).enumerate() {
-            cells[at] = cell(self.byte_rank(pair), at);
-        }
-        self.pairs.join(&mut ids, &mut cells, word.len(), |id| out.push(id));
+        let mut lane = [Lane::default()];
+        self.fill(&mut lane[0], word);
+        join(&mut lane, &self.pairs);
+        lane[0].tokens(|id| out.push(id));
+    }
+
+    /// Puts the bytes of a word of up to [`MAX_CELLS`] into a lane.
+    #[inline]
+    pub(super) fn fill(&self, lane: &mut Lane, word: &[u8]) {
+        lane.fill(word.iter().map(|&byte| self.byte_id(byte)), |at| self.byte_rank(&word[at..at + 2]));
     }
 
     /// Merges with a queue of pairs.
-    fn merge_long(&self, word: &[u8], out: &mut Vec<u32>) {
+    pub(super) fn merge_queued(&self, word: &[u8], out: &mut Vec<u32>) {
         let mut queue = PairQueue::default();
         for (at, pair) in word.windows(2).enumerate() {
             let rank = self.byte_rank(pair);
@@ -78,24 +123,6 @@ impl Merges {
         let tokens = word.iter().map(|&byte| self.byte_id(byte)).collect();
         LongWord { pairs: &self.pairs, lengths: &self.lengths, tokens }.merge(queue, out);
     }
-}
-
-/// Joins the tokens at the end of `out`, from `first` on, with the merges of `pairs`, however many they are.
-pub(super) fn join_long(pairs: &Pairs, lengths: &[u32], first: usize, out: &mut Vec<u32>) {
-    let mut queue = PairQueue::default();
-    let mut tokens = Vec::new();
-    for (index, &token) in out.iter().enumerate().skip(first) {
-        let (start, length) = (tokens.len(), lengths[token as usize] as usize);
-        tokens.resize(start + length, INSIDE);
-        tokens[start + length - 1] = token | END;
-        tokens[start] = token;
-        let rank = out.get(index + 1).map_or(NONE, |&next| pairs.rank(token, next));
-        if rank != NONE {
-            queue.push(rank, start);
-        }
-    }
-    out.truncate(first);
-    LongWord { pairs, lengths, tokens }.merge(queue, out);
 }
 
 /// A word that is too long for an array.
@@ -159,6 +186,7 @@ impl LongWord<'_> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -212,28 +240,68 @@ mod tests {
         ids
     }
 
+    /// Words of all kinds: random, repeated, and of one letter.
+    fn words(random: &mut impl FnMut(usize) -> usize) -> Vec<Vec<u8>> {
+        let mut words = Vec::new();
+        for length in [1, 2, 3, 5, 17, 47, 48, 49, 96, 97, 150, 400] {
+            words.push((0..length).map(|_| b'a' + random(4) as u8).collect());
+        }
+        for (letters, times) in [(1, 700), (2, 300), (3, 100), (7, 90)] {
+            words.push((0..letters).map(|_| b'a' + random(4) as u8).collect::<Vec<u8>>().repeat(times));
+        }
+        words
+    }
+
     #[test]
-    fn array_and_queue_merge_as_the_definition_does() {
-        for seed in 0..300_u64 {
+    fn lanes_windows_and_queue_merge_as_the_definition_does() {
+        let (mut in_windows, mut scratch, mut windows) = (0, Scratch::default(), Windows::default());
+        for seed in 0..400_u64 {
             let table = table(seed);
             let mut state = seed + 1;
-            for length in [1, 2, 3, 5, 17, 47, 48] {
-                let mut word = Vec::new();
-                for _ in 0..length {
-                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(9);
-                    word.push(b'a' + ((state >> 60) % 4) as u8);
-                }
-                let (mut short, mut long) = (Vec::new(), Vec::new());
-                table.merge_short(&word, &mut short);
-                table.merge_long(&word, &mut long);
+            let mut random = |below: usize| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(9);
+                (state >> 40) as usize % below
+            };
+            for word in words(&mut random) {
                 let expected = merge_slowly(&table, &word);
-                assert_eq!(short, expected, "seed {seed}");
-                assert_eq!(long, expected, "seed {seed}");
-                word.extend(word.clone());
-                long.clear();
-                table.merge_long(&word, &mut long);
-                assert_eq!(long, merge_slowly(&table, &word), "seed {seed}");
+                let [mut merged, mut queued, mut windowed] = [const { Vec::new() }; 3];
+                table.merge(&mut scratch, &word, &mut merged);
+                table.merge_queued(&word, &mut queued);
+                assert_eq!(merged, expected, "seed {seed}");
+                assert_eq!(queued, expected, "seed {seed}");
+                if let Some(borders) = &table.borders
+                    && windows.merge(&table, borders, &mut scratch.lanes, &word, &mut windowed)
+                {
+                    assert_eq!(windowed, expected, "seed {seed}");
+                    in_windows += usize::from(word.len() > MAX_CELLS);
+                }
             }
+        }
+        assert!(in_windows > 300, "{in_windows}");
+    }
+
+    #[test]
+    fn runs_with_tokens_longer_than_a_window_are_merged_in_large_ones() {
+        let mut merges = vec![(97, 97, 256), (97, 98, 264)];
+        merges.extend((0..7).map(|power| (256 + power, 256 + power, 257 + power)));
+        let length = |id: u32| {
+            if id < 256 {
+                1
+            } else if id == 264 {
+                2
+            } else {
+                2 << (id - 256)
+            }
+        };
+        let table =
+            Merges::new(Box::new(std::array::from_fn(|byte| byte as u32)), &merges, (0..265).map(length).collect());
+        let borders = table.borders().unwrap();
+        for word in [vec![b'a'; 20_000], [&[b'a'; 9001][..], b"b", &[b'a'; 7000]].concat(), b"ab".repeat(9000)] {
+            let [mut windowed, mut queued] = [const { Vec::new() }; 2];
+            let (mut scratch, mut windows) = (Scratch::default(), Windows::default());
+            assert!(windows.merge(&table, borders, &mut scratch.lanes, &word, &mut windowed));
+            table.merge_queued(&word, &mut queued);
+            assert_eq!(windowed, queued);
         }
     }
 }

@@ -10,16 +10,19 @@
 
 mod artifact;
 mod batch;
+mod borders;
 mod bytelevel;
 mod cache;
 mod decode;
 mod encoder;
 mod input;
+mod lanes;
 mod merges;
 mod pairs;
 mod queue;
 mod superwords;
 mod vocabulary;
+mod windows;
 
 use std::path::Path;
 
@@ -28,7 +31,7 @@ use arrow_array::{Array, ArrayRef, ListArray};
 
 pub(crate) use input::lists;
 pub use input::{byte_slices, integers};
-pub(crate) use merges::Merges;
+pub(crate) use merges::{Merges, Scratch};
 
 use crate::{Error, Result};
 
