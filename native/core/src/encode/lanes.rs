@@ -1,23 +1,21 @@
 //! The joining of a few tokens, several words at once.
 //!
 //! Each step of one word waits for the one before it: a search for the best pair, and look-ups of the two pairs that joining it
-//! makes. So several words take their steps in turns, and a step takes no branch: a word that is done joins a pair outside of it.
+//! makes. So several words take their steps in turns; when one is done, the next takes its place.
 
 use super::pairs::{MAX_IDS, NONE, Pairs};
 
 /// As many tokens are joined in a lane.
 pub(super) const MAX_CELLS: usize = 48;
-/// As many words as take their steps in turns.
-pub(super) const LANES: usize = 4;
+/// As many words are given at once, at best.
+pub(super) const LANES: usize = 16;
+/// As many take their steps in turns.
+const TURNS: usize = 4;
 /// Bits of a place in a lane, behind the rank of the pair that begins there.
 const PLACE_BITS: u32 = 6;
 const PLACES: usize = 1 << PLACE_BITS;
 /// What stands before the first token.
-const BEFORE: u8 = 62;
-/// Where a lane that is done joins: the place of `NONE`.
-const IDLE: u8 = 63;
-/// What follows there.
-const AFTER_IDLE: u8 = 60;
+const BEFORE: u8 = PLACES as u8 - 1;
 /// What merges with no token.
 const NOTHING: u32 = MAX_IDS;
 
@@ -28,8 +26,6 @@ const ENDS: [u8; PLACES] = {
         ends[at] = at as u8 + 1;
         at += 1;
     }
-    ends[IDLE as usize] = AFTER_IDLE;
-    ends[AFTER_IDLE as usize] = AFTER_IDLE;
     ends
 };
 
@@ -41,7 +37,6 @@ const STARTS: [u8; PLACES] = {
         at += 1;
     }
     starts[0] = BEFORE;
-    starts[IDLE as usize] = BEFORE;
     starts
 };
 
@@ -61,9 +56,7 @@ pub(super) struct Lane {
 
 impl Default for Lane {
     fn default() -> Self {
-        let mut lane = Self { cells: [NONE; PLACES], ids: [NOTHING; PLACES], ends: ENDS, starts: STARTS, length: 0 };
-        lane.ids[usize::from(IDLE)] = 0;
-        lane
+        Self { cells: [NONE; PLACES], ids: [NOTHING; PLACES], ends: ENDS, starts: STARTS, length: 0 }
     }
 }
 
@@ -97,6 +90,9 @@ impl Lane {
     #[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
     fn step(&mut self, pairs: &Pairs, vectors: usize) -> bool {
         let best = lowest(&self.cells, vectors);
+        if best == NONE {
+            return false;
+        }
         let place = |place: u8| usize::from(place) % PLACES;
         let at = best as usize % PLACES;
         let middle = place(self.ends[at]);
@@ -107,7 +103,7 @@ impl Lane {
         self.cells[middle] = NONE;
         self.cells[at] = cell(right, at);
         self.cells[before] = cell(left, before);
-        best != NONE
+        true
     }
 }
 
@@ -132,11 +128,20 @@ fn join_avx2(lanes: &mut [Lane], pairs: &Pairs) {
 #[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
 fn join_lanes(lanes: &mut [Lane], pairs: &Pairs) {
     let vectors = lanes.iter().map(|lane| lane.length.div_ceil(VECTOR)).max().unwrap_or(0);
-    let mut any = true;
-    while any {
-        any = false;
-        for lane in &mut *lanes {
-            any |= lane.step(pairs, vectors);
+    let (mut taking, mut count) = (std::array::from_fn::<usize, TURNS, _>(|turn| turn), lanes.len().min(TURNS));
+    let mut next = count;
+    while count > 0 {
+        let mut turn = 0;
+        while turn < count {
+            if lanes[taking[turn]].step(pairs, vectors) {
+                turn += 1;
+            } else if next < lanes.len() {
+                taking[turn] = next;
+                next += 1;
+            } else {
+                count -= 1;
+                taking[turn] = taking[count];
+            }
         }
     }
 }

@@ -29,7 +29,7 @@ pub(super) struct Pairs {
     /// into a processor's cache.
     groups: Box<[u32]>,
     group_shift: u32,
-    /// The token that each merge makes, from the first rank on, and at last one for no merge.
+    /// The token that each merge makes, from the first rank on.
     joined: Box<[u32]>,
     first_rank: u32,
 }
@@ -87,7 +87,7 @@ impl Pairs {
             }
             count += count / 4 + 1;
         };
-        let joined = merges.iter().map(|merge| merge.2).chain([0]).collect();
+        let joined = merges.iter().map(|merge| merge.2).collect();
         Self { slots: slots.into(), groups: groups.into(), group_shift, joined, first_rank }
     }
 
@@ -105,10 +105,10 @@ impl Pairs {
         if rank >> RANK_BITS == 0 { rank as u32 } else { NONE }
     }
 
-    /// The token that the merge of this rank makes; a rank beyond the last merge's gives some number.
+    /// The token that the merge of this rank makes.
     #[inline]
     pub(super) fn joined(&self, rank: u32) -> u32 {
-        self.joined[((rank - self.first_rank) as usize).min(self.joined.len() - 1)]
+        self.joined[(rank - self.first_rank) as usize]
     }
 }
 

@@ -13,6 +13,8 @@ use super::borders::Borders;
 use super::lanes::{LANES, Lane, MAX_CELLS, join};
 use super::merges::Merges;
 
+/// As many streams at most.
+const STREAMS: usize = 4;
 /// The least bytes of a stream.
 const MIN_STREAM: usize = 24;
 /// The bytes of a window where those of a lane do not do.
@@ -54,7 +56,7 @@ struct Stream {
 /// What merging long words needs; made to be used again for the next word.
 #[derive(Default)]
 pub(super) struct Windows {
-    streams: [Stream; LANES],
+    streams: [Stream; STREAMS],
     again: Vec<u32>,
 }
 
@@ -69,7 +71,7 @@ impl Windows {
         out: &mut Vec<u32>,
     ) -> bool {
         let word = Word { merges, borders, text };
-        let count = (text.len() / MIN_STREAM).clamp(1, LANES);
+        let count = (text.len() / MIN_STREAM).clamp(1, STREAMS);
         let streams = &mut self.streams[..count];
         for (number, stream) in streams.iter_mut().enumerate() {
             stream.begin(text.len() * number / count, text.len() * (number + 1) / count);
@@ -109,7 +111,7 @@ impl Stream {
 impl Word<'_> {
     /// Merges a window of each stream.
     fn advance(&self, streams: &mut [Stream], lanes: &mut [Lane; LANES], again: &mut Vec<u32>) {
-        let (mut in_lanes, mut used) = ([0; LANES], 0);
+        let (mut in_lanes, mut used) = ([0; STREAMS], 0);
         for (number, stream) in streams.iter_mut().enumerate() {
             while !stream.next().is_empty() && self.text[stream.last.clone()] == self.text[stream.next()] {
                 self.take_window(stream, again);
