@@ -10,6 +10,7 @@ use arrow_schema::Field;
 use rayon::prelude::*;
 
 use super::encoder::{Encoder, Worker};
+use crate::memory::use_large_pages;
 use crate::{Error, Result};
 
 /// Pieces of work that each thread gets, so that uneven documents even out.
@@ -23,8 +24,6 @@ pub(super) trait Id: ArrowNativeType {
     type Arrow: ArrowPrimitiveType<Native = Self>;
     /// As many as there are in 16 bytes.
     type Lanes: AsRef<[Self]> + AsMut<[Self]> + Copy + Default + Send;
-    /// How many lanes a 32-bit number takes.
-    const NUMBER_LANES: usize;
     /// Stores an id that is known to fit.
     fn new(id: u32) -> Self;
     /// The id as a number.
@@ -33,12 +32,15 @@ pub(super) trait Id: ArrowNativeType {
     fn number(lanes: &[Self]) -> u32;
     /// Writes a 32-bit number to the first lanes.
     fn put_number(number: u32, lanes: &mut [Self]);
+    /// Reads an id from its bytes in memory, of which there are as many as it has.
+    fn from_bytes(bytes: &[u8]) -> Self;
+    /// Reads as many ids as there are lanes from their bytes in memory, if there are so many.
+    fn lanes(bytes: &[u8]) -> Option<Self::Lanes>;
 }
 
 impl Id for u16 {
     type Arrow = UInt16Type;
     type Lanes = [Self; 8];
-    const NUMBER_LANES: usize = 2;
 
     #[inline]
     fn new(id: u32) -> Self {
@@ -57,12 +59,22 @@ impl Id for u16 {
     fn put_number(number: u32, lanes: &mut [Self]) {
         (lanes[0], lanes[1]) = (number as Self, (number >> 16) as Self);
     }
+
+    #[inline]
+    fn from_bytes(bytes: &[u8]) -> Self {
+        bytes.try_into().map_or(0, Self::from_ne_bytes)
+    }
+
+    #[inline]
+    fn lanes(bytes: &[u8]) -> Option<Self::Lanes> {
+        let (lanes, _) = bytes.first_chunk::<16>()?.as_chunks();
+        Some(std::array::from_fn(|at| Self::from_ne_bytes(lanes[at])))
+    }
 }
 
 impl Id for u32 {
     type Arrow = UInt32Type;
     type Lanes = [Self; 4];
-    const NUMBER_LANES: usize = 1;
 
     #[inline]
     fn new(id: u32) -> Self {
@@ -80,6 +92,17 @@ impl Id for u32 {
 
     fn put_number(number: u32, lanes: &mut [Self]) {
         lanes[0] = number;
+    }
+
+    #[inline]
+    fn from_bytes(bytes: &[u8]) -> Self {
+        bytes.try_into().map_or(0, Self::from_ne_bytes)
+    }
+
+    #[inline]
+    fn lanes(bytes: &[u8]) -> Option<Self::Lanes> {
+        let (lanes, _) = bytes.first_chunk::<16>()?.as_chunks();
+        Some(std::array::from_fn(|at| Self::from_ne_bytes(lanes[at])))
     }
 }
 
@@ -137,6 +160,7 @@ pub(super) fn encode_batch<T: Id>(
 fn encode_piece<T: Id>(encoder: &Encoder, workers: &Workers<T>, documents: &[&[u8]]) -> Result<Piece<T>> {
     let bytes: usize = documents.iter().map(|document| document.len()).sum();
     let mut piece = Piece { ids: Vec::with_capacity(bytes / 3), ends: Vec::with_capacity(documents.len()) };
+    use_large_pages(&mut piece.ids);
     workers.with(|worker| {
         for document in documents {
             encoder.encode(worker, document, &mut piece.ids)?;

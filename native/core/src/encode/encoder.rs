@@ -4,16 +4,13 @@ use std::sync::Arc;
 
 use super::artifact::Artifact;
 use super::batch::Id;
-use super::cache::{Key, WordCache};
-use super::lanes::{LANES, Lane, MAX_CELLS, join};
+use super::cache::WordCache;
 use super::merges::{Merges, Scratch};
 use super::superwords::{Lines, Superwords};
 use super::vocabulary::Vocabulary;
+use super::words::{Batch, Word, Words};
 use crate::pattern::{Starts, lines};
 use crate::{Error, Result};
-
-/// How many words wait for each other, so that the memory where they belong is on its way while the next ones are cut.
-const BATCH: usize = 32;
 
 /// What encoding needs of a tokenizer; shared by all workers.
 pub(super) struct Encoder {
@@ -30,15 +27,6 @@ enum Units {
     Lines(Superwords),
 }
 
-/// A word that waits to be looked up.
-#[derive(Clone, Copy, Default)]
-struct Waiting {
-    key: Key,
-    start: u32,
-    end: u32,
-    ends_line: bool,
-}
-
 /// What one thread keeps between documents.
 pub(super) struct Worker<T: Id> {
     cache: WordCache<T>,
@@ -47,7 +35,7 @@ pub(super) struct Worker<T: Id> {
     merged: Vec<u32>,
     scratch: Scratch,
     lines: Lines<T>,
-    waiting: [Waiting; BATCH],
+    batch: Box<Batch<T>>,
 }
 
 impl<T: Id> Default for Worker<T> {
@@ -58,7 +46,7 @@ impl<T: Id> Default for Worker<T> {
             merged: Vec::new(),
             scratch: Scratch::default(),
             lines: Lines::default(),
-            waiting: [Waiting::default(); BATCH],
+            batch: Box::default(),
         }
     }
 }
@@ -109,9 +97,9 @@ impl Encoder {
 
     /// Appends the ids of the valid UTF-8 in `run[start..]`.
     fn encode_run<T: Id>(&self, worker: &mut Worker<T>, run: &[u8], start: usize, out: &mut Vec<T>) {
-        let Worker { cache, starts, merged, scratch, lines: waiting_lines, waiting } = worker;
+        let Worker { cache, starts, merged, scratch, lines: waiting_lines, batch } = worker;
         let first = out.len();
-        let mut words = Words { encoder: self, cache, merged, scratch, run, at: start, waiting, length: 0 };
+        let mut words = Words { merges: &self.merges, cache, scratch, merged, batch, run, at: start };
         match &self.units {
             Units::Words => {
                 starts.words(run, start, |end| words.take(end, false, out, |_, _, _| {}));
@@ -123,10 +111,10 @@ impl Encoder {
             }
             Units::Lines(superwords) => {
                 waiting_lines.begin(start, first);
-                let mut take = |word: &Waiting, token: usize, out: &mut Vec<T>| {
-                    superwords.begin_word(&self.merges, waiting_lines, run, word.start as usize, token, out);
+                let mut take = |word: Word, token: usize, out: &mut Vec<T>| {
+                    superwords.begin_word(&self.merges, waiting_lines, run, word.start, token, out);
                     if word.ends_line {
-                        superwords.end_line(waiting_lines, run, word.end as usize, out);
+                        superwords.end_line(waiting_lines, run, word.end, out);
                     }
                 };
                 starts.words_of_lines(run, start, |end, ends_line| words.take(end, ends_line, out, &mut take));
@@ -134,96 +122,5 @@ impl Encoder {
                 superwords.settle(waiting_lines, run, out);
             }
         }
-    }
-
-    /// Merges those of the words that wait which the cache does not have, several at once, and keeps their tokens.
-    #[inline(never)]
-    fn merge_ahead<T: Id>(&self, cache: &mut WordCache<T>, lanes: &mut [Lane; LANES], run: &[u8], words: &[Waiting]) {
-        let text = |word: &Waiting| &run[word.start as usize..word.end as usize];
-        let (mut unknown, mut count) = ([Waiting::default(); LANES], 0);
-        for (number, word) in words.iter().enumerate() {
-            if text(word).len() <= MAX_CELLS && !cache.knows(word.key) {
-                self.merges.fill(&mut lanes[count], text(word));
-                unknown[count] = *word;
-                count += 1;
-            }
-            if count == LANES || number + 1 == words.len() {
-                join(&mut lanes[..count], self.merges.pairs());
-                for (word, lane) in unknown[..count].iter().zip(&*lanes) {
-                    let (mut tokens, mut length) = ([T::new(0); MAX_CELLS], 0);
-                    lane.tokens(|id| {
-                        tokens[length] = T::new(id);
-                        length += 1;
-                    });
-                    cache.keep(word.key, text(word), &tokens[..length]);
-                }
-                count = 0;
-            }
-        }
-    }
-}
-
-/// The words of a run, on their way from the text to the ids.
-struct Words<'a, T: Id> {
-    encoder: &'a Encoder,
-    cache: &'a mut WordCache<T>,
-    merged: &'a mut Vec<u32>,
-    run: &'a [u8],
-    /// Where the next word starts.
-    at: usize,
-    scratch: &'a mut Scratch,
-    waiting: &'a mut [Waiting; BATCH],
-    length: usize,
-}
-
-impl<T: Id> Words<'_, T> {
-    /// Takes the word that goes on to `end`; [`Self::settle`] must come after the last one.
-    #[inline(always)]
-    #[allow(clippy::inline_always, reason = "a call for each word")]
-    fn take(&mut self, end: usize, ends_line: bool, out: &mut Vec<T>, each: impl FnMut(&Waiting, usize, &mut Vec<T>)) {
-        let key = Key::new(self.run, self.at, end);
-        self.cache.prefetch(key);
-        self.waiting[self.length % BATCH] = Waiting { key, start: self.at as u32, end: end as u32, ends_line };
-        self.length += 1;
-        self.at = end;
-        if self.length == BATCH {
-            self.settle(out, each);
-        }
-    }
-
-    /// Merges a word that the cache does not have, and keeps its tokens.
-    #[inline(never)]
-    fn merge(&mut self, word: Waiting, out: &mut Vec<T>) {
-        let text = &self.run[word.start as usize..word.end as usize];
-        self.merged.clear();
-        self.merged.shrink_to(1 << 20);
-        self.encoder.merges.merge(self.scratch, text, self.merged);
-        let before = out.len();
-        out.extend(self.merged.iter().map(|&id| T::new(id)));
-        self.cache.keep(word.key, text, &out[before..]);
-    }
-
-    /// Appends the ids of the words that wait, and calls `each` with each word, the place of its first id, and the output.
-    #[inline(never)]
-    fn settle(&mut self, out: &mut Vec<T>, mut each: impl FnMut(&Waiting, usize, &mut Vec<T>)) {
-        for index in 0..self.length {
-            let word = self.waiting[index % BATCH];
-            let run = self.run;
-            let text = || &run[word.start as usize..word.end as usize];
-            let token = out.len();
-            if !self.cache.append(word.key, text, out) {
-                self.encoder.merge_ahead(
-                    self.cache,
-                    &mut self.scratch.lanes,
-                    self.run,
-                    &self.waiting[index..self.length],
-                );
-                if !self.cache.append(word.key, text, out) {
-                    self.merge(word, out);
-                }
-            }
-            each(&word, token, out);
-        }
-        self.length = 0;
     }
 }

@@ -18,11 +18,13 @@ mod encoder;
 mod input;
 mod lanes;
 mod merges;
+mod packed;
 mod pairs;
 mod queue;
 mod superwords;
 mod vocabulary;
 mod windows;
+mod words;
 
 use std::path::Path;
 

@@ -293,7 +293,7 @@ class Tokenizer:
     `data`.
 
     Calls release the GIL and may come from several threads. Each thread that encodes keeps a cache of up to about
-    60 MB; a document of n bytes takes about n / 2 bytes more while it is encoded, and a single word (a run of letters,
+    64 MB; a document of n bytes takes about n / 2 bytes more while it is encoded, and a single word (a run of letters,
     digits or spaces, say) of n bytes about 20 n. Superwords (merges learned on lines, the pattern `cpp-lines-1`) are
     merged line by line: there a line of n bytes takes about as much as such a word.
 
