@@ -5,6 +5,8 @@ use std::sync::Arc;
 use super::artifact::Artifact;
 use super::batch::Id;
 use super::cache::WordCache;
+use super::lanes::LANES;
+use super::line_cache::{LineCache, LineKey};
 use super::merges::{Merges, Scratch};
 use super::superwords::{Lines, Superwords};
 use super::vocabulary::Vocabulary;
@@ -27,6 +29,14 @@ enum Units {
     Lines(Superwords),
 }
 
+/// A line that waits to be looked up.
+#[derive(Clone, Copy, Default)]
+struct WaitingLine {
+    key: LineKey,
+    start: usize,
+    end: usize,
+}
+
 /// What one thread keeps between documents.
 pub(super) struct Worker<T: Id> {
     cache: WordCache<T>,
@@ -34,7 +44,10 @@ pub(super) struct Worker<T: Id> {
     /// The tokens of the word that was merged last.
     merged: Vec<u32>,
     scratch: Scratch,
+    line_cache: LineCache<T>,
     lines: Lines<T>,
+    /// The tokens of the words of the lines that the cache does not have.
+    line_tokens: Vec<T>,
     batch: Box<Batch<T>>,
 }
 
@@ -45,7 +58,9 @@ impl<T: Id> Default for Worker<T> {
             starts: Starts::default(),
             merged: Vec::new(),
             scratch: Scratch::default(),
+            line_cache: LineCache::default(),
             lines: Lines::default(),
+            line_tokens: Vec::new(),
             batch: Box::default(),
         }
     }
@@ -97,8 +112,7 @@ impl Encoder {
 
     /// Appends the ids of the valid UTF-8 in `run[start..]`.
     fn encode_run<T: Id>(&self, worker: &mut Worker<T>, run: &[u8], start: usize, out: &mut Vec<T>) {
-        let Worker { cache, starts, merged, scratch, lines: waiting_lines, batch } = worker;
-        let first = out.len();
+        let Worker { cache, starts, merged, scratch, batch, .. } = worker;
         let mut words = Words { merges: &self.merges, cache, scratch, merged, batch, run, at: start };
         match &self.units {
             Units::Words => {
@@ -109,18 +123,90 @@ impl Encoder {
                 lines(run, start, |end| words.take(end, false, out, |_, _, _| {}));
                 words.settle(out, |_, _, _| {});
             }
-            Units::Lines(superwords) => {
-                waiting_lines.begin(start, first);
-                let mut take = |word: Word, token: usize, out: &mut Vec<T>| {
-                    superwords.begin_word(&self.merges, waiting_lines, run, word.start, token, out);
-                    if word.ends_line {
-                        superwords.end_line(waiting_lines, run, word.end, out);
-                    }
-                };
-                starts.words_of_lines(run, start, |end, ends_line| words.take(end, ends_line, out, &mut take));
-                words.settle(out, take);
-                superwords.settle(waiting_lines, run, out);
+            Units::Lines(superwords) => self.encode_lines(superwords, worker, run, start, out),
+        }
+    }
+
+    /// Appends the ids of the lines of `run[start..]`.
+    fn encode_lines<T: Id>(
+        &self,
+        superwords: &Superwords,
+        worker: &mut Worker<T>,
+        run: &[u8],
+        start: usize,
+        out: &mut Vec<T>,
+    ) {
+        worker.line_cache.prepare();
+        let (mut waiting, mut count, mut at) = ([WaitingLine::default(); LANES], 0, start);
+        let starts = std::mem::take(&mut worker.starts);
+        starts.lines(run, start, |end| {
+            let key = LineKey::new(&run[at..end]);
+            worker.line_cache.prefetch(key);
+            waiting[count] = WaitingLine { key, start: at, end };
+            count += 1;
+            at = end;
+            if count == LANES {
+                self.settle_lines(superwords, worker, &starts, run, &waiting, out);
+                count = 0;
             }
+        });
+        self.settle_lines(superwords, worker, &starts, run, &waiting[..count], out);
+        worker.starts = starts;
+    }
+
+    /// Appends the ids of lines.
+    #[inline(never)]
+    fn settle_lines<T: Id>(
+        &self,
+        superwords: &Superwords,
+        worker: &mut Worker<T>,
+        starts: &Starts,
+        run: &[u8],
+        waiting: &[WaitingLine],
+        out: &mut Vec<T>,
+    ) {
+        let Worker { cache, merged, scratch, batch, line_cache, lines, line_tokens, .. } = worker;
+        let mut words = Words { merges: &self.merges, cache, scratch, merged, batch, run, at: 0 };
+        lines.begin();
+        let mut take = |word: Word, token: usize, tokens: &mut Vec<T>| {
+            superwords.begin_word(&self.merges, lines, run, word.start, token, tokens);
+            if word.ends_line {
+                superwords.end_line(&self.merges, lines, run, word.end, tokens);
+            }
+        };
+        let mut found = [const { None }; LANES];
+        for (found, line) in found.iter_mut().zip(waiting) {
+            *found = line_cache.find(line.key);
+        }
+        line_tokens.clear();
+        let mut line_end = usize::MAX;
+        for (found, line) in found.iter_mut().zip(waiting) {
+            *found = found.take().filter(|found| line_cache.holds(found, &run[line.start..line.end]));
+            if found.is_none() {
+                if line.start != line_end {
+                    words.settle(line_tokens, &mut take);
+                    words.at = line.start;
+                }
+                line_end = line.end;
+                starts.words_of_lines(&run[..line.end], line.start, |end, ends_line| {
+                    words.take(end, ends_line, line_tokens, &mut take);
+                });
+            }
+        }
+        words.settle(line_tokens, take);
+        superwords.join(lines, run);
+        let mut number = 0;
+        for found in &found[..waiting.len()] {
+            if let Some(found) = found {
+                out.extend_from_slice(line_cache.tokens(found));
+            } else {
+                out.extend_from_slice(lines.tokens(number));
+                number += 1;
+            }
+        }
+        let unknown = found.iter().zip(waiting).filter(|(found, _)| found.is_none());
+        for (number, (_, line)) in unknown.enumerate() {
+            line_cache.keep(line.key, &run[line.start..line.end], lines.tokens(number));
         }
     }
 }

@@ -34,7 +34,7 @@ pub(crate) struct Merges {
 #[derive(Default)]
 pub(crate) struct Scratch {
     pub(super) lanes: [Lane; LANES],
-    windows: Windows,
+    pub(super) windows: Windows,
 }
 
 impl Merges {
@@ -82,27 +82,21 @@ impl Merges {
     /// Appends the tokens of `word` to `out`.
     pub(crate) fn merge(&self, scratch: &mut Scratch, word: &[u8], out: &mut Vec<u32>) {
         let Scratch { lanes, windows } = scratch;
-        if word.len() <= MAX_CELLS {
-            self.fill(&mut lanes[0], word);
-            join(&mut lanes[..1], &self.pairs);
-            lanes[0].tokens(|id| out.push(id));
-            return;
-        }
-        let in_windows = self.borders.as_ref().is_some_and(|borders| windows.merge(self, borders, lanes, word, out));
+        let in_windows = word.len() > MAX_CELLS
+            && self.borders.as_ref().is_some_and(|borders| windows.merge(self, borders, lanes, word, out));
         if !in_windows {
-            self.merge_queued(word, out);
+            self.merge_at_once(lanes, word, out);
         }
     }
 
-    /// Appends the tokens of `word`, merged at once.
-    pub(super) fn merge_whole(&self, word: &[u8], out: &mut Vec<u32>) {
+    /// Appends the tokens of `word`, merged at once, with the first of `lanes`.
+    pub(super) fn merge_at_once(&self, lanes: &mut [Lane], word: &[u8], out: &mut Vec<u32>) {
         if word.len() > MAX_CELLS {
             return self.merge_queued(word, out);
         }
-        let mut lane = [Lane::default()];
-        self.fill(&mut lane[0], word);
-        join(&mut lane, &self.pairs);
-        lane[0].tokens(|id| out.push(id));
+        self.fill(&mut lanes[0], word);
+        join(&mut lanes[..1], &self.pairs);
+        lanes[0].tokens(|id| out.push(id));
     }
 
     /// Puts the bytes of a word of up to [`MAX_CELLS`] into a lane.

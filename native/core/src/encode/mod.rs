@@ -17,6 +17,7 @@ mod decode;
 mod encoder;
 mod input;
 mod lanes;
+mod line_cache;
 mod merges;
 mod packed;
 mod pairs;

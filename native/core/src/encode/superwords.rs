@@ -4,10 +4,12 @@
 //! line, and the rest then joins what they left. And the merges of words need not run over the line: the tokens of single
 //! words, which come from a cache, are put together if any two neighbours stand beside each other ([`super::borders`]). What was
 //! found of two neighbours is kept. And most need no look: within the words that merges were learned on, no letter comes before
-//! a mark or a space, so that no merge joins such two bytes. A line in which two do not stand is merged as a whole, as is one of
-//! many tokens.
+//! a mark or a space, so that no merge joins such two bytes. Where two do not stand, a little text to both sides is merged again
+//! ([`super::windows`]). A line of many tokens is merged as a whole.
 //!
-//! Lines wait for each other, as many as there are lanes ([`super::lanes`]), and are joined together.
+//! As many lines as there are lanes ([`super::lanes`]) are joined together.
+
+use std::ops::Range;
 
 use super::batch::Id;
 use super::lanes::{LANES, Lane, MAX_CELLS, join};
@@ -30,51 +32,53 @@ pub(super) struct Superwords {
     whole: Merges,
 }
 
-/// A line whose words have their tokens.
-#[derive(Clone, Copy, Default)]
-struct Line {
-    start: usize,
-    end: usize,
-    /// Where its tokens begin in the output.
-    first: usize,
-    /// Whether it is merged as a whole, from its text.
-    whole: bool,
-}
-
-/// The lines that wait, and what is known of pairs; one a worker.
+/// Lines that are encoded together, and what is known of pairs; one a worker.
 pub(super) struct Lines<T: Id> {
     memo: Vec<u64>,
-    /// The line that goes on.
-    line: Line,
-    waiting: [Line; LANES],
+    /// Where the line that goes on begins in the text, and its tokens in those of words.
+    start: usize,
+    first: usize,
+    /// Which of its tokens do not stand beside the ones before them.
+    broken: Vec<usize>,
+    /// The lines that are whole, each with its range in the text if it must be merged as a whole.
+    whole: [Option<Range<usize>>; LANES],
     lanes: [Lane; LANES],
-    scratch: Scratch,
     count: usize,
+    scratch: Scratch,
+    ids: Vec<u32>,
+    /// The tokens of the lines, one after another, and where each ends.
     joined: Vec<T>,
-    merged: Vec<u32>,
+    ends: [usize; LANES],
 }
 
 impl<T: Id> Default for Lines<T> {
     fn default() -> Self {
         Self {
             memo: Vec::new(),
-            line: Line::default(),
-            waiting: Default::default(),
+            start: 0,
+            first: 0,
+            broken: Vec::new(),
+            whole: [const { None }; LANES],
             lanes: Default::default(),
-            scratch: Scratch::default(),
             count: 0,
+            scratch: Scratch::default(),
+            ids: Vec::new(),
             joined: Vec::new(),
-            merged: Vec::new(),
+            ends: [0; LANES],
         }
     }
 }
 
 impl<T: Id> Lines<T> {
-    /// Begins a text whose first line begins at `start` and has its tokens from `first` on.
-    pub(super) fn begin(&mut self, start: usize, first: usize) {
+    /// Begins anew, with no lines.
+    pub(super) fn begin(&mut self) {
         self.memo.resize(1 << MEMO_BITS, NO_PAIR);
-        self.line = Line { start, end: start, first, whole: false };
-        self.count = 0;
+        (self.first, self.count) = (0, 0);
+    }
+
+    /// The tokens of a line, by its number, after [`Superwords::join`].
+    pub(super) fn tokens(&self, number: usize) -> &[T] {
+        &self.joined[number.checked_sub(1).map_or(0, |before| self.ends[before])..self.ends[number]]
     }
 }
 
@@ -96,7 +100,7 @@ impl Superwords {
         }
     }
 
-    /// Takes a word of `text` that starts at `at` and has its tokens from `first` on in `out`.
+    /// Takes the word `text[at..]`, which has its tokens from `first` on in `tokens`, those of the words of all lines so far.
     #[inline]
     pub(super) fn begin_word<T: Id>(
         &self,
@@ -105,52 +109,60 @@ impl Superwords {
         text: &[u8],
         at: usize,
         first: usize,
-        out: &[T],
+        tokens: &[T],
     ) {
-        if at > lines.line.start && self.may_cross(text[at - 1], text[at]) {
-            lines.line.whole |= !stand(words, &mut lines.memo, out[first - 1].id(), out[first].id());
+        if first == lines.first {
+            lines.start = at;
+        } else if self.may_cross(text[at - 1], text[at])
+            && !stand(words, &mut lines.memo, tokens[first - 1].id(), tokens[first].id())
+        {
+            lines.broken.push(first - lines.first);
         }
     }
 
-    /// Takes the end of a line, whose tokens go on to the end of `out`.
+    /// Takes the end of a line, one of [`LANES`] at most, whose tokens go on to the end of `tokens`.
     #[inline]
-    pub(super) fn end_line<T: Id>(&self, lines: &mut Lines<T>, text: &[u8], end: usize, out: &mut Vec<T>) {
-        let line = &mut lines.line;
-        line.end = end;
-        let tokens = &out[line.first..];
-        line.whole |= tokens.len() > MAX_CELLS;
-        if !line.whole {
-            let rank = |at: usize| self.rank(tokens[at].id(), tokens[at + 1].id());
-            lines.lanes[lines.count].fill(tokens.iter().map(|token| token.id()), rank);
+    pub(super) fn end_line<T: Id>(&self, words: &Merges, lines: &mut Lines<T>, text: &[u8], end: usize, tokens: &[T]) {
+        let Lines { lanes, scratch, ids, .. } = lines;
+        let of_line = &tokens[lines.first..];
+        let lane = &mut lanes[lines.count];
+        let mut is_short = of_line.len() <= MAX_CELLS;
+        if let Some(borders) = words.borders()
+            && !lines.broken.is_empty()
+        {
+            ids.clear();
+            ids.extend(of_line.iter().map(|token| token.id()));
+            let mended = scratch.windows.put_together(words, borders, &text[lines.start..end], ids, &lines.broken);
+            is_short = mended.len() <= MAX_CELLS;
+            if is_short {
+                lane.fill(mended.iter().copied(), |at| self.rank(mended[at], mended[at + 1]));
+            }
+            lines.broken.clear();
+        } else if is_short {
+            let rank = |at: usize| self.rank(of_line[at].id(), of_line[at + 1].id());
+            lane.fill(of_line.iter().map(|token| token.id()), rank);
         }
-        lines.waiting[lines.count] = *line;
+        lines.whole[lines.count] = (!is_short).then_some(lines.start..end);
         lines.count += 1;
-        *line = Line { start: end, end, first: out.len(), whole: false };
-        if lines.count == LANES {
-            self.settle(lines, text, out);
-        }
+        lines.first = tokens.len();
     }
 
-    /// Joins the lines that wait, whose tokens go on to the end of `out`.
+    /// Joins the lines.
     #[inline(never)]
-    pub(super) fn settle<T: Id>(&self, lines: &mut Lines<T>, text: &[u8], out: &mut Vec<T>) {
-        let Lines { waiting, lanes, scratch, joined, merged, .. } = lines;
-        let waiting = &waiting[..std::mem::take(&mut lines.count)];
-        let Some(Line { first, .. }) = waiting.first() else { return };
-        join(&mut lanes[..waiting.len()], &self.phrases);
+    pub(super) fn join<T: Id>(&self, lines: &mut Lines<T>, text: &[u8]) {
+        let Lines { whole, lanes, scratch, ids, joined, ends, .. } = lines;
+        join(&mut lanes[..lines.count], &self.phrases);
         joined.clear();
-        for (line, lane) in waiting.iter().zip(lanes) {
-            if line.whole {
-                merged.clear();
-                self.whole.merge(scratch, &text[line.start..line.end], merged);
-                joined.extend(merged.iter().map(|&id| T::new(id)));
+        for ((whole, lane), end) in whole[..lines.count].iter().zip(lanes).zip(ends) {
+            if let Some(range) = whole {
+                ids.clear();
+                self.whole.merge(scratch, &text[range.clone()], ids);
+                joined.extend(ids.iter().map(|&id| T::new(id)));
             } else {
                 lane.tokens(|id| joined.push(T::new(id)));
             }
+            *end = joined.len();
         }
-        out.truncate(*first);
-        out.extend_from_slice(joined);
-        lines.line.first = out.len();
     }
 
     /// Whether a merge of words may join text that ends with `left` to text that begins with `right`.
@@ -249,30 +261,28 @@ mod tests {
             let (whole, words) = (all(), Merges::new(byte_ids(), &merges[..first_merge], Arc::clone(&lengths)));
             let superwords = Superwords::new(&words, all(), &merges, first_merge);
             let (mut lines, mut scratch) = (Lines::default(), Scratch::default());
-            let ends: Vec<usize> = [1, 2, 5, 20, 47, 48, 49, 50, 300, 7]
-                .iter()
-                .scan(0, |end, length| {
-                    *end += length;
-                    Some(*end)
-                })
-                .collect();
-            let text: Vec<u8> = (0..ends[ends.len() - 1]).map(|_| b'a' + random.below(letters) as u8).collect();
-            let (mut found, mut expected, mut at) = (vec![7_u16], Vec::new(), 0);
-            lines.begin(0, 1);
-            for end in ends {
-                whole.merge(&mut scratch, &text[at..end], &mut expected);
+            let (mut text, mut tokens, mut expected) = (Vec::new(), Vec::<u16>::new(), Vec::new());
+            lines.begin();
+            for length in [1, 2, 5, 20, 47, 48, 49, 50, 300, 7] {
+                let (mut at, end) = (text.len(), text.len() + length);
+                text.extend((0..length).map(|_| b'a' + random.below(letters) as u8));
+                expected.push(Vec::new());
+                whole.merge(&mut scratch, &text[at..], &mut expected[lines.count]);
                 while at < end {
                     let word_end = end.min(at + 1 + random.below(6));
-                    let (mut tokens, first) = (Vec::new(), found.len());
-                    words.merge(&mut scratch, &text[at..word_end], &mut tokens);
-                    found.extend(tokens.iter().map(|&token| token as u16));
-                    superwords.begin_word(&words, &mut lines, &text, at, first, &found);
+                    let (mut ids, first) = (Vec::new(), tokens.len());
+                    words.merge(&mut scratch, &text[at..word_end], &mut ids);
+                    tokens.extend(ids.iter().map(|&token| token as u16));
+                    superwords.begin_word(&words, &mut lines, &text, at, first, &tokens);
                     at = word_end;
                 }
-                superwords.end_line(&mut lines, &text, end, &mut found);
+                superwords.end_line(&words, &mut lines, &text, end, &tokens);
             }
-            superwords.settle(&mut lines, &text, &mut found);
-            assert_eq!(found[1..].iter().map(|token| token.id()).collect::<Vec<u32>>(), expected, "round {round}");
+            superwords.join(&mut lines, &text);
+            for (number, expected) in expected.iter().enumerate() {
+                let found: Vec<u32> = lines.tokens(number).iter().map(|token| token.id()).collect();
+                assert_eq!(found, *expected, "round {round}");
+            }
         }
     }
 }

@@ -57,7 +57,14 @@ struct Stream {
 #[derive(Default)]
 pub(super) struct Windows {
     streams: [Stream; STREAMS],
-    again: Vec<u32>,
+    again: Again,
+}
+
+/// What is merged again.
+#[derive(Default)]
+struct Again {
+    lane: [Lane; 1],
+    tokens: Vec<u32>,
 }
 
 impl Windows {
@@ -95,6 +102,28 @@ impl Windows {
     }
 }
 
+impl Windows {
+    /// The tokens of a text, from those of pieces of it, which are in `tokens` and begin at 0 and at each of `begins`.
+    pub(super) fn put_together(
+        &mut self,
+        merges: &Merges,
+        borders: &Borders,
+        text: &[u8],
+        tokens: &[u32],
+        begins: &[usize],
+    ) -> &[u32] {
+        let (word, whole) = (Word { merges, borders, text }, &mut self.streams[0]);
+        whole.begin(0, text.len());
+        let mut from = 0;
+        for &to in begins.iter().chain([&tokens.len()]) {
+            let piece = &tokens[from..to];
+            word.put(whole, piece, whole.at + word.bytes(piece), &mut self.again);
+            from = to;
+        }
+        &whole.tokens
+    }
+}
+
 impl Stream {
     fn begin(&mut self, start: usize, end: usize) {
         self.tokens.clear();
@@ -110,7 +139,7 @@ impl Stream {
 
 impl Word<'_> {
     /// Merges a window of each stream.
-    fn advance(&self, streams: &mut [Stream], lanes: &mut [Lane; LANES], again: &mut Vec<u32>) {
+    fn advance(&self, streams: &mut [Stream], lanes: &mut [Lane; LANES], again: &mut Again) {
         let (mut in_lanes, mut used) = ([0; STREAMS], 0);
         for (number, stream) in streams.iter_mut().enumerate() {
             while !stream.next().is_empty() && self.text[stream.last.clone()] == self.text[stream.next()] {
@@ -136,7 +165,7 @@ impl Word<'_> {
     }
 
     /// Adds the tokens of the next window, `last_tokens`, but for the last ones if the stream goes on.
-    fn take_window(&self, stream: &mut Stream, again: &mut Vec<u32>) {
+    fn take_window(&self, stream: &mut Stream, again: &mut Again) {
         stream.last = stream.next();
         let goes_on = stream.last.end < stream.end;
         let tokens = std::mem::take(&mut stream.last_tokens);
@@ -157,28 +186,28 @@ impl Word<'_> {
     }
 
     /// Adds tokens, which go on to `end`; tells if the last of them was merged again.
-    fn put(&self, stream: &mut Stream, tokens: &[u32], end: usize, again: &mut Vec<u32>) -> bool {
+    fn put(&self, stream: &mut Stream, tokens: &[u32], end: usize, again: &mut Again) -> bool {
         let meet = |left: Option<&u32>, right: Option<&u32>| match (left, right) {
             (Some(&left), Some(&right)) => self.borders.stand(self.merges.pairs(), left, right),
             _ => true,
         };
         let (mut before, mut behind) = (0, 0);
-        again.clear();
-        let (mut left, mut right) = (meet(stream.tokens.last(), tokens.first()), true);
-        right &= left;
+        again.tokens.clear();
+        let mut left = meet(stream.tokens.last(), tokens.first());
+        let mut right = left;
         while !(left && right) {
             before = if left { before } else { stream.tokens.len().min(before * 2 + 1) };
             behind = if right { behind } else { tokens.len().min(behind * 2 + 1) };
             let taken = &stream.tokens[stream.tokens.len() - before..];
             let text = &self.text[stream.at - self.bytes(taken)..stream.at + self.bytes(&tokens[..behind])];
             stream.mended += text.len();
-            again.clear();
-            self.merges.merge_whole(text, again);
-            left = meet(stream.tokens[..stream.tokens.len() - before].last(), again.first());
-            right = meet(again.last(), tokens.get(behind));
+            again.tokens.clear();
+            self.merges.merge_at_once(&mut again.lane, text, &mut again.tokens);
+            left = meet(stream.tokens[..stream.tokens.len() - before].last(), again.tokens.first());
+            right = meet(again.tokens.last(), tokens.get(behind));
         }
         stream.tokens.truncate(stream.tokens.len() - before);
-        stream.tokens.extend_from_slice(again);
+        stream.tokens.extend_from_slice(&again.tokens);
         stream.tokens.extend_from_slice(&tokens[behind..]);
         stream.at = end;
         behind > 0 && behind == tokens.len()

@@ -191,6 +191,26 @@ impl Starts {
         self.cut::<true>(run, start, each);
     }
 
+    /// Calls `each` with the end of every line of `cpp-lines-1` in `run[start..]`, which is as for [`Self::words`].
+    #[inline]
+    pub(crate) fn lines(&self, run: &[u8], start: usize, mut each: impl FnMut(usize)) {
+        let mut from = u64::MAX << (start % BYTES) << 1;
+        for block in start / BYTES..run.len().div_ceil(BYTES) {
+            let mut rest = self.blocks[block].lines & from;
+            while rest != 0 {
+                let at = block * BYTES + rest.trailing_zeros() as usize;
+                if at < run.len() {
+                    each(at);
+                }
+                rest &= rest - 1;
+            }
+            from = u64::MAX;
+        }
+        if start < run.len() {
+            each(run.len());
+        }
+    }
+
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "once for words and once for lines")]
     fn cut<const LINES: bool>(&self, run: &[u8], start: usize, mut each: impl FnMut(usize, bool)) {
@@ -336,6 +356,9 @@ mod tests {
                 lines.extend(ends_line.then_some(end));
             });
             crate::pattern::lines(text.as_bytes(), 0, |end| expected_lines.push(end));
+            assert_eq!(lines, expected_lines, "{text:?}");
+            lines.clear();
+            starts.lines(text.as_bytes(), 0, |end| lines.push(end));
             assert_eq!(lines, expected_lines, "{text:?}");
             assert!(expected.iter().all(|end| words.contains(end) || lines.iter().any(|line| line < end)), "{text:?}");
         }
