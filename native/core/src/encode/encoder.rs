@@ -194,7 +194,7 @@ impl Encoder {
             }
         }
         words.settle(line_tokens, take);
-        superwords.join(lines, run);
+        superwords.join(lines);
         let mut number = 0;
         for found in &found[..waiting.len()] {
             if let Some(found) = found {

@@ -5,7 +5,7 @@
 //! words, which come from a cache, are put together if any two neighbours stand beside each other ([`super::borders`]). What was
 //! found of two neighbours is kept. And most need no look: within the words that merges were learned on, no letter comes before
 //! a mark or a space, so that no merge joins such two bytes. Where two do not stand, a little text to both sides is merged again
-//! ([`super::windows`]). A line of many tokens is merged as a whole.
+//! ([`super::windows`]).
 //!
 //! As many lines as there are lanes ([`super::lanes`]) are joined together.
 
@@ -15,10 +15,13 @@ use super::batch::Id;
 use super::lanes::{LANES, Lane, MAX_CELLS, join};
 use super::merges::{Merges, Scratch};
 use super::pairs::{Merge, NONE, Pairs, entry_value, pack_entry, pack_pair, pair_hash};
+use super::windows::Word;
 
 /// An entry that is of no pair.
 const NO_PAIR: u64 = u64::MAX;
 const MEMO_BITS: u32 = 16;
+/// Room that is kept for the next lines, in tokens.
+const MAX_KEPT: usize = 1 << 16;
 
 /// What the merges of superwords need.
 pub(super) struct Superwords {
@@ -30,6 +33,46 @@ pub(super) struct Superwords {
     joints: Box<[[u64; 4]; 256]>,
     /// All merges, of words and of superwords.
     whole: Merges,
+    /// How many tokens of words went into each token; 1 for those of words.
+    spans: Box<[u32]>,
+}
+
+/// A line as the tokens of its words.
+struct Phrases<'a> {
+    superwords: &'a Superwords,
+    tokens: &'a [u32],
+}
+
+impl Word for Phrases<'_> {
+    fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    fn same(&self, one: Range<usize>, other: Range<usize>) -> bool {
+        self.tokens[one] == self.tokens[other]
+    }
+
+    fn fill(&self, range: Range<usize>, lane: &mut Lane) {
+        let tokens = &self.tokens[range];
+        lane.fill(tokens.iter().copied(), |at| self.superwords.rank(tokens[at], tokens[at + 1]));
+    }
+
+    fn tokens(&self, range: Range<usize>) -> impl Iterator<Item = u32> {
+        self.tokens[range].iter().copied()
+    }
+
+    fn pairs(&self) -> &Pairs {
+        &self.superwords.phrases
+    }
+
+    fn lengths(&self) -> &[u32] {
+        &self.superwords.spans
+    }
+
+    fn stand(&self, left: u32, right: u32) -> bool {
+        let whole = &self.superwords.whole;
+        whole.borders().is_some_and(|borders| borders.stand(whole.pairs(), left, right))
+    }
 }
 
 /// Lines that are encoded together, and what is known of pairs; one a worker.
@@ -40,8 +83,9 @@ pub(super) struct Lines<T: Id> {
     first: usize,
     /// Which of its tokens do not stand beside the ones before them.
     broken: Vec<usize>,
-    /// The lines that are whole, each with its range in the text if it must be merged as a whole.
-    whole: [Option<Range<usize>>; LANES],
+    /// The tokens of the words of lines that are too long for a lane, and where those of each line are.
+    long_tokens: Vec<u32>,
+    long: [Option<Range<usize>>; LANES],
     lanes: [Lane; LANES],
     count: usize,
     scratch: Scratch,
@@ -58,7 +102,8 @@ impl<T: Id> Default for Lines<T> {
             start: 0,
             first: 0,
             broken: Vec::new(),
-            whole: [const { None }; LANES],
+            long_tokens: Vec::new(),
+            long: [const { None }; LANES],
             lanes: Default::default(),
             count: 0,
             scratch: Scratch::default(),
@@ -73,6 +118,7 @@ impl<T: Id> Lines<T> {
     /// Begins anew, with no lines.
     pub(super) fn begin(&mut self) {
         self.memo.resize(1 << MEMO_BITS, NO_PAIR);
+        self.long_tokens.clear();
         (self.first, self.count) = (0, 0);
     }
 
@@ -87,16 +133,18 @@ impl Superwords {
     /// must have borders.
     pub(super) fn new(words: &Merges, whole: Merges, merges: &[Merge], first_merge: usize) -> Self {
         let tokens = whole.tokens();
-        let mut sides = vec![0; tokens];
-        for &(left, right, _) in &merges[first_merge..] {
+        let (mut sides, mut spans) = (vec![0; tokens], vec![1; tokens]);
+        for &(left, right, joined) in &merges[first_merge..] {
             sides[left as usize] |= 1;
             sides[right as usize] |= 2;
+            spans[joined as usize] = spans[left as usize] + spans[right as usize];
         }
         Self {
             phrases: Pairs::new(&merges[first_merge..], first_merge as u32),
             sides: sides.into(),
             joints: joints(words, &merges[..first_merge], tokens),
             whole,
+            spans: spans.into(),
         }
     }
 
@@ -123,46 +171,46 @@ impl Superwords {
     /// Takes the end of a line, one of [`LANES`] at most, whose tokens go on to the end of `tokens`.
     #[inline]
     pub(super) fn end_line<T: Id>(&self, words: &Merges, lines: &mut Lines<T>, text: &[u8], end: usize, tokens: &[T]) {
-        let Lines { lanes, scratch, ids, .. } = lines;
-        let of_line = &tokens[lines.first..];
-        let lane = &mut lanes[lines.count];
-        let mut is_short = of_line.len() <= MAX_CELLS;
-        if let Some(borders) = words.borders()
-            && !lines.broken.is_empty()
-        {
-            ids.clear();
-            ids.extend(of_line.iter().map(|token| token.id()));
-            let mended = scratch.windows.put_together(words, borders, &text[lines.start..end], ids, &lines.broken);
-            is_short = mended.len() <= MAX_CELLS;
-            if is_short {
-                lane.fill(mended.iter().copied(), |at| self.rank(mended[at], mended[at + 1]));
-            }
-            lines.broken.clear();
-        } else if is_short {
-            let rank = |at: usize| self.rank(of_line[at].id(), of_line[at + 1].id());
-            lane.fill(of_line.iter().map(|token| token.id()), rank);
+        let Lines { lanes, scratch, ids, long_tokens, .. } = lines;
+        ids.clear();
+        ids.extend(tokens[lines.first..].iter().map(|token| token.id()));
+        let text = words.word(&text[lines.start..end]);
+        let of_words = match text.filter(|_| !lines.broken.is_empty()) {
+            Some(text) => scratch.windows.put_together(&text, ids, &lines.broken),
+            None => ids,
+        };
+        lines.broken.clear();
+        lines.long[lines.count] = None;
+        if of_words.len() <= MAX_CELLS {
+            let rank = |at: usize| self.rank(of_words[at], of_words[at + 1]);
+            lanes[lines.count].fill(of_words.iter().copied(), rank);
+        } else {
+            lines.long[lines.count] = Some(long_tokens.len()..long_tokens.len() + of_words.len());
+            long_tokens.extend_from_slice(of_words);
         }
-        lines.whole[lines.count] = (!is_short).then_some(lines.start..end);
         lines.count += 1;
         lines.first = tokens.len();
     }
 
     /// Joins the lines.
     #[inline(never)]
-    pub(super) fn join<T: Id>(&self, lines: &mut Lines<T>, text: &[u8]) {
-        let Lines { whole, lanes, scratch, ids, joined, ends, .. } = lines;
+    pub(super) fn join<T: Id>(&self, lines: &mut Lines<T>) {
+        let Lines { long_tokens, long, lanes, scratch, ids, joined, ends, .. } = lines;
         join(&mut lanes[..lines.count], &self.phrases);
         joined.clear();
-        for ((whole, lane), end) in whole[..lines.count].iter().zip(lanes).zip(ends) {
-            if let Some(range) = whole {
+        for ((long, lane), end) in long[..lines.count].iter().zip(lanes).zip(ends) {
+            if let Some(range) = long {
                 ids.clear();
-                self.whole.merge(scratch, &text[range.clone()], ids);
+                let line = Phrases { superwords: self, tokens: &long_tokens[range.clone()] };
+                scratch.windows.merge(&line, &mut scratch.lanes, ids);
                 joined.extend(ids.iter().map(|&id| T::new(id)));
             } else {
                 lane.tokens(|id| joined.push(T::new(id)));
             }
             *end = joined.len();
         }
+        long_tokens.shrink_to(MAX_KEPT);
+        ids.shrink_to(MAX_KEPT);
     }
 
     /// Whether a merge of words may join text that ends with `left` to text that begins with `right`.
@@ -278,7 +326,7 @@ mod tests {
                 }
                 superwords.end_line(&words, &mut lines, &text, end, &tokens);
             }
-            superwords.join(&mut lines, &text);
+            superwords.join(&mut lines);
             for (number, expected) in expected.iter().enumerate() {
                 let found: Vec<u32> = lines.tokens(number).iter().map(|token| token.id()).collect();
                 assert_eq!(found, *expected, "round {round}");
