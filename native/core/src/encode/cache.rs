@@ -89,6 +89,26 @@ impl<T: Id> Found<T> {
         let lanes = self.0.as_ref();
         lanes[lanes.len() - 1].id() as usize
     }
+
+    /// Appends the ids of the first of `all` to `out`, up to one that has more than stand there; returns of how many.
+    #[inline]
+    pub(super) fn append_few(all: &[Self], out: &mut Vec<T>) -> usize {
+        let lanes = T::Lanes::default().as_ref().len();
+        let (before, mut length, mut done) = (out.len(), 0, 0);
+        out.resize(before + all.len() * lanes, T::new(0));
+        let room = &mut out[before..];
+        for found in all {
+            let count = found.count();
+            if count == 0 {
+                break;
+            }
+            room[length..][..lanes].copy_from_slice(found.0.as_ref());
+            length += count;
+            done += 1;
+        }
+        out.truncate(before + length);
+        done
+    }
 }
 
 /// The line of the near table where a word may be.

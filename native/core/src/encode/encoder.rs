@@ -116,8 +116,8 @@ impl Encoder {
         let mut words = Words { merges: &self.merges, cache, scratch, merged, batch, run, at: start };
         match &self.units {
             Units::Words => {
-                starts.words(run, start, |end| words.take(end, false, out, |_, _, _| {}));
-                words.settle(out, |_, _, _| {});
+                starts.words(run, start, |ends| words.take_ends(ends, out));
+                words.settle_all(out);
             }
             Units::WholeLines => {
                 lines(run, start, |end| words.take(end, false, out, |_, _, _| {}));

@@ -8,9 +8,12 @@ use super::cache::{Found, WordCache};
 use super::lanes::{LANES, MAX_CELLS, join};
 use super::merges::{Merges, Scratch};
 use super::packed::{Key, Packed};
+use crate::pattern::Ends;
 
-/// How many words are looked up together.
-const BATCH: usize = 256;
+/// How many words are looked up together at most.
+const BATCH: usize = 256 + BLOCK;
+/// How many words are taken at once at most.
+const BLOCK: usize = 64;
 /// How many hashes are remembered to recognise a word that a batch has twice.
 const SEEN: usize = 64;
 
@@ -85,21 +88,47 @@ impl<'a, T: Id> Words<'a, T> {
         batch.ends[batch.length] = end as u32;
         batch.end_lines[batch.length] = ends_line;
         batch.length += 1;
-        if batch.length == BATCH {
+        if batch.length > BATCH - BLOCK {
             self.settle(out, each);
         }
+    }
+
+    /// Takes words by their ends; [`Self::settle_all`] must come after the last ones.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "a call for each block of text")]
+    pub(super) fn take_ends(&mut self, ends: Ends, out: &mut Vec<T>) {
+        let batch = &mut *self.batch;
+        if let Some(places) = batch.ends[batch.length..].first_chunk_mut() {
+            batch.length += ends.put(places);
+        }
+        if batch.length > BATCH - BLOCK {
+            self.settle_all(out);
+        }
+    }
+
+    /// Appends the ids of the words of the batch.
+    #[inline(never)]
+    pub(super) fn settle_all(&mut self, out: &mut Vec<T>) {
+        self.look_up();
+        self.write_all(out);
+        self.batch.length = 0;
     }
 
     /// Appends the ids of the words of the batch, and calls `each` with each word, the place of its first id, and the output.
     #[inline(never)]
     pub(super) fn settle(&mut self, out: &mut Vec<T>, each: impl FnMut(Word, usize, &mut Vec<T>)) {
+        self.look_up();
+        self.write(out, each);
+        self.batch.length = 0;
+    }
+
+    /// Finds out what the words of the batch become.
+    fn look_up(&mut self) {
         let far = self.look_near();
         let unknown = self.look_far(far);
         if unknown > 0 {
             self.learn(unknown);
         }
-        self.write(out, each);
-        self.batch.length = 0;
     }
 
     /// Looks the words up in the near table; returns how many are not there.
@@ -217,6 +246,24 @@ impl<'a, T: Id> Words<'a, T> {
             }
             each(word, token, out);
             self.at = end;
+        }
+    }
+
+    /// Appends the ids of the words to `out`, without a call for each.
+    fn write_all(&mut self, out: &mut Vec<T>) {
+        let mut index = 0;
+        while index < self.batch.length {
+            index += Found::append_few(&self.batch.found[index..self.batch.length], out);
+            if index == self.batch.length {
+                break;
+            }
+            if !self.cache.append(&self.batch.found[index], out) {
+                self.merge(self.word(index as u16), out);
+            }
+            index += 1;
+        }
+        if let Some(last) = self.batch.length.checked_sub(1) {
+            self.at = self.batch.ends[last] as usize;
         }
     }
 
