@@ -8,9 +8,9 @@ pub(crate) fn use_large_pages<T>(memory: &mut Vec<T>) {
     advise(memory.spare_capacity_mut());
 }
 
-/// Makes a vector of zeros, on large pages if it is large.
-pub(crate) fn zeros(len: usize) -> Vec<u64> {
-    let mut memory = vec![0; len];
+/// Makes a vector of zeros, on large pages if it is large; memory is taken when it is written to.
+pub(crate) fn zeros<T: Copy + Default>(len: usize) -> Vec<T> {
+    let mut memory = vec![T::default(); len];
     advise(&mut memory);
     memory
 }

@@ -10,6 +10,7 @@ use arrow_schema::Field;
 
 use super::Markers;
 use super::encoder::{Encoder, Worker};
+use crate::memory::use_large_pages;
 use crate::pieces::{on_threads, pieces};
 use crate::{Error, Result, Stop};
 
@@ -19,8 +20,6 @@ pub(super) trait Id: ArrowNativeType {
     type Arrow: ArrowPrimitiveType<Native = Self>;
     /// As many as there are in 16 bytes.
     type Lanes: AsRef<[Self]> + AsMut<[Self]> + Copy + Default + Send;
-    /// How many lanes a 32-bit number takes.
-    const NUMBER_LANES: usize;
     /// Stores an id that is known to fit.
     fn new(id: u32) -> Self;
     /// The id as a number.
@@ -29,12 +28,15 @@ pub(super) trait Id: ArrowNativeType {
     fn number(lanes: &[Self]) -> u32;
     /// Writes a 32-bit number to the first lanes.
     fn put_number(number: u32, lanes: &mut [Self]);
+    /// Reads an id from its bytes in memory, of which there are as many as it has.
+    fn from_bytes(bytes: &[u8]) -> Self;
+    /// Reads as many ids as there are lanes from their bytes in memory, if there are so many.
+    fn lanes(bytes: &[u8]) -> Option<Self::Lanes>;
 }
 
 impl Id for u16 {
     type Arrow = UInt16Type;
     type Lanes = [Self; 8];
-    const NUMBER_LANES: usize = 2;
 
     #[inline]
     fn new(id: u32) -> Self {
@@ -53,12 +55,22 @@ impl Id for u16 {
     fn put_number(number: u32, lanes: &mut [Self]) {
         (lanes[0], lanes[1]) = (number as Self, (number >> 16) as Self);
     }
+
+    #[inline]
+    fn from_bytes(bytes: &[u8]) -> Self {
+        bytes.try_into().map_or(0, Self::from_ne_bytes)
+    }
+
+    #[inline]
+    fn lanes(bytes: &[u8]) -> Option<Self::Lanes> {
+        let (lanes, _) = bytes.first_chunk::<16>()?.as_chunks();
+        Some(std::array::from_fn(|at| Self::from_ne_bytes(lanes[at])))
+    }
 }
 
 impl Id for u32 {
     type Arrow = UInt32Type;
     type Lanes = [Self; 4];
-    const NUMBER_LANES: usize = 1;
 
     #[inline]
     fn new(id: u32) -> Self {
@@ -76,6 +88,17 @@ impl Id for u32 {
 
     fn put_number(number: u32, lanes: &mut [Self]) {
         lanes[0] = number;
+    }
+
+    #[inline]
+    fn from_bytes(bytes: &[u8]) -> Self {
+        bytes.try_into().map_or(0, Self::from_ne_bytes)
+    }
+
+    #[inline]
+    fn lanes(bytes: &[u8]) -> Option<Self::Lanes> {
+        let (lanes, _) = bytes.first_chunk::<16>()?.as_chunks();
+        Some(std::array::from_fn(|at| Self::from_ne_bytes(lanes[at])))
     }
 }
 
@@ -108,7 +131,9 @@ pub(super) struct Piece<T> {
 impl<T> Piece<T> {
     /// Makes room for the ids of so many bytes of so many documents.
     pub(super) fn with_capacity(bytes: usize, documents: usize) -> Self {
-        Self { ids: Vec::with_capacity(bytes / 3), ends: Vec::with_capacity(documents) }
+        let mut ids = Vec::with_capacity(bytes / 3);
+        use_large_pages(&mut ids);
+        Self { ids, ends: Vec::with_capacity(documents) }
     }
 }
 

@@ -1,181 +1,307 @@
 //! The word cache: the tokens of words already met.
 //!
-//! One open-addressing table of fixed size; two entries share a cache line, and an entry holds a key of 16 bytes and up to seven
-//! narrow or three wide ids. A word of up to 15 bytes is its own key, packed with its length; the key of a longer word has its
-//! hash, and the word is kept beside the table to compare. A word that finds its four slots taken takes the place of one of
-//! them. When the stores of longer words or of longer token lists are full, everything is forgotten. So a cache never grows
-//! beyond about 60 MB, whatever the text.
+//! A *near* table has the short words met lately, in so little memory that it stays in a core's own cache; it is asked for every
+//! word, without a branch. A word of up to 15 bytes is its own key, packed with its length; what it becomes stands beside it.
+//!
+//! Every word of up to 256 bytes has a *record*: its length, the number of its ids, its bytes and the ids. Records are written
+//! one after another, and an index of hashes leads to them, ten in a cache line. When a quarter of the records is full, those
+//! of the next quarter, the oldest, are forgotten. So a cache never grows beyond about 62 MB, whatever the text.
+//!
+//! What is not near costs two look-ups in memory that no cache holds. Each waits for the one before it, so a caller does them
+//! for many words at once: asks for all of the index that it needs, then for all records, then reads them.
 
-use std::hash::BuildHasher;
-
-use foldhash::fast::FixedState;
+use arrow_buffer::ToByteSlice;
 
 use super::batch::Id;
-use crate::memory::{prefetch, use_large_pages};
+use super::packed::{Key, Packed};
+use crate::memory::{prefetch, use_large_pages, zeros};
 
-/// Words up to this length are their own key.
-pub(super) const MAX_SHORT_BYTES: usize = 15;
 /// Longer words are not kept.
-const MAX_LONG_BYTES: usize = 256;
-const SLOTS: usize = 1 << 20;
-const PROBES: usize = 4;
-const MAX_STORED_TOKENS: usize = 1 << 22;
-const MAX_STORED_BYTES: usize = 1 << 24;
+const MAX_KEPT_BYTES: usize = 256;
+/// Lines of the near table.
+const NEAR_LINES: usize = 1 << 12;
+/// Lines of the index.
+const INDEX_LINES: usize = 1 << 18;
+/// Records in a line of the index.
+const WAYS: usize = 10;
+/// Parts of the records; when one is full, the next is forgotten.
+const PARTS: usize = 4;
+const PART_BYTES: usize = 11 << 20;
+/// Bytes before the bytes of a word in its record.
+const HEAD_BYTES: usize = 2;
+/// So many bytes of a record are read at once.
+const READ_BYTES: usize = 16;
+
+/// What a word becomes: its ids, and in the last lane their number; or zero there, and the place of its record as a number.
 #[derive(Clone, Copy, Default)]
-#[repr(align(32))]
-struct Slot<T: Id> {
-    key: u128,
-    /// The ids, and in the last lane their number. Or, with zero there: where their number and they stand in the store, and the
-    /// place of the bytes of a long word, as two 32-bit numbers in the order of their bytes.
-    ids: T::Lanes,
+pub(super) struct Found<T: Id>(T::Lanes);
+
+/// The place of what has no record.
+const NOWHERE: u32 = 0;
+
+/// Two short words and what they become, in one cache line.
+#[derive(Clone, Copy, Default)]
+#[repr(align(64))]
+struct NearLine<T: Id> {
+    keys: [u128; 2],
+    found: [Found<T>; 2],
+}
+
+/// Where the records of some words are: a part of their hashes, and the places.
+#[derive(Clone, Copy, Default)]
+#[repr(align(64))]
+struct IndexLine {
+    tags: [u16; WAYS],
+    places: [u32; WAYS],
 }
 
 /// The tokens of words already met; one a worker, kept between calls.
 pub(super) struct WordCache<T: Id> {
-    slots: Vec<Slot<T>>,
-    tokens: Vec<T>,
-    bytes: Vec<u8>,
-    victim: usize,
+    near: Box<[NearLine<T>; NEAR_LINES]>,
+    index: Vec<IndexLine>,
+    records: Vec<u8>,
+    /// Where the next record is put, and where the part ends in which it is.
+    next: usize,
+    part_end: usize,
+    /// Changes with every word that takes the place of another.
+    turn: usize,
 }
 
-/// What a word is looked up by.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Key {
-    packed: u128,
-    group: u32,
-}
+impl<T: Id> Found<T> {
+    /// What has a record at `place`.
+    fn record(place: u32) -> Self {
+        let mut lanes = T::Lanes::default();
+        T::put_number(place, lanes.as_mut());
+        Self(lanes)
+    }
 
-impl Key {
-    /// The key of the word `text[start..end]`, which is not empty.
+    /// What has `count` ids, the first in `ids`, if these are all.
+    #[inline]
+    fn ids(mut ids: T::Lanes, count: usize) -> Option<Self> {
+        let (last, others) = ids.as_mut().split_last_mut()?;
+        *last = T::new(count as u32);
+        (count <= others.len()).then_some(Self(ids))
+    }
+
     #[inline(always)]
-    #[allow(clippy::inline_always, reason = "a call for each word")]
-    pub(super) fn new(text: &[u8], start: usize, end: usize) -> Self {
-        let packed = if end - start <= MAX_SHORT_BYTES { pack(text, start, end) } else { long_key(&text[start..end]) };
-        Self { packed, group: group_of(packed) }
+    #[allow(clippy::inline_always, reason = "for each word")]
+    fn count(&self) -> usize {
+        let lanes = self.0.as_ref();
+        lanes[lanes.len() - 1].id() as usize
+    }
+
+    /// Appends the ids of the first of `all` to `out`, up to one that has more than stand there; returns of how many.
+    #[inline]
+    pub(super) fn append_few(all: &[Self], out: &mut Vec<T>) -> usize {
+        let lanes = T::Lanes::default().as_ref().len();
+        let (before, mut length, mut done) = (out.len(), 0, 0);
+        out.resize(before + all.len() * lanes, T::new(0));
+        let room = &mut out[before..];
+        for found in all {
+            let count = found.count();
+            if count == 0 {
+                break;
+            }
+            room[length..][..lanes].copy_from_slice(found.0.as_ref());
+            length += count;
+            done += 1;
+        }
+        out.truncate(before + length);
+        done
     }
 }
 
-/// As many low bytes as the index.
-const KEPT: [u128; MAX_SHORT_BYTES + 1] = {
-    let mut masks = [0; MAX_SHORT_BYTES + 1];
-    let mut length = 0;
-    while length <= MAX_SHORT_BYTES {
-        masks[length] = (1 << (8 * length)) - 1;
-        length += 1;
-    }
-    masks
-};
-
-/// Packs the word `text[start..end]` of 1 to 15 bytes with its length.
+/// The line of the near table where a word may be.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "a call for each word")]
-fn pack(text: &[u8], start: usize, end: usize) -> u128 {
-    let length = end - start;
-    let word = match text[start..].first_chunk::<16>() {
-        Some(chunk) => u128::from_le_bytes(*chunk) & KEPT[length],
-        None => text[start..end].iter().rev().fold(0, |packed, &byte| packed << 8 | u128::from(byte)),
-    };
-    word | (length as u128) << 120
+#[allow(clippy::inline_always, reason = "a few instructions")]
+fn near_line(packed: Packed) -> usize {
+    packed.hash() as usize % NEAR_LINES
 }
 
-/// The key of a longer word. Its last byte is greater than any length in a short word's key.
-#[inline(never)]
-fn long_key(word: &[u8]) -> u128 {
-    u128::from(FixedState::default().hash_one(word)) | (word.len() as u128) << 64 | 0xFF << 120
-}
-
+/// The line of the index where a word may be.
 #[inline]
-fn group_of(key: u128) -> u32 {
-    let product =
-        u128::from(key as u64 ^ 0x9E37_79B9_7F4A_7C15) * u128::from((key >> 64) as u64 ^ 0xD6E8_FEB8_6659_FD93);
-    (product as u64 ^ (product >> 64) as u64) as u32 & (SLOTS - PROBES) as u32
+fn index_line(key: Key) -> usize {
+    key.hash as usize % INDEX_LINES
+}
+
+/// What tells words of a line apart.
+#[inline]
+fn tag(key: Key) -> u16 {
+    (key.hash >> 48) as u16
+}
+
+/// A vector of so many defaults, on large pages.
+fn table<V: Clone + Default>(length: usize) -> Vec<V> {
+    let mut table = Vec::with_capacity(length);
+    use_large_pages(&mut table);
+    table.resize(length, V::default());
+    table
 }
 
 impl<T: Id> WordCache<T> {
     /// Makes an empty cache.
     pub(super) fn new() -> Self {
-        let mut slots = Vec::with_capacity(SLOTS);
-        use_large_pages(&mut slots);
-        slots.resize(SLOTS, Slot::default());
-        Self { slots, tokens: Vec::new(), bytes: Vec::new(), victim: 0 }
+        let near = Box::new([NearLine::default(); NEAR_LINES]);
+        let (index, records) = (table(INDEX_LINES), zeros(PARTS * PART_BYTES + READ_BYTES));
+        // The first byte is left out: no record is nowhere.
+        Self { near, index, records, next: 1, part_end: PART_BYTES, turn: 0 }
     }
 
-    /// Asks for the memory where a word belongs.
+    /// The line of the near table where a word belongs; asks for it.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "for each word")]
+    pub(super) fn prefetch_near(&self, packed: Packed) -> u16 {
+        let line = near_line(packed);
+        prefetch(&self.near[line]);
+        line as u16
+    }
+
+    /// What a word becomes, if it is in this line of the near table; anything and `false` if it is not.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "for each word")]
+    pub(super) fn near(&self, packed: Packed, line: u16) -> (Found<T>, bool) {
+        let line = &self.near[usize::from(line) % NEAR_LINES];
+        let [first, second] = line.keys.map(|key| key == packed.number());
+        (line.found[usize::from(second)], first | second)
+    }
+
+    /// Asks for the line of the index where a word belongs.
     #[inline]
     pub(super) fn prefetch(&self, key: Key) {
-        prefetch(&self.slots[key.group as usize]);
+        prefetch(&self.index[index_line(key)]);
     }
 
-    /// Appends the tokens of `word`, whose key is `key`, to `out`, if they are known.
-    #[inline(always)]
-    #[allow(clippy::inline_always, reason = "a call for each word")]
-    pub(super) fn append<'a>(&self, key: Key, word: impl Fn() -> &'a [u8], out: &mut Vec<T>) -> bool {
-        let group = key.group as usize;
-        let Some(slot) = self.slots[group..group + PROBES].iter().find(|slot| slot.key == key.packed) else {
-            return false;
+    /// The place where the record of a word is, if it is known and nothing looks like it; asks for it.
+    #[inline]
+    pub(super) fn place(&self, key: Key) -> u32 {
+        let line = &self.index[index_line(key)];
+        let mut ways = 0_u32;
+        for (way, &of_way) in line.tags.iter().enumerate() {
+            ways |= u32::from(of_way == tag(key)) << way;
+        }
+        let place = line.places.get(ways.trailing_zeros() as usize).map_or(NOWHERE, |place| *place);
+        prefetch(&self.records[place as usize]);
+        place
+    }
+
+    /// What `word`, whose key is `key`, becomes, if it is known.
+    pub(super) fn find(&mut self, key: Key, word: &[u8]) -> Option<Found<T>> {
+        let IndexLine { tags, places } = self.index[index_line(key)];
+        let mut same = tags.into_iter().zip(places).filter(|(of_way, _)| *of_way == tag(key));
+        same.find_map(|(_, place)| self.find_at(key, word, place))
+    }
+
+    /// What `word`, whose key is `key`, becomes, if its record is at `place`.
+    #[inline]
+    pub(super) fn find_at(&mut self, key: Key, word: &[u8], place: u32) -> Option<Found<T>> {
+        let record = &self.records[place as usize..];
+        let is_same = if key.packed.is_long() {
+            record[0] == word.len() as u8 && record[HEAD_BYTES..].starts_with(word)
+        } else {
+            usize::from(record[0]) == word.len() && Packed::new(&record[HEAD_BYTES..], 0, word.len()) == key.packed
         };
-        let lanes = slot.ids.as_ref();
-        let count = lanes[lanes.len() - 1].id() as usize;
+        if !is_same || place == NOWHERE {
+            return None;
+        }
+        let found = T::lanes(&record[HEAD_BYTES + word.len()..])
+            .and_then(|ids| Found::ids(ids, usize::from(record[1]) + 1))
+            .unwrap_or_else(|| Found::record(place));
+        self.put_near(key.packed, found);
+        Some(found)
+    }
+
+    /// Makes a short word near, in place of the one that has been near for longer.
+    #[inline]
+    fn put_near(&mut self, packed: Packed, found: Found<T>) {
+        if packed.is_long() {
+            return;
+        }
+        let line = &mut self.near[near_line(packed)];
+        (line.keys, line.found) = ([packed.number(), line.keys[0]], [found, line.found[0]]);
+    }
+
+    /// Appends the ids that a word becomes to `out`; `false` if the word is not kept.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "for each word")]
+    pub(super) fn append(&self, found: &Found<T>, out: &mut Vec<T>) -> bool {
+        let count = found.count();
         if count == 0 {
-            return self.append_stored(slot, word(), out);
+            return self.append_record(T::number(found.0.as_ref()), out);
         }
         let length = out.len() + count;
-        out.extend_from_slice(lanes);
+        out.extend_from_slice(found.0.as_ref());
         out.truncate(length);
         true
     }
 
     #[inline(never)]
-    fn append_stored(&self, slot: &Slot<T>, word: &[u8], out: &mut Vec<T>) -> bool {
-        let place = T::number(&slot.ids.as_ref()[T::NUMBER_LANES..]) as usize;
-        if word.len() > MAX_SHORT_BYTES && self.bytes.get(place..place + word.len()) != Some(word) {
+    fn append_record(&self, place: u32, out: &mut Vec<T>) -> bool {
+        let [length, count, rest @ ..] = &self.records[place as usize..] else { return false };
+        if place == NOWHERE {
             return false;
         }
-        let (count, tokens) = self.tokens[T::number(slot.ids.as_ref()) as usize..].split_at(T::NUMBER_LANES);
-        out.extend_from_slice(&tokens[..T::number(count) as usize]);
+        let bytes = if *length == 0 { MAX_KEPT_BYTES } else { usize::from(*length) };
+        let ids = rest[bytes..].chunks_exact(size_of::<T>()).take(usize::from(*count) + 1);
+        out.extend(ids.map(T::from_bytes));
         true
     }
 
-    /// Keeps the tokens of `word`, whose key is `key`; there is one at least.
-    pub(super) fn keep(&mut self, key: Key, word: &[u8], tokens: &[T]) {
-        if word.len() > MAX_LONG_BYTES {
-            return;
+    /// Whether a word is kept at all.
+    pub(super) fn keeps(word: &[u8]) -> bool {
+        word.len() <= MAX_KEPT_BYTES
+    }
+
+    /// Makes room for `words` words: what is known may be forgotten here, and nowhere else.
+    #[inline]
+    pub(super) fn make_room(&mut self, words: usize) {
+        if self.next + words * (HEAD_BYTES + MAX_KEPT_BYTES * (1 + size_of::<T>())) > self.part_end {
+            self.forget_part();
         }
-        let mut ids = T::Lanes::default();
-        let lanes = ids.as_mut();
-        if word.len() <= MAX_SHORT_BYTES && tokens.len() < lanes.len() {
-            lanes[..tokens.len()].copy_from_slice(tokens);
-            lanes[lanes.len() - 1] = T::new(tokens.len() as u32);
-        } else {
-            self.make_room(tokens.len() + T::NUMBER_LANES, word.len());
-            T::put_number(self.tokens.len() as u32, lanes);
-            T::put_number(self.bytes.len() as u32, &mut lanes[T::NUMBER_LANES..]);
-            let mut count = T::Lanes::default();
-            T::put_number(tokens.len() as u32, count.as_mut());
-            self.tokens.extend_from_slice(&count.as_ref()[..T::NUMBER_LANES]);
-            self.tokens.extend_from_slice(tokens);
-            if word.len() > MAX_SHORT_BYTES {
-                self.bytes.extend_from_slice(word);
+    }
+
+    /// Goes on to the next part of the records, and forgets those that are there.
+    #[cold]
+    fn forget_part(&mut self) {
+        let start = self.part_end % (PARTS * PART_BYTES);
+        (self.next, self.part_end) = (start.max(1), start + PART_BYTES);
+        let part = start as u32..self.part_end as u32;
+        for line in &mut self.index {
+            for place in &mut line.places {
+                if part.contains(place) {
+                    *place = NOWHERE;
+                }
             }
         }
-        self.insert(key, ids);
+        self.near.fill(NearLine::default());
     }
 
-    fn make_room(&mut self, tokens: usize, bytes: usize) {
-        if self.tokens.len() + tokens > MAX_STORED_TOKENS || self.bytes.len() + bytes > MAX_STORED_BYTES {
-            self.slots.fill(Slot::default());
-            self.tokens.clear();
-            self.bytes.clear();
+    /// Keeps the tokens of `word`, whose key is `key`; there is one at least. Returns what the word becomes.
+    pub(super) fn keep(&mut self, key: Key, word: &[u8], tokens: &[T]) -> Found<T> {
+        if !Self::keeps(word) {
+            return Found::record(NOWHERE);
         }
+        let place = self.put_record(word, tokens);
+        let line = &mut self.index[index_line(key)];
+        self.turn = self.turn.wrapping_add(1);
+        let way = line.places.iter().position(|&place| place == NOWHERE).unwrap_or(self.turn % WAYS);
+        (line.tags[way], line.places[way]) = (tag(key), place);
+        let mut lanes = T::Lanes::default();
+        let few = tokens.len().min(lanes.as_ref().len());
+        lanes.as_mut()[..few].copy_from_slice(&tokens[..few]);
+        let found = Found::ids(lanes, tokens.len()).unwrap_or_else(|| Found::record(place));
+        self.put_near(key.packed, found);
+        found
     }
 
-    fn insert(&mut self, key: Key, ids: T::Lanes) {
-        let group = &mut self.slots[key.group as usize..][..PROBES];
-        let place = group.iter().position(|slot| slot.key == 0).unwrap_or_else(|| {
-            self.victim = (self.victim + 1) % PROBES;
-            self.victim
-        });
-        group[place] = Slot { key: key.packed, ids };
+    fn put_record(&mut self, word: &[u8], tokens: &[T]) -> u32 {
+        let (place, ids) = (self.next, tokens.to_byte_slice());
+        self.next += HEAD_BYTES + word.len() + ids.len();
+        let (head, rest) = self.records[place..self.next].split_at_mut(HEAD_BYTES);
+        head.copy_from_slice(&[word.len() as u8, (tokens.len() - 1) as u8]);
+        let (bytes, rest) = rest.split_at_mut(word.len());
+        bytes.copy_from_slice(word);
+        rest.copy_from_slice(ids);
+        place as u32
     }
 }
 
@@ -184,47 +310,46 @@ mod tests {
     use super::*;
 
     fn key(word: &[u8]) -> Key {
-        Key::new(word, 0, word.len())
+        Key::new(Packed::new(word, 0, word.len()), word)
     }
 
-    fn found<T: Id>(cache: &WordCache<T>, word: &[u8]) -> Option<Vec<T>> {
-        let mut ids = Vec::new();
-        cache.append(key(word), || word, &mut ids).then_some(ids)
+    /// The ids of a word, if they are known; they are the same near and in the record.
+    fn ids<T: Id + std::fmt::Debug>(cache: &mut WordCache<T>, word: &[u8]) -> Option<Vec<T>> {
+        let append = |cache: &WordCache<T>, found: &Found<T>| {
+            let mut ids = Vec::new();
+            assert!(cache.append(found, &mut ids));
+            ids
+        };
+        let packed = key(word).packed;
+        let (found, is_near) = cache.near(packed, cache.prefetch_near(packed));
+        let near = is_near.then(|| append(cache, &found));
+        let known = cache.find(key(word), word).map(|found| append(cache, &found));
+        assert!(near.is_none() || known.is_none() || near == known);
+        near.or(known)
     }
 
-    #[test]
-    fn packing_is_one_to_one_and_does_not_depend_on_what_follows() {
-        let text = b"\0\0a\0bcdefghijklmnopqrstuvwxyz";
-        let mut keys = Vec::new();
-        for start in 0..text.len() {
-            for end in start + 1..=text.len().min(start + MAX_SHORT_BYTES) {
-                let key = pack(text, start, end);
-                assert_eq!(key, pack(&text[start..end], 0, end - start));
-                assert_ne!(key, 0);
-                keys.push((key, &text[start..end]));
-            }
-        }
-        keys.sort_unstable();
-        assert!(keys.windows(2).all(|two| (two[0].0 == two[1].0) == (two[0].1 == two[1].1)));
-    }
-
-    fn what_is_found_is_what_was_kept<T: Id + PartialEq + std::fmt::Debug>() {
+    /// Keeps more than there is room for, and looks everything up meanwhile.
+    fn what_is_found_is_what_was_kept<T: Id + std::fmt::Debug>() {
         let mut cache = WordCache::<T>::new();
-        let (mut hits, count) = (0, 900_000);
+        let (mut hits, count) = (0, 700_000);
         for number in (0..count).chain((0..count).rev()) {
-            let ids: Vec<T> = (0..=number % 10).map(|index| T::new((number + index) % 65_536)).collect();
+            let tokens: Vec<T> = (0..=number % 10).map(|index| T::new((number + index) % 65_536)).collect();
             for word in [&number.to_le_bytes()[..], format!("a_long_identifier_{number}").as_bytes()] {
-                if let Some(kept) = found(&cache, word) {
-                    assert_eq!(kept, ids);
+                if let Some(kept) = ids(&mut cache, word) {
+                    assert_eq!(kept, tokens);
                     hits += 1;
                 } else {
-                    cache.keep(key(word), word, &ids);
-                    assert_eq!(found(&cache, word).as_ref(), Some(&ids));
+                    cache.make_room(1);
+                    let found = cache.keep(key(word), word, &tokens);
+                    let mut kept = Vec::new();
+                    assert!(cache.append(&found, &mut kept));
+                    assert_eq!(kept, tokens);
+                    assert_eq!(ids(&mut cache, word), Some(tokens.clone()));
                 }
             }
         }
         assert!(0 < hits && hits < 2 * count, "{hits}");
-        assert!(cache.tokens.len() <= MAX_STORED_TOKENS && cache.bytes.len() <= MAX_STORED_BYTES);
+        assert_eq!(cache.records.len(), PARTS * PART_BYTES + READ_BYTES);
     }
 
     #[test]
@@ -234,13 +359,28 @@ mod tests {
     }
 
     #[test]
-    fn a_word_is_compared_even_if_its_key_is_found() {
+    fn words_of_any_length_are_compared_with_their_records() {
         let mut cache = WordCache::<u16>::new();
-        cache.keep(key(b"a_long_identifier"), b"a_long_identifier", &[7]);
-        let place = cache.bytes.len() - 1;
-        cache.bytes[place] = b'X';
-        assert_eq!(found(&cache, b"a_long_identifier"), None);
-        cache.keep(key(&[b'a'; 300]), &[b'a'; 300], &[1]);
-        assert_eq!(found(&cache, &[b'a'; 300]), None);
+        let text: Vec<u8> = (0..MAX_KEPT_BYTES).map(|at| at as u8 | 1).collect();
+        for length in 1..=MAX_KEPT_BYTES {
+            let (word, tokens) = (&text[..length], vec![length as u16; length]);
+            assert_eq!(ids(&mut cache, word), None);
+            cache.make_room(1);
+            let place = cache.next;
+            cache.keep(key(word), word, &tokens);
+            assert_eq!(ids(&mut cache, word), Some(tokens));
+            cache.near.fill(NearLine::default());
+            cache.records[place + HEAD_BYTES + length - 1] ^= 1;
+            assert_eq!(ids(&mut cache, word), None, "{length}");
+        }
+    }
+
+    #[test]
+    fn a_word_that_is_too_long_is_not_kept() {
+        let mut cache = WordCache::<u16>::new();
+        let word = [b'a'; MAX_KEPT_BYTES + 1];
+        let found = cache.keep(key(&word), &word, &[1]);
+        assert!(!cache.append(&found, &mut Vec::new()));
+        assert_eq!(ids(&mut cache, &word), None);
     }
 }

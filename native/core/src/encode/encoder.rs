@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use super::artifact::Artifact;
 use super::batch::Id;
-use super::cache::{Key, WordCache};
-use super::merges::Merges;
-use super::superwords::{Line, PairMemo, Superwords};
+use super::cache::WordCache;
+use super::lanes::LANES;
+use super::line_cache::{LineCache, LineKey};
+use super::merges::{Merges, Scratch};
+use super::superwords::{Lines, Superwords};
 use super::vocabulary::Vocabulary;
+use super::words::{Batch, Word, Words};
 use crate::pattern::{Starts, lines};
 use crate::{Error, Result, Stop};
-
-/// How many words wait for each other, so that the memory where they belong is on its way while the next ones are cut.
-const BATCH: usize = 32;
 
 /// What encoding needs of a tokenizer; shared by all workers.
 pub(super) struct Encoder {
@@ -29,13 +29,12 @@ enum Units {
     Lines(Superwords),
 }
 
-/// A word that waits to be looked up.
+/// A line that waits to be looked up.
 #[derive(Clone, Copy, Default)]
-struct Waiting {
-    key: Key,
-    start: u32,
-    end: u32,
-    ends_line: bool,
+struct WaitingLine {
+    key: LineKey,
+    start: usize,
+    end: usize,
 }
 
 /// What one thread keeps between documents.
@@ -44,10 +43,12 @@ pub(super) struct Worker<T: Id> {
     starts: Starts,
     /// The tokens of the word that was merged last.
     merged: Vec<u32>,
-    memo: PairMemo,
-    /// The tokens at which a check of the line is due.
-    suspects: Vec<usize>,
-    waiting: [Waiting; BATCH],
+    scratch: Scratch,
+    line_cache: LineCache<T>,
+    lines: Lines<T>,
+    /// The tokens of the words of the lines that the cache does not have.
+    line_tokens: Vec<T>,
+    batch: Box<Batch<T>>,
 }
 
 impl<T: Id> Default for Worker<T> {
@@ -56,9 +57,11 @@ impl<T: Id> Default for Worker<T> {
             cache: WordCache::new(),
             starts: Starts::default(),
             merged: Vec::new(),
-            memo: PairMemo::default(),
-            suspects: Vec::new(),
-            waiting: [Waiting::default(); BATCH],
+            scratch: Scratch::default(),
+            line_cache: LineCache::default(),
+            lines: Lines::default(),
+            line_tokens: Vec::new(),
+            batch: Box::default(),
         }
     }
 }
@@ -72,14 +75,16 @@ impl Encoder {
         let merges = vocabulary.merges(artifact)?;
         let lengths = vocabulary.lengths();
         let byte_ids = vocabulary.byte_ids()?;
-        let superwords = || Superwords::new(&byte_ids, &merges, artifact.first_superword, Arc::clone(&lengths));
-        let (units, of_words) = match artifact.pattern.is_lines().then(superwords) {
-            None => (Units::Words, &merges[..]),
-            Some(None) => (Units::WholeLines, &merges[..]),
-            Some(Some(superwords)) => (Units::Lines(superwords), &merges[..artifact.first_superword]),
-        };
-        let merges = Merges::new(byte_ids, of_words, Arc::clone(&lengths));
-        Ok(Self { units, merges })
+        let whole = Merges::new(byte_ids.clone(), &merges, Arc::clone(&lengths));
+        if !artifact.pattern.is_lines() {
+            return Ok(Self { units: Units::Words, merges: whole });
+        }
+        let words = Merges::new(byte_ids, &merges[..artifact.first_superword], lengths);
+        if words.borders().is_none() || whole.borders().is_none() {
+            return Ok(Self { units: Units::WholeLines, merges: whole });
+        }
+        let superwords = Superwords::new(&words, whole, &merges, artifact.first_superword);
+        Ok(Self { units: Units::Lines(superwords), merges: words })
     }
 
     /// Appends the ids of `text` to `out`.
@@ -112,116 +117,120 @@ impl Encoder {
         stop.check()
     }
 
+    /// Appends the tokens of `unit`, which is a part of a word, or of a line if lines are cut; any bytes.
+    pub(super) fn merge_unit(&self, unit: &[u8], stop: &Stop, out: &mut Vec<u32>) {
+        let merges = if let Units::Lines(superwords) = &self.units { superwords.whole() } else { &self.merges };
+        merges.merge(&mut Scratch::default(), unit, stop, out);
+    }
+
     /// Appends the ids of the valid UTF-8 in `run[start..]`.
     fn encode_run<T: Id>(&self, worker: &mut Worker<T>, run: &[u8], start: usize, stop: &Stop, out: &mut Vec<T>) {
-        let Worker { cache, starts, merged, memo, suspects, waiting } = worker;
-        let mut words = Words { encoder: self, cache, merged, run, at: start, waiting, length: 0, stop };
+        let Worker { cache, starts, merged, scratch, batch, .. } = worker;
+        let mut words = Words { merges: &self.merges, cache, scratch, merged, batch, run, at: start, stop };
         match &self.units {
             Units::Words => {
-                starts.words(run, start, |end| words.take(end, false, out, |_, _, _| {}));
-                words.settle(out, |_, _, _| {});
+                starts.words(run, start, |ends| words.take_ends(ends, out));
+                words.settle_all(out);
             }
             Units::WholeLines => {
                 lines(run, start, |end| words.take(end, false, out, |_, _, _| {}));
                 words.settle(out, |_, _, _| {});
             }
-            Units::Lines(superwords) => {
-                memo.prepare();
-                suspects.clear();
-                let (mut line_start, mut first) = (start, out.len());
-                let mut finish = |word: &Waiting, token: usize, out: &mut Vec<T>| {
-                    let at = word.start as usize;
-                    if at > line_start && superwords.may_cross(run[at - 1], run[at]) {
-                        suspects.push(token);
-                    }
-                    if word.ends_line {
-                        let line =
-                            Line { text: &run[line_start..word.end as usize], first, suspects: &*suspects, stop };
-                        superwords.finish(&self.merges, memo, line, out);
-                        suspects.clear();
-                        (line_start, first) = (word.end as usize, out.len());
-                    }
-                };
-                starts.words_of_lines(run, start, |end, ends_line| words.take(end, ends_line, out, &mut finish));
-                words.settle(out, finish);
-            }
+            Units::Lines(superwords) => self.encode_lines(superwords, worker, run, start, stop, out),
         }
     }
 
-    /// Appends the tokens of `unit`, which is a part of a word, or of a line if lines are cut; any bytes.
-    pub(super) fn merge_unit(&self, unit: &[u8], stop: &Stop, out: &mut Vec<u32>) {
-        self.merges.merge(unit, stop, out);
-        if let Units::Lines(superwords) = &self.units {
-            superwords.join(stop, out);
-        }
-    }
-
-    /// Merges a word that the cache does not have, and keeps its tokens.
-    #[inline(never)]
-    fn merge<T: Id>(
+    /// Appends the ids of the lines of `run[start..]`.
+    fn encode_lines<T: Id>(
         &self,
-        cache: &mut WordCache<T>,
-        merged: &mut Vec<u32>,
-        key: Key,
-        word: &[u8],
+        superwords: &Superwords,
+        worker: &mut Worker<T>,
+        run: &[u8],
+        start: usize,
         stop: &Stop,
         out: &mut Vec<T>,
     ) {
-        merged.clear();
-        merged.shrink_to(1 << 20);
-        self.merges.merge(word, stop, merged);
-        let before = out.len();
-        out.extend(merged.iter().map(|&id| T::new(id)));
-        if !stop.is_set() {
-            cache.keep(key, word, &out[before..]);
-        }
-    }
-}
-
-/// The words of a run, on their way from the text to the ids.
-struct Words<'a, T: Id> {
-    encoder: &'a Encoder,
-    cache: &'a mut WordCache<T>,
-    merged: &'a mut Vec<u32>,
-    run: &'a [u8],
-    /// Where the next word starts.
-    at: usize,
-    waiting: &'a mut [Waiting; BATCH],
-    length: usize,
-    stop: &'a Stop,
-}
-
-impl<T: Id> Words<'_, T> {
-    /// Takes the word that goes on to `end`; [`Self::settle`] must come after the last one.
-    #[inline(always)]
-    #[allow(clippy::inline_always, reason = "a call for each word")]
-    fn take(&mut self, end: usize, ends_line: bool, out: &mut Vec<T>, each: impl FnMut(&Waiting, usize, &mut Vec<T>)) {
-        let key = Key::new(self.run, self.at, end);
-        self.cache.prefetch(key);
-        self.waiting[self.length % BATCH] = Waiting { key, start: self.at as u32, end: end as u32, ends_line };
-        self.length += 1;
-        self.at = end;
-        if self.length == BATCH {
-            self.settle(out, each);
-        }
-    }
-
-    /// Appends the ids of the words that wait, and calls `each` with each word, the place of its first id, and the output; does
-    /// nothing more once it is to stop.
-    #[inline(never)]
-    fn settle(&mut self, out: &mut Vec<T>, mut each: impl FnMut(&Waiting, usize, &mut Vec<T>)) {
-        if self.stop.is_set() {
-            self.length = 0;
-        }
-        for index in 0..self.length {
-            let word = &self.waiting[index % BATCH];
-            let text = || &self.run[word.start as usize..word.end as usize];
-            let token = out.len();
-            if !self.cache.append(word.key, text, out) {
-                self.encoder.merge(self.cache, self.merged, word.key, text(), self.stop, out);
+        worker.line_cache.prepare();
+        let (mut waiting, mut count, mut at) = ([WaitingLine::default(); LANES], 0, start);
+        let starts = std::mem::take(&mut worker.starts);
+        starts.lines(run, start, |end| {
+            let key = LineKey::new(&run[at..end]);
+            worker.line_cache.prefetch(key);
+            waiting[count] = WaitingLine { key, start: at, end };
+            count += 1;
+            at = end;
+            if count == LANES {
+                self.settle_lines(superwords, worker, &starts, run, &waiting, stop, out);
+                count = 0;
             }
-            each(word, token, out);
+        });
+        self.settle_lines(superwords, worker, &starts, run, &waiting[..count], stop, out);
+        worker.starts = starts;
+    }
+
+    /// Appends the ids of lines.
+    #[inline(never)]
+    fn settle_lines<T: Id>(
+        &self,
+        superwords: &Superwords,
+        worker: &mut Worker<T>,
+        starts: &Starts,
+        run: &[u8],
+        waiting: &[WaitingLine],
+        stop: &Stop,
+        out: &mut Vec<T>,
+    ) {
+        if stop.is_set() {
+            return;
         }
-        self.length = 0;
+        let Worker { cache, merged, scratch, batch, line_cache, lines, line_tokens, .. } = worker;
+        let mut words = Words { merges: &self.merges, cache, scratch, merged, batch, run, at: 0, stop };
+        lines.begin();
+        let mut take = |word: Word, token: usize, tokens: &mut Vec<T>| {
+            superwords.begin_word(&self.merges, lines, run, word.start, token, tokens);
+            if word.ends_line {
+                superwords.end_line(&self.merges, lines, run, word.end, tokens);
+            }
+        };
+        let mut found = [const { None }; LANES];
+        for (found, line) in found.iter_mut().zip(waiting) {
+            *found = line_cache.find(line.key);
+        }
+        line_tokens.clear();
+        let mut line_end = usize::MAX;
+        for (found, line) in found.iter_mut().zip(waiting) {
+            *found = found.take().filter(|found| line_cache.holds(found, &run[line.start..line.end]));
+            if found.is_none() {
+                if line.start != line_end {
+                    words.settle(line_tokens, &mut take);
+                    words.at = line.start;
+                }
+                line_end = line.end;
+                starts.words_of_lines(&run[..line.end], line.start, |end, ends_line| {
+                    words.take(end, ends_line, line_tokens, &mut take);
+                });
+            }
+        }
+        words.settle(line_tokens, take);
+        if stop.is_set() {
+            return;
+        }
+        superwords.join(lines, stop);
+        let mut number = 0;
+        for found in &found[..waiting.len()] {
+            if let Some(found) = found {
+                out.extend_from_slice(line_cache.tokens(found));
+            } else {
+                out.extend_from_slice(lines.tokens(number));
+                number += 1;
+            }
+        }
+        if stop.is_set() {
+            return;
+        }
+        let unknown = found.iter().zip(waiting).filter(|(found, _)| found.is_none());
+        for (number, (_, line)) in unknown.enumerate() {
+            line_cache.keep(line.key, &run[line.start..line.end], lines.tokens(number));
+        }
     }
 }

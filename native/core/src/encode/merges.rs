@@ -1,18 +1,23 @@
 //! The merge table, and the merging of one word.
 //!
 //! A word starts as the tokens of its bytes. As long as a neighbouring pair has a merge, the pair whose merge was learned first
-//! is joined, the leftmost of equals: this is what `tokenizers` does. Short words are merged in an array, by looking for the best
-//! pair again and again; long ones with a queue of pairs, in O(n log n) time and about 20 bytes of memory for each byte.
+//! is joined, the leftmost of equals: this is what `tokenizers` does. Short words are merged in a lane ([`super::lanes`]), by
+//! looking for the best pair again and again; long ones in windows ([`super::windows`]), or, where these do not do, with a queue
+//! of pairs, in O(n log n) time and about 20 bytes of memory for each byte.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use super::pairs::{MAX_CELLS, Merge, NONE, Pairs, cell};
+use super::borders::Borders;
+use super::lanes::{LANES, Lane, MAX_CELLS, join};
+use super::pairs::{Merge, NONE, Pairs};
 use super::queue::PairQueue;
+use super::windows::{Windows, Word};
 use crate::Stop;
 
-/// Marks, in the long-word array, the last byte of a token of two or more bytes.
+/// Marks, in the long-word array, the last unit of a token of two or more.
 const END: u32 = 1 << 31;
-/// Marks a byte inside a token.
+/// Marks a unit inside a token.
 const INSIDE: u32 = u32::MAX;
 
 /// Which pairs of tokens join, in what order, and to what.
@@ -24,6 +29,14 @@ pub(crate) struct Merges {
     pairs: Pairs,
     /// The length of each token in bytes.
     lengths: Arc<[u32]>,
+    borders: Option<Borders>,
+}
+
+/// What merging needs besides; made to be used again for the next word.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    pub(super) lanes: [Lane; LANES],
+    pub(super) windows: Windows,
 }
 
 impl Merges {
@@ -31,12 +44,18 @@ impl Merges {
     pub(crate) fn new(byte_ids: Box<[u32; 256]>, merges: &[Merge], lengths: Arc<[u32]>) -> Self {
         let pairs = Pairs::new(merges, 0);
         let ranks = (0..1 << 16).map(|pair| pairs.rank(byte_ids[pair >> 8], byte_ids[pair & 0xFF]));
-        Self { byte_ranks: ranks.collect(), byte_ids, pairs, lengths }
+        let borders = Borders::new(merges, lengths.len());
+        Self { byte_ranks: ranks.collect(), byte_ids, pairs, lengths, borders }
     }
 
     /// The merges by their two tokens.
     pub(super) fn pairs(&self) -> &Pairs {
         &self.pairs
+    }
+
+    /// How tokens stand beside each other, if that can be told.
+    pub(super) fn borders(&self) -> Option<&Borders> {
+        self.borders.as_ref()
     }
 
     /// The token of one byte.
@@ -45,64 +64,103 @@ impl Merges {
         self.byte_ids[usize::from(byte)]
     }
 
+    /// How many tokens there are, control tokens among them.
+    pub(super) fn tokens(&self) -> usize {
+        self.lengths.len()
+    }
+
     /// The rank of the merge of two bytes, or `NONE`.
     #[inline]
     fn byte_rank(&self, pair: &[u8]) -> u32 {
         self.byte_ranks[usize::from(pair[0]) << 8 | usize::from(pair[1])]
     }
 
-    /// Appends the tokens of `word` to `out`; tokens that are not done if `stop` is set meanwhile.
-    pub(crate) fn merge(&self, word: &[u8], stop: &Stop, out: &mut Vec<u32>) {
-        if word.len() <= MAX_CELLS { self.merge_short(word, out) } else { self.merge_long(word, stop, out) }
+    /// Appends the tokens of `word` to `out`, not all of them once it is to stop.
+    pub(crate) fn merge(&self, scratch: &mut Scratch, word: &[u8], stop: &Stop, out: &mut Vec<u32>) {
+        let Scratch { lanes, windows } = scratch;
+        if word.len() <= MAX_CELLS {
+            self.fill(&mut lanes[0], word);
+            join(&mut lanes[..1], &self.pairs);
+            lanes[0].tokens(|id| out.push(id));
+        } else if let Some(word) = self.word(word) {
+            windows.merge(&word, lanes, stop, out);
+        } else {
+            merge_queued(&self.pairs, &self.lengths, word.iter().map(|&byte| self.byte_id(byte)), stop, out);
+        }
     }
 
-    fn merge_short(&self, word: &[u8], out: &mut Vec<u32>) {
-        let (mut ids, mut cells) = ([0; MAX_CELLS], [NONE; MAX_CELLS]);
-        for (id, &byte) in ids.iter_mut().zip(word) {
-            *id = self.byte_id(byte);
-        }
-        for (at, pair) in word.windows(2).enumerate() {
-            cells[at] = cell(self.byte_rank(pair), at);
-        }
-        self.pairs.join(&mut ids, &mut cells, word.len(), |id| out.push(id));
+    /// The bytes of a word, for windows; none without borders.
+    pub(super) fn word<'a>(&'a self, text: &'a [u8]) -> Option<Bytes<'a>> {
+        self.borders.as_ref().map(|borders| Bytes { merges: self, borders, text })
     }
 
-    /// Merges with a queue of pairs.
-    fn merge_long(&self, word: &[u8], stop: &Stop, out: &mut Vec<u32>) {
-        let mut queue = PairQueue::default();
-        for (at, pair) in word.windows(2).enumerate().take_while(|_| !stop.is_set()) {
-            let rank = self.byte_rank(pair);
-            if rank != NONE {
-                queue.push(rank, at);
-            }
-        }
-        let tokens = word.iter().map(|&byte| self.byte_id(byte)).collect();
-        LongWord { pairs: &self.pairs, lengths: &self.lengths, tokens }.merge(queue, stop, out);
+    /// Puts the bytes of a word of up to [`MAX_CELLS`] into a lane.
+    #[inline]
+    pub(super) fn fill(&self, lane: &mut Lane, word: &[u8]) {
+        lane.fill(word.iter().map(|&byte| self.byte_id(byte)), |at| self.byte_rank(&word[at..at + 2]));
     }
 }
 
-/// Joins the tokens at the end of `out`, from `first` on, with the merges of `pairs`, however many they are; not all of them if
-/// `stop` is set meanwhile.
-pub(super) fn join_long(pairs: &Pairs, lengths: &[u32], first: usize, stop: &Stop, out: &mut Vec<u32>) {
+/// A word as its bytes.
+pub(super) struct Bytes<'a> {
+    merges: &'a Merges,
+    borders: &'a Borders,
+    text: &'a [u8],
+}
+
+impl Word for Bytes<'_> {
+    fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    fn same(&self, one: Range<usize>, other: Range<usize>) -> bool {
+        self.text[one] == self.text[other]
+    }
+
+    fn fill(&self, range: Range<usize>, lane: &mut Lane) {
+        self.merges.fill(lane, &self.text[range]);
+    }
+
+    fn tokens(&self, range: Range<usize>) -> impl Iterator<Item = u32> {
+        self.text[range].iter().map(|&byte| self.merges.byte_id(byte))
+    }
+
+    fn pairs(&self) -> &Pairs {
+        &self.merges.pairs
+    }
+
+    fn lengths(&self) -> &[u32] {
+        &self.merges.lengths
+    }
+
+    fn stand(&self, left: u32, right: u32) -> bool {
+        self.borders.stand(&self.merges.pairs, left, right)
+    }
+}
+
+/// Merges tokens, each of one unit, with a queue of pairs, not all of them once it is to stop; `lengths` has the units of each
+/// token.
+pub(super) fn merge_queued(
+    pairs: &Pairs,
+    lengths: &[u32],
+    tokens: impl Iterator<Item = u32>,
+    stop: &Stop,
+    out: &mut Vec<u32>,
+) {
+    let tokens: Vec<u32> = tokens.collect();
     let mut queue = PairQueue::default();
-    let mut tokens = Vec::new();
-    for (index, &token) in out.iter().enumerate().skip(first) {
-        let (start, length) = (tokens.len(), lengths[token as usize] as usize);
-        tokens.resize(start + length, INSIDE);
-        tokens[start + length - 1] = token | END;
-        tokens[start] = token;
-        let rank = out.get(index + 1).map_or(NONE, |&next| pairs.rank(token, next));
+    for (at, pair) in tokens.windows(2).enumerate() {
+        let rank = pairs.rank(pair[0], pair[1]);
         if rank != NONE {
-            queue.push(rank, start);
+            queue.push(rank, at);
         }
     }
-    out.truncate(first);
     LongWord { pairs, lengths, tokens }.merge(queue, stop, out);
 }
 
 /// A word that is too long for an array.
 ///
-/// `tokens` has one cell a byte: the token that starts there, or, at the last byte of a longer token, the token with `END`.
+/// `tokens` has one cell a unit: the token that starts there, or, at the last unit of a longer token, the token with `END`.
 /// A token's neighbours are found by lengths, so that no links are kept.
 struct LongWord<'a> {
     pairs: &'a Pairs,
@@ -114,7 +172,9 @@ impl LongWord<'_> {
     /// Joins the pairs of the queue and those that come about, and appends what is left to `out`. A pair in the queue that has
     /// changed since is recognised by its rank.
     fn merge(mut self, mut queue: PairQueue, stop: &Stop, out: &mut Vec<u32>) {
-        while let Some((rank, at)) = queue.pop().filter(|_| !stop.is_set()) {
+        while !stop.is_set()
+            && let Some((rank, at)) = queue.pop()
+        {
             let Some((_, end)) = self.pair_at(at).filter(|pair| pair.0 == rank) else { continue };
             self.join(at, end, self.pairs.joined(rank));
             if let Some(before) = self.start_before(at)
@@ -215,38 +275,67 @@ mod tests {
         ids
     }
 
-    #[test]
-    fn a_merge_that_is_stopped_gives_the_text_but_does_no_more() {
-        let stop = Stop::default();
-        stop.set();
-        let word = vec![b'a'; 1000];
-        let mut tokens = Vec::new();
-        table(1).merge(&word, &stop, &mut tokens);
-        assert_eq!(tokens, vec![u32::from(b'a'); 1000]);
+    /// Words of all kinds: random, repeated, and of one letter.
+    fn words(random: &mut impl FnMut(usize) -> usize) -> Vec<Vec<u8>> {
+        let mut words = Vec::new();
+        for length in [1, 2, 3, 5, 17, 47, 48, 49, 96, 97, 150, 400] {
+            words.push((0..length).map(|_| b'a' + random(4) as u8).collect());
+        }
+        for (letters, times) in [(1, 700), (2, 300), (3, 100), (7, 90)] {
+            words.push((0..letters).map(|_| b'a' + random(4) as u8).collect::<Vec<u8>>().repeat(times));
+        }
+        words
     }
 
     #[test]
-    fn array_and_queue_merge_as_the_definition_does() {
-        for seed in 0..300_u64 {
+    fn lanes_windows_and_queue_merge_as_the_definition_does() {
+        let (mut in_windows, mut scratch) = (0, Scratch::default());
+        for seed in 0..400_u64 {
             let table = table(seed);
+            in_windows += usize::from(table.borders.is_some());
             let mut state = seed + 1;
-            for length in [1, 2, 3, 5, 17, 47, 48] {
-                let mut word = Vec::new();
-                for _ in 0..length {
-                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(9);
-                    word.push(b'a' + ((state >> 60) % 4) as u8);
-                }
-                let (mut short, mut long) = (Vec::new(), Vec::new());
-                table.merge_short(&word, &mut short);
-                table.merge_long(&word, &NEVER, &mut long);
+            let mut random = |below: usize| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(9);
+                (state >> 40) as usize % below
+            };
+            for word in words(&mut random) {
+                let [mut merged, mut queued] = [const { Vec::new() }; 2];
+                table.merge(&mut scratch, &word, &NEVER, &mut merged);
+                merge_queued(
+                    &table.pairs,
+                    &table.lengths,
+                    word.iter().map(|&byte| u32::from(byte)),
+                    &NEVER,
+                    &mut queued,
+                );
                 let expected = merge_slowly(&table, &word);
-                assert_eq!(short, expected, "seed {seed}");
-                assert_eq!(long, expected, "seed {seed}");
-                word.extend(word.clone());
-                long.clear();
-                table.merge_long(&word, &NEVER, &mut long);
-                assert_eq!(long, merge_slowly(&table, &word), "seed {seed}");
+                assert_eq!(merged, expected, "seed {seed}");
+                assert_eq!(queued, expected, "seed {seed}");
             }
+        }
+        assert!(in_windows > 30, "{in_windows}");
+    }
+
+    #[test]
+    fn runs_with_tokens_longer_than_a_window_are_merged_in_large_ones() {
+        let mut merges = vec![(97, 97, 256), (97, 98, 264)];
+        merges.extend((0..7).map(|power| (256 + power, 256 + power, 257 + power)));
+        let length = |id: u32| {
+            if id < 256 {
+                1
+            } else if id == 264 {
+                2
+            } else {
+                2 << (id - 256)
+            }
+        };
+        let table =
+            Merges::new(Box::new(std::array::from_fn(|byte| byte as u32)), &merges, (0..265).map(length).collect());
+        for word in [vec![b'a'; 20_000], [&[b'a'; 9001][..], b"b", &[b'a'; 7000]].concat(), b"ab".repeat(9000)] {
+            let [mut merged, mut queued] = [const { Vec::new() }; 2];
+            table.merge(&mut Scratch::default(), &word, &NEVER, &mut merged);
+            merge_queued(&table.pairs, &table.lengths, word.iter().map(|&byte| u32::from(byte)), &NEVER, &mut queued);
+            assert_eq!(merged, queued);
         }
     }
 }

@@ -10,20 +10,26 @@
 
 mod artifact;
 mod batch;
+mod borders;
 mod bytelevel;
 mod cache;
 mod decode;
 mod encoder;
 mod files;
 mod input;
+mod lanes;
+mod line_cache;
 mod merges;
 mod offsets;
+mod packed;
 mod pairs;
 mod parts;
 mod queue;
 mod stable;
 mod superwords;
 mod vocabulary;
+mod windows;
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -33,7 +39,7 @@ use arrow_array::{Array, ArrayRef, ListArray};
 
 pub(crate) use input::lists;
 pub use input::{byte_slices, integers};
-pub(crate) use merges::Merges;
+pub(crate) use merges::{Merges, Scratch};
 pub use parts::Part;
 
 use crate::pattern::Pattern;

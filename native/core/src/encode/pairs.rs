@@ -1,11 +1,7 @@
-//! Which pairs of tokens join, and the joining of a few tokens.
+//! Which pairs of tokens join.
 
 /// No merge.
 pub(super) const NONE: u32 = u32::MAX;
-/// As many tokens are joined in an array.
-pub(super) const MAX_CELLS: usize = 48;
-/// Bits of a place in that array, behind the rank of the pair that begins there.
-const PLACE_BITS: u32 = 6;
 /// There can be so many merges: a rank and a place, or a rank and two tokens, go together in a number, and the two highest
 /// values mean something else.
 pub(super) const MAX_MERGES: u32 = (1 << RANK_BITS) - 2;
@@ -15,15 +11,24 @@ pub(super) const MAX_IDS: u32 = (1 << ID_BITS) - 1;
 const ID_BITS: u32 = 21;
 /// A slot without a merge.
 const EMPTY: u64 = u64::MAX;
+/// Merges of a group, on average, or up to half of it.
+const GROUP: usize = 4;
+/// Bits of the filter of a group, in front of which stands where its merges are.
+const FILTER_BITS: u32 = 16;
 
 /// A merge: the left and the right token, and the token that they become.
 pub(super) type Merge = (u32, u32, u32);
 
-/// Merges by their two tokens: open addressing over a power of two of slots.
+/// Merges by their two tokens: a perfect hash, so that every look-up reads one slot and takes no branch.
+///
+/// The high bits of a pair's hash name its group; for each group a factor was found that puts its merges into free slots.
 pub(super) struct Pairs {
     /// The left and the right token, and the rank of their merge.
     slots: Box<[u64]>,
-    shift: u32,
+    /// For each group its factor, and a bit for some of the pairs that have a merge: most pairs have none, and these bits fit
+    /// into a processor's cache.
+    groups: Box<[u32]>,
+    group_shift: u32,
     /// The token that each merge makes, from the first rank on.
     joined: Box<[u32]>,
     first_rank: u32,
@@ -47,10 +52,18 @@ pub(super) fn entry_value(entry: u64, pair: u64) -> Option<u32> {
     (entry >> RANK_BITS == pair).then_some(entry as u32 & ((1 << RANK_BITS) - 1))
 }
 
-/// The high bits of a number that depend on all of a pair.
+/// A number of which all bits depend on all of a pair.
 #[inline]
 pub(super) fn pair_hash(pair: u64) -> u64 {
-    pair.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    let product = u128::from(pair ^ 0x243F_6A88_85A3_08D3) * 0x9E37_79B9_7F4A_7C15;
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// The slot, of `count`, of a pair with this hash in a group with this factor.
+#[inline]
+fn slot_of(hash: u64, factor: u32, count: usize) -> usize {
+    let spread = ((hash >> FILTER_BITS) as u32).wrapping_mul(factor << 1 | 1);
+    ((u64::from(spread) * count as u64) >> 32) as usize
 }
 
 impl Pairs {
@@ -58,35 +71,38 @@ impl Pairs {
     pub(super) fn new(merges: &[Merge], first_rank: u32) -> Self {
         assert!(first_rank as usize + merges.len() <= MAX_MERGES as usize, "so many merges do not fit");
         assert!(merges.iter().all(|&(left, right, _)| left.max(right) < MAX_IDS), "so many ids do not fit");
-        let capacity = (merges.len() * 2 + 2).next_power_of_two();
-        let mut slots = vec![EMPTY; capacity].into_boxed_slice();
-        let shift = 64 - capacity.trailing_zeros();
-        for (rank, &(left, right, _)) in (first_rank..).zip(merges) {
-            let pair = pack_pair(left, right);
-            let mut index = (pair_hash(pair) >> shift) as usize;
-            while slots[index] != EMPTY {
-                index = (index + 1) & (capacity - 1);
+        let group_shift = u64::BITS - (merges.len() / GROUP + 2).next_power_of_two().trailing_zeros();
+        let mut hashes: Vec<(u64, u64)> = (first_rank..)
+            .zip(merges)
+            .map(|(rank, &(left, right, _))| {
+                let pair = pack_pair(left, right);
+                (pair_hash(pair), pack_entry(pair, rank))
+            })
+            .collect();
+        hashes.sort_unstable();
+        let mut count = merges.len() * 5 / 4 + 1;
+        let (slots, groups) = loop {
+            if let Some(made) = place(&hashes, group_shift, count) {
+                break made;
             }
-            slots[index] = pack_entry(pair, rank);
-        }
-        Self { slots, shift, joined: merges.iter().map(|merge| merge.2).collect(), first_rank }
+            count += count / 4 + 1;
+        };
+        let joined = merges.iter().map(|merge| merge.2).collect();
+        Self { slots: slots.into(), groups: groups.into(), group_shift, joined, first_rank }
     }
 
     /// The rank of the merge of two tokens, or `NONE`.
     #[inline]
     pub(super) fn rank(&self, left: u32, right: u32) -> u32 {
         let pair = pack_pair(left, right);
-        let mut index = (pair_hash(pair) >> self.shift) as usize;
-        loop {
-            let slot = self.slots[index & (self.slots.len() - 1)];
-            if let Some(rank) = entry_value(slot, pair) {
-                return rank;
-            }
-            if slot == EMPTY {
-                return NONE;
-            }
-            index += 1;
-        }
+        let hash = pair_hash(pair);
+        let group = self.groups[(hash >> self.group_shift) as usize];
+        // A pair without a merge is looked for in the first slot, mostly.
+        let may_be = group >> (hash % u64::from(FILTER_BITS)) & 1;
+        let slot = self.slots[slot_of(hash, group >> FILTER_BITS, self.slots.len() * may_be as usize)];
+        // What differs from the wanted pair only in the rank is the rank.
+        let rank = slot ^ pair << RANK_BITS;
+        if rank >> RANK_BITS == 0 { rank as u32 } else { NONE }
     }
 
     /// The token that the merge of this rank makes.
@@ -94,90 +110,58 @@ impl Pairs {
     pub(super) fn joined(&self, rank: u32) -> u32 {
         self.joined[(rank - self.first_rank) as usize]
     }
-
-    /// Joins the first `length` of `ids` as long as there are pairs, the lowest rank first and the leftmost of equals, and calls
-    /// `each` with those that are left, in order. `cells` has a [`cell`] for each pair that has a merge, and `NONE` elsewhere.
-    #[inline]
-    pub(super) fn join(
-        &self,
-        ids: &mut [u32; MAX_CELLS],
-        cells: &mut [u32; MAX_CELLS],
-        length: usize,
-        each: impl FnMut(u32),
-    ) {
-        #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2.
-            return unsafe { self.join_avx2(ids, cells, length, each) };
-        }
-        self.join_cells(ids, cells, length, each);
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2")]
-    #[inline]
-    fn join_avx2(
-        &self,
-        ids: &mut [u32; MAX_CELLS],
-        cells: &mut [u32; MAX_CELLS],
-        length: usize,
-        each: impl FnMut(u32),
-    ) {
-        self.join_cells(ids, cells, length, each);
-    }
-
-    /// A token that was joined leaves its cell; the neighbours of a token are found by links.
-    #[inline(always)]
-    #[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
-    fn join_cells(
-        &self,
-        ids: &mut [u32; MAX_CELLS],
-        cells: &mut [u32; MAX_CELLS],
-        length: usize,
-        mut each: impl FnMut(u32),
-    ) {
-        let mut ends: [u8; MAX_CELLS] = std::array::from_fn(|at| at as u8 + 1);
-        let mut starts: [u8; MAX_CELLS + 1] = std::array::from_fn(|at| (at as u8).wrapping_sub(1));
-        loop {
-            let best = lowest(cells, length);
-            if best == NONE {
-                break;
-            }
-            let at = (best & ((1 << PLACE_BITS) - 1)) as usize;
-            let middle = usize::from(ends[at]);
-            let end = usize::from(ends[middle]);
-            let joined = self.joined(best >> PLACE_BITS);
-            (ids[at], ends[at], starts[end], cells[middle]) = (joined, end as u8, at as u8, NONE);
-            cells[at] = if end < length { cell(self.rank(joined, ids[end]), at) } else { NONE };
-            if at > 0 {
-                let before = usize::from(starts[at]);
-                cells[before] = cell(self.rank(ids[before], joined), before);
-            }
-        }
-        let mut at = 0;
-        while at < length {
-            each(ids[at]);
-            at = usize::from(ends[at]);
-        }
-    }
 }
 
-/// A rank with a place; `NONE` if there is no merge.
-#[inline]
-pub(super) fn cell(rank: u32, at: usize) -> u32 {
-    if rank == NONE { NONE } else { rank << PLACE_BITS | at as u32 }
-}
-
-/// The lowest of the first `length` cells; the others are `NONE`.
-#[inline(always)]
-#[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
-fn lowest(cells: &[u32; MAX_CELLS], length: usize) -> u32 {
-    const LANES: usize = 8;
-    let mut least = [NONE; LANES];
-    for lanes in cells.as_chunks::<LANES>().0.iter().take(length.div_ceil(LANES)) {
-        for (least, &cell) in least.iter_mut().zip(lanes) {
-            *least = cell.min(*least);
+/// The `count` slots and the groups of a table of entries with their hashes, in the order of these; none if some do not fit in.
+fn place(hashes: &[(u64, u64)], group_shift: u32, count: usize) -> Option<(Vec<u64>, Vec<u32>)> {
+    let mut slots = vec![EMPTY; count];
+    let mut groups = vec![0; 1 << (u64::BITS - group_shift)];
+    let mut chunks: Vec<&[(u64, u64)]> =
+        hashes.chunk_by(|one, other| one.0 >> group_shift == other.0 >> group_shift).collect();
+    chunks.sort_by_key(|chunk| std::cmp::Reverse(chunk.len()));
+    for chunk in chunks {
+        let fits = |factor: u32| {
+            let place = |entry: &(u64, u64)| slot_of(entry.0, factor, count);
+            chunk.iter().enumerate().all(|(number, entry)| {
+                slots[place(entry)] == EMPTY && chunk[..number].iter().all(|other| place(other) != place(entry))
+            })
+        };
+        let factor = (0..1 << (u32::BITS - FILTER_BITS)).find(|&factor| fits(factor))?;
+        let group = &mut groups[(chunk[0].0 >> group_shift) as usize];
+        *group = factor << FILTER_BITS;
+        for &(hash, entry) in chunk {
+            slots[slot_of(hash, factor, count)] = entry;
+            *group |= 1 << (hash % u64::from(FILTER_BITS));
         }
     }
-    least.into_iter().fold(NONE, u32::min)
+    Some((slots, groups))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_merge_is_found_and_no_other() {
+        let mut state = 1_u64;
+        for count in [0, 1, 7, 1000, 70_000] {
+            let mut seen = std::collections::HashSet::new();
+            let mut merges = Vec::new();
+            while merges.len() < count {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let (left, right) = ((state >> 40) as u32 % MAX_IDS, (state >> 20) as u32 % 300);
+                if seen.insert((left, right)) {
+                    merges.push((left, right, merges.len() as u32 + 5));
+                }
+            }
+            let pairs = Pairs::new(&merges, 11);
+            for (rank, &(left, right, joined)) in (11..).zip(&merges) {
+                assert_eq!((pairs.rank(left, right), pairs.joined(rank)), (rank, joined));
+                let other = (left ^ 1, right);
+                assert_eq!(pairs.rank(other.0, other.1) != NONE, seen.contains(&other));
+            }
+            assert_eq!(pairs.rank(MAX_IDS, 0), NONE);
+            assert_eq!(pairs.rank(0, MAX_IDS), NONE);
+        }
+    }
 }

@@ -1,38 +1,28 @@
 //! Superwords: merges that were learned on whole lines, after those that were learned within words.
 //!
 //! A merge ranks after those that made its two tokens. So the merges of lower rank, those of words, come first on the whole
-//! line, and the rest then joins what they left. And the merges of words need not run over the line: **tokens are what
-//! merging makes of their text if and only if any two neighbours are what it makes of the text of the two** (van Antwerpen and
-//! Neubeck, `rust-gems/bpe`). So the tokens of single words, which come from a cache, are put together, and each two
-//! neighbours are checked. Where a check fails, a little text to both sides is merged again.
+//! line, and the rest then joins what they left. And the merges of words need not run over the line: the tokens of single
+//! words, which come from a cache, are put together if any two neighbours stand beside each other ([`super::borders`]). What was
+//! found of two neighbours is kept. And most need no look: within the words that merges were learned on, no letter comes before
+//! a mark or a space, so that no merge joins such two bytes. Where two do not stand, a little text to both sides is merged again
+//! ([`super::windows`]).
 //!
-//! Two neighbours stand if no merge would have crossed the border between them while they came about. Only the right edge of
-//! the left one and the left edge of the right one matter: both are taken apart again, the younger first, and at each step
-//! the two tokens at the border must have no merge that would have come before the step. What was found is kept by pair. And
-//! most borders need no check: within the words that merges were learned on, no letter comes before a mark or a space, so that
-//! no merge joins such two bytes.
+//! As many lines as there are lanes ([`super::lanes`]) are joined together.
 
-use std::sync::Arc;
+use std::ops::Range;
 
 use super::batch::Id;
-use super::merges::{Merges, join_long};
-use super::pairs::{MAX_CELLS, Merge, NONE, Pairs, cell, entry_value, pack_entry, pack_pair, pair_hash};
+use super::lanes::{LANES, Lane, MAX_CELLS, join};
+use super::merges::{Merges, Scratch};
+use super::pairs::{Merge, NONE, Pairs, entry_value, pack_entry, pack_pair, pair_hash};
+use super::windows::Word;
 use crate::Stop;
 
 /// An entry that is of no pair.
 const NO_PAIR: u64 = u64::MAX;
 const MEMO_BITS: u32 = 16;
-/// When so many bytes were merged again for each byte of a line, and as many more, all of it is merged at once.
-const MAX_REPEATS: usize = 4;
-
-/// How a token was made by the merges of words.
-#[derive(Clone, Copy, Default)]
-struct Parts {
-    left: u32,
-    right: u32,
-    /// One more than the rank of the merge; 0 for bytes.
-    made: u32,
-}
+/// Room that is kept for the next lines, in tokens.
+const MAX_KEPT: usize = 1 << 16;
 
 /// What the merges of superwords need.
 pub(super) struct Superwords {
@@ -42,205 +32,228 @@ pub(super) struct Superwords {
     sides: Box<[u8]>,
     /// For each byte, the bytes that a merge of words joins to it from the right.
     joints: Box<[[u64; 4]; 256]>,
-    parts: Box<[Parts]>,
-    lengths: Arc<[u32]>,
+    /// All merges, of words and of superwords.
+    whole: Merges,
+    /// How many tokens of words went into each token; 1 for those of words.
+    spans: Box<[u32]>,
 }
 
-/// What is known of pairs; one a worker.
-#[derive(Default)]
-pub(super) struct PairMemo(Vec<u64>);
+/// A line as the tokens of its words.
+struct Phrases<'a> {
+    superwords: &'a Superwords,
+    tokens: &'a [u32],
+}
 
-impl PairMemo {
-    /// Makes room; to be called before use.
-    pub(super) fn prepare(&mut self) {
-        self.0.resize(1 << MEMO_BITS, NO_PAIR);
+impl Word for Phrases<'_> {
+    fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    fn same(&self, one: Range<usize>, other: Range<usize>) -> bool {
+        self.tokens[one] == self.tokens[other]
+    }
+
+    fn fill(&self, range: Range<usize>, lane: &mut Lane) {
+        let tokens = &self.tokens[range];
+        lane.fill(tokens.iter().copied(), |at| self.superwords.rank(tokens[at], tokens[at + 1]));
+    }
+
+    fn tokens(&self, range: Range<usize>) -> impl Iterator<Item = u32> {
+        self.tokens[range].iter().copied()
+    }
+
+    fn pairs(&self) -> &Pairs {
+        &self.superwords.phrases
+    }
+
+    fn lengths(&self) -> &[u32] {
+        &self.superwords.spans
+    }
+
+    fn stand(&self, left: u32, right: u32) -> bool {
+        let whole = &self.superwords.whole;
+        whole.borders().is_some_and(|borders| borders.stand(whole.pairs(), left, right))
     }
 }
 
-/// A line that is encoded: its text, where its tokens begin in the output, and the tokens in the output that begin a word whose
-/// border [`Superwords::may_cross`]. Its tokens are not done if `stop` is set meanwhile.
-#[derive(Clone, Copy)]
-pub(super) struct Line<'a> {
-    pub(super) text: &'a [u8],
-    pub(super) first: usize,
-    pub(super) suspects: &'a [usize],
-    pub(super) stop: &'a Stop,
+/// Lines that are encoded together, and what is known of pairs; one a worker.
+pub(super) struct Lines<T: Id> {
+    memo: Vec<u64>,
+    /// Where the line that goes on begins in the text, and its tokens in those of words.
+    start: usize,
+    first: usize,
+    /// Which of its tokens do not stand beside the ones before them.
+    broken: Vec<usize>,
+    /// The tokens of the words of lines that are too long for a lane, and where those of each line are.
+    long_tokens: Vec<u32>,
+    long: [Option<Range<usize>>; LANES],
+    lanes: [Lane; LANES],
+    count: usize,
+    scratch: Scratch,
+    ids: Vec<u32>,
+    /// The tokens of the lines, one after another, and where each ends.
+    joined: Vec<T>,
+    ends: [usize; LANES],
+}
+
+impl<T: Id> Default for Lines<T> {
+    fn default() -> Self {
+        Self {
+            memo: Vec::new(),
+            start: 0,
+            first: 0,
+            broken: Vec::new(),
+            long_tokens: Vec::new(),
+            long: [const { None }; LANES],
+            lanes: Default::default(),
+            count: 0,
+            scratch: Scratch::default(),
+            ids: Vec::new(),
+            joined: Vec::new(),
+            ends: [0; LANES],
+        }
+    }
+}
+
+impl<T: Id> Lines<T> {
+    /// Begins anew, with no lines.
+    pub(super) fn begin(&mut self) {
+        self.memo.resize(1 << MEMO_BITS, NO_PAIR);
+        self.long_tokens.clear();
+        (self.first, self.count) = (0, 0);
+    }
+
+    /// The tokens of a line, by its number, after [`Superwords::join`].
+    pub(super) fn tokens(&self, number: usize) -> &[T] {
+        &self.joined[number.checked_sub(1).map_or(0, |before| self.ends[before])..self.ends[number]]
+    }
 }
 
 impl Superwords {
-    /// Takes the merges of words and then those of superwords, from the rank `first_merge` on.
-    ///
-    /// None if words and superwords cannot be kept apart: a merge ranks before one that makes a part of it, or two merges of
-    /// words make the same token.
-    pub(super) fn new(
-        byte_ids: &[u32; 256],
-        merges: &[Merge],
-        first_merge: usize,
-        lengths: Arc<[u32]>,
-    ) -> Option<Self> {
-        let mut last_made = vec![0; lengths.len()];
-        let mut parts = vec![Parts::default(); lengths.len()];
-        for (made, &(left, right, joined)) in (1..).zip(merges) {
-            let is_new = last_made[joined as usize] == 0;
-            if made as usize <= first_merge {
-                if !is_new {
-                    return None;
-                }
-                parts[joined as usize] = Parts { left, right, made };
-            }
-            last_made[joined as usize] = made;
-        }
-        let in_order =
-            |(made, merge): (u32, &Merge)| last_made[merge.0 as usize] < made && last_made[merge.1 as usize] < made;
-        if !(1..).zip(merges).all(in_order) {
-            return None;
-        }
-        let (of_words, of_superwords) = merges.split_at(first_merge);
-        let mut sides = vec![0; lengths.len()];
-        for &(left, right, _) in of_superwords {
+    /// Takes the merges of words, and all merges, which are `merges`, of which those from `first_merge` on are of superwords. Both
+    /// must have borders.
+    pub(super) fn new(words: &Merges, whole: Merges, merges: &[Merge], first_merge: usize) -> Self {
+        let tokens = whole.tokens();
+        let (mut sides, mut spans) = (vec![0; tokens], vec![1; tokens]);
+        for &(left, right, joined) in &merges[first_merge..] {
             sides[left as usize] |= 1;
             sides[right as usize] |= 2;
+            spans[joined as usize] = spans[left as usize] + spans[right as usize];
         }
-        Some(Self {
-            phrases: Pairs::new(of_superwords, first_merge as u32),
+        Self {
+            phrases: Pairs::new(&merges[first_merge..], first_merge as u32),
             sides: sides.into(),
-            joints: joints(byte_ids, of_words, lengths.len()),
-            parts: parts.into(),
-            lengths,
-        })
+            joints: joints(words, &merges[..first_merge], tokens),
+            whole,
+            spans: spans.into(),
+        }
+    }
+
+    /// Takes the word `text[at..]`, which has its tokens from `first` on in `tokens`, those of the words of all lines so far.
+    #[inline]
+    pub(super) fn begin_word<T: Id>(
+        &self,
+        words: &Merges,
+        lines: &mut Lines<T>,
+        text: &[u8],
+        at: usize,
+        first: usize,
+        tokens: &[T],
+    ) {
+        if first == lines.first {
+            lines.start = at;
+        } else if self.may_cross(text[at - 1], text[at])
+            && !stand(words, &mut lines.memo, tokens[first - 1].id(), tokens[first].id())
+        {
+            lines.broken.push(first - lines.first);
+        }
+    }
+
+    /// Takes the end of a line, one of [`LANES`] at most, whose tokens go on to the end of `tokens`.
+    #[inline]
+    pub(super) fn end_line<T: Id>(&self, words: &Merges, lines: &mut Lines<T>, text: &[u8], end: usize, tokens: &[T]) {
+        let Lines { lanes, scratch, ids, long_tokens, .. } = lines;
+        ids.clear();
+        ids.extend(tokens[lines.first..].iter().map(|token| token.id()));
+        let text = words.word(&text[lines.start..end]);
+        let of_words = match text.filter(|_| !lines.broken.is_empty()) {
+            Some(text) => scratch.windows.put_together(&text, ids, &lines.broken),
+            None => ids,
+        };
+        lines.broken.clear();
+        lines.long[lines.count] = None;
+        if of_words.len() <= MAX_CELLS {
+            let rank = |at: usize| self.rank(of_words[at], of_words[at + 1]);
+            lanes[lines.count].fill(of_words.iter().copied(), rank);
+        } else {
+            lines.long[lines.count] = Some(long_tokens.len()..long_tokens.len() + of_words.len());
+            long_tokens.extend_from_slice(of_words);
+        }
+        lines.count += 1;
+        lines.first = tokens.len();
+    }
+
+    /// Joins the lines, not all of them once it is to stop.
+    #[inline(never)]
+    pub(super) fn join<T: Id>(&self, lines: &mut Lines<T>, stop: &Stop) {
+        let Lines { long_tokens, long, lanes, scratch, ids, joined, ends, .. } = lines;
+        join(&mut lanes[..lines.count], &self.phrases);
+        joined.clear();
+        for ((long, lane), end) in long[..lines.count].iter().zip(lanes).zip(ends) {
+            if let Some(range) = long {
+                ids.clear();
+                let line = Phrases { superwords: self, tokens: &long_tokens[range.clone()] };
+                scratch.windows.merge(&line, &mut scratch.lanes, stop, ids);
+                joined.extend(ids.iter().map(|&id| T::new(id)));
+            } else {
+                lane.tokens(|id| joined.push(T::new(id)));
+            }
+            *end = joined.len();
+        }
+        long_tokens.shrink_to(MAX_KEPT);
+        ids.shrink_to(MAX_KEPT);
+    }
+
+    /// All merges, of words and of superwords.
+    pub(super) fn whole(&self) -> &Merges {
+        &self.whole
     }
 
     /// Whether a merge of words may join text that ends with `left` to text that begins with `right`.
     #[inline]
-    pub(super) fn may_cross(&self, left: u8, right: u8) -> bool {
+    fn may_cross(&self, left: u8, right: u8) -> bool {
         self.joints[usize::from(left)][usize::from(right) / 64] >> (right % 64) & 1 == 1
     }
 
-    /// Makes the tokens of a line of the tokens of its words, which stand at the end of `out`.
+    /// The rank of the merge of superwords that joins two tokens, or `NONE`.
     #[inline]
-    pub(super) fn finish<T: Id>(&self, words: &Merges, memo: &mut PairMemo, line: Line<'_>, out: &mut Vec<T>) {
-        let tokens = &out[line.first..];
-        let length = tokens.len();
-        if length > MAX_CELLS {
-            return self.finish_slowly(words, memo, line, out);
-        }
-        let (mut ids, mut cells) = ([0; MAX_CELLS], [NONE; MAX_CELLS]);
-        for (id, token) in ids.iter_mut().zip(tokens) {
-            *id = token.id();
-        }
-        for &suspect in line.suspects {
-            if !self.stand(words, memo, out[suspect - 1].id(), out[suspect].id()) {
-                return self.finish_slowly(words, memo, line, out);
-            }
-        }
-        let mut joins = false;
-        for at in 1..length {
-            if self.sides[ids[at - 1] as usize] & 1 == 1 && self.sides[ids[at] as usize] & 2 == 2 {
-                let rank = self.phrases.rank(ids[at - 1], ids[at]);
-                cells[at - 1] = cell(rank, at - 1);
-                joins |= rank != NONE;
-            }
-        }
-        if joins {
-            out.truncate(line.first);
-            self.phrases.join(&mut ids, &mut cells, length, |id| out.push(T::new(id)));
-        }
-    }
-
-    #[inline(never)]
-    fn finish_slowly<T: Id>(&self, words: &Merges, memo: &mut PairMemo, line: Line<'_>, out: &mut Vec<T>) {
-        let tokens: Vec<u32> = out[line.first..].iter().map(|token| token.id()).collect();
-        let mut tokens = self.repair(words, memo, line.text, &tokens, line.stop);
-        out.truncate(line.first);
-        if tokens.len() > MAX_CELLS {
-            self.join(line.stop, &mut tokens);
-            out.extend(tokens.into_iter().map(T::new));
-            return;
-        }
-        let (mut ids, mut cells) = ([0; MAX_CELLS], [NONE; MAX_CELLS]);
-        ids[..tokens.len()].copy_from_slice(&tokens);
-        for (at, pair) in tokens.windows(2).enumerate() {
-            cells[at] = cell(self.phrases.rank(pair[0], pair[1]), at);
-        }
-        self.phrases.join(&mut ids, &mut cells, tokens.len(), |id| out.push(T::new(id)));
-    }
-
-    /// Joins the tokens that the merges of words made of a whole line.
-    pub(super) fn join(&self, stop: &Stop, tokens: &mut Vec<u32>) {
-        join_long(&self.phrases, &self.lengths, 0, stop, tokens);
-    }
-
-    /// The tokens that the merges of words make of `line`, from the tokens of pieces of it.
-    fn repair(&self, words: &Merges, memo: &mut PairMemo, line: &[u8], tokens: &[u32], stop: &Stop) -> Vec<u32> {
-        let length = |tokens: &[u32]| tokens.iter().map(|&token| self.lengths[token as usize] as usize).sum::<usize>();
-        let mut budget = (line.len() + MAX_CELLS) * MAX_REPEATS;
-        let (mut done, mut end, mut again) = (Vec::with_capacity(tokens.len()), 0, Vec::new());
-        for &token in tokens.iter().take_while(|_| !stop.is_set()) {
-            let (mut start, mut taken) = (end, 0);
-            end += length(&[token]);
-            again.clear();
-            again.push(token);
-            while let Some(&before) = done.len().checked_sub(taken + 1).and_then(|at| done.get(at))
-                && self.may_cross(line[start - 1], line[start])
-                && !self.stand(words, memo, before, again[0])
-            {
-                let more = taken.max(1).min(done.len() - taken);
-                start -= length(&done[done.len() - taken - more..done.len() - taken]);
-                taken += more;
-                if end - start > budget {
-                    let mut whole = Vec::new();
-                    words.merge(line, stop, &mut whole);
-                    return whole;
-                }
-                budget -= end - start;
-                again.clear();
-                words.merge(&line[start..end], stop, &mut again);
-            }
-            done.truncate(done.len() - taken);
-            done.extend_from_slice(&again);
-        }
-        done
-    }
-
-    /// Whether the merges of words make these two tokens of their text.
-    #[inline]
-    fn stand(&self, words: &Merges, memo: &mut PairMemo, left: u32, right: u32) -> bool {
-        let pair = pack_pair(left, right);
-        let entry = &mut memo.0[(pair_hash(pair) >> (u64::BITS - MEMO_BITS)) as usize];
-        if let Some(known) = entry_value(*entry, pair) {
-            return known == 1;
-        }
-        let found = self.find_out(words, left, right);
-        *entry = pack_entry(pair, u32::from(found));
-        found
-    }
-
-    #[inline(never)]
-    fn find_out(&self, words: &Merges, mut left: u32, mut right: u32) -> bool {
-        // The ranks of the merges into which the two went; of equal ranks the pair further left goes first.
-        let (mut left_until, mut right_until) = (NONE, NONE);
-        loop {
-            let rank = words.pairs().rank(left, right);
-            if rank < left_until && rank <= right_until && rank != NONE {
-                return false;
-            }
-            let (a, b) = (self.parts[left as usize], self.parts[right as usize]);
-            if a.made > b.made {
-                (left, left_until) = (a.right, a.made - 1);
-            } else if b.made > 0 {
-                (right, right_until) = (b.left, b.made - 1);
-            } else {
-                return true;
-            }
+    fn rank(&self, left: u32, right: u32) -> u32 {
+        if self.sides[left as usize] & 1 == 1 && self.sides[right as usize] & 2 == 2 {
+            self.phrases.rank(left, right)
+        } else {
+            NONE
         }
     }
 }
 
+/// Whether the merges of words make these two tokens of their text.
+#[inline]
+fn stand(words: &Merges, memo: &mut [u64], left: u32, right: u32) -> bool {
+    let pair = pack_pair(left, right);
+    let entry = &mut memo[(pair_hash(pair) >> (u64::BITS - MEMO_BITS)) as usize];
+    if let Some(known) = entry_value(*entry, pair) {
+        return known == 1;
+    }
+    let found = words.borders().is_some_and(|borders| borders.stand(words.pairs(), left, right));
+    *entry = pack_entry(pair, u32::from(found));
+    found
+}
+
 /// For each byte, the bytes that begin the right part of a merge whose left part it ends.
-fn joints(byte_ids: &[u32; 256], merges: &[Merge], tokens: usize) -> Box<[[u64; 4]; 256]> {
+fn joints(words: &Merges, merges: &[Merge], tokens: usize) -> Box<[[u64; 4]; 256]> {
     let mut ends = vec![[0_u8; 2]; tokens];
-    for (byte, &id) in (0..=u8::MAX).zip(byte_ids) {
-        ends[id as usize] = [byte, byte];
+    for byte in 0..=u8::MAX {
+        ends[words.byte_id(byte) as usize] = [byte, byte];
     }
     let mut joints = Box::new([[0; 4]; 256]);
     for &(left, right, joined) in merges {
@@ -254,6 +267,8 @@ fn joints(byte_ids: &[u32; 256], merges: &[Merge], tokens: usize) -> Box<[[u64; 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::stop::NEVER;
 
@@ -291,48 +306,38 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_any_pieces_has_the_tokens_that_merging_it_at_once_has() {
+    fn lines_of_any_pieces_have_the_tokens_that_merging_them_at_once_has() {
         let mut random = Random(1);
         for round in 0..1500 {
             let letters = 1 + random.below(4);
             let (merges, lengths) = merges(&mut random, letters, [3, 20, 80][round % 3]);
             let first_merge = random.below(merges.len() + 1);
-            let whole = Merges::new(byte_ids(), &merges, Arc::clone(&lengths));
-            let words = Merges::new(byte_ids(), &merges[..first_merge], Arc::clone(&lengths));
-            let superwords = Superwords::new(&byte_ids(), &merges, first_merge, lengths).unwrap();
-            let mut memo = PairMemo::default();
-            memo.prepare();
-            for length in [1, 2, 5, 20, 47, 48, 49, 50, 300] {
-                let line: Vec<u8> = (0..length).map(|_| b'a' + random.below(letters) as u8).collect();
-                let mut found: Vec<u16> = vec![7];
-                let (mut at, mut suspects) = (0, Vec::new());
-                while at < length {
-                    let end = length.min(at + 1 + random.below(6));
-                    let mut tokens = Vec::new();
-                    words.merge(&line[at..end], &NEVER, &mut tokens);
-                    if at > 0 && superwords.may_cross(line[at - 1], line[at]) {
-                        suspects.push(found.len());
-                    }
-                    found.extend(tokens.iter().map(|&token| token as u16));
-                    at = end;
+            let all = || Merges::new(byte_ids(), &merges, Arc::clone(&lengths));
+            let (whole, words) = (all(), Merges::new(byte_ids(), &merges[..first_merge], Arc::clone(&lengths)));
+            let superwords = Superwords::new(&words, all(), &merges, first_merge);
+            let (mut lines, mut scratch) = (Lines::default(), Scratch::default());
+            let (mut text, mut tokens, mut expected) = (Vec::new(), Vec::<u16>::new(), Vec::new());
+            lines.begin();
+            for length in [1, 2, 5, 20, 47, 48, 49, 50, 300, 7] {
+                let (mut at, end) = (text.len(), text.len() + length);
+                text.extend((0..length).map(|_| b'a' + random.below(letters) as u8));
+                expected.push(Vec::new());
+                whole.merge(&mut scratch, &text[at..], &NEVER, &mut expected[lines.count]);
+                while at < end {
+                    let word_end = end.min(at + 1 + random.below(6));
+                    let (mut ids, first) = (Vec::new(), tokens.len());
+                    words.merge(&mut scratch, &text[at..word_end], &NEVER, &mut ids);
+                    tokens.extend(ids.iter().map(|&token| token as u16));
+                    superwords.begin_word(&words, &mut lines, &text, at, first, &tokens);
+                    at = word_end;
                 }
-                let line_of = Line { text: &line, first: 1, suspects: &suspects, stop: &NEVER };
-                superwords.finish(&words, &mut memo, line_of, &mut found);
-                let mut expected = Vec::new();
-                whole.merge(&line, &NEVER, &mut expected);
-                assert_eq!(found[1..].iter().map(|token| token.id()).collect::<Vec<u32>>(), expected, "round {round}");
+                superwords.end_line(&words, &mut lines, &text, end, &tokens);
+            }
+            superwords.join(&mut lines, &NEVER);
+            for (number, expected) in expected.iter().enumerate() {
+                let found: Vec<u32> = lines.tokens(number).iter().map(|token| token.id()).collect();
+                assert_eq!(found, *expected, "round {round}");
             }
         }
-    }
-
-    #[test]
-    fn merges_out_of_order_and_words_made_in_two_ways_are_refused() {
-        let lengths: Arc<[u32]> = [1; 256].into_iter().chain([2, 3, 3]).collect();
-        let [ab, abc] = [(97, 98, 256), (256, 99, 257)];
-        assert!(Superwords::new(&byte_ids(), &[ab, abc], 1, Arc::clone(&lengths)).is_some());
-        assert!(Superwords::new(&byte_ids(), &[abc, ab], 1, Arc::clone(&lengths)).is_none());
-        let [bc, again] = [(98, 99, 258), (97, 258, 257)];
-        assert!(Superwords::new(&byte_ids(), &[ab, bc, abc, again], 4, Arc::clone(&lengths)).is_none());
-        assert!(Superwords::new(&byte_ids(), &[ab, bc, abc, again], 3, lengths).is_some());
     }
 }

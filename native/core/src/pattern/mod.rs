@@ -20,7 +20,7 @@ mod tests;
 use crate::blocks::Classes;
 use crate::{Error, Result};
 pub(crate) use fast::Kind as WordKind;
-pub(crate) use starts::Starts;
+pub(crate) use starts::{Ends, Starts};
 
 /// A pre-token pattern that has a native splitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -118,7 +118,7 @@ fn count_group(texts: &Texts, group: &Range<u32>, occurrences: &[usize], least: 
             Some(*end - count)
         })
         .collect();
-    let mut entries = zeros(own.iter().sum());
+    let mut entries: Vec<u64> = zeros(own.iter().sum());
     each_pair(&texts.symbols, 0..texts.symbols.len(), |left, right, at| {
         if group.contains(&left) {
             let place = &mut places[(left - group.start) as usize];

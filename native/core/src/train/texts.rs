@@ -7,7 +7,7 @@ use super::BYTES;
 use super::held::{Bound, LeftOut};
 use super::input::Rows;
 use super::tokens::{Tokens, byte_numbers};
-use crate::encode::Merges;
+use crate::encode::{Merges, Scratch};
 use crate::memory::use_large_pages;
 use crate::stop::NEVER;
 use crate::{Error, Result};
@@ -160,9 +160,10 @@ impl Collector {
             .map(|start| {
                 let chunk = start..rows.len().min(start + CHUNK_ROWS);
                 let mut part = Part::with_room(chunk.clone().map(|row| rows.get(row).0.len()).sum(), chunk.len());
+                let mut scratch = Scratch::default();
                 for row in chunk {
                     let (text, count) = rows.get(row);
-                    part.add(text, count, &self.bound, |text, out| self.segment(text, out));
+                    part.add(text, count, &self.bound, |text, out| self.segment(&mut scratch, text, out));
                 }
                 part.shrink();
                 part
@@ -173,9 +174,9 @@ impl Collector {
 
     /// Adds texts that occur once each.
     pub(super) fn add_once<'a>(&mut self, texts: impl IntoIterator<Item = &'a [u8]>) {
-        let mut part = Part::default();
+        let (mut part, mut scratch) = (Part::default(), Scratch::default());
         for text in texts {
-            part.add(text, 1, &self.bound, |text, out| self.segment(text, out));
+            part.add(text, 1, &self.bound, |text, out| self.segment(&mut scratch, text, out));
         }
         self.take(vec![part]);
     }
@@ -197,9 +198,9 @@ impl Collector {
         LeftOut { least: self.bound.least(), texts: self.parts.iter().map(|part| part.left_out).sum() }
     }
 
-    fn segment(&self, text: &[u8], out: &mut Vec<u32>) {
+    fn segment(&self, scratch: &mut Scratch, text: &[u8], out: &mut Vec<u32>) {
         match &self.merges {
-            Some(merges) => merges.merge(text, &NEVER, out),
+            Some(merges) => merges.merge(scratch, text, &NEVER, out),
             None => out.extend(text.iter().map(|&byte| self.numbers[usize::from(byte)])),
         }
     }

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::input::{Rows, merges};
 use super::tokens::{Tokens, byte_numbers};
 use super::{BYTES, pool};
-use crate::encode::Merges;
+use crate::encode::{Merges, Scratch};
 use crate::stop::NEVER;
 use crate::{Error, Result};
 
@@ -48,23 +48,23 @@ pub fn count_tokens(
 
 fn count_rows(rows: &Rows<'_>, merges: &Merges, tokens: usize) -> Vec<u64> {
     let starts: Vec<usize> = (0..rows.len()).step_by(CHUNK_ROWS).collect();
-    let nothing = || (vec![0; tokens], Vec::new());
-    let count = |(mut counts, mut ids): (Vec<u64>, Vec<u32>), start: usize| {
+    let nothing = || (vec![0; tokens], Vec::new(), Scratch::default());
+    let count = |(mut counts, mut ids, mut scratch): (Vec<u64>, Vec<u32>, Scratch), start: usize| {
         for row in start..rows.len().min(start + CHUNK_ROWS) {
             let (text, count) = rows.get(row);
             ids.clear();
-            merges.merge(text, &NEVER, &mut ids);
+            merges.merge(&mut scratch, text, &NEVER, &mut ids);
             for &id in &ids {
                 counts[id as usize] += count;
             }
         }
-        (counts, ids)
+        (counts, ids, scratch)
     };
-    let sum = |(mut counts, ids): (Vec<u64>, Vec<u32>), (others, _): (Vec<u64>, Vec<u32>)| {
+    let sum = |mut counts: Vec<u64>, others: Vec<u64>| {
         add(&mut counts, &others);
-        (counts, ids)
+        counts
     };
-    starts.into_par_iter().fold(nothing, count).reduce(nothing, sum).0
+    starts.into_par_iter().fold(nothing, count).map(|(counts, ..)| counts).reduce(|| vec![0; tokens], sum)
 }
 
 fn add(counts: &mut [u64], others: &[u64]) {

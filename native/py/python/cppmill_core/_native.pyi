@@ -315,7 +315,7 @@ class Tokenizer:
 
     Calls release the GIL and may come from several threads. A long call in the main thread ends within about 0.1 s of
     Ctrl-C, or of another signal whose handler raises. Each thread that encodes keeps a cache of up to about
-    60 MB; a document of n bytes takes about n / 2 bytes more while it is encoded, and a single word (a run of letters,
+    64 MB; a document of n bytes takes about n / 2 bytes more while it is encoded, and a single word (a run of letters,
     digits or spaces, say) of n bytes about 20 n. Superwords (merges learned on lines, the pattern `cpp-lines-1`) are
     merged line by line: there a line of n bytes takes about as much as such a word.
 

@@ -9,6 +9,10 @@
 //! before it came about, so that after an odd word the masks are good again from the first start at which a word begins.
 
 mod portable;
+#[cfg(test)]
+mod tests;
+#[cfg(target_arch = "x86_64")]
+mod wide;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
@@ -155,10 +159,74 @@ fn append(text: &[u8], masks: impl Fn(&[u8; BYTES]) -> Masks, out: &mut Vec<Bloc
     out.push(starts(&last, &Masks::default(), rest.len(), &mut before));
 }
 
+/// The ends of some words.
+#[derive(Clone, Copy)]
+pub(crate) struct Ends {
+    base: usize,
+    /// Of the bytes from `base` on, those in front of which a word ends.
+    bits: u64,
+    level: Level,
+}
+
+/// What is used of the processor.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Portable,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+impl Level {
+    /// The fastest that this processor has.
+    fn best() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if wide::available() {
+            return Self::Avx512;
+        }
+        #[cfg(target_arch = "x86_64")]
+        if x86::available() {
+            return Self::Avx2;
+        }
+        Self::Portable
+    }
+}
+
+impl Ends {
+    fn one(end: usize) -> Self {
+        Self { base: end, bits: 1, level: Level::Portable }
+    }
+
+    /// Writes them to the first of `places`, and anything behind them; returns how many they are.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "for each block")]
+    pub(crate) fn put(self, places: &mut [u32; BYTES]) -> usize {
+        #[cfg(target_arch = "x86_64")]
+        if self.level == Level::Avx512 {
+            // SAFETY: the processor has AVX-512, or it would not be this level.
+            return unsafe { wide::put(self.base as u32, self.bits, places) };
+        }
+        let (mut bits, mut count) = (self.bits, 0);
+        while bits != 0 {
+            places[count % BYTES] = self.base as u32 + bits.trailing_zeros();
+            bits &= bits - 1;
+            count += 1;
+        }
+        count
+    }
+}
+
 /// The starts of a text. Made to be used again for the next text.
-#[derive(Default)]
 pub(crate) struct Starts {
     blocks: Vec<Block>,
+    level: Level,
+}
+
+impl Default for Starts {
+    fn default() -> Self {
+        Self { blocks: Vec::new(), level: Level::best() }
+    }
 }
 
 /// Room that is kept for the next text, in blocks.
@@ -170,30 +238,79 @@ impl Starts {
         self.blocks.clear();
         self.blocks.shrink_to(MAX_KEPT);
         self.blocks.reserve(text.len() / BYTES + 1);
-        #[cfg(target_arch = "x86_64")]
-        if x86::available() {
-            return x86::append(text, &mut self.blocks);
+        match self.level {
+            Level::Portable => append(text, portable::masks, &mut self.blocks),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => x86::append(text, &mut self.blocks),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => wide::append(text, &mut self.blocks),
         }
-        append(text, portable::masks, &mut self.blocks);
     }
 
-    /// Calls `each` with the end of every word of `cpp-words-1` in `run[start..]`, one of the maximal runs of valid UTF-8 of the
-    /// text that was given to [`Self::find`], at the same place.
+    /// Calls `each` with the ends of all words of `cpp-words-1` in `run[start..]`, in order, some at a time. The run is one of the
+    /// maximal runs of valid UTF-8 of the text that was given to [`Self::find`], at the same place.
     #[inline]
-    pub(crate) fn words(&self, run: &[u8], start: usize, mut each: impl FnMut(usize)) {
-        self.cut::<false>(run, start, |end, _| each(end));
+    pub(crate) fn words(&self, run: &[u8], start: usize, mut each: impl FnMut(Ends)) {
+        let mut at = start;
+        while at < run.len() {
+            let found = self.odd_from(run, at, &mut each);
+            let Some(odd_word) = found else { return each(Ends::one(run.len())) };
+            at = self.cut_odd::<false>(run, odd_word, &mut |end, _| each(Ends::one(end)));
+        }
     }
 
-    /// Calls `each` with the end of every word, as [`Self::words`], and whether it ends a line of `cpp-lines-1`. A word that
+    /// Calls `each` with the ends of the words from `at` on, up to the first one that touches something odd; returns where it
+    /// starts.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "once, and a loop over all text")]
+    fn odd_from(&self, run: &[u8], mut at: usize, each: &mut impl FnMut(Ends)) -> Option<usize> {
+        // The word that starts at `at` may be odd there, and ends behind.
+        let (mut from, mut behind) = (u64::MAX << (at % BYTES), u64::MAX << (at % BYTES) << 1);
+        for block in at / BYTES..run.len().div_ceil(BYTES) {
+            let (base, Block { words, odd, .. }) = (block * BYTES, self.blocks[block]);
+            let (odd, mut ends) = (odd & from, words & behind);
+            (from, behind) = (u64::MAX, u64::MAX);
+            if odd != 0 {
+                ends &= (odd & odd.wrapping_neg()) - 1;
+            }
+            if run.len() - base < BYTES {
+                ends &= (1 << (run.len() - base)) - 1;
+            }
+            if ends != 0 {
+                each(Ends { base, bits: ends, level: self.level });
+                at = base + BYTES - 1 - ends.leading_zeros() as usize;
+            }
+            if odd != 0 {
+                return Some(at);
+            }
+        }
+        None
+    }
+
+    /// Calls `each` with the end of every line of `cpp-lines-1` in `run[start..]`, which is as for [`Self::words`].
+    #[inline]
+    pub(crate) fn lines(&self, run: &[u8], start: usize, mut each: impl FnMut(usize)) {
+        let mut from = u64::MAX << (start % BYTES) << 1;
+        for block in start / BYTES..run.len().div_ceil(BYTES) {
+            let mut rest = self.blocks[block].lines & from;
+            while rest != 0 {
+                let at = block * BYTES + rest.trailing_zeros() as usize;
+                if at < run.len() {
+                    each(at);
+                }
+                rest &= rest - 1;
+            }
+            from = u64::MAX;
+        }
+        if start < run.len() {
+            each(run.len());
+        }
+    }
+
+    /// Calls `each` with the end of every word, as of [`Self::words`], and whether it ends a line of `cpp-lines-1`. A word that
     /// goes over the end of a line, which takes odd white space, is cut there.
     #[inline]
-    pub(crate) fn words_of_lines(&self, run: &[u8], start: usize, each: impl FnMut(usize, bool)) {
-        self.cut::<true>(run, start, each);
-    }
-
-    #[inline(always)]
-    #[allow(clippy::inline_always, reason = "once for words and once for lines")]
-    fn cut<const LINES: bool>(&self, run: &[u8], start: usize, mut each: impl FnMut(usize, bool)) {
+    pub(crate) fn words_of_lines(&self, run: &[u8], start: usize, mut each: impl FnMut(usize, bool)) {
         let mut at = start;
         'masks: while at < run.len() {
             let mut block = at / BYTES;
@@ -204,14 +321,14 @@ impl Starts {
                 while rest != 0 {
                     let bit = rest & rest.wrapping_neg();
                     if odd & bit != 0 {
-                        at = self.cut_odd::<LINES>(run, at, &mut each);
+                        at = self.cut_odd::<true>(run, at, &mut each);
                         continue 'masks;
                     }
                     at = block * BYTES + rest.trailing_zeros() as usize;
                     if at >= run.len() {
                         break;
                     }
-                    each(at, LINES && self.blocks[block].lines & bit != 0);
+                    each(at, self.blocks[block].lines & bit != 0);
                     rest ^= bit;
                 }
                 block += 1;
@@ -251,106 +368,5 @@ impl Starts {
             from = u64::MAX;
         }
         end
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{BYTES, Masks, Starts, cpp_words, portable};
-
-    const PIECES: [&str; 48] = [
-        " ",
-        "  ",
-        "\t",
-        " \t",
-        "\n",
-        "\r\n",
-        "\n\n",
-        "\n    ",
-        ";\n",
-        "a",
-        "x1",
-        "foo_bar",
-        "L",
-        "u8",
-        "R",
-        "u8R",
-        "\"",
-        "'",
-        "(",
-        ")",
-        "0",
-        "12",
-        "0x1F",
-        "1e",
-        "e",
-        ".",
-        "-",
-        "+",
-        "->",
-        "::",
-        ",",
-        "\\",
-        "\\n",
-        "\\r\\t",
-        "\u{b}",
-        "\u{c}",
-        "é",
-        "名",
-        "\u{2028}",
-        "²",
-        "😀",
-        "#",
-        "R\"(",
-        ")x\"",
-        "{",
-        "\0",
-        "//",
-        "aVeryLongIdentifierOfMoreThanSixtyFourBytesWhichGoesOnAndOnAndOnAndOn",
-    ];
-
-    fn random(state: &mut u64, below: usize) -> usize {
-        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (*state >> 40) as usize % below
-    }
-
-    #[test]
-    fn words_are_those_of_the_splitter() {
-        let (mut state, mut starts) = (1, Starts::default());
-        for round in 0..60_000 {
-            let count = 1 + random(&mut state, if round % 8 == 0 { 120 } else { 12 });
-            let kinds = [5, 20, PIECES.len()][round % 3];
-            let shift = random(&mut state, PIECES.len());
-            let text: String = (0..count).map(|_| PIECES[(random(&mut state, kinds) + shift) % PIECES.len()]).collect();
-            starts.find(text.as_bytes());
-            let (mut found, mut expected, mut at) = (Vec::new(), Vec::new(), 0);
-            starts.words(text.as_bytes(), 0, |end| found.push(end));
-            while at < text.len() {
-                at = cpp_words::word_end(text.as_bytes(), at);
-                expected.push(at);
-            }
-            assert_eq!(found, expected, "{text:?}");
-            let [mut lines, mut expected_lines, mut words] = [const { Vec::new() }; 3];
-            starts.words_of_lines(text.as_bytes(), 0, |end, ends_line| {
-                words.push(end);
-                lines.extend(ends_line.then_some(end));
-            });
-            crate::pattern::lines(text.as_bytes(), 0, |end| expected_lines.push(end));
-            assert_eq!(lines, expected_lines, "{text:?}");
-            assert!(expected.iter().all(|end| words.contains(end) || lines.iter().any(|line| line < end)), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn the_fast_masks_are_those_of_the_table() {
-        #[cfg(target_arch = "x86_64")]
-        if super::x86::available() {
-            for byte in 0..=u8::MAX {
-                let bytes: [u8; BYTES] = std::array::from_fn(|at| byte.wrapping_add(at as u8));
-                // SAFETY: the processor has AVX2.
-                let found: Masks = unsafe { super::x86::masks(&bytes) };
-                assert_eq!(found, portable::masks(&bytes));
-            }
-        }
     }
 }

@@ -1,0 +1,287 @@
+//! The words of a run, on their way from the text to the ids.
+//!
+//! Words are taken in batches: all are looked up in the near table of the cache, those that are not there in its index and its
+//! records, and those that are not known are merged, several in turns. Each of these steps asks for the memory of the next one.
+
+use super::batch::Id;
+use super::cache::{Found, WordCache};
+use super::lanes::{LANES, MAX_CELLS, join};
+use super::merges::{Merges, Scratch};
+use super::packed::{Key, Packed};
+use crate::Stop;
+use crate::pattern::Ends;
+use crate::stop::NEVER;
+
+/// How many words are looked up together at most.
+const BATCH: usize = 256 + BLOCK;
+/// How many words are taken at once at most.
+const BLOCK: usize = 64;
+/// How many hashes are remembered to recognise a word that a batch has twice.
+const SEEN: usize = 64;
+
+/// A word of a run.
+#[derive(Clone, Copy)]
+pub(super) struct Word {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) ends_line: bool,
+}
+
+/// Words that are looked up together, one after another in the text.
+pub(super) struct Batch<T: Id> {
+    length: usize,
+    ends: [u32; BATCH],
+    end_lines: [bool; BATCH],
+    packed: [Packed; BATCH],
+    /// Their lines in the near table.
+    lines: [u16; BATCH],
+    found: [Found<T>; BATCH],
+    /// Those that are not near, later those that are not known.
+    far: [u16; BATCH],
+    /// The keys of those, and where their records must be.
+    keys: [Key; BATCH],
+    places: [u32; BATCH],
+    /// Those that are not known, but are long or the same as others.
+    again: [u16; BATCH],
+}
+
+impl<T: Id> Default for Batch<T> {
+    fn default() -> Self {
+        Self {
+            length: 0,
+            ends: [0; BATCH],
+            end_lines: [false; BATCH],
+            packed: [Packed::default(); BATCH],
+            lines: [0; BATCH],
+            found: [Found::default(); BATCH],
+            far: [0; BATCH],
+            keys: [Key::default(); BATCH],
+            places: [0; BATCH],
+            again: [0; BATCH],
+        }
+    }
+}
+
+/// What the words of a run are encoded with.
+pub(super) struct Words<'a, T: Id> {
+    pub(super) merges: &'a Merges,
+    pub(super) cache: &'a mut WordCache<T>,
+    pub(super) scratch: &'a mut Scratch,
+    /// The tokens of the word that was merged last.
+    pub(super) merged: &'a mut Vec<u32>,
+    pub(super) batch: &'a mut Batch<T>,
+    pub(super) run: &'a [u8],
+    /// Where the first word of the batch starts.
+    pub(super) at: usize,
+    /// Once it is set, words are left out.
+    pub(super) stop: &'a Stop,
+}
+
+impl<'a, T: Id> Words<'a, T> {
+    /// Takes the word that goes on to `end`; [`Self::settle`] must come after the last one.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "a call for each word")]
+    pub(super) fn take(
+        &mut self,
+        end: usize,
+        ends_line: bool,
+        out: &mut Vec<T>,
+        each: impl FnMut(Word, usize, &mut Vec<T>),
+    ) {
+        let batch = &mut *self.batch;
+        batch.ends[batch.length] = end as u32;
+        batch.end_lines[batch.length] = ends_line;
+        batch.length += 1;
+        if batch.length > BATCH - BLOCK {
+            self.settle(out, each);
+        }
+    }
+
+    /// Takes words by their ends; [`Self::settle_all`] must come after the last ones.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "a call for each block of text")]
+    pub(super) fn take_ends(&mut self, ends: Ends, out: &mut Vec<T>) {
+        let batch = &mut *self.batch;
+        if let Some(places) = batch.ends[batch.length..].first_chunk_mut() {
+            batch.length += ends.put(places);
+        }
+        if batch.length > BATCH - BLOCK {
+            self.settle_all(out);
+        }
+    }
+
+    /// Appends the ids of the words of the batch.
+    #[inline(never)]
+    pub(super) fn settle_all(&mut self, out: &mut Vec<T>) {
+        if !self.stop.is_set() {
+            self.look_up();
+            self.write_all(out);
+        }
+        self.batch.length = 0;
+    }
+
+    /// Appends the ids of the words of the batch, and calls `each` with each word, the place of its first id, and the output.
+    #[inline(never)]
+    pub(super) fn settle(&mut self, out: &mut Vec<T>, each: impl FnMut(Word, usize, &mut Vec<T>)) {
+        if !self.stop.is_set() {
+            self.look_up();
+            self.write(out, each);
+        }
+        self.batch.length = 0;
+    }
+
+    /// Finds out what the words of the batch become.
+    fn look_up(&mut self) {
+        let far = self.look_near();
+        let unknown = self.look_far(far);
+        if unknown > 0 {
+            self.learn(unknown);
+        }
+    }
+
+    /// Looks the words up in the near table; returns how many are not there.
+    fn look_near(&mut self) -> usize {
+        let Batch { length, ends, packed, lines, found, far, .. } = &mut *self.batch;
+        let (mut start, mut count) = (self.at, 0);
+        for ((packed, line), &end) in packed.iter_mut().zip(&mut *lines).zip(&ends[..*length]) {
+            *packed = Packed::new(self.run, start, end as usize);
+            *line = self.cache.prefetch_near(*packed);
+            start = end as usize;
+        }
+        for index in 0..(*length).min(BATCH) {
+            let is_near;
+            (found[index], is_near) = self.cache.near(packed[index], lines[index]);
+            far[count] = index as u16;
+            count += usize::from(!is_near);
+        }
+        count
+    }
+
+    /// Looks up the words that are not near; returns how many are not known, leaving out those that come again.
+    fn look_far(&mut self, count: usize) -> usize {
+        self.cache.make_room(count);
+        for at in 0..count {
+            let index = self.batch.far[at];
+            let key = Key::new(self.batch.packed[usize::from(index)], self.word(index));
+            self.cache.prefetch(key);
+            self.batch.keys[at] = key;
+        }
+        for at in 0..count {
+            self.batch.places[at] = self.cache.place(self.batch.keys[at]);
+        }
+        let mut unknown = 0;
+        for at in 0..count {
+            let (index, key) = (self.batch.far[at], self.batch.keys[at]);
+            if let Some(found) = self.cache.find_at(key, self.word(index), self.batch.places[at]) {
+                self.batch.found[usize::from(index)] = found;
+            } else {
+                (self.batch.far[unknown], self.batch.keys[unknown]) = (index, key);
+                unknown += 1;
+            }
+        }
+        unknown
+    }
+
+    /// Merges the words that are not known, and keeps their tokens.
+    #[inline(never)]
+    fn learn(&mut self, unknown: usize) {
+        let (mut seen, mut again, mut lanes) = ([0; SEEN], 0, 0);
+        for at in 0..unknown {
+            let (index, key) = (self.batch.far[at], self.batch.keys[at]);
+            let word = self.word(index);
+            let is_seen = std::mem::replace(&mut seen[key.hash as usize % SEEN], key.hash) == key.hash;
+            if is_seen || word.len() > MAX_CELLS {
+                self.batch.again[again] = index;
+                again += 1;
+            } else {
+                self.merges.fill(&mut self.scratch.lanes[lanes], word);
+                (self.batch.far[lanes], self.batch.keys[lanes]) = (index, key);
+                lanes += 1;
+            }
+            if lanes == LANES {
+                self.join(std::mem::take(&mut lanes));
+            }
+        }
+        self.join(lanes);
+        for at in 0..again {
+            let index = self.batch.again[at];
+            self.learn_one(Key::new(self.batch.packed[usize::from(index)], self.word(index)), index);
+        }
+    }
+
+    /// Merges the words that are in the first lanes, and keeps their tokens.
+    fn join(&mut self, lanes: usize) {
+        join(&mut self.scratch.lanes[..lanes], self.merges.pairs());
+        for at in 0..lanes {
+            let (mut tokens, mut length) = ([T::new(0); MAX_CELLS], 0);
+            self.scratch.lanes[at].tokens(|id| {
+                tokens[length] = T::new(id);
+                length += 1;
+            });
+            let (index, key) = (self.batch.far[at], self.batch.keys[at]);
+            self.batch.found[usize::from(index)] = self.cache.keep(key, self.word(index), &tokens[..length]);
+        }
+    }
+
+    /// Merges a word, if it is still not known, and keeps its tokens, if it is not too long.
+    fn learn_one(&mut self, key: Key, index: u16) {
+        let word = self.word(index);
+        let found = self.cache.find(key, word).unwrap_or_else(|| {
+            let mut tokens = Vec::new();
+            if WordCache::<T>::keeps(word) {
+                self.merge(word, &NEVER, &mut tokens);
+            }
+            self.cache.keep(key, word, &tokens)
+        });
+        self.batch.found[usize::from(index)] = found;
+    }
+
+    /// Appends the tokens of a word to `out` by merging it.
+    fn merge(&mut self, word: &[u8], stop: &Stop, out: &mut Vec<T>) {
+        self.merged.clear();
+        self.merged.shrink_to(1 << 20);
+        self.merges.merge(self.scratch, word, stop, self.merged);
+        out.extend(self.merged.iter().map(|&id| T::new(id)));
+    }
+
+    /// Appends the ids of the words to `out`.
+    fn write(&mut self, out: &mut Vec<T>, mut each: impl FnMut(Word, usize, &mut Vec<T>)) {
+        for index in 0..self.batch.length {
+            let (token, end) = (out.len(), self.batch.ends[index] as usize);
+            let word = Word { start: self.at, end, ends_line: self.batch.end_lines[index] };
+            if !self.cache.append(&self.batch.found[index], out) {
+                self.merge(&self.run[word.start..end], self.stop, out);
+                if self.stop.is_set() {
+                    return;
+                }
+            }
+            each(word, token, out);
+            self.at = end;
+        }
+    }
+
+    /// Appends the ids of the words to `out`, without a call for each.
+    fn write_all(&mut self, out: &mut Vec<T>) {
+        let mut index = 0;
+        while index < self.batch.length {
+            index += Found::append_few(&self.batch.found[index..self.batch.length], out);
+            if index == self.batch.length {
+                break;
+            }
+            if !self.cache.append(&self.batch.found[index], out) {
+                self.merge(self.word(index as u16), self.stop, out);
+            }
+            index += 1;
+        }
+        if let Some(last) = self.batch.length.checked_sub(1) {
+            self.at = self.batch.ends[last] as usize;
+        }
+    }
+
+    #[inline]
+    fn word(&self, index: u16) -> &'a [u8] {
+        let (run, index) = (self.run, usize::from(index));
+        let start = if index == 0 { self.at } else { self.batch.ends[index - 1] as usize };
+        &run[start..self.batch.ends[index] as usize]
+    }
+}
