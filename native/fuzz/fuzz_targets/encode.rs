@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use arrow_array::Array;
 use cppmill_core::Stop;
-use cppmill_core::encode::{Tokenizer, integers};
+use cppmill_core::encode::{Markers, Tokenizer, integers};
 use libfuzzer_sys::fuzz_target;
 
 /// A tokenizer directory as both load it.
@@ -58,7 +58,7 @@ impl Twins {
         let half = self.ids(&data[..data.len() / 2]);
         let stable = self.ours.stable_prefix(&half, &stop).expect("ids of text");
         assert_eq!(ids[..stable], half[..stable]);
-        let lists = self.ours.encode_batch(&[data, data], 1, &stop).expect("short texts");
+        let lists = self.ours.encode_batch(&[data, data], Markers::default(), 1, &stop).expect("short texts");
         assert_eq!(lists.values().len(), 2 * ids.len());
     }
 }
