@@ -12,7 +12,7 @@ STAMPS := $(VENV)/.stamps
 WHEELS := .make/wheels
 CARGO := cargo
 NATIVE := --manifest-path native/Cargo.toml
-NATIVE_SOURCES := $(shell find native -name target -prune -o -type f ! -name '*.so' ! -name '*.pyc' ! -name '*.md' -print) \
+NATIVE_SOURCES := $(shell find native \( -name target -o -name fuzz \) -prune -o -type f ! -name '*.so' ! -name '*.pyc' ! -name '*.md' -print) \
 	rust-toolchain.toml
 # The first of these that runs; another one: make setup PYTHON=python3.13
 PYTHON = $(shell for name in python3.11 python3.12 python3.13 python3.14 python3; do \
@@ -28,7 +28,14 @@ DEMO_SOURCES = $(shell $(BIN)/python -c 'import numpy, pyarrow; print(numpy.get_
 	$(wildcard /usr/include/c++/*)
 HOSTILE_OUT := out/hostile
 
-.PHONY: help setup demo test check lint format bench bench-scan bench-train bench-encode equal-encode bench-patterns bench-units ablations lexer-agreement wheel lock clean
+# cargo-fuzz is kept outside: it takes minutes to build and nothing else needs it.
+CARGO_FUZZ_VERSION := 0.13.2
+CARGO_FUZZ_HOME := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/cppmill/cargo-fuzz-$(CARGO_FUZZ_VERSION)
+FUZZ_TARGETS := encode load lex
+FUZZ_OUT := out/fuzz
+SECONDS := 60
+
+.PHONY: help setup demo test fuzz check lint format bench bench-scan bench-train bench-encode equal-encode bench-patterns bench-units ablations lexer-agreement wheel lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -50,6 +57,28 @@ test: setup ## Run the tests of the native core and of the Python packages
 	@# The whole workspace, so that dependencies have the features, and so the builds, that the wheel has.
 	$(CARGO) test $(NATIVE) --workspace --release --locked --quiet
 	$(BIN)/python -m pytest
+
+fuzz: setup $(CARGO_FUZZ_HOME)/bin/cargo-fuzz ## Fuzz the native core for SECONDS=60 a target (TARGET=encode: one)
+	@for target in $(or $(TARGET),$(FUZZ_TARGETS)); do $(MAKE) fuzz-$$target; done
+
+# No sanitizer, as these need a nightly compiler; the flags that count branches are unstable too, so the stable one is told to take them.
+fuzz-%: $(FUZZ_OUT)/words/receipt.json $(FUZZ_OUT)/lines/receipt.json
+	@mkdir -p $(FUZZ_OUT)/corpus/$*
+	@if [ -d native/fuzz/seeds/$* ]; then cp native/fuzz/seeds/$*/* $(FUZZ_OUT)/corpus/$*; \
+	elif [ -z "$$(ls $(FUZZ_OUT)/corpus/$*)" ]; then \
+		find $(DEMO_SOURCES) -type f -size -4 | LC_ALL=C sort | head -n 500 | xargs cp --backup=numbered -t $(FUZZ_OUT)/corpus/$*; fi
+	CPPMILL_FUZZ_TOKENIZERS=$(CURDIR)/$(FUZZ_OUT)/words/tokenizer:$(CURDIR)/$(FUZZ_OUT)/lines/tokenizer RUSTC_BOOTSTRAP=1 \
+		$(CARGO_FUZZ_HOME)/bin/cargo-fuzz run --fuzz-dir native/fuzz --target-dir native/target/fuzz --sanitizer none $* \
+		$(FUZZ_OUT)/corpus/$* -- -max_total_time=$(SECONDS) -timeout=10 -print_final_stats=1
+
+$(FUZZ_OUT)/words/receipt.json:
+	$(BIN)/cppmill run $(DEMO_SOURCES) --out $(FUZZ_OUT)/words --profile demo --quiet
+
+$(FUZZ_OUT)/lines/receipt.json: native/fuzz/superwords.toml
+	$(BIN)/cppmill run $(DEMO_SOURCES) --out $(FUZZ_OUT)/lines --config $< --quiet
+
+$(CARGO_FUZZ_HOME)/bin/cargo-fuzz:
+	$(CARGO) install cargo-fuzz --version $(CARGO_FUZZ_VERSION) --locked --quiet --root $(CARGO_FUZZ_HOME)
 
 check: demo ## Prove the demo's output, and a hostile corpus, with the independent checker
 	$(BIN)/python tests/run_check.py $(DEMO_OUT)
@@ -121,7 +150,7 @@ lock: ## Resolve the requirements of pyproject.toml again into requirements.lock
 		--no-emit-package cppmill-core --no-emit-index-url --custom-compile-command "make lock" --output-file requirements.lock
 
 clean: ## Delete everything that make made
-	rm -rf $(VENV) .make native/target dist build *.egg-info out/demo $(HOSTILE_OUT)
+	rm -rf $(VENV) .make native/target native/fuzz/artifacts dist build *.egg-info out/demo $(FUZZ_OUT) $(HOSTILE_OUT)
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 # Set-up, one stamp a step.
