@@ -8,6 +8,7 @@ the one before is written.
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -27,9 +28,13 @@ from schemas.tables import DATA_FORMAT_VERSION, tokens_schema
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.ahead import ahead
 from transforms.batches import list_column
+from transforms.in_flight import RunUnits
 from transforms.storage import OutputFolder
 
 BOS, EOS = "<BOS>", "<EOS>"
+_ENCODING = threading.Lock()
+"""One call encodes at a time, on all threads: their caches, tens of megabytes each, serve all units in flight."""
+
 _COLUMNS = ["doc_id", "project", "path", "content", "num_bytes", "platform_ids", "platform_info"]
 MAX_ROW_GROUP_TOKENS = 1 << 24
 """A row group of tokens is closed before it holds more; a single longer document stands alone."""
@@ -135,7 +140,8 @@ def encode_documents(
         threads: Threads of the native core.
     """
     bos, eos = (control_id(tokenizer, *wanted) for wanted in ((BOS, options.bos), (EOS, options.eos)))
-    ids = tokenizer.encode_batch(documents.column("content"), threads, bos=bos, eos=eos)
+    with _ENCODING:
+        ids = tokenizer.encode_batch(documents.column("content"), threads, bos=bos, eos=eos)
     lengths = np.diff(ids.offsets.to_numpy()).astype(np.uint64)
     columns = {
         **{name: documents.column(name) for name in ("doc_id", "project", "path", "num_bytes")},
@@ -176,7 +182,7 @@ class TokenizeDocuments(beam.PTransform[beam.PCollection[Unit], beam.PCollection
 
     def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[UnitReceipt]:
         """Tokenize each unit."""
-        tokenize = beam.Map(tokenize_unit, self.settings).with_output_types(UnitReceipt)
+        tokenize = beam.ParDo(RunUnits(tokenize_unit, self.settings)).with_output_types(UnitReceipt)
         receipts: beam.PCollection[UnitReceipt] = units | "Tokenize" >> tokenize
         return receipts
 

@@ -25,6 +25,7 @@ from schemas.tables import DATA_FORMAT_VERSION, MAX_PLATFORM_IDS, PLATFORM_VOCAB
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.ahead import ahead
 from transforms.batches import list_column
+from transforms.in_flight import RunUnits
 from transforms.storage import OutputFolder
 from transforms.tokenize import BOS, EOS, TokenizeSettings, control_id, open_tokenizer
 
@@ -190,7 +191,7 @@ class ValidateShards(beam.PTransform[beam.PCollection[Unit], beam.PCollection[Un
 
     def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[UnitReceipt]:
         """Prove each unit's shard."""
-        validate = beam.Map(validate_unit, self.settings).with_output_types(UnitReceipt)
+        validate = beam.ParDo(RunUnits(validate_unit, self.settings)).with_output_types(UnitReceipt)
         receipts: beam.PCollection[UnitReceipt] = units | "Validate" >> validate
         return receipts
 

@@ -1,0 +1,70 @@
+"""Two units are in flight at once, no more; every receipt comes out; an error is that of its unit."""
+
+import threading
+
+import apache_beam as beam
+import pytest
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.testing.util import assert_that, equal_to
+
+from schemas.units import Stage, Unit, UnitReceipt
+from transforms.in_flight import AT_ONCE, RunUnits
+
+
+def unit(number):
+    return Unit(stage=Stage.TOKENIZE, key=f"{number:064x}", num_bytes=1, label=str(number), payload={})
+
+
+def done(unit):
+    return UnitReceipt(stage=unit.stage, key=unit.key, outputs=(), totals={})
+
+
+class Meeting:
+    """Counts who is there at once; the first two wait for each other."""
+
+    lock = threading.Lock()
+    barrier = threading.Barrier(2)
+    there = most = 0
+
+
+def meet(unit, settings):
+    with Meeting.lock:
+        Meeting.there += 1
+        Meeting.most = max(Meeting.most, Meeting.there)
+    if int(unit.label) < 2:
+        Meeting.barrier.wait(timeout=60)
+    with Meeting.lock:
+        Meeting.there -= 1
+    return done(unit)
+
+
+def fail(unit, settings):
+    if unit.label == settings:
+        raise ValueError(f"unit {unit.label} failed")
+    return done(unit)
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_every_receipt_comes_out_of_a_pipeline(count):
+    units = [unit(number) for number in range(count)]
+    with beam.Pipeline(runner=FnApiRunner()) as pipeline:
+        receipts = pipeline | beam.Create(units) | beam.ParDo(RunUnits(fail, "none"))
+        assert_that(receipts | beam.Map(lambda receipt: receipt.key), equal_to([unit.key for unit in units]))
+
+
+def test_two_units_are_at_work_at_once_and_never_more():
+    run = RunUnits(meet, None)
+    run.setup()
+    run.start_bundle()
+    found = [receipt.key for number in range(9) for receipt in run.process(unit(number))]
+    found += [value.value.key for value in run.finish_bundle()]
+    run.teardown()
+    assert sorted(found) == [unit(number).key for number in range(9)]
+    assert Meeting.most == AT_ONCE
+
+
+@pytest.mark.parametrize("failing", ["0", "3", "6"])
+def test_an_error_is_told(failing):
+    units = [unit(number) for number in range(7)]
+    with pytest.raises(ValueError, match=f"unit {failing} failed"), beam.Pipeline(runner=FnApiRunner()) as pipeline:
+        _ = pipeline | beam.Create(units) | beam.ParDo(RunUnits(fail, failing))

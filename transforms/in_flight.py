@@ -1,0 +1,61 @@
+"""Two units at a time in a worker: while one is finished, its file written and flushed, the next is at work already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import TypeVar
+
+import apache_beam as beam
+from apache_beam.transforms.window import GlobalWindows
+from apache_beam.utils.windowed_value import WindowedValue
+
+from schemas.units import Unit, UnitReceipt
+
+AT_ONCE = 2
+"""Units in flight: what one leaves idle, another uses; more would only take more memory."""
+
+Settings = TypeVar("Settings")
+
+
+class RunUnits(beam.DoFn):
+    """Call a function with each unit and with settings, `AT_ONCE` units at a time; receipts come as units are done.
+
+    Args:
+        run: Makes a unit's receipt; called in threads.
+        settings: Its second argument.
+    """
+
+    def __init__(self, run: Callable[[Unit, Settings], UnitReceipt], settings: Settings) -> None:
+        """Keep what each unit is called with."""
+        self._run, self._settings = run, settings
+
+    def setup(self) -> None:
+        """Start the threads."""
+        self._threads = ThreadPoolExecutor(AT_ONCE)
+
+    def start_bundle(self) -> None:
+        """Begin with nothing in flight."""
+        self._in_flight: set[Future[UnitReceipt]] = set()
+
+    def process(self, unit: Unit) -> Iterator[UnitReceipt]:
+        """Start a unit; if that leaves no room for another, yield what is done first."""
+        self._in_flight.add(self._threads.submit(self._run, unit, self._settings))
+        if len(self._in_flight) >= AT_ONCE:
+            yield from self._done()
+
+    def finish_bundle(self) -> Iterator[WindowedValue]:
+        """Yield the last receipts."""
+        while self._in_flight:
+            for receipt in self._done():
+                yield GlobalWindows.windowed_value(receipt)
+
+    def _done(self) -> Iterator[UnitReceipt]:
+        """Wait for a unit and yield the receipts of all that are done."""
+        done, self._in_flight = wait(self._in_flight, return_when=FIRST_COMPLETED)
+        for unit in done:
+            yield unit.result()
+
+    def teardown(self) -> None:
+        """End the threads; what is in flight is finished first."""
+        self._threads.shutdown()
