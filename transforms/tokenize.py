@@ -35,6 +35,9 @@ BOS, EOS = "<BOS>", "<EOS>"
 _ENCODING = threading.Lock()
 """One call encodes at a time, on all threads: their caches, tens of megabytes each, serve all units in flight."""
 
+_LOADING = threading.Lock()
+"""Units that begin at the same time wait for one tokenizer."""
+
 _COLUMNS = ["doc_id", "project", "path", "content", "num_bytes", "platform_ids", "platform_info"]
 MAX_ROW_GROUP_TOKENS = 1 << 24
 """A row group of tokens is closed before it holds more; a single longer document stands alone."""
@@ -113,7 +116,8 @@ def open_tokenizer(settings: TokenizeSettings) -> cppmill_core.Tokenizer:
     """
     directory = settings.out.path("tokenizer")
     manifest = directory / "manifest.json"
-    tokenizer = _load_tokenizer(directory, sha256_file(manifest) if manifest.is_file() else "")
+    with _LOADING:
+        tokenizer = _load_tokenizer(directory, sha256_file(manifest) if manifest.is_file() else "")
     if tokenizer.digest != settings.tokenizer_digest:
         raise IntegrityError(
             f"{settings.out.path('tokenizer')}: the tokenizer's digest is {tokenizer.digest}, the plan was made for "

@@ -113,7 +113,7 @@ def test_a_missing_compiler_is_named(checkout: Path, few_tools: Path) -> None:
     assert "apt-get install build-essential" in done.stderr
 
 
-@pytest.mark.parametrize("target", ["bench", "bench-scan"])
+@pytest.mark.parametrize("target", ["bench", "bench-encode", "bench-scan"])
 def test_benchmarks_want_a_corpus(checkout: Path, target: str) -> None:
     done = make(checkout, target)
     assert done.returncode != 0
