@@ -16,7 +16,6 @@ import apache_beam as beam
 import cppmill_core
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from schemas.digests import add_digests, sha256_file
@@ -164,13 +163,13 @@ def prove_rows(
         raise IntegrityError(f"{where}: num_tokens is not the length of token_ids")
     _check_range(rows, tokenizer, where)
     _check_platforms(list_column(rows, "platform_ids"), where)
-    _check_bytes(rows, decode_documents(ids, tokenizer, settings, where=where), where, settings.threads)
+    _check_bytes(rows, digest_documents(ids, tokenizer, settings, where=where), where)
 
 
-def decode_documents(
+def digest_documents(
     ids: pa.ListArray[Any], tokenizer: cppmill_core.Tokenizer, settings: TokenizeSettings, *, where: str
-) -> pa.BinaryArray:
-    """Decode the ids of documents, BOS and EOS left out where the policy has them.
+) -> pa.RecordBatch:
+    """Decode the ids of documents and return lengths and digests; BOS and EOS are left out where the policy has them.
 
     Raises:
         IntegrityError: If a list does not begin or end with them, or holds another id that stands for no text.
@@ -178,7 +177,7 @@ def decode_documents(
     options = settings.options
     bos, eos = (control_id(tokenizer, *wanted) for wanted in ((BOS, options.bos), (EOS, options.eos)))
     try:
-        return tokenizer.decode_batch(ids, settings.threads, bos=bos, eos=eos)
+        return tokenizer.digest_batch(ids, settings.threads, bos=bos, eos=eos)
     except cppmill_core.InvalidInputError as error:
         raise IntegrityError(f"{where}: {error}") from error
 
@@ -235,17 +234,16 @@ def _check_platforms(ids: pa.ListArray[Any], where: str) -> None:
             )
 
 
-def _check_bytes(rows: pa.RecordBatch, decoded: pa.BinaryArray, where: str, threads: int) -> None:
-    expected, found = rows.column("doc_id"), cppmill_core.sha256_batch(decoded, threads)
-    lengths = pc.binary_length(decoded).cast(pa.uint64())
-    if expected.equals(found) and lengths.equals(rows.column("num_bytes")):
+def _check_bytes(rows: pa.RecordBatch, decoded: pa.RecordBatch, where: str) -> None:
+    expected = rows.select(["num_bytes", "doc_id"])
+    if all(decoded.column(number).equals(expected.column(number)) for number in range(2)):
         return
-    for row, path in enumerate(rows.column("path").to_pylist()):
-        doc_id, num_bytes = expected[row].as_py(), rows.column("num_bytes")[row].as_py()
-        if found[row].as_py() != doc_id or lengths[row].as_py() != num_bytes:
+    names: list[Any] = rows.column("path").to_pylist()
+    for path, wanted, found in zip(names, expected.to_pylist(), decoded.to_pylist(), strict=True):
+        if found != {"num_bytes": wanted["num_bytes"], "sha256": wanted["doc_id"]}:
             raise IntegrityError(
-                f"{where}: {path} decodes to {lengths[row]} bytes that are not those of its doc_id {doc_id} "
-                f"({num_bytes} bytes)"
+                f"{where}: {path} decodes to {found['num_bytes']} bytes that are not those of its doc_id "
+                f"{wanted['doc_id']} ({wanted['num_bytes']} bytes)"
             )
 
 

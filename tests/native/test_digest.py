@@ -98,13 +98,6 @@ def test_a_wrong_column_is_named(column: int, wrong: "pa.Array[Any]", message: s
         cppmill_core.dataset_digest_sum(*arguments)
 
 
-@given(st.lists(st.binary(max_size=99), max_size=6))
-def test_digests_of_texts_are_those_of_hashlib(texts: list[bytes]) -> None:
-    expected = [hashlib.sha256(text).hexdigest() for text in texts]
-    for kind in (pa.binary(), pa.large_binary()):
-        assert cppmill_core.sha256_batch(pa.array(texts, kind)).to_pylist() == expected
-
-
 def test_threads_do_not_change_digests() -> None:
     table: list[Row] = [
         (hashlib.sha256(bytes([row])).hexdigest(), "p", str(row), row, list(range(30_000)), [row]) for row in range(60)
@@ -112,6 +105,4 @@ def test_threads_do_not_change_digests() -> None:
     for ids in (pa.uint16(), pa.uint32()):
         data = columns(table, ids, pa.string())
         assert cppmill_core.dataset_digest_sum(*data, 3) == cppmill_core.dataset_digest_sum(*data)
-    texts = pa.array([bytes([row]) * 50_000 for row in range(60)])
-    assert cppmill_core.sha256_batch(texts, 3).equals(cppmill_core.sha256_batch(texts))
     assert cppmill_core.corpus_digest_sum(*data[:3], 3) == cppmill_core.corpus_digest_sum(*data[:3])

@@ -225,6 +225,9 @@ def test_markers_stand_around_every_text_and_are_left_out_again(
         around = tokenizer.encode_batch(documents, threads, bos=bos, eos=eos)
         assert around.to_pylist() == [[*before, *ids, *after] for ids in plain.to_pylist()]
         assert tokenizer.decode_batch(around, threads, bos=bos, eos=eos).to_pylist() == documents
+        digests = tokenizer.digest_batch(around, threads, bos=bos, eos=eos)
+        assert digests["num_bytes"].to_pylist() == [len(document) for document in documents]
+        assert digests["sha256"].to_pylist() == [hashlib.sha256(document).hexdigest() for document in documents]
         part = around.slice(3, 9)
         assert tokenizer.decode_batch(part, threads, bos=bos, eos=eos).to_pylist() == documents[3:12]
         wide = around.cast(pa.large_list(pa.int64()))
@@ -243,8 +246,9 @@ def test_markers_stand_around_every_text_and_are_left_out_again(
 )
 def test_a_list_without_its_markers_is_refused(tokenizer: Tokenizer, ids: list[int], message: str) -> None:
     lists = pa.array([[2, 3], ids], pa.list_(pa.uint16()))
-    with pytest.raises(cppmill_core.InvalidInputError, match=message):
-        tokenizer.decode_batch(lists, bos=2, eos=3)
+    for call in (tokenizer.decode_batch, tokenizer.digest_batch):
+        with pytest.raises(cppmill_core.InvalidInputError, match=message):
+            call(lists, bos=2, eos=3)
 
 
 def test_a_marker_beyond_the_vocabulary_is_refused(tokenizer: Tokenizer) -> None:

@@ -1,27 +1,14 @@
 //! Python binding of the core's digest module.
 
-use std::sync::Arc;
-
 use cppmill_core::digest::{self, DatasetRows, DigestSum, Rows};
-use cppmill_core::encode::byte_slices;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use pyo3_arrow::PyArray;
 
 use crate::errors::without_gil;
-use crate::tokenizer::to_pyarrow;
 
 fn to_bytes(py: Python<'_>, sum: DigestSum) -> Bound<'_, PyBytes> {
     PyBytes::new(py, &sum.to_bytes())
-}
-
-/// Returns the SHA-256 of each text.
-#[pyfunction]
-#[pyo3(signature = (texts, threads = 1))]
-#[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
-fn sha256_batch(py: Python<'_>, texts: PyArray, threads: usize) -> PyResult<Py<PyAny>> {
-    let digests = without_gil(py, || digest::sha256_batch(&byte_slices(texts.array(), "texts")?, threads))?;
-    to_pyarrow(py, Arc::new(digests))
 }
 
 /// Sums the row digests of a corpus.
@@ -65,7 +52,6 @@ fn dataset_digest_sum(
 
 /// Adds this file's classes and functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(sha256_batch, module)?)?;
     module.add_function(wrap_pyfunction!(corpus_digest_sum, module)?)?;
     module.add_function(wrap_pyfunction!(dataset_digest_sum, module)?)
 }

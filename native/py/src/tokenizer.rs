@@ -12,7 +12,7 @@ use cppmill_core::pattern::Pattern;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyDict};
-use pyo3_arrow::PyArray;
+use pyo3_arrow::{PyArray, PyRecordBatch};
 
 use crate::control::Control;
 use crate::errors::{to_python, without_gil};
@@ -29,8 +29,7 @@ fn split(py: Python<'_>, pattern: &str, data: &[u8]) -> PyResult<Py<PyAny>> {
     to_pyarrow(py, Arc::new(words))
 }
 
-/// Gives an array to pyarrow.
-pub fn to_pyarrow(py: Python<'_>, array: ArrayRef) -> PyResult<Py<PyAny>> {
+fn to_pyarrow(py: Python<'_>, array: ArrayRef) -> PyResult<Py<PyAny>> {
     Ok(PyArray::from_array_ref(array).to_pyarrow(py)?.unbind())
 }
 
@@ -228,6 +227,20 @@ impl Tokenizer {
         let markers = Markers { bos, eos };
         let decode = |stop: &Stop| self.0.decode_batch(ids.array(), markers, skip_control, threads, stop);
         to_pyarrow(py, interruptible(py, ids.array().get_buffer_memory_size(), decode)?)
+    }
+
+    #[pyo3(signature = (ids, threads = 1, *, bos = None, eos = None))]
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
+    fn digest_batch<'py>(
+        &self,
+        py: Python<'py>,
+        ids: PyArray,
+        threads: usize,
+        bos: Option<u32>,
+        eos: Option<u32>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let digest = |stop: &Stop| self.0.digest_batch(ids.array(), Markers { bos, eos }, threads, stop);
+        PyRecordBatch::new(interruptible(py, ids.array().get_buffer_memory_size(), digest)?).into_pyarrow(py)
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]

@@ -11,23 +11,7 @@ mod sum;
 pub use rows::{DatasetRows, Rows, corpus_digest_sum, dataset_digest_sum};
 pub use sum::DigestSum;
 
-use arrow_array::StringArray;
 use sha2::{Digest, Sha256};
-
-use crate::Result;
-use crate::pieces::{on_threads, pieces};
-
-/// Returns the SHA-256 of each text, as [`sha256_hex`] has it, with up to `threads` threads.
-///
-/// # Errors
-/// `Io` if the threads cannot be started.
-pub fn sha256_batch(texts: &[&[u8]], threads: usize) -> Result<StringArray> {
-    let ranges = pieces(texts.iter().map(|text| text.len()), threads);
-    let digests = on_threads(threads, ranges, |rows| {
-        Ok(texts[rows].iter().map(|text| sha256_hex(text)).collect::<Vec<String>>())
-    })?;
-    Ok(StringArray::from(digests.concat()))
-}
 
 /// Returns the SHA-256 of `bytes` in lower-case hexadecimal digits.
 pub fn sha256_hex(bytes: &[u8]) -> String {

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{UInt16Type, UInt32Type};
-use arrow_array::{Array, ArrayRef, BinaryArray, LargeBinaryArray};
+use arrow_array::{Array, ArrayRef, BinaryArray, LargeBinaryArray, RecordBatch, StringArray, UInt64Array};
 use arrow_buffer::{Buffer, OffsetBuffer};
 use arrow_schema::DataType;
 
 use super::Markers;
 use super::input::{integers, lists};
 use super::vocabulary::Vocabulary;
+use crate::digest::sha256_hex;
 use crate::pieces::{on_threads, pieces};
 use crate::{Error, Result, Stop};
 
@@ -19,9 +20,9 @@ use crate::{Error, Result, Stop};
 const IDS_AT_ONCE: usize = 1 << 16;
 
 /// Appends the bytes of `ids` to `out`.
-pub(super) fn decode_into(
+pub(super) fn decode_into<T: Copy + Into<u32>>(
     vocabulary: &Vocabulary,
-    ids: &[u32],
+    ids: &[T],
     skip_control: bool,
     stop: &Stop,
     out: &mut Vec<u8>,
@@ -30,6 +31,21 @@ pub(super) fn decode_into(
     out.resize(before + length(vocabulary, ids, skip_control, stop)?, 0);
     fill(vocabulary, ids, &mut out[before..]);
     Ok(())
+}
+
+/// Calls a method of [`Decode`] with the ids of lists, as they are stored where that is the usual way.
+macro_rules! with_ids {
+    ($lists:ident, $decode:ident.$method:ident) => {
+        match $lists.values.data_type() {
+            DataType::UInt16 if $lists.values.null_count() == 0 => {
+                $decode.$method($lists.values.as_primitive::<UInt16Type>().values())
+            }
+            DataType::UInt32 if $lists.values.null_count() == 0 => {
+                $decode.$method($lists.values.as_primitive::<UInt32Type>().values())
+            }
+            _ => $decode.$method(&integers(&$lists.values, "ids")?),
+        }
+    };
 }
 
 /// Decodes every list of `array`, without its markers, on up to `threads` threads.
@@ -43,15 +59,23 @@ pub(super) fn decode_batch(
 ) -> Result<ArrayRef> {
     let lists = lists(array, "ids")?;
     let decode = Decode { vocabulary, offsets: &lists.offsets, markers, skip_control, threads, stop };
-    match lists.values.data_type() {
-        DataType::UInt16 if lists.values.null_count() == 0 => {
-            decode.rows(lists.values.as_primitive::<UInt16Type>().values())
-        }
-        DataType::UInt32 if lists.values.null_count() == 0 => {
-            decode.rows(lists.values.as_primitive::<UInt32Type>().values())
-        }
-        _ => decode.rows(&integers(&lists.values, "ids")?),
-    }
+    with_ids!(lists, decode.rows)
+}
+
+/// Tells length and SHA-256 of what every list of `array` decodes to, without its markers, on up to `threads` threads.
+pub(super) fn digest_batch(
+    vocabulary: &Vocabulary,
+    array: &dyn Array,
+    markers: Markers,
+    threads: usize,
+    stop: &Stop,
+) -> Result<RecordBatch> {
+    let lists = lists(array, "ids")?;
+    let decode = Decode { vocabulary, offsets: &lists.offsets, markers, skip_control: false, threads, stop };
+    let (lengths, digests): (Vec<u64>, Vec<String>) = with_ids!(lists, decode.digests)?.into_iter().unzip();
+    let columns: [(_, ArrayRef); 2] =
+        [("num_bytes", Arc::new(UInt64Array::from(lengths))), ("sha256", Arc::new(StringArray::from(digests)))];
+    Ok(RecordBatch::try_from_iter(columns)?)
 }
 
 /// What decoding lists needs besides the ids.
@@ -67,15 +91,10 @@ struct Decode<'a> {
 impl Decode<'_> {
     /// Measures all rows first, so that each piece is then written to its place.
     fn rows<T: Copy + Into<u32> + Sync>(&self, ids: &[T]) -> Result<ArrayRef> {
-        let ranges = pieces(self.offsets.windows(2).map(|ends| ends[1] - ends[0]), self.threads);
+        let ranges = self.pieces();
         let measured = on_threads(self.threads, ranges.clone(), |rows| {
-            rows.map(|row| {
-                let measure = |text: Range<usize>| length(self.vocabulary, &ids[text], self.skip_control, self.stop);
-                self.text(row, ids)
-                    .and_then(measure)
-                    .map_err(|error| Error::new(error.kind(), format!("row {row}: {error}")))
-            })
-            .collect::<Result<Vec<usize>>>()
+            rows.map(|row| self.in_row(row, ids, |text| length(self.vocabulary, text, self.skip_control, self.stop)))
+                .collect::<Result<Vec<usize>>>()
         })?;
         let mut bytes = vec![0; measured.iter().flatten().sum()];
         let (mut work, mut rest) = (Vec::with_capacity(ranges.len()), bytes.as_mut_slice());
@@ -93,6 +112,33 @@ impl Decode<'_> {
             Ok(())
         })?;
         binary(bytes, &measured.concat())
+    }
+
+    /// Decodes row by row into memory that is used again.
+    fn digests<T: Copy + Into<u32> + Sync>(&self, ids: &[T]) -> Result<Vec<(u64, String)>> {
+        let digested = on_threads(self.threads, self.pieces(), |rows| {
+            let mut bytes = Vec::new();
+            rows.map(|row| {
+                bytes.clear();
+                self.in_row(row, ids, |text| {
+                    decode_into(self.vocabulary, text, self.skip_control, self.stop, &mut bytes)
+                })?;
+                Ok((bytes.len() as u64, sha256_hex(&bytes)))
+            })
+            .collect::<Result<Vec<_>>>()
+        })?;
+        Ok(digested.concat())
+    }
+
+    fn pieces(&self) -> Vec<Range<usize>> {
+        pieces(self.offsets.windows(2).map(|ends| ends[1] - ends[0]), self.threads)
+    }
+
+    /// Calls `call` with the ids of a row's text; errors name the row.
+    fn in_row<T: Copy + Into<u32>, R>(&self, row: usize, ids: &[T], call: impl FnOnce(&[T]) -> Result<R>) -> Result<R> {
+        self.text(row, ids)
+            .and_then(|text| call(&ids[text]))
+            .map_err(|error| Error::new(error.kind(), format!("row {row}: {error}")))
     }
 
     /// Where the ids of a row's text are, between the markers.

@@ -35,7 +35,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use aho_corasick::{AhoCorasick, MatchKind};
-use arrow_array::{Array, ArrayRef, ListArray};
+use arrow_array::{Array, ArrayRef, ListArray, RecordBatch};
 
 pub(crate) use input::lists;
 pub use input::{byte_slices, integers};
@@ -238,6 +238,21 @@ impl Tokenizer {
         stop: &Stop,
     ) -> Result<ArrayRef> {
         decode::decode_batch(&self.vocabulary, lists, markers, skip_control, threads, stop)
+    }
+
+    /// Tells the length (`num_bytes`, u64) and the SHA-256 (`sha256`, hexadecimal) of what each list decodes to, without its markers, with
+    /// up to `threads` threads. No more than a text a thread is in memory.
+    ///
+    /// # Errors
+    /// As [`Self::decode_batch`].
+    pub fn digest_batch(
+        &self,
+        lists: &dyn Array,
+        markers: Markers,
+        threads: usize,
+        stop: &Stop,
+    ) -> Result<RecordBatch> {
+        decode::digest_batch(&self.vocabulary, lists, markers, threads, stop)
     }
 
     /// Counts the control tokens whose characters stand in the texts: name and occurrences, by id, those that occur.

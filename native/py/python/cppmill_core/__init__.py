@@ -20,7 +20,6 @@ from cppmill_core._native import (
     dataset_digest_sum,
     lex,
     merge_words,
-    sha256_batch,
     split,
     train_bpe,
 )
@@ -42,7 +41,6 @@ __all__ = [
     "dataset_digest_sum",
     "lex",
     "merge_words",
-    "sha256_batch",
     "split",
     "train_bpe",
 ]

@@ -541,6 +541,24 @@ class Tokenizer:
             [b'int', b'']
         """
 
+    def digest_batch(
+        self, ids: pa.Array[Any], threads: int = 1, *, bos: int | None = None, eos: int | None = None
+    ) -> pa.RecordBatch:
+        """Tell what each list of ids decodes to by its length and digest, without keeping the bytes.
+
+        Args:
+            ids: As `decode_batch`, and `threads`, `bos` and `eos` too.
+            threads: How many threads to use at most.
+            bos: The id with which each list must begin.
+            eos: The id with which each list must end.
+
+        Returns:
+            Columns num_bytes (uint64) and sha256 (string: lower-case hexadecimal digits), a row a list.
+
+        Raises:
+            InvalidInputError: as `decode_batch`.
+        """
+
     def count_control(self, documents: pa.Array[Any] | Sequence[bytes | str]) -> dict[str, int]:
         """Count the control tokens whose characters stand in the texts.
 
@@ -581,21 +599,6 @@ class Tokenizer:
     @property
     def pattern(self) -> str:
         """The name of the pre-token pattern, a key of `PATTERNS`."""
-
-def sha256_batch(texts: pa.Array[Any], threads: int = 1) -> pa.StringArray:
-    """Return the SHA-256 of each text, in lower-case hexadecimal digits.
-
-    Args:
-        texts: A binary or string array without nulls.
-        threads: How many threads to use at most.
-
-    Raises:
-        InvalidInputError: another type, or a null (with its row).
-
-    Example:
-        >>> sha256_batch(pa.array([b""]))[0].as_py()[:8]
-        'e3b0c442'
-    """
 
 def corpus_digest_sum(doc_id: pa.Array[Any], project: pa.Array[Any], path: pa.Array[Any], threads: int = 1) -> bytes:
     """Sum the row digests of documents: 32 bytes, a big-endian number modulo 2^256.
