@@ -221,17 +221,20 @@ def _check_range(rows: pa.RecordBatch, tokenizer: cppmill_core.Tokenizer, where:
 
 
 def _check_platforms(ids: pa.ListArray[Any], where: str) -> None:
-    lists: list[Any] = ids.to_pylist()
-    for row, found in enumerate(lists):
-        if (
-            found != sorted(set(found))
-            or len(found) > MAX_PLATFORM_IDS
-            or any(not 0 < number < PLATFORM_VOCAB_SIZE for number in found)
-        ):
-            raise IntegrityError(
-                f"{where}: row {row} has platform ids {found}; they must be sorted, distinct, at most "
-                f"{MAX_PLATFORM_IDS}, and in 1-{PLATFORM_VOCAB_SIZE - 1}"
-            )
+    offsets, values = ids.offsets.to_numpy().astype(np.int64), ids.values.to_numpy().astype(np.int64)
+    starts = np.zeros(len(values) + 1, dtype=bool)
+    starts[offsets] = True
+    falls = np.flatnonzero(~starts[1:-1] & (np.diff(values) <= 0)) + 1
+    strange = np.flatnonzero((values < 1) | (values >= PLATFORM_VOCAB_SIZE))
+    inside = [place for place in (*falls, *strange) if offsets[0] <= place < offsets[-1]]
+    wrong = {int(np.searchsorted(offsets, place, side="right")) - 1 for place in inside}
+    wrong |= {int(row) for row in np.flatnonzero(np.diff(offsets) > MAX_PLATFORM_IDS)}
+    if wrong:
+        row = min(wrong)
+        raise IntegrityError(
+            f"{where}: row {row} has platform ids {ids[row].as_py()}; they must be sorted, distinct, at most "
+            f"{MAX_PLATFORM_IDS}, and in 1-{PLATFORM_VOCAB_SIZE - 1}"
+        )
 
 
 def _check_bytes(rows: pa.RecordBatch, decoded: pa.RecordBatch, where: str) -> None:
