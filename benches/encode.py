@@ -86,7 +86,7 @@ def bench_encode(
     given = Given(corpus.absolute(), tokenizer, superwords, limit_bytes, sample_mb * MEGABYTE, number, rounds)
     comparisons: list[Comparison] = []
     with (
-        command_session(Output(), advice="nothing was kept") as reporter,
+        command_session(Output(), advice="nothing was kept but the rows in --json") as reporter,
         tempfile.TemporaryDirectory(prefix="cppmill-bench-") as work,
     ):
         for comparison in measure(given, Path(work), reporter):
