@@ -166,8 +166,12 @@ fn join_lanes(lanes: &mut [Lane], pairs: &Pairs) {
             return;
         }
         count = left;
-        taking[..count].iter().for_each(|&lane| lanes[lane].join(pairs));
-        taking[..count].iter().for_each(|&lane| lanes[lane].take(pairs));
+        for &lane in &taking[..count] {
+            lanes[lane].join(pairs);
+        }
+        for &lane in &taking[..count] {
+            lanes[lane].take(pairs);
+        }
     }
 }
 
