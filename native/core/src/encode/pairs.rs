@@ -89,7 +89,7 @@ impl Pairs {
             })
             .collect();
         hashes.sort_unstable();
-        let mut count = merges.len() * 5 / 4 + 1;
+        let mut count = merges.len() * 21 / 20 + 1;
         let (slots, groups) = loop {
             if let Some(made) = place(&hashes, group_shift, count) {
                 break made;
