@@ -1,16 +1,15 @@
 //! The joining of a few tokens, several words at once.
 //!
 //! Each step of one word waits for the one before it: a search for the best pair, and look-ups of the two pairs that joining it
-//! makes. So several words take their steps in turns; when one is done, the next takes its place.
+//! makes. So several words take their steps in turns, each step in parts, of which each asks for the memory that the next one
+//! reads.
 
-use super::pairs::{MAX_IDS, NONE, Pairs};
+use super::pairs::{MAX_IDS, NONE, Pairs, Place};
 
 /// As many tokens are joined in a lane.
 pub(super) const MAX_CELLS: usize = 48;
-/// As many words are given at once, at best.
+/// As many words take their steps in turns at most.
 pub(super) const LANES: usize = 16;
-/// As many take their steps in turns.
-const TURNS: usize = 4;
 /// Bits of a place in a lane, behind the rank of the pair that begins there.
 const PLACE_BITS: u32 = 6;
 const PLACES: usize = 1 << PLACE_BITS;
@@ -52,11 +51,23 @@ pub(super) struct Lane {
     /// Where the token that ends at a place begins.
     starts: [u8; PLACES],
     length: usize,
+    /// The lowest cell.
+    best: u32,
+    /// The tokens whose pairs with the next ones are looked up, and where what they become stands.
+    asked: [(usize, Place); 2],
 }
 
 impl Default for Lane {
     fn default() -> Self {
-        Self { cells: [NONE; PLACES], ids: [NOTHING; PLACES], ends: ENDS, starts: STARTS, length: 0 }
+        Self {
+            cells: [NONE; PLACES],
+            ids: [NOTHING; PLACES],
+            ends: ENDS,
+            starts: STARTS,
+            length: 0,
+            best: NONE,
+            asked: Default::default(),
+        }
     }
 }
 
@@ -85,25 +96,38 @@ impl Lane {
         }
     }
 
-    /// Joins the pair of the lowest rank, the leftmost of equals, among the first `vectors` times eight; tells if there was one.
+    /// Finds the pair of the lowest rank, the leftmost of equals, among the first `vectors` times eight.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
-    fn step(&mut self, pairs: &Pairs, vectors: usize) -> bool {
-        let best = lowest(&self.cells, vectors);
-        if best == NONE {
-            return false;
-        }
+    fn look(&mut self, pairs: &Pairs, vectors: usize) {
+        self.best = lowest(&self.cells, vectors);
+        pairs.prefetch_joined(self.best >> PLACE_BITS);
+    }
+
+    /// Joins the pair that was found, and asks for the two pairs that come about.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
+    fn join(&mut self, pairs: &Pairs) {
         let place = |place: u8| usize::from(place) % PLACES;
-        let at = best as usize % PLACES;
+        let at = self.best as usize % PLACES;
         let middle = place(self.ends[at]);
         let (before, end) = (place(self.starts[at]), place(self.ends[middle]));
-        let joined = pairs.joined(best >> PLACE_BITS);
-        let (left, right) = (pairs.rank(self.ids[before], joined), pairs.rank(joined, self.ids[end]));
+        let joined = pairs.joined(self.best >> PLACE_BITS);
+        let (left, right) = (pairs.place(self.ids[before], joined), pairs.place(joined, self.ids[end]));
+        pairs.prefetch(left);
+        pairs.prefetch(right);
         (self.ids[at], self.ends[at], self.starts[end]) = (joined, end as u8, at as u8);
         self.cells[middle] = NONE;
-        self.cells[at] = cell(right, at);
-        self.cells[before] = cell(left, before);
-        true
+        self.asked = [(at, right), (before, left)];
+    }
+
+    /// Takes in the ranks of the pairs that were asked for.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
+    fn take(&mut self, pairs: &Pairs) {
+        for (at, place) in self.asked {
+            self.cells[at % PLACES] = cell(pairs.rank_at(place), at);
+        }
     }
 }
 
@@ -128,20 +152,25 @@ fn join_avx2(lanes: &mut [Lane], pairs: &Pairs) {
 #[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
 fn join_lanes(lanes: &mut [Lane], pairs: &Pairs) {
     let vectors = lanes.iter().map(|lane| lane.length.div_ceil(VECTOR)).max().unwrap_or(0);
-    let (mut taking, mut count) = (std::array::from_fn::<usize, TURNS, _>(|turn| turn), lanes.len().min(TURNS));
-    let mut next = count;
-    while count > 0 {
-        let mut turn = 0;
-        while turn < count {
-            if lanes[taking[turn]].step(pairs, vectors) {
-                turn += 1;
-            } else if next < lanes.len() {
-                taking[turn] = next;
-                next += 1;
-            } else {
-                count -= 1;
-                taking[turn] = taking[count];
-            }
+    // Those that are not done are the first `count` of `taking`.
+    let (mut taking, mut count) = (std::array::from_fn::<usize, LANES, _>(|lane| lane), lanes.len().min(LANES));
+    loop {
+        let mut left = 0;
+        for turn in 0..count {
+            let lane = &mut lanes[taking[turn]];
+            lane.look(pairs, vectors);
+            taking[left] = taking[turn];
+            left += usize::from(lane.best != NONE);
+        }
+        if left == 0 {
+            return;
+        }
+        count = left;
+        for &lane in &taking[..count] {
+            lanes[lane].join(pairs);
+        }
+        for &lane in &taking[..count] {
+            lanes[lane].take(pairs);
         }
     }
 }

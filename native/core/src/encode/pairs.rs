@@ -1,5 +1,7 @@
 //! Which pairs of tokens join.
 
+use crate::memory::prefetch;
+
 /// No merge.
 pub(super) const NONE: u32 = u32::MAX;
 /// There can be so many merges: a rank and a place, or a rank and two tokens, go together in a number, and the two highest
@@ -32,6 +34,13 @@ pub(super) struct Pairs {
     /// The token that each merge makes, from the first rank on.
     joined: Box<[u32]>,
     first_rank: u32,
+}
+
+/// Two tokens, and where what they become must stand.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Place {
+    pair: u64,
+    slot: u32,
 }
 
 /// Two tokens as one number of 42 bits.
@@ -80,7 +89,7 @@ impl Pairs {
             })
             .collect();
         hashes.sort_unstable();
-        let mut count = merges.len() * 5 / 4 + 1;
+        let mut count = merges.len() * 21 / 20 + 1;
         let (slots, groups) = loop {
             if let Some(made) = place(&hashes, group_shift, count) {
                 break made;
@@ -94,15 +103,39 @@ impl Pairs {
     /// The rank of the merge of two tokens, or `NONE`.
     #[inline]
     pub(super) fn rank(&self, left: u32, right: u32) -> u32 {
+        self.rank_at(self.place(left, right))
+    }
+
+    /// Where it stands what two tokens become.
+    #[inline]
+    pub(super) fn place(&self, left: u32, right: u32) -> Place {
         let pair = pack_pair(left, right);
         let hash = pair_hash(pair);
         let group = self.groups[(hash >> self.group_shift) as usize];
         // A pair without a merge is looked for in the first slot, mostly.
         let may_be = group >> (hash % u64::from(FILTER_BITS)) & 1;
-        let slot = self.slots[slot_of(hash, group >> FILTER_BITS, self.slots.len() * may_be as usize)];
+        let slot = slot_of(hash, group >> FILTER_BITS, self.slots.len() * may_be as usize);
+        Place { pair, slot: slot as u32 }
+    }
+
+    /// Asks for the memory that [`Self::rank_at`] reads.
+    #[inline]
+    pub(super) fn prefetch(&self, place: Place) {
+        prefetch(&self.slots[place.slot as usize]);
+    }
+
+    /// The rank of the merge of the two tokens whose place this is, or `NONE`.
+    #[inline]
+    pub(super) fn rank_at(&self, place: Place) -> u32 {
         // What differs from the wanted pair only in the rank is the rank.
-        let rank = slot ^ pair << RANK_BITS;
+        let rank = self.slots[place.slot as usize] ^ place.pair << RANK_BITS;
         if rank >> RANK_BITS == 0 { rank as u32 } else { NONE }
+    }
+
+    /// Asks for the memory that [`Self::joined`] reads; the rank may be `NONE`.
+    #[inline]
+    pub(super) fn prefetch_joined(&self, rank: u32) {
+        self.joined.get(rank.wrapping_sub(self.first_rank) as usize).inspect(|token| prefetch(*token));
     }
 
     /// The token that the merge of this rank makes.
