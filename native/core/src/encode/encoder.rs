@@ -5,12 +5,11 @@ use std::sync::Arc;
 use super::artifact::Artifact;
 use super::batch::Id;
 use super::cache::WordCache;
-use super::lanes::LANES;
-use super::line_cache::{LineCache, LineKey};
+use super::lines::{Lines, Memory};
 use super::merges::{Merges, Scratch};
-use super::superwords::{Lines, Superwords};
+use super::superwords::Superwords;
 use super::vocabulary::Vocabulary;
-use super::words::{Batch, Word, Words};
+use super::words::{Batch, Words};
 use crate::pattern::{Starts, lines};
 use crate::{Error, Result, Stop};
 
@@ -26,15 +25,7 @@ enum Units {
     /// Lines of which each is merged as if it were a word: for merges that [`Superwords`] cannot do.
     WholeLines,
     /// Lines of words.
-    Lines(Superwords),
-}
-
-/// A line that waits to be looked up.
-#[derive(Clone, Copy, Default)]
-struct WaitingLine {
-    key: LineKey,
-    start: usize,
-    end: usize,
+    Lines(Box<Superwords>),
 }
 
 /// What one thread keeps between documents.
@@ -44,10 +35,7 @@ pub(super) struct Worker<T: Id> {
     /// The tokens of the word that was merged last.
     merged: Vec<u32>,
     scratch: Scratch,
-    line_cache: LineCache<T>,
-    lines: Lines<T>,
-    /// The tokens of the words of the lines that the cache does not have.
-    line_tokens: Vec<T>,
+    lines: Memory<T>,
     batch: Box<Batch<T>>,
 }
 
@@ -58,9 +46,7 @@ impl<T: Id> Default for Worker<T> {
             starts: Starts::default(),
             merged: Vec::new(),
             scratch: Scratch::default(),
-            line_cache: LineCache::default(),
-            lines: Lines::default(),
-            line_tokens: Vec::new(),
+            lines: Memory::default(),
             batch: Box::default(),
         }
     }
@@ -84,7 +70,7 @@ impl Encoder {
             return Ok(Self { units: Units::WholeLines, merges: whole });
         }
         let superwords = Superwords::new(&words, whole, &merges, artifact.first_superword);
-        Ok(Self { units: Units::Lines(superwords), merges: words })
+        Ok(Self { units: Units::Lines(Box::new(superwords)), merges: words })
     }
 
     /// Appends the ids of `text` to `out`.
@@ -101,18 +87,41 @@ impl Encoder {
         if u32::try_from(text.len()).is_err() {
             return Err(Error::invalid(format!("a document of {} bytes is too long: the limit is 4 GiB", text.len())));
         }
-        worker.starts.find(text);
-        if std::str::from_utf8(text).is_ok() {
-            self.encode_run(worker, text, 0, stop, out);
-            return stop.check();
-        }
-        let mut at = 0;
-        for chunk in text.utf8_chunks() {
-            stop.check()?;
-            let end = at + chunk.valid().len();
-            self.encode_run(worker, &text[..end], at, stop, out);
-            out.extend(chunk.invalid().iter().map(|&byte| T::new(self.merges.byte_id(byte))));
-            at = end + chunk.invalid().len();
+        let Worker { cache, starts, merged, scratch, batch, lines: memory } = worker;
+        starts.find(text);
+        let mut words = Words { merges: &self.merges, cache, scratch, merged, batch, run: text, at: 0, stop };
+        match &self.units {
+            Units::Words => {
+                each_run(text, |run, start, is_valid| {
+                    if is_valid {
+                        starts.words(run, start, |ends| words.take_ends(ends, out));
+                    } else {
+                        words.take_end(run.len(), out);
+                    }
+                });
+                words.settle_all(out);
+            }
+            Units::WholeLines => {
+                each_run(text, |run, start, is_valid| {
+                    if is_valid {
+                        lines(run, start, |end| words.take_end(end, out));
+                    } else {
+                        words.take_end(run.len(), out);
+                    }
+                });
+                words.settle_all(out);
+            }
+            Units::Lines(superwords) => {
+                let mut lines = Lines::new(superwords, starts, words, memory);
+                each_run(text, |run, start, is_valid| {
+                    if is_valid {
+                        starts.lines(run, start, |end| lines.take(end, false, out));
+                    } else {
+                        lines.take(run.len(), true, out);
+                    }
+                });
+                lines.settle(out);
+            }
         }
         stop.check()
     }
@@ -122,115 +131,21 @@ impl Encoder {
         let merges = if let Units::Lines(superwords) = &self.units { superwords.whole() } else { &self.merges };
         merges.merge(&mut Scratch::default(), unit, stop, out);
     }
+}
 
-    /// Appends the ids of the valid UTF-8 in `run[start..]`.
-    fn encode_run<T: Id>(&self, worker: &mut Worker<T>, run: &[u8], start: usize, stop: &Stop, out: &mut Vec<T>) {
-        let Worker { cache, starts, merged, scratch, batch, .. } = worker;
-        let mut words = Words { merges: &self.merges, cache, scratch, merged, batch, run, at: start, stop };
-        match &self.units {
-            Units::Words => {
-                starts.words(run, start, |ends| words.take_ends(ends, out));
-                words.settle_all(out);
-            }
-            Units::WholeLines => {
-                lines(run, start, |end| words.take(end, false, out, |_, _, _| {}));
-                words.settle(out, |_, _, _| {});
-            }
-            Units::Lines(superwords) => self.encode_lines(superwords, worker, run, start, stop, out),
-        }
+/// Calls `each` with the text up to the end of each maximal run of valid UTF-8, and of each byte that is no UTF-8, with where the
+/// run or the byte starts, and whether it is valid.
+fn each_run<'a>(text: &'a [u8], mut each: impl FnMut(&'a [u8], usize, bool)) {
+    if std::str::from_utf8(text).is_ok() {
+        return each(text, 0, true);
     }
-
-    /// Appends the ids of the lines of `run[start..]`.
-    fn encode_lines<T: Id>(
-        &self,
-        superwords: &Superwords,
-        worker: &mut Worker<T>,
-        run: &[u8],
-        start: usize,
-        stop: &Stop,
-        out: &mut Vec<T>,
-    ) {
-        worker.line_cache.prepare();
-        let (mut waiting, mut count, mut at) = ([WaitingLine::default(); LANES], 0, start);
-        let starts = std::mem::take(&mut worker.starts);
-        starts.lines(run, start, |end| {
-            let key = LineKey::new(&run[at..end]);
-            worker.line_cache.prefetch(key);
-            waiting[count] = WaitingLine { key, start: at, end };
-            count += 1;
-            at = end;
-            if count == LANES {
-                self.settle_lines(superwords, worker, &starts, run, &waiting, stop, out);
-                count = 0;
-            }
-        });
-        self.settle_lines(superwords, worker, &starts, run, &waiting[..count], stop, out);
-        worker.starts = starts;
-    }
-
-    /// Appends the ids of lines.
-    #[inline(never)]
-    fn settle_lines<T: Id>(
-        &self,
-        superwords: &Superwords,
-        worker: &mut Worker<T>,
-        starts: &Starts,
-        run: &[u8],
-        waiting: &[WaitingLine],
-        stop: &Stop,
-        out: &mut Vec<T>,
-    ) {
-        if stop.is_set() {
-            return;
+    let mut at = 0;
+    for chunk in text.utf8_chunks() {
+        let end = at + chunk.valid().len();
+        if end > at {
+            each(&text[..end], at, true);
         }
-        let Worker { cache, merged, scratch, batch, line_cache, lines, line_tokens, .. } = worker;
-        let mut words = Words { merges: &self.merges, cache, scratch, merged, batch, run, at: 0, stop };
-        lines.begin();
-        let mut take = |word: Word, token: usize, tokens: &mut Vec<T>| {
-            superwords.begin_word(&self.merges, lines, run, word.start, token, tokens);
-            if word.ends_line {
-                superwords.end_line(&self.merges, lines, run, word.end, tokens);
-            }
-        };
-        let mut found = [const { None }; LANES];
-        for (found, line) in found.iter_mut().zip(waiting) {
-            *found = line_cache.find(line.key);
-        }
-        line_tokens.clear();
-        let mut line_end = usize::MAX;
-        for (found, line) in found.iter_mut().zip(waiting) {
-            *found = found.take().filter(|found| line_cache.holds(found, &run[line.start..line.end]));
-            if found.is_none() {
-                if line.start != line_end {
-                    words.settle(line_tokens, &mut take);
-                    words.at = line.start;
-                }
-                line_end = line.end;
-                starts.words_of_lines(&run[..line.end], line.start, |end, ends_line| {
-                    words.take(end, ends_line, line_tokens, &mut take);
-                });
-            }
-        }
-        words.settle(line_tokens, take);
-        if stop.is_set() {
-            return;
-        }
-        superwords.join(lines, stop);
-        let mut number = 0;
-        for found in &found[..waiting.len()] {
-            if let Some(found) = found {
-                out.extend_from_slice(line_cache.tokens(found));
-            } else {
-                out.extend_from_slice(lines.tokens(number));
-                number += 1;
-            }
-        }
-        if stop.is_set() {
-            return;
-        }
-        let unknown = found.iter().zip(waiting).filter(|(found, _)| found.is_none());
-        for (number, (_, line)) in unknown.enumerate() {
-            line_cache.keep(line.key, &run[line.start..line.end], lines.tokens(number));
-        }
+        at = end + chunk.invalid().len();
+        (end..at).for_each(|byte| each(&text[..=byte], byte, false));
     }
 }

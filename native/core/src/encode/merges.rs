@@ -332,10 +332,10 @@ mod tests {
         let table =
             Merges::new(Box::new(std::array::from_fn(|byte| byte as u32)), &merges, (0..265).map(length).collect());
         for word in [vec![b'a'; 20_000], [&[b'a'; 9001][..], b"b", &[b'a'; 7000]].concat(), b"ab".repeat(9000)] {
-            let [mut merged, mut queued] = [const { Vec::new() }; 2];
-            table.merge(&mut Scratch::default(), &word, &NEVER, &mut merged);
+            let [mut found, mut queued] = [const { Vec::new() }; 2];
+            table.merge(&mut Scratch::default(), &word, &NEVER, &mut found);
             merge_queued(&table.pairs, &table.lengths, word.iter().map(|&byte| u32::from(byte)), &NEVER, &mut queued);
-            assert_eq!(merged, queued);
+            assert_eq!(found, queued);
         }
     }
 }

@@ -19,6 +19,7 @@ mod files;
 mod input;
 mod lanes;
 mod line_cache;
+mod lines;
 mod merges;
 mod offsets;
 mod packed;

@@ -39,12 +39,12 @@ pub(super) struct Superwords {
 }
 
 /// A line as the tokens of its words.
-struct Phrases<'a> {
+struct TokenLine<'a> {
     superwords: &'a Superwords,
     tokens: &'a [u32],
 }
 
-impl Word for Phrases<'_> {
+impl Word for TokenLine<'_> {
     fn len(&self) -> usize {
         self.tokens.len()
     }
@@ -77,7 +77,7 @@ impl Word for Phrases<'_> {
 }
 
 /// Lines that are encoded together, and what is known of pairs; one a worker.
-pub(super) struct Lines<T: Id> {
+pub(super) struct Phrases<T: Id> {
     memo: Vec<u64>,
     /// Where the line that goes on begins in the text, and its tokens in those of words.
     start: usize,
@@ -96,7 +96,7 @@ pub(super) struct Lines<T: Id> {
     ends: [usize; LANES],
 }
 
-impl<T: Id> Default for Lines<T> {
+impl<T: Id> Default for Phrases<T> {
     fn default() -> Self {
         Self {
             memo: Vec::new(),
@@ -115,7 +115,7 @@ impl<T: Id> Default for Lines<T> {
     }
 }
 
-impl<T: Id> Lines<T> {
+impl<T: Id> Phrases<T> {
     /// Begins anew, with no lines.
     pub(super) fn begin(&mut self) {
         self.memo.resize(1 << MEMO_BITS, NO_PAIR);
@@ -154,7 +154,7 @@ impl Superwords {
     pub(super) fn begin_word<T: Id>(
         &self,
         words: &Merges,
-        lines: &mut Lines<T>,
+        lines: &mut Phrases<T>,
         text: &[u8],
         at: usize,
         first: usize,
@@ -171,8 +171,15 @@ impl Superwords {
 
     /// Takes the end of a line, one of [`LANES`] at most, whose tokens go on to the end of `tokens`.
     #[inline]
-    pub(super) fn end_line<T: Id>(&self, words: &Merges, lines: &mut Lines<T>, text: &[u8], end: usize, tokens: &[T]) {
-        let Lines { lanes, scratch, ids, long_tokens, .. } = lines;
+    pub(super) fn end_line<T: Id>(
+        &self,
+        words: &Merges,
+        lines: &mut Phrases<T>,
+        text: &[u8],
+        end: usize,
+        tokens: &[T],
+    ) {
+        let Phrases { lanes, scratch, ids, long_tokens, .. } = lines;
         ids.clear();
         ids.extend(tokens[lines.first..].iter().map(|token| token.id()));
         let text = words.word(&text[lines.start..end]);
@@ -195,14 +202,14 @@ impl Superwords {
 
     /// Joins the lines, not all of them once it is to stop.
     #[inline(never)]
-    pub(super) fn join<T: Id>(&self, lines: &mut Lines<T>, stop: &Stop) {
-        let Lines { long_tokens, long, lanes, scratch, ids, joined, ends, .. } = lines;
+    pub(super) fn join<T: Id>(&self, lines: &mut Phrases<T>, stop: &Stop) {
+        let Phrases { long_tokens, long, lanes, scratch, ids, joined, ends, .. } = lines;
         join(&mut lanes[..lines.count], &self.phrases);
         joined.clear();
         for ((long, lane), end) in long[..lines.count].iter().zip(lanes).zip(ends) {
             if let Some(range) = long {
                 ids.clear();
-                let line = Phrases { superwords: self, tokens: &long_tokens[range.clone()] };
+                let line = TokenLine { superwords: self, tokens: &long_tokens[range.clone()] };
                 scratch.windows.merge(&line, &mut scratch.lanes, stop, ids);
                 joined.extend(ids.iter().map(|&id| T::new(id)));
             } else {
@@ -315,7 +322,7 @@ mod tests {
             let all = || Merges::new(byte_ids(), &merges, Arc::clone(&lengths));
             let (whole, words) = (all(), Merges::new(byte_ids(), &merges[..first_merge], Arc::clone(&lengths)));
             let superwords = Superwords::new(&words, all(), &merges, first_merge);
-            let (mut lines, mut scratch) = (Lines::default(), Scratch::default());
+            let (mut lines, mut scratch) = (Phrases::default(), Scratch::default());
             let (mut text, mut tokens, mut expected) = (Vec::new(), Vec::<u16>::new(), Vec::new());
             lines.begin();
             for length in [1, 2, 5, 20, 47, 48, 49, 50, 300, 7] {

@@ -110,6 +110,16 @@ impl<'a, T: Id> Words<'a, T> {
         }
     }
 
+    /// Takes the word that goes on to `end`; [`Self::settle_all`] must come after the last one.
+    pub(super) fn take_end(&mut self, end: usize, out: &mut Vec<T>) {
+        self.take_ends(Ends::one(end), out);
+    }
+
+    /// Where the last word ends.
+    pub(super) fn end(&self) -> usize {
+        self.batch.length.checked_sub(1).map_or(self.at, |last| self.batch.ends[last] as usize)
+    }
+
     /// Appends the ids of the words of the batch.
     #[inline(never)]
     pub(super) fn settle_all(&mut self, out: &mut Vec<T>) {

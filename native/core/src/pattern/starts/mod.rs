@@ -194,7 +194,7 @@ impl Level {
 }
 
 impl Ends {
-    fn one(end: usize) -> Self {
+    pub(crate) fn one(end: usize) -> Self {
         Self { base: end, bits: 1, level: Level::Portable }
     }
 
