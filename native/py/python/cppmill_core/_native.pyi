@@ -314,10 +314,10 @@ class Tokenizer:
     `data`.
 
     Calls release the GIL and may come from several threads. A long call in the main thread ends within about 0.1 s of
-    Ctrl-C, or of another signal whose handler raises. Each thread that encodes keeps a cache of up to about
+    Ctrl-C, or of another signal whose handler raises. Each thread that encodes keeps a cache of words of up to about
     64 MB; a document of n bytes takes about n / 2 bytes more while it is encoded, and a single word (a run of letters,
-    digits or spaces, say) of n bytes about 20 n. Superwords (merges learned on lines, the pattern `cpp-lines-1`) are
-    merged line by line: there a line of n bytes takes about as much as such a word.
+    digits or spaces, say) of n bytes up to about 10 n. Superwords (merges learned on lines, the pattern `cpp-lines-1`)
+    take a cache of lines too, of up to about 28 MB (with ids of 32 bits 36 MB), and a line of n bytes up to about 20 n.
 
     A pickle of a tokenizer is the path of its directory and its digest: reading it loads the directory, which must
     still have that digest.
@@ -557,6 +557,10 @@ class Tokenizer:
 
         Raises:
             InvalidInputError: as `decode_batch`.
+
+        Example:
+            >>> tokenizer.digest_batch(tokenizer.encode_batch([b""])).to_pylist()
+            [{'num_bytes': 0, 'sha256': 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'}]
         """
 
     def count_control(self, documents: pa.Array[Any] | Sequence[bytes | str]) -> dict[str, int]:
