@@ -6,12 +6,12 @@ from pathlib import Path
 
 # The handler raises at the second signal: signals that come while nobody looks count as one.
 SCRIPT = """
-import os, signal, sys, threading, time
+import os, random, signal, sys, threading, time
 import pyarrow as pa
 from cppmill_core import Tokenizer
 
 tokenizer = Tokenizer.from_dir(sys.argv[1])
-word = b"ab" * 4_000_000
+word = random.Random(1).randbytes(30_000_000).translate(bytes(97 + byte % 26 for byte in range(256)))
 text = b"int x = foo(bar);\\n" * 100_000
 lists = pa.ListArray.from_arrays([0, 60_000_000], pa.repeat(pa.scalar(300, pa.uint16()), 60_000_000))
 calls = {

@@ -163,3 +163,50 @@ def test_a_folder_without_a_manifest_is_named_with_what_to_do(copy: Path, tmp_pa
         Tokenizer.from_dir(tmp_path)
     with pytest.raises(OSError, match="missing"):
         Tokenizer.from_dir(tmp_path / "missing")
+
+
+def test_a_chunked_column_is_encoded_as_its_texts(tokenizer: Tokenizer) -> None:
+    chunks = pa.chunked_array([[b"int x;", b""], [], [b"\xff"]], pa.binary())
+    texts = [b"int x;", b"", b"\xff"]
+    assert tokenizer.encode_batch(chunks, 2).equals(tokenizer.encode_batch(texts))
+    assert tokenizer.count_batch(chunks).equals(tokenizer.count_batch(texts))
+
+
+@pytest.mark.parametrize("call", ["encode_batch", "encode_files", "count_batch", "decode_batch", "digest_batch"])
+def test_no_threads_are_refused(tokenizer: Tokenizer, call: str) -> None:
+    nothing = pa.array([], pa.list_(pa.uint16())) if call in ("decode_batch", "digest_batch") else []
+    with pytest.raises(InvalidInputError, match="threads must be 1 or more"):
+        getattr(tokenizer, call)(nothing, threads=0)
+
+
+@pytest.mark.parametrize(
+    ("call", "argument", "error", "message"),
+    [
+        ("encode", None, TypeError, "a text must be bytes or str, not NoneType"),
+        ("encode", "\ud800", InvalidInputError, "lone surrogates"),
+        ("encode_batch", [b"a", 1], TypeError, "a text must be bytes or str, not int"),
+        ("encode_batch", b"ab", TypeError, "documents must be an Arrow array .* or a list .*, not bytes"),
+        ("decode", [-1], InvalidInputError, "-1 is no token id"),
+        ("decode", [2**32], InvalidInputError, "4294967296 is no token id"),
+        ("decode", b"ab", TypeError, "ids must be an Arrow array of integers or a list of int, not bytes"),
+        ("byte_offsets", [-4], InvalidInputError, "-4 is no token id"),
+        ("decode_batch", [[66]], TypeError, "ids must be an Arrow list array .*, not list"),
+    ],
+)
+def test_an_argument_of_another_kind_is_named(
+    tokenizer: Tokenizer, call: str, argument: object, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        getattr(tokenizer, call)(argument)
+
+
+@pytest.mark.parametrize("setting", ["truncation", "padding"])
+def test_a_setting_that_changes_lengths_is_refused_by_name(copy: Path, setting: str) -> None:
+    tokenizer_json = copy / "tokenizer.json"
+    content = json.loads(tokenizer_json.read_bytes()) | {setting: {"max_length": 5}}
+    tokenizer_json.write_text(json.dumps(content))
+    manifest = json.loads((copy / "manifest.json").read_bytes())
+    manifest["files"]["tokenizer.json"] = hashlib.sha256(tokenizer_json.read_bytes()).hexdigest()
+    (copy / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(InvalidInputError, match=f"`{setting}` is"):
+        Tokenizer.from_dir(copy)

@@ -9,13 +9,14 @@ use arrow_array::{Array, ArrayRef, UInt32Array, UInt64Array};
 use cppmill_core::Stop;
 use cppmill_core::encode::{self, Markers, Part, byte_slices};
 use cppmill_core::pattern::Pattern;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
-use pyo3::types::{PyBytes, PyDict};
-use pyo3_arrow::{PyArray, PyRecordBatch};
+use pyo3::types::{PyBytes, PyDict, PyInt, PySequence, PyString};
+use pyo3_arrow::{PyArray, PyChunkedArray, PyRecordBatch};
 
 use crate::control::Control;
-use crate::errors::{to_python, without_gil};
+use crate::errors::{InvalidInputError, to_python, without_gil};
 use crate::interrupt::interruptible;
 
 /// Splits `data` into the words of the pattern called `pattern`.
@@ -33,11 +34,37 @@ fn to_pyarrow(py: Python<'_>, array: ArrayRef) -> PyResult<Py<PyAny>> {
     Ok(PyArray::from_array_ref(array).to_pyarrow(py)?.unbind())
 }
 
+/// An argument of another type than `wanted`.
+fn type_error(object: &Bound<'_, PyAny>, wanted: &str) -> PyErr {
+    let found = object.get_type().name().map_or_else(|_| "something else".into(), |name| name.to_string());
+    PyTypeError::new_err(format!("{wanted}, not {found}"))
+}
+
+/// How many threads may be used; one at least.
+fn checked(threads: usize) -> PyResult<usize> {
+    if threads == 0 { Err(InvalidInputError::new_err("threads must be 1 or more, not 0")) } else { Ok(threads) }
+}
+
 /// One text.
-#[derive(FromPyObject)]
 enum Text {
     Bytes(PyBackedBytes),
     Str(PyBackedStr),
+}
+
+impl<'py> FromPyObject<'_, 'py> for Text {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(bytes) = object.extract() {
+            return Ok(Self::Bytes(bytes));
+        }
+        if !object.is_instance_of::<PyString>() {
+            return Err(type_error(&object, "a text must be bytes or str"));
+        }
+        let text = object.extract();
+        let error = || InvalidInputError::new_err("a str with lone surrogates is no text: it has no UTF-8");
+        text.map(Self::Str).map_err(|_: PyErr| error())
+    }
 }
 
 impl Text {
@@ -73,10 +100,29 @@ impl ControlOrText {
 }
 
 /// Many texts.
-#[derive(FromPyObject)]
 enum Documents {
     Array(PyArray),
+    Chunks(PyChunkedArray),
     List(Vec<Text>),
+}
+
+impl<'py> FromPyObject<'_, 'py> for Documents {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(array) = object.extract() {
+            return Ok(Self::Array(array));
+        }
+        if let Ok(chunks) = object.extract() {
+            return Ok(Self::Chunks(chunks));
+        }
+        let wanted = "documents must be an Arrow array of binary or strings, or a list of bytes or str";
+        let texts = object.cast::<PySequence>().map_err(|_| type_error(&object, wanted))?;
+        if object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>() {
+            return Err(type_error(&object, wanted));
+        }
+        texts.try_iter()?.map(|text| text?.extract()).collect::<PyResult<_>>().map(Self::List)
+    }
 }
 
 impl Documents {
@@ -84,6 +130,7 @@ impl Documents {
     fn size(&self) -> usize {
         match self {
             Self::Array(array) => array.array().get_buffer_memory_size(),
+            Self::Chunks(chunks) => chunks.chunks().iter().map(Array::get_buffer_memory_size).sum(),
             Self::List(texts) => texts.iter().map(|text| text.bytes().len()).sum(),
         }
     }
@@ -91,16 +138,52 @@ impl Documents {
     fn slices(&self) -> cppmill_core::Result<Vec<&[u8]>> {
         match self {
             Self::Array(array) => byte_slices(array.array(), "documents"),
+            Self::Chunks(chunks) => {
+                let slices = chunks.chunks().iter().map(|chunk| byte_slices(chunk, "documents"));
+                Ok(slices.collect::<cppmill_core::Result<Vec<_>>>()?.concat())
+            }
             Self::List(texts) => Ok(texts.iter().map(Text::bytes).collect()),
         }
     }
 }
 
+/// Lists of token ids.
+struct Lists(PyArray);
+
+impl<'py> FromPyObject<'_, 'py> for Lists {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let wanted = "ids must be an Arrow list array (of chunks, combine_chunks() makes one)";
+        object.extract().map(Self).map_err(|_: PyErr| type_error(&object, wanted))
+    }
+}
+
 /// Token ids.
-#[derive(FromPyObject)]
 enum Ids {
     Array(PyArray),
     List(Vec<u32>),
+}
+
+impl<'py> FromPyObject<'_, 'py> for Ids {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let wanted = "ids must be an Arrow array of integers or a list of int";
+        if let Ok(array) = object.extract() {
+            return Ok(Self::Array(array));
+        }
+        let numbers = object.cast::<PySequence>().map_err(|_| type_error(&object, wanted))?;
+        if object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>() {
+            return Err(type_error(&object, wanted));
+        }
+        let id = |number: PyResult<Bound<'py, PyAny>>| {
+            let number = number?;
+            let error = || InvalidInputError::new_err(format!("{number} is no token id"));
+            if number.is_instance_of::<PyInt>() { number.extract().map_err(|_| error()) } else { number.extract() }
+        };
+        numbers.try_iter()?.map(id).collect::<PyResult<_>>().map(Self::List)
+    }
 }
 
 impl Ids {
@@ -162,6 +245,7 @@ impl Tokenizer {
         bos: Option<u32>,
         eos: Option<u32>,
     ) -> PyResult<Py<PyAny>> {
+        let threads = checked(threads)?;
         let encode = |stop: &Stop| self.0.encode_batch(&documents.slices()?, Markers { bos, eos }, threads, stop);
         to_pyarrow(py, Arc::new(interruptible(py, documents.size(), encode)?))
     }
@@ -169,6 +253,7 @@ impl Tokenizer {
     #[pyo3(signature = (paths, threads = 1))]
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
     fn encode_files(&self, py: Python<'_>, paths: Vec<PathBuf>, threads: usize) -> PyResult<Py<PyAny>> {
+        let threads = checked(threads)?;
         // What the files have is not known yet, and reading them may take its time anyway.
         let encode = |stop: &Stop| self.0.encode_files(&paths, threads, stop);
         to_pyarrow(py, Arc::new(interruptible(py, usize::MAX, encode)?))
@@ -201,6 +286,7 @@ impl Tokenizer {
     #[pyo3(signature = (documents, threads = 1))]
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
     fn count_batch(&self, py: Python<'_>, documents: Documents, threads: usize) -> PyResult<Py<PyAny>> {
+        let threads = checked(threads)?;
         let count = |stop: &Stop| self.0.count_batch(&documents.slices()?, threads, stop);
         let counts = interruptible(py, documents.size(), count)?;
         to_pyarrow(py, Arc::new(UInt64Array::from(counts)))
@@ -218,15 +304,16 @@ impl Tokenizer {
     fn decode_batch(
         &self,
         py: Python<'_>,
-        ids: PyArray,
+        ids: Lists,
         threads: usize,
         bos: Option<u32>,
         eos: Option<u32>,
         skip_control: bool,
     ) -> PyResult<Py<PyAny>> {
+        let threads = checked(threads)?;
         let markers = Markers { bos, eos };
-        let decode = |stop: &Stop| self.0.decode_batch(ids.array(), markers, skip_control, threads, stop);
-        to_pyarrow(py, interruptible(py, ids.array().get_buffer_memory_size(), decode)?)
+        let decode = |stop: &Stop| self.0.decode_batch(ids.0.array(), markers, skip_control, threads, stop);
+        to_pyarrow(py, interruptible(py, ids.0.array().get_buffer_memory_size(), decode)?)
     }
 
     #[pyo3(signature = (ids, threads = 1, *, bos = None, eos = None))]
@@ -234,13 +321,14 @@ impl Tokenizer {
     fn digest_batch<'py>(
         &self,
         py: Python<'py>,
-        ids: PyArray,
+        ids: Lists,
         threads: usize,
         bos: Option<u32>,
         eos: Option<u32>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let digest = |stop: &Stop| self.0.digest_batch(ids.array(), Markers { bos, eos }, threads, stop);
-        PyRecordBatch::new(interruptible(py, ids.array().get_buffer_memory_size(), digest)?).into_pyarrow(py)
+        let threads = checked(threads)?;
+        let digest = |stop: &Stop| self.0.digest_batch(ids.0.array(), Markers { bos, eos }, threads, stop);
+        PyRecordBatch::new(interruptible(py, ids.0.array().get_buffer_memory_size(), digest)?).into_pyarrow(py)
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]

@@ -49,6 +49,10 @@ struct FixedToken {
 /// The parts of `tokenizer.json` that decide the tokens.
 #[derive(Deserialize)]
 struct TokenizerFile {
+    #[serde(default)]
+    truncation: Value,
+    #[serde(default)]
+    padding: Value,
     added_tokens: Vec<AddedToken>,
     normalizer: Value,
     pre_tokenizer: Value,
@@ -197,6 +201,8 @@ fn check_settings(file: &TokenizerFile) -> std::result::Result<(), String> {
     let must_be_unset = [
         ("normalizer", file.normalizer.clone()),
         ("post_processor", file.post_processor.clone()),
+        ("truncation", file.truncation.clone()),
+        ("padding", file.padding.clone()),
         ("model.dropout", model("dropout")),
         ("model.unk_token", model("unk_token")),
         ("model.continuing_subword_prefix", model("continuing_subword_prefix")),

@@ -281,7 +281,7 @@ mod tests {
         for length in [1, 2, 3, 5, 17, 47, 48, 49, 96, 97, 150, 400] {
             words.push((0..length).map(|_| b'a' + random(4) as u8).collect());
         }
-        for (letters, times) in [(1, 700), (2, 300), (3, 100), (7, 90)] {
+        for (letters, times) in [(1, 700), (1, 61), (1, 50 + random(200)), (2, 300), (3, 100), (7, 90)] {
             words.push((0..letters).map(|_| b'a' + random(4) as u8).collect::<Vec<u8>>().repeat(times));
         }
         words
@@ -331,7 +331,12 @@ mod tests {
         };
         let table =
             Merges::new(Box::new(std::array::from_fn(|byte| byte as u32)), &merges, (0..265).map(length).collect());
-        for word in [vec![b'a'; 20_000], [&[b'a'; 9001][..], b"b", &[b'a'; 7000]].concat(), b"ab".repeat(9000)] {
+        for word in [
+            vec![b'a'; 20_000],
+            [&[b'a'; 9001][..], b"b", &[b'a'; 7000]].concat(),
+            b"ab".repeat(9000),
+            b"aaaab".repeat(5003),
+        ] {
             let [mut found, mut queued] = [const { Vec::new() }; 2];
             table.merge(&mut Scratch::default(), &word, &NEVER, &mut found);
             merge_queued(&table.pairs, &table.lengths, word.iter().map(|&byte| u32::from(byte)), &NEVER, &mut queued);

@@ -26,6 +26,7 @@ mod packed;
 mod pairs;
 mod parts;
 mod queue;
+mod runs;
 mod stable;
 mod superwords;
 mod vocabulary;

@@ -12,6 +12,7 @@ use std::ops::Range;
 use super::lanes::{LANES, Lane, MAX_CELLS, join};
 use super::merges::merge_queued;
 use super::pairs::Pairs;
+use super::runs;
 use crate::Stop;
 use crate::stop::NEVER;
 
@@ -23,6 +24,8 @@ const MIN_STREAM: usize = 24;
 const LARGE_WINDOW: usize = 4096;
 /// As many tokens at the end of a window are left out.
 const TAIL: usize = 3;
+/// Where two streams meet, so many units are merged again at most; beyond, the first one goes on instead.
+const MAX_SEAM: usize = 1024;
 /// Room that is kept for the next word, in tokens.
 const MAX_KEPT: usize = 1 << 16;
 /// A stream in which so many units, and one of two, were merged again goes on with large windows.
@@ -82,6 +85,10 @@ struct Again {
 impl Windows {
     /// Appends the tokens of a word to `out`, not all of them once it is to stop.
     pub(super) fn merge(&mut self, word: &impl Word, lanes: &mut [Lane; LANES], stop: &Stop, out: &mut Vec<u32>) {
+        let units = word.len();
+        if units > 1 && word.same(0..units - 1, 1..units) {
+            return word.tokens(0..1).for_each(|unit| runs::merge(word.pairs(), unit, units, out));
+        }
         if !self.merge_in_windows(word, lanes, stop, out) {
             merge_queued(word.pairs(), word.lengths(), word.tokens(0..word.len()), stop, out);
         }
@@ -101,21 +108,20 @@ impl Windows {
         for (number, stream) in streams.iter_mut().enumerate() {
             stream.begin(length * number / count, length * (number + 1) / count);
         }
-        while !stop.is_set() && streams.iter().any(|stream| stream.at < stream.end) {
-            advance(word, streams, lanes, again);
-            if streams.iter().map(|stream| stream.mended).sum::<usize>() > length + MAX_MENDED_IN_ALL {
-                return false;
+        if !go_on(word, streams, lanes, again, stop) {
+            return false;
+        }
+        for number in 1..count {
+            let (whole, others) = streams.split_at_mut(number);
+            let (whole, other) = (&mut whole[..1], &others[0]);
+            if put(word, &mut whole[0], &other.tokens, MAX_SEAM, again).is_none() {
+                whole[0].end = other.end;
+                if !go_on(word, whole, lanes, again, stop) {
+                    return false;
+                }
             }
         }
-        if stop.is_set() {
-            return true;
-        }
-        if let [whole, others @ ..] = streams {
-            for stream in &*others {
-                put(word, whole, &stream.tokens, again);
-            }
-            out.extend_from_slice(&whole.tokens);
-        }
+        out.extend_from_slice(&streams[0].tokens);
         for stream in streams {
             stream.tokens.shrink_to(MAX_KEPT);
         }
@@ -128,7 +134,7 @@ impl Windows {
         whole.begin(0, word.len());
         let mut from = 0;
         for &to in begins.iter().chain([&tokens.len()]) {
-            put(word, whole, &tokens[from..to], again);
+            put(word, whole, &tokens[from..to], usize::MAX, again);
             from = to;
         }
         &whole.tokens
@@ -146,6 +152,17 @@ impl Stream {
     fn next(&self) -> Range<usize> {
         self.at..self.end.min(self.at + self.window)
     }
+}
+
+/// Merges all windows of streams, or until it is to stop; false if they are not made for this.
+fn go_on(word: &impl Word, streams: &mut [Stream], lanes: &mut [Lane; LANES], again: &mut Again, stop: &Stop) -> bool {
+    while !stop.is_set() && streams.iter().any(|stream| stream.at < stream.end) {
+        advance(word, streams, lanes, again);
+        if streams.iter().map(|stream| stream.mended).sum::<usize>() > word.len() + MAX_MENDED_IN_ALL {
+            return false;
+        }
+    }
+    true
 }
 
 /// Merges a window of each stream.
@@ -180,7 +197,7 @@ fn take_window(word: &impl Word, stream: &mut Stream, again: &mut Again) {
     let goes_on = stream.last.end < stream.end;
     let tokens = std::mem::take(&mut stream.last_tokens);
     let kept = if goes_on { &tokens[..tokens.len() - tail(&tokens)] } else { &tokens };
-    let mended = put(word, stream, kept, again);
+    let mended = put(word, stream, kept, usize::MAX, again) == Some(true);
     stream.last_tokens = tokens;
     if goes_on && mended {
         let left_out = stream.tokens.len() - tail(&stream.tokens);
@@ -195,8 +212,8 @@ fn take_window(word: &impl Word, stream: &mut Stream, again: &mut Again) {
     }
 }
 
-/// Adds tokens; tells if the last of them was merged again.
-fn put(word: &impl Word, stream: &mut Stream, tokens: &[u32], again: &mut Again) -> bool {
+/// Adds tokens; tells if the last of them was merged again. None, and nothing added, if more than `limit` units would have to be.
+fn put(word: &impl Word, stream: &mut Stream, tokens: &[u32], limit: usize, again: &mut Again) -> Option<bool> {
     let meet = |left: Option<&u32>, right: Option<&u32>| match (left, right) {
         (Some(&left), Some(&right)) => word.stand(left, right),
         _ => true,
@@ -210,6 +227,9 @@ fn put(word: &impl Word, stream: &mut Stream, tokens: &[u32], again: &mut Again)
         behind = if right { behind } else { tokens.len().min(behind * 2 + 1) };
         let taken = &stream.tokens[stream.tokens.len() - before..];
         let range = stream.at - units(word, taken)..stream.at + units(word, &tokens[..behind]);
+        if range.len() > limit {
+            return None;
+        }
         stream.mended += range.len();
         again.merge(word, range);
         left = meet(stream.tokens[..stream.tokens.len() - before].last(), again.tokens.first());
@@ -219,7 +239,7 @@ fn put(word: &impl Word, stream: &mut Stream, tokens: &[u32], again: &mut Again)
     stream.tokens.extend_from_slice(&again.tokens);
     stream.tokens.extend_from_slice(&tokens[behind..]);
     stream.at += units(word, tokens);
-    behind > 0 && behind == tokens.len()
+    Some(behind > 0 && behind == tokens.len())
 }
 
 impl Again {

@@ -316,8 +316,9 @@ class Tokenizer:
     Calls release the GIL and may come from several threads. A long call in the main thread ends within about 0.1 s of
     Ctrl-C, or of another signal whose handler raises. Each thread that encodes keeps a cache of words of up to about
     64 MB; a document of n bytes takes about n / 2 bytes more while it is encoded, and a single word (a run of letters,
-    digits or spaces, say) of n bytes up to about 10 n. Superwords (merges learned on lines, the pattern `cpp-lines-1`)
-    take a cache of lines too, of up to about 28 MB (with ids of 32 bits 36 MB), and a line of n bytes up to about 20 n.
+    digits or spaces, say) of n bytes up to about 16 n. Superwords (merges learned on lines, the pattern `cpp-lines-1`)
+    take a cache of lines too, of up to about 28 MB (with ids of 32 bits 36 MB), and a line of n bytes up to about 35 n.
+    The caches stay with the tokenizer, as many as there were threads at once.
 
     A pickle of a tokenizer is the path of its directory and its digest: reading it loads the directory, which must
     still have that digest.
@@ -351,7 +352,7 @@ class Tokenizer:
             data: Any bytes, or a str, which is encoded as its UTF-8.
 
         Raises:
-            InvalidInputError: the text has 4 GiB or more.
+            InvalidInputError: the text has 4 GiB or more, or is a str with lone surrogates.
 
         Example:
             >>> ids = tokenizer.encode(b"std::vector<int> v;")
@@ -361,7 +362,7 @@ class Tokenizer:
 
     def encode_batch(
         self,
-        documents: pa.Array[Any] | Sequence[bytes | str],
+        documents: pa.Array[Any] | pa.ChunkedArray[Any] | Sequence[bytes | str],
         threads: int = 1,
         *,
         bos: int | None = None,
@@ -370,7 +371,7 @@ class Tokenizer:
         r"""Encode many texts, in order: a list of uint16 for each, or of uint32 as `encode`.
 
         Args:
-            documents: A binary or string array without nulls, or a sequence of bytes or str.
+            documents: A binary or string array, chunked or not, without nulls, or a sequence of bytes or str.
             threads: How many threads to use at most; the ids do not depend on it.
             bos: An id to put before those of each text, `control_id("<BOS>")` for example.
             eos: An id to put after them.
@@ -483,11 +484,11 @@ class Tokenizer:
             True
         """
 
-    def count_batch(self, documents: pa.Array[Any] | Sequence[bytes | str], threads: int = 1) -> pa.UInt64Array:
+    def count_batch(self, documents: pa.Array[Any] | pa.ChunkedArray[Any] | Sequence[bytes | str], threads: int = 1) -> pa.UInt64Array:
         """Count the ids of each text, as `encode_batch` gives them; each thread has those of one text in memory.
 
         Args:
-            documents: A binary or string array without nulls, or a sequence of bytes or str.
+            documents: A binary or string array, chunked or not, without nulls, or a sequence of bytes or str.
             threads: How many threads to use at most.
 
         Raises:
@@ -563,7 +564,7 @@ class Tokenizer:
             [{'num_bytes': 0, 'sha256': 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'}]
         """
 
-    def count_control(self, documents: pa.Array[Any] | Sequence[bytes | str]) -> dict[str, int]:
+    def count_control(self, documents: pa.Array[Any] | pa.ChunkedArray[Any] | Sequence[bytes | str]) -> dict[str, int]:
         """Count the control tokens whose characters stand in the texts.
 
         Returns:
