@@ -484,7 +484,9 @@ class Tokenizer:
             True
         """
 
-    def count_batch(self, documents: pa.Array[Any] | pa.ChunkedArray[Any] | Sequence[bytes | str], threads: int = 1) -> pa.UInt64Array:
+    def count_batch(
+        self, documents: pa.Array[Any] | pa.ChunkedArray[Any] | Sequence[bytes | str], threads: int = 1
+    ) -> pa.UInt64Array:
         """Count the ids of each text, as `encode_batch` gives them; each thread has those of one text in memory.
 
         Args:
