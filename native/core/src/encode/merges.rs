@@ -275,7 +275,7 @@ mod tests {
         ids
     }
 
-    /// Words of all kinds: random, repeated, and of one letter.
+    /// Words of all kinds: random, repeated, of one letter, and of runs of letters.
     fn words(random: &mut impl FnMut(usize) -> usize) -> Vec<Vec<u8>> {
         let mut words = Vec::new();
         for length in [1, 2, 3, 5, 17, 47, 48, 49, 96, 97, 150, 400] {
@@ -283,6 +283,9 @@ mod tests {
         }
         for (letters, times) in [(1, 700), (1, 61), (1, 50 + random(200)), (2, 300), (3, 100), (7, 90)] {
             words.push((0..letters).map(|_| b'a' + random(4) as u8).collect::<Vec<u8>>().repeat(times));
+        }
+        for runs in [2, 3, 5, 20] {
+            words.push((0..runs).flat_map(|_| vec![b'a' + random(4) as u8; 1 + random(90)]).collect());
         }
         words
     }

@@ -1,43 +1,92 @@
-//! The merging of a word that is one unit again and again: spaces, a ruler of `=`, zeros.
+//! The merging of a word with long runs of one unit: spaces, a ruler of `=`, zeros, a banner of `*` between slashes.
 //!
-//! As merges rank behind those that made their parts, all pairs of the most frequent token join before anything that comes of
-//! them. So the tokens are always copies of one and a short rest, and a step halves the copies or joins two tokens of the rest.
+//! The word is kept as *runs*: a token, and how many times it comes. As merges rank behind those that made their parts, all pairs
+//! of the lowest rank join before anything that comes of them. So a step takes all of these at once: a run of n joins with itself
+//! to n / 2, from the left, and where two runs meet, the last token of one joins the first of the other. Runs get shorter by half
+//! with each step, so that steps are few; each looks at all runs, so that these must be few too.
 
 use super::pairs::{NONE, Pairs};
 
-/// Appends what `count` copies of `unit` become; the merges must be those of tokens that can be taken apart.
-pub(super) fn merge(pairs: &Pairs, unit: u32, count: usize, out: &mut Vec<u32>) {
-    let (mut unit, mut copies, mut rest) = (unit, count, Vec::new());
+/// So many runs at most.
+const MAX_RUNS: usize = 64;
+/// So many units a run at least, on average.
+const MIN_UNITS: usize = 6;
+
+/// Copies of a token.
+struct Run {
+    token: u32,
+    copies: usize,
+    /// The ranks of its merges with itself, if there are copies for it, and with the next run.
+    inside: u32,
+    at_end: u32,
+}
+
+/// Appends what units become to `out`; false, and nothing appended, if these have too many runs. The merges must be those of
+/// tokens that can be taken apart.
+pub(super) fn merge(pairs: &Pairs, units: impl Iterator<Item = u32>, out: &mut Vec<u32>) -> bool {
+    let Some(mut runs) = find(units) else { return false };
+    let mut joined = Vec::with_capacity(2 * runs.len());
     loop {
-        if copies == 0 && !rest.is_empty() {
-            (unit, copies) = (rest.remove(0), 1);
-        }
-        while rest.first() == Some(&unit) {
-            rest.remove(0);
-            copies += 1;
-        }
-        let of_copies = if copies > 1 { pairs.rank(unit, unit) } else { NONE };
-        let at_border = rest.first().map_or(NONE, |&first| pairs.rank(unit, first));
-        let (in_rest, at) =
-            (1..rest.len()).map(|at| (pairs.rank(rest[at - 1], rest[at]), at)).min().unwrap_or((NONE, 0));
-        let best = of_copies.min(at_border).min(in_rest);
+        rank(pairs, &mut runs);
+        let best = runs.iter().map(|run| run.inside.min(run.at_end)).min().unwrap_or(NONE);
         if best == NONE {
             break;
         }
-        let joined = pairs.joined(best);
-        if best == of_copies {
-            if copies % 2 == 1 {
-                rest.insert(0, unit);
-            }
-            (unit, copies) = (joined, copies / 2);
-        } else if best == at_border {
-            rest[0] = joined;
-            copies -= 1;
-        } else {
-            rest[at - 1] = joined;
-            rest.remove(at);
+        join(&runs, best, pairs.joined(best), &mut joined);
+        std::mem::swap(&mut runs, &mut joined);
+    }
+    for run in runs {
+        out.resize(out.len() + run.copies, run.token);
+    }
+    true
+}
+
+/// The runs of a word, if they are few.
+fn find(units: impl Iterator<Item = u32>) -> Option<Vec<Run>> {
+    let (mut runs, mut length) = (Vec::new(), 0);
+    for unit in units {
+        push(&mut runs, unit, 1);
+        length += 1;
+        if runs.len() > MAX_RUNS {
+            return None;
         }
     }
-    out.resize(out.len() + copies, unit);
-    out.extend(rest);
+    (runs.len() * MIN_UNITS <= length).then_some(runs)
+}
+
+/// Appends copies of a token.
+#[inline]
+fn push(runs: &mut Vec<Run>, token: u32, copies: usize) {
+    match runs.last_mut() {
+        _ if copies == 0 => {}
+        Some(last) if last.token == token => last.copies += copies,
+        _ => runs.push(Run { token, copies, inside: NONE, at_end: NONE }),
+    }
+}
+
+/// Looks up the ranks of all merges.
+fn rank(pairs: &Pairs, runs: &mut [Run]) {
+    let mut next = None;
+    for run in runs.iter_mut().rev() {
+        run.inside = if run.copies > 1 { pairs.rank(run.token, run.token) } else { NONE };
+        run.at_end = next.map_or(NONE, |next| pairs.rank(run.token, next));
+        next = Some(run.token);
+    }
+}
+
+/// Joins all pairs of a rank; what there is then goes to `joined`.
+fn join(runs: &[Run], best: u32, token: u32, joined: &mut Vec<Run>) {
+    joined.clear();
+    let mut given = 0;
+    for run in runs {
+        let copies = run.copies - given;
+        given = usize::from(run.at_end == best);
+        if run.inside == best {
+            push(joined, token, copies / 2);
+            push(joined, run.token, copies % 2);
+        } else {
+            push(joined, run.token, copies - given);
+            push(joined, token, given);
+        }
+    }
 }

@@ -85,11 +85,8 @@ struct Again {
 impl Windows {
     /// Appends the tokens of a word to `out`, not all of them once it is to stop.
     pub(super) fn merge(&mut self, word: &impl Word, lanes: &mut [Lane; LANES], stop: &Stop, out: &mut Vec<u32>) {
-        let units = word.len();
-        if units > 1 && word.same(0..units - 1, 1..units) {
-            return word.tokens(0..1).for_each(|unit| runs::merge(word.pairs(), unit, units, out));
-        }
-        if !self.merge_in_windows(word, lanes, stop, out) {
+        if !runs::merge(word.pairs(), word.tokens(0..word.len()), out) && !self.merge_in_windows(word, lanes, stop, out)
+        {
             merge_queued(word.pairs(), word.lengths(), word.tokens(0..word.len()), stop, out);
         }
     }
@@ -174,7 +171,7 @@ fn advance(word: &impl Word, streams: &mut [Stream], lanes: &mut [Lane; LANES], 
         }
         if stream.next().len() > MAX_CELLS {
             stream.last_tokens.clear();
-            merge_queued(word.pairs(), word.lengths(), word.tokens(stream.next()), &NEVER, &mut stream.last_tokens);
+            merge_large(word, stream.next(), &mut stream.last_tokens);
             take_window(word, stream, again);
         } else if !stream.next().is_empty() {
             word.fill(stream.next(), &mut lanes[used]);
@@ -246,11 +243,18 @@ impl Again {
     fn merge(&mut self, word: &impl Word, range: Range<usize>) {
         self.tokens.clear();
         if range.len() > MAX_CELLS {
-            return merge_queued(word.pairs(), word.lengths(), word.tokens(range), &NEVER, &mut self.tokens);
+            return merge_large(word, range, &mut self.tokens);
         }
         word.fill(range, &mut self.lane[0]);
         join(&mut self.lane, word.pairs());
         self.lane[0].tokens(|token| self.tokens.push(token));
+    }
+}
+
+/// Appends the tokens of what is too large for a lane.
+fn merge_large(word: &impl Word, range: Range<usize>, out: &mut Vec<u32>) {
+    if !runs::merge(word.pairs(), word.tokens(range.clone()), out) {
+        merge_queued(word.pairs(), word.lengths(), word.tokens(range), &NEVER, out);
     }
 }
 
