@@ -1,0 +1,52 @@
+"""Where the engines stand that `make engines` fetches: a cache outside of the checkout, shared by all checkouts.
+
+What stands there is whole: each folder is made beside its place and renamed. Nothing is fetched here.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from schemas.errors import ConfigError
+
+ENGINES_VARIABLE = "CPPMILL_ENGINES"
+
+FILES = {
+    "flink": "flink-1.19.3/job-server.jar",
+    "spark": "spark-3.5.0/job-server.jar",
+    "spark-home": "spark-3.5.0/site/pyspark",
+    "prism": "prism-2.77.0/prism",
+    "versitygw": "versitygw-1.8.0/versitygw",
+}
+
+
+def engines_folder() -> Path:
+    """Return the cache of engines: `$CPPMILL_ENGINES`, else `cppmill/engines` in the user's cache folder."""
+    chosen = os.environ.get(ENGINES_VARIABLE)
+    if chosen:
+        return Path(chosen).absolute()
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "cppmill" / "engines"
+
+
+def fetched(name: str) -> Path:
+    """Return the path of a fetched engine: a jar, a program, or Spark's home folder.
+
+    Args:
+        name: One of `FILES`.
+
+    Raises:
+        ConfigError: If it has not been fetched.
+
+    Example:
+        >>> fetched("prism").name  # doctest: +SKIP
+        'prism'
+    """
+    path = engines_folder() / FILES[name]
+    if not path.exists():
+        raise ConfigError(
+            f"{path}: {name} is not there; fetch it with `make engines`, or name the folder that has it in "
+            f"{ENGINES_VARIABLE}"
+        )
+    return path
