@@ -35,7 +35,7 @@ FUZZ_TARGETS := encode load lex
 FUZZ_OUT := out/fuzz
 SECONDS := 60
 
-.PHONY: help setup demo test fuzz check lint format bench bench-scan bench-train bench-encode equal-encode bench-patterns bench-units ablations lexer-agreement wheel lock clean
+.PHONY: help setup demo test engines fuzz check lint format bench bench-scan bench-train bench-encode equal-encode bench-patterns bench-units ablations lexer-agreement wheel lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -57,6 +57,9 @@ test: setup ## Run the tests of the native core and of the Python packages
 	@# The whole workspace, so that dependencies have the features, and so the builds, that the wheel has.
 	$(CARGO) test $(NATIVE) --workspace --release --locked --quiet
 	$(BIN)/python -m pytest
+
+engines: setup ## Fetch Flink, Spark, Prism and an object store into a cache outside of here (NAME=flink: one)
+	@$(BIN)/python -m deploy.local fetch $(NAME)
 
 fuzz: setup $(CARGO_FUZZ_HOME)/bin/cargo-fuzz ## Fuzz the native core for SECONDS=60 a target (TARGET=encode: one)
 	@for target in $(or $(TARGET),$(FUZZ_TARGETS)); do $(MAKE) fuzz-$$target; done

@@ -1,0 +1,73 @@
+"""`python -m deploy.local`: fetch engines, start one, stop one."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from deploy.local.fetch import MAKERS, fetch
+from deploy.local.flink import FlinkCluster
+from deploy.local.processes import Processes
+from deploy.local.s3 import ObjectStore
+from deploy.local.spark import SparkCluster
+from schemas.errors import CppmillError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the arguments say and return the exit code: 0, or 2 with a message for what went wrong."""
+    options = _parser().parse_args(arguments)
+    try:
+        if options.what == "fetch":
+            fetch(options.names)
+        elif options.action == "stop":
+            Processes(options.dir).stop()
+        else:
+            print(_START[options.what](options))
+    except CppmillError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m deploy.local", description=__doc__)
+    what = parser.add_subparsers(dest="what", required=True)
+    fetching = what.add_parser("fetch", help="fetch engines into the cache; what stands is left alone")
+    fetching.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(MAKERS)}; all if none is given")
+    for name in _START:
+        engine = what.add_parser(name, help=f"start {name} on 127.0.0.1, or stop it")
+        engine.add_argument("action", choices=("start", "stop"))
+        engine.add_argument("--dir", type=Path, required=True, help="its logs, files and processes")
+        if name == "flink":
+            engine.add_argument("--task-managers", type=int, default=2, help="processes that work (2)")
+            engine.add_argument("--slots", type=int, default=2, help="of each; a job takes its parallelism of them (2)")
+        if name == "spark":
+            engine.add_argument("--workers", type=int, default=2, help="processes with a core each (2)")
+    return parser
+
+
+def _start_flink(options: argparse.Namespace) -> str:
+    cluster = FlinkCluster(options.dir, task_managers=options.task_managers, slots=options.slots)
+    return f"--flink_master={cluster.rest_address}"
+
+
+def _start_spark(options: argparse.Namespace) -> str:
+    cluster = SparkCluster(options.dir, workers=options.workers)
+    return f"--spark_master_url={cluster.master_url} --job_endpoint={cluster.job_server}"
+
+
+def _start_store(options: argparse.Namespace) -> str:
+    store = ObjectStore(options.dir)
+    return "\n".join(f"export {name}={value}" for name, value in store.environment.items())
+
+
+_START: dict[str, Callable[[argparse.Namespace], str]] = {
+    "flink": _start_flink,
+    "spark": _start_spark,
+    "s3": _start_store,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""Fetching engines into the cache, each pinned and checked, by the ordinary clients: go, Maven and pip.
+
+Go modules are pinned by `go.mod` and checked by `go.sum`; jars by a pom and a list of SHA-256; Python packages by
+`spark_requirements.txt` with hashes. What stands is left alone. A folder is made beside its place and renamed when it
+is whole, under a lock, so checkouts can share one cache.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import filelock
+
+from deploy.local.commands import run
+from deploy.local.jars import build_job_server
+from pipelines.engines.fetched import FILES, engines_folder
+
+_HERE = Path(__file__).parent
+_MAVEN_REPOSITORY = "maven-repository"
+
+
+def fetch(names: Sequence[str] = (), *, say: Callable[[str], None] = print) -> None:
+    """Fetch what does not stand.
+
+    Args:
+        names: Of `MAKERS`, in any order; none for all.
+        say: Told what is done, a line each.
+
+    Raises:
+        ConfigError: If a tool that makes an engine is missing or fails.
+        IntegrityError: If something else was fetched than is written down.
+    """
+    cache = engines_folder()
+    cache.mkdir(parents=True, exist_ok=True)
+    with filelock.FileLock(cache / ".lock"):
+        for name in [name for name in MAKERS if not names or name in names]:
+            home = cache / Path(FILES[name]).parts[0]
+            if not home.exists():
+                say(f"Fetching {home.name} ({_COSTS[name]})")
+                _make_whole(home, MAKERS[name])
+            say(f"{name}: {cache / FILES[name]}")
+        if all((cache / FILES[name]).exists() for name in ("flink", "spark")):
+            shutil.rmtree(cache / _MAVEN_REPOSITORY, ignore_errors=True)
+
+
+def _make_whole(home: Path, make: Callable[[Path], None]) -> None:
+    """Make a folder beside its place and rename it; what a failed attempt left is kept for its logs, and replaced."""
+    partial = home.with_name(f".{home.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir()
+    make(partial)
+    partial.rename(home)
+
+
+def _go_build(name: str, package: str) -> Callable[[Path], None]:
+    """Return the maker of a Go program from its module below `go/`."""
+
+    def make(folder: Path) -> None:
+        command = ["go", "build", "-mod=readonly", "-trimpath", "-o", str(folder / name), package]
+        environment = os.environ | {"CGO_ENABLED": "0"}
+        hint = "Go is needed, from go.dev/dl, or on Debian or Ubuntu: apt-get install golang"
+        run(command, cwd=_HERE / "go" / name, log=folder / "go.log", hint=hint, environment=environment)
+
+    return make
+
+
+def _make_flink(folder: Path) -> None:
+    build_job_server("flink", folder, folder.parent / _MAVEN_REPOSITORY)
+
+
+def _make_spark(folder: Path) -> None:
+    build_job_server("spark", folder, folder.parent / _MAVEN_REPOSITORY)
+    requirements = _HERE / "spark_requirements.txt"
+    with tempfile.TemporaryDirectory(prefix="cppmill-spark-") as scratch:
+        # pyspark is a source package of jars; what builds it is in this environment, so nothing unpinned is fetched.
+        command = [sys.executable, "-m", "pip", "install", "--require-hashes", "--no-deps", "--no-build-isolation"]
+        command += ["--no-cache-dir", "--target", str(folder / "site"), "--requirement", str(requirements)]
+        environment = os.environ | {"TMPDIR": scratch}
+        run(command, cwd=folder, log=folder / "pip.log", hint="run `make setup`", environment=environment)
+
+
+MAKERS: dict[str, Callable[[Path], None]] = {
+    "versitygw": _go_build("versitygw", "github.com/versity/versitygw/cmd/versitygw"),
+    "prism": _go_build("prism", "github.com/apache/beam/sdks/v2/go/cmd/prism"),
+    "flink": _make_flink,
+    "spark": _make_spark,
+}
+_COSTS = {
+    "versitygw": "about 2 minutes of Go's compiler",
+    "prism": "about 3 minutes of Go's compiler",
+    "flink": "about 200 MB from Maven's repository",
+    "spark": "about 500 MB from Maven's repository and the Python package index",
+}

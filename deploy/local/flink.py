@@ -1,0 +1,129 @@
+"""A Flink cluster on this machine: one JobManager and some TaskManagers, each a process of its own, on 127.0.0.1.
+
+The one class path is the job server's jar, which has all of Flink in it. What is set, and why, is in `_configuration`.
+A TaskManager that dies is not replaced: as on any standalone cluster, the slots of the others have to do.
+"""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from deploy.local.processes import Processes, free_ports
+from pipelines.engines.fetched import fetched
+
+_JOB_MANAGER = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
+_TASK_MANAGER = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
+_HEAP = "-Xmx512m"
+# What Flink 1.19 reaches into on Java 17, as in its own distribution's configuration.
+_OPENED = ("lang", "lang.reflect", "io", "net", "nio", "text", "time", "util", "util.concurrent")
+_OPENED += ("util.concurrent.atomic", "util.concurrent.locks")
+_JAVA = ["java", _HEAP, *(f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in _OPENED)]
+_JAVA += ["--add-opens=java.base/sun.nio.ch=ALL-UNNAMED", "--add-exports=java.base/sun.net.util=ALL-UNNAMED"]
+
+
+class FlinkCluster:
+    """A running cluster; a context manager that stops it.
+
+    Attributes:
+        rest_address: What `--flink_master` takes, `127.0.0.1:PORT`.
+        task_managers: Their process ids.
+    """
+
+    def __init__(self, directory: Path, *, task_managers: int = 2, slots: int = 2) -> None:
+        """Start the cluster and wait for all of its slots.
+
+        Args:
+            directory: Configuration, logs and temporary files.
+            task_managers: How many processes do the work.
+            slots: Of each; a job needs as many as its parallelism, also after a TaskManager has died.
+
+        Raises:
+            ConfigError: If Flink has not been fetched, Java is missing, or the cluster does not come up.
+        """
+        self._processes = Processes(directory)
+        rpc_port, rest_port = free_ports(2)
+        self.rest_address = f"127.0.0.1:{rest_port}"
+        folder = self._processes.directory
+        configuration = _configuration(folder, rpc_port=rpc_port, rest_port=rest_port, slots=slots)
+        (folder / "config.yaml").write_text("".join(f"{key}: {value}\n" for key, value in configuration.items()))
+        command = [*_JAVA, "-cp", str(fetched("flink"))]
+        try:
+            self._processes.start("jobmanager", [*command, _JOB_MANAGER, "--configDir", str(folder)])
+            self.task_managers = [
+                self._processes.start(
+                    f"taskmanager-{number}",
+                    [*command, _TASK_MANAGER, "--configDir", str(folder), *_named(number)],
+                ).pid
+                for number in range(1, task_managers + 1)
+            ]
+            self._processes.wait_ready(lambda: self.free_slots == task_managers * slots, "Flink")
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def free_slots(self) -> int:
+        """How many slots a job could have now; none while the cluster does not answer."""
+        try:
+            with urllib.request.urlopen(f"http://{self.rest_address}/overview", timeout=5) as answer:
+                return int(json.load(answer)["slots-available"])
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            return 0
+
+    def stop(self) -> None:
+        """End the cluster, with the workers that its TaskManagers started."""
+        self._processes.stop()
+
+    def __enter__(self) -> FlinkCluster:
+        """Return what runs."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop it."""
+        self.stop()
+
+
+def _named(number: int) -> list[str]:
+    return ["-D", f"taskmanager.resource-id=taskmanager-{number}"]
+
+
+def _configuration(folder: Path, *, rpc_port: int, rest_port: int, slots: int) -> dict[str, str | int]:
+    return {
+        "jobmanager.rpc.address": "127.0.0.1",
+        "jobmanager.rpc.port": rpc_port,
+        "jobmanager.bind-host": "127.0.0.1",
+        "rest.address": "127.0.0.1",
+        "rest.bind-address": "127.0.0.1",
+        "rest.port": rest_port,
+        "taskmanager.host": "127.0.0.1",
+        "taskmanager.bind-host": "127.0.0.1",
+        "taskmanager.numberOfTaskSlots": slots,
+        # Or the first TaskManager gets all units.
+        "cluster.evenly-spread-out-slots": "true",
+        # Memory by parts: a TaskManager that is started without Flink's scripts dies without them.
+        "taskmanager.cpu.cores": slots,
+        "taskmanager.memory.framework.heap.size": "128m",
+        "taskmanager.memory.framework.off-heap.size": "128m",
+        "taskmanager.memory.task.heap.size": "384m",
+        "taskmanager.memory.task.off-heap.size": "0m",
+        "taskmanager.memory.network.min": "64m",
+        "taskmanager.memory.network.max": "64m",
+        # A slot sorts what is grouped in its share of this: 256 MB take elements of 20 MB.
+        "taskmanager.memory.managed.size": f"{256 * slots}m",
+        "taskmanager.memory.jvm-metaspace.size": "256m",
+        "taskmanager.memory.jvm-overhead.min": "128m",
+        "taskmanager.memory.jvm-overhead.max": "128m",
+        # What recovers a job; Beam's own options for it do nothing.
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": 10,
+        "restart-strategy.fixed-delay.delay": "1 s",
+        # A dead or frozen TaskManager is missed within ten seconds, not fifty.
+        "heartbeat.interval": 2000,
+        "heartbeat.timeout": 10000,
+        "io.tmp.dirs": str(folder / "tmp"),
+        "blob.storage.directory": str(folder / "blobs"),
+        "web.upload.dir": str(folder / "uploads"),
+    }

@@ -1,0 +1,192 @@
+"""The processes of an engine: started with logs in a folder, remembered there, waited for, and stopped by their ids.
+
+A process is known by its id and the moment it was started, so what another program started later under the same id is
+never touched. Each process leads a group of its own; what it starts itself, like the Python workers of a TaskManager,
+ends with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from schemas.errors import ConfigError
+
+READY_SECONDS = 120
+_STOP_SECONDS = 10
+_POLL_SECONDS = 0.1
+_SHOWN_LINES = 20
+_RECORD = "processes.json"
+_LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class Started:
+    """A process that was started.
+
+    Attributes:
+        name: What it is; its log is `NAME.log`.
+        pid: Its id, and that of its group.
+        moment: When it was started, in clock ticks of the machine; 0 if it had ended before it could be asked.
+    """
+
+    name: str
+    pid: int
+    moment: int
+
+    @property
+    def runs(self) -> bool:
+        """Whether it has neither ended nor died."""
+        return self.moment != 0 and _moment(self.pid) == self.moment
+
+
+class Processes:
+    """The processes of one engine in one folder."""
+
+    def __init__(self, directory: Path) -> None:
+        """Take a folder, which is made if it does not exist; nothing is started.
+
+        Args:
+            directory: Their logs and their record; made if it does not exist.
+        """
+        self.directory = directory.absolute()
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self._record = self.directory / _RECORD
+        self._children: dict[int, subprocess.Popen[bytes]] = {}
+
+    @property
+    def started(self) -> list[Started]:
+        """What was started here and not stopped yet, by this program or an earlier one."""
+        try:
+            return [Started(**entry) for entry in json.loads(self._record.read_bytes())]
+        except FileNotFoundError:
+            return []
+
+    def start(self, name: str, command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> Started:
+        """Start a process and remember it.
+
+        Args:
+            name: Unique in the folder.
+            command: The program and its arguments.
+            environment: Added to this process's own.
+
+        Raises:
+            ConfigError: If one of that name runs already, or the program is missing.
+        """
+        known = self.started
+        if any(process.name == name and process.runs for process in known):
+            raise ConfigError(f"{self.directory}: {name} runs there already; stop it first, or take another --dir")
+        with (self.directory / f"{name}.log").open("wb") as log:
+            try:
+                child = subprocess.Popen(
+                    [str(word) for word in command],
+                    cwd=self.directory,
+                    env=os.environ | dict(environment or {}),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                )
+            except FileNotFoundError as error:
+                raise ConfigError(f"{command[0]}: not found; it is needed for {name}") from error
+        self._children[child.pid] = child
+        process = Started(name, child.pid, _moment(child.pid))
+        self._remember([*(other for other in known if other.name != name), process])
+        return process
+
+    def wait_ready(self, ready: Callable[[], bool], what: str, *, seconds: float = READY_SECONDS) -> None:
+        """Ask until `ready` answers yes.
+
+        Raises:
+            ConfigError: If a process of the folder ends before, or the time is over: with the end of the logs.
+        """
+        end = time.monotonic() + seconds
+        while not ready():
+            dead = [process.name for process in self.started if not process.runs]
+            if dead or time.monotonic() > end:
+                reason = f"{', '.join(dead)} ended" if dead else f"not ready within {seconds:g} s"
+                raise ConfigError(f"{self.directory}: {what}: {reason}; the end of the logs:\n{self._tails(dead)}")
+            time.sleep(_POLL_SECONDS)
+
+    def kill(self, process: Started) -> None:
+        """End one process and all that it started as a crash would, and wait until it is gone."""
+        _kill_group(process)
+        self._reap(process)
+
+    def stop(self) -> None:
+        """End every process that was started here, frozen ones too, with all that they started; then forget them."""
+        for process in reversed(self.started):
+            _end(process)
+            self._reap(process)
+        self._record.unlink(missing_ok=True)
+
+    def _reap(self, process: Started) -> None:
+        child = self._children.pop(process.pid, None)
+        if child is not None:
+            child.wait()
+
+    def _remember(self, processes: Sequence[Started]) -> None:
+        self._record.write_text(json.dumps([asdict(process) for process in processes]))
+
+    def _tails(self, names: Sequence[str]) -> str:
+        logs = [self.directory / f"{name}.log" for name in names or [process.name for process in self.started]]
+        return "\n".join(
+            f"{log}:\n" + "\n".join(log.read_text(errors="replace").splitlines()[-_SHOWN_LINES:]) for log in logs
+        )
+
+
+def _end(process: Started) -> None:
+    """End a process and its group: asked first, killed after some seconds; of one that has ended, only its group."""
+    if process.runs:
+        _signal_group(process.pid, signal.SIGTERM)
+        _signal_group(process.pid, signal.SIGCONT)
+        end = time.monotonic() + _STOP_SECONDS
+        while process.runs and time.monotonic() < end:
+            time.sleep(_POLL_SECONDS)
+    _kill_group(process)
+
+
+def _kill_group(process: Started) -> None:
+    """Kill what is left of a group; nothing if its id has become another process's."""
+    if _moment(process.pid) in (0, process.moment):
+        _signal_group(process.pid, signal.SIGKILL)
+
+
+def _signal_group(group: int, number: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(group, number)
+
+
+def _moment(pid: int) -> int:
+    """Return when the process with this id was started; 0 if there is none, or only what its parent has not read."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return 0 if fields[0] == "Z" else int(fields[19])
+
+
+def free_ports(number: int) -> list[int]:
+    """Return ports of the loopback interface that nobody uses now, all different."""
+    sockets = [socket.socket() for _ in range(number)]
+    try:
+        for one in sockets:
+            one.bind((_LOOPBACK, 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def answers(port: int) -> bool:
+    """Tell whether somebody takes connections at a port of the loopback interface."""
+    with socket.socket() as probe:
+        return probe.connect_ex((_LOOPBACK, port)) == 0
