@@ -18,8 +18,8 @@ _JOB_MANAGER = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntr
 _TASK_MANAGER = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
 _HEAP = "-Xmx512m"
 # What Flink 1.19 reaches into on Java 17, as in its own distribution's configuration.
-_OPENED = ("lang", "lang.reflect", "io", "net", "nio", "text", "time", "util", "util.concurrent")
-_OPENED += ("util.concurrent.atomic", "util.concurrent.locks")
+_OPENED = ["lang", "lang.reflect", "io", "net", "nio", "text", "time", "util", "util.concurrent"]
+_OPENED += ["util.concurrent.atomic", "util.concurrent.locks"]
 _JAVA = ["java", _HEAP, *(f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in _OPENED)]
 _JAVA += ["--add-opens=java.base/sun.nio.ch=ALL-UNNAMED", "--add-exports=java.base/sun.net.util=ALL-UNNAMED"]
 

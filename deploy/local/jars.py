@@ -68,7 +68,8 @@ def check_jars(name: str, jars: dict[str, Path]) -> None:
         IntegrityError: Naming the first jar that is missing, additional or different.
     """
     where = _HERE / f"{name}_jars.sha256"
-    listed = dict(reversed(line.split("  ")) for line in where.read_text().splitlines())
+    lines = (line.split("  ") for line in where.read_text().splitlines())
+    listed = {coordinates: digest for digest, coordinates in lines}
     found = {coordinates: sha256_file(path) for coordinates, path in jars.items()}
     for coordinates in sorted({*listed, *found}):
         if listed.get(coordinates) != found.get(coordinates):

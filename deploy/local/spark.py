@@ -85,8 +85,8 @@ class SparkCluster:
         self.stop()
 
     def _start_class(self, name: str, program: str, *arguments: str | int) -> None:
-        command = [self._home / "bin/spark-class", f"org.apache.spark.deploy.{program}", "--host", _HOST]
-        self._processes.start(name, [*command, *(str(argument) for argument in arguments)], self._environment)
+        command = [str(self._home / "bin/spark-class"), f"org.apache.spark.deploy.{program}", "--host", _HOST]
+        self._processes.start(name, [*command, *map(str, arguments)], self._environment)
 
     def _start_worker(self, name: str) -> None:
         work = self._processes.directory / name
