@@ -119,19 +119,18 @@ class Processes:
     def kill(self, process: Started) -> None:
         """End one process and all that it started as a crash would, and wait until it is gone."""
         _kill_group(process)
-        self._reap(process)
+        child = self._children.pop(process.pid, None)
+        if child is not None:
+            child.wait()
 
     def stop(self) -> None:
         """End every process that was started here, frozen ones too, with all that they started; then forget them."""
         for process in reversed(self.started):
             _end(process)
-            self._reap(process)
-        self._record.unlink(missing_ok=True)
-
-    def _reap(self, process: Started) -> None:
-        child = self._children.pop(process.pid, None)
-        if child is not None:
+        for child in self._children.values():
             child.wait()
+        self._children.clear()
+        self._record.unlink(missing_ok=True)
 
     def _remember(self, processes: Sequence[Started]) -> None:
         self._record.write_text(json.dumps([asdict(process) for process in processes]))

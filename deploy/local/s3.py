@@ -69,9 +69,9 @@ class ObjectStore:
 
     def _start(self) -> Started:
         keys = {"ROOT_ACCESS_KEY": _ACCESS_KEY, "ROOT_SECRET_KEY": _SECRET_KEY}
-        command = [fetched("versitygw"), "--port", f"127.0.0.1:{self._port}", "--region", _REGION]
+        command = [str(fetched("versitygw")), "--port", f"127.0.0.1:{self._port}", "--region", _REGION]
         try:
-            process = self._processes.start(_NAME, [*command, "posix", self._objects], keys)
+            process = self._processes.start(_NAME, [*command, "posix", str(self._objects)], keys)
             self._processes.wait_ready(lambda: answers(self._port), "the object store")
         except BaseException:
             self._processes.stop()
