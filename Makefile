@@ -35,7 +35,7 @@ FUZZ_TARGETS := encode load lex
 FUZZ_OUT := out/fuzz
 SECONDS := 60
 
-.PHONY: help setup demo test engines fuzz check lint format bench bench-scan bench-train bench-encode equal-encode bench-patterns bench-units ablations lexer-agreement wheel lock clean
+.PHONY: help setup demo test engines test-engines fuzz check lint format bench bench-scan bench-train bench-encode equal-encode bench-patterns bench-units ablations lexer-agreement wheel lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -56,10 +56,13 @@ demo: setup ## Run the main job on the C++ headers of installed packages, into o
 test: setup ## Run the tests of the native core and of the Python packages
 	@# The whole workspace, so that dependencies have the features, and so the builds, that the wheel has.
 	$(CARGO) test $(NATIVE) --workspace --release --locked --quiet
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not engines"
 
 engines: setup ## Fetch Flink, Spark, Prism and an object store into a cache outside of here (NAME=flink: one)
 	@$(BIN)/python -m deploy.local fetch $(NAME)
+
+test-engines: engines ## Run the tests that need what `make engines` fetches: each engine, its faults, the object store
+	$(BIN)/python -m pytest -m engines
 
 fuzz: setup $(CARGO_FUZZ_HOME)/bin/cargo-fuzz ## Fuzz the native core for SECONDS=60 a target (TARGET=encode: one)
 	@for target in $(or $(TARGET),$(FUZZ_TARGETS)); do $(MAKE) fuzz-$$target; done

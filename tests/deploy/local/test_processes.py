@@ -1,4 +1,5 @@
 import os
+import select
 import signal
 import sys
 
@@ -26,18 +27,23 @@ def processes(tmp_path):
     started.stop()
 
 
-def runs(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+class Watched:
+    """A process that is not ours to wait for."""
+
+    def __init__(self, pid):
+        self.handle = os.pidfd_open(pid)
+
+    def ended(self):
+        """Wait for its end, with a bound."""
+        ready, _, _ = select.select([self.handle], [], [], 10)
+        os.close(self.handle)
+        return bool(ready)
 
 
 def child_of(processes, started):
     log = processes.directory / f"{started.name}.log"
     processes.wait_ready(lambda: log.read_text().endswith("\n"), "the child")
-    return int(log.read_text())
+    return Watched(int(log.read_text()))
 
 
 def test_stopping_ends_a_process_and_what_it_started(processes):
@@ -45,8 +51,7 @@ def test_stopping_ends_a_process_and_what_it_started(processes):
     child = child_of(processes, started)
     processes.stop()
     assert not started.runs
-    assert not runs(started.pid)
-    assert not runs(child)
+    assert child.ended()
     assert processes.started == []
 
 
@@ -54,7 +59,7 @@ def test_stopping_ends_a_frozen_process(processes):
     started = processes.start("frozen", WAITING)
     os.kill(started.pid, signal.SIGSTOP)
     processes.stop()
-    assert not runs(started.pid)
+    assert not started.runs
 
 
 def test_another_program_stops_what_was_started(processes):
@@ -68,7 +73,7 @@ def test_what_a_killed_process_started_ends_with_stop(processes):
     child = child_of(processes, started)
     os.kill(started.pid, signal.SIGKILL)
     processes.stop()
-    assert not runs(child)
+    assert child.ended()
 
 
 def test_a_process_that_was_not_started_here_is_left_alone(processes, tmp_path):
