@@ -55,7 +55,7 @@ def _start_flink(options: argparse.Namespace) -> str:
 
 def _start_spark(options: argparse.Namespace) -> str:
     cluster = SparkCluster(options.dir, workers=options.workers)
-    return f"--spark_master_url={cluster.master_url} --job_endpoint={cluster.job_server}"
+    return f"--spark_master_url={cluster.master_url}"
 
 
 def _start_store(options: argparse.Namespace) -> str:

@@ -1,7 +1,6 @@
-"""A Spark cluster on this machine: one master, some workers, and Beam's job server for it, on 127.0.0.1.
+"""A Spark cluster on this machine: one master and some workers, each a process of its own, on 127.0.0.1.
 
-The job server's jar has Beam's runner and no Spark: Spark's own jars stand beside it on the class path.
-Beam's job server listens on all interfaces, whatever it is told; everything else is on the loopback interface alone.
+Beam's job server, which is Spark's driver, is started by the command that runs a pipeline.
 """
 
 from __future__ import annotations
@@ -11,29 +10,22 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from deploy.local.processes import Processes, answers, free_ports
+from deploy.local.processes import Processes, free_ports
 from pipelines.engines.fetched import fetched
 
 _HOST = "127.0.0.1"
 _DAEMON_MEMORY = "384m"
-_EXECUTOR_MEMORY = "768m"
-# What Spark 3.5 reaches into on Java 17, for the one process that is not started by its own scripts.
-_OPENED = ("lang", "lang.invoke", "lang.reflect", "io", "net", "nio", "util", "util.concurrent")
-_JAVA = ["java", "-Xmx512m", *(f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in _OPENED)]
-_JAVA += [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in ("sun.nio.ch", "sun.nio.cs", "sun.security.action")]
-_JAVA += ["--add-opens=java.base/java.util.concurrent.atomic=ALL-UNNAMED"]
 
 
 class SparkCluster:
-    """A running cluster with its job server; a context manager that stops them.
+    """A running cluster; a context manager that stops it.
 
     Attributes:
         master_url: `spark://127.0.0.1:PORT`.
-        job_server: The endpoint that `--job_endpoint` takes, `127.0.0.1:PORT`.
     """
 
     def __init__(self, directory: Path, *, workers: int = 2) -> None:
-        """Start the cluster and its job server and wait for them.
+        """Start the cluster and wait for its workers.
 
         Args:
             directory: Logs and working files.
@@ -50,15 +42,13 @@ class SparkCluster:
             "SPARK_DAEMON_MEMORY": _DAEMON_MEMORY,
             "SPARK_LOCAL_DIRS": str(self._processes.directory / "local"),
         }
-        master_port, self._pages_port, job_port, artifact_port = free_ports(4)
+        master_port, self._pages_port = free_ports(2)
         self.master_url = f"spark://{_HOST}:{master_port}"
-        self.job_server = f"{_HOST}:{job_port}"
         try:
             self._start_class("master", "master.Master", "--port", master_port, "--webui-port", self._pages_port)
             for number in range(1, workers + 1):
                 self._start_worker(f"worker-{number}")
-            self._start_job_server(job_port, artifact_port)
-            self._processes.wait_ready(lambda: self.workers == workers and answers(job_port), "Spark")
+            self._processes.wait_ready(lambda: self.workers == workers, "Spark")
         except BaseException:
             self.stop()
             raise
@@ -73,7 +63,7 @@ class SparkCluster:
             return 0
 
     def stop(self) -> None:
-        """End the cluster and its job server, with the executors and workers that they started."""
+        """End the cluster, with the executors and Python workers that it started."""
         self._processes.stop()
 
     def __enter__(self) -> SparkCluster:
@@ -92,12 +82,3 @@ class SparkCluster:
         work = self._processes.directory / name
         resources = ("--cores", 1, "--memory", "1g", "--webui-port", 0, "--work-dir", str(work))
         self._start_class(name, "worker.Worker", *resources, self.master_url)
-
-    def _start_job_server(self, job_port: int, artifact_port: int) -> None:
-        class_path = f"{fetched('spark')}:{self._home}/jars/*"
-        command = [*_JAVA, f"-Dspark.executor.memory={_EXECUTOR_MEMORY}", f"-Dspark.driver.host={_HOST}"]
-        command += ["-Dspark.ui.enabled=false", "-cp", class_path]
-        command += ["org.apache.beam.runners.spark.SparkJobServerDriver", f"--spark-master-url={self.master_url}"]
-        command += [f"--job-host={_HOST}", f"--job-port={job_port}", f"--artifact-port={artifact_port}"]
-        command += ["--expansion-port=0", f"--artifacts-dir={self._processes.directory / 'artifacts'}"]
-        self._processes.start("job-server", command, self._environment)

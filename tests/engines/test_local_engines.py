@@ -18,9 +18,6 @@ from deploy.local.spark import SparkCluster
 
 pytestmark = pytest.mark.engines
 
-# The one process that Beam gives no way to keep from other interfaces.
-NOT_KEPT = {"job-server"}
-
 
 def listeners(pid: int) -> set[str]:
     """The addresses, as the kernel writes them, at which a process listens."""
@@ -55,8 +52,7 @@ def write(files: S3FileSystem, name: str, content: bytes) -> None:
 
 
 def all_on_loopback(directory: Path) -> bool:
-    checked = [process for process in Processes(directory).started if process.name not in NOT_KEPT]
-    found = set().union(*(listeners(process.pid) for process in checked))
+    found = set().union(*(listeners(process.pid) for process in Processes(directory).started))
     return bool(found) and all(map(is_loopback, found))
 
 
