@@ -27,6 +27,11 @@ MemoryBytes = Annotated[int, Field(ge=1 << 20)]
 
 DEFAULT_MEMORY_BYTES = 2 << 30
 
+EngineName = Literal["local", "flink", "spark", "prism", "dataflow"]
+
+ONE_PROCESS_ENGINES = ("local", "prism")
+"""Engines whose units run in one process, on all threads of the native core; the others have a process a CPU."""
+
 PathText = InstanceOf[str]
 """A path or a URL; unlike `str` it may hold the surrogates that stand for bytes which are not UTF-8."""
 
@@ -44,7 +49,8 @@ class RunTable(BaseModel):
         out: The output folder, local or mounted.
         profile: Name of a profile in `configs/profiles/`.
         tokenizer: Directory of a tokenizer to use; none is built then.
-        threads: Number of threads; all CPUs that the process may use by default.
+        threads: Number of threads of a process; by default all CPUs that the process may use, and 1 in the workers of
+            an engine that has a worker process for each CPU.
         memory_bytes: What the tables of a scan may take in a process; more goes to temporary files in `out`.
         engine: Where the Beam stages run.
         beam_options: Options handed to Beam as they are.
@@ -58,9 +64,9 @@ class RunTable(BaseModel):
     out: PathText | None = None
     profile: str = DEFAULT_PROFILE
     tokenizer: PathText | None = None
-    threads: Threads = Field(default_factory=usable_threads)
+    threads: Threads | None = None
     memory_bytes: MemoryBytes = DEFAULT_MEMORY_BYTES
-    engine: Literal["local"] = "local"
+    engine: EngineName = "local"
     beam_options: tuple[str, ...] = ()
     rehash: bool = False
     max_dead_fraction: Fraction = 0.01
@@ -107,7 +113,8 @@ class RunConfig(BaseModel):
         out: The output folder.
         options: What decides the bytes of the run.
         tokenizer: Directory of a tokenizer to use instead of building one.
-        threads: Number of threads.
+        threads: Number of threads of this process.
+        worker_threads: Number of threads of each process that runs units.
         memory_bytes: What the tables of a scan may take in a process; more goes to temporary files in `out`.
         engine: Where the Beam stages run.
         beam_options: Options handed to Beam as they are.
@@ -121,8 +128,9 @@ class RunConfig(BaseModel):
     options: RunOptions = RunOptions()
     tokenizer: Path | None = None
     threads: Threads = Field(default_factory=usable_threads)
+    worker_threads: Threads = Field(default_factory=usable_threads)
     memory_bytes: MemoryBytes = DEFAULT_MEMORY_BYTES
-    engine: Literal["local"] = "local"
+    engine: EngineName = "local"
     beam_options: tuple[str, ...] = ()
     rehash: bool = False
 
@@ -201,7 +209,8 @@ def _assemble(tables: Mapping[str, Mapping[str, Any]], *, profile: str) -> RunCo
         out=Path(str(run.out)),
         options=options,
         tokenizer=None if run.tokenizer is None else Path(run.tokenizer),
-        threads=run.threads,
+        threads=run.threads or usable_threads(),
+        worker_threads=run.threads or (usable_threads() if run.engine in ONE_PROCESS_ENGINES else 1),
         memory_bytes=run.memory_bytes,
         engine=run.engine,
         beam_options=run.beam_options,

@@ -97,7 +97,11 @@ TokenizerFolder = Annotated[
 
 Threads = Annotated[
     str | None,
-    typer.Option("--threads", metavar="N", help="Number of threads.  [default: the CPUs this process may use]"),
+    typer.Option(
+        "--threads",
+        metavar="N",
+        help="Number of threads of a process.  [default: the CPUs that it may use; 1 in workers of flink and spark]",
+    ),
 ]
 
 MemoryBytes = Annotated[
@@ -141,7 +145,12 @@ MaxDeadFraction = Annotated[
 ]
 
 Engine = Annotated[
-    str | None, typer.Option("--engine", metavar="NAME", help="Where the stages run: local.  [default: local]")
+    str | None,
+    typer.Option(
+        "--engine",
+        metavar="NAME",
+        help="Where the stages run: local, flink, spark, prism or dataflow.  [default: local]",
+    ),
 ]
 
 Rehash = Annotated[

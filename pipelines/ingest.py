@@ -47,7 +47,7 @@ def ingest(session: Session) -> list[UnitReceipt]:
     write = WriteDocuments(
         out=session.out,
         options=session.config.options.ingest,
-        make_detect=partial(_make_detect, rules, session.config.threads) if rules is not None else None,
+        make_detect=partial(_make_detect, rules, session.config.worker_threads) if rules is not None else None,
     )
     receipts = session.run_units(Stage.INGEST, units, lambda found: found | "WriteDocuments" >> write)
     for unit, receipt in zip(units, receipts, strict=True):

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 from configs.runs import RunConfig
 from pipelines.build import plan_build
+from pipelines.engines.execution import open_engine
 from pipelines.ingest import list_units, plan_documents
 from pipelines.progress import QuietReporter
 from pipelines.scan import plan_merge, plan_scan, scan_settings
-from pipelines.session import Session
+from pipelines.session import Session, engine_setting
 from pipelines.tokenize import plan_tokenize, tokenize_settings
 from pipelines.validate import plan_validate
 from schemas.digests import sha256_file
@@ -45,7 +46,8 @@ def plan(config: RunConfig) -> list[PlannedUnit]:
     """Return every unit that a run would look at, in the order of the stages."""
     out = OutputFolder(config.out.absolute())
     out.load_digests()
-    return list(_plan(Session(config=config, out=out, reporter=QuietReporter())))
+    with open_engine("local", engine_setting(config, out)) as engine:  # it is never asked to run anything
+        return list(_plan(Session(config=config, out=out, reporter=QuietReporter(), engine=engine)))
 
 
 def _plan(session: Session) -> Iterator[PlannedUnit]:

@@ -48,7 +48,7 @@ def scan_settings(session: Session) -> ScanSettings:
         scanner_config=scanner_config(session.config),
         word_partitions=session.config.options.scan.word_partitions,
         units=session.config.options.scan.unit_pattern is not None,
-        threads=session.config.threads,
+        threads=session.config.worker_threads,
         memory_bytes=session.config.memory_bytes,
     )
 

@@ -12,14 +12,19 @@ from typing import Any
 
 import apache_beam as beam
 
-from configs.runs import RunConfig
-from pipelines.engine import check_beam_options, run_pipeline
+from configs.runs import RunConfig, usable_threads
+from pipelines.engines.execution import OpenEngine, open_engine
+from pipelines.engines.setting import Setting
+from pipelines.engines.worker_check import CheckWorkers
 from pipelines.progress import Reporter
 from schemas.errors import ConfigError, IntegrityError
 from schemas.units import RECEIPT_FOLDERS, Stage, Unit, UnitReceipt, is_unit_receipt, unit_receipt_path
 from transforms.receipts import RECEIPT
 from transforms.storage import CACHE, OutputFolder
 from transforms.units import ReadUnits, write_plan
+
+WORKER_LOGS = f"{CACHE}/workers"
+"""Where worker processes of an engine write, below OUT."""
 
 _POLL_SECONDS = 0.2
 
@@ -32,11 +37,13 @@ class Session:
         config: The run's configuration.
         out: The output folder, locked.
         reporter: Where progress goes.
+        engine: Where pipelines run.
     """
 
     config: RunConfig
     out: OutputFolder
     reporter: Reporter
+    engine: OpenEngine
 
     def run_units(
         self,
@@ -85,9 +92,11 @@ class Session:
         """
         ranges = write_plan(self.out, name, units)
         with self._watched(watched):
-            run_pipeline(
-                lambda pipeline: construct(pipeline | "Units" >> ReadUnits(ranges=ranges)),
-                beam_options=self.config.beam_options,
+            self.engine.run(
+                lambda pipeline: construct(
+                    pipeline | "Units" >> ReadUnits(ranges=ranges) | "CheckWorkers" >> CheckWorkers()
+                ),
+                label=name,
             )
 
     def stands(self, unit: Unit) -> bool:
@@ -194,13 +203,25 @@ def open_session(config: RunConfig, reporter: Reporter) -> Iterator[Session]:
     """Lock the output folder, clear what a dead run left, and yield the session.
 
     Raises:
-        ConfigError: For options that Beam does not know, and a folder that cannot be written.
+        ConfigError: For options that Beam does not know, a folder that cannot be written, and all that the engine
+            lacks.
         LockedError: If another run is writing there.
     """
-    check_beam_options(config.beam_options)
     out = OutputFolder(config.out.absolute())
-    with out.lock():
+    with open_engine(config.engine, engine_setting(config, out)) as engine, out.lock():
         out.clear_temporary()
         out.load_digests()
-        yield Session(config=config, out=out, reporter=reporter)
+        if config.engine != "local":
+            reporter.note(engine.describe())
+        yield Session(config=config, out=out, reporter=reporter, engine=engine)
         out.save_digests()
+
+
+def engine_setting(config: RunConfig, out: OutputFolder) -> Setting:
+    """Return what an engine is asked to run with."""
+    return Setting(
+        out=str(out.root),
+        log_folder=out.path(WORKER_LOGS),
+        cpus=usable_threads(),
+        beam_options=config.beam_options,
+    )

@@ -47,7 +47,7 @@ def tokenize_settings(session: Session) -> TokenizeSettings:
         out=session.out,
         tokenizer_digest=sha256_file(manifest),
         options=session.config.options.tokenize,
-        threads=session.config.threads,
+        threads=session.config.worker_threads,
     )
 
 

@@ -42,7 +42,16 @@ def test_defaults_are_those_of_the_default_profile() -> None:
     assert config.options.build.profile == "hybrid-64k"
     assert (config.out, config.sources, config.tokenizer) == (Path("/tmp/out"), (), None)
     assert (config.engine, config.beam_options, config.rehash) == ("local", (), False)
-    assert config.threads == usable_threads()
+    assert config.threads == config.worker_threads == usable_threads()
+
+
+@pytest.mark.parametrize(
+    ("engine", "threads"), [("local", usable_threads()), ("prism", usable_threads()), ("flink", 1)]
+)
+def test_a_worker_process_for_each_cpu_has_one_thread(engine: str, threads: int) -> None:
+    assert load_run_config(flags={"--out": "/tmp/out", "--engine": engine}).worker_threads == threads
+    chosen = load_run_config(flags={"--out": "/tmp/out", "--engine": engine, "--threads": "3"})
+    assert (chosen.threads, chosen.worker_threads) == (3, 3)
 
 
 def test_flags_win_over_the_file_and_the_file_over_the_profile(tmp_path: Path) -> None:
@@ -116,7 +125,10 @@ FILE_PROBLEMS = [
     ("[run]\nthreads = true", "run.threads = true: not allowed; it takes a whole number from 1 to 1,024"),
     ("[run]\nmemory_bytes = 5", "run.memory_bytes = 5: not allowed; it takes a whole number, 1,048,576 or more"),
     ("[run]\nthreads = 0", "run.threads = 0: not allowed; it takes a whole number from 1 to 1,024"),
-    ('[run]\nengine = "flonk"', 'run.engine = "flonk": not allowed; it takes "local"'),
+    (
+        '[run]\nengine = "flonk"',
+        'run.engine = "flonk": not allowed; it takes one of "local", "flink", "spark", "prism", "dataflow"',
+    ),
     ('[run]\nrehash = "yes"', 'run.rehash = "yes": not allowed; it takes true or false'),
     ('[run]\nsources = "src"', 'run.sources = "src": not allowed; it takes a list of strings'),
     ('[run]\nsources = ["src", 5]', "run.sources[1] = 5: not allowed; it takes a string"),
@@ -184,7 +196,11 @@ FLAG_PROBLEMS = [
     ("sample", "nan", "--sample NaN: not allowed; it takes a number above 0 and up to 1"),
     ("limit", "many", "--limit many: not allowed; it takes a whole number, 1 or more"),
     ("max_dead_fraction", "inf", "--max-dead-fraction Infinity: not allowed; it takes a number from 0 to 1"),
-    ("engine", "flink9", '--engine flink9: not allowed; it takes "local"'),
+    (
+        "engine",
+        "flink9",
+        '--engine flink9: not allowed; it takes one of "local", "flink", "spark", "prism", "dataflow"',
+    ),
     (
         "profile",
         "dmeo",

@@ -1,0 +1,54 @@
+"""Dataflow: Google's service. What its workers need is in a container image (`deploy/dataflow/`).
+
+Only the options and what can be checked before anything is submitted; submitting takes Google's packages.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from typing import Any
+
+from apache_beam.options.pipeline_options import GoogleCloudOptions, WorkerOptions
+from apache_beam.runners.runner import PipelineRunner, create_runner
+
+from pipelines.engines.setting import Setting
+
+_NEEDED = ("project", "region", "temp_location")
+
+
+class Dataflow:
+    """The service."""
+
+    def __init__(self, setting: Setting) -> None:
+        """Take our container, with one unit at a time in each of its processes: the native core has the threads."""
+        self.flags = [
+            "--sdk_location=container",
+            "--experiments=use_runner_v2",
+            "--number_of_worker_harness_threads=1",
+        ]
+        self._setting = setting
+        self._options = setting.options(self.flags)
+
+    def missing(self) -> Iterator[str]:
+        """Yield what keeps a pipeline from being submitted."""
+        if importlib.util.find_spec("apitools") is None:
+            yield "Google's packages are not installed; install apache-beam[gcp] of the same version"
+        given: dict[str, Any] = self._options.view_as(GoogleCloudOptions).get_all_options()
+        for name in _NEEDED:
+            if not given.get(name):
+                yield f"no --{name}: give it behind --"
+        if not self._options.view_as(WorkerOptions).sdk_container_image:
+            yield "no --sdk_container_image: build the image of deploy/dataflow and give its name behind --"
+        if not self._setting.out.startswith("gs://"):
+            yield f"--out {self._setting.out}: workers of the service do not see it; it takes gs://BUCKET/FOLDER"
+
+    def runner(self) -> PipelineRunner:
+        """Return the runner that submits."""
+        return create_runner("DataflowRunner")
+
+    def cancel(self, job_name: str) -> None:
+        """Do nothing more: Beam cancels the job that it waits for."""
+
+    def stop(self) -> None:
+        """Do nothing: nothing was started here."""

@@ -1,0 +1,124 @@
+"""Running pipelines on an engine: what it sets, what is missing, the pipelines of one command, and their end.
+
+The runner is always named: Beam's default local runner would download a binary.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+import apache_beam as beam
+from apache_beam.options.pipeline_options import GoogleCloudOptions
+from apache_beam.runners.runner import PipelineRunner
+
+from pipelines.engines.beam_options import check_beam_options
+from pipelines.engines.dataflow import Dataflow
+from pipelines.engines.flink import Flink
+from pipelines.engines.local import Local
+from pipelines.engines.prism import Prism
+from pipelines.engines.setting import Setting, show_flags
+from pipelines.engines.spark import Spark
+from schemas.coders import register_coders
+from schemas.errors import ConfigError
+
+Construct = Callable[[beam.Pipeline], object]
+
+
+class Engine(Protocol):
+    """What an engine has to know of itself.
+
+    Attributes:
+        flags: The options of Beam that it sets; the user's win.
+    """
+
+    flags: list[str]
+
+    def missing(self) -> Iterator[str]:
+        """Yield, in a line each, what keeps a pipeline from being run, and what to do."""
+
+    def runner(self) -> PipelineRunner:
+        """Return the runner of one pipeline."""
+
+    def cancel(self, job_name: str) -> None:
+        """End a job that runs elsewhere."""
+
+    def stop(self) -> None:
+        """Stop what was started here."""
+
+
+ENGINES: dict[str, Callable[[Setting], Engine]] = {
+    "local": Local,
+    "flink": Flink,
+    "spark": Spark,
+    "prism": Prism,
+    "dataflow": Dataflow,
+}
+
+
+@dataclass(frozen=True)
+class OpenEngine:
+    """An engine that is ready to run pipelines.
+
+    Attributes:
+        name: Its name.
+        engine: What it knows of itself.
+        setting: What it was asked for.
+    """
+
+    name: str
+    engine: Engine
+    setting: Setting
+
+    def describe(self) -> str:
+        """Return the options that pipelines run with, in a line."""
+        return f"{self.name}: Beam's options are {show_flags([*self.engine.flags, *self.setting.beam_options])}"
+
+    def run(self, construct: Construct, *, label: str = "pipeline") -> None:
+        """Construct a pipeline, run it and wait for its end.
+
+        Args:
+            construct: Adds the steps to the pipeline.
+            label: Names the job where the engine shows it.
+
+        Raises:
+            Exception: What a step raised; from another process a RuntimeError with its text.
+        """
+        register_coders()
+        options = self.setting.options([*self.engine.flags, f"--job_name=cppmill-{label}-{uuid.uuid4().hex[:8]}"])
+        pipeline = beam.Pipeline(runner=self.engine.runner(), options=options)
+        construct(pipeline)
+        job_name = options.view_as(GoogleCloudOptions).job_name
+        try:
+            result = pipeline.run()
+        except KeyboardInterrupt:
+            self.engine.cancel(job_name)
+            raise
+        try:
+            result.wait_until_finish()
+        except KeyboardInterrupt:
+            self.engine.cancel(job_name)
+            with suppress(Exception):
+                result.cancel()
+            raise
+
+
+@contextmanager
+def open_engine(name: str, setting: Setting) -> Iterator[OpenEngine]:
+    """Check that an engine can run pipelines, and stop what it started at the end of the block.
+
+    Raises:
+        ConfigError: For options that Beam does not know; with a line for everything that is missing.
+    """
+    check_beam_options(setting.beam_options, engine=name)
+    engine = ENGINES[name](setting)
+    problems = list(engine.missing())
+    if problems:
+        raise ConfigError("\n".join(f"--engine {name}: {problem}" for problem in problems))
+    try:
+        yield OpenEngine(name, engine, setting)
+    finally:
+        engine.stop()

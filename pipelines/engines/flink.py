@@ -1,0 +1,101 @@
+"""Flink: a cluster that is named, else one inside the job server on this machine.
+
+The worker processes are ours (`pipelines.engines.worker`), as many as subtasks: a bundle has a process to itself, with
+one thread of the native core unless told otherwise. What Beam leaves to chance is set: its default for the parallelism
+is 1, for the workers a container of its own, for the job server a download.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from apache_beam.options.pipeline_options import FlinkRunnerOptions
+from apache_beam.runners.portability.flink_runner import MAGIC_HOST_NAMES, FlinkJarJobServer, FlinkRunner
+from apache_beam.runners.runner import PipelineRunner
+
+from pipelines.engines.environment import missing_worker, process_environment
+from pipelines.engines.flink_cluster import FlinkCluster, FlinkUnreachableError, jar_version
+from pipelines.engines.job_server import HeldJobServer, fetched_flag, missing_file, missing_java, with_job_server
+from pipelines.engines.setting import Setting
+
+MAX_ELEMENT_BYTES = 16 << 20
+"""The largest element that cppmill lets an engine shuffle."""
+
+MIN_MANAGED_BYTES = 8 * MAX_ELEMENT_BYTES
+"""Managed memory a slot: sorting elements of 20 MB passed with 256 MB at one slot, elements of 100 MB needed 512 MB."""
+
+MIN_HEAP_BYTES = 8 * MAX_ELEMENT_BYTES
+"""Task heap a slot: an element stands there several times while it is read, sorted and sent to a worker."""
+
+_EMBEDDED_HEAP = "-Xmx1g"
+_CLUSTER_HEAP = "-Xmx512m"
+_JVM = ("--add-opens=java.base/java.lang=ALL-UNNAMED", "--add-opens=java.base/java.util=ALL-UNNAMED")
+
+
+class Flink:
+    """A Flink cluster, and the job server in front of it."""
+
+    def __init__(self, setting: Setting) -> None:
+        """Ask the cluster, if one is named, how many slots are free."""
+        given = setting.options().view_as(FlinkRunnerOptions)
+        embedded = given.flink_master in MAGIC_HOST_NAMES
+        self.cluster = None if embedded else FlinkCluster(FlinkRunner.add_http_scheme(given.flink_master))
+        self.flags = [
+            *(["--flink_master=[local]"] if embedded else []),
+            *fetched_flag("--flink_job_server_jar", "flink"),
+            *(f"--job_server_jvm_properties={flag}" for flag in (_EMBEDDED_HEAP if embedded else _CLUSTER_HEAP, *_JVM)),
+            *process_environment(setting),
+        ]
+        parallelism = given.parallelism if setting.gives("--parallelism") else self._default_parallelism(setting.cpus)
+        self.flags += [f"--parallelism={parallelism}", f"--sdk_worker_parallelism={self._workers(parallelism)}"]
+        self._options = setting.options(self.flags)
+        self._server: HeldJobServer | None = None
+
+    def missing(self) -> Iterator[str]:
+        """Yield what keeps a pipeline from being run."""
+        options = self._options.view_as(FlinkRunnerOptions)
+        yield from missing_file("--flink_job_server_jar", options.flink_job_server_jar, "flink")
+        yield from missing_java(self._options)
+        if self.cluster is None or self.cluster.is_here:
+            yield from missing_worker(self._options)
+        if self.cluster is not None:
+            yield from self.cluster.missing(
+                parallelism=options.parallelism,
+                version=jar_version(options.flink_job_server_jar),
+                managed_bytes=MIN_MANAGED_BYTES,
+                heap_bytes=MIN_HEAP_BYTES,
+            )
+
+    def runner(self) -> PipelineRunner:
+        """Return a runner on the one job server of this command."""
+        if self._server is None:
+            self._server = HeldJobServer(FlinkJarJobServer(self._options))
+        return with_job_server(FlinkRunner(), self._server)
+
+    def cancel(self, job_name: str) -> None:
+        """Cancel a job on the cluster; an embedded one ends with its job server."""
+        if self.cluster is not None:
+            self.cluster.cancel(job_name)
+
+    def stop(self) -> None:
+        """Stop the job server."""
+        if self._server is not None:
+            self._server.stop()
+
+    def _default_parallelism(self, cpus: int) -> int:
+        """Return a subtask a CPU here, or all free slots of the cluster."""
+        if self.cluster is None:
+            return cpus
+        try:
+            return max(1, self.cluster.overview().free_slots)
+        except FlinkUnreachableError:
+            return 1  # told by `missing`
+
+    def _workers(self, parallelism: int) -> int:
+        """Return how many worker processes each TaskManager has: one a subtask."""
+        if self.cluster is None:
+            return parallelism
+        try:
+            return -(-parallelism // max(1, self.cluster.overview().task_managers))
+        except FlinkUnreachableError:
+            return 1

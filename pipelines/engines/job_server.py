@@ -1,0 +1,89 @@
+"""Job servers: programs that take a pipeline from here and have their engine run it.
+
+One is started for a command, at its first pipeline, and serves all of them. Beam's own wrapper is not used: it starts a
+server for each pipeline, and takes Ctrl-C away from us to stop it before the job could be cancelled.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from apache_beam.options.pipeline_options import JobServerOptions, PipelineOptions
+from apache_beam.runners.portability import job_server
+from apache_beam.runners.portability.portable_runner import PortableRunner
+
+from pipelines.engines.fetched import fetched
+from schemas.errors import ConfigError
+
+
+class HeldJobServer(job_server.JobServer):
+    """A job server that is started once and stopped once, however often Beam asks for it.
+
+    Args:
+        server: One of Beam's, not yet started.
+    """
+
+    def __init__(self, server: job_server.JobServer) -> None:
+        """Start nothing yet."""
+        self._server = server
+        self._service: Any = None
+
+    def start(self) -> Any:  # noqa: ANN401 - the stub of a gRPC service
+        """Return the job service, of the server that runs if there is one."""
+        if self._service is None:
+            self._service = self._server.start()
+        return self._service
+
+    def stop(self) -> None:
+        """Stop the server if it runs."""
+        if self._service is not None:
+            self._service = None
+            self._server.stop()
+
+
+def with_job_server(runner: PortableRunner, server: HeldJobServer) -> PortableRunner:
+    """Return a runner that uses a job server of ours and not one of its own."""
+
+    def held(options: PipelineOptions) -> HeldJobServer:
+        return server
+
+    runner.default_job_server = held  # type: ignore[method-assign]
+    return runner
+
+
+def fetched_flag(option: str, name: str) -> list[str]:
+    """Return the flag that names a fetched engine; none if it is missing, which `missing_file` tells."""
+    try:
+        return [f"{option}={fetched(name)}"]
+    except ConfigError:
+        return []
+
+
+def missing_file(option: str, value: str | None, name: str) -> Iterator[str]:
+    """Yield what is wrong with the file of an engine.
+
+    Args:
+        option: The option that may name another.
+        value: The option's value; None if nothing was fetched and none was given.
+        name: What `fetched` calls it.
+    """
+    if value is None:
+        try:
+            fetched(name)
+        except ConfigError as error:
+            yield f"{error}; or name another with -- {option}=FILE"
+    elif "://" not in value and not Path(value).is_file():
+        yield f"{option}={value}: there is no such file"
+
+
+def missing_java(options: PipelineOptions) -> Iterator[str]:
+    """Yield what is wrong with the Java that starts a job server."""
+    launcher = options.view_as(JobServerOptions).job_server_java_launcher
+    if shutil.which(launcher) is None:
+        yield (
+            f"{launcher}: no Java to start the job server with; install Java 17 (Debian: apt-get install "
+            "openjdk-17-jre-headless), or name one with -- --job_server_java_launcher=FILE"
+        )

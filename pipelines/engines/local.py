@@ -1,0 +1,36 @@
+"""This machine, without any engine: one worker in this process, whose units use the threads of the native core.
+
+Beam's own worker threads are not used: with two of them and batches above some size, elements of a GroupByKey arrive
+cut in two. Worker processes are: `-- --direct_running_mode=multi_processing --direct_num_workers=2`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.runners.runner import PipelineRunner
+
+from pipelines.engines.setting import Setting
+
+
+class Local:
+    """The runner that Beam has built in."""
+
+    def __init__(self, setting: Setting) -> None:
+        """Take one worker."""
+        self.flags = ["--direct_num_workers=1", "--direct_running_mode=in_memory"]
+
+    def missing(self) -> Iterator[str]:
+        """Yield nothing: there is all that it takes."""
+        yield from ()
+
+    def runner(self) -> PipelineRunner:
+        """Return a runner."""
+        return FnApiRunner()
+
+    def cancel(self, job_name: str) -> None:
+        """Do nothing: the pipeline ends with the call that runs it."""
+
+    def stop(self) -> None:
+        """Do nothing: nothing was started."""

@@ -1,0 +1,45 @@
+"""Prism, Beam's small engine in one process, with one worker in this one.
+
+It is for trying a pipeline on an engine that is none of ours: it listens on all interfaces and keeps what it shuffles
+in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from apache_beam.options.pipeline_options import PrismRunnerOptions
+from apache_beam.runners.portability.prism_runner import PrismJobServer, PrismRunner
+from apache_beam.runners.runner import PipelineRunner
+
+from pipelines.engines.job_server import HeldJobServer, fetched_flag, missing_file, with_job_server
+from pipelines.engines.setting import Setting
+
+
+class Prism:
+    """Prism, started for a command."""
+
+    def __init__(self, setting: Setting) -> None:
+        """Take the fetched program: without it Beam would download one."""
+        self.flags = [*fetched_flag("--prism_location", "prism"), "--environment_type=LOOPBACK"]
+        self._options = setting.options(self.flags)
+        self._location = self._options.view_as(PrismRunnerOptions).prism_location
+        self._server: HeldJobServer | None = None
+
+    def missing(self) -> Iterator[str]:
+        """Yield what keeps it from running."""
+        yield from missing_file("--prism_location", self._location, "prism")
+
+    def runner(self) -> PipelineRunner:
+        """Return a runner on the one Prism of this command."""
+        if self._server is None:
+            self._server = HeldJobServer(PrismJobServer(self._options))
+        return with_job_server(PrismRunner(), self._server)
+
+    def cancel(self, job_name: str) -> None:
+        """Do nothing: the job ends with Prism."""
+
+    def stop(self) -> None:
+        """Stop Prism."""
+        if self._server is not None:
+            self._server.stop()

@@ -1,0 +1,108 @@
+"""Spark: a master that is named, else one inside the job server on this machine.
+
+The worker processes are ours, as on Flink. The job server runs on the class path of the fetched Spark; only its own jar
+is staged, else each job would stage that whole class path. Workers stay for some seconds, as Spark has no use for them
+between two stages of a job.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Callable, Iterator
+from urllib.parse import urlsplit
+
+from apache_beam.options.pipeline_options import SparkRunnerOptions
+from apache_beam.runners.portability.spark_runner import LOCAL_MASTER_PATTERN, SparkJarJobServer, SparkRunner
+from apache_beam.runners.runner import PipelineRunner
+
+from pipelines.engines.environment import missing_worker, process_environment
+from pipelines.engines.fetched import fetched
+from pipelines.engines.job_server import HeldJobServer, fetched_flag, missing_file, missing_java, with_job_server
+from pipelines.engines.setting import Setting
+from schemas.errors import ConfigError
+
+DRIVER = "org.apache.beam.runners.spark.SparkJobServerDriver"
+
+_ANSWER_SECONDS = 10.0
+_HERE = ("localhost", "127.0.0.1", "::1")
+
+
+class Spark:
+    """A Spark master, and the job server, Spark's driver, in front of it."""
+
+    def __init__(self, setting: Setting) -> None:
+        """Take a thread a CPU, and so a worker, if no master is named."""
+        jar = fetched_flag("--spark_job_server_jar", "spark")
+        self.flags = [
+            f"--spark_master_url=local[{setting.cpus}]",
+            *jar,
+            "--job_server_jvm_properties=-Xmx1g",
+            *(flag.replace("--spark_job_server_jar", "--files_to_stage") for flag in jar),
+            *process_environment(setting),
+            "--environment_cache_millis=10000",
+        ]
+        self._options = setting.options(self.flags)
+        self._master: str = self._options.view_as(SparkRunnerOptions).spark_master_url
+        workers = re.match(r"local\[(\d+)\]", self._master)
+        self.flags.append(f"--sdk_worker_parallelism={workers.group(1) if workers else setting.cpus}")
+        self._options = setting.options(self.flags)
+        self._server: HeldJobServer | None = None
+
+    def missing(self) -> Iterator[str]:
+        """Yield what keeps a pipeline from being run."""
+        yield from missing_file(
+            "--spark_job_server_jar", self._options.view_as(SparkRunnerOptions).spark_job_server_jar, "spark"
+        )
+        try:
+            fetched("spark-home")
+        except ConfigError as error:
+            yield str(error)
+        yield from missing_java(self._options)
+        embedded = re.match(LOCAL_MASTER_PATTERN, self._master) is not None
+        if embedded or urlsplit(self._master).hostname in _HERE:
+            yield from missing_worker(self._options)
+        if not embedded:
+            yield from _missing_master(self._master)
+
+    def runner(self) -> PipelineRunner:
+        """Return a runner on the one job server of this command."""
+        if self._server is None:
+            self._server = HeldJobServer(_with_class_path(SparkJarJobServer(self._options)))
+        return with_job_server(SparkRunner(), self._server)
+
+    def cancel(self, job_name: str) -> None:
+        """Do nothing: the application ends with its driver, the job server."""
+
+    def stop(self) -> None:
+        """Stop the job server."""
+        if self._server is not None:
+            self._server.stop()
+
+
+def _missing_master(url: str) -> Iterator[str]:
+    """Yield what is wrong with the address of a master."""
+    address = urlsplit(url)
+    try:
+        if address.scheme != "spark" or address.hostname is None or address.port is None:
+            raise ValueError("it is not spark://HOST:PORT or local[N]")
+        socket.create_connection((address.hostname, address.port), timeout=_ANSWER_SECONDS).close()
+    except (OSError, ValueError) as error:
+        yield (
+            f"--spark_master_url {url}: no master answers there ({error}); start it, or leave --spark_master_url out "
+            "for an embedded one"
+        )
+
+
+def _with_class_path(server: SparkJarJobServer) -> SparkJarJobServer:
+    """Return a job server on the class path of the fetched Spark, which its jar leaves out."""
+    jar_command: Callable[[], tuple[list[str], str]] = server.subprocess_cmd_and_endpoint
+
+    def class_path_command() -> tuple[list[str], str]:
+        command, endpoint = jar_command()
+        at = command.index("-jar")
+        path = f"{command[at + 1]}:{fetched('spark-home') / 'jars' / '*'}"
+        return [*command[:at], "-cp", path, DRIVER, *command[at + 2 :]], endpoint
+
+    server.subprocess_cmd_and_endpoint = class_path_command  # type: ignore[method-assign]
+    return server

@@ -1,0 +1,159 @@
+"""What each worker process proves before its first unit: that it has the launcher's native core, and that this encodes.
+
+A tokenizer of a few merges, made from constants, must give the ids that are written down here. So a worker with
+another version, or with a wheel that was built for another machine, fails at once and says what to install, whatever
+the engine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import cppmill_core
+
+from schemas.errors import ConfigError
+from schemas.units import Unit
+from tokenizer_build.artifact import MANIFEST_FORMAT, MANIFEST_JSON, TOKENIZER_JSON
+from tokenizer_build.byte_alphabet import BYTES_IN_ORDER, spell
+
+_PATTERN = "cpp-words-1"
+_MERGES = ((b"i", b"n"), (b"in", b"t"), (b" ", b"int"), (b"r", b"e"))
+
+GOLDEN_TEXT = b"int f(const int x) { return x; }\xff"
+GOLDEN_IDS = (
+    257,
+    220,
+    69,
+    7,
+    66,
+    78,
+    77,
+    82,
+    83,
+    258,
+    220,
+    87,
+    8,
+    220,
+    90,
+    220,
+    259,
+    83,
+    84,
+    81,
+    77,
+    220,
+    87,
+    26,
+    220,
+    92,
+    187,
+)
+"""The ids of `GOLDEN_TEXT` under the tokenizer of `_MERGES`: the bytes have 0 to 255, the merges follow."""
+
+
+def check_worker(launcher_version: str) -> None:
+    """Check the native core of this process, once.
+
+    Args:
+        launcher_version: The version of the native core where the pipeline was made.
+
+    Raises:
+        ConfigError: Naming both versions, or both lists of ids, this machine, and what to install.
+    """
+    found = cppmill_core.__version__
+    if found != launcher_version:
+        raise ConfigError(
+            f"{_place()}: its cppmill-core has version {found}, the launcher's has {launcher_version}; install "
+            f"cppmill-core=={launcher_version} and its cppmill in the workers' environment"
+        )
+    ids = _encode_golden_text()
+    if ids != GOLDEN_IDS:
+        raise ConfigError(
+            f"{_place()}: its cppmill-core {found} encodes {GOLDEN_TEXT!r} to {list(ids)}, not to {list(GOLDEN_IDS)}; "
+            f"install the wheel that was built for this machine ({platform.machine()})"
+        )
+
+
+@cache
+def _encode_golden_text() -> tuple[int, ...]:
+    with tempfile.TemporaryDirectory(prefix="cppmill-check-") as folder:
+        _write_tokenizer(Path(folder))
+        ids: list[Any] = cppmill_core.Tokenizer.from_dir(folder).encode(GOLDEN_TEXT).to_pylist()
+    return tuple(ids)
+
+
+def _write_tokenizer(folder: Path) -> None:
+    tokens = [*(bytes([byte]) for byte in BYTES_IN_ORDER), *(left + right for left, right in _MERGES)]
+    model = {
+        "type": "BPE",
+        "vocab": {spell(token): id_ for id_, token in enumerate(tokens)},
+        "merges": [[spell(left), spell(right)] for left, right in _MERGES],
+    }
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
+    pattern = {"Regex": cppmill_core.PATTERNS[_PATTERN]}
+    split = {"type": "Split", "pattern": pattern, "behavior": "Isolated", "invert": False}
+    tokenizer: dict[str, Any] = {
+        "version": "1.0",
+        "added_tokens": [],
+        "normalizer": None,
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [split, byte_level]},
+        "post_processor": None,
+        "decoder": byte_level,
+        "model": model,
+    }
+    content = json.dumps(tokenizer).encode()
+    manifest = {
+        "format": MANIFEST_FORMAT,
+        "vocab_size": len(tokens),
+        "files": {TOKENIZER_JSON: hashlib.sha256(content).hexdigest()},
+        "tokens": [],
+        "reserved": [],
+    }
+    (folder / TOKENIZER_JSON).write_bytes(content)
+    (folder / MANIFEST_JSON).write_text(json.dumps(manifest))
+
+
+def _place() -> str:
+    return f"worker on {platform.node()}, {sys.prefix}"
+
+
+# Beam does not resolve annotations that are strings: types that choose a coder are given outright.
+@beam.typehints.with_input_types(Unit)
+@beam.typehints.with_output_types(Unit)
+class _CheckWorkerFn(beam.DoFn):
+    """Passes units on, once the process that it is in was checked."""
+
+    def __init__(self, launcher_version: str) -> None:
+        self._launcher_version = launcher_version
+
+    def setup(self) -> None:
+        """Check the process."""
+        check_worker(self._launcher_version)
+
+    def process(self, unit: Unit) -> Iterator[Unit]:
+        """Yield the unit."""
+        yield unit
+
+
+@dataclass(kw_only=True)
+class CheckWorkers(beam.PTransform[beam.PCollection[Unit], beam.PCollection[Unit]]):
+    """Pass units on, in processes that have the launcher's native core: PCollection[Unit] to PCollection[Unit].
+
+    Steps that follow are run in the same process by every engine, as nothing is shuffled in between.
+    """
+
+    def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[Unit]:
+        """Check each process before its first unit."""
+        checked: beam.PCollection[Unit] = units | "CheckWorker" >> beam.ParDo(_CheckWorkerFn(cppmill_core.__version__))
+        return checked

@@ -1,0 +1,85 @@
+"""A pipeline runs in this process unless Beam's options say otherwise, and never without what its engine needs."""
+
+import os
+import re
+
+import apache_beam as beam
+import pytest
+
+from pipelines.engines.execution import open_engine
+from pipelines.engines.fetched import ENGINES_VARIABLE
+from pipelines.engines.setting import Setting
+from schemas.errors import ConfigError
+
+
+def make_setting(tmp_path, *options):
+    return Setting(out=str(tmp_path / "out"), log_folder=tmp_path / "logs", cpus=2, beam_options=options)
+
+
+def keep_process(element, folder):
+    (folder / str(element)).write_text(str(os.getpid()))
+
+
+def processes(tmp_path, *options):
+    def construct(pipeline):
+        return pipeline | beam.Create(range(8)) | beam.Map(keep_process, tmp_path)
+
+    with open_engine("local", make_setting(tmp_path, *options)) as engine:
+        engine.run(construct)
+    return {path.read_text() for path in tmp_path.iterdir()}
+
+
+def test_it_runs_in_this_process(tmp_path):
+    assert processes(tmp_path) == {str(os.getpid())}
+
+
+def test_beams_options_win(tmp_path):
+    found = processes(tmp_path, "--direct_running_mode=multi_processing", "--direct_num_workers=2")
+    assert str(os.getpid()) not in found
+
+
+def test_a_step_that_fails_fails_the_run(tmp_path):
+    with open_engine("local", make_setting(tmp_path)) as engine, pytest.raises(ValueError, match="no such thing"):
+        engine.run(lambda pipeline: pipeline | beam.Create([1]) | beam.Map(fail))
+
+
+def fail(element):
+    raise ValueError("no such thing")
+
+
+@pytest.mark.parametrize(
+    ("engine", "options", "messages"),
+    [
+        ("prism", [], ["prism is not there; fetch it with `make engines`"]),
+        (
+            "flink",
+            ["--flink_master=127.0.0.1:1", "--job_server_java_launcher=no-java"],
+            ["flink is not there", "no-java: no Java", "http://127.0.0.1:1: no Flink answers there"],
+        ),
+        (
+            "spark",
+            ["--spark_master_url=spark://127.0.0.1:1"],
+            ["spark is not there", "spark-home is not there", "spark://127.0.0.1:1: no master answers there"],
+        ),
+        ("spark", ["--spark_master_url=http://127.0.0.1:1"], ["it is not spark://HOST:PORT or local[N]"]),
+        ("dataflow", [], ["no --project", "no --region", "no --temp_location", "no --sdk_container_image", "gs://"]),
+        ("flink", ['--environment_config={"command": "/no/worker"}', "--environment_type=PROCESS"], ["/no/worker: "]),
+        ("flink", ["--environment_config=x", "--environment_type=PROCESS"], ["no JSON with a command"]),
+        ("flink", ["--flink_job_server_jar=/no/jar"], ["--flink_job_server_jar=/no/jar: there is no such file"]),
+    ],
+)
+def test_all_that_an_engine_lacks_is_told_at_once(engine, options, messages, tmp_path, monkeypatch):
+    monkeypatch.setenv(ENGINES_VARIABLE, str(tmp_path / "no engines"))
+    with pytest.raises(ConfigError) as raised, open_engine(engine, make_setting(tmp_path, *options)):
+        pass
+    lines = str(raised.value).splitlines()
+    assert all(line.startswith(f"--engine {engine}: ") for line in lines)
+    for message in messages:
+        assert re.search(re.escape(message), str(raised.value))
+
+
+def test_a_worker_program_stands_beside_this_python(tmp_path, monkeypatch):
+    monkeypatch.setenv(ENGINES_VARIABLE, str(tmp_path))
+    with pytest.raises(ConfigError) as raised, open_engine("flink", make_setting(tmp_path)):
+        pass
+    assert "worker program" not in str(raised.value)

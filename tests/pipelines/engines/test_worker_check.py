@@ -1,0 +1,44 @@
+"""A worker with another native core fails before its first unit, and says what to install."""
+
+import apache_beam as beam
+import cppmill_core
+import pytest
+
+from pipelines.engines import worker_check
+from pipelines.engines.worker_check import CheckWorkers, check_worker
+from schemas.errors import ConfigError
+from schemas.units import Stage, Unit
+
+UNIT = Unit(stage=Stage.SCAN, key="k", num_bytes=1, label="l", payload={})
+
+
+def test_this_process_passes():
+    check_worker(cppmill_core.__version__)
+
+
+def test_another_version_is_named_beside_the_launchers():
+    with pytest.raises(ConfigError, match=f"has version {cppmill_core.__version__}, the launcher's has 9.9.9; install"):
+        check_worker("9.9.9")
+
+
+def test_other_ids_are_refused(monkeypatch):
+    monkeypatch.setattr(worker_check, "GOLDEN_IDS", (1, 2))
+    with pytest.raises(ConfigError, match=r"not to \[1, 2\]; install the wheel"):
+        check_worker(cppmill_core.__version__)
+
+
+def test_the_golden_text_has_every_merge_and_a_byte_that_is_no_text():
+    assert {257, 258, 259} <= set(worker_check.GOLDEN_IDS)
+    assert b"\xff" in worker_check.GOLDEN_TEXT
+
+
+def test_units_are_passed_on(run_transform):
+    assert run_transform(CheckWorkers(), [UNIT]) == [UNIT]
+
+
+def test_a_worker_of_another_version_runs_no_unit(run_transform, monkeypatch):
+    def launched_with_another_version(units):
+        return units | beam.ParDo(worker_check._CheckWorkerFn("9.9.9"))
+
+    with pytest.raises(ConfigError, match=r"the launcher's has 9\.9\.9"):
+        run_transform(beam.ptransform_fn(launched_with_another_version)(), [UNIT])
