@@ -87,7 +87,9 @@ def read_inputs(session: Session, inputs: list[Unit]) -> None:
     session.execute("read", inputs, construct, watched={unit: fingerprints_name(unit.key) for unit in unread})
     if options.drop_duplicates:
         merge_duplicates(inputs, out)
-    session.reporter.stage_done("read", time.monotonic() - started, {"units run": len(unread)})
+    session.reporter.stage_done(
+        "read", time.monotonic() - started, {"units run": len(unread), **session.repeated(unread)}
+    )
 
 
 def plan_documents(session: Session, inputs: list[Unit]) -> list[Unit]:

@@ -19,6 +19,7 @@ from pipelines.engines.worker_check import CheckWorkers
 from pipelines.progress import Reporter
 from schemas.errors import ConfigError, IntegrityError
 from schemas.units import RECEIPT_FOLDERS, Stage, Unit, UnitReceipt, is_unit_receipt, unit_receipt_path
+from transforms.attempts import clear_attempts, count_repeated
 from transforms.receipts import RECEIPT
 from transforms.storage import CACHE, OutputFolder
 from transforms.units import ReadUnits, write_plan
@@ -70,7 +71,7 @@ class Session:
             self.execute(stage, units if revisit else todo, construct, watched=watched)
         receipts = [self.require(unit) for unit in units]
         self.remember(stage, units)
-        summary = {"units run": len(todo), "units that stood": len(units) - len(todo)}
+        summary = {"units run": len(todo), "units that stood": len(units) - len(todo), **self.repeated(todo)}
         self.reporter.stage_done(stage, time.monotonic() - started, summary)
         return receipts
 
@@ -98,6 +99,11 @@ class Session:
                 ),
                 label=name,
             )
+
+    def repeated(self, units: Sequence[Unit]) -> dict[str, int]:
+        """Return, for a stage's summary, how many units ran more than once; nothing if none did."""
+        number = count_repeated(units, self.out)
+        return {"units that ran more than once": number} if number else {}
 
     def stands(self, unit: Unit) -> bool:
         """Tell whether a unit is done for good: its receipt and its files stand, and no input changed while it ran."""
@@ -210,6 +216,7 @@ def open_session(config: RunConfig, reporter: Reporter) -> Iterator[Session]:
     out = OutputFolder(config.out.absolute())
     with open_engine(config.engine, engine_setting(config, out)) as engine, out.lock():
         out.clear_temporary()
+        clear_attempts(out)
         out.load_digests()
         if config.engine != "local":
             reporter.note(engine.describe())

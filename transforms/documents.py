@@ -26,6 +26,7 @@ from schemas.ledger import Ledger
 from schemas.options import IngestOptions
 from schemas.reasons import Column, Dead
 from schemas.units import OutputFile, Unit, UnitReceipt
+from transforms.attempts import note_attempt
 from transforms.boundaries import cut
 from transforms.document_shards import Detect, Kept, Reject, write_documents, write_rejects
 from transforms.duplicates import unit_duplicates
@@ -180,7 +181,12 @@ class _WriteDocumentsFn(beam.DoFn):
         self._detect = self._make_detect() if self._make_detect and self._options.detect_platforms else None
 
     def process(self, unit: Unit) -> Iterator[UnitReceipt]:
-        """Yield the unit's receipt."""
+        """Yield the unit's receipt, the one that stands if an earlier attempt finished it."""
+        standing = self._out.find_receipt(unit)
+        if standing is not None and standing.is_final:
+            yield standing
+            return
+        note_attempt(unit, self._out)
         yield ingest_unit(unit, self._out, self._options, self._detect)
 
 

@@ -23,6 +23,7 @@ from schemas.options import IngestOptions
 from schemas.reasons import Column, Dead
 from schemas.tables import DUPLICATE_CANDIDATES, FINGERPRINTS
 from schemas.units import Unit
+from transforms.attempts import note_attempt
 from transforms.batches import bounded_batches
 from transforms.filters import judge_content
 from transforms.members import Document, bounded
@@ -86,6 +87,7 @@ def fingerprint_unit(unit: Unit, out: OutputFolder, options: IngestOptions, *, r
     """
     name = fingerprints_name(unit.key)
     if rehash or not has_fingerprints(unit, out):
+        note_attempt(unit, out)
         out.publish(name, lambda path: _write(path, unit, options))
     return name
 

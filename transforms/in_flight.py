@@ -4,18 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import apache_beam as beam
 from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
 from schemas.units import Unit, UnitReceipt
+from transforms.attempts import note_attempt
+from transforms.storage import OutputFolder
 
 AT_ONCE = 2
 """Units in flight: what one leaves idle, another uses; more would only take more memory."""
 
-Settings = TypeVar("Settings")
+
+class WorkSettings(Protocol):
+    """What a stage's settings have in common: where units are published."""
+
+    @property
+    def out(self) -> OutputFolder:
+        """The output folder."""
+
+
+Settings = TypeVar("Settings", bound=WorkSettings)
+
+
+def run_once(run: Callable[[Unit, Settings], UnitReceipt], unit: Unit, settings: Settings) -> UnitReceipt:
+    """Run a unit and return its receipt, unless an earlier attempt finished it: an engine may run a bundle again."""
+    standing = settings.out.find_receipt(unit)
+    if standing is not None:
+        return standing
+    note_attempt(unit, settings.out)
+    return run(unit, settings)
 
 
 class RunUnits(beam.DoFn):
@@ -40,7 +60,7 @@ class RunUnits(beam.DoFn):
 
     def process(self, unit: Unit) -> Iterator[UnitReceipt]:
         """Start a unit; if that leaves no room for another, yield what is done first."""
-        self._in_flight.add(self._threads.submit(self._run, unit, self._settings))
+        self._in_flight.add(self._threads.submit(run_once, self._run, unit, self._settings))
         if len(self._in_flight) >= AT_ONCE:
             yield from self._done()
 

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from schemas.tables import MORPHEMES, NAMESPACES, TERMS, required
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt
+from transforms.attempts import note_attempt
 from transforms.storage import OutputFolder
 from transforms.words import WordRun, find_runs, merge_words, write_partitions
 
@@ -91,6 +92,7 @@ def scan_unit(unit: Unit, settings: ScanSettings, *, threads: int, memory_bytes:
     standing = settings.out.find_receipt(unit)
     if standing is not None:
         return standing
+    note_attempt(unit, settings.out)
     scanner = cppmill_core.Scanner(
         settings.scanner_config, threads, memory_bytes=memory_bytes, spill_dir=settings.out.temporary
     )

@@ -1,6 +1,7 @@
 """Two units are in flight at once, no more; every receipt comes out; an error is that of its unit."""
 
 import threading
+from dataclasses import dataclass
 
 import apache_beam as beam
 import pytest
@@ -8,7 +9,9 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.testing.util import assert_that, equal_to
 
 from schemas.units import Stage, Unit, UnitReceipt
-from transforms.in_flight import AT_ONCE, RunUnits
+from transforms.attempts import ATTEMPTS
+from transforms.in_flight import AT_ONCE, RunUnits, run_once
+from transforms.storage import OutputFolder
 
 
 def unit(number):
@@ -17,6 +20,12 @@ def unit(number):
 
 def done(unit):
     return UnitReceipt(stage=unit.stage, key=unit.key, outputs=(), totals={})
+
+
+@dataclass(frozen=True)
+class Settings:
+    out: OutputFolder
+    failing: str = ""
 
 
 class Meeting:
@@ -39,21 +48,21 @@ def meet(unit, settings):
 
 
 def fail(unit, settings):
-    if unit.label == settings:
+    if unit.label == settings.failing:
         raise ValueError(f"unit {unit.label} failed")
     return done(unit)
 
 
 @pytest.mark.parametrize("count", [1, 2, 7])
-def test_every_receipt_comes_out_of_a_pipeline(count):
+def test_every_receipt_comes_out_of_a_pipeline(count, tmp_path):
     units = [unit(number) for number in range(count)]
     with beam.Pipeline(runner=FnApiRunner()) as pipeline:
-        receipts = pipeline | beam.Create(units) | beam.ParDo(RunUnits(fail, "none"))
+        receipts = pipeline | beam.Create(units) | beam.ParDo(RunUnits(fail, Settings(OutputFolder(tmp_path))))
         assert_that(receipts | beam.Map(lambda receipt: receipt.key), equal_to([unit.key for unit in units]))
 
 
-def test_two_units_are_at_work_at_once_and_never_more():
-    run = RunUnits(meet, None)
+def test_two_units_are_at_work_at_once_and_never_more(tmp_path):
+    run = RunUnits(meet, Settings(OutputFolder(tmp_path)))
     run.setup()
     run.start_bundle()
     found = [receipt.key for number in range(9) for receipt in run.process(unit(number))]
@@ -64,7 +73,21 @@ def test_two_units_are_at_work_at_once_and_never_more():
 
 
 @pytest.mark.parametrize("failing", ["0", "3", "6"])
-def test_an_error_is_told(failing):
+def test_an_error_is_told(failing, tmp_path):
     units = [unit(number) for number in range(7)]
     with pytest.raises(ValueError, match=f"unit {failing} failed"), beam.Pipeline(runner=FnApiRunner()) as pipeline:
-        _ = pipeline | beam.Create(units) | beam.ParDo(RunUnits(fail, failing))
+        _ = pipeline | beam.Create(units) | beam.ParDo(RunUnits(fail, Settings(OutputFolder(tmp_path), failing)))
+
+
+def test_a_unit_that_an_earlier_attempt_finished_is_not_run_again(tmp_path):
+    settings = Settings(OutputFolder(tmp_path), failing="1")
+    settings.out.publish_receipt(done(unit(1)))
+    assert run_once(fail, unit(1), settings) == done(unit(1))
+    assert list(settings.out.files(ATTEMPTS)) == []
+
+
+def test_an_attempt_is_noted_before_the_unit_runs(tmp_path):
+    settings = Settings(OutputFolder(tmp_path), failing="1")
+    with pytest.raises(ValueError, match="unit 1 failed"):
+        run_once(fail, unit(1), settings)
+    assert len(list(settings.out.files(ATTEMPTS))) == 1
