@@ -237,6 +237,57 @@ def verify(
 
 
 @described(app)
+def equivalence(
+    sources: args.Sources = None,
+    engines: Annotated[
+        str | None,
+        typer.Option("--engines", metavar="NAMES", help="Of local, processes, flink, prism, spark.  [default: all]"),
+    ] = None,
+    flink_master: Annotated[
+        str | None, typer.Option("--flink-master", metavar="HOST:PORT", help="Flink cluster, else an embedded one.")
+    ] = None,
+    spark_master: Annotated[
+        str | None, typer.Option("--spark-master", metavar="URL", help="Spark cluster, else an embedded one.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Keep the runs here.  [default: a temporary folder]")
+    ] = None,
+    quiet: args.Quiet = False,
+    as_json: args.Json = False,
+    verbose: args.Verbose = False,
+) -> None:
+    """Carry out one run on every engine, and compare the digests.
+
+    The C++ headers of installed packages by default. Counts, tokenizer, dataset and receipt must be the same
+    everywhere: exit code 1 if any differs. An engine that lacks something is passed over, or an error if it was named.
+
+    Examples:
+      cppmill equivalence
+      cppmill equivalence --engines local,flink --flink-master 127.0.0.1:8081
+    """
+    output = Output(quiet=quiet, as_json=as_json, verbose=verbose)
+    with command_session(output, advice="run it again") as reporter:
+        from pipelines import equivalence
+        from pipelines.tables import print_outcomes
+
+        ways = equivalence.choose_ways(
+            equivalence.all_ways(flink_master=flink_master, spark_master=spark_master), engines
+        )
+        with equivalence.folder_of_runs(out) as folder:
+            outcomes = list(
+                equivalence.compare_ways(
+                    ways,
+                    sources or equivalence.default_sources(),
+                    folder,
+                    reporter,
+                    required=engines is not None,
+                )
+            )
+        print_outcomes(outcomes, as_json=as_json)
+        equivalence.check_equal(outcomes)
+
+
+@described(app)
 def encode(
     tokenizer: args.Tokenizer,
     file: Annotated[str, typer.Argument(metavar="[FILE|-]", help="File of any bytes; - is the standard input.")] = "-",

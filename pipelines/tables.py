@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -51,6 +51,26 @@ class Finding(Protocol):
         """Place, value, and what to do."""
 
 
+class Outcome(Protocol):
+    """What became of a run on an engine."""
+
+    @property
+    def way(self) -> str:
+        """The engine, or how this machine was used."""
+
+    @property
+    def digests(self) -> Mapping[str, str]:
+        """Digests by name; empty if there was no run."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+
+    @property
+    def reason(self) -> str:
+        """Why there was no run."""
+
+
 def print_plan(units: Sequence[PlannedUnit], *, as_json: bool, every_unit: bool) -> None:
     """Print a plan: a JSON object a line, or a table of the units that would run after a line for each stage.
 
@@ -82,6 +102,21 @@ def plan_lines(units: Sequence[PlannedUnit], *, every_unit: bool) -> Iterable[st
     yield f"{'stage':9} {'action':6} {'unit':{width}} reason"
     for unit in shown:
         yield f"{unit.stage:9} {unit.action:6} {unit.unit:{width}} {unit.reason}"
+
+
+def print_outcomes(outcomes: Sequence[Outcome], *, as_json: bool) -> None:
+    """Print what became of each way to run: a JSON object a line, or a table with the first digits of each digest."""
+    if as_json:
+        for outcome in outcomes:
+            record = {"engine": outcome.way, "seconds": round(outcome.seconds, 3), **outcome.digests}
+            typer.echo(json.dumps({**record, **({"reason": outcome.reason} if outcome.reason else {})}))
+        return
+    names = next((list(outcome.digests) for outcome in outcomes if outcome.digests), [])
+    typer.echo(f"{'engine':10} {'seconds':>8}  " + "  ".join(f"{name:16}" for name in names))
+    for outcome in outcomes:
+        digests = "  ".join(digest[:16] for digest in outcome.digests.values())
+        seconds = f"{outcome.seconds:.1f}" if outcome.digests else "-"
+        typer.echo(f"{outcome.way:10} {seconds:>8}  {digests or outcome.reason}")
 
 
 def print_differences(differences: Sequence[str], out: Path) -> None:
