@@ -15,7 +15,14 @@ from apache_beam.runners.runner import PipelineRunner
 
 from pipelines.engines.environment import missing_worker, process_environment
 from pipelines.engines.flink_cluster import FlinkCluster, FlinkUnreachableError, jar_version
-from pipelines.engines.job_server import HeldJobServer, fetched_flag, missing_file, missing_java, with_job_server
+from pipelines.engines.job_server import (
+    HeldJobServer,
+    fetched_flag,
+    jvm_flags,
+    missing_file,
+    missing_java,
+    with_job_server,
+)
 from pipelines.engines.setting import Setting
 
 MAX_ELEMENT_BYTES = 16 << 20
@@ -43,7 +50,7 @@ class Flink:
         self.flags = [
             *(["--flink_master=[local]"] if embedded else []),
             *fetched_flag("--flink_job_server_jar", "flink"),
-            *(f"--job_server_jvm_properties={flag}" for flag in (_EMBEDDED_HEAP if embedded else _CLUSTER_HEAP, *_JVM)),
+            *jvm_flags(_EMBEDDED_HEAP if embedded else _CLUSTER_HEAP, *_JVM),
             *process_environment(setting),
         ]
         parallelism = given.parallelism if setting.gives("--parallelism") else self._default_parallelism(setting.cpus)

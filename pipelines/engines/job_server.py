@@ -18,6 +18,9 @@ from apache_beam.runners.portability.portable_runner import PortableRunner
 from pipelines.engines.fetched import fetched
 from schemas.errors import ConfigError
 
+SHORT_LIVED_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""For a JVM that lives as long as a command and moves little: without them it spends more time compiling itself."""
+
 
 class HeldJobServer(job_server.JobServer):
     """A job server that is started once and stopped once, however often Beam asks for it.
@@ -52,6 +55,11 @@ def with_job_server(runner: PortableRunner, server: HeldJobServer) -> PortableRu
 
     runner.default_job_server = held  # type: ignore[method-assign]
     return runner
+
+
+def jvm_flags(*properties: str) -> list[str]:
+    """Return the flags that start a job server's JVM with properties."""
+    return [f"--job_server_jvm_properties={name}" for name in (*SHORT_LIVED_JVM, *properties)]
 
 
 def fetched_flag(option: str, name: str) -> list[str]:

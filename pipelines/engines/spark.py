@@ -18,7 +18,14 @@ from apache_beam.runners.runner import PipelineRunner
 
 from pipelines.engines.environment import missing_worker, process_environment
 from pipelines.engines.fetched import fetched
-from pipelines.engines.job_server import HeldJobServer, fetched_flag, missing_file, missing_java, with_job_server
+from pipelines.engines.job_server import (
+    HeldJobServer,
+    fetched_flag,
+    jvm_flags,
+    missing_file,
+    missing_java,
+    with_job_server,
+)
 from pipelines.engines.setting import Setting
 from schemas.errors import ConfigError
 
@@ -37,7 +44,7 @@ class Spark:
         self.flags = [
             f"--spark_master_url=local[{setting.cpus}]",
             *jar,
-            "--job_server_jvm_properties=-Xmx1g",
+            *jvm_flags("-Xmx1g", "-Dspark.ui.enabled=false"),
             *(flag.replace("--spark_job_server_jar", "--files_to_stage") for flag in jar),
             *process_environment(setting),
             "--environment_cache_millis=10000",
