@@ -86,10 +86,10 @@ def measure(corpus: Corpus, sample: Path, *, rounds: int, reporter: Reporter) ->
     reporter.note(f"benches: every stage, {rounds} times")
     yield from measure_stages(corpus, rounds=rounds)
     config = corpus.config
-    sample_bytes = write_sample(config.out, sample)
+    sample_bytes = write_sample(config.out_folder, sample)
     reporter.note(f"benches: {THEIRS} {version(THEIRS)} on {sample_bytes / MEGABYTE:,.1f} MB, {rounds} times")
     yield from measure_encoding(
-        config.out / "tokenizer",
+        config.out_folder / "tokenizer",
         sample,
         sample_bytes=sample_bytes,
         threads=sorted({1, config.threads}),

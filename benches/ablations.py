@@ -144,7 +144,7 @@ def scanned(corpus: Path, work: Path, threads: int, reporter: Reporter) -> Path:
     config = RunConfig(sources=(str(corpus),), out=work / "run", threads=threads, options=options)
     ingest.run(config, reporter)
     scan.run(config, reporter)
-    return config.out
+    return config.out_folder
 
 
 def read_counts(out: Path) -> ScanCounts:

@@ -112,17 +112,17 @@ def measure(given: Given, work: Path, reporter: Reporter) -> Iterator[Comparison
     from benches.tokenizing import measure_tokenizing
 
     made = run_corpus(given, work / "plain", given.tokenizer, PLAIN, reporter)
-    plain = Vocabulary("plain", made.config.out / "tokenizer")
+    plain = Vocabulary("plain", made.config.out_folder / "tokenizer")
     superwords = given.superwords
     if superwords is None:
-        superwords = run_corpus(given, work / "superwords", None, SUPERWORDS, reporter).config.out / "tokenizer"
+        superwords = run_corpus(given, work / "superwords", None, SUPERWORDS, reporter).config.out_folder / "tokenizer"
     ours = [plain, Vocabulary("superwords", superwords)]
     everything = work / "everything.parquet"
-    write_sample(made.config.out, everything, sample_bytes=documents_bytes(made.config.out))
+    write_sample(made.config.out_folder, everything, sample_bytes=documents_bytes(made.config.out_folder))
     vocab_size = made.config.options.build.vocab_size
     foreign = make_cl100k(read_contents(everything), work / "cl100k", vocab_size=vocab_size, threads=given.threads)
     sample = work / "sample.parquet"
-    text = Text(sample, write_sample(made.config.out, sample, sample_bytes=given.sample_bytes))
+    text = Text(sample, write_sample(made.config.out_folder, sample, sample_bytes=given.sample_bytes))
     reporter.note(f"benches: {made.describe()}; encoders on {text.num_bytes / MEGABYTE:,.1f} MB")
     peers = list(find_peers([*ours, foreign], text, reporter))
     for warm in (False, True):

@@ -70,19 +70,19 @@ def prepare_stage(base: RunConfig, stage: Stage) -> Ready:
 
     Files are hard links: stages publish by renaming and never write into a file that stands.
     """
-    out = base.out.with_name("timed")
+    out = base.out_folder.with_name("timed")
     shutil.rmtree(out, ignore_errors=True)
     index = out / CACHE / "stages"
     index.mkdir(parents=True)
     for needed in needs(base, stage):
         folder = Path(RECEIPT_FOLDERS[needed]).parts[0]
-        shutil.copytree(base.out / folder, out / folder, copy_function=os.link)
-        shutil.copyfile(base.out / CACHE / "stages" / f"{needed}.json", index / f"{needed}.json")
+        shutil.copytree(base.out_folder / folder, out / folder, copy_function=os.link)
+        shutil.copyfile(base.out_folder / CACHE / "stages" / f"{needed}.json", index / f"{needed}.json")
     if base.tokenizer is not None:
         ignore = shutil.ignore_patterns("_unit-*")  # a tokenizer that was given was not built there
-        shutil.copytree(base.out / "tokenizer", out / "tokenizer", copy_function=os.link, ignore=ignore)
+        shutil.copytree(base.out_folder / "tokenizer", out / "tokenizer", copy_function=os.link, ignore=ignore)
     if NEEDS[stage]:  # what the stages before remembered, as in a whole run
-        shutil.copyfile(base.out / CACHE / "digests.json", out / CACHE / "digests.json")
+        shutil.copyfile(base.out_folder / CACHE / "digests.json", out / CACHE / "digests.json")
     with log_to_console(Output(quiet=True)):
         program = import_module(f"pipelines.{stage}").run
     return Ready(program, base.model_copy(update={"out": out}))
@@ -98,7 +98,7 @@ def run_stage(stage: Stage, amounts: dict[str, float], ready: Ready) -> Outcome:
     """Run a stage's program; what it made is judged by its unit receipts, which hold the digests of all its files."""
     with log_to_console(Output(quiet=True)):
         ready.program(ready.config, QuietReporter())
-    return Outcome(amounts, partial(hash_receipts, ready.config.out / RECEIPT_FOLDERS[stage]))
+    return Outcome(amounts, partial(hash_receipts, ready.config.out_folder / RECEIPT_FOLDERS[stage]))
 
 
 def hash_receipts(folder: Path) -> str:

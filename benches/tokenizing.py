@@ -49,14 +49,14 @@ def measure_tokenizing(config: RunConfig, num_bytes: int, work: Path, *, rounds:
     """Measure tokenize beside datatrove, validate, and both, in MB of source a second.
 
     Args:
-        config: A run that is done, all files in `config.out`.
+        config: A run that is done, all files in `config.out_folder`.
         num_bytes: Bytes of its documents.
         work: A folder for datatrove's files.
         rounds: Runs of each.
     """
-    config = config.model_copy(update={"tokenizer": config.out / "tokenizer"})
+    config = config.model_copy(update={"tokenizer": config.out_folder / "tokenizer"})
     amounts = {"MB": num_bytes / MEGABYTE}
-    documents = write_texts(config.out, work / "texts")
+    documents = write_texts(config.out_folder, work / "texts")
     tokenize = Contender(
         name=OURS,
         prepare=partial(prepare_stage, config, Stage.TOKENIZE),
@@ -66,7 +66,7 @@ def measure_tokenizing(config: RunConfig, num_bytes: int, work: Path, *, rounds:
     theirs: Contender[Any] = Contender(
         name=DATATROVE,
         prepare=partial(prepare_datatrove, work / "datatrove"),
-        run=partial(run_datatrove, documents, config.out / "tokenizer/tokenizer.json", config.threads),
+        run=partial(run_datatrove, documents, config.out_folder / "tokenizer/tokenizer.json", config.threads),
         threads=config.threads,
         expected="done",
         input_bytes=documents.num_bytes,
@@ -93,7 +93,7 @@ def run_both(amounts: dict[str, float], ready: Ready) -> Outcome:
     run_stage(Stage.TOKENIZE, {}, ready)
     with log_to_console(Output(quiet=True)):
         import_module(f"pipelines.{Stage.VALIDATE}").run(ready.config, QuietReporter())
-    return Outcome(amounts, partial(hash_receipts, ready.config.out / RECEIPT_FOLDERS[Stage.VALIDATE]))
+    return Outcome(amounts, partial(hash_receipts, ready.config.out_folder / RECEIPT_FOLDERS[Stage.VALIDATE]))
 
 
 def write_texts(out: Path, folder: Path) -> Documents:

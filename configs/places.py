@@ -5,9 +5,10 @@ Only what a look at the file system can tell. Globs and remote paths are left to
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath, PurePosixPath
 from typing import TypeGuard
 
 from configs.layers import Layer, Tables
@@ -34,7 +35,7 @@ def check_places(tables: Tables, *, layers: Sequence[Layer], needs_sources: bool
     if isinstance(out, str) and out:
         yield from _check_out(out, sources, _Naming(layers, "out"))
     if isinstance(tokenizer, str) and tokenizer:
-        yield from _check_tokenizer(Path(tokenizer), layers)
+        yield from () if is_remote(tokenizer) else _check_tokenizer(Path(tokenizer), layers)
 
 
 class _Naming:
@@ -56,8 +57,8 @@ def _check_sources(sources: Sequence[object], naming: _Naming) -> Iterator[str]:
 
 
 def _check_out(out: str, sources: Sequence[object], naming: _Naming) -> Iterator[str]:
-    if "://" in out:
-        yield f"{naming.place()}: not allowed; it takes a folder on a local or mounted file system"
+    if is_remote(out):
+        yield from _check_remote_out(out, sources, naming)
         return
     folder = Path(out)
     blocking = next((path for path in (folder, *folder.parents) if path.exists() and not path.is_dir()), None)
@@ -69,7 +70,20 @@ def _check_out(out: str, sources: Sequence[object], naming: _Naming) -> Iterator
             yield f"{naming.place()}: {clash.format(source=source)}; choose a folder apart from the sources"
 
 
-def _clash(out: Path, source: Path) -> str | None:
+def _check_remote_out(out: str, sources: Sequence[object], naming: _Naming) -> Iterator[str]:
+    scheme, _, path = out.partition("://")
+    if scheme != "s3" or not path.strip("/").count("/"):
+        yield f"{naming.place()}: not allowed; it takes a local or mounted folder, or s3://BUCKET/PREFIX"
+    elif importlib.util.find_spec("s3fs") is None:
+        yield f"{naming.place()}: s3:// needs s3fs, which is not installed: pip install 'cppmill[s3]'"
+    for source in sources:
+        if isinstance(source, str) and source.startswith("s3://"):
+            clash = _clash(PurePosixPath(path), PurePosixPath(source.partition("://")[2]))
+            if clash:
+                yield f"{naming.place()}: {clash.format(source=source)}; choose a prefix apart from the sources"
+
+
+def _clash(out: PurePath, source: PurePath) -> str | None:
     """Return why output and source cannot be where they are; hidden folders are not read, so they are free."""
     if out.is_relative_to(source) and not any(part.startswith(".") for part in out.relative_to(source).parts):
         return "it lies inside the source {source}, so the run would read its own output"
@@ -97,6 +111,10 @@ def _check_tokenizer(folder: Path, layers: Sequence[Layer]) -> Iterator[str]:
     )
 
 
+def is_remote(place: str) -> bool:
+    """Tell whether a place is a URL, and not a path on a local or mounted file system."""
+    return "://" in place
+
+
 def _is_local(source: object) -> TypeGuard[str]:
-    """Tell whether a source is a path on a local or mounted file system."""
-    return isinstance(source, str) and bool(source) and "://" not in source
+    return isinstance(source, str) and bool(source) and not is_remote(source)

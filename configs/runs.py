@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, InstanceOf
 
 from configs.layers import Flag, Layer, merge_layers, read_file, read_flags, read_profile
 from configs.patterns import check_patterns
-from configs.places import check_places
+from configs.places import check_places, is_remote
 from schemas.errors import ConfigError
 from schemas.options import BuildOptions, Fraction, IngestOptions, RunOptions, ScanOptions, TokenizeOptions
 
@@ -35,6 +35,9 @@ ONE_PROCESS_ENGINES = ("local", "prism")
 PathText = InstanceOf[str]
 """A path or a URL; unlike `str` it may hold the surrogates that stand for bytes which are not UTF-8."""
 
+Place = InstanceOf[Path] | PathText
+"""A local path, or the URL of a place on an object store, as text."""
+
 
 def usable_threads() -> int:
     """Return how many CPUs this process may use."""
@@ -46,12 +49,12 @@ class RunTable(BaseModel):
 
     Attributes:
         sources: Directories, globs, archives, Parquet and JSONL files, local or on any fsspec path.
-        out: The output folder, local or mounted.
+        out: The output folder, local or mounted, or `s3://bucket/prefix`.
         profile: Name of a profile in `configs/profiles/`.
-        tokenizer: Directory of a tokenizer to use; none is built then.
+        tokenizer: Directory of a tokenizer to use, local or `s3://…`; none is built then.
         threads: Number of threads of a process; by default all CPUs that the process may use, and 1 in the workers of
             an engine that has a worker process for each CPU.
-        memory_bytes: What the tables of a scan may take in a process; more goes to temporary files in `out`.
+        memory_bytes: What the tables of a scan may take in a process; more goes to temporary files.
         engine: Where the Beam stages run.
         beam_options: Options handed to Beam as they are.
         rehash: Read and hash every input again, whatever its size and time say.
@@ -115,7 +118,7 @@ class RunConfig(BaseModel):
         tokenizer: Directory of a tokenizer to use instead of building one.
         threads: Number of threads of this process.
         worker_threads: Number of threads of each process that runs units.
-        memory_bytes: What the tables of a scan may take in a process; more goes to temporary files in `out`.
+        memory_bytes: What the tables of a scan may take in a process; more goes to temporary files.
         engine: Where the Beam stages run.
         beam_options: Options handed to Beam as they are.
         rehash: Read and hash every input again, whatever its size and time say.
@@ -123,16 +126,23 @@ class RunConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    out: Path
+    out: Place
     sources: tuple[PathText, ...] = ()
     options: RunOptions = RunOptions()
-    tokenizer: Path | None = None
+    tokenizer: Place | None = None
     threads: Threads = Field(default_factory=usable_threads)
     worker_threads: Threads = Field(default_factory=usable_threads)
     memory_bytes: MemoryBytes = DEFAULT_MEMORY_BYTES
     engine: EngineName = "local"
     beam_options: tuple[str, ...] = ()
     rehash: bool = False
+
+    @property
+    def out_folder(self) -> Path:
+        """The output folder where it is known to be local; a URL is no path."""
+        if isinstance(self.out, str) and is_remote(self.out):
+            raise ConfigError(f"--out {self.out}: a local folder is needed here")
+        return Path(self.out)
 
 
 def load_run_config(
@@ -194,6 +204,11 @@ def _expand_home(run: Mapping[str, Any]) -> dict[str, Any]:
     return {key: expand(value) if key in ("sources", "out", "tokenizer") else value for key, value in run.items()}
 
 
+def _place(text: str) -> Path | str:
+    """Return a path, or a URL as it is."""
+    return text if is_remote(text) else Path(text)
+
+
 def _assemble(tables: Mapping[str, Mapping[str, Any]], *, profile: str) -> RunConfig:
     """Return the configuration of tables whose values were checked."""
     run = RunTable(**tables.get("run", {}))
@@ -206,9 +221,9 @@ def _assemble(tables: Mapping[str, Mapping[str, Any]], *, profile: str) -> RunCo
     )
     return RunConfig(
         sources=run.sources,
-        out=Path(str(run.out)),
+        out=_place(str(run.out)),
         options=options,
-        tokenizer=None if run.tokenizer is None else Path(run.tokenizer),
+        tokenizer=None if run.tokenizer is None else _place(run.tokenizer),
         threads=run.threads or usable_threads(),
         worker_threads=run.threads or (usable_threads() if run.engine in ONE_PROCESS_ENGINES else 1),
         memory_bytes=run.memory_bytes,

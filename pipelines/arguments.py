@@ -36,6 +36,13 @@ def as_typed(value: str) -> str:
     return value
 
 
+def run_folder(value: str) -> str:
+    """Return the folder of a run as it was typed, if there is one; a URL is looked at by the command."""
+    if "://" not in value and not Path(value).is_dir():
+        raise typer.BadParameter(f"{value}: no such folder; it takes the folder of a finished run, or its URL")
+    return value
+
+
 def beam_options(context: typer.Context) -> list[str]:
     """Return what followed `--`."""
     options: list[str] = context.meta.get(BEAM_OPTIONS, [])
@@ -52,10 +59,20 @@ Sources = Annotated[
     ),
 ]
 
+RunFolder = Annotated[
+    str,
+    typer.Argument(
+        metavar="OUT", parser=run_folder, help="The folder of a finished run; s3://BUCKET/PREFIX works too."
+    ),
+]
+
 Out = Annotated[
     str | None,
     typer.Option(
-        "--out", metavar="DIR", parser=as_typed, help="Output folder, new or of an earlier run, which is then taken up."
+        "--out",
+        metavar="DIR",
+        parser=as_typed,
+        help="Output folder, or s3://BUCKET/PREFIX, new or of an earlier run, which is then taken up.",
     ),
 ]
 
@@ -91,7 +108,7 @@ TokenizerFolder = Annotated[
     typer.Option(
         "--tokenizer",
         metavar="DIR",
-        help="Tokenize with this tokenizer directory (with its manifest.json); build none.",
+        help="Tokenize with this tokenizer directory (with its manifest.json), local or s3://…; build none.",
     ),
 ]
 
@@ -109,7 +126,7 @@ MemoryBytes = Annotated[
     typer.Option(
         "--memory-bytes",
         metavar="N",
-        help="Memory for the tables of a scan; more goes to temporary files in OUT.  [default: 2,147,483,648 (2 GiB)]",
+        help="Memory for the tables of a scan; more goes to temporary files.  [default: 2,147,483,648 (2 GiB)]",
     ),
 ]
 

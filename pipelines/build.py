@@ -25,7 +25,8 @@ from schemas.tables import WORDS
 from schemas.units import Stage, Unit, UnitReceipt, unit_key
 from tokenizer_build.build import ScanCounts, build_tokenizer
 from tokenizer_build.findings import FINDINGS_MD
-from transforms.storage import CACHE, OutputFolder
+from transforms.scan import read_counts
+from transforms.storage import OutputFolder
 
 MANIFEST = "manifest.json"
 
@@ -34,7 +35,7 @@ def run(config: RunConfig, reporter: Reporter) -> None:
     """Build the tokenizer from the counts that stand in OUT, and tell all of the findings."""
     with open_session(config, reporter) as session:
         build(session, session.current(Stage.SCAN)[-1])
-        for line in session.out.path(f"tokenizer/{FINDINGS_MD}").read_text(encoding="utf-8").splitlines():
+        for line in session.out.read_bytes(f"tokenizer/{FINDINGS_MD}").decode().splitlines():
             reporter.note(line)
 
 
@@ -78,30 +79,37 @@ def plan_build(session: Session, counts: UnitReceipt) -> Unit:
     return Unit(stage=Stage.BUILD, key=key, num_bytes=size, label="tokenizer", payload={})
 
 
-def install_tokenizer(session: Session, source: Path) -> None:
-    """Copy a tokenizer directory to OUT/tokenizer, unless it is already there.
+def install_tokenizer(session: Session, place: Path | str) -> None:
+    """Copy a tokenizer directory, local or on an object store, to OUT/tokenizer, unless it is already there.
 
     Raises:
         ConfigError: If the directory is no tokenizer directory with a manifest, or one whose files are not those of
             the manifest.
     """
-    if not (source / MANIFEST).is_file():
-        raise ConfigError(
-            f"--tokenizer {source}: there is no {MANIFEST} in it; give a directory that `cppmill build` made"
-        )
-    try:
-        tokenizer = cppmill_core.Tokenizer.from_dir(source)
-    except cppmill_core.CoreError as error:
-        raise ConfigError(f"--tokenizer {source}: {error}") from error
+    with OutputFolder(place).open_local_folder("") as source:
+        if not (source / MANIFEST).is_file():
+            raise ConfigError(
+                f"--tokenizer {place}: there is no {MANIFEST} in it; give a directory that `cppmill build` made"
+            )
+        try:
+            tokenizer = cppmill_core.Tokenizer.from_dir(source)
+        except cppmill_core.CoreError as error:
+            raise ConfigError(f"--tokenizer {place}: {error}") from error
+        if _install(session, source):
+            session.reporter.note(f"tokenizer {tokenizer.digest} of {tokenizer.vocab_size:,} ids copied from {place}")
+
+
+def _install(session: Session, source: Path) -> bool:
+    """Publish the files of a tokenizer directory as OUT's tokenizer; False if they stand."""
     names = [path.name for path in sorted(source.iterdir()) if path.is_file() and not path.name.startswith("_unit-")]
     same = all(session.out.digest(f"tokenizer/{name}") == sha256_file(source / name) for name in names)
     if same and set(session.out.files("tokenizer")) == {f"tokenizer/{name}" for name in names}:
-        return
+        return False
     staged = _staging_folder(session)
     for name in names:
         shutil.copyfile(source / name, staged / name)
     _publish(session, staged)
-    session.reporter.note(f"tokenizer {tokenizer.digest} of {tokenizer.vocab_size:,} ids copied from {source}")
+    return True
 
 
 def _build(session: Session, unit: Unit, counts: UnitReceipt) -> tuple[UnitReceipt, tuple[str, ...]]:
@@ -132,23 +140,23 @@ def _build(session: Session, unit: Unit, counts: UnitReceipt) -> tuple[UnitRecei
 
 def _read_counts(out: OutputFolder, counts: UnitReceipt) -> ScanCounts:
     words, units = (
-        [out.path(output.path) for output in counts.outputs if output.path.startswith(f"counts/{kind}/")]
+        [output.path for output in counts.outputs if output.path.startswith(f"counts/{kind}/")]
         for kind in ("words", "units")
     )
     return ScanCounts(
-        words=list(_read_batches(words)),
-        units=pa.RecordBatchReader.from_batches(WORDS, _read_batches(units)) if units else None,
-        terms=pq.read_table(out.path("counts/terms.parquet")),
-        morphemes=pq.read_table(out.path("counts/morphemes.parquet")),
-        namespaces=pq.read_table(out.path("counts/namespaces.parquet")),
-        statistics=json.loads(out.path("counts/statistics.json").read_bytes()),
+        words=list(_read_batches(out, words)),
+        units=pa.RecordBatchReader.from_batches(WORDS, _read_batches(out, units)) if units else None,
+        terms=read_counts(out, "counts/terms.parquet"),
+        morphemes=read_counts(out, "counts/morphemes.parquet"),
+        namespaces=read_counts(out, "counts/namespaces.parquet"),
+        statistics=json.loads(out.read_bytes("counts/statistics.json")),
     )
 
 
-def _read_batches(paths: Sequence[Path]) -> Iterator[pa.RecordBatch]:
+def _read_batches(out: OutputFolder, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Yield the words or units of merged files, a row group at a time."""
-    for path in paths:
-        with pq.ParquetFile(path) as file:
+    for name in names:
+        with out.open_local(name) as path, pq.ParquetFile(path) as file:
             for number in range(file.num_row_groups):
                 yield from file.read_row_group(number).cast(WORDS).to_batches()
 
@@ -160,9 +168,7 @@ def _unit_pattern(options: RunOptions) -> dict[str, str]:
 
 
 def _staging_folder(session: Session) -> Path:
-    parent = session.out.path(f"{CACHE}/tmp")
-    parent.mkdir(parents=True, exist_ok=True)
-    return Path(tempfile.mkdtemp(dir=parent))
+    return Path(tempfile.mkdtemp(dir=session.out.temporary))
 
 
 def _publish(session: Session, staged: Path) -> list[str]:

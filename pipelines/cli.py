@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import metadata
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -217,9 +216,7 @@ for _program in (_run, _ingest, _scan, _build, _tokenize, _validate, _plan):
 
 @described(app)
 def verify(
-    out: Annotated[
-        Path, typer.Argument(metavar="OUT", exists=True, file_okay=False, help="The folder of a finished run.")
-    ],
+    out: args.RunFolder,
     verbose: args.Verbose = False,
 ) -> None:
     """Check that OUT is what its receipt says.

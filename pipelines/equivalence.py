@@ -109,7 +109,7 @@ def compare_ways(
             yield Outcome(way=way.name, digests={}, reason=str(error).splitlines()[0])
             continue
         reporter.note(f"{way.name}:")
-        shutil.rmtree(config.out, ignore_errors=True)
+        shutil.rmtree(config.out_folder, ignore_errors=True)
         started = time.monotonic()
         run.run(config, reporter)
         seconds = time.monotonic() - started
@@ -124,7 +124,7 @@ def read_digests(out: OutputFolder) -> dict[str, str]:
     """
     receipt = read_receipt(out)
     if receipt is None:
-        raise IntegrityError(f"{out.path(RECEIPT)}: there is no receipt; the run is unfinished")
+        raise IntegrityError(f"{out.where(RECEIPT)}: there is no receipt; the run is unfinished")
     counts = {name: digest for name, digest in receipt["files"].items() if name.startswith("counts/")}
     return {
         "counts": sha256_json(counts),
@@ -188,5 +188,5 @@ def _config(way: Way, sources: Sequence[str], out: Path) -> RunConfig:
 
 def _check_available(config: RunConfig) -> None:
     """Raise ConfigError if the engine of a configuration lacks anything."""
-    with open_engine(config.engine, engine_setting(config, OutputFolder(config.out.absolute()))):
+    with open_engine(config.engine, engine_setting(config, OutputFolder(config.out))):
         pass

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from pathlib import Path
 
 import apache_beam as beam
 import cppmill_core
@@ -106,7 +105,7 @@ def check_dead(session: Session, receipts: list[UnitReceipt]) -> None:
     allowed = session.config.options.max_dead_fraction
     if total and dead / total > allowed:
         reasons = ", ".join(f"{reason} {number:,}" for reason, number in sorted(ledger.documents.dead.items()))
-        rejects = Path(session.config.out) / "documents" / "rejects-*.parquet"
+        rejects = session.out.where("documents/rejects-*.parquet")
         raise BadInputError(
             f"{dead:,} of {total:,} documents ({dead / total:.2%}) could not be used: {reasons}; "
             f"allowed are {allowed:.2%}. {rejects} names each; mend the sources, or allow more with --max-dead-fraction"

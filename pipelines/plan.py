@@ -18,11 +18,11 @@ from pipelines.scan import plan_merge, plan_scan, scan_settings
 from pipelines.session import Session, engine_setting
 from pipelines.tokenize import plan_tokenize, tokenize_settings
 from pipelines.validate import plan_validate
-from schemas.digests import sha256_file
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.duplicates import find_duplicates
 from transforms.fingerprints import has_fingerprints
 from transforms.storage import OutputFolder
+from transforms.tokenize import manifest_digest
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class PlannedUnit:
 
 def plan(config: RunConfig) -> list[PlannedUnit]:
     """Return every unit that a run would look at, in the order of the stages."""
-    out = OutputFolder(config.out.absolute())
+    out = OutputFolder(config.out)
     out.load_digests()
     with open_engine("local", engine_setting(config, out)) as engine:  # it is never asked to run anything
         return list(_plan(Session(config=config, out=out, reporter=QuietReporter(), engine=engine)))
@@ -75,10 +75,8 @@ def _plan(session: Session) -> Iterator[PlannedUnit]:
 
 def _plan_tokenizer(session: Session, documents: Sequence[UnitReceipt]) -> Iterator[PlannedUnit]:
     if session.config.tokenizer is not None:
-        manifest, there = (
-            folder / "manifest.json" for folder in (session.config.tokenizer, session.out.path("tokenizer"))
-        )
-        if not there.is_file() or sha256_file(manifest) != sha256_file(there):
+        given = manifest_digest(OutputFolder(session.config.tokenizer), "manifest.json")
+        if given != manifest_digest(session.out):
             yield _run(Stage.BUILD, "tokenizer", f"to be copied from {session.config.tokenizer}")
             yield _run(Stage.TOKENIZE, "every documents shard", "another tokenizer")
             yield _run(Stage.VALIDATE, "every token shard", "another tokenizer")
@@ -115,7 +113,7 @@ def _plan_tokens(session: Session, documents: Sequence[UnitReceipt]) -> Iterator
 
 def _judged(session: Session, units: Sequence[Unit]) -> Iterator[PlannedUnit]:
     for unit in units:
-        if not session.out.path(unit.receipt_path).is_file():
+        if not session.out.exists(unit.receipt_path):
             yield _run(unit.stage, unit.label, "new or changed")
         elif session.stands(unit):
             yield PlannedUnit(str(unit.stage), unit.label, "skip", "its receipt and its files stand")

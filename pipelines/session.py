@@ -25,9 +25,7 @@ from transforms.storage import CACHE, OutputFolder
 from transforms.units import ReadUnits, write_plan
 
 WORKER_LOGS = f"{CACHE}/workers"
-"""Where worker processes of an engine write, below OUT."""
-
-_POLL_SECONDS = 0.2
+"""Where worker processes of an engine write: below OUT if that is local."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +62,7 @@ class Session:
                 again.
         """
         todo = [unit for unit in units if not self.stands(unit)]
+        self.out.withdraw(todo)
         started = time.monotonic()
         self.reporter.stage_started(stage, len(todo), sum(unit.num_bytes for unit in todo))
         if todo or revisit:
@@ -119,7 +118,7 @@ class Session:
         receipt = self.out.find_receipt(unit)
         if receipt is None:
             raise IntegrityError(
-                f"{self.out.path(unit.receipt_path)}: unit {unit.label} left no receipt that matches its files; "
+                f"{self.out.where(unit.receipt_path)}: unit {unit.label} left no receipt that matches its files; "
                 f"run again"
             )
         return receipt
@@ -147,12 +146,12 @@ class Session:
                 f"{self.out.root}: no {stage} has finished here; run `cppmill {stage}` first, or `cppmill run` "
                 f"for everything"
             )
-        return [UnitReceipt.from_bytes(self.out.path(name).read_bytes(), where=name) for name in names]
+        return [UnitReceipt.from_bytes(self.out.read_bytes(name), where=name) for name in names]
 
     def _index(self, stage: Stage) -> dict[str, Any]:
         """Return what `remember` wrote for a stage; empty if it is missing or damaged, as all of the cache may be."""
         try:
-            index = json.loads(self.out.path(f"{CACHE}/stages/{stage}.json").read_bytes())
+            index = json.loads(self.out.read_bytes(f"{CACHE}/stages/{stage}.json"))
         except (FileNotFoundError, ValueError):
             return {}
         return index if isinstance(index, dict) else {}
@@ -194,8 +193,9 @@ class Session:
     def _watch(self, files: dict[Unit, str], stop: threading.Event) -> None:
         waiting, done_units, done_bytes = dict(files), 0, 0
         while waiting:
-            last = stop.wait(_POLL_SECONDS)
-            found = [unit for unit, name in waiting.items() if self.out.path(name).is_file()]
+            last = stop.wait(self.out.poll_seconds)
+            present = self.out.present(waiting.values())
+            found = [unit for unit, name in waiting.items() if name in present]
             for unit in found:
                 del waiting[unit]
             done_units, done_bytes = done_units + len(found), done_bytes + sum(unit.num_bytes for unit in found)
@@ -213,7 +213,7 @@ def open_session(config: RunConfig, reporter: Reporter) -> Iterator[Session]:
             lacks.
         LockedError: If another run is writing there.
     """
-    out = OutputFolder(config.out.absolute())
+    out = OutputFolder(config.out)
     with open_engine(config.engine, engine_setting(config, out)) as engine, out.lock():
         out.clear_temporary()
         clear_attempts(out)
@@ -228,7 +228,7 @@ def engine_setting(config: RunConfig, out: OutputFolder) -> Setting:
     """Return what an engine is asked to run with."""
     return Setting(
         out=str(out.root),
-        log_folder=out.path(WORKER_LOGS),
+        log_folder=out.local_folder(WORKER_LOGS),
         cpus=usable_threads(),
         beam_options=config.beam_options,
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Protocol
 
 import typer
@@ -119,7 +118,7 @@ def print_outcomes(outcomes: Sequence[Outcome], *, as_json: bool) -> None:
         typer.echo(f"{outcome.way:10} {seconds:>8}  {digests or outcome.reason}")
 
 
-def print_differences(differences: Sequence[str], out: Path) -> None:
+def print_differences(differences: Sequence[str], out: str) -> None:
     """Print what `verify` found.
 
     Raises:

@@ -9,10 +9,9 @@ from pipelines.build import install_tokenizer
 from pipelines.progress import Reporter
 from pipelines.session import Session, open_session
 from pipelines.shards import plan_shards
-from schemas.digests import sha256_file
 from schemas.errors import IntegrityError
 from schemas.units import Stage, Unit, UnitReceipt
-from transforms.tokenize import TokenizeDocuments, TokenizeSettings
+from transforms.tokenize import TokenizeDocuments, TokenizeSettings, manifest_digest
 
 
 def run(config: RunConfig, reporter: Reporter) -> None:
@@ -38,14 +37,15 @@ def tokenize_settings(session: Session) -> TokenizeSettings:
     Raises:
         IntegrityError: If OUT has no tokenizer.
     """
-    manifest = session.out.path("tokenizer/manifest.json")
-    if not manifest.is_file():
+    digest = manifest_digest(session.out)
+    if not digest:
+        manifest = session.out.where("tokenizer/manifest.json")
         raise IntegrityError(
             f"{manifest}: there is no tokenizer; run `cppmill build` first, or give one with --tokenizer DIR"
         )
     return TokenizeSettings(
         out=session.out,
-        tokenizer_digest=sha256_file(manifest),
+        tokenizer_digest=digest,
         options=session.config.options.tokenize,
         threads=session.config.worker_threads,
     )

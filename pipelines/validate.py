@@ -18,7 +18,7 @@ from schemas.digests import canonical_json, sha256_file
 from schemas.units import RECEIPT_FOLDERS, Stage, Unit, UnitReceipt, is_unit_receipt, unit_key
 from tokenizer_build.lock import revision
 from transforms.receipts import RECEIPT, RunFacts, TokenizerFacts, describe_receipt, make_receipt
-from transforms.tokenize import TokenizeSettings, open_tokenizer
+from transforms.tokenize import TokenizeSettings, manifest_digest, open_tokenizer
 from transforms.validate import ValidateShards, check_origin
 
 _OWN_FOLDERS = ("counts/", *(f"{folder}/" for folder in RECEIPT_FOLDERS.values()))
@@ -43,7 +43,7 @@ def validate(session: Session, documents: Sequence[UnitReceipt], tokens: Sequenc
     made = (Stage.INGEST, Stage.TOKENIZE, *((Stage.SCAN, Stage.BUILD) if _is_built_here(session) else ()))
     session.check_options(made)
     if tokens:
-        check_origin(session.out.path(tokens[0].outputs[0].path), open_tokenizer(settings))
+        check_origin(session.out, tokens[0].outputs[0].path, open_tokenizer(settings))
     units = plan_validate(tokens, settings)
     proofs = session.run_units(
         Stage.VALIDATE, units, lambda found: found | "ValidateShards" >> ValidateShards(settings=settings)
@@ -82,8 +82,8 @@ def _publish_receipt(
     keep = _named_files(session, [*documents, *tokens, *proofs])
     shards = {output.path for receipt in tokens for output in receipt.outputs}
     files = {name: out.digest(name) or "" for name in sorted(keep - shards)}
-    digest = sha256_file(out.path("tokenizer/manifest.json"))
-    manifest = json.loads(out.path("tokenizer/manifest.json").read_bytes())
+    digest = manifest_digest(out)
+    manifest = json.loads(out.read_bytes("tokenizer/manifest.json"))
     facts = RunFacts(
         documents=documents,
         tokens=tokens,
@@ -100,7 +100,7 @@ def _publish_receipt(
     )
     receipt = make_receipt(facts)
     data = canonical_json(receipt)
-    if not out.path(RECEIPT).is_file() or out.path(RECEIPT).read_bytes() != data:
+    if not out.exists(RECEIPT) or out.read_bytes(RECEIPT) != data:
         out.publish_bytes(RECEIPT, data)
     for name in set(out.files()) - keep - shards - {RECEIPT}:
         out.remove(name)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from transforms.storage import OutputFolder
 from transforms.verification import verify_run
 
 
-def verify(out: Path) -> list[str]:
-    """Return every difference between OUT and its receipt; empty if there is none."""
-    return verify_run(OutputFolder(out.absolute()), threads=os.cpu_count() or 1)
+def verify(out: str) -> list[str]:
+    """Return every difference between OUT, a path or a URL, and its receipt; empty if there is none."""
+    return verify_run(OutputFolder(out), threads=os.cpu_count() or 1)

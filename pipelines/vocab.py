@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from tokenizer_build.diff import (
 )
 from tokenizer_build.lint import Finding, lint_vocabulary
 from tokenizer_build.lock import check_built_from, release_vocabulary
+from transforms.storage import OutputFolder
 
 _ROWS_A_BATCH = 1024
 
@@ -45,14 +47,14 @@ def lint(directory: Path, pattern: str) -> list[Finding]:
 
 
 def diff(
-    old: Path, new: Path, *, documents: Path | None, id_maps: Sequence[Path], every_token: bool
+    old: Path, new: Path, *, documents: str | None, id_maps: Sequence[Path], every_token: bool
 ) -> tuple[list[str], list[str]]:
     """Compare two tokenizer directories and write the map between their ids.
 
     Args:
         old: The old tokenizer directory.
         new: The new one.
-        documents: A run's folder, or its `documents/`, to measure the compression on; None for no measuring.
+        documents: A run's folder, or its `documents/`, or a URL, to measure the compression on; None for no measuring.
         id_maps: Files to write: `.parquet` (`tokenizer_build.diff.ID_MAP`) or `.npy` (old id to new id).
         every_token: Name every token that differs, not only the first ones.
 
@@ -67,14 +69,14 @@ def diff(
             raise ConfigError(f"--id-map {path}: ends in neither .parquet nor .npy; give it one of them")
         if not path.parent.is_dir():
             raise ConfigError(f"--id-map {path}: there is no folder {path.parent}; make it, or name another")
-    shards = [] if documents is None else _documents_shards(documents)
+    shards = None if documents is None else _documents_shards(documents)
     sides = [read_ids(path, load_tokenizer(path, argument=name)) for name, path in (("OLD", old), ("NEW", new))]
     found = VocabularyDiff(*sides)
     for path in id_maps:
         _write_id_map(found, path)
     lines = describe_diff(found, shown=None if every_token else 20)
     if shards:
-        compared = compare_compression(_batches(shards), found, threads=usable_threads())
+        compared = compare_compression(_batches(*shards), found, threads=usable_threads())
         lines += ["", *describe_compression(compared)]
     return lines, found.broken_promises()
 
@@ -86,14 +88,17 @@ def _write_id_map(found: VocabularyDiff, path: Path) -> None:
         pq.write_table(found.id_map(), path, compression="zstd")
 
 
-def _documents_shards(folder: Path) -> list[Path]:
-    shards = sorted(folder.glob("documents/part-*.parquet")) or sorted(folder.glob("part-*.parquet"))
+def _documents_shards(folder: str) -> tuple[OutputFolder, list[str]]:
+    """Return a folder, and the names of the documents shards below `documents/` or directly in it."""
+    out = OutputFolder(folder)
+    names = [*out.files("documents")] or [name for name in out.files() if "/" not in name]
+    shards = [name for name in names if fnmatchcase(name.rpartition("/")[2], "part-*.parquet")]
     if not shards:
         raise ConfigError(f"--documents {folder}: no documents shards; give a run's folder, or its documents/")
-    return shards
+    return out, shards
 
 
-def _batches(shards: Sequence[Path]) -> Iterator[pa.RecordBatch]:
-    for path in shards:
-        with pq.ParquetFile(path) as shard:
+def _batches(out: OutputFolder, shards: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    for name in shards:
+        with out.open_local(name) as path, pq.ParquetFile(path) as shard:
             yield from shard.iter_batches(batch_size=_ROWS_A_BATCH, columns=["project", "content"])

@@ -70,9 +70,11 @@ def diff(
     old: Annotated[Path, typer.Argument(metavar="OLD", help="Tokenizer directory.")],
     new: Annotated[Path, typer.Argument(metavar="NEW", help="Tokenizer directory to compare with it.")],
     documents: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            "--documents", metavar="DIR", help="A run's folder: measure the compression of its documents, by project."
+            "--documents",
+            metavar="DIR",
+            help="A run's folder or URL: measure the compression of its documents, by project.",
         ),
     ] = None,
     id_map: Annotated[
@@ -101,9 +103,7 @@ def diff(
 
 @described(vocab)
 def working_set(
-    out: Annotated[
-        Path, typer.Argument(metavar="OUT", exists=True, file_okay=False, help="The folder of a finished run.")
-    ],
+    out: args.RunFolder,
     file: Annotated[Path, typer.Option("--out", metavar="FILE", help="File to write, JSON.")],
     projects: Annotated[
         list[str] | None,

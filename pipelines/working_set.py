@@ -20,11 +20,11 @@ from transforms.storage import OutputFolder
 _ROWS_A_BATCH = 1024
 
 
-def write_working_set(run: Path, file: Path, *, globs: Sequence[str], coverage: float) -> str:
+def write_working_set(run: str, file: Path, *, globs: Sequence[str], coverage: float) -> str:
     """Write the working set of some projects of a finished run.
 
     Args:
-        run: The run's folder.
+        run: The run's folder, or its URL.
         file: The file to write.
         globs: Patterns of project names.
         coverage: Share of the projects' tokens to cover.
@@ -42,7 +42,8 @@ def write_working_set(run: Path, file: Path, *, globs: Sequence[str], coverage: 
     receipt = read_receipt(out)
     if receipt is None:
         raise ConfigError(f"{run}: no receipt.json; give the folder of a finished run")
-    ids = read_ids(run / "tokenizer", load_tokenizer(run / "tokenizer", argument="OUT"))
+    with out.open_local_folder("tokenizer") as tokenizer:
+        ids = read_ids(tokenizer, load_tokenizer(tokenizer, argument="OUT"))
     histogram = count_tokens(_batches(out, receipt), globs, ids.tokenizer.vocab_size)
     if not histogram.projects:
         raise ConfigError(f"--projects {' '.join(globs)}: no project of {run} has such a name; try --projects '*'")
@@ -51,16 +52,16 @@ def write_working_set(run: Path, file: Path, *, globs: Sequence[str], coverage: 
     return _describe(made)
 
 
-def _check_file(run: Path, file: Path) -> None:
+def _check_file(run: str, file: Path) -> None:
     if not file.parent.is_dir():
         raise ConfigError(f"--out {file}: there is no folder {file.parent}; make it, or name another")
-    if file.resolve().is_relative_to(run.resolve()):
+    if file.resolve().is_relative_to(Path(run).resolve()):
         raise ConfigError(f"--out {file}: in the run's own folder, whose receipt names every file; name another folder")
 
 
 def _batches(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[pa.RecordBatch]:
     for shard in receipt["dataset"]["shards"]:
-        with pq.ParquetFile(out.path(shard["path"])) as file:
+        with out.open_local(shard["path"]) as path, pq.ParquetFile(path) as file:
             yield from file.iter_batches(batch_size=_ROWS_A_BATCH, columns=["project", "token_ids"])
 
 

@@ -49,3 +49,7 @@ class VocabularyConfigError(CppmillError):
 
 class LockedError(CppmillError):
     """Another run is writing to the same output."""
+
+
+class StoreError(CppmillError):
+    """An object store that fails: refuses, does not answer, or answers with errors beyond all retries."""

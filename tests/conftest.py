@@ -6,7 +6,7 @@ import os
 import pickle
 import tempfile
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,12 @@ import hypothesis
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 
+from deploy.local.s3 import ObjectStore
 from schemas.coders import register_coders
+from transforms.storage import OutputFolder
 
 RunTransform = Callable[..., Any]
+BUCKET = "cppmill-tests"
 
 hypothesis.settings.register_profile("cppmill", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("cppmill")
@@ -34,6 +37,31 @@ def pytest_configure(config: pytest.Config) -> None:
 def repository() -> Path:
     """The folder of the checkout."""
     return Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def object_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    """An object store with the bucket `cppmill-tests`, which this process and its children find by the environment."""
+    with ObjectStore(tmp_path_factory.mktemp("object-store")) as store, pytest.MonkeyPatch.context() as patch:
+        store.create_bucket(BUCKET)
+        for name, value in store.environment.items():
+            patch.setenv(name, value)
+        yield store
+
+
+@pytest.fixture(params=["local", pytest.param("s3", marks=pytest.mark.engines)])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
+    """Somewhere to write to, which is not there yet: a folder, and a prefix of an object store."""
+    if request.param == "local":
+        return tmp_path / "place"
+    request.getfixturevalue("object_store")
+    return f"s3://{BUCKET}/{uuid.uuid4()}"
+
+
+@pytest.fixture
+def out(place: Path | str) -> OutputFolder:
+    """An output folder, local and on an object store."""
+    return OutputFolder(f"{place}/out")
 
 
 @pytest.fixture

@@ -50,13 +50,14 @@ def ingest_unit(unit: Unit, out: OutputFolder, options: IngestOptions, detect: D
         options: The options of ingest.
         detect: Finds platforms; None finds none.
     """
-    second = _SecondPass(unit, out, options)
     outputs = []
-    for shard, group in groupby(second.kept(), key=lambda item: item[0]):
-        name = f"documents/part-{unit.key}-{shard:05d}.parquet"
-        documents = (kept for _, kept in group)
-        outputs.append(out.publish(name, partial(write_documents, documents=documents, detect=detect)))
-    outputs.extend(_publish_rejects(second, unit, out))
+    with out.open_local(unit.payload["fingerprints"]) as fingerprints:
+        second = _SecondPass(unit, fingerprints, _duplicates(unit, out), options)
+        for shard, group in groupby(second.kept(), key=lambda item: item[0]):
+            name = f"documents/part-{unit.key}-{shard:05d}.parquet"
+            documents = (kept for _, kept in group)
+            outputs.append(out.publish(name, partial(write_documents, documents=documents, detect=detect)))
+        outputs.extend(_publish_rejects(second, unit, out))
     kept_documents, kept_bytes = second.ledger.documents.kept, second.ledger.num_bytes.kept
     receipt = UnitReceipt(
         stage=unit.stage,
@@ -69,6 +70,14 @@ def ingest_unit(unit: Unit, out: OutputFolder, options: IngestOptions, detect: D
     return receipt
 
 
+def _duplicates(unit: Unit, out: OutputFolder) -> npt.NDArray[np.uint32]:
+    """Return the rows of a unit's fingerprints that are duplicates."""
+    if not unit.payload["duplicates"]:
+        return np.zeros(0, dtype=np.uint32)
+    with out.open_local(unit.payload["duplicates"]) as path:
+        return unit_duplicates(path, unit.payload["index"])
+
+
 def _publish_rejects(second: _SecondPass, unit: Unit, out: OutputFolder) -> Iterator[OutputFile]:
     if second.ledger.documents.total > second.ledger.documents.kept:
         yield out.publish(f"documents/rejects-{unit.key}.parquet", partial(write_rejects, rejects=second.rejects()))
@@ -77,14 +86,15 @@ def _publish_rejects(second: _SecondPass, unit: Unit, out: OutputFolder) -> Iter
 class _SecondPass:
     """One reading of a unit's inputs beside their fingerprints; its ledger is whole once `kept` has been exhausted."""
 
-    def __init__(self, unit: Unit, out: OutputFolder, options: IngestOptions) -> None:
+    def __init__(
+        self, unit: Unit, fingerprints: Path, duplicates: npt.NDArray[np.uint32], options: IngestOptions
+    ) -> None:
         self.ledger = Ledger()
         self._unit, self._options = unit, options
-        self._fingerprints = out.path(unit.payload["fingerprints"])
+        self._fingerprints = fingerprints
         self._kept, sizes = _flags(self._fingerprints)
         self._duplicate = np.zeros(len(self._kept), dtype=bool)
-        if unit.payload["duplicates"]:
-            self._duplicate[unit_duplicates(out.path(unit.payload["duplicates"]), unit.payload["index"])] = True
+        self._duplicate[duplicates] = True
         self._kept &= ~self._duplicate
         self._ends = self._shard_ends(sizes)
         self._changed = set[int]()

@@ -7,7 +7,6 @@ kept; among equal names the first in source and member order.
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,14 +48,15 @@ def choose_kept(candidates: pa.Table) -> pa.Table:
 
 def clear_duplicates(out: OutputFolder) -> None:
     """Remove what an earlier choice left in parts; to be called before a pipeline with `ChooseDuplicates` starts."""
-    shutil.rmtree(out.path(_PARTS), ignore_errors=True)
+    out.remove_folder(_PARTS)
 
 
 def find_duplicates(units: Sequence[Unit], out: OutputFolder) -> str | None:
     """Return the path, relative to OUT, of the duplicates among these input units if they are known, else None."""
     try:
         name = _merged_name(units, out)
-        pq.read_metadata(out.path(name))
+        with out.open_ranges(name) as file:
+            pq.read_metadata(file)
     except (FileNotFoundError, pa.ArrowException):  # not chosen yet, or damaged: they are chosen again
         return None
     return name
@@ -64,7 +64,7 @@ def find_duplicates(units: Sequence[Unit], out: OutputFolder) -> str | None:
 
 def merge_duplicates(units: Sequence[Unit], out: OutputFolder) -> str:
     """Merge the parts that `ChooseDuplicates` wrote, sorted by unit and row; return the path relative to OUT."""
-    parts = [pq.read_table(path, schema=DUPLICATES) for path in sorted(out.path(_PARTS).glob("part-*.parquet"))]
+    parts = [_read(out, name) for name in out.files(_PARTS)]
     table = pa.concat_tables([DUPLICATES.empty_table(), *parts]).sort_by([("unit", "ascending"), ("row", "ascending")])
     name = _merged_name(units, out)
     out.publish(name, lambda path: _write(path, table))
@@ -93,10 +93,13 @@ def _merged_name(units: Sequence[Unit], out: OutputFolder) -> str:
     """Return the name of the duplicates of these units, which depends on all that was found in them."""
     digest = hashlib.sha256()
     for unit in units:
-        digest.update(
-            f"{unit.payload['index']} {fingerprints_digest(out.path(fingerprints_name(unit.key)))}\n".encode()
-        )
+        digest.update(f"{unit.payload['index']} {fingerprints_digest(out, fingerprints_name(unit.key))}\n".encode())
     return f"{_FOLDER}/{digest.hexdigest()}.parquet"
+
+
+def _read(out: OutputFolder, name: str) -> pa.Table:
+    with out.open_local(name) as path:
+        return pq.read_table(path, schema=DUPLICATES)
 
 
 def _write(path: Path, table: pa.Table) -> int:

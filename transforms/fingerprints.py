@@ -98,29 +98,32 @@ def has_fingerprints(unit: Unit, out: OutputFolder) -> bool:
     A file that could not be read is tried again each time: mending its permissions does not change its time.
     """
     try:
-        metadata = _footer(out.path(fingerprints_name(unit.key)))
+        metadata = _footer(out, fingerprints_name(unit.key))
     except (OSError, IntegrityError):
         return False
     return metadata[_PASSING] == b"0"
 
 
-def fingerprints_digest(path: Path) -> str:
-    """Return the SHA-256 over the rows of a file of fingerprints, as its footer has it.
+def fingerprints_digest(out: OutputFolder, name: str) -> str:
+    """Return the SHA-256 over the rows of a file of fingerprints in OUT, as its footer has it.
 
     Raises:
         FileNotFoundError: If there is no such file.
         IntegrityError: If it is none of fingerprints.
     """
-    return str(_footer(path)[_DIGEST].decode("ascii"))
+    return str(_footer(out, name)[_DIGEST].decode("ascii"))
 
 
-def _footer(path: Path) -> dict[bytes, bytes]:
+def _footer(out: OutputFolder, name: str) -> dict[bytes, bytes]:
     """Return what the footer of a file of fingerprints says."""
     try:
-        metadata = pq.read_metadata(path).metadata or {}
-        return {name: metadata[name] for name in (_DIGEST, _PASSING)}
+        with out.open_ranges(name) as file:
+            metadata = pq.read_metadata(file).metadata or {}
+        return {key: metadata[key] for key in (_DIGEST, _PASSING)}
     except (pa.ArrowException, KeyError, TypeError) as error:
-        raise IntegrityError(f"{path}: not a file of fingerprints ({error}); delete it and run again") from error
+        raise IntegrityError(
+            f"{out.where(name)}: not a file of fingerprints ({error}); delete it and run again"
+        ) from error
 
 
 def read_fingerprints(path: Path) -> Iterator[Fingerprint]:
@@ -198,7 +201,8 @@ class _FingerprintFn(beam.DoFn):
         """Yield (partition, batch of DUPLICATE_CANDIDATES)."""
         name = fingerprint_unit(unit, self._out, self._options, rehash=self._rehash)
         if self._options.drop_duplicates:
-            yield from duplicate_candidates(self._out.path(name), unit.payload["index"], self._partitions)
+            with self._out.open_local(name) as path:
+                yield from duplicate_candidates(path, unit.payload["index"], self._partitions)
 
 
 @dataclass(kw_only=True)

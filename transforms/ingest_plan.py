@@ -38,7 +38,7 @@ def plan_ingest(
     name = find_duplicates(units, out) if options.drop_duplicates else ""
     if name is None:
         raise IntegrityError(f"{out.root}: the first pass of ingest is not finished; run it before units are planned")
-    shares = duplicates_by_unit(out.path(name)) if name else {}
+    shares = _shares(out, name) if name else {}
     seen = Counter[str]()
     planned = []
     for unit in units:
@@ -56,12 +56,17 @@ def plan_ingest(
 
 def _inputs(unit: Unit, out: OutputFolder, options: IngestOptions, share: str) -> dict[str, Any]:
     inputs: dict[str, Any] = {
-        "fingerprints": fingerprints_digest(out.path(fingerprints_name(unit.key))),
+        "fingerprints": fingerprints_digest(out, fingerprints_name(unit.key)),
         "duplicates": share,
     }
     if unit.payload["kind"] != Kind.FILE:
         inputs["shard_bytes"] = options.unit_bytes
     return inputs
+
+
+def _shares(out: OutputFolder, name: str) -> dict[int, str]:
+    with out.open_local(name) as path:
+        return duplicates_by_unit(path)
 
 
 def _config(options: IngestOptions, config: dict[str, Any]) -> dict[str, Any]:

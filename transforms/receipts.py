@@ -102,16 +102,17 @@ def read_receipt(out: OutputFolder) -> dict[str, Any] | None:
     Raises:
         IntegrityError: If it is no receipt of this version.
     """
-    path = out.path(RECEIPT)
-    if not path.is_file():
+    try:
+        data = out.read_bytes(RECEIPT)
+    except FileNotFoundError:
         return None
     try:
-        receipt = json.loads(path.read_bytes())
+        receipt = json.loads(data)
         if receipt["format"] != RECEIPT_FORMAT:
             raise ValueError(f"format {receipt['format']!r}")
     except (ValueError, KeyError, TypeError) as error:
         raise IntegrityError(
-            f"{path}: not a receipt of format {RECEIPT_FORMAT} ({error}); run again to write it anew"
+            f"{out.where(RECEIPT)}: not a receipt of format {RECEIPT_FORMAT} ({error}); run again to write it anew"
         ) from error
     return dict(receipt)
 

@@ -96,8 +96,9 @@ def scan_unit(unit: Unit, settings: ScanSettings, *, threads: int, memory_bytes:
     scanner = cppmill_core.Scanner(
         settings.scanner_config, threads, memory_bytes=memory_bytes, spill_dir=settings.out.temporary
     )
-    for batch in read_documents([settings.out.path(unit.payload["shard"])], ahead=threads > 1):
-        scanner.add(batch)
+    with settings.out.open_local(unit.payload["shard"]) as shard:
+        for batch in read_documents([shard], ahead=threads > 1):
+            scanner.add(batch)
     counts = scanner.finish()
     partitioned = [kind for kind in _PARTITIONED if kind in counts]
     writers: dict[str, Callable[[Path], int]] = {
@@ -141,9 +142,10 @@ def refer_counts(receipt: UnitReceipt, settings: ScanSettings) -> Iterator[tuple
         if kind not in _PARTITIONED:
             yield kind, (output.path, ())
             continue
-        runs = find_runs(settings.out.path(output.path))
+        with settings.out.open_ranges(output.path) as file:
+            runs = find_runs(file, where=settings.out.where(output.path))
         for number, name in enumerate(partition_kinds(kind, settings.word_partitions)):
-            yield name, (output.path, runs[number].row_groups if number in runs else ())
+            yield name, (output.path, runs.get(number, ()))
 
 
 def merge_counts(kind: str, tables: Iterable[pa.Table]) -> pa.Table:
@@ -263,12 +265,22 @@ def _publish_kind(counted: tuple[str, list[PartRows]], out: OutputFolder) -> str
     kind, parts = counted
     name = merged_path(kind)
     if kind.partition("-")[0] in _PARTITIONED:
-        runs = [WordRun(path=out.path(path), row_groups=row_groups) for path, row_groups in parts if row_groups]
+        runs = [
+            WordRun(open_file=partial(out.open_ranges, path), row_groups=row_groups)
+            for path, row_groups in parts
+            if row_groups
+        ]
         return out.publish(name, partial(merge_words, runs)).path
-    table = merge_counts(kind, (pq.read_table(out.path(path), partitioning=None) for path, _ in parts))
+    table = merge_counts(kind, (read_counts(out, path) for path, _ in parts))
     if kind == "statistics":
         return out.publish_bytes(name, json.dumps(nest_statistics(table), indent=1, sort_keys=True).encode()).path
     return out.publish(name, parquet_writer(table)).path
+
+
+def read_counts(out: OutputFolder, name: str) -> pa.Table:
+    """Return a table of counts of OUT."""
+    with out.open_local(name) as path:
+        return pq.read_table(path, partitioning=None)
 
 
 def _publish_part(unit: Unit, kind: str, write: Callable[[Path], int], out: OutputFolder) -> OutputFile:

@@ -42,6 +42,9 @@ class Store(Protocol):
     def temporary(self) -> Path:
         """Return a local folder for files that have no name yet; it exists."""
 
+    def local_folder(self, name: str) -> Path:
+        """Return a local folder for what is no part of the place; it may not exist."""
+
     def status(self, name: str) -> Status | None:
         """Return the status of a file, None if there is none."""
 

@@ -164,9 +164,7 @@ class Lease:
         return said if isinstance(said, dict) else {}
 
     def _locked(self, owner: str) -> LockedError:
-        return LockedError(
-            f"{self._where}: another run is writing here ({owner}); wait for it or use another --out"
-        )
+        return LockedError(f"{self._where}: another run is writing here ({owner}); wait for it or use another --out")
 
 
 def _owner(said: dict[str, Any]) -> str:

@@ -42,6 +42,10 @@ class LocalStore:
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
+    def local_folder(self, name: str) -> Path:
+        """Return a folder below this one."""
+        return self._root / name
+
     def status(self, name: str) -> Status | None:
         """Return size and modification time."""
         try:
@@ -70,7 +74,7 @@ class LocalStore:
 
     def open_ranges(self, name: str) -> AbstractContextManager[pa.NativeFile]:
         """Open the file itself."""
-        return pa.OSFile(os.fspath(self._root / name))
+        return pa.OSFile(os.fspath(self._root / name), mode="r")
 
     def put(self, name: str, temporary: Path, *, sha256: str) -> None:
         """Flush a finished file of this file system to disk and rename it."""

@@ -53,6 +53,10 @@ class ObjectStore:
         """Return this process's own folder."""
         return scratch_folder()
 
+    def local_folder(self, name: str) -> Path:
+        """Return a folder of this machine and user."""
+        return Path(tempfile.gettempdir()) / f"cppmill-{os.getuid()}-{name.replace('/', '-').lstrip('.')}"
+
     def status(self, name: str) -> Status | None:
         """Return size, entity tag and digest."""
         with self._told(name):
@@ -181,12 +185,13 @@ class ObjectStore:
             self._lease.check()
 
     def _list(self, folder: str) -> list[str]:
+        """Return the names directly in a folder."""
         with self._told(folder):
             try:
-                paths = self._objects.system.ls(self._path(folder), detail=False)
+                found = self._objects.system.ls(self._path(folder), detail=True)
             except FileNotFoundError:
                 return []
-        return [path[len(self._prefix) + 1 :] for path in paths]
+        return [item["name"][len(self._prefix) + 1 :] for item in found if item["type"] == "file"]
 
     def _path(self, name: str) -> str:
         return f"{self._prefix}/{name}" if name else self._prefix

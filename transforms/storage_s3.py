@@ -26,7 +26,7 @@ _CONFIG = {
     "read_timeout": 60,
     "max_pool_connections": 32,
 }
-"""botocore tries again on 5xx, throttling and lost connections, after up to 1, 2, 4, 8, 16, then 20 s: about a minute."""
+"""botocore tries again on 5xx, throttling and lost connections, after up to 1, 2, 4, 8, 16, then 20 s: for a minute."""
 
 _ROUNDS = 2
 """s3fs's own retries, around botocore's: what breaks while a body is read is read again."""

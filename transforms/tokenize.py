@@ -7,6 +7,7 @@ the one before is written.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 from collections.abc import Iterator
@@ -21,7 +22,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from schemas.digests import sha256_file
 from schemas.errors import IntegrityError
 from schemas.options import TokenizeOptions
 from schemas.tables import DATA_FORMAT_VERSION, tokens_schema
@@ -75,14 +75,17 @@ def tokenize_unit(unit: Unit, settings: TokenizeSettings) -> UnitReceipt:
 
     def write(path: Path) -> int:
         schema = tokens_schema(tokenizer.vocab_size, prefix=settings.options.platform_prefix)
-        with pq.ParquetWriter(
-            path,
-            schema,
-            compression="zstd",
-            use_dictionary=["project"],  # type: ignore[arg-type]  # the stub lacks lists
-            write_statistics=True,
-        ) as writer:
-            documents = ahead(_documents(settings.out.path(unit.payload["shard"])))
+        with (
+            settings.out.open_local(unit.payload["shard"]) as shard,
+            pq.ParquetWriter(
+                path,
+                schema,
+                compression="zstd",
+                use_dictionary=["project"],  # type: ignore[arg-type]  # the stub lacks lists
+                write_statistics=True,
+            ) as writer,
+        ):
+            documents = ahead(_documents(shard))
             for batch in ahead(_encoded(documents, tokenizer, settings, totals)):
                 for piece in _bounded(batch):
                     writer.write_batch(piece)
@@ -114,22 +117,29 @@ def open_tokenizer(settings: TokenizeSettings) -> cppmill_core.Tokenizer:
     Raises:
         IntegrityError: If its digest differs.
     """
-    directory = settings.out.path("tokenizer")
-    manifest = directory / "manifest.json"
     with _LOADING:
-        tokenizer = _load_tokenizer(directory, sha256_file(manifest) if manifest.is_file() else "")
+        tokenizer = _load_tokenizer(settings.out, manifest_digest(settings.out))
     if tokenizer.digest != settings.tokenizer_digest:
         raise IntegrityError(
-            f"{settings.out.path('tokenizer')}: the tokenizer's digest is {tokenizer.digest}, the plan was made for "
+            f"{settings.out.where('tokenizer')}: the tokenizer's digest is {tokenizer.digest}, the plan was made for "
             f"{settings.tokenizer_digest}; it changed during the run: run again"
         )
     return tokenizer
 
 
+def manifest_digest(out: OutputFolder, name: str = "tokenizer/manifest.json") -> str:
+    """Return the SHA-256 of a tokenizer's manifest, which is the tokenizer's digest; empty if there is none."""
+    try:
+        return hashlib.sha256(out.read_bytes(name)).hexdigest()
+    except FileNotFoundError:
+        return ""
+
+
 @lru_cache(maxsize=1)
-def _load_tokenizer(directory: Path, manifest_digest: str) -> cppmill_core.Tokenizer:
+def _load_tokenizer(out: OutputFolder, digest: str) -> cppmill_core.Tokenizer:
     """Load a tokenizer once for all units of a process that find the same manifest; its cache of words stays warm."""
-    return cppmill_core.Tokenizer.from_dir(directory)
+    with out.open_local_folder("tokenizer") as directory:
+        return cppmill_core.Tokenizer.from_dir(directory)
 
 
 def encode_documents(

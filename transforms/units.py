@@ -29,9 +29,10 @@ _PLAN = pa.schema([pa.field("unit", pa.binary(), nullable=False)])
 
 @dataclass(frozen=True, kw_only=True)
 class PlanRange:
-    """One row group of a plan file, and the SHA-256 of the units in it."""
+    """One row group of a plan file of an output folder, and the SHA-256 of the units in it."""
 
-    path: str
+    out: OutputFolder
+    name: str
     row_group: int
     sha256: str
 
@@ -59,8 +60,7 @@ def write_plan(out: OutputFolder, program: str, units: Sequence[Unit]) -> list[P
         return len(rows)
 
     out.publish(name, write)
-    path = str(out.path(name).absolute())
-    return [PlanRange(path=path, row_group=index, sha256=digest) for index, digest in enumerate(digests)]
+    return [PlanRange(out=out, name=name, row_group=index, sha256=digest) for index, digest in enumerate(digests)]
 
 
 def expand_plan_range(plan_range: PlanRange) -> Iterator[Unit]:
@@ -69,13 +69,13 @@ def expand_plan_range(plan_range: PlanRange) -> Iterator[Unit]:
     Raises:
         IntegrityError: If the plan file is not the one that the range was made for.
     """
-    with pq.ParquetFile(plan_range.path) as plan:
+    with plan_range.out.open_ranges(plan_range.name) as file, pq.ParquetFile(file) as plan:
         rows: list[Any] = plan.read_row_group(plan_range.row_group).column("unit").to_pylist()
     found = _digest(rows)
     if found != plan_range.sha256:
         raise IntegrityError(
-            f"{plan_range.path}: row group {plan_range.row_group} has digest {found}, not {plan_range.sha256}; "
-            f"run again"
+            f"{plan_range.out.where(plan_range.name)}: row group {plan_range.row_group} has digest {found}, not "
+            f"{plan_range.sha256}; run again"
         )
     yield from map(Unit.from_bytes, rows)
 

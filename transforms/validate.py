@@ -7,9 +7,9 @@ unit receipt below `proofs/`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
@@ -45,30 +45,29 @@ def validate_unit(unit: Unit, settings: TokenizeSettings) -> UnitReceipt:
     Raises:
         IntegrityError: Naming the shard, the row and both values, at the first difference.
     """
-    for name, digest in unit.payload["inputs"].items():
-        check_digest(settings.out, name, digest)
     totals = prove_shard(
-        settings.out.path(unit.payload["shard"]),
-        settings.out.path(unit.payload["documents"]),
+        unit.payload["shard"],
+        unit.payload["documents"],
         unit_key=unit.payload["unit"],
         settings=settings,
+        digests=unit.payload["inputs"],
     )
     receipt = UnitReceipt(stage=Stage.VALIDATE, key=unit.key, outputs=(), totals=totals, inputs=unit.payload["inputs"])
     settings.out.publish_receipt(receipt)
     return receipt
 
 
-def check_digest(out: OutputFolder, name: str, expected: str) -> None:
-    """Raise IntegrityError if a file's bytes do not have the expected SHA-256."""
-    found = sha256_file(out.path(name))
-    if found != expected:
-        raise IntegrityError(
-            f"{out.path(name)}: its SHA-256 is {found}, its receipt says {expected}; remove the file and run again"
-        )
-
-
-def prove_shard(shard: Path, documents: Path, *, unit_key: str, settings: TokenizeSettings) -> dict[str, Any]:
+def prove_shard(
+    shard: str, documents: str, *, unit_key: str, settings: TokenizeSettings, digests: Mapping[str, str]
+) -> dict[str, Any]:
     """Check every row of a token shard and return the totals counted from it.
+
+    Args:
+        shard: The token shard, relative to OUT.
+        documents: The documents shard that it was made from.
+        unit_key: The key of the token shard's unit.
+        settings: Tokenizer and policy.
+        digests: The SHA-256 that both files must have, by name; none is checked of a file that is not named.
 
     Returns:
         documents, bytes, tokens, max_token_id, dataset_digest and corpus_digest (sums of row digests, mergeable in
@@ -86,47 +85,61 @@ def prove_shard(shard: Path, documents: Path, *, unit_key: str, settings: Tokeni
         "dataset_digest": add_digests([]),
         "corpus_digest": add_digests([]),
     }
-    with pq.ParquetFile(shard) as tokens, pq.ParquetFile(documents) as sources:
-        check_footer(tokens, shard, {**tokenizer_facts(tokenizer), "unit": unit_key})
-        check_schema(tokens, shard, tokenizer, settings)
-        for start, rows, origin in ahead(_paired(tokens, sources, shard)):
-            prove_rows(rows, origin, tokenizer, settings, where=f"{shard}, from row {start}")
+    out, where = settings.out, settings.out.where(shard)
+    with _open_shard(out, shard, digests) as tokens, _open_shard(out, documents, digests) as sources:
+        check_footer(tokens, where, {**tokenizer_facts(tokenizer), "unit": unit_key})
+        check_schema(tokens, where, tokenizer, settings)
+        for start, rows, origin in ahead(_paired(tokens, sources, where)):
+            prove_rows(rows, origin, tokenizer, settings, where=f"{where}, from row {start}")
             _count(totals, rows, settings.threads)
-        check_footer(tokens, shard, {"max_token_id": str(totals["max_token_id"])})
+        check_footer(tokens, where, {"max_token_id": str(totals["max_token_id"])})
     return totals
 
 
+@contextmanager
+def _open_shard(out: OutputFolder, name: str, digests: Mapping[str, str]) -> Iterator[pq.ParquetFile]:
+    """Open a shard whose bytes have the SHA-256 that is expected."""
+    with out.open_local(name) as path:
+        if name in digests and (found := sha256_file(path)) != digests[name]:
+            raise IntegrityError(
+                f"{out.where(name)}: its SHA-256 is {found}, its receipt says {digests[name]}; remove the file and run "
+                "again"
+            )
+        with pq.ParquetFile(path) as file:
+            yield file
+
+
 def check_schema(
-    tokens: pq.ParquetFile, shard: Path, tokenizer: cppmill_core.Tokenizer, settings: TokenizeSettings
+    tokens: pq.ParquetFile, where: str, tokenizer: cppmill_core.Tokenizer, settings: TokenizeSettings
 ) -> None:
     """Raise IntegrityError if a shard's columns are not those of its vocabulary size and policy."""
     expected = tokens_schema(tokenizer.vocab_size, prefix=settings.options.platform_prefix)
     found = tokens.schema_arrow.remove_metadata()
     if found != expected:
         raise IntegrityError(
-            f"{shard}: its columns are\n{found}\nbut a vocabulary of {tokenizer.vocab_size} ids asks for\n{expected}"
+            f"{where}: its columns are\n{found}\nbut a vocabulary of {tokenizer.vocab_size} ids asks for\n{expected}"
         )
 
 
-def check_footer(tokens: pq.ParquetFile, shard: Path, expected: dict[str, str]) -> None:
+def check_footer(tokens: pq.ParquetFile, where: str, expected: dict[str, str]) -> None:
     """Raise IntegrityError, naming both values, if a shard's footer does not say what it must.
 
     Args:
         tokens: The open shard.
-        shard: Its path, for the message.
+        where: Names it in the message.
         expected: Values by name, without the prefix `cppmill.`.
     """
     metadata = tokens.metadata.metadata or {}
     for name, value in expected.items():
         found = metadata.get(f"cppmill.{name}".encode(), b"").decode()
         if found != value:
-            raise IntegrityError(f"{shard}: its footer says {name} {found or 'nothing'}, but it is {value}")
+            raise IntegrityError(f"{where}: its footer says {name} {found or 'nothing'}, but it is {value}")
 
 
-def check_origin(shard: Path, tokenizer: cppmill_core.Tokenizer) -> None:
+def check_origin(out: OutputFolder, shard: str, tokenizer: cppmill_core.Tokenizer) -> None:
     """Raise IntegrityError, naming both digests, if a shard was not made with this tokenizer."""
-    with pq.ParquetFile(shard) as tokens:
-        check_footer(tokens, shard, tokenizer_facts(tokenizer))
+    with out.open_ranges(shard) as file, pq.ParquetFile(file) as tokens:
+        check_footer(tokens, out.where(shard), tokenizer_facts(tokenizer))
 
 
 def tokenizer_facts(tokenizer: cppmill_core.Tokenizer) -> dict[str, str]:
@@ -196,12 +209,12 @@ class ValidateShards(beam.PTransform[beam.PCollection[Unit], beam.PCollection[Un
 
 
 def _paired(
-    tokens: pq.ParquetFile, sources: pq.ParquetFile, shard: Path
+    tokens: pq.ParquetFile, sources: pq.ParquetFile, where: str
 ) -> Iterator[tuple[int, pa.RecordBatch, pa.RecordBatch]]:
     """Yield (first row, token rows, document rows without content), a row group of tokens at a time."""
     origin = sources.read(columns=list(_SAME)).combine_chunks()
     if origin.num_rows != tokens.metadata.num_rows:
-        raise IntegrityError(f"{shard}: it has {tokens.metadata.num_rows} rows, its documents shard {origin.num_rows}")
+        raise IntegrityError(f"{where}: it has {tokens.metadata.num_rows} rows, its documents shard {origin.num_rows}")
     start = 0
     for number in range(tokens.num_row_groups):
         for rows in tokens.read_row_group(number, use_threads=False).to_batches():

@@ -12,7 +12,7 @@ from typing import Any
 
 import cppmill_core
 
-from schemas.digests import add_digests, canonical_json, sha256_file, sha256_json
+from schemas.digests import add_digests, canonical_json, sha256_json
 from schemas.errors import CppmillError, IntegrityError
 from schemas.ledger import Ledger
 from schemas.options import TokenizeOptions
@@ -37,7 +37,7 @@ def verify_run(out: OutputFolder, *, threads: int) -> list[str]:
     except IntegrityError as error:
         return [str(error)]
     if receipt is None:
-        return [f"{out.path(RECEIPT)}: there is no receipt; the run is unfinished: run it again"]
+        return [f"{out.where(RECEIPT)}: there is no receipt; the run is unfinished: run it again"]
     try:
         differences = [*_receipt_itself(out, receipt), *_files(out, receipt)]
         if differences:
@@ -49,35 +49,36 @@ def verify_run(out: OutputFolder, *, threads: int) -> list[str]:
             *_shards(out, receipt, threads),
         ]
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        return [f"{out.path(RECEIPT)}: it is not laid out as a receipt ({type(error).__name__}: {error})"]
+        return [f"{out.where(RECEIPT)}: it is not laid out as a receipt ({type(error).__name__}: {error})"]
 
 
 def _receipt_itself(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
     rest = {name: value for name, value in receipt.items() if name != "digest"}
     found = sha256_json(rest)
     if found != receipt.get("digest"):
-        yield f"{out.path(RECEIPT)}: its digest is {receipt.get('digest')}, its content gives {found}"
-    elif out.path(RECEIPT).read_bytes() != canonical_json(receipt):
-        yield f"{out.path(RECEIPT)}: it is not written as canonical JSON"
+        yield f"{out.where(RECEIPT)}: its digest is {receipt.get('digest')}, its content gives {found}"
+    elif out.read_bytes(RECEIPT) != canonical_json(receipt):
+        yield f"{out.where(RECEIPT)}: it is not written as canonical JSON"
 
 
 def _files(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
     expected = {**receipt["files"], **{shard["path"]: shard["sha256"] for shard in receipt["dataset"]["shards"]}}
     present = set(out.files()) - {RECEIPT}
     for name in sorted(expected.keys() - present):
-        yield f"{out.path(name)}: the receipt names it, but it is missing"
+        yield f"{out.where(name)}: the receipt names it, but it is missing"
     for name in sorted(present - expected.keys()):
-        yield f"{out.path(name)}: the receipt does not name it"
+        yield f"{out.where(name)}: the receipt does not name it"
     for name in sorted(present & expected.keys()):
-        found = sha256_file(out.path(name))
+        found = out.hash(name)
         if found != expected[name]:
-            yield f"{out.path(name)}: its SHA-256 is {found}, the receipt says {expected[name]}"
+            yield f"{out.where(name)}: its SHA-256 is {found}, the receipt says {expected[name]}"
 
 
 def _tokenizer(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
-    folder, facts = out.path("tokenizer"), receipt["tokenizer"]
+    folder, facts = out.where("tokenizer"), receipt["tokenizer"]
     try:
-        tokenizer = cppmill_core.Tokenizer.from_dir(folder)
+        with out.open_local_folder("tokenizer") as directory:
+            tokenizer = cppmill_core.Tokenizer.from_dir(directory)
     except (cppmill_core.CoreError, OSError) as error:
         yield f"{folder}: {error}"
         return
@@ -88,7 +89,7 @@ def _tokenizer(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
 
 def _ledger(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
     try:
-        Ledger.from_json(receipt["ledger"], where=str(out.path(RECEIPT)))
+        Ledger.from_json(receipt["ledger"], where=out.where(RECEIPT))
         units = [_read_unit(out, name) for name in receipt["files"] if is_unit_receipt(name, Stage.INGEST)]
         total = Ledger.sum(Ledger.from_json(unit.ledger, where=unit.path) for unit in units).to_json()
     except IntegrityError as error:
@@ -96,7 +97,7 @@ def _ledger(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
         return
     if total != receipt["ledger"]:
         said, summed = json.dumps(receipt["ledger"]), json.dumps(total)
-        yield f"{out.path(RECEIPT)}: its ledger is {said}, the unit receipts sum to {summed}"
+        yield f"{out.where(RECEIPT)}: its ledger is {said}, the unit receipts sum to {summed}"
 
 
 def _facts(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
@@ -105,7 +106,7 @@ def _facts(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
     counted = control_text(units)
     if counted != receipt["policy"]["control_text"]:
         said = json.dumps(receipt["policy"]["control_text"])
-        yield f"{out.path(RECEIPT)}: it says control_text {said}, the unit receipts sum to {json.dumps(counted)}"
+        yield f"{out.where(RECEIPT)}: it says control_text {said}, the unit receipts sum to {json.dumps(counted)}"
 
 
 def _shards(out: OutputFolder, receipt: dict[str, Any], threads: int) -> Iterator[str]:
@@ -125,16 +126,16 @@ def _shards(out: OutputFolder, receipt: dict[str, Any], threads: int) -> Iterato
 
 def _prove(line: dict[str, Any], settings: TokenizeSettings) -> dict[str, Any] | str:
     """Return the totals counted from one shard, or what is wrong with it."""
-    shard = settings.out.path(line["path"])
+    shard = line["path"]
     try:
         unit = _read_unit(settings.out, unit_receipt_path(Stage.TOKENIZE, line["unit"]))
         documents = next(iter(unit.inputs))
-        totals = prove_shard(shard, settings.out.path(documents), unit_key=line["unit"], settings=settings)
+        totals = prove_shard(shard, documents, unit_key=line["unit"], settings=settings, digests={})
     except (CppmillError, cppmill_core.CoreError, OSError) as error:
         return str(error)
     found = {"rows": totals["documents"], **{name: totals[name] for name in _TOTALS[1:]}}
     wrong = [f"{name} {line[name]} (counted {value})" for name, value in found.items() if line[name] != value]
-    return f"{shard}: the receipt says {', '.join(wrong)}" if wrong else totals
+    return f"{settings.out.where(shard)}: the receipt says {', '.join(wrong)}" if wrong else totals
 
 
 def _sums(out: OutputFolder, receipt: dict[str, Any], totals: list[dict[str, Any]]) -> Iterator[str]:
@@ -153,9 +154,8 @@ def _sums(out: OutputFolder, receipt: dict[str, Any], totals: list[dict[str, Any
     ]
     for name, said, found in counted:
         if said != found:
-            yield f"{out.path(RECEIPT)}: it says {name} {said}, the shards give {found}"
+            yield f"{out.where(RECEIPT)}: it says {name} {said}, the shards give {found}"
 
 
 def _read_unit(out: OutputFolder, name: str) -> UnitReceipt:
-    path = out.path(name)
-    return UnitReceipt.from_bytes(path.read_bytes(), where=str(path))
+    return UnitReceipt.from_bytes(out.read_bytes(name), where=out.where(name))

@@ -7,9 +7,12 @@ through temporary files. Row groups have a fixed number of rows, so a file does 
 
 from __future__ import annotations
 
+import os
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 
@@ -32,11 +35,11 @@ class WordRun:
     """Where a run stands.
 
     Attributes:
-        path: A Parquet file with the columns of `WORDS`.
+        open_file: Opens a Parquet file with the columns of `WORDS`.
         row_groups: Those that hold the run, in order.
     """
 
-    path: Path
+    open_file: Callable[[], AbstractContextManager[pa.NativeFile]]
     row_groups: tuple[int, ...]
 
     def open(self) -> pa.RecordBatchReader:
@@ -45,7 +48,7 @@ class WordRun:
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         if self.row_groups:
-            with pq.ParquetFile(self.path) as file:
+            with self.open_file() as source, pq.ParquetFile(source) as file:
                 batches = file.iter_batches(
                     _BATCH_ROWS, row_groups=list(self.row_groups), columns=WORDS.names, use_threads=False
                 )
@@ -75,22 +78,26 @@ def write_partitions(path: Path, words: Iterable[pa.RecordBatch]) -> int:
         return sum(_write(writer, table) for _, batches in partitions for table in fixed_row_groups(batches))
 
 
-def find_runs(path: Path) -> dict[int, WordRun]:
-    """Return the run of each partition in a file of `write_partitions`.
+def find_runs(file: pa.NativeFile, *, where: str) -> dict[int, tuple[int, ...]]:
+    """Return the row groups of each partition in a file of `write_partitions`.
+
+    Args:
+        file: The file; only its footer is read.
+        where: Names it in errors.
 
     Raises:
         IntegrityError: If the file is of another kind.
     """
     row_groups: dict[int, list[int]] = {}
-    metadata = pq.read_metadata(path)
+    metadata = pq.read_metadata(file)
     for number in range(metadata.num_row_groups):
         statistics = metadata.row_group(number).column(0).statistics
         if statistics is None or not isinstance(statistics.min, int):
             raise IntegrityError(
-                f"{path}: row group {number} does not tell its partition; delete the file and run again"
+                f"{where}: row group {number} does not tell its partition; delete the file and run again"
             )
         row_groups.setdefault(statistics.min, []).append(number)
-    return {partition: WordRun(path=path, row_groups=tuple(groups)) for partition, groups in row_groups.items()}
+    return {partition: tuple(groups) for partition, groups in row_groups.items()}
 
 
 def merge_words(runs: Sequence[WordRun], path: Path) -> int:
@@ -127,7 +134,10 @@ def _merge_to_run(runs: Sequence[WordRun], folder: Path) -> WordRun:
     with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
         path = Path(file.name)
     merge_words(runs, path)
-    return WordRun(path=path, row_groups=tuple(range(pq.read_metadata(path).num_row_groups)))
+    return WordRun(
+        open_file=partial(pa.OSFile, os.fspath(path), mode="r"),
+        row_groups=tuple(range(pq.read_metadata(path).num_row_groups)),
+    )
 
 
 def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:

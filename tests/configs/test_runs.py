@@ -207,7 +207,12 @@ FLAG_PROBLEMS = [
         "--profile dmeo: unknown profile; did you mean demo? (known: demo, hybrid-64k, hybrid-64k-superwords)",
     ),
     ("out", "", '--out "": not allowed; it is empty'),
-    ("out", "s3://bucket/x", "--out s3://bucket/x: not allowed; it takes a folder on a local or mounted file system"),
+    ("out", "s3://bucket", "--out s3://bucket: not allowed; it takes a local or mounted folder, or s3://BUCKET/PREFIX"),
+    (
+        "out",
+        "ftp://host/x",
+        "--out ftp://host/x: not allowed; it takes a local or mounted folder, or s3://BUCKET/PREFIX",
+    ),
     ("out", "/dev/null/x", "--out /dev/null/x: /dev/null is a file; it takes a folder, new or of an earlier run"),
     ("tokenizer", "/no/such", "--tokenizer /no/such: no tokenizer; it takes a directory with a manifest.json, "),
 ]
@@ -254,6 +259,22 @@ class TestPlaces:
     @pytest.mark.parametrize("source", ["/no/such/*.cpp", "s3://bucket/x", "memory://x", "/no/such/[ab].tar"])
     def test_globs_and_remote_sources_are_left_to_the_listing(self, source: str) -> None:
         assert problems(needs_sources=True, source=[source]) == []
+
+    def test_a_prefix_of_an_object_store_is_taken_as_it_is(self) -> None:
+        config = load_run_config(flags={"--out": "s3://bucket/a/b", "--tokenizer": "s3://bucket/c"})
+        assert (config.out, config.tokenizer) == ("s3://bucket/a/b", "s3://bucket/c")
+        with pytest.raises(ConfigError, match="a local folder is needed"):
+            _ = config.out_folder
+
+    def test_the_output_lies_apart_from_remote_sources(self) -> None:
+        (inside,) = problems(needs_sources=True, source=["s3://bucket/in"], out="s3://bucket/in/out")
+        assert inside.startswith("--out s3://bucket/in/out: it lies inside the source s3://bucket/in, ")
+        assert problems(needs_sources=True, source=["s3://bucket/in", "gs://bucket/out"], out="s3://bucket/out") == []
+
+    def test_without_its_library_an_object_store_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+        (missing,) = problems(out="s3://bucket/out")
+        assert missing.endswith("needs s3fs, which is not installed: pip install 'cppmill[s3]'")
 
     def test_a_name_that_is_not_utf8_is_a_name(self, tmp_path: Path) -> None:
         source = tmp_path / "caf\udce9"

@@ -91,8 +91,12 @@ class Ingested:
         return Ledger.sum(Ledger.from_json(receipt.ledger, where=receipt.key) for receipt in self.receipts)
 
     def table(self, kind: str = "part") -> pa.Table:
-        paths = sorted(self.out.path("documents").glob(f"{kind}-*.parquet"))
-        return pa.concat_tables([pq.read_table(path) for path in paths]) if paths else pa.table({})
+        tables = [self.read(name) for name in sorted(self.out.files("documents")) if f"/{kind}-" in name]
+        return pa.concat_tables(tables) if tables else pa.table({})
+
+    def read(self, name: str) -> pa.Table:
+        with self.out.open_local(name) as path:
+            return pq.read_table(path)
 
     @property
     def contents(self) -> dict[str, bytes]:
@@ -113,7 +117,8 @@ def first_pass(sources: Sequence[Path | str], out: OutputFolder, options: Ingest
     batches = []
     for unit in inputs:
         name = fingerprint_unit(unit, out, options)
-        batches.extend(batch for _, batch in duplicate_candidates(out.path(name), unit.payload["index"], 3))
+        with out.open_local(name) as path:
+            batches.extend(batch for _, batch in duplicate_candidates(path, unit.payload["index"], 3))
     if options.drop_duplicates:
         if batches:
             losers = choose_kept(pa.Table.from_batches(batches))

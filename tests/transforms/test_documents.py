@@ -39,11 +39,6 @@ def corpus(tmp_path: Path) -> Path:
     return root
 
 
-@pytest.fixture
-def out(tmp_path: Path) -> OutputFolder:
-    return OutputFolder(tmp_path / "out")
-
-
 def test_documents_come_out_byte_for_byte_with_their_digests(corpus: Path, out: OutputFolder, run_ingest: Any) -> None:
     result = run_ingest([corpus], out)
     table = result.table()
@@ -173,6 +168,7 @@ def test_an_archive_that_changes_between_the_passes_is_counted_row_by_row(
         f"a.tar/m/f{index}.cpp" for index in (2, 6, 7, 8)
     ]
     path.write_bytes(archives.tar(archives.members(2)))
+    out.withdraw(result.units)
     result.receipts = [ingest_unit(unit, out, IngestOptions(), None) for unit in result.units]
     assert result.ledger.documents.kept == 2
     assert result.ledger.documents.dead == {"changed": 4}
@@ -186,9 +182,9 @@ def test_an_archive_is_cut_into_shards_that_move_little(
 
     def shards(name: str, members: list[tuple[str, bytes]]) -> set[bytes]:
         (tmp_path / "a.tar").write_bytes(archives.tar(members))
-        result = run_ingest([tmp_path / "a.tar"], OutputFolder(tmp_path / name), options)
+        result = run_ingest([tmp_path / "a.tar"], OutputFolder(f"{out.root}-{name}"), options)
         outputs = [output for receipt in result.receipts for output in receipt.outputs]
-        tables = [pq.read_table(result.out.path(output.path)) for output in outputs]
+        tables = [result.read(output.path) for output in outputs]
         assert [path for table in tables for path in table["path"].to_pylist()] == [
             f"a.tar/{name}" for name, _ in members
         ]
@@ -207,7 +203,8 @@ def test_row_groups_are_bounded(
     for index in range(40):
         (tmp_path / f"in/{index}.h").write_bytes(b"%d;" % index * 1_000)
     (receipt,) = run_ingest([tmp_path / "in"], out).receipts
-    metadata = pq.read_metadata(out.path(receipt.outputs[0].path))
+    with out.open_local(receipt.outputs[0].path) as path:
+        metadata = pq.read_metadata(path)
     sizes = [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]
     assert sum(sizes) == 40
     assert max(sizes) <= 5

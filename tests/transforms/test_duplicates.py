@@ -33,15 +33,15 @@ def test_the_smallest_name_is_kept_then_the_first_in_order(found: list[tuple[str
     assert list(zip(*(losers[name].to_pylist() for name in ("unit", "row")), strict=True)) == expected
 
 
-def test_each_unit_finds_its_own_rows(tmp_path: Path, run_first_pass: Any) -> None:
+def test_each_unit_finds_its_own_rows(tmp_path: Path, out: OutputFolder, run_first_pass: Any) -> None:
     for name, content in {"p/a.h": b"1", "p/b.h": b"1", "q/a.h": b"1", "q/b.h": b"2", "q/c.h": b"2"}.items():
         path = tmp_path / "in" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-    out = OutputFolder(tmp_path / "out")
     result = run_first_pass([tmp_path / "in/p", tmp_path / "in/q"], out, IngestOptions())
     name = find_duplicates(result.inputs, out)
     assert name is not None
-    assert unit_duplicates(out.path(name), 0).tolist() == [1]
-    assert unit_duplicates(out.path(name), 1).tolist() == [0, 2]
-    assert not list(out.path(".cache/duplicates").glob("parts"))
+    with out.open_local(name) as path:
+        assert unit_duplicates(path, 0).tolist() == [1]
+        assert unit_duplicates(path, 1).tolist() == [0, 2]
+    assert list(out.files(".cache/duplicates")) == [name]

@@ -138,4 +138,5 @@ def check_expectations(hostile: Path, out: OutputFolder, ledger: Ledger) -> None
 
 
 def tables(out: OutputFolder, kind: str) -> pa.Table:
-    return pa.concat_tables([pq.read_table(path) for path in sorted(out.path("documents").glob(f"{kind}-*.parquet"))])
+    paths = sorted(Path(out.root).glob(f"documents/{kind}-*.parquet"))
+    return pa.concat_tables([pq.read_table(path) for path in paths])

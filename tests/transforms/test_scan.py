@@ -16,6 +16,7 @@ from transforms.scan import (
     merged_path,
     nest_statistics,
     publish_merged,
+    read_counts,
     read_documents,
     refer_counts,
     scan_units,
@@ -55,9 +56,8 @@ def scan_settings(out, **options):
     return ScanSettings(out=out, scanner_config=json.dumps(CONFIG), word_partitions=PARTITIONS, units=True, **options)
 
 
-def counted(folder, *, shards, **options):
+def counted(out, *, shards, **options):
     """Scan the texts and merge the counts; return the merged files."""
-    out = OutputFolder(folder)
     settings = scan_settings(out, **options)
     parts = {}
     for receipt in scan_units(write_shards(out, shards), settings):
@@ -65,26 +65,26 @@ def counted(folder, *, shards, **options):
             parts.setdefault(kind, []).append(part)
     assert sorted(parts) == sorted(count_kinds(settings))
     paths = publish_merged(list(parts.items()), settings)
-    assert list(out.temporary.iterdir()) == []
-    return {path: out.path(path).read_bytes() for path in paths}
+    assert [path for path in out.temporary.iterdir() if path.name != ".lock"] == []
+    return {path: out.read_bytes(path) for path in paths}
 
 
-def test_merged_files_do_not_depend_on_shards_threads_or_memory(tmp_path):
-    expected = counted(tmp_path / "one", shards=1)
+def test_merged_files_do_not_depend_on_shards_threads_or_memory(out):
+    expected = counted(out, shards=1)
     for kind in ("words", "units"):
         names = [path for path in expected if f"/{kind}/" in path]
-        rows = [row for name in names for row in pq.read_table(tmp_path / "one" / name, partitioning=None).to_pylist()]
+        rows = [row for name in names for row in read_counts(out, name).to_pylist()]
         assert sum(len(row["word"]) * row["count"] for row in rows) == sum(map(len, TEXTS))
         assert len(rows) == len({row["word"] for row in rows}) > 100
     for shards, threads, memory_bytes in [(1, 2, 0), (2, 1, 0), (5, 2, 1 << 30), (7, 3, 5000)]:
-        found = counted(tmp_path / f"{shards}", shards=shards, threads=threads, memory_bytes=memory_bytes)
+        other = OutputFolder(f"{out.root}-{shards}-{threads}")
+        found = counted(other, shards=shards, threads=threads, memory_bytes=memory_bytes)
         assert found == expected, (shards, threads, memory_bytes)
-        tmp_path = tmp_path / "next"
 
 
 def test_documents_read_ahead_are_the_same_and_a_missing_shard_is_told(tmp_path):
     out = OutputFolder(tmp_path)
-    paths = [out.path(unit.payload["shard"]) for unit in write_shards(out, 3)]
+    paths = [tmp_path / unit.payload["shard"] for unit in write_shards(out, 3)]
     for ahead in (False, True):
         batches = list(read_documents(paths, ahead=ahead))
         assert sorted(pa.Table.from_batches(batches)["content"].to_pylist()) == sorted(TEXTS)
@@ -92,12 +92,11 @@ def test_documents_read_ahead_are_the_same_and_a_missing_shard_is_told(tmp_path)
             list(read_documents([paths[0], tmp_path / "missing"], ahead=ahead))
 
 
-def test_a_unit_that_stands_is_not_scanned_again(tmp_path):
-    out = OutputFolder(tmp_path)
+def test_a_unit_that_stands_is_not_scanned_again(out):
     settings = scan_settings(out)
     units = write_shards(out, 2)
     first = scan_units(units, settings)
-    out.path(units[0].payload["shard"]).unlink()
+    out.remove(units[0].payload["shard"])
     assert scan_units(units, settings) == first
     with pytest.raises(FileNotFoundError):
         scan_units([Unit(**{**vars(units[0]), "key": "new"})], settings)

@@ -31,7 +31,11 @@ def words(counts, rows=2):
 
 def write_run(path, counts):
     write_words(path, words(counts))
-    return WordRun(path=path, row_groups=tuple(range(pq.read_metadata(path).num_row_groups)))
+    return word_run(path, range(pq.read_metadata(path).num_row_groups))
+
+
+def word_run(path, row_groups):
+    return WordRun(open_file=lambda: pa.OSFile(str(path)), row_groups=tuple(row_groups))
 
 
 def read(path):
@@ -61,12 +65,13 @@ def test_a_shards_partitions_are_found_again(tmp_path, partitions):
         for batch in words(partitions[number])
     ]
     assert write_partitions(path, batches) == sum(map(len, partitions.values()))
-    runs = find_runs(path)
-    found = {number: run.open().read_all() for number, run in runs.items()}
+    with pa.OSFile(str(path)) as file:
+        runs = find_runs(file, where="here")
+    found = {number: word_run(path, groups).open().read_all() for number, groups in runs.items()}
     assert {
         number: dict(zip(*table.to_pydict().values(), strict=True)) for number, table in found.items()
     } == partitions
-    groups = [group for number in sorted(runs) for group in runs[number].row_groups]
+    groups = [group for number in sorted(runs) for group in runs[number]]
     assert groups == list(range(pq.read_metadata(path).num_row_groups))
 
 
@@ -100,5 +105,8 @@ def test_no_runs_give_an_empty_file(tmp_path):
 
 def test_a_file_without_partitions_is_refused_by_name(tmp_path):
     write_run(tmp_path / "words", {b"a": 1})
-    with pytest.raises(IntegrityError, match="words: row group 0 does not tell its partition"):
-        find_runs(tmp_path / "words")
+    with (
+        pa.OSFile(str(tmp_path / "words")) as file,
+        pytest.raises(IntegrityError, match="words: row group 0 does not tell its partition"),
+    ):
+        find_runs(file, where="words")

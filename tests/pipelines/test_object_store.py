@@ -1,0 +1,92 @@
+"""A run on an object store is the run in a local folder: the same files, the same commands."""
+
+import hashlib
+import json
+import uuid
+
+import fsspec
+import pyarrow.parquet as pq
+import pytest
+
+pytestmark = pytest.mark.engines
+STAGES = ("ingest", "scan", "tokenize", "validate")
+TOKENIZER = ("manifest.json", "tokenizer.json", "vocab.tsv")
+
+
+@pytest.fixture(scope="module")
+def url(object_store):
+    return f"s3://cppmill-tests/{uuid.uuid4()}"
+
+
+@pytest.fixture(scope="module")
+def stored(run, cppmill, url):
+    """The finished run, made once more on the object store, in two processes."""
+    made = type(run)(run.sources, f"{url}/out")
+    cppmill(*made.command, "--", "--direct_running_mode=multi_processing", "--direct_num_workers=2")
+    return made
+
+
+@pytest.fixture(scope="module")
+def copied(stored, tmp_path_factory):
+    """A local copy of it, as any tool makes one."""
+    folder = tmp_path_factory.mktemp("copied") / "out"
+    fsspec.filesystem("s3", use_listings_cache=False).get(stored.out, str(folder), recursive=True)
+    return type(stored)(stored.sources, folder)
+
+
+def test_the_files_are_those_of_a_local_run(run, copied):
+    assert copied.tree() == run.tree()
+
+
+def test_the_independent_checker_finds_a_copy_true(copied, checker):
+    assert not checker(copied.out, "--sources", copied.sources)
+
+
+def test_verify_reads_it_where_it_is(stored, cppmill):
+    assert f"{stored.out}: everything is what the receipt says" in cppmill("verify", stored.out).stdout
+
+
+def test_a_second_run_does_nothing_and_the_plan_says_so(stored, cppmill):
+    planned = [json.loads(line) for line in cppmill("plan", *stored.command[1:], "--json").stdout.splitlines()]
+    assert {line["action"] for line in planned} == {"skip"}
+    ran = stored.stages(cppmill(*stored.command, "--json"))
+    assert [ran[stage] for stage in STAGES] == [0, 0, 0, 0]
+
+
+def test_a_damaged_shard_is_found_named_and_made_again(stored, cppmill, copied):
+    system = fsspec.filesystem("s3", use_listings_cache=False)
+    name = sorted((copied.out / "tokens").glob("part-*.parquet"))[0].name
+    damaged = f"{stored.out}/tokens/{name}"
+    data = (copied.out / "tokens" / name).read_bytes()
+    system.pipe_file(damaged, data[:-1])
+    done = cppmill("verify", stored.out, check=False)
+    assert done.returncode == 1
+    assert name in (done.stdout + done.stderr).replace("\n", "")
+    ran = stored.stages(cppmill(*stored.command, "--json"))
+    assert (ran["tokenize"], ran["validate"]) == (1, 0)
+    assert hashlib.sha256(system.cat_file(damaged)).digest() == hashlib.sha256(data).digest()
+    cppmill("verify", stored.out)
+
+
+def test_other_commands_read_it_too(stored, run, cppmill, tmp_path):
+    for out, file in ((stored.out, "stored.json"), (run.out, "local.json")):
+        cppmill("vocab", "working-set", out, "--out", tmp_path / file)
+    assert (tmp_path / "stored.json").read_bytes() == (tmp_path / "local.json").read_bytes()
+    tokenizers = [run.out / "tokenizer"] * 2
+    told = [cppmill("vocab", "diff", *tokenizers, "--documents", out).stdout for out in (stored.out, run.out)]
+    assert told[0] == told[1]
+
+
+def test_sources_and_a_tokenizer_may_be_there_as_well(stored, run, url, cppmill):
+    system = fsspec.filesystem("s3", use_listings_cache=False)
+    system.put(str(run.sources / "numpy"), f"{url}/in/numpy", recursive=True)
+    system.put(str(run.sources / "arrow"), f"{url}/in/arrow", recursive=True)
+    out = f"{url}/again"
+    arguments = (f"{url}/in", "--out", out, "--unit-bytes", 1 << 20, "--tokenizer", f"{stored.out}/tokenizer")
+    cppmill("run", *arguments)
+    cppmill("verify", out)
+    receipt = json.loads(system.cat_file(f"{out}/receipt.json"))
+    assert receipt["dataset"]["digest"] == run.receipt["dataset"]["digest"]
+    documents = [name for name in system.ls(f"{out}/documents", detail=False) if "/part-" in name]
+    with system.open(documents[0]) as file:
+        assert pq.ParquetFile(file).metadata.num_rows > 0
