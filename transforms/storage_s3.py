@@ -21,7 +21,7 @@ PART_BYTES = 16 << 20
 
 _PARTS_AT_ONCE = 4
 _CONFIG = {
-    "retries": {"mode": "standard", "max_attempts": 10},
+    "retries": {"mode": "standard", "total_max_attempts": 10},
     "connect_timeout": 10,
     "read_timeout": 60,
     "max_pool_connections": 32,
@@ -92,7 +92,8 @@ class S3Objects:
         try:
             return str(self._call("put_object", path, Body=data, **condition)["ETag"])
         except OSError as error:
-            if isinstance(error, FileExistsError | FileNotFoundError) or _http_status(error) in (409, 412):
+            gone = expected is not None and isinstance(error, FileNotFoundError)
+            if gone or isinstance(error, FileExistsError) or _http_status(error) in (409, 412):
                 raise ConflictError(path) from error
             raise
 
