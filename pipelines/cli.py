@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer

@@ -71,15 +71,16 @@ def list_units(config: RunConfig) -> list[Unit]:
 def read_inputs(session: Session, inputs: list[Unit]) -> None:
     """Make the fingerprints of input units that lack them, and choose which copies of duplicates are kept."""
     options, out = session.config.options.ingest, session.out
-    unread = [unit for unit in inputs if session.config.rehash or not has_fingerprints(unit, out)]
+    read = out.each(lambda unit: has_fingerprints(unit, out), inputs)
+    unread = [unit for unit, known in zip(inputs, read, strict=True) if session.config.rehash or not known]
     if not unread and (not options.drop_duplicates or find_duplicates(inputs, out) is not None):
         return
     started = time.monotonic()
     session.reporter.stage_started("read", len(unread), sum(unit.num_bytes for unit in unread))
-    read = FingerprintInputs(out=out, options=options, rehash=session.config.rehash)
+    fingerprint = FingerprintInputs(out=out, options=options, rehash=session.config.rehash)
 
     def construct(units: beam.PCollection[Unit]) -> object:
-        candidates = units | "FingerprintInputs" >> read
+        candidates = units | "FingerprintInputs" >> fingerprint
         return candidates | "ChooseDuplicates" >> ChooseDuplicates(out=out) if options.drop_duplicates else candidates
 
     clear_duplicates(out)

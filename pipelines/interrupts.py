@@ -1,10 +1,11 @@
 """Ctrl-C and SIGTERM: a clean stop, and an end within seconds whatever the process is doing.
 
-The first signal raises KeyboardInterrupt in the main thread, so that temporary files and the lock are given back,
-and the process then ends with 128 + the number of the signal. Native calls cannot be interrupted and Beam's worker
+The first signal raises KeyboardInterrupt in the main thread, so that temporary files and the lock are given back, and
+the process then ends with 128 + the number of the signal. Native calls cannot be interrupted and Beam's worker
 threads do not end by themselves; a watching thread, woken by the signal itself, therefore ends the process after a
-grace period, and at once on a second signal. The last step is `os._exit`: no exit handler is run and no thread is
-waited for. That is safe because files are published by renaming; what was unfinished is redone by the next run.
+grace period, and at once on a second signal. The end is `os._exit`: no exit handler is run and no thread is waited
+for; what others wait for, a lock in an object store, is given back just before (`done_before_end`). That is safe
+because files are published by renaming; what was unfinished is redone by the next run.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -26,6 +27,23 @@ GRACE_SECONDS = 1.5
 RESUME_ADVICE = "finished units are kept; run the same command again to go on"
 
 _SHOW_CURSOR = "\x1b[?25h"
+_STEP_SECONDS = 1.0
+
+_last_steps: list[Callable[[], object]] = []
+
+
+@contextmanager
+def done_before_end(step: Callable[[], object]) -> Iterator[None]:
+    """Have a step done before a process that is stopped within the block ends itself, as no exit handler is run then.
+
+    Args:
+        step: Called in a thread of its own while others may still run, and not waited for longer than a second.
+    """
+    _last_steps.append(step)
+    try:
+        yield
+    finally:
+        _last_steps.remove(step)
 
 
 @contextmanager
@@ -130,6 +148,10 @@ class _Stop:
         for child in descendants(os.getpid()):
             with suppress(OSError):
                 os.kill(child, signal.SIGKILL)
+        for step in reversed(_last_steps):
+            last = threading.Thread(target=step, daemon=True)
+            last.start()
+            last.join(_STEP_SECONDS)
         os._exit(128 + number)
 
 

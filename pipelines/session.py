@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,13 +17,16 @@ from configs.runs import RunConfig, usable_threads
 from pipelines.engines.execution import OpenEngine, open_engine
 from pipelines.engines.setting import Setting
 from pipelines.engines.worker_check import CheckWorkers
+from pipelines.interrupts import done_before_end
 from pipelines.progress import Reporter
-from schemas.errors import ConfigError, IntegrityError
+from schemas.errors import ConfigError, IntegrityError, StoreError
 from schemas.units import RECEIPT_FOLDERS, Stage, Unit, UnitReceipt, is_unit_receipt, unit_receipt_path
 from transforms.attempts import clear_attempts, count_repeated
 from transforms.receipts import RECEIPT
 from transforms.storage import CACHE, OutputFolder
 from transforms.units import ReadUnits, write_plan
+
+logger = logging.getLogger(__name__)
 
 WORKER_LOGS = f"{CACHE}/workers"
 """Where worker processes of an engine write: below OUT if that is local."""
@@ -61,14 +65,15 @@ class Session:
             revisit: Send the units that stand through the pipeline too; its steps pass them on without doing them
                 again.
         """
-        todo = [unit for unit in units if not self.stands(unit)]
+        standing = self.out.each(self.stands, units)
+        todo = [unit for unit, stands in zip(units, standing, strict=True) if not stands]
         self.out.withdraw(todo)
         started = time.monotonic()
         self.reporter.stage_started(stage, len(todo), sum(unit.num_bytes for unit in todo))
         if todo or revisit:
             watched = {unit: unit.receipt_path for unit in todo}
             self.execute(stage, units if revisit else todo, construct, watched=watched)
-        receipts = [self.require(unit) for unit in units]
+        receipts = self.out.each(self.require, units)
         self.remember(stage, units)
         summary = {"units run": len(todo), "units that stood": len(units) - len(todo), **self.repeated(todo)}
         self.reporter.stage_done(stage, time.monotonic() - started, summary)
@@ -146,7 +151,7 @@ class Session:
                 f"{self.out.root}: no {stage} has finished here; run `cppmill {stage}` first, or `cppmill run` "
                 f"for everything"
             )
-        return [UnitReceipt.from_bytes(self.out.read_bytes(name), where=name) for name in names]
+        return self.out.each(lambda name: UnitReceipt.from_bytes(self.out.read_bytes(name), where=name), names)
 
     def _index(self, stage: Stage) -> dict[str, Any]:
         """Return what `remember` wrote for a stage; empty if it is missing or damaged, as all of the cache may be."""
@@ -194,7 +199,11 @@ class Session:
         waiting, done_units, done_bytes = dict(files), 0, 0
         while waiting:
             last = stop.wait(self.out.poll_seconds)
-            present = self.out.present(waiting.values())
+            try:
+                present = self.out.present(waiting.values())
+            except StoreError as error:
+                logger.warning("how far it is, is not known for now: %s", error)
+                present = set()
             found = [unit for unit, name in waiting.items() if name in present]
             for unit in found:
                 del waiting[unit]
@@ -214,7 +223,7 @@ def open_session(config: RunConfig, reporter: Reporter) -> Iterator[Session]:
         LockedError: If another run is writing there.
     """
     out = OutputFolder(config.out)
-    with open_engine(config.engine, engine_setting(config, out)) as engine, out.lock():
+    with open_engine(config.engine, engine_setting(config, out)) as engine, _locked(out):
         out.clear_temporary()
         clear_attempts(out)
         out.load_digests()
@@ -222,6 +231,14 @@ def open_session(config: RunConfig, reporter: Reporter) -> Iterator[Session]:
             reporter.note(engine.describe())
         yield Session(config=config, out=out, reporter=reporter, engine=engine)
         out.save_digests()
+
+
+@contextmanager
+def _locked(out: OutputFolder) -> Iterator[None]:
+    """Hold the lock, and give it back even if the process is stopped without an orderly end."""
+    lock = out.lock()
+    with lock, done_before_end(lock.release):
+        yield
 
 
 def engine_setting(config: RunConfig, out: OutputFolder) -> Setting:

@@ -41,5 +41,4 @@ def count_repeated(units: Sequence[Unit], out: OutputFolder) -> int:
 
 def clear_attempts(out: OutputFolder) -> None:
     """Remove the notes of earlier runs; only for the holder of the lock."""
-    for name in list(out.files(ATTEMPTS)):
-        out.remove(name)
+    out.remove_folder(ATTEMPTS)

@@ -92,8 +92,9 @@ def duplicates_by_unit(path: Path) -> dict[int, str]:
 def _merged_name(units: Sequence[Unit], out: OutputFolder) -> str:
     """Return the name of the duplicates of these units, which depends on all that was found in them."""
     digest = hashlib.sha256()
-    for unit in units:
-        digest.update(f"{unit.payload['index']} {fingerprints_digest(out, fingerprints_name(unit.key))}\n".encode())
+    found = out.each(lambda unit: fingerprints_digest(out, fingerprints_name(unit.key)), units)
+    for unit, rows in zip(units, found, strict=True):
+        digest.update(f"{unit.payload['index']} {rows}\n".encode())
     return f"{_FOLDER}/{digest.hexdigest()}.parquet"
 
 

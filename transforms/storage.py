@@ -11,21 +11,25 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from schemas.digests import sha256_file
 from schemas.errors import IntegrityError
 from schemas.units import OutputFile, Unit, UnitReceipt
-from transforms.storage_files import CACHE, Status, Store
+from transforms.storage_files import CACHE, Lock, Status, Store
 from transforms.storage_local import LocalStore
 from transforms.storage_objects import ObjectStore
 from transforms.streams import is_remote
 
 __all__ = ["CACHE", "OutputFolder"]
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
 
 
 class OutputFolder:
@@ -74,6 +78,13 @@ class OutputFolder:
     def local_folder(self, name: str) -> Path:
         """Return a local folder for what is no part of OUT, as logs: in OUT if that is local, else of the machine."""
         return self._store.local_folder(name)
+
+    def each(self, look: Callable[[Item], Found], items: Iterable[Item]) -> list[Found]:
+        """Return what a look at files of OUT gives for each item, in order; several at a time on an object store."""
+        if self._store.at_once == 1:
+            return list(map(look, items))
+        with ThreadPoolExecutor(self._store.at_once) as pool:
+            return list(pool.map(look, items))
 
     def where(self, name: str) -> str:
         """Return what messages call a file: its path or URL."""
@@ -213,7 +224,7 @@ class OutputFolder:
         """Remove what a run that died left unpublished; only for the holder of the lock."""
         self._store.clear_temporary()
 
-    def lock(self) -> AbstractContextManager[object]:
+    def lock(self) -> Lock:
         """Take the one-writer lock, which a process that died leaves free, at once or after a while.
 
         Raises:

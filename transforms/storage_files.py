@@ -30,11 +30,21 @@ class Status(NamedTuple):
     sha256: str | None = None
 
 
+class Lock(AbstractContextManager[object], Protocol):
+    """A lock that is held, to the end of a `with` block or until it is released."""
+
+    def release(self) -> object:
+        """Give it back."""
+
+
 class Store(Protocol):
     """A place of named files; names are relative to it, with slashes."""
 
     poll_seconds: float
     """How long to wait between looks for new files."""
+
+    at_once: int
+    """How many looks at files are taken at once: they take time where each is a request."""
 
     def where(self, name: str) -> str:
         """Return what messages call a file."""
@@ -81,7 +91,7 @@ class Store(Protocol):
     def clear_temporary(self) -> None:
         """Remove what a run that died left without a name; only for the holder of the lock."""
 
-    def lock(self) -> AbstractContextManager[object]:
+    def lock(self) -> Lock:
         """Take the one-writer lock."""
 
 

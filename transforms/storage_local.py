@@ -27,6 +27,7 @@ class LocalStore:
     """
 
     poll_seconds = 0.2
+    at_once = 1
 
     def __init__(self, root: Path) -> None:
         """Keep the folder."""
@@ -110,7 +111,7 @@ class LocalStore:
         """Remove `.cache/tmp`."""
         self.remove_folder(f"{CACHE}/tmp")
 
-    def lock(self) -> AbstractContextManager[object]:
+    def lock(self) -> FileLock:
         """Take the lock, released when the process ends however it ends."""
         lock = FileLock(self._root / LOCK)
         try:

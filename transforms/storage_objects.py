@@ -12,7 +12,8 @@ import os
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -37,6 +38,7 @@ class ObjectStore:
     """
 
     poll_seconds = 2.0
+    at_once = 16
 
     def __init__(self, root: str) -> None:
         """Keep the place; nothing is asked of the store."""
@@ -127,8 +129,8 @@ class ObjectStore:
 
     def remove_folder(self, below: str) -> None:
         """Remove the objects below a folder."""
-        for name in list(self.files(below)):
-            self.remove(name)
+        with ThreadPoolExecutor(self.at_once) as pool:
+            list(pool.map(self.remove, list(self.files(below))))
 
     def withdraw(self, names: Iterable[str]) -> None:
         """Remove the receipts and what they name: such names are only ever created."""
@@ -146,7 +148,7 @@ class ObjectStore:
         with self._told(""):
             self._objects.abort_uploads(self._prefix)
 
-    def lock(self) -> AbstractContextManager[object]:
+    def lock(self) -> Lease:
         """Take the lease."""
         try:
             self._lease = Lease(_LeaseObject(self), self.where(LOCK))

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import subprocess
 import uuid
 
 import fsspec
@@ -75,6 +76,24 @@ def test_other_commands_read_it_too(stored, run, cppmill, tmp_path):
     tokenizers = [run.out / "tokenizer"] * 2
     told = [cppmill("vocab", "diff", *tokenizers, "--documents", out).stdout for out in (stored.out, run.out)]
     assert told[0] == told[1]
+
+
+def test_a_run_that_is_stopped_gives_the_lock_back_and_goes_on(run, cppmill, command_line, url):
+    again = type(run)(run.sources, f"{url}/stopped")
+    command = [*command_line, *map(str, again.command), "--unit-bytes", str(1 << 18), "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        next(line for line in process.stdout if '"stage_started", "stage": "scan"' in line)
+        process.terminate()
+        process.communicate()
+    assert process.returncode == 143
+    system = fsspec.filesystem("s3", use_listings_cache=False)
+    assert not system.exists(f"{again.out}/.lock")
+    assert system.exists(f"{again.out}/documents")
+    cppmill(*again.command, "--unit-bytes", 1 << 18)
+    assert (
+        json.loads(system.cat_file(f"{again.out}/receipt.json"))["dataset"]["digest"]
+        == run.receipt["dataset"]["digest"]
+    )
 
 
 def test_sources_and_a_tokenizer_may_be_there_as_well(stored, run, url, cppmill):
