@@ -20,7 +20,7 @@ from schemas.units import Stage, Unit, UnitReceipt
 from transforms.document_shards import Detect
 from transforms.documents import WriteDocuments
 from transforms.duplicates import ChooseDuplicates, clear_duplicates, find_duplicates, merge_duplicates
-from transforms.fingerprints import FingerprintInputs, fingerprints_name, has_fingerprints
+from transforms.fingerprints import FingerprintInputs, duplicate_partitions, fingerprints_name, has_fingerprints
 from transforms.ingest_plan import plan_ingest
 from transforms.input_units import plan_inputs
 from transforms.sources import list_inputs
@@ -77,7 +77,9 @@ def read_inputs(session: Session, inputs: list[Unit]) -> None:
         return
     started = time.monotonic()
     session.reporter.stage_started("read", len(unread), sum(unit.num_bytes for unit in unread))
-    fingerprint = FingerprintInputs(out=out, options=options, rehash=session.config.rehash)
+    fingerprint = FingerprintInputs(
+        out=out, options=options, partitions=duplicate_partitions(inputs), rehash=session.config.rehash
+    )
 
     def construct(units: beam.PCollection[Unit]) -> object:
         candidates = units | "FingerprintInputs" >> fingerprint

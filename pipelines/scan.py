@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 
 import apache_beam as beam
 import cppmill_core
@@ -16,7 +17,7 @@ from pipelines.shards import plan_shards
 from schemas.digests import sha256_json
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt, unit_key
 from tokenizer_build.lint import load_vocabulary
-from transforms.scan import MergeCounts, ScanDocuments, ScanSettings, count_kinds, merged_path
+from transforms.scan import GROUPS, MergeCounts, ScanDocuments, ScanSettings, count_kinds, merged_path
 
 
 def run(config: RunConfig, reporter: Reporter) -> None:
@@ -32,9 +33,12 @@ def scan(session: Session, documents: Sequence[UnitReceipt]) -> UnitReceipt:
     merged = plan_merge(units)
     standing = session.out.find_receipt(merged)
     if standing is None:
-        session.run_units(Stage.SCAN, units, lambda found: _scan_and_merge(found, settings), revisit=True)
+        session.run_units(
+            Stage.SCAN, units, partial(_scan_and_merge, settings=settings, num_shards=len(units)), revisit=True
+        )
         standing = UnitReceipt(stage=Stage.SCAN, key=merged.key, outputs=_merged_files(session, settings), totals={})
         session.out.publish_receipt(standing)
+        session.out.remove_folder(GROUPS)
     else:
         session.run_units(Stage.SCAN, units, lambda found: found | "ScanDocuments" >> ScanDocuments(settings=settings))
     session.remember(Stage.SCAN, [*units, merged])
@@ -82,9 +86,9 @@ def plan_merge(units: Sequence[Unit]) -> Unit:
     return Unit(stage=Stage.SCAN, key=key, num_bytes=0, label="merged counts", payload={})
 
 
-def _scan_and_merge(units: beam.PCollection[Unit], settings: ScanSettings) -> beam.PCollection[str]:
+def _scan_and_merge(units: beam.PCollection[Unit], *, settings: ScanSettings, num_shards: int) -> beam.PCollection[str]:
     receipts = units | "ScanDocuments" >> ScanDocuments(settings=settings)
-    paths: beam.PCollection[str] = receipts | "MergeCounts" >> MergeCounts(settings=settings)
+    paths: beam.PCollection[str] = receipts | "MergeCounts" >> MergeCounts(settings=settings, num_shards=num_shards)
     return paths
 
 

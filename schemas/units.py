@@ -64,7 +64,7 @@ class Unit:
 
     def to_bytes(self) -> bytes:
         """Return the unit as JSON bytes; surrogate escapes in paths survive."""
-        return json.dumps(asdict(self), sort_keys=True).encode("ascii")
+        return json.dumps(vars(self), sort_keys=True).encode("ascii")
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Unit:

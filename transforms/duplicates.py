@@ -20,12 +20,15 @@ import pyarrow.parquet as pq
 
 from schemas.tables import DUPLICATE_CANDIDATES, DUPLICATES
 from schemas.units import Unit
-from transforms.fingerprints import fingerprints_digest, fingerprints_name
+from transforms.batches import bounded_batches
+from transforms.fingerprints import fingerprints_digest, fingerprints_name, unpack_candidates
 from transforms.storage import CACHE, OutputFolder
 
 _FOLDER = f"{CACHE}/duplicates"
 _PARTS = f"{_FOLDER}/parts"
 _ROW_GROUP_ROWS = 1 << 16
+_PARTITIONS_A_PART = 32
+"""What so many partitions drop stands in one file."""
 
 
 def choose_kept(candidates: pa.Table) -> pa.Table:
@@ -42,8 +45,7 @@ def choose_kept(candidates: pa.Table) -> pa.Table:
         return DUPLICATES.empty_table()
     ids = ordered.column("doc_id")
     again = pc.equal(ids.slice(1), ids.slice(0, len(ids) - 1))
-    losers = ordered.slice(1).filter(again).select(["unit", "row"])
-    return losers.sort_by([("unit", "ascending"), ("row", "ascending")]).cast(DUPLICATES)
+    return _sorted(ordered.slice(1).filter(again).select(["unit", "row"]).cast(DUPLICATES))
 
 
 def clear_duplicates(out: OutputFolder) -> None:
@@ -65,7 +67,7 @@ def find_duplicates(units: Sequence[Unit], out: OutputFolder) -> str | None:
 def merge_duplicates(units: Sequence[Unit], out: OutputFolder) -> str:
     """Merge the parts that `ChooseDuplicates` wrote, sorted by unit and row; return the path relative to OUT."""
     parts = [_read(out, name) for name in out.files(_PARTS)]
-    table = pa.concat_tables([DUPLICATES.empty_table(), *parts]).sort_by([("unit", "ascending"), ("row", "ascending")])
+    table = _sorted(pa.concat_tables([DUPLICATES.empty_table(), *parts]))
     name = _merged_name(units, out)
     out.publish(name, lambda path: _write(path, table))
     clear_duplicates(out)
@@ -103,35 +105,43 @@ def _read(out: OutputFolder, name: str) -> pa.Table:
         return pq.read_table(path, schema=DUPLICATES)
 
 
+def _sorted(duplicates: pa.Table) -> pa.Table:
+    return duplicates.sort_by([("unit", "ascending"), ("row", "ascending")])
+
+
 def _write(path: Path, table: pa.Table) -> int:
     pq.write_table(table, path, compression="zstd", row_group_size=_ROW_GROUP_ROWS)
     return int(table.num_rows)
 
 
+def _drop_copies(partition: int, packed: Iterable[bytes]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield the copies of a partition that are not kept, as (number of a part, batch of DUPLICATES)."""
+    losers = choose_kept(unpack_candidates(packed))
+    yield from ((partition // _PARTITIONS_A_PART, batch) for batch in bounded_batches(losers))
+
+
 # Beam does not resolve annotations that are strings: types that choose a coder are given outright.
 @beam.typehints.with_input_types(tuple[int, Iterable[pa.RecordBatch]])
 @beam.typehints.with_output_types(tuple[int, int])
-class _ChooseFn(beam.DoFn):
-    """Writes the copies of one partition that are not kept."""
+class _WriteFn(beam.DoFn):
+    """Writes the copies of several partitions that are not kept."""
 
     def __init__(self, out: OutputFolder) -> None:
         self._out = out
 
-    def process(self, partition: tuple[int, Iterable[pa.RecordBatch]]) -> Iterator[tuple[int, int]]:
-        """Yield (partition, number of copies that are not kept)."""
-        number, batches = partition
-        losers = choose_kept(pa.Table.from_batches(batches, DUPLICATE_CANDIDATES))
-        self._out.publish(f"{_PARTS}/part-{number:03d}.parquet", lambda path: _write(path, losers))
+    def process(self, part: tuple[int, Iterable[pa.RecordBatch]]) -> Iterator[tuple[int, int]]:
+        """Yield (number of the part, number of copies that are not kept)."""
+        number, batches = part
+        losers = _sorted(pa.Table.from_batches(batches, DUPLICATES))
+        self._out.publish(f"{_PARTS}/part-{number:05d}.parquet", lambda path: _write(path, losers))
         yield number, losers.num_rows
 
 
 @dataclass(kw_only=True)
-class ChooseDuplicates(
-    beam.PTransform[beam.PCollection[tuple[int, pa.RecordBatch]], beam.PCollection[tuple[int, int]]]
-):
+class ChooseDuplicates(beam.PTransform[beam.PCollection[tuple[int, bytes]], beam.PCollection[tuple[int, int]]]):
     """Chooses the copies that are not kept, of what `FingerprintInputs` yields, and writes them to `.cache/duplicates`.
 
-    Yields (partition, number of copies). Call `clear_duplicates` before the pipeline and `merge_duplicates` after it.
+    Yields (part, number of copies). Call `clear_duplicates` before the pipeline and `merge_duplicates` after it.
 
     Attributes:
         out: The output folder.
@@ -139,8 +149,13 @@ class ChooseDuplicates(
 
     out: OutputFolder
 
-    def expand(self, candidates: beam.PCollection[tuple[int, pa.RecordBatch]]) -> beam.PCollection[tuple[int, int]]:
-        """Apply the choice to a PCollection of (partition, batch of DUPLICATE_CANDIDATES)."""
-        groups = candidates | "GroupByPartition" >> beam.GroupByKey()
-        counts: beam.PCollection[tuple[int, int]] = groups | "ChooseKept" >> beam.ParDo(_ChooseFn(self.out))
+    def expand(self, candidates: beam.PCollection[tuple[int, bytes]]) -> beam.PCollection[tuple[int, int]]:
+        """Apply the choice to a PCollection of (partition, packed candidates)."""
+        counts: beam.PCollection[tuple[int, int]] = (
+            candidates
+            | "GroupByPartition" >> beam.GroupByKey()
+            | "ChooseKept" >> beam.FlatMapTuple(_drop_copies).with_output_types(tuple[int, pa.RecordBatch])
+            | "GroupByPart" >> beam.GroupByKey()
+            | "WritePart" >> beam.ParDo(_WriteFn(self.out))
+        )
         return counts

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -24,14 +25,24 @@ from schemas.reasons import Column, Dead
 from schemas.tables import DUPLICATE_CANDIDATES, FINGERPRINTS
 from schemas.units import Unit
 from transforms.attempts import note_attempt
-from transforms.batches import bounded_batches
+from transforms.batches import MAX_ELEMENT_BYTES
 from transforms.filters import judge_content
 from transforms.members import Document, bounded
 from transforms.readers import read_documents
+from transforms.sources import Kind
 from transforms.storage import CACHE, OutputFolder
 
-PARTITIONS = 32
-"""How many partitions duplicates are chosen in; the choice does not depend on it."""
+MIN_PARTITIONS = 32
+"""The fewest partitions that duplicates are chosen in."""
+
+PARTITION_BYTES = 256 << 20
+"""Source bytes a partition: 8 MiB of candidates for documents of 5 kB; larger partitions would be too much at once."""
+
+_EXPANSION = 8
+"""How much more text than bytes an archive is taken to hold."""
+
+Candidate = tuple[str, str, str, int, int]
+"""A row of DUPLICATE_CANDIDATES. They travel packed, as JSON: of a large corpus, a unit has few in a partition."""
 
 _BATCH_ROWS = 8192
 _MAX_DETAIL_BYTES = 256
@@ -158,8 +169,18 @@ def _to_batch(rows: list[Fingerprint]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=FINGERPRINTS)
 
 
-def duplicate_candidates(path: Path, index: int, partitions: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield the documents of a unit that passed every filter as (partition of the doc_id, DUPLICATE_CANDIDATES).
+def duplicate_partitions(units: Sequence[Unit]) -> int:
+    """Return how many partitions to choose duplicates in, so that each is small; the choice does not depend on it.
+
+    Args:
+        units: The input units.
+    """
+    expected = sum(unit.num_bytes * (1 if unit.payload["kind"] == Kind.FILE else _EXPANSION) for unit in units)
+    return max(MIN_PARTITIONS, math.ceil(expected / PARTITION_BYTES))
+
+
+def duplicate_candidates(path: Path, index: int, partitions: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the documents of a unit that passed every filter as (partition of the doc_id, packed candidates).
 
     Args:
         path: The unit's fingerprints.
@@ -174,31 +195,46 @@ def duplicate_candidates(path: Path, index: int, partitions: int) -> Iterator[tu
             first += batch.num_rows
 
 
-def _partition(batch: pa.RecordBatch, index: int, first: int, partitions: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    rows: dict[int, list[int]] = defaultdict(list)
-    doc_ids, verdicts = batch.column("doc_id").to_pylist(), batch.column("column").to_pylist()
-    for row, (doc_id, verdict) in enumerate(zip(doc_ids, verdicts, strict=True)):
-        if verdict == Column.KEPT:
-            rows[int(str(doc_id)[:8], 16) % partitions].append(row)
+def _partition(batch: pa.RecordBatch, index: int, first: int, partitions: int) -> Iterator[tuple[int, bytes]]:
+    rows: dict[int, list[Candidate]] = defaultdict(list)
+    columns = zip(*(batch.column(name).to_pylist() for name in ("doc_id", "project", "path", "column")), strict=True)
+    for row, (doc_id, project, path, column) in enumerate(columns, start=first):
+        if column == Column.KEPT:
+            rows[int(doc_id[:8], 16) % partitions].append((doc_id, project, path, index, row))
     for partition, taken in rows.items():
-        units = pa.array([index] * len(taken), pa.uint32())
-        numbers = pa.array([first + row for row in taken], pa.uint32())
-        columns = [batch.column(name).take(pa.array(taken)) for name in ("doc_id", "project", "path")]
-        whole = pa.Table.from_arrays([*columns, units, numbers], schema=DUPLICATE_CANDIDATES)
-        yield from ((partition, part) for part in bounded_batches(whole))
+        yield from ((partition, packed) for packed in _pack(taken))
+
+
+def _pack(candidates: list[Candidate]) -> Iterator[bytes]:
+    """Yield candidates as JSON, cut to what every engine shuffles."""
+    packed = json.dumps(candidates, ensure_ascii=False, separators=(",", ":")).encode()
+    if len(packed) > MAX_ELEMENT_BYTES and len(candidates) > 1:
+        half = len(candidates) // 2
+        yield from _pack(candidates[:half])
+        yield from _pack(candidates[half:])
+    else:
+        yield packed
+
+
+def unpack_candidates(packed: Iterable[bytes]) -> pa.Table:
+    """Return what `duplicate_candidates` packed as a table of DUPLICATE_CANDIDATES."""
+    rows: list[Candidate] = [candidate for part in packed for candidate in json.loads(part)]
+    columns = list(zip(*rows, strict=True)) or [()] * len(DUPLICATE_CANDIDATES)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, DUPLICATE_CANDIDATES, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=DUPLICATE_CANDIDATES)
 
 
 # Beam does not resolve annotations that are strings: types that choose a coder are given outright.
 @beam.typehints.with_input_types(Unit)
-@beam.typehints.with_output_types(tuple[int, pa.RecordBatch])
+@beam.typehints.with_output_types(tuple[int, bytes])
 class _FingerprintFn(beam.DoFn):
     """Makes the fingerprints of units and yields the candidates for duplicates among them."""
 
     def __init__(self, out: OutputFolder, options: IngestOptions, *, rehash: bool, partitions: int) -> None:
         self._out, self._options, self._rehash, self._partitions = out, options, rehash, partitions
 
-    def process(self, unit: Unit) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield (partition, batch of DUPLICATE_CANDIDATES)."""
+    def process(self, unit: Unit) -> Iterator[tuple[int, bytes]]:
+        """Yield (partition, packed candidates)."""
         name = fingerprint_unit(unit, self._out, self._options, rehash=self._rehash)
         if self._options.drop_duplicates:
             with self._out.open_local(name) as path:
@@ -206,23 +242,23 @@ class _FingerprintFn(beam.DoFn):
 
 
 @dataclass(kw_only=True)
-class FingerprintInputs(beam.PTransform[beam.PCollection[Unit], beam.PCollection[tuple[int, pa.RecordBatch]]]):
-    """Makes the fingerprints of input units; yields what may be duplicates as (partition, DUPLICATE_CANDIDATES).
+class FingerprintInputs(beam.PTransform[beam.PCollection[Unit], beam.PCollection[tuple[int, bytes]]]):
+    """Makes the fingerprints of input units; yields what may be duplicates as (partition, packed candidates).
 
     Attributes:
         out: The output folder; fingerprints go to `.cache/fingerprints`.
         options: The options of ingest.
-        rehash: Read everything again, whatever is remembered.
         partitions: How many partitions duplicates are chosen in.
+        rehash: Read everything again, whatever is remembered.
     """
 
     out: OutputFolder
     options: IngestOptions
+    partitions: int
     rehash: bool = False
-    partitions: int = PARTITIONS
 
-    def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[tuple[int, pa.RecordBatch]]:
+    def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[tuple[int, bytes]]:
         """Apply the first pass to a PCollection of input units."""
         reader = _FingerprintFn(self.out, self.options, rehash=self.rehash, partitions=self.partitions)
-        candidates: beam.PCollection[tuple[int, pa.RecordBatch]] = units | "Fingerprint" >> beam.ParDo(reader)
+        candidates: beam.PCollection[tuple[int, bytes]] = units | "Fingerprint" >> beam.ParDo(reader)
         return candidates

@@ -2,16 +2,20 @@
 
 As many shards are scanned at a time as there are threads. The partial counts stay in `counts/parts/`, terms with their
 project, so that a later run counts only the shards that changed. What is grouped and shuffled are references to these
-files, never counts: words are merged a partition at a time, as they are read (`transforms.words`).
+files, never counts: words are merged a partition at a time, as they are read (`transforms.words`). Of more than
+`MAX_PARTS` shards, groups are merged first, so that no list of references grows with the corpus.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,17 +24,27 @@ import cppmill_core
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from schemas.digests import sha256_json
 from schemas.tables import MORPHEMES, NAMESPACES, TERMS, required
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt
 from transforms.attempts import note_attempt
-from transforms.storage import OutputFolder
-from transforms.words import WordRun, find_runs, merge_words, write_partitions
+from transforms.storage import CACHE, OutputFolder
+from transforms.words import MAX_RUNS, WordRun, find_runs, merge_words, write_partitions
+
+GROUPS = f"{CACHE}/merged"
+"""Where merged groups stand, relative to OUT, while a merge is under way."""
+
+MAX_PARTS = 1 << 10
+"""How many shards' counts are merged at once, on average; those of more are merged in groups of so many first."""
 
 STATISTICS = pa.schema([required("name", pa.string()), required("value", pa.uint64())])
 """Partial and merged content statistics: summed by name."""
 
-PartRows = tuple[str, tuple[int, ...]]
-"""A file of partial counts, relative to OUT, and the row groups of one partition where it holds several."""
+PartRows = tuple[str, list[int]]
+"""A file of partial counts, relative to OUT, and the row groups of the words that are meant; none of other kinds."""
+
+GroupKey = tuple[str, int]
+"""A kind of count and the number of a group of parts."""
 
 _PARTITIONED = ("words", "units")
 """What is merged a partition at a time; there are always words."""
@@ -140,12 +154,12 @@ def refer_counts(receipt: UnitReceipt, settings: ScanSettings) -> Iterator[tuple
     for output in receipt.outputs:
         kind = Path(output.path).name.split("-")[0]
         if kind not in _PARTITIONED:
-            yield kind, (output.path, ())
+            yield kind, (output.path, [])
             continue
         with settings.out.open_ranges(output.path) as file:
             runs = find_runs(file, where=settings.out.where(output.path))
         for number, name in enumerate(partition_kinds(kind, settings.word_partitions)):
-            yield name, (output.path, runs.get(number, ()))
+            yield name, (output.path, list(runs.get(number, ())))
 
 
 def merge_counts(kind: str, tables: Iterable[pa.Table]) -> pa.Table:
@@ -155,17 +169,30 @@ def merge_counts(kind: str, tables: Iterable[pa.Table]) -> pa.Table:
         kind: `terms`, `morphemes`, `namespaces` or `statistics`.
         tables: Partial counts in any order; the result does not depend on it.
     """
-    schema = empty_counts(kind).schema
-    table = pa.concat_tables([empty_counts(kind), *(table.cast(schema) for table in tables)])
+    sums = sum_counts(kind, tables)
     if kind == "statistics":
-        return _sum_by(table, ["name"], ["value"]).cast(STATISTICS)
+        return sums
     keys = _KEYS[kind]
-    sums = _sum_by(table, [*keys, "project"], ["hits", "documents"])
     grouped = sums.group_by(keys, use_threads=False).aggregate(
         [("hits", "sum"), ("documents", "sum"), ("project", "count")]
     )
     merged = grouped.rename_columns([*keys, "hits", "documents", "projects"])
     return merged.sort_by([(key, "ascending") for key in keys]).cast(_MERGED[kind])
+
+
+def sum_counts(kind: str, tables: Iterable[pa.Table]) -> pa.Table:
+    """Add up partial counts of one kind, projects apart, into one table of partial counts, sorted bytewise.
+
+    Args:
+        kind: `terms`, `morphemes`, `namespaces` or `statistics`.
+        tables: Partial counts in any order, read `MAX_RUNS` at a time; the result does not depend on it.
+    """
+    schema = empty_counts(kind).schema
+    keys, values = (["name"], ["value"]) if kind == "statistics" else ([*_KEYS[kind], "project"], ["hits", "documents"])
+    waiting, total = iter(tables), empty_counts(kind)
+    while read := [table.cast(schema) for table in islice(waiting, MAX_RUNS)]:
+        total = _sum_by(pa.concat_tables([total, *read]), keys, values).cast(schema)
+    return total
 
 
 def partition_kinds(kind: str, word_partitions: int) -> list[str]:
@@ -235,25 +262,79 @@ class MergeCounts(beam.PTransform[beam.PCollection[UnitReceipt], beam.PCollectio
 
     Attributes:
         settings: Output folder and number of word partitions.
+        num_shards: How many shards there are; of more than `MAX_PARTS`, groups are merged first.
     """
 
     settings: ScanSettings
+    num_shards: int
 
     def expand(self, receipts: beam.PCollection[UnitReceipt]) -> beam.PCollection[str]:
-        """Group references to the parts by kind, merge, publish."""
+        """Refer to the parts, merge groups of them where there are many, then all of a kind."""
+        parts = receipts | "Refer" >> beam.FlatMap(refer_counts, self.settings).with_output_types(tuple[str, PartRows])
+        groups = count_groups(self.num_shards)
+        if groups > 1:
+            publish = beam.FlatMap(publish_groups, self.settings).with_output_types(tuple[str, PartRows])
+            parts = parts | "ByGroup" >> _ListParts(groups=groups) | "MergeGroups" >> publish
         published: beam.PCollection[str] = (
-            receipts
-            | "Refer" >> beam.FlatMap(refer_counts, self.settings).with_output_types(tuple[str, PartRows])
-            | "Group" >> beam.GroupByKey()
-            | "List" >> beam.MapTuple(_list_parts).with_output_types(tuple[str, list[PartRows]])
-            | "Batch" >> beam.BatchElements(min_batch_size=_BATCH_UNITS, max_batch_size=_BATCH_UNITS)
+            parts
+            | "ByKind" >> _ListParts(groups=1)
             | "Merge" >> beam.FlatMap(publish_merged, self.settings).with_output_types(str)
         )
         return published
 
 
-def _list_parts(kind: str, parts: Iterable[PartRows]) -> tuple[str, list[PartRows]]:
-    return kind, sorted(parts)
+@dataclass(kw_only=True)
+class _ListParts(beam.PTransform[beam.PCollection[tuple[str, PartRows]], beam.PCollection[list[Any]]]):
+    """Bring references to parts together: the sorted parts of a group of a kind, several groups at a time."""
+
+    groups: int
+
+    def expand(self, parts: beam.PCollection[tuple[str, PartRows]]) -> beam.PCollection[list[Any]]:
+        """Group by kind and group, list, batch."""
+        listed: beam.PCollection[list[Any]] = (
+            parts
+            | "Key" >> beam.Map(key_part, groups=self.groups).with_output_types(tuple[GroupKey, PartRows])
+            | "Group" >> beam.GroupByKey()
+            | "List" >> beam.MapTuple(_list_parts).with_output_types(tuple[str, list[PartRows]])
+            | "Batch" >> beam.BatchElements(min_batch_size=_BATCH_UNITS, max_batch_size=_BATCH_UNITS)
+        )
+        return listed
+
+
+def count_groups(num_shards: int) -> int:
+    """Return in how many groups the parts of so many shards are merged first; 1 if all are merged at once."""
+    return max(1, math.ceil(num_shards / MAX_PARTS))
+
+
+def key_part(counted: tuple[str, PartRows], groups: int) -> tuple[GroupKey, PartRows]:
+    """Return a part, which comes with its kind, behind the group that it is merged in; its path decides which."""
+    kind, part = counted
+    return (kind, zlib.crc32(part[0].encode()) % groups), part
+
+
+def _list_parts(key: GroupKey, parts: Iterable[PartRows]) -> tuple[str, list[PartRows]]:
+    return key[0], sorted(parts)
+
+
+def publish_groups(groups: Sequence[tuple[str, list[PartRows]]], settings: ScanSettings) -> list[tuple[str, PartRows]]:
+    """Merge the parts of groups into parts, several groups at a time, and refer to these, by kind."""
+    return map_in_threads(partial(_publish_group, out=settings.out), groups, settings.threads)
+
+
+def _publish_group(group: tuple[str, list[PartRows]], out: OutputFolder) -> tuple[str, PartRows]:
+    """Publish the sum of a group's parts under a name of its own, unless it stands."""
+    kind, parts = group
+    name = f"{GROUPS}/{kind}-{sha256_json(parts)}.parquet"
+    words = kind.partition("-")[0] in _PARTITIONED
+    if not out.exists(name):
+        write = (
+            partial(merge_words, _runs(parts, out)) if words else parquet_writer(sum_counts(kind, _tables(parts, out)))
+        )
+        out.publish(name, write)
+    if not words:
+        return kind, (name, [])
+    with out.open_ranges(name) as file:
+        return kind, (name, list(range(pq.read_metadata(file).num_row_groups)))
 
 
 def publish_merged(kinds: Sequence[tuple[str, list[PartRows]]], settings: ScanSettings) -> list[str]:
@@ -265,13 +346,8 @@ def _publish_kind(counted: tuple[str, list[PartRows]], out: OutputFolder) -> str
     kind, parts = counted
     name = merged_path(kind)
     if kind.partition("-")[0] in _PARTITIONED:
-        runs = [
-            WordRun(open_file=partial(out.open_ranges, path), row_groups=row_groups)
-            for path, row_groups in parts
-            if row_groups
-        ]
-        return out.publish(name, partial(merge_words, runs)).path
-    table = merge_counts(kind, (read_counts(out, path) for path, _ in parts))
+        return out.publish(name, partial(merge_words, _runs(parts, out))).path
+    table = merge_counts(kind, _tables(parts, out))
     if kind == "statistics":
         return out.publish_bytes(name, json.dumps(nest_statistics(table), indent=1, sort_keys=True).encode()).path
     return out.publish(name, parquet_writer(table)).path
@@ -281,6 +357,18 @@ def read_counts(out: OutputFolder, name: str) -> pa.Table:
     """Return a table of counts of OUT."""
     with out.open_local(name) as path:
         return pq.read_table(path, partitioning=None)
+
+
+def _runs(parts: Iterable[PartRows], out: OutputFolder) -> list[WordRun]:
+    return [
+        WordRun(open_file=partial(out.open_ranges, path), row_groups=tuple(row_groups))
+        for path, row_groups in parts
+        if row_groups
+    ]
+
+
+def _tables(parts: Iterable[PartRows], out: OutputFolder) -> Iterator[pa.Table]:
+    return (read_counts(out, path) for path, _ in parts)
 
 
 def _publish_part(unit: Unit, kind: str, write: Callable[[Path], int], out: OutputFolder) -> OutputFile:

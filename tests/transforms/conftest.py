@@ -18,7 +18,7 @@ from schemas.options import IngestOptions
 from schemas.units import Unit, UnitReceipt
 from transforms.documents import ingest_unit
 from transforms.duplicates import choose_kept, clear_duplicates, merge_duplicates
-from transforms.fingerprints import duplicate_candidates, fingerprint_unit
+from transforms.fingerprints import duplicate_candidates, fingerprint_unit, unpack_candidates
 from transforms.ingest_plan import plan_ingest
 from transforms.input_units import plan_inputs
 from transforms.members import Document
@@ -114,15 +114,14 @@ def first_pass(sources: Sequence[Path | str], out: OutputFolder, options: Ingest
     """Make fingerprints, choose duplicates and plan, without Beam."""
     inputs = plan_inputs(list_inputs([str(source) for source in sources], options), options)
     clear_duplicates(out)
-    batches = []
+    packed = []
     for unit in inputs:
         name = fingerprint_unit(unit, out, options)
         with out.open_local(name) as path:
-            batches.extend(batch for _, batch in duplicate_candidates(path, unit.payload["index"], 3))
+            packed.extend(found for _, found in duplicate_candidates(path, unit.payload["index"], 3))
     if options.drop_duplicates:
-        if batches:
-            losers = choose_kept(pa.Table.from_batches(batches))
-            out.publish(".cache/duplicates/parts/part-000.parquet", lambda path: pq.write_table(losers, path) or 0)
+        losers = choose_kept(unpack_candidates(packed))
+        out.publish(".cache/duplicates/parts/part-000.parquet", lambda path: pq.write_table(losers, path) or 0)
         merge_duplicates(inputs, out)
     return Ingested(out, inputs, plan_ingest(inputs, out, options, config={}, core_version="1"))
 
