@@ -27,6 +27,10 @@ DEMO_OUT := out/demo
 DEMO_SOURCES = $(shell $(BIN)/python -c 'import numpy, pyarrow; print(numpy.get_include(), pyarrow.get_include())') \
 	$(wildcard /usr/include/c++/*)
 HOSTILE_OUT := out/hostile
+DATAFLOW_CONTEXT := dist/dataflow
+DATAFLOW_FILES = $(addprefix deploy/dataflow/,Containerfile requirements.lock launcher.py) \
+	$(foreach name,cppmill cppmill_core,dist/$(name)-$(VERSION)-*.whl)
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
 # cargo-fuzz is kept outside: it takes minutes to build and nothing else needs it.
 CARGO_FUZZ_VERSION := 0.13.2
@@ -35,7 +39,7 @@ FUZZ_TARGETS := encode load lex
 FUZZ_OUT := out/fuzz
 SECONDS := 60
 
-.PHONY: help setup demo test engines test-engines fuzz check lint format bench bench-scan bench-train bench-encode equal-encode bench-patterns bench-units ablations lexer-agreement wheel lock clean
+.PHONY: help setup demo test engines test-engines fuzz check lint format bench bench-scan bench-train bench-encode equal-encode bench-patterns bench-units ablations lexer-agreement wheel dataflow-context lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -150,10 +154,18 @@ wheel: setup ## Build the wheels of cppmill and of its native core into dist/
 	$(BIN)/maturin build --release --locked --quiet --manifest-path native/py/Cargo.toml --out dist
 	$(BIN)/python -m build --no-isolation --outdir dist .
 
-lock: ## Resolve the requirements of pyproject.toml again into requirements.lock (needs uv)
+dataflow-context: wheel ## Gather what the image of deploy/dataflow is built from into dist/dataflow
+	@rm -rf $(DATAFLOW_CONTEXT) && mkdir -p $(DATAFLOW_CONTEXT)
+	cp $(DATAFLOW_FILES) $(DATAFLOW_CONTEXT)
+	@echo "Build the image: podman build --platform linux/amd64 --tag IMAGE $(DATAFLOW_CONTEXT)"
+
+lock: ## Resolve the requirements of pyproject.toml again into requirements.lock and that of deploy/dataflow (needs uv)
 	@command -v uv >/dev/null || { echo "make lock needs uv: python3 -m pip install uv" >&2; exit 1; }
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --quiet \
 		--no-emit-package cppmill-core --no-emit-index-url --custom-compile-command "make lock" --output-file requirements.lock
+	uv pip compile pyproject.toml --extra dataflow --constraint requirements.lock --python-version 3.11 --python-platform x86_64-manylinux_2_34 \
+		--generate-hashes --quiet --no-emit-package cppmill-core --no-emit-index-url --custom-compile-command "make lock" \
+		--output-file deploy/dataflow/requirements.lock
 
 clean: ## Delete everything that make made
 	rm -rf $(VENV) .make native/target native/fuzz/artifacts dist build *.egg-info out/demo $(FUZZ_OUT) $(HOSTILE_OUT)

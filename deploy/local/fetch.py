@@ -8,6 +8,7 @@ is whole, under a lock, so checkouts can share one cache.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -21,6 +22,7 @@ from deploy.local.jars import build_job_server
 from pipelines.engines.fetched import FILES, engines_folder
 
 _HERE = Path(__file__).parent
+_ROOT = _HERE.parents[1]
 _MAVEN_REPOSITORY = "maven-repository"
 
 
@@ -84,15 +86,36 @@ def _make_spark(folder: Path) -> None:
         run(command, cwd=folder, log=folder / "pip.log", hint="run `make setup`", environment=environment)
 
 
+def _make_dataflow(folder: Path) -> None:
+    """Install what only the image of Dataflow's workers has, beside what this environment has."""
+    here, image = (
+        _requirements(path) for path in (_ROOT / "requirements.lock", _ROOT / "deploy/dataflow/requirements.lock")
+    )
+    requirements = folder / "requirements.txt"
+    requirements.write_text("".join(text for name, text in image.items() if name not in here), encoding="utf-8")
+    command = [sys.executable, "-m", "pip", "install", "--require-hashes", "--no-deps", "--no-cache-dir"]
+    command += ["--target", str(folder / "site"), "--requirement", str(requirements)]
+    run(command, cwd=folder, log=folder / "pip.log", hint="run `make setup`")
+
+
+def _requirements(lock: Path) -> dict[str, str]:
+    """Return the requirements of a lock by name, each with its hashes."""
+    lines = (line for line in lock.read_text(encoding="utf-8").splitlines() if not line.lstrip().startswith("#"))
+    entries = re.split(r"\n(?=[a-z0-9])", "\n".join(lines).strip())
+    return {entry.partition("==")[0]: f"{entry}\n" for entry in entries}
+
+
 MAKERS: dict[str, Callable[[Path], None]] = {
     "versitygw": _go_build("versitygw", "github.com/versity/versitygw/cmd/versitygw"),
     "prism": _go_build("prism", "github.com/apache/beam/sdks/v2/go/cmd/prism"),
     "flink": _make_flink,
     "spark": _make_spark,
+    "dataflow": _make_dataflow,
 }
 _COSTS = {
     "versitygw": "about 2 minutes of Go's compiler",
     "prism": "about 3 minutes of Go's compiler",
     "flink": "about 200 MB from Maven's repository",
     "spark": "about 500 MB from Maven's repository and the Python package index",
+    "dataflow": "Google's packages from the Python package index",
 }

@@ -18,6 +18,7 @@ FILES = {
     "spark-home": "spark-3.5.0/site/pyspark",
     "prism": "prism-2.77.0/prism",
     "versitygw": "versitygw-1.8.0/versitygw",
+    "dataflow": "dataflow-2.77.0/site",
 }
 
 
@@ -31,7 +32,7 @@ def engines_folder() -> Path:
 
 
 def fetched(name: str) -> Path:
-    """Return the path of a fetched engine: a jar, a program, or Spark's home folder.
+    """Return the path of a fetched engine: a jar, a program, Spark's home folder, or a folder of Python packages.
 
     Args:
         name: One of `FILES`.

@@ -11,6 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from configs.runs import load_run_config
+from pipelines import run as whole_run
+from pipelines import scan as scan_program
+from pipelines.progress import QuietReporter
+from pipelines.session import Session
+
 ROOT = Path(__file__).parents[2]
 CPPMILL = [sys.executable, "-m", "pipelines.cli"]
 VOCAB_SIZE = "12288"
@@ -110,3 +116,23 @@ def copied_run(run, tmp_path):
     shutil.copytree(run.sources, tmp_path / "sources")
     shutil.copytree(run.out, tmp_path / "out", copy_function=shutil.copy2)
     return Run(tmp_path / "sources", tmp_path / "out")
+
+
+@pytest.fixture(scope="session")
+def stages(run, tmp_path_factory):
+    """What each stage of a real run adds to a pipeline of units, by the name of its plan."""
+    out = tmp_path_factory.mktemp("stages")
+    flags = {"SOURCE": (str(run.sources / "numpy"),), "--out": str(out), "--profile": "demo"}
+    found = {}
+    execute = Session.execute
+
+    def keep(self, name, units, construct, **options):
+        found[str(name)] = construct
+        execute(self, name, units, construct, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Session, "execute", keep)
+        config = load_run_config(flags={**flags, "--tokenizer": str(run.out / "tokenizer")})
+        whole_run.run(config, QuietReporter())
+        scan_program.run(load_run_config(flags=flags), QuietReporter())
+    return found

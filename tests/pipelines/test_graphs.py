@@ -1,24 +1,31 @@
 """No graph grows with the corpus, and what is shuffled stays small, with a million units too."""
 
+import json
+import os
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from pathlib import Path
 
 import apache_beam as beam
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from apache_beam import coders
+from apache_beam.internal.cloudpickle import cloudpickle
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.portability import common_urns
+from apache_beam.portability.api import beam_runner_api_pb2
+from apache_beam.runners.pipeline_context import PipelineContext
 
 from configs.runs import load_run_config
-from pipelines import run as whole_run
 from pipelines import scan as scan_program
+from pipelines.engines.fetched import fetched
 from pipelines.progress import QuietReporter
-from pipelines.session import Session
 from schemas.coders import register_coders
 from schemas.reasons import Column
 from schemas.tables import FINGERPRINTS
@@ -38,6 +45,17 @@ MAX_ELEMENT_BYTES = 16 << 20
 """What every engine shuffles with its default memory."""
 MAX_GRAPH_BYTES = 1 << 20
 """A tenth of what Dataflow takes of a request."""
+ROOT = str(Path(__file__).parents[2])
+DATAFLOW_OPTIONS = [
+    "--runner=DataflowRunner",
+    "--dataflow_endpoint=http://localhost:9",
+    "--no_auth",
+    "--project=project",
+    "--region=us-central1",
+    "--sdk_location=container",
+    "--sdk_container_image=image-of-workers",
+    "--experiments=use_runner_v2",
+]
 STAGES = ["read", "ingest", "scan", "tokenize", "validate"]
 
 
@@ -65,32 +83,29 @@ def ranges(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def stages(run, tmp_path_factory):
-    """What each stage of a real run adds to a pipeline of units, by the name of its plan."""
-    out = tmp_path_factory.mktemp("stages")
-    flags = {"SOURCE": (str(run.sources / "numpy"),), "--out": str(out), "--profile": "demo"}
-    found = {}
-    execute = Session.execute
-
-    def keep(self, name, units, construct, **options):
-        found[str(name)] = construct
-        execute(self, name, units, construct, **options)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Session, "execute", keep)
-        config = load_run_config(flags={**flags, "--tokenizer": str(run.out / "tokenizer")})
-        whole_run.run(config, QuietReporter())
-        scan_program.run(load_run_config(flags=flags), QuietReporter())
-    return found
+def dataflow_jobs(stages, ranges, tmp_path_factory):
+    """The folder of the jobs that Dataflow would get, and the environment that has Google's packages."""
+    folder = tmp_path_factory.mktemp("jobs")
+    environment = os.environ | {"NO_GCE_CHECK": "true", "PYTHONPATH": os.pathsep.join([str(fetched("dataflow")), ROOT])}
+    command = [sys.executable, f"{ROOT}/tests/pipelines/write_dataflow_jobs.py", str(folder), *DATAFLOW_OPTIONS]
+    given = cloudpickle.dumps((stages, ranges))
+    done = subprocess.run(command, input=given, env=environment, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    return folder
 
 
-@pytest.fixture(params=STAGES)
+@pytest.fixture(params=[*STAGES, *(pytest.param(f"dataflow-{name}", marks=pytest.mark.engines) for name in STAGES)])
 def graph(request, stages, ranges, monkeypatch):
-    """The pipeline of a stage for a million units, as it is sent to an engine, and its coders by id."""
+    """The pipeline of a stage for many units, as it is sent to an engine, and its coders by id."""
+    engine, _, stage = request.param.rpartition("-")
+    if engine:
+        proto = beam_runner_api_pb2.Pipeline()
+        proto.ParseFromString((request.getfixturevalue("dataflow_jobs") / stage / "pipeline.pb").read_bytes())
+        return proto, PipelineContext(proto.components)
     monkeypatch.setattr(scan, "MAX_PARTS", 1)  # so that groups are merged, as a million units need it
     register_coders()
     pipeline = beam.Pipeline(options=PipelineOptions([]))
-    stages[request.param](pipeline | "Units" >> ReadUnits(ranges=ranges))
+    stages[stage](pipeline | "Units" >> ReadUnits(ranges=ranges))
     return pipeline.to_runner_api(return_context=True)
 
 
@@ -119,6 +134,16 @@ def test_any_number_of_units_starts_from_a_thousand_elements(ranges):
 
 def test_a_graph_is_small(graph):
     assert graph[0].ByteSize() < MAX_GRAPH_BYTES
+
+
+@pytest.mark.engines
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_job_for_dataflow_names_our_image_and_little_else(dataflow_jobs, stage):
+    job = (dataflow_jobs / stage / "job.json").read_bytes()
+    assert len(job) < MAX_GRAPH_BYTES
+    pools = json.loads(job)["environment"]["workerPools"]
+    images = {image["containerImage"] for pool in pools for image in pool["sdkHarnessContainerImages"]}
+    assert images == {"image-of-workers"}
 
 
 def test_there_are_no_side_inputs(graph):
