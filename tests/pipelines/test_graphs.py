@@ -217,8 +217,8 @@ def test_counts_merged_in_groups_are_the_same(run, tmp_path, monkeypatch):
     flags = {"--out": str(tmp_path), "--vocab-size": VOCAB_SIZE, "--unit-bytes": str(1 << 20)}
     scan_program.run(load_run_config(flags=flags), QuietReporter())
     names = sorted(path.relative_to(run.out) for path in (run.out / "counts").rglob("*") if path.is_file())
-    assert len(list((run.out / "documents").glob("part-*"))) > 4
+    assert count_groups(len(list((run.out / "documents").glob("part-*")))) > 2
     assert {name: (tmp_path / name).read_bytes() for name in names} == {
         name: (run.out / name).read_bytes() for name in names
     }
-    assert not list((tmp_path / scan.GROUPS).iterdir())
+    assert not (tmp_path / scan.GROUPS).exists()
