@@ -39,7 +39,7 @@ FUZZ_TARGETS := encode load lex
 FUZZ_OUT := out/fuzz
 SECONDS := 60
 
-.PHONY: help setup demo test engines test-engines fuzz check lint format bench bench-scan bench-train bench-encode equal-encode bench-patterns bench-units ablations lexer-agreement wheel dataflow-context lock clean
+.PHONY: help setup demo test engines test-engines fuzz check lint format bench bench-scan bench-train bench-engines bench-encode equal-encode bench-patterns bench-units ablations lexer-agreement wheel dataflow-context lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -124,6 +124,10 @@ bench-scan: setup ## Measure the native scanner, its speed and memory, on CORPUS
 bench-train: setup ## Measure training beside public trainers on CORPUS=DIR, its growth and its superwords (ROUNDS=3)
 	@$(if $(CORPUS),,echo "make bench-train needs a folder of C++ sources: make bench-train CORPUS=DIR" >&2; exit 2)
 	$(BIN)/python -m benches.training $(CORPUS) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(JSON),--json $(JSON))
+
+bench-engines: setup ## Measure whole runs on engines on more and more of CORPUS=DIR, what Beam costs and what is shuffled (GB=4 ROUNDS=1)
+	@$(if $(CORPUS),,echo "make bench-engines needs a folder of C++ sources: make bench-engines CORPUS=DIR" >&2; exit 2)
+	$(BIN)/python -m benches.engines $(CORPUS) $(foreach size,$(GB),--gb $(size)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(JSON),--json $(JSON))
 
 bench-encode: setup ## Measure encoding beside public encoders and datatrove on CORPUS=DIR (TOKENIZER=DIR SUPERWORDS=DIR ROUNDS=3)
 	@$(if $(CORPUS),,echo "make bench-encode needs a folder of C++ sources: make bench-encode CORPUS=DIR" >&2; exit 2)
