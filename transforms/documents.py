@@ -74,8 +74,8 @@ def _duplicates(unit: Unit, out: OutputFolder) -> npt.NDArray[np.uint32]:
     """Return the rows of a unit's fingerprints that are duplicates."""
     if not unit.payload["duplicates"]:
         return np.zeros(0, dtype=np.uint32)
-    with out.open_local(unit.payload["duplicates"]) as path:
-        return unit_duplicates(path, unit.payload["index"])
+    with out.open_ranges(unit.payload["duplicates"]) as file:
+        return unit_duplicates(file, unit.payload["index"])
 
 
 def _publish_rejects(second: _SecondPass, unit: Unit, out: OutputFolder) -> Iterator[OutputFile]:

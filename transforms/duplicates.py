@@ -74,9 +74,9 @@ def merge_duplicates(units: Sequence[Unit], out: OutputFolder) -> str:
     return name
 
 
-def unit_duplicates(path: Path, index: int) -> npt.NDArray[np.uint32]:
-    """Return the rows of one input unit's fingerprints that are duplicates, ascending."""
-    table = pq.read_table(path, columns=["row"], filters=[("unit", "==", index)])
+def unit_duplicates(file: Path | pa.NativeFile, index: int) -> npt.NDArray[np.uint32]:
+    """Return the rows of one input unit's fingerprints that are duplicates, ascending; reads no other row groups."""
+    table = pq.read_table(file, columns=["row"], filters=[("unit", "==", index)])
     return np.asarray(table.column("row").to_numpy(), dtype=np.uint32)
 
 
