@@ -1,0 +1,160 @@
+"""Faults on a Flink cluster while it tokenizes: the dataset and the receipt are those of an undisturbed local run.
+
+Everything up to the tokenizer is made once, on this machine. Each test goes on from a copy of it, on a cluster of two
+TaskManagers, and strikes when the first token shard has its name: others are at work then, and most have not begun.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pyarrow
+import pytest
+
+from deploy.local.flink import FlinkCluster
+
+pytestmark = [pytest.mark.engines, pytest.mark.timeout(600)]
+
+CPPMILL = Path(sys.executable).parent / "cppmill"
+OPTIONS = ("--profile", "demo", "--unit-bytes", "2000000", "--threads", "1", "--quiet")
+COPIES = 2
+LEAST_UNITS = 12
+
+Wait = Callable[[], None]
+Strike = Callable[[int, Wait], None]
+
+
+def cppmill(command: str, corpus: Path, out: Path, *more: str) -> None:
+    subprocess.run([CPPMILL, command, corpus, "--out", out, *OPTIONS, *more], check=True, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The headers that come with numpy, pyarrow and the compiler, some times over, no file equal to another."""
+    folder = tmp_path_factory.mktemp("corpus")
+    sources = [Path(numpy.get_include()), Path(pyarrow.get_include()), *sorted(Path("/usr/include/c++").glob("*"))]
+    for copy in range(COPIES):
+        for number, source in enumerate(sources):
+            target = folder / f"copy{copy}" / f"source{number}"
+            shutil.copytree(source, target, symlinks=True)
+            for file in target.rglob("*"):
+                if file.is_file() and not file.is_symlink():
+                    file.write_bytes(f"// {copy}\n".encode() + file.read_bytes())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def prepared(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """OUT with documents, counts and a tokenizer, and no tokens yet."""
+    out = tmp_path_factory.mktemp("prepared") / "out"
+    for command in ("ingest", "scan", "build"):
+        cppmill(command, corpus, out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def undisturbed(corpus: Path, prepared: Path) -> bytes:
+    """The receipt of a run on this machine that nothing happened to."""
+    out = prepared.with_name("undisturbed")
+    shutil.copytree(prepared, out)
+    cppmill("run", corpus, out)
+    return (out / "receipt.json").read_bytes()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[FlinkCluster]:
+    with FlinkCluster(tmp_path / "flink", task_managers=2, slots=2) as cluster:
+        yield cluster
+
+
+def kill_task_manager(worker: int, again: Wait) -> None:
+    """The process alone: its workers go on with what they have been given until they notice."""
+    os.kill(os.getpgid(worker), signal.SIGKILL)
+
+
+def lose_machine(worker: int, again: Wait) -> None:
+    """The TaskManager with its workers."""
+    os.killpg(os.getpgid(worker), signal.SIGKILL)
+
+
+def freeze_machine(worker: int, again: Wait) -> None:
+    """The TaskManager with its workers; when others have begun their units again, they go on with them too."""
+    group = os.getpgid(worker)
+    os.killpg(group, signal.SIGSTOP)
+    again()
+    os.killpg(group, signal.SIGCONT)
+
+
+def kill_python_worker(worker: int, again: Wait) -> None:
+    os.kill(worker, signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("strike", "loses_units"),
+    [(kill_task_manager, False), (lose_machine, True), (freeze_machine, True), (kill_python_worker, True)],
+)
+def test_a_fault_while_tokenizing_changes_no_byte(
+    loses_units: bool,
+    strike: Strike,
+    corpus: Path,
+    prepared: Path,
+    undisturbed: bytes,
+    cluster: FlinkCluster,
+    tmp_path: Path,
+    repository: Path,
+) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(prepared, out)
+    command = [CPPMILL, "run", corpus, "--out", out, *OPTIONS, "--engine", "flink", "--"]
+    command += [f"--flink_master={cluster.rest_address}", "--parallelism=2"]
+    with subprocess.Popen(command) as run:
+        try:
+            worker = wait_for_worker(out, run)
+            assert os.getpgid(worker) in cluster.task_managers
+            begun_before = begun(out)
+            strike(worker, lambda: until(run, lambda: max(begun(out).values()) > 1))
+            assert run.wait(timeout=300) == 0
+        finally:
+            run.kill()
+    attempts = begun(out)
+    assert len(attempts) >= LEAST_UNITS
+    assert len(begun_before) < len(attempts), "the strike came when every unit had begun"
+    assert not loses_units or max(attempts.values()) > 1, "no unit that was lost began again"
+    assert (out / "receipt.json").read_bytes() == undisturbed
+    subprocess.run([sys.executable, repository / "tests/run_check.py", out], check=True, timeout=300)
+
+
+def wait_for_worker(out: Path, run: subprocess.Popen[bytes]) -> int:
+    """Return the worker that began its unit last, once there is a token shard."""
+    until(run, lambda: any(out.glob("tokens/part-*.parquet")))
+    return int(max(notes(out), key=lambda found: found[0])[1]["pid"])
+
+
+def until(run: subprocess.Popen[bytes], found: Callable[[], bool]) -> None:
+    """Wait until something is found; the run must not end before."""
+    while not found():
+        with suppress(subprocess.TimeoutExpired):
+            raise AssertionError(f"the run ended too early, with exit code {run.wait(timeout=0.01)}")
+
+
+def begun(out: Path) -> Counter[str]:
+    """How often each unit of tokenize was begun."""
+    return Counter(note["label"] for _, note in notes(out))
+
+
+def notes(out: Path) -> list[tuple[float, dict[str, Any]]]:
+    """When each attempt at a unit of tokenize began, and what was noted of it."""
+    files = (out / ".cache/attempts").glob("*.json")
+    found = [(file.stat().st_mtime, json.loads(file.read_bytes())) for file in files]
+    return [(moment, note) for moment, note in found if note["stage"] == "tokenize"]
