@@ -63,7 +63,7 @@ GOLDEN_IDS = (
 
 
 def check_worker(launcher_version: str) -> None:
-    """Check the native core of this process, once.
+    """Check the native core of this process; what is costly about it is done once.
 
     Args:
         launcher_version: The version of the native core where the pipeline was made.
@@ -132,17 +132,17 @@ def _place() -> str:
 @beam.typehints.with_input_types(Unit)
 @beam.typehints.with_output_types(Unit)
 class _CheckWorkerFn(beam.DoFn):
-    """Passes units on, once the process that it is in was checked."""
+    """Passes units on, once the process that it is in was checked.
+
+    Not in `setup`: an error there leaves a Python worker waiting for ever, and with it Spark (Beam issue 31571).
+    """
 
     def __init__(self, launcher_version: str) -> None:
         self._launcher_version = launcher_version
 
-    def setup(self) -> None:
-        """Check the process."""
-        check_worker(self._launcher_version)
-
     def process(self, unit: Unit) -> Iterator[Unit]:
-        """Yield the unit."""
+        """Check the process and yield the unit."""
+        check_worker(self._launcher_version)
         yield unit
 
 

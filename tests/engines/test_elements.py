@@ -1,0 +1,84 @@
+"""What reaches a worker is whole, elements of the largest size too; and a worker that does not fit is named."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pipelines.engines import worker_check
+from pipelines.engines.execution import open_engine
+from pipelines.engines.flink import MAX_ELEMENT_BYTES
+from pipelines.engines.setting import Setting
+from schemas.errors import ConfigError
+from schemas.units import Stage, Unit
+
+pytestmark = [
+    pytest.mark.engines,
+    pytest.mark.timeout(300),
+    # Beam leaves the output of the programs that it starts open.
+    pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+ENGINES = ["prism", "flink", "spark"]
+KEYS, BATCHES = 3, 4
+UNIT = Unit(stage=Stage.SCAN, key="k", num_bytes=1, label="l", payload={})
+
+
+def content(number: int) -> bytes:
+    """Bytes that do not compress, almost as many as an element may have, the rest is for its frame."""
+    return np.random.default_rng(number).bytes(MAX_ELEMENT_BYTES - 4096)
+
+
+def make_batch(number: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    yield number % KEYS, pa.record_batch({"content": pa.array([content(number)], pa.binary())})
+
+
+def keep_digests(grouped: tuple[int, Iterable[pa.RecordBatch]], folder: Path) -> None:
+    key, batches = grouped
+    digests = sorted(hashlib.sha256(batch.column("content")[0].as_py()).hexdigest() for batch in batches)
+    (folder / str(key)).write_text("\n".join(digests))
+
+
+def setting(tmp_path: Path) -> Setting:
+    return Setting(out=str(tmp_path), log_folder=tmp_path / "logs", cpus=2)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_elements_of_the_largest_size_are_grouped_whole(name: str, tmp_path: Path) -> None:
+    numbers = range(KEYS * BATCHES)
+    folder = tmp_path / "digests"
+    folder.mkdir()
+
+    def construct(pipeline: beam.Pipeline) -> object:
+        return (
+            pipeline
+            | beam.Create(numbers)
+            | beam.FlatMap(make_batch).with_output_types(tuple[int, pa.RecordBatch])
+            | beam.GroupByKey()
+            | beam.Map(keep_digests, folder)
+        )
+
+    with open_engine(name, setting(tmp_path)) as engine:
+        engine.run(construct)
+    expected = {
+        str(key): sorted(hashlib.sha256(content(number)).hexdigest() for number in numbers[key::KEYS])
+        for key in range(KEYS)
+    }
+    assert {path.name: path.read_text().split() for path in folder.iterdir()} == expected
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_a_worker_of_another_version_fails_the_run_at_once(name: str, tmp_path: Path) -> None:
+    def construct(pipeline: beam.Pipeline) -> object:
+        return pipeline | beam.Create([UNIT]) | beam.ParDo(worker_check._CheckWorkerFn("9.9.9"))
+
+    with open_engine(name, setting(tmp_path)) as engine, pytest.raises((RuntimeError, ConfigError)) as raised:
+        engine.run(construct)
+    assert "the launcher's has 9.9.9; install cppmill-core==9.9.9" in str(raised.value)
