@@ -33,7 +33,7 @@ class Dataflow:
     def missing(self) -> Iterator[str]:
         """Yield what keeps a pipeline from being submitted."""
         if importlib.util.find_spec("apitools") is None:
-            yield "Google's packages are not installed; install apache-beam[gcp] of the same version"
+            yield "Google's packages are not installed; install cppmill with the extra dataflow"
         given: dict[str, Any] = self._options.view_as(GoogleCloudOptions).get_all_options()
         for name in _NEEDED:
             if not given.get(name):
