@@ -1,4 +1,4 @@
-"""Faults on a Flink cluster while it tokenizes: the dataset and the receipt are those of an undisturbed local run.
+"""Faults on a Flink cluster while it tokenizes: every file that is published is that of an undisturbed local run.
 
 Everything up to the tokenizer is made once, on this machine. Each test goes on from a copy of it, on a cluster of two
 TaskManagers, and strikes when the first token shard has its name: others are at work then, and most have not begun.
@@ -23,6 +23,7 @@ import pyarrow
 import pytest
 
 from deploy.local.flink import FlinkCluster
+from schemas.digests import sha256_file
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(600)]
 
@@ -64,12 +65,20 @@ def prepared(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(corpus: Path, prepared: Path) -> bytes:
-    """The receipt of a run on this machine that nothing happened to."""
+def undisturbed(corpus: Path, prepared: Path, repository: Path) -> dict[str, str]:
+    """The files of a run on this machine that nothing happened to, proven by the checker."""
     out = prepared.with_name("undisturbed")
     shutil.copytree(prepared, out)
     cppmill("run", corpus, out)
-    return (out / "receipt.json").read_bytes()
+    subprocess.run([sys.executable, repository / "tests/run_check.py", out], check=True, timeout=300)
+    return published(out)
+
+
+def published(out: Path) -> dict[str, str]:
+    """Every file of OUT with its SHA-256, but those of the cache and the lock."""
+    names = [file.relative_to(out) for file in out.rglob("*") if file.is_file()]
+    kept = [name for name in names if name.parts[0] not in (".cache", ".lock")]
+    return {str(name): sha256_file(out / name) for name in kept}
 
 
 @pytest.fixture
@@ -109,10 +118,9 @@ def test_a_fault_while_tokenizing_changes_no_byte(
     strike: Strike,
     corpus: Path,
     prepared: Path,
-    undisturbed: bytes,
+    undisturbed: dict[str, str],
     cluster: FlinkCluster,
     tmp_path: Path,
-    repository: Path,
 ) -> None:
     out = tmp_path / "out"
     shutil.copytree(prepared, out)
@@ -131,8 +139,7 @@ def test_a_fault_while_tokenizing_changes_no_byte(
     assert len(attempts) >= LEAST_UNITS
     assert len(begun_before) < len(attempts), "the strike came when every unit had begun"
     assert not loses_units or max(attempts.values()) > 1, "no unit that was lost began again"
-    assert (out / "receipt.json").read_bytes() == undisturbed
-    subprocess.run([sys.executable, repository / "tests/run_check.py", out], check=True, timeout=300)
+    assert published(out) == undisturbed
 
 
 def wait_for_worker(out: Path, run: subprocess.Popen[bytes]) -> int:
