@@ -96,6 +96,14 @@ def test_a_run_that_is_stopped_gives_the_lock_back_and_goes_on(run, cppmill, com
     )
 
 
+def test_a_finished_folder_that_is_uploaded_is_gone_on_with_there(run, cppmill, url):
+    uploaded = type(run)(run.sources, f"{url}/uploaded")
+    fsspec.filesystem("s3").put(f"{run.out}/", uploaded.out, recursive=True)
+    ran = uploaded.stages(cppmill(*uploaded.command, "--json"))
+    assert [ran[stage] for stage in STAGES] == [0, 0, 0, 0]
+    cppmill("verify", uploaded.out)
+
+
 def test_sources_and_a_tokenizer_may_be_there_as_well(stored, run, url, cppmill):
     system = fsspec.filesystem("s3", use_listings_cache=False)
     system.put(str(run.sources / "numpy"), f"{url}/in/numpy", recursive=True)
