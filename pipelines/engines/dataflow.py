@@ -40,8 +40,8 @@ class Dataflow:
                 yield f"no --{name}: give it behind --"
         if not self._options.view_as(WorkerOptions).sdk_container_image:
             yield "no --sdk_container_image: build the image of deploy/dataflow and give its name behind --"
-        if not self._setting.out.startswith("gs://"):
-            yield f"--out {self._setting.out}: workers of the service do not see it; it takes gs://BUCKET/FOLDER"
+        if "://" not in self._setting.out:
+            yield f"--out {self._setting.out}: workers of the service do not see it; it takes s3://BUCKET/PREFIX"
 
     def runner(self) -> PipelineRunner:
         """Return the runner that submits."""

@@ -62,7 +62,7 @@ def fail(element):
             ["spark is not there", "spark-home is not there", "spark://127.0.0.1:1: no master answers there"],
         ),
         ("spark", ["--spark_master_url=http://127.0.0.1:1"], ["it is not spark://HOST:PORT or local[N]"]),
-        ("dataflow", [], ["no --project", "no --region", "no --temp_location", "no --sdk_container_image", "gs://"]),
+        ("dataflow", [], ["no --project", "no --region", "no --temp_location", "no --sdk_container_image", "s3://"]),
         ("flink", ['--environment_config={"command": "/no/worker"}', "--environment_type=PROCESS"], ["/no/worker: "]),
         ("flink", ["--environment_config=x", "--environment_type=PROCESS"], ["no JSON with a command"]),
         ("flink", ["--flink_job_server_jar=/no/jar"], ["--flink_job_server_jar=/no/jar: there is no such file"]),
