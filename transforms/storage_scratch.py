@@ -33,7 +33,7 @@ def _make_folder(process: int) -> Path:
             if folder.is_dir() and _is_left(folder):
                 shutil.rmtree(folder, ignore_errors=True)
         folder = Path(tempfile.mkdtemp(prefix=f"{process}-", dir=parent))
-        lock = FileLock(folder / _LOCK)
+        lock = FileLock(folder / _LOCK, thread_local=False)
         lock.acquire()
     atexit.register(_remove, folder, lock)
     return folder
