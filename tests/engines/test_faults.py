@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -23,6 +24,7 @@ import pyarrow
 import pytest
 
 from deploy.local.flink import FlinkCluster
+from deploy.local.s3 import ObjectStore
 from schemas.digests import sha256_file
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(600)]
@@ -31,13 +33,14 @@ CPPMILL = Path(sys.executable).parent / "cppmill"
 OPTIONS = ("--profile", "demo", "--unit-bytes", "2000000", "--threads", "1", "--quiet")
 COPIES = 2
 LEAST_UNITS = 12
+OUTAGE_SECONDS = 10
 
 Wait = Callable[[], None]
 Strike = Callable[[int, Wait], None]
 
 
-def cppmill(command: str, corpus: Path, out: Path, *more: str) -> None:
-    subprocess.run([CPPMILL, command, corpus, "--out", out, *OPTIONS, *more], check=True, timeout=300)
+def cppmill(command: str, corpus: Path, out: Path | str) -> None:
+    subprocess.run([CPPMILL, command, corpus, "--out", out, *OPTIONS], check=True, timeout=300)
 
 
 @pytest.fixture(scope="module")
@@ -124,9 +127,7 @@ def test_a_fault_while_tokenizing_changes_no_byte(
 ) -> None:
     out = tmp_path / "out"
     shutil.copytree(prepared, out)
-    command = [CPPMILL, "run", corpus, "--out", out, *OPTIONS, "--engine", "flink", "--"]
-    command += [f"--flink_master={cluster.rest_address}", "--parallelism=2"]
-    with subprocess.Popen(command) as run:
+    with on_flink(cluster, corpus, out) as run:
         try:
             worker = wait_for_worker(out, run)
             assert os.getpgid(worker) in cluster.task_managers
@@ -139,6 +140,41 @@ def test_a_fault_while_tokenizing_changes_no_byte(
     assert len(attempts) >= LEAST_UNITS
     assert len(begun_before) < len(attempts), "the strike came when every unit had begun"
     assert not loses_units or max(attempts.values()) > 1, "no unit that was lost began again"
+    assert published(out) == undisturbed
+
+
+def on_flink(cluster: FlinkCluster, corpus: Path, out: Path | str) -> subprocess.Popen[bytes]:
+    command = [CPPMILL, "run", corpus, "--out", out, *OPTIONS, "--engine", "flink", "--"]
+    return subprocess.Popen([*command, f"--flink_master={cluster.rest_address}", "--parallelism=2"])
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStore]:
+    """A store of the test's own, which this process and all that it starts find in their environment."""
+    with ObjectStore(tmp_path / "store") as store:
+        store.create_bucket("bucket")
+        for name, value in store.environment.items():
+            monkeypatch.setenv(name, value)
+        yield store
+
+
+def test_a_store_that_is_gone_for_ten_seconds_changes_no_byte(
+    store: ObjectStore, corpus: Path, undisturbed: dict[str, str], cluster: FlinkCluster, tmp_path: Path
+) -> None:
+    url, out = "s3://bucket/out", tmp_path / "store/objects/bucket/out"
+    for command in ("ingest", "scan", "build"):
+        cppmill(command, corpus, url)
+    with on_flink(cluster, corpus, url) as run:
+        try:
+            wait_for_worker(out, run)
+            begun_before = begun(out)
+            store.kill()
+            time.sleep(OUTAGE_SECONDS)
+            store.restart()
+            assert run.wait(timeout=300) == 0
+        finally:
+            run.kill()
+    assert len(begun_before) < len(begun(out)), "the strike came when every unit had begun"
     assert published(out) == undisturbed
 
 
