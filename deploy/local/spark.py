@@ -40,6 +40,7 @@ class SparkCluster:
             "SPARK_HOME": str(self._home),
             "SPARK_LOCAL_IP": _HOST,
             "SPARK_DAEMON_MEMORY": _DAEMON_MEMORY,
+            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "SPARK_LOCAL_DIRS": str(self._processes.directory / "local"),
         }
         master_port, self._pages_port = free_ports(2)
