@@ -20,6 +20,7 @@ import filelock
 from deploy.local.commands import run
 from deploy.local.jars import build_job_server
 from pipelines.engines.fetched import FILES, engines_folder
+from schemas.errors import ConfigError
 
 _HERE = Path(__file__).parent
 _ROOT = _HERE.parents[1]
@@ -34,9 +35,12 @@ def fetch(names: Sequence[str] = (), *, say: Callable[[str], None] = print) -> N
         say: Told what is done, a line each.
 
     Raises:
-        ConfigError: If a tool that makes an engine is missing or fails.
+        ConfigError: For an unknown name; if a tool that makes an engine is missing or fails.
         IntegrityError: If something else was fetched than is written down.
     """
+    unknown = [name for name in names if name not in MAKERS]
+    if unknown:
+        raise ConfigError(f"{unknown[0]}: no engine of that name; there are {', '.join(MAKERS)}")
     cache = engines_folder()
     cache.mkdir(parents=True, exist_ok=True)
     with filelock.FileLock(cache / ".lock"):

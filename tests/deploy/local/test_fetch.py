@@ -1,0 +1,70 @@
+from pathlib import Path
+
+import pytest
+
+from deploy.local import fetch as fetching
+from deploy.local.__main__ import main
+from deploy.local.fetch import fetch
+from pipelines.engines.fetched import FILES, fetched
+from schemas.errors import ConfigError
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch):
+    """The engines that were made, each by writing its files."""
+    monkeypatch.setenv("CPPMILL_ENGINES", str(tmp_path / "engines"))
+    names = []
+
+    def maker(name):
+        def make(folder: Path):
+            names.append(name)
+            for file in FILES.values():
+                if folder.name == f".{Path(file).parts[0]}.partial":
+                    path = folder.joinpath(*Path(file).parts[1:])
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_text(name)
+
+        return make
+
+    monkeypatch.setattr(fetching, "MAKERS", {name: maker(name) for name in fetching.MAKERS})
+    return names
+
+
+def test_all_are_fetched_once(made):
+    fetch(say=lambda line: None)
+    assert made == ["versitygw", "prism", "flink", "spark"]
+    assert all(fetched(name).exists() for name in FILES)
+    fetch(say=lambda line: None)
+    assert len(made) == 4
+
+
+def test_one_is_fetched_by_its_name(made):
+    said = []
+    fetch(["prism"], say=said.append)
+    assert made == ["prism"]
+    assert said[-1] == f"prism: {fetched('prism')}"
+    with pytest.raises(ConfigError, match="make engines"):
+        fetched("flink")
+
+
+def test_a_failed_attempt_does_not_stand_and_is_done_again(made, monkeypatch):
+    whole = fetching.MAKERS["prism"]
+
+    def broken(folder: Path):
+        (folder / "prism").write_text("half")
+        raise ConfigError("no network")
+
+    monkeypatch.setitem(fetching.MAKERS, "prism", broken)
+    with pytest.raises(ConfigError, match="no network"):
+        fetch(["prism"], say=lambda line: None)
+    with pytest.raises(ConfigError, match="make engines"):
+        fetched("prism")
+    monkeypatch.setitem(fetching.MAKERS, "prism", whole)
+    fetch(["prism"], say=lambda line: None)
+    assert fetched("prism").read_text() == "prism"
+
+
+def test_an_unknown_name_is_refused(made, capsys):
+    assert main(["fetch", "flunk"]) == 2
+    assert "flunk" in capsys.readouterr().err
+    assert made == []
