@@ -25,7 +25,9 @@ def test_runs_agree_and_have_a_row_a_stage_and_beam_is_set_beside_none(tmp_path)
     assert units >= {"s", "s read", "s ingest", "s scan", "s build", "s tokenize", "s validate"}
     assert all(figure.row.peak_bytes > 1 << 27 for figure in comparison.figures)
     beam = list(measure_beam(growth.config(), rounds=1))
-    assert [[figure.row.name for figure in found.figures] for found in beam] == [["Beam", "Beam", "without Beam", "without Beam"]] * 2
+    assert [[figure.row.name for figure in found.figures] for found in beam] == [
+        ["Beam", "Beam", "without Beam", "without Beam"]
+    ] * 2
     shuffled = {figure.row.name: figure.row.value for figure in measure_shuffle(growth.config()).figures}
     assert list(shuffled) == ["units", "candidates for duplicates", "references to counts"]
     assert all(0 < value < 100_000 for value in shuffled.values())
