@@ -32,10 +32,10 @@ def made(tmp_path, monkeypatch):
 
 def test_all_are_fetched_once(made):
     fetch(say=lambda line: None)
-    assert made == ["versitygw", "prism", "flink", "spark"]
+    assert made == ["versitygw", "prism", "flink", "spark", "dataflow"]
     assert all(fetched(name).exists() for name in FILES)
     fetch(say=lambda line: None)
-    assert len(made) == 4
+    assert len(made) == 5
 
 
 def test_one_is_fetched_by_its_name(made):
