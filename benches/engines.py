@@ -21,9 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from benches.harness import Comparison, Outcome, Sample, summarize, table, write_rows
+from benches.harness import Comparison, Outcome, Sample, summarize, write_rows
 from benches.process_tree import run_measured
 from pipelines.console import Output, command_session
 from pipelines.progress import MEGABYTE, Reporter
@@ -36,9 +35,6 @@ GIGABYTE = 1000 * MEGABYTE
 SAMPLE_GIGABYTES = (0.3, 1.0, 2.0, 4.0)
 LOCAL = "local"
 ENGINES = (LOCAL, "flink")
-TABLE_COLUMNS = 120
-"""Width of the table where there is no terminal."""
-
 _SAME_SIZE = 0.95
 """A sample of this share of the last one's successor is the whole tree."""
 
@@ -65,6 +61,7 @@ def bench_engines(
         command_session(Output(), advice="nothing was kept") as reporter,
         tempfile.TemporaryDirectory(prefix="cppmill-bench-") as work,
     ):
+        from benches.__main__ import show
         from benches.beam_costs import measure_beam, measure_shuffle
 
         growth = Growth(corpus.absolute(), Path(work), vocab_size=vocab_size, reporter=reporter)
@@ -77,7 +74,7 @@ def bench_engines(
                 comparisons.append(measure_shuffle(growth.config()))
     if json_file is not None:
         write_rows(json_file, comparisons)
-    _show(f"{corpus}: {growth.num_bytes / MEGABYTE:,.1f} MB", comparisons)
+    show(f"{corpus}: {growth.num_bytes / MEGABYTE:,.1f} MB", comparisons)
     if any(comparison.different for comparison in comparisons):
         raise typer.Exit(ExitCode.FAILED_CHECK)
 
@@ -128,12 +125,6 @@ class Growth:
         parts = {str(event["stage"]): float(event["seconds"]) for event in events if event["event"] == "stage_done"}
         digest = json.loads((out / "receipt.json").read_bytes())["digest"]
         return Sample(ended.seconds, ended.peak_bytes, Outcome(parts=parts, digest=digest))
-
-
-def _show(heading: str, comparisons: list[Comparison]) -> None:
-    console = Console(width=None if sys.stdout.isatty() else TABLE_COLUMNS)
-    console.print(heading, markup=False, highlight=False, soft_wrap=True)
-    console.print(table(comparisons))
 
 
 if __name__ == "__main__":

@@ -178,7 +178,7 @@ def read_all(num_bytes: int, state: tuple[Reader, Sequence[Path]]) -> Outcome:
     """Read documents shards as the scan stage does."""
     read_documents, shards = state
     found = 0
-    for batch in read_documents(shards, ahead=False):
+    for batch in read_documents(shards, read_ahead=False):
         lengths = pc.binary_length(pa.chunked_array([batch["content"]]))
         found += int(pc.sum(lengths).as_py() or 0)
     if found != num_bytes:
@@ -201,7 +201,7 @@ def scan_all(
     scanner = cppmill_core.Scanner(config, threads, memory_bytes=memory_bytes, spill_dir=spill_dir)
     started = time.perf_counter()
     waited = 0.0
-    batches = read_documents(shards, ahead=threads > 1)
+    batches = read_documents(shards, read_ahead=threads > 1)
     while True:
         asked = time.perf_counter()
         batch = next(batches, None)

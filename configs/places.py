@@ -12,6 +12,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import TypeGuard
 
 from configs.layers import Layer, Tables
+from schemas.places import is_remote
 
 WILDCARDS = "*?["
 
@@ -109,11 +110,6 @@ def _check_tokenizer(folder: Path, layers: Sequence[Layer]) -> Iterator[str]:
         for layer in layers[1:]
         if layer.table("build").get("vocab_size", vocab_size) != vocab_size
     )
-
-
-def is_remote(place: str) -> bool:
-    """Tell whether a place is a URL, and not a path on a local or mounted file system."""
-    return "://" in place
 
 
 def _is_local(source: object) -> TypeGuard[str]:

@@ -16,9 +16,10 @@ from pydantic import BaseModel, ConfigDict, Field, InstanceOf
 
 from configs.layers import Flag, Layer, merge_layers, read_file, read_flags, read_profile
 from configs.patterns import check_patterns
-from configs.places import check_places, is_remote
+from configs.places import check_places
 from schemas.errors import ConfigError
 from schemas.options import BuildOptions, Fraction, IngestOptions, RunOptions, ScanOptions, TokenizeOptions
+from schemas.places import is_remote
 
 DEFAULT_PROFILE = "hybrid-64k"
 

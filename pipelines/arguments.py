@@ -12,6 +12,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from schemas.places import is_remote
+
 BEAM_OPTIONS = "cppmill.beam_options"
 
 
@@ -38,7 +40,7 @@ def as_typed(value: str) -> str:
 
 def run_folder(value: str) -> str:
     """Return the folder of a run as it was typed, if there is one; a URL is looked at by the command."""
-    if "://" not in value and not Path(value).is_dir():
+    if not is_remote(value) and not Path(value).is_dir():
         raise typer.BadParameter(f"{value}: no such folder; it takes the folder of a finished run, or its URL")
     return value
 

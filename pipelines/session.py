@@ -244,7 +244,7 @@ def _locked(out: OutputFolder) -> Iterator[None]:
 def engine_setting(config: RunConfig, out: OutputFolder) -> Setting:
     """Return what an engine is asked to run with."""
     return Setting(
-        out=str(out.root),
+        out=out.root,
         log_folder=out.local_folder(WORKER_LOGS),
         cpus=usable_threads(),
         beam_options=config.beam_options,

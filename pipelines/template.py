@@ -26,6 +26,7 @@ from apache_beam.options.pipeline_options import PipelineOptions, WorkerOptions
 
 from pipelines.cli import app
 from schemas.errors import CppmillError
+from schemas.places import is_remote
 
 logger = logging.getLogger(__name__)
 
@@ -108,7 +109,7 @@ def run_cppmill(run: list[str]) -> None:
 def _fetch(run: Sequence[str], folder: Path) -> Iterator[str]:
     """Yield the arguments of a run, with copies for URLs that only a path of this machine does for."""
     for option, value in zip(["", *run], run, strict=False):
-        if option in _FETCHED and "://" in value:
+        if option in _FETCHED and is_remote(value):
             source, name = value.rstrip("/"), folder / option.removeprefix("--")
             system, path = fsspec.core.url_to_fs(source)
             system.get(path, str(name), recursive=system.isdir(path))

@@ -8,13 +8,14 @@ from contextlib import closing
 from typing import Any, BinaryIO
 
 from schemas.options import IngestOptions
+from schemas.places import is_remote
 from schemas.reasons import Column, Filtered
 from schemas.units import Unit
 from transforms.jsonl_records import iter_jsonl
 from transforms.members import Archive, DamageError, Document, column_of, display_path
 from transforms.parquet_records import iter_parquet
 from transforms.sources import Kind, codec_of
-from transforms.streams import MemberStream, is_remote, open_descriptor, open_input, os_error_reason
+from transforms.streams import MemberStream, open_descriptor, open_input, os_error_reason
 from transforms.tar_members import iter_tar
 from transforms.zip_members import iter_zip
 

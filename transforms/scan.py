@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 from schemas.digests import sha256_json
 from schemas.tables import MORPHEMES, NAMESPACES, TERMS, required
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt
+from transforms.ahead import ahead
 from transforms.attempts import note_attempt
 from transforms.storage import CACHE, OutputFolder
 from transforms.words import MAX_RUNS, WordRun, find_runs, merge_words, write_partitions
@@ -111,7 +112,7 @@ def scan_unit(unit: Unit, settings: ScanSettings, *, threads: int, memory_bytes:
         settings.scanner_config, threads, memory_bytes=memory_bytes, spill_dir=settings.out.temporary
     )
     with settings.out.open_local(unit.payload["shard"]) as shard:
-        for batch in read_documents([shard], ahead=threads > 1):
+        for batch in read_documents([shard], read_ahead=threads > 1):
             scanner.add(batch)
     counts = scanner.finish()
     partitioned = [kind for kind in _PARTITIONED if kind in counts]
@@ -125,22 +126,15 @@ def scan_unit(unit: Unit, settings: ScanSettings, *, threads: int, memory_bytes:
     return receipt
 
 
-def read_documents(shards: Iterable[Path], *, ahead: bool) -> Iterator[pa.RecordBatch]:
-    """Yield the documents of shards: project, content.
+def read_documents(shards: Iterable[Path], *, read_ahead: bool) -> Iterator[pa.RecordBatch]:
+    """Return the documents of shards: project, content.
 
     Args:
         shards: Their paths.
-        ahead: Read the next batch, on a thread of its own, while one is in use.
+        read_ahead: Read the next batch, on a thread of its own, while one is in use.
     """
     batches = (batch for shard in shards for batch in _read_shard(shard))
-    if not ahead:
-        yield from batches
-        return
-    with ThreadPoolExecutor(1) as pool:
-        coming = pool.submit(next, batches, None)
-        while (batch := coming.result()) is not None:
-            coming = pool.submit(next, batches, None)
-            yield batch
+    return ahead(batches) if read_ahead else batches
 
 
 def _read_shard(shard: Path) -> Iterator[pa.RecordBatch]:

@@ -16,9 +16,10 @@ import fsspec
 
 from schemas.errors import ConfigError
 from schemas.options import IngestOptions
+from schemas.places import is_remote
 from transforms.globs import Glob, is_glob, split_glob
 from transforms.members import display_path, raw_path
-from transforms.streams import is_remote, os_error_reason
+from transforms.streams import os_error_reason
 
 logger = logging.getLogger(__name__)
 

@@ -20,11 +20,11 @@ import pyarrow as pa
 
 from schemas.digests import sha256_file
 from schemas.errors import IntegrityError
+from schemas.places import is_remote
 from schemas.units import OutputFile, Unit, UnitReceipt
 from transforms.storage_files import CACHE, Lock, Status, Store
 from transforms.storage_local import LocalStore
 from transforms.storage_objects import ObjectStore
-from transforms.streams import is_remote
 
 __all__ = ["CACHE", "OutputFolder"]
 

@@ -16,6 +16,7 @@ from typing import BinaryIO, cast
 
 import fsspec
 
+from schemas.places import is_remote
 from schemas.reasons import Dead
 from transforms.decoders import DECODER_ERRORS, STREAM_DECODERS, Decoder
 from transforms.members import Archive, DamageError
@@ -28,11 +29,6 @@ _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 class NotRegularError(OSError):
     """What was a regular file when it was listed is none now."""
-
-
-def is_remote(root: str) -> bool:
-    """Tell whether a root is an fsspec URL and not a local folder."""
-    return "://" in root
 
 
 def open_input(root: str, path: str) -> BinaryIO:

@@ -6,12 +6,10 @@ A TaskManager that dies is not replaced: as on any standalone cluster, the slots
 
 from __future__ import annotations
 
-import json
-import urllib.error
-import urllib.request
 from pathlib import Path
 
-from deploy.local.processes import Processes, free_ports
+from deploy.local.processes import Service, free_ports
+from pipelines.engines import flink_cluster
 from pipelines.engines.fetched import fetched
 
 _JOB_MANAGER = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
@@ -25,7 +23,7 @@ _JAVA = ["java", *_JVM, *(f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for n
 _JAVA += ["--add-opens=java.base/sun.nio.ch=ALL-UNNAMED", "--add-exports=java.base/sun.net.util=ALL-UNNAMED"]
 
 
-class FlinkCluster:
+class FlinkCluster(Service):
     """A running cluster; a context manager that stops it.
 
     Attributes:
@@ -44,7 +42,7 @@ class FlinkCluster:
         Raises:
             ConfigError: If Flink has not been fetched, Java is missing, or the cluster does not come up.
         """
-        self._processes = Processes(directory)
+        super().__init__(directory)
         rpc_port, rest_port = free_ports(2)
         self.rest_address = f"127.0.0.1:{rest_port}"
         folder = self._processes.directory
@@ -69,22 +67,9 @@ class FlinkCluster:
     def free_slots(self) -> int:
         """How many slots a job could have now; none while the cluster does not answer."""
         try:
-            with urllib.request.urlopen(f"http://{self.rest_address}/overview", timeout=5) as answer:
-                return int(json.load(answer)["slots-available"])
-        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            return flink_cluster.FlinkCluster(f"http://{self.rest_address}").overview().free_slots
+        except flink_cluster.FlinkUnreachableError:
             return 0
-
-    def stop(self) -> None:
-        """End the cluster, with the workers that its TaskManagers started."""
-        self._processes.stop()
-
-    def __enter__(self) -> FlinkCluster:
-        """Return what runs."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Stop it."""
-        self.stop()
 
 
 def _named(number: int) -> list[str]:

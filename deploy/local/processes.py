@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Self
 
 from schemas.errors import ConfigError
 
@@ -140,6 +141,30 @@ class Processes:
         return "\n".join(
             f"{log}:\n" + "\n".join(log.read_text(errors="replace").splitlines()[-_SHOWN_LINES:]) for log in logs
         )
+
+
+class Service:
+    """What runs in processes of one folder; a context manager that stops it.
+
+    Args:
+        directory: Whatever it writes, its logs too.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        """Take the folder; nothing is started."""
+        self._processes = Processes(directory)
+
+    def stop(self) -> None:
+        """End it, with all that its processes started."""
+        self._processes.stop()
+
+    def __enter__(self) -> Self:
+        """Return what runs."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop it."""
+        self.stop()
 
 
 def _end(process: Started) -> None:

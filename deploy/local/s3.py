@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from deploy.local.processes import Processes, Started, answers, free_ports
+from deploy.local.processes import Service, Started, answers, free_ports
 from pipelines.engines.fetched import fetched
 
 _REGION = "us-east-1"
@@ -12,7 +12,7 @@ _NAME = "versitygw"
 _ACCESS_KEY, _SECRET_KEY = "cppmill", "cppmill-secret"
 
 
-class ObjectStore:
+class ObjectStore(Service):
     """A running object store; a context manager that stops it.
 
     Attributes:
@@ -29,7 +29,7 @@ class ObjectStore:
         Raises:
             ConfigError: If versitygw has not been fetched, or does not come up.
         """
-        self._processes = Processes(directory)
+        super().__init__(directory)
         self._objects = self._processes.directory / "objects"
         self._objects.mkdir(exist_ok=True)
         [self._port] = free_ports(1)
@@ -54,18 +54,6 @@ class ObjectStore:
     def restart(self) -> None:
         """Start the store again at the same endpoint, over the same objects."""
         self._process = self._start()
-
-    def stop(self) -> None:
-        """End the store."""
-        self._processes.stop()
-
-    def __enter__(self) -> ObjectStore:
-        """Return what runs."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Stop it."""
-        self.stop()
 
     def _start(self) -> Started:
         keys = {"ROOT_ACCESS_KEY": _ACCESS_KEY, "ROOT_SECRET_KEY": _SECRET_KEY}

@@ -10,14 +10,14 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from deploy.local.processes import Processes, free_ports
+from deploy.local.processes import Service, free_ports
 from pipelines.engines.fetched import fetched
 
 _HOST = "127.0.0.1"
 _DAEMON_MEMORY = "384m"
 
 
-class SparkCluster:
+class SparkCluster(Service):
     """A running cluster; a context manager that stops it.
 
     Attributes:
@@ -34,7 +34,7 @@ class SparkCluster:
         Raises:
             ConfigError: If Spark has not been fetched, Java is missing, or the cluster does not come up.
         """
-        self._processes = Processes(directory)
+        super().__init__(directory)
         self._home = fetched("spark-home")
         self._environment = {
             "SPARK_HOME": str(self._home),
@@ -62,18 +62,6 @@ class SparkCluster:
                 return int(json.load(answer)["aliveworkers"])
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             return 0
-
-    def stop(self) -> None:
-        """End the cluster, with the executors and Python workers that it started."""
-        self._processes.stop()
-
-    def __enter__(self) -> SparkCluster:
-        """Return what runs."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Stop it."""
-        self.stop()
 
     def _start_class(self, name: str, program: str, *arguments: str | int) -> None:
         command = [str(self._home / "bin/spark-class"), f"org.apache.spark.deploy.{program}", "--host", _HOST]

@@ -13,6 +13,7 @@ from apache_beam.options.pipeline_options import GoogleCloudOptions, WorkerOptio
 from apache_beam.runners.runner import PipelineRunner, create_runner
 
 from pipelines.engines.setting import Setting
+from schemas.places import is_remote
 
 _NEEDED = ("project", "region", "temp_location")
 
@@ -40,7 +41,7 @@ class Dataflow:
                 yield f"no --{name}: give it behind --"
         if not self._options.view_as(WorkerOptions).sdk_container_image:
             yield "no --sdk_container_image: build the image of deploy/dataflow and give its name behind --"
-        if "://" not in self._setting.out:
+        if not is_remote(self._setting.out):
             yield f"--out {self._setting.out}: workers of the service do not see it; it takes s3://BUCKET/PREFIX"
 
     def runner(self) -> PipelineRunner:

@@ -7,6 +7,7 @@ is 1, for the workers a container of its own, for the job server a download.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from apache_beam.options.pipeline_options import FlinkRunnerOptions
@@ -53,10 +54,14 @@ class Flink:
             *jvm_flags(_EMBEDDED_HEAP if embedded else _CLUSTER_HEAP, *_JVM),
             *process_environment(setting),
         ]
-        parallelism = given.parallelism if setting.gives("--parallelism") else self._default_parallelism(setting.cpus)
-        self.flags += [f"--parallelism={parallelism}", f"--sdk_worker_parallelism={self._workers(parallelism)}"]
+        slots, task_managers = self._free_slots(setting.cpus)
+        parallelism = given.parallelism if setting.gives("--parallelism") else slots
+        self.flags += [
+            f"--parallelism={parallelism}",
+            f"--sdk_worker_parallelism={math.ceil(parallelism / task_managers)}",
+        ]
         self._options = setting.options(self.flags)
-        self._server: HeldJobServer | None = None
+        self._server = HeldJobServer(lambda: FlinkJarJobServer(self._options))
 
     def missing(self) -> Iterator[str]:
         """Yield what keeps a pipeline from being run."""
@@ -75,8 +80,6 @@ class Flink:
 
     def runner(self) -> PipelineRunner:
         """Return a runner on the one job server of this command."""
-        if self._server is None:
-            self._server = HeldJobServer(FlinkJarJobServer(self._options))
         return with_job_server(FlinkRunner(), self._server)
 
     def cancel(self, job_name: str) -> None:
@@ -86,23 +89,14 @@ class Flink:
 
     def stop(self) -> None:
         """Stop the job server."""
-        if self._server is not None:
-            self._server.stop()
+        self._server.stop()
 
-    def _default_parallelism(self, cpus: int) -> int:
-        """Return a subtask a CPU here, or all free slots of the cluster."""
+    def _free_slots(self, cpus: int) -> tuple[int, int]:
+        """Return how many slots are free, a CPU each here, and on how many TaskManagers; one at least of both."""
         if self.cluster is None:
-            return cpus
+            return cpus, 1
         try:
-            return max(1, self.cluster.overview().free_slots)
+            overview = self.cluster.overview()
         except FlinkUnreachableError:
-            return 1  # told by `missing`
-
-    def _workers(self, parallelism: int) -> int:
-        """Return how many worker processes each TaskManager has: one a subtask."""
-        if self.cluster is None:
-            return parallelism
-        try:
-            return -(-parallelism // max(1, self.cluster.overview().task_managers))
-        except FlinkUnreachableError:
-            return 1
+            return 1, 1  # told by `missing`
+        return max(1, overview.free_slots), max(1, overview.task_managers)

@@ -7,7 +7,7 @@ server for each pipeline, and takes Ctrl-C away from us to stop it before the jo
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,34 +17,38 @@ from apache_beam.runners.portability.portable_runner import PortableRunner
 
 from pipelines.engines.fetched import fetched
 from schemas.errors import ConfigError
+from schemas.places import is_remote
 
 SHORT_LIVED_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """For a JVM that lives as long as a command and moves little: without them it spends more time compiling itself."""
 
 
 class HeldJobServer(job_server.JobServer):
-    """A job server that is started once and stopped once, however often Beam asks for it.
+    """A job server that is made and started once, when Beam first asks for it, and stopped once.
 
     Args:
-        server: One of Beam's, not yet started.
+        make: Makes one of Beam's.
     """
 
-    def __init__(self, server: job_server.JobServer) -> None:
+    def __init__(self, make: Callable[[], job_server.JobServer]) -> None:
         """Start nothing yet."""
-        self._server = server
+        self._make = make
+        self._server: job_server.JobServer | None = None
         self._service: Any = None
 
     def start(self) -> Any:  # noqa: ANN401 - the stub of a gRPC service
         """Return the job service, of the server that runs if there is one."""
-        if self._service is None:
-            self._service = self._server.start()
+        if self._server is None:
+            server = self._make()
+            self._service = server.start()
+            self._server = server
         return self._service
 
     def stop(self) -> None:
         """Stop the server if it runs."""
-        if self._service is not None:
-            self._service = None
-            self._server.stop()
+        if self._server is not None:
+            server, self._server = self._server, None
+            server.stop()
 
 
 def with_job_server(runner: PortableRunner, server: HeldJobServer) -> PortableRunner:
@@ -83,7 +87,7 @@ def missing_file(option: str, value: str | None, name: str) -> Iterator[str]:
             fetched(name)
         except ConfigError as error:
             yield f"{error}; or name another with -- {option}=FILE"
-    elif "://" not in value and not Path(value).is_file():
+    elif not is_remote(value) and not Path(value).is_file():
         yield f"{option}={value}: there is no such file"
 
 

@@ -24,7 +24,7 @@ class Prism:
         self.flags = [*fetched_flag("--prism_location", "prism"), "--environment_type=LOOPBACK"]
         self._options = setting.options(self.flags)
         self._location = self._options.view_as(PrismRunnerOptions).prism_location
-        self._server: HeldJobServer | None = None
+        self._server = HeldJobServer(lambda: PrismJobServer(self._options))
 
     def missing(self) -> Iterator[str]:
         """Yield what keeps it from running."""
@@ -32,8 +32,6 @@ class Prism:
 
     def runner(self) -> PipelineRunner:
         """Return a runner on the one Prism of this command."""
-        if self._server is None:
-            self._server = HeldJobServer(PrismJobServer(self._options))
         return with_job_server(PrismRunner(), self._server)
 
     def cancel(self, job_name: str) -> None:
@@ -41,5 +39,4 @@ class Prism:
 
     def stop(self) -> None:
         """Stop Prism."""
-        if self._server is not None:
-            self._server.stop()
+        self._server.stop()

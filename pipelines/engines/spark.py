@@ -54,7 +54,7 @@ class Spark:
         workers = re.match(r"local\[(\d+)\]", self._master)
         self.flags.append(f"--sdk_worker_parallelism={workers.group(1) if workers else setting.cpus}")
         self._options = setting.options(self.flags)
-        self._server: HeldJobServer | None = None
+        self._server = HeldJobServer(lambda: _with_class_path(SparkJarJobServer(self._options)))
 
     def missing(self) -> Iterator[str]:
         """Yield what keeps a pipeline from being run."""
@@ -74,8 +74,6 @@ class Spark:
 
     def runner(self) -> PipelineRunner:
         """Return a runner on the one job server of this command."""
-        if self._server is None:
-            self._server = HeldJobServer(_with_class_path(SparkJarJobServer(self._options)))
         return with_job_server(SparkRunner(), self._server)
 
     def cancel(self, job_name: str) -> None:
@@ -83,8 +81,7 @@ class Spark:
 
     def stop(self) -> None:
         """Stop the job server."""
-        if self._server is not None:
-            self._server.stop()
+        self._server.stop()
 
 
 def _missing_master(url: str) -> Iterator[str]:

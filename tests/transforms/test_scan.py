@@ -86,10 +86,10 @@ def test_documents_read_ahead_are_the_same_and_a_missing_shard_is_told(tmp_path)
     out = OutputFolder(tmp_path)
     paths = [tmp_path / unit.payload["shard"] for unit in write_shards(out, 3)]
     for ahead in (False, True):
-        batches = list(read_documents(paths, ahead=ahead))
+        batches = list(read_documents(paths, read_ahead=ahead))
         assert sorted(pa.Table.from_batches(batches)["content"].to_pylist()) == sorted(TEXTS)
         with pytest.raises(FileNotFoundError):
-            list(read_documents([paths[0], tmp_path / "missing"], ahead=ahead))
+            list(read_documents([paths[0], tmp_path / "missing"], read_ahead=ahead))
 
 
 def test_a_unit_that_stands_is_not_scanned_again(out):
