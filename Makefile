@@ -52,6 +52,7 @@ demo: setup ## Run the main job on the C++ headers of installed packages, into o
 	@echo
 	@echo "The tokenizer is in $(DEMO_OUT)/tokenizer, the dataset in $(DEMO_OUT)/tokens. What to try next:"
 	@echo "  $(BIN)/cppmill verify $(DEMO_OUT)                        # prove it again, from the files alone"
+	@echo "  $(BIN)/cppmill explain --tokenizer $(DEMO_OUT)/tokenizer 'std::vector<int> v;'   # which merges made each token"
 	@echo "  make demo                                         # again: every unit is up to date"
 	@echo "  echo 'int main() {}' | $(BIN)/cppmill encode --tokenizer $(DEMO_OUT)/tokenizer"
 	@echo "  $(BIN)/python -c \"import pandas; print(pandas.read_parquet('$(DEMO_OUT)/tokens').iloc[0])\""

@@ -11,6 +11,6 @@ PACKAGES = ("pipelines", "transforms", "schemas", "tokenizer_build", "configs")
 setup(
     package_dir={"": "."},
     packages=find_packages(include=[pattern for name in PACKAGES for pattern in (name, f"{name}.*")]),
-    package_data={name: ["py.typed", "**/*.json", "**/*.lock", "**/*.md", "**/*.toml"] for name in PACKAGES},
+    package_data={name: ["py.typed", "**/*.json", "**/*.lock", "**/*.md", "**/*.toml", "**/*.j2"] for name in PACKAGES},
     include_package_data=False,
 )

@@ -1,7 +1,8 @@
 """`python -m benches.engines DIR`: whole runs on engines, on more and more text; what Beam costs; what is shuffled.
 
-* **Growth**: `cppmill run` on samples of the tree, by the hash of the path, on each engine: seconds, seconds a stage,
-  and the most memory that all of its processes had together. Every run of a sample must give the same receipt.
+* **Growth**: `cppmill run` on samples of the tree, by the hash of the path, on each engine, with the files in memory:
+  seconds, seconds a stage, and the most memory that all of its processes had together. Every run of a sample must give
+  the same receipt.
 * **Beam**: scan and tokenize as the stage runs them, and the same units by the same functions without Beam.
 * **Shuffled**: the encoded size of everything that a run groups or reshuffles, by kind, in bytes a MB of source.
 
@@ -95,6 +96,7 @@ class Growth:
         """Run a sample on each engine, in turns."""
         samples: dict[str, list[Sample]] = {engine: [] for engine in engines}
         fraction = gigabytes * GIGABYTE / self.num_bytes
+        self._read()
         for _ in range(rounds):
             for engine in engines:
                 self._reporter.note(f"{gigabytes:g} GB on {engine}")
@@ -113,6 +115,12 @@ class Growth:
         from configs.runs import load_run_config
 
         return load_run_config(flags={"--out": str(self._work / LOCAL), "--vocab-size": str(self._vocab_size)})
+
+    def _read(self) -> None:
+        """Read every file of the tree, so that the first engine finds them in memory as the next ones do."""
+        for path in self._tree.rglob("*"):
+            if path.is_file():
+                path.read_bytes()
 
     def _run(self, engine: str, fraction: float) -> Sample:
         out = self._work / engine

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pipelines import arguments as args
+from pipelines import show_cli
 from pipelines.console import Output, command_session, exit_on_error
 from pipelines.described import EXIT_CODES, described, help_text
 from pipelines.vocab_cli import vocab
@@ -33,6 +34,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 app.add_typer(vocab)
+app.add_typer(show_cli.commands)
 
 Program = Callable[["RunConfig", "Reporter", Output], None]
 

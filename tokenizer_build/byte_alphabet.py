@@ -27,3 +27,19 @@ def spell(token: bytes) -> str:
         'ĠaĊ'
     """
     return "".join(CHARACTERS[byte] for byte in token)
+
+
+_BYTES = {character: byte for byte, character in enumerate(CHARACTERS)}
+
+
+def read_spelling(text: str) -> bytes:
+    r"""Return the token that tokenizer.json spells so.
+
+    Raises:
+        KeyError: For a character that is not of the alphabet.
+
+    Example:
+        >>> read_spelling('ĠaĊ')
+        b' a\n'
+    """
+    return bytes(_BYTES[character] for character in text)

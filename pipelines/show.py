@@ -1,0 +1,168 @@
+"""The commands `show` and `explain`: a source file with its tokens in colour, and how each token came about.
+
+A token is shaded by its band, neighbours of one band in two shades; atomic tokens are bold. What a terminal would
+obey rather than print is written as an escape, so that a file cannot do anything to it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.style import Style
+from rich.text import Text
+
+from pipelines.codec import load_tokenizer
+from pipelines.pages import render_page
+from schemas.digests import sha256_file
+from tokenizer_build.artifact import MANIFEST_JSON
+from tokenizer_build.bands import Strength
+from tokenizer_build.origins import MadeToken, Origins, read_origins
+
+HUES = {
+    "control": ("#ff8a80", "#ff6e63"),
+    "keywords": ("#9fc5ff", "#84b3fb"),
+    "operators": ("#ffd59e", "#fbc582"),
+    "preprocessor": ("#e0b3ff", "#d39cfa"),
+    "numbers": ("#b5ead7", "#99dfc5"),
+    "whitespace": ("#e8e6df", "#d9d6cc"),
+    "library": ("#a8e6a1", "#8dd985"),
+    "morphemes": ("#f9e79f", "#f2da7c"),
+    "integers": ("#b2ebf2", "#93dde6"),
+    "domain": ("#ffb3c6", "#fb9ab3"),
+    "reserve": ("#ff8a80", "#ff6e63"),
+    "learned": ("#d5d8dc", "#c2c6cc"),
+}
+"""Two shades of each band, both readable under black on light and dark ground."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A token of a text as it is shown: its id, and its text without what a terminal or a page would obey."""
+
+    id: int
+    text: str
+
+
+def shown_text(token: bytes) -> str:
+    r"""Return the text of a token with nothing in it that is not printed: line ends and tabs keep a mark.
+
+    Example:
+        >>> shown_text(b"\tx\x1b\xe2\n")
+        '⇥   x\\x1b\\xe2⏎\n'
+    """
+    text = token.decode("utf-8", "backslashreplace")
+    marks = {"\n": "⏎\n", "\t": "⇥   "}
+    return "".join(marks.get(c) or (c if c.isprintable() else repr(c)[1:-1]) for c in text)
+
+
+def encode_pieces(origins: Origins, data: bytes) -> Iterator[Piece]:
+    """Yield the tokens of a text."""
+    numbers: list[Any] = origins.tokenizer.encode(data).to_pylist()
+    for number in numbers:
+        yield Piece(number, shown_text(origins.entries[number].token))
+
+
+def print_tokens(data: bytes, directory: Path, *, ids: bool) -> None:
+    """Print a text with its tokens in colour, and what its bands and strengths amount to.
+
+    Args:
+        data: The text, any bytes.
+        directory: The tokenizer directory.
+        ids: Put its id behind each token.
+    """
+    origins = read_origins(directory, load_tokenizer(directory))
+    console = Console(highlight=False, soft_wrap=True)
+    plain = not console.is_terminal or console.no_color
+    pieces = list(encode_pieces(origins, data))
+    text = Text()
+    for place, piece in enumerate(pieces):
+        body = piece.text.removesuffix("\n")
+        text.append(body, _style(origins, piece.id, shade=place % 2))
+        text.append(f"⟨{piece.id}⟩" if ids else "│" if plain else "", Style(dim=True))
+        text.append(piece.text[len(body) :])
+    console.print(text)
+    console.print(_legend(origins, [piece.id for piece in pieces], len(data)))
+
+
+def _style(origins: Origins, number: int, *, shade: int) -> Style:
+    ground = HUES[origins.bands[number]][shade]
+    return Style(color="black", bgcolor=ground, bold=origins.entries[number].strength is Strength.ATOMIC)
+
+
+def _legend(origins: Origins, ids: Sequence[int], num_bytes: int) -> Text:
+    """Return the line that says what there was: tokens, bytes a token, and the share of each band."""
+    text = Text(f"{len(ids):,} tokens, {num_bytes:,} bytes, {num_bytes / max(len(ids), 1):.2f} bytes a token\n")
+    for band, number in Counter(origins.bands[i] for i in ids).most_common():
+        text.append(f" {band} ", Style(color="black", bgcolor=HUES[band][0]))
+        text.append(f" {number:,} ({number / len(ids):.1%})  ")
+    return text
+
+
+def write_page(data: bytes, directory: Path, page: Path, *, title: str) -> None:
+    """Write a text with its tokens in colour as one page, with what is known of the token under the pointer.
+
+    Args:
+        data: The text, any bytes.
+        directory: The tokenizer directory.
+        page: The HTML file to write.
+        title: Names the text.
+    """
+    origins = read_origins(directory, load_tokenizer(directory))
+    pieces = list(encode_pieces(origins, data))
+    used = sorted({piece.id for piece in pieces})
+    counts = Counter(origins.bands[piece.id] for piece in pieces)
+    html = render_page(
+        "show.html.j2",
+        title=title,
+        pieces=pieces,
+        tokens={number: _facts(origins, number) for number in used},
+        bands=origins.bands,
+        hues=HUES,
+        counts=counts.most_common(),
+        num_tokens=len(pieces),
+        num_bytes=len(data),
+        tokenizer=sha256_file(directory / MANIFEST_JSON),
+    )
+    page.write_text(html, encoding="utf-8")
+
+
+def _facts(origins: Origins, number: int) -> list[Any]:
+    entry = origins.entries[number]
+    return [str(entry), entry.strength.value, origins.bands[number], len(entry.token)]
+
+
+def explain_text(text: bytes, directory: Path, *, as_json: bool) -> Iterator[str]:
+    """Yield lines that say which merges, in order, made each token of a text.
+
+    Args:
+        text: Any bytes.
+        directory: The tokenizer directory.
+        as_json: One JSON object a token instead.
+    """
+    for token in read_origins(directory, load_tokenizer(directory)).explain(text):
+        if as_json:
+            yield json.dumps(_record(token))
+            continue
+        entry = token.entry
+        yield f"{entry!s:24} id {entry.id:<6} {entry.strength.value}, {token.band}"
+        for merge in token.merges:
+            yield f"    merge {merge.rank:<6} {merge.phase.value:6} {_quote(merge.left)} + {_quote(merge.right)}"
+
+
+def _record(token: MadeToken) -> dict[str, Any]:
+    entry = token.entry
+    merges = [
+        {"rank": m.rank, "phase": m.phase.value, "left": _quote(m.left), "right": _quote(m.right)} for m in token.merges
+    ]
+    return {"id": entry.id, "token": str(entry), "strength": entry.strength.value, "band": token.band, "merges": merges}
+
+
+def _quote(token: bytes) -> str:
+    """Return bytes as one line of ASCII."""
+    return repr(token)[1:]
