@@ -61,7 +61,7 @@ demo: setup ## Run the main job on the C++ headers of installed packages, into o
 test: setup ## Run the tests of the native core and of the Python packages
 	@# The whole workspace, so that dependencies have the features, and so the builds, that the wheel has.
 	$(CARGO) test $(NATIVE) --workspace --release --locked --quiet
-	$(BIN)/python -m pytest -m "not engines"
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not engines"
 
 engines: setup ## Fetch Flink, Spark, Prism and an object store into a cache outside of here (NAME=flink: one)
 	@$(BIN)/python -m deploy.local fetch $(NAME)

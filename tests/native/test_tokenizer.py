@@ -315,7 +315,7 @@ def change(path: list[str | int], value: object) -> Callable[[dict[str, Any]], N
         (change(["model", "dropout"], 0.1), "dropout"),
         (change(["model", "byte_fallback"], True), "byte_fallback"),
         (change(["added_tokens", 2, "special"], False), "<BOS>"),
-        (change(["model", "merges", 5], ["q", "q"]), "merge 5"),
+        (change(["model", "merges", 5], ["<EOS>Ā", "q"]), "merge 5"),
         (change(["model", "merges", 5], ["<EOS>", "q"]), "<EOS>"),
     ],
 )
