@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from benches.harness import BenchmarkError, Comparison, Contender, Outcome, compare
 from pipelines.console import Output, log_to_console
 from pipelines.progress import MEGABYTE, QuietReporter, Reporter
-from schemas.units import RECEIPT_FOLDERS, Stage
+from schemas.units import RECEIPT_FOLDERS, RUN_STAGES, Stage
 from transforms.storage import CACHE
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def measure_stages(corpus: Corpus, *, rounds: int) -> Iterator[Comparison]:
         corpus: The tree and its run.
         rounds: Runs of each stage.
     """
-    for stage in Stage:
+    for stage in RUN_STAGES:
         amounts = {"MB": corpus.num_bytes / MEGABYTE}
         if stage is Stage.TOKENIZE:
             amounts["tokens"] = corpus.tokens

@@ -20,6 +20,7 @@ from configs.places import check_places
 from schemas.errors import ConfigError
 from schemas.options import BuildOptions, Fraction, IngestOptions, RunOptions, ScanOptions, TokenizeOptions
 from schemas.places import is_remote
+from schemas.units import Stage
 
 DEFAULT_PROFILE = "hybrid-64k"
 
@@ -43,6 +44,11 @@ Place = InstanceOf[Path] | PathText
 def usable_threads() -> int:
     """Return how many CPUs this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def default_worker_threads(engine: str) -> int:
+    """Return how many threads each process that runs units has on an engine, unless it is told."""
+    return usable_threads() if engine in ONE_PROCESS_ENGINES else 1
 
 
 class RunTable(BaseModel):
@@ -145,6 +151,11 @@ class RunConfig(BaseModel):
             raise ConfigError(f"--out {self.out}: a local folder is needed here")
         return Path(self.out)
 
+    def stage_options(self, stage: Stage) -> dict[str, Any]:
+        """Return the options of a stage as JSON values; empty if it has none."""
+        options: dict[str, Any] = self.options.to_json().get(stage, {})
+        return options
+
 
 def load_run_config(
     *, file: Path | None = None, flags: Mapping[str, object] | None = None, needs_sources: bool = False
@@ -205,7 +216,7 @@ def _expand_home(run: Mapping[str, Any]) -> dict[str, Any]:
     return {key: expand(value) if key in ("sources", "out", "tokenizer") else value for key, value in run.items()}
 
 
-def _place(text: str) -> Path | str:
+def to_place(text: str) -> Path | str:
     """Return a path, or a URL as it is."""
     return text if is_remote(text) else Path(text)
 
@@ -222,11 +233,11 @@ def _assemble(tables: Mapping[str, Mapping[str, Any]], *, profile: str) -> RunCo
     )
     return RunConfig(
         sources=run.sources,
-        out=_place(str(run.out)),
+        out=to_place(str(run.out)),
         options=options,
-        tokenizer=None if run.tokenizer is None else _place(run.tokenizer),
+        tokenizer=None if run.tokenizer is None else to_place(run.tokenizer),
         threads=run.threads or usable_threads(),
-        worker_threads=run.threads or (usable_threads() if run.engine in ONE_PROCESS_ENGINES else 1),
+        worker_threads=run.threads or default_worker_threads(run.engine),
         memory_bytes=run.memory_bytes,
         engine=run.engine,
         beam_options=run.beam_options,

@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, Protocol
 
 import apache_beam as beam
+from typing_extensions import TypeVar  # the standard one has no defaults before Python 3.13
 
-from configs.runs import RunConfig, usable_threads
+from configs.runs import Place, RunConfig, usable_threads
 from pipelines.engines.execution import OpenEngine, open_engine
 from pipelines.engines.setting import Setting
 from pipelines.engines.worker_check import CheckWorkers
@@ -32,18 +33,40 @@ WORKER_LOGS = f"{CACHE}/workers"
 """Where worker processes of an engine write: below OUT if that is local."""
 
 
+class Work(Protocol):
+    """What a session has to know of a configuration, of a run or of an export."""
+
+    @property
+    def out(self) -> Place:
+        """The output folder."""
+
+    @property
+    def engine(self) -> str:
+        """Where pipelines run."""
+
+    @property
+    def beam_options(self) -> tuple[str, ...]:
+        """Options handed to Beam as they are."""
+
+    def stage_options(self, stage: Stage) -> dict[str, Any]:
+        """Return the options of a stage as JSON values; empty if it has none."""
+
+
+Config = TypeVar("Config", bound=Work, default=RunConfig)
+
+
 @dataclass(frozen=True, kw_only=True)
-class Session:
+class Session(Generic[Config]):
     """One command at work in one output folder.
 
     Attributes:
-        config: The run's configuration.
+        config: The configuration of the run or the export.
         out: The output folder, locked.
         reporter: Where progress goes.
         engine: Where pipelines run.
     """
 
-    config: RunConfig
+    config: Config
     out: OutputFolder
     reporter: Reporter
     engine: OpenEngine
@@ -130,8 +153,7 @@ class Session:
 
     def remember(self, stage: Stage, units: Sequence[Unit]) -> None:
         """Record which units are the stage's current ones."""
-        options = self.config.options.to_json()
-        index = {"units": [unit.key for unit in units], "options": options.get(stage)}
+        index = {"units": [unit.key for unit in units], "options": self.config.stage_options(stage)}
         self.out.publish_bytes(f"{CACHE}/stages/{stage}.json", json.dumps(index).encode())
         self.out.save_digests()
 
@@ -167,11 +189,11 @@ class Session:
         Raises:
             ConfigError: Naming the first option that differs, and both values.
         """
-        options = self.config.options.to_json()
         for stage in stages:
-            made = self._index(stage).get("options") or options[stage]
-            for name in {**options[stage], **made}:
-                value = options[stage].get(name)
+            options = self.config.stage_options(stage)
+            made = self._index(stage).get("options") or options
+            for name in {**options, **made}:
+                value = options.get(name)
                 if made.get(name) != value:
                     said, found = json.dumps(value), json.dumps(made.get(name))
                     raise ConfigError(
@@ -214,7 +236,7 @@ class Session:
 
 
 @contextmanager
-def open_session(config: RunConfig, reporter: Reporter) -> Iterator[Session]:
+def open_session(config: Config, reporter: Reporter) -> Iterator[Session[Config]]:
     """Lock the output folder, clear what a dead run left, and yield the session.
 
     Raises:
@@ -241,7 +263,7 @@ def _locked(out: OutputFolder) -> Iterator[None]:
         yield
 
 
-def engine_setting(config: RunConfig, out: OutputFolder) -> Setting:
+def engine_setting(config: Work, out: OutputFolder) -> Setting:
     """Return what an engine is asked to run with."""
     return Setting(
         out=out.root,

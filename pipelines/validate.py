@@ -15,13 +15,13 @@ from pipelines.progress import Reporter
 from pipelines.session import Session, open_session
 from pipelines.tokenize import tokenize_settings
 from schemas.digests import canonical_json, sha256_file
-from schemas.units import RECEIPT_FOLDERS, Stage, Unit, UnitReceipt, is_unit_receipt, unit_key
+from schemas.units import RECEIPT_FOLDERS, RUN_STAGES, Stage, Unit, UnitReceipt, is_unit_receipt, unit_key
 from tokenizer_build.lock import revision
 from transforms.receipts import RECEIPT, RunFacts, TokenizerFacts, describe_receipt, make_receipt
 from transforms.tokenize import TokenizeSettings, manifest_digest, open_tokenizer
 from transforms.validate import ValidateShards, check_origin
 
-_OWN_FOLDERS = ("counts/", *(f"{folder}/" for folder in RECEIPT_FOLDERS.values()))
+_OWN_FOLDERS = ("counts/", *(f"{RECEIPT_FOLDERS[stage]}/" for stage in RUN_STAGES))
 _DEPENDENCIES = ("pyarrow", "numpy", "apache-beam", "tokenizers")
 
 

@@ -20,13 +20,16 @@ RECEIPT_FORMAT = "cppmill-unit-1"
 
 
 class Stage(StrEnum):
-    """The stages, in the order in which data flows."""
+    """The stages, in the order in which data flows: those of a run, then those of exports of a run."""
 
     INGEST = "ingest"
     SCAN = "scan"
     BUILD = "build"
     TOKENIZE = "tokenize"
     VALIDATE = "validate"
+    SPLITS = "splits"
+    SHARDS = "shards"
+    SEQUENCES = "sequences"
 
 
 RECEIPT_FOLDERS: dict[Stage, str] = {
@@ -35,8 +38,14 @@ RECEIPT_FOLDERS: dict[Stage, str] = {
     Stage.BUILD: "tokenizer",
     Stage.TOKENIZE: "tokens",
     Stage.VALIDATE: "proofs",
+    Stage.SPLITS: ".cache/splits",
+    Stage.SHARDS: "shards",
+    Stage.SEQUENCES: "sequences",
 }
-"""Where each stage publishes its unit receipts, below OUT."""
+"""Where each stage publishes its unit receipts, below OUT; what an export counts for its plan is no part of it."""
+
+RUN_STAGES = (Stage.INGEST, Stage.SCAN, Stage.BUILD, Stage.TOKENIZE, Stage.VALIDATE)
+"""The stages of a run; the others write into folders of exports."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ import pyarrow as pa
 CACHE = ".cache"
 LOCK = ".lock"
 
-_KEYED = re.compile(r"^(documents|counts/parts|tokens|proofs)/[^/]*-[0-9a-f]{64}")
+_KEYED = re.compile(r"^(documents|counts/parts|tokens|proofs|shards|sequences)/[^/]*-[0-9a-f]{64}")
 
 
 class Status(NamedTuple):

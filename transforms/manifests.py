@@ -1,0 +1,130 @@
+"""The manifest of an export: what was made from which run, every file with its SHA-256, and the proof of it later.
+
+It is written last, and withdrawn before anything that it names changes: an export with a manifest is whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from schemas.digests import canonical_json, sha256_json
+from schemas.errors import IntegrityError
+from schemas.units import OutputFile, Stage
+from transforms.storage import OutputFolder
+
+MANIFEST = "manifest.json"
+MANIFEST_FORMAT = "cppmill-export-1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportFacts:
+    """What a manifest is assembled from.
+
+    Attributes:
+        run: The receipt of the run.
+        stage: The stage that wrote the files.
+        options: The options of the export, JSON values.
+        files: The files.
+        facts: What is to be said of files besides path, SHA-256, bytes and rows, by path.
+        receipts: SHA-256 of the units' receipts, by path.
+        totals: What the files add up to.
+        code: Versions of the code and of the dependencies that decide bytes.
+    """
+
+    run: dict[str, Any]
+    stage: Stage
+    options: dict[str, Any]
+    files: Sequence[OutputFile]
+    facts: Mapping[str, dict[str, Any]]
+    receipts: dict[str, str]
+    totals: dict[str, Any]
+    code: dict[str, str]
+
+
+def make_manifest(facts: ExportFacts) -> dict[str, Any]:
+    """Return the manifest of an export as JSON, its own digest included."""
+    files = [{**asdict(file), **facts.facts.get(file.path, {})} for file in facts.files]
+    manifest = {
+        "format": MANIFEST_FORMAT,
+        "export": str(facts.stage),
+        "tokenizer": {name: facts.run["tokenizer"][name] for name in ("digest", "vocab_size")},
+        "dataset": {"digest": facts.run["dataset"]["digest"], "receipt": facts.run["digest"]},
+        "options": facts.options,
+        "files": sorted(files, key=lambda file: str(file["path"])),
+        "receipts": facts.receipts,
+        "totals": facts.totals,
+        "code": facts.code,
+    }
+    return {**manifest, "digest": sha256_json(manifest)}
+
+
+def publish_manifest(out: OutputFolder, manifest: dict[str, Any]) -> None:
+    """Publish the manifest, then remove the files that it does not name."""
+    data = canonical_json(manifest)
+    if not out.exists(MANIFEST) or out.read_bytes(MANIFEST) != data:
+        out.publish_bytes(MANIFEST, data)
+    for name in sorted(set(out.files()) - named_files(manifest).keys() - {MANIFEST}):
+        out.remove(name)
+
+
+def read_manifest(out: OutputFolder) -> dict[str, Any] | None:
+    """Return the manifest of an export, or None if there is none.
+
+    Raises:
+        IntegrityError: If it is no manifest of this version.
+    """
+    try:
+        data = out.read_bytes(MANIFEST)
+    except FileNotFoundError:
+        return None
+    try:
+        manifest = json.loads(data)
+        if manifest["format"] != MANIFEST_FORMAT:
+            raise ValueError(f"format {manifest['format']!r}")
+    except (ValueError, KeyError, TypeError) as error:
+        raise IntegrityError(
+            f"{out.where(MANIFEST)}: not a manifest of format {MANIFEST_FORMAT} ({error}); export again"
+        ) from error
+    return dict(manifest)
+
+
+def named_files(manifest: dict[str, Any]) -> dict[str, str]:
+    """Return the SHA-256 of every file that a manifest names, by path."""
+    return {**manifest["receipts"], **{file["path"]: file["sha256"] for file in manifest["files"]}}
+
+
+def verify_export(out: OutputFolder) -> list[str]:
+    """Return every difference between an export and its manifest; every byte is read again."""
+    try:
+        manifest = read_manifest(out)
+        if manifest is None:
+            return [f"{out.where(MANIFEST)}: there is no manifest; the export is unfinished: export again"]
+        return [*_manifest_itself(out, manifest), *_files(out, manifest)]
+    except IntegrityError as error:
+        return [str(error)]
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        return [f"{out.where(MANIFEST)}: it is not laid out as a manifest ({type(error).__name__}: {error})"]
+
+
+def _manifest_itself(out: OutputFolder, manifest: dict[str, Any]) -> Iterator[str]:
+    found = sha256_json({name: value for name, value in manifest.items() if name != "digest"})
+    if found != manifest.get("digest"):
+        yield f"{out.where(MANIFEST)}: its digest is {manifest.get('digest')}, its content gives {found}"
+    elif out.read_bytes(MANIFEST) != canonical_json(manifest):
+        yield f"{out.where(MANIFEST)}: it is not written as canonical JSON"
+
+
+def _files(out: OutputFolder, manifest: dict[str, Any]) -> Iterator[str]:
+    expected = named_files(manifest)
+    present = set(out.files()) - {MANIFEST}
+    for name in sorted(expected.keys() - present):
+        yield f"{out.where(name)}: the manifest names it, but it is missing"
+    for name in sorted(present - expected.keys()):
+        yield f"{out.where(name)}: the manifest does not name it"
+    for name in sorted(present & expected.keys()):
+        found = out.hash(name)
+        if found != expected[name]:
+            yield f"{out.where(name)}: its SHA-256 is {found}, the manifest says {expected[name]}"
