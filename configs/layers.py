@@ -95,11 +95,11 @@ class Layer:
 
 
 def _errors(model: type[BaseModel], values: Mapping[str, Any]) -> list[ErrorDetails]:
-    """Return what a model refuses; nothing is converted to another type."""
+    """Return what a model refuses of values, not what it lacks; nothing is converted to another type."""
     try:
         model.model_validate(values, strict=True)
     except ValidationError as error:
-        return error.errors(include_url=False)
+        return [found for found in error.errors(include_url=False) if found["loc"][0] in values]
     return []
 
 

@@ -75,6 +75,8 @@ def _allowed(schema: Mapping[str, Any]) -> str:
 
 
 def _bounds(schema: Mapping[str, Any]) -> str:
+    if "pattern" in schema:
+        return f" that matches {schema['pattern']}"
     low, high = schema.get("minimum"), schema.get("maximum")
     if "exclusiveMinimum" in schema:
         upper = f" and up to {_figure(high)}" if high is not None else ""

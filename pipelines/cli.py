@@ -15,6 +15,7 @@ import typer
 
 from pipelines import arguments as args
 from pipelines import show_cli
+from pipelines import shards_cli
 from pipelines.console import Output, command_session, exit_on_error
 from pipelines.described import EXIT_CODES, described, help_text
 from pipelines.vocab_cli import vocab
@@ -35,6 +36,7 @@ app = typer.Typer(
 )
 app.add_typer(vocab)
 app.add_typer(show_cli.commands)
+app.add_typer(shards_cli.commands)
 
 Program = Callable[["RunConfig", "Reporter", Output], None]
 
@@ -222,7 +224,7 @@ def verify(
     out: args.RunFolder,
     verbose: args.Verbose = False,
 ) -> None:
-    """Check that OUT is what its receipt says.
+    """Check that OUT is what its receipt says, or an export what its manifest says.
 
     From the files alone, offline. Exit code 0 if it is, 1 with the first differences.
 
@@ -233,7 +235,7 @@ def verify(
         from pipelines import verify
         from pipelines.tables import print_differences
 
-        print_differences(verify.verify(out), out)
+        print_differences(verify.verify(out), out, record=verify.record(out))
 
 
 @described(app)

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 
 import typer
+from typer.core import TyperCommand
 
 EXIT_CODES = (
     "Exit codes: 0 done, 1 a check failed or an unexpected error, 2 wrong usage or configuration, "
@@ -18,6 +19,8 @@ def help_text(function: Callable[..., object]) -> str:
     return (inspect.getdoc(function) or "").replace("\nExample", "\n\b\nExample")
 
 
-def described(group: typer.Typer) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a command of a function; its docstring is the help."""
-    return lambda function: group.command(help=help_text(function), epilog=EXIT_CODES)(function)
+def described(
+    group: typer.Typer, *, cls: type[TyperCommand] | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a command, of a class of its own if it has one, of a function; its docstring is the help."""
+    return lambda function: group.command(help=help_text(function), epilog=EXIT_CODES, cls=cls)(function)

@@ -34,21 +34,18 @@ class Export(Generic[ExportOptions]):
         session: The session in the folder of the export: `run_units` carries out its stages.
         run: The folder of the run.
         receipt: The receipt of the run.
+        shards: Its token shards, in the order of their paths: the same wherever and however the run was carried out.
     """
 
     session: Session[ExportConfig[ExportOptions]]
     run: OutputFolder
     receipt: dict[str, Any]
+    shards: Sequence[TokenShard]
 
     @property
     def options(self) -> ExportOptions:
         """What decides the bytes of the export, besides the run."""
         return self.session.config.options
-
-    @property
-    def shards(self) -> list[TokenShard]:
-        """The token shards, in the order of their paths: the same wherever and however the run was carried out."""
-        return token_shards(self.receipt)
 
     def unit(
         self,
@@ -145,4 +142,4 @@ def open_export(config: ExportConfig[ExportOptions], reporter: Reporter) -> Iter
             f"--out {config.out}: the folder of a run, whose receipt names every file; name another folder"
         )
     with open_session(config, reporter) as session:
-        yield Export(session=session, run=run, receipt=receipt)
+        yield Export(session=session, run=run, receipt=receipt, shards=token_shards(receipt))

@@ -118,20 +118,25 @@ def print_outcomes(outcomes: Sequence[Outcome], *, as_json: bool) -> None:
         typer.echo(f"{outcome.way:10} {seconds:>8}  {digests or outcome.reason}")
 
 
-def print_differences(differences: Sequence[str], out: str) -> None:
+def print_differences(differences: Sequence[str], out: str, *, record: str) -> None:
     """Print what `verify` found.
+
+    Args:
+        differences: A line each.
+        out: The folder.
+        record: What they are differences from: `receipt` or `manifest`.
 
     Raises:
         SystemExit: With exit code 1 if it found anything.
     """
     if not differences:
-        typer.echo(f"{out}: everything is what the receipt says")
+        typer.echo(f"{out}: everything is what the {record} says")
         return
     for line in differences[:SHOWN_DIFFERENCES]:
         typer.echo(line)
     if len(differences) > SHOWN_DIFFERENCES:
         typer.echo(f"… and {len(differences) - SHOWN_DIFFERENCES:,} more")
-    typer.echo(f"{out}: {len(differences):,} differences from the receipt", err=True)
+    typer.echo(f"{out}: {len(differences):,} differences from the {record}", err=True)
     raise SystemExit(int(ExitCode.FAILED_CHECK))
 
 

@@ -1,13 +1,21 @@
-"""The verify program: a finished run against its receipt."""
+"""The verify program: a finished run against its receipt, an export against its manifest."""
 
 from __future__ import annotations
 
 import os
+from typing import Literal
 
+from transforms.manifests import MANIFEST, verify_export
 from transforms.storage import OutputFolder
 from transforms.verification import verify_run
 
 
 def verify(out: str) -> list[str]:
-    """Return every difference between OUT, a path or a URL, and its receipt; empty if there is none."""
-    return verify_run(OutputFolder(out), threads=os.cpu_count() or 1)
+    """Return every difference between OUT, a path or a URL, and its receipt or manifest; empty if there is none."""
+    folder = OutputFolder(out)
+    return verify_export(folder) if record(out) == "manifest" else verify_run(folder, threads=os.cpu_count() or 1)
+
+
+def record(out: str) -> Literal["receipt", "manifest"]:
+    """Return what says how a folder is to be: the manifest of an export, else the receipt of a run."""
+    return "manifest" if OutputFolder(out).exists(MANIFEST) else "receipt"

@@ -29,7 +29,7 @@ def split_of(name: str, *, validation_fraction: float) -> Split:
         validation_fraction: Share of the names in the validation split.
 
     Example:
-        >>> [split_of(name, validation_fraction=0.5) for name in ("boost", "llvm")]
+        >>> [split_of(name, validation_fraction=0.5) for name in ("numpy", "llvm")]
         ['val', 'train']
     """
     return "val" if path_fraction(name) < validation_fraction else "train"
