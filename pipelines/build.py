@@ -92,7 +92,7 @@ def install_tokenizer(session: Session, place: Path | str) -> None:
                 f"--tokenizer {place}: there is no {MANIFEST} in it; give a directory that `cppmill build` made"
             )
         try:
-            tokenizer = cppmill_core.Tokenizer.from_dir(source)
+            tokenizer = cppmill_core.load_tokenizer(source)
         except cppmill_core.CoreError as error:
             raise ConfigError(f"--tokenizer {place}: {error}") from error
         if _install(session, source):

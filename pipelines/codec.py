@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from schemas.errors import ConfigError
 
 if TYPE_CHECKING:
-    from cppmill_core import Tokenizer
+    from cppmill_core import AnyTokenizer
 
 STANDARD_INPUT = "-"
 
@@ -99,7 +99,7 @@ def _shown(value: Any) -> str:  # noqa: ANN401 - any JSON value
     return text if len(text) <= 40 else text[:39] + "…"
 
 
-def load_tokenizer(folder: Path, *, argument: str = "--tokenizer") -> Tokenizer:
+def load_tokenizer(folder: Path, *, argument: str = "--tokenizer") -> AnyTokenizer:
     """Load a tokenizer directory.
 
     Args:
@@ -111,6 +111,6 @@ def load_tokenizer(folder: Path, *, argument: str = "--tokenizer") -> Tokenizer:
     """
     if not (folder / "manifest.json").is_file():
         raise ConfigError(f"{argument} {folder}: no tokenizer; it takes a directory with a manifest.json")
-    from cppmill_core import Tokenizer
+    import cppmill_core
 
-    return Tokenizer.from_dir(folder)
+    return cppmill_core.load_tokenizer(folder)

@@ -76,7 +76,7 @@ class Entry:
 class Ids:
     """Every id of a tokenizer directory, and its encoder."""
 
-    tokenizer: cppmill_core.Tokenizer
+    tokenizer: cppmill_core.AnyTokenizer
     entries: tuple[Entry, ...]
 
     @cached_property
@@ -85,7 +85,7 @@ class Ids:
         return {entry.key: entry for entry in self.entries}
 
 
-def read_ids(directory: Path, tokenizer: cppmill_core.Tokenizer) -> Ids:
+def read_ids(directory: Path, tokenizer: cppmill_core.AnyTokenizer) -> Ids:
     """Read every id of a tokenizer directory.
 
     Args:
@@ -209,7 +209,7 @@ def compare_compression(
     return dict(sorted(found.items()))
 
 
-def _lengths(tokenizer: cppmill_core.Tokenizer, batch: pa.RecordBatch, threads: int) -> list[int]:
+def _lengths(tokenizer: cppmill_core.AnyTokenizer, batch: pa.RecordBatch, threads: int) -> list[int]:
     lengths: list[Any] = tokenizer.encode_batch(batch["content"], threads).value_lengths().to_pylist()
     return lengths
 

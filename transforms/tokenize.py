@@ -100,7 +100,7 @@ def tokenize_unit(unit: Unit, settings: TokenizeSettings) -> UnitReceipt:
     return receipt
 
 
-def footer(key: str, tokenizer: cppmill_core.Tokenizer, max_token_id: int) -> dict[str, str]:
+def footer(key: str, tokenizer: cppmill_core.AnyTokenizer, max_token_id: int) -> dict[str, str]:
     """Return what the footer of a token shard says of itself."""
     return {
         "cppmill.format": str(DATA_FORMAT_VERSION),
@@ -111,7 +111,7 @@ def footer(key: str, tokenizer: cppmill_core.Tokenizer, max_token_id: int) -> di
     }
 
 
-def open_tokenizer(settings: TokenizeSettings) -> cppmill_core.Tokenizer:
+def open_tokenizer(settings: TokenizeSettings) -> cppmill_core.AnyTokenizer:
     """Load the tokenizer of OUT and check that it is the planned one.
 
     Raises:
@@ -136,14 +136,14 @@ def manifest_digest(out: OutputFolder, name: str = "tokenizer/manifest.json") ->
 
 
 @lru_cache(maxsize=1)
-def _load_tokenizer(out: OutputFolder, digest: str) -> cppmill_core.Tokenizer:
+def _load_tokenizer(out: OutputFolder, digest: str) -> cppmill_core.AnyTokenizer:
     """Load a tokenizer once for all units of a process that find the same manifest; its cache of words stays warm."""
     with out.open_local_folder("tokenizer") as directory:
-        return cppmill_core.Tokenizer.from_dir(directory)
+        return cppmill_core.load_tokenizer(directory)
 
 
 def encode_documents(
-    documents: pa.RecordBatch, tokenizer: cppmill_core.Tokenizer, options: TokenizeOptions, *, threads: int = 1
+    documents: pa.RecordBatch, tokenizer: cppmill_core.AnyTokenizer, options: TokenizeOptions, *, threads: int = 1
 ) -> pa.RecordBatch:
     """Return the rows of a token shard for documents, in their order.
 
@@ -183,7 +183,7 @@ def platform_comment(platform_info: str) -> str:
     return f"// platform: {', '.join(sorted(set(labels)))}\n" if labels else ""
 
 
-def control_id(tokenizer: cppmill_core.Tokenizer, name: str, wanted: bool) -> int | None:
+def control_id(tokenizer: cppmill_core.AnyTokenizer, name: str, wanted: bool) -> int | None:
     """Return the id of a control token if it is wanted."""
     return tokenizer.control_id(name) if wanted else None
 
@@ -210,7 +210,7 @@ def _documents(shard: Path) -> Iterator[pa.RecordBatch]:
 
 def _encoded(
     documents: Iterator[pa.RecordBatch],
-    tokenizer: cppmill_core.Tokenizer,
+    tokenizer: cppmill_core.AnyTokenizer,
     settings: TokenizeSettings,
     totals: dict[str, Any],
 ) -> Iterator[pa.RecordBatch]:

@@ -110,7 +110,7 @@ def _open_shard(out: OutputFolder, name: str, digests: Mapping[str, str]) -> Ite
 
 
 def check_schema(
-    tokens: pq.ParquetFile, where: str, tokenizer: cppmill_core.Tokenizer, settings: TokenizeSettings
+    tokens: pq.ParquetFile, where: str, tokenizer: cppmill_core.AnyTokenizer, settings: TokenizeSettings
 ) -> None:
     """Raise IntegrityError if a shard's columns are not those of its vocabulary size and policy."""
     expected = tokens_schema(tokenizer.vocab_size, prefix=settings.options.platform_prefix)
@@ -136,13 +136,13 @@ def check_footer(tokens: pq.ParquetFile, where: str, expected: dict[str, str]) -
             raise IntegrityError(f"{where}: its footer says {name} {found or 'nothing'}, but it is {value}")
 
 
-def check_origin(out: OutputFolder, shard: str, tokenizer: cppmill_core.Tokenizer) -> None:
+def check_origin(out: OutputFolder, shard: str, tokenizer: cppmill_core.AnyTokenizer) -> None:
     """Raise IntegrityError, naming both digests, if a shard was not made with this tokenizer."""
     with out.open_ranges(shard) as file, pq.ParquetFile(file) as tokens:
         check_footer(tokens, out.where(shard), tokenizer_facts(tokenizer))
 
 
-def tokenizer_facts(tokenizer: cppmill_core.Tokenizer) -> dict[str, str]:
+def tokenizer_facts(tokenizer: cppmill_core.AnyTokenizer) -> dict[str, str]:
     """Return what the footer of every shard of a tokenizer says."""
     return {
         "format": str(DATA_FORMAT_VERSION),
@@ -154,7 +154,7 @@ def tokenizer_facts(tokenizer: cppmill_core.Tokenizer) -> dict[str, str]:
 def prove_rows(
     rows: pa.RecordBatch,
     origin: pa.RecordBatch,
-    tokenizer: cppmill_core.Tokenizer,
+    tokenizer: cppmill_core.AnyTokenizer,
     settings: TokenizeSettings,
     *,
     where: str,
@@ -180,7 +180,7 @@ def prove_rows(
 
 
 def digest_documents(
-    ids: pa.ListArray[Any], tokenizer: cppmill_core.Tokenizer, settings: TokenizeSettings, *, where: str
+    ids: pa.ListArray[Any], tokenizer: cppmill_core.AnyTokenizer, settings: TokenizeSettings, *, where: str
 ) -> pa.RecordBatch:
     """Decode the ids of documents and return lengths and digests; BOS and EOS are left out where the policy has them.
 
@@ -223,7 +223,7 @@ def _paired(
             start += rows.num_rows
 
 
-def _check_range(rows: pa.RecordBatch, tokenizer: cppmill_core.Tokenizer, where: str) -> None:
+def _check_range(rows: pa.RecordBatch, tokenizer: cppmill_core.AnyTokenizer, where: str) -> None:
     for name in ("token_ids", "prefix_token_ids"):
         if name in rows.schema.names:
             largest = int(list_column(rows, name).flatten().to_numpy().max(initial=0))

@@ -78,7 +78,7 @@ def _tokenizer(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
     folder, facts = out.where("tokenizer"), receipt["tokenizer"]
     try:
         with out.open_local_folder("tokenizer") as directory:
-            tokenizer = cppmill_core.Tokenizer.from_dir(directory)
+            tokenizer = cppmill_core.load_tokenizer(directory)
     except (cppmill_core.CoreError, OSError) as error:
         yield f"{folder}: {error}"
         return

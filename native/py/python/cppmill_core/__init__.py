@@ -23,9 +23,11 @@ from cppmill_core._native import (
     split,
     train_bpe,
 )
+from cppmill_core.kinds import AnyTokenizer, load_tokenizer
 
 __all__ = [
     "PATTERNS",
+    "AnyTokenizer",
     "Control",
     "CoreError",
     "CorruptDataError",
@@ -40,6 +42,7 @@ __all__ = [
     "count_tokens",
     "dataset_digest_sum",
     "lex",
+    "load_tokenizer",
     "merge_words",
     "split",
     "train_bpe",

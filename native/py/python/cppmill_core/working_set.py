@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cppmill_core._native import CorruptDataError, InvalidInputError, Tokenizer
+from cppmill_core._native import CorruptDataError, InvalidInputError
+from cppmill_core.kinds import AnyTokenizer
 
 __all__ = ["FORMAT", "WorkingSet", "ids_digest", "logit_mask", "torch_logit_mask"]
 
@@ -48,7 +49,7 @@ class WorkingSet:
     coverage: float
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, tokenizer: Tokenizer | None = None) -> WorkingSet:
+    def load(cls, path: str | os.PathLike[str], *, tokenizer: AnyTokenizer | None = None) -> WorkingSet:
         """Read a working set.
 
         Args:
