@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, InstanceOf
 
+from configs.builds import check_build
 from configs.layers import Flag, Layer, merge_layers, read_file, read_flags, read_profile
 from configs.patterns import check_patterns
 from configs.places import check_places
@@ -188,6 +189,7 @@ def load_run_config(
     if readable:  # else what is missing may stand in the file that could not be read
         problems += check_places(tables, layers=layers, needs_sources=needs_sources)
         problems += check_patterns(tables, layers)
+        problems += check_build(tables, layers)
     if problems:
         raise ConfigError("\n".join(dict.fromkeys(problems)))
     return _assemble(tables, profile=profile)

@@ -92,7 +92,7 @@ Profile = Annotated[
     typer.Option(
         "--profile",
         metavar="NAME",
-        help="Set of defaults: hybrid-64k, hybrid-64k-superwords or demo.  [default: hybrid-64k]",
+        help="Set of defaults: hybrid-64k, hybrid-64k-superwords, sentencepiece-32k or demo.  [default: hybrid-64k]",
     ),
 ]
 

@@ -25,6 +25,7 @@ from schemas.tables import WORDS
 from schemas.units import Stage, Unit, UnitReceipt, unit_key
 from tokenizer_build.build import ScanCounts, build_tokenizer
 from tokenizer_build.findings import FINDINGS_MD
+from tokenizer_build.sentencepiece import build_sentencepiece, trainer_version
 from transforms.scan import read_counts
 from transforms.storage import OutputFolder
 
@@ -69,6 +70,7 @@ def plan_build(session: Session, counts: UnitReceipt) -> Unit:
         "build": session.config.options.build.to_json(),
         "pattern": session.config.options.scan.pattern,
         **_unit_pattern(session.config.options),
+        **({} if session.config.options.build.kind == "bpe" else {"sentencepiece": trainer_version()}),
         "vocabulary": {
             path.name: sha256_file(path) for path in sorted(VOCABULARY.iterdir()) if path.suffix in (".toml", ".lock")
         },
@@ -115,16 +117,8 @@ def _install(session: Session, source: Path) -> bool:
 def _build(session: Session, unit: Unit, counts: UnitReceipt) -> tuple[UnitReceipt, tuple[str, ...]]:
     """Build, publish, and return the receipt and the few lines of findings."""
     staged = _staging_folder(session)
-    out, options = session.out, session.config.options
-    built = build_tokenizer(
-        _read_counts(out, counts),
-        vocabulary_dir=VOCABULARY,
-        options=options.build,
-        pattern=options.scan.pattern,
-        unit_pattern=options.scan.unit_pattern,
-        out=staged,
-        threads=session.config.threads,
-    )
+    out = session.out
+    findings = _write_tokenizer(session, _read_counts(out, counts), staged)
     names = _publish(session, staged)
     outputs = tuple(out.describe(name) for name in names)
     receipt = UnitReceipt(
@@ -135,7 +129,26 @@ def _build(session: Session, unit: Unit, counts: UnitReceipt) -> tuple[UnitRecei
         inputs={output.path: output.sha256 for output in counts.outputs},
     )
     out.publish_receipt(receipt)
-    return receipt, built.findings
+    return receipt, findings
+
+
+def _write_tokenizer(session: Session, counts: ScanCounts, staged: Path) -> tuple[str, ...]:
+    """Write the tokenizer of the kind that is asked for, and return the few lines of findings."""
+    options = session.config.options
+    if options.build.kind != "bpe":
+        return build_sentencepiece(
+            counts.words, vocabulary_dir=VOCABULARY, options=options.build, pattern=options.scan.pattern, out=staged
+        )
+    built = build_tokenizer(
+        counts,
+        vocabulary_dir=VOCABULARY,
+        options=options.build,
+        pattern=options.scan.pattern,
+        unit_pattern=options.scan.unit_pattern,
+        out=staged,
+        threads=session.config.threads,
+    )
+    return built.findings
 
 
 def _read_counts(out: OutputFolder, counts: UnitReceipt) -> ScanCounts:

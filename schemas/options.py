@@ -42,6 +42,9 @@ DistinctiveShape = Literal["double_underscore", "screaming_case", "api_prefix", 
 DISTINCTIVE_SHAPES: tuple[DistinctiveShape, ...] = ("double_underscore", "screaming_case", "api_prefix", "compound")
 """All of them."""
 
+VocabularyKind = Literal["bpe", "sentencepiece-bpe", "sentencepiece-unigram"]
+"""What a build learns."""
+
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
@@ -130,6 +133,9 @@ class BuildOptions(Options):
 
     Attributes:
         profile: Name of the profile, recorded in the manifest.
+        kind: What is learned: `bpe` over the fixed tokens of the vocabulary files, or a SentencePiece model with their
+            control tokens alone. Without SentencePiece it is no part of the canonical form; with it, the size alone of
+            the other options counts.
         vocab_size: Number of ids.
         distinctive_shapes: Shapes that protect a name from the generic threshold; a shape that is left out protects
             nothing.
@@ -154,7 +160,8 @@ class BuildOptions(Options):
     """
 
     profile: str = "hybrid-64k"
-    vocab_size: Annotated[int, Field(ge=7200, le=1 << 20)] = 1 << 16
+    kind: VocabularyKind = "bpe"
+    vocab_size: Annotated[int, Field(ge=1, le=1 << 20)] = 1 << 16
     distinctive_shapes: tuple[DistinctiveShape, ...] = DISTINCTIVE_SHAPES
     generic_document_share: Fraction = 0.02
     compound_document_share: Fraction = 0.1
@@ -172,7 +179,8 @@ class BuildOptions(Options):
     @model_serializer(mode="wrap")
     def _serialize(self, values: SerializerFunctionWrapHandler) -> dict[str, Any]:
         superwords = ("superwords_after", "max_superword_words", "max_superword_bytes")
-        return _leave_out(values(self), superwords if self.superwords_after is None else ())
+        unused = superwords if self.superwords_after is None else ()
+        return _leave_out(values(self), (*unused, "kind") if self.kind == "bpe" else unused)
 
 
 class TokenizeOptions(Options):

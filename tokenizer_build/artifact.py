@@ -150,10 +150,10 @@ def _manifest(parts: TokenizerParts, out: Path) -> dict[str, Any]:
 def _table_lines(ids: Iterable[Slot]) -> Iterable[str]:
     yield "id\ttoken\tstrength\tband\n"
     for slot in ids:
-        yield f"{slot.id}\t{_shown(slot.token)}\t{slot.strength.value}\t{slot.band}\n"
+        yield f"{slot.id}\t{shown(slot.token)}\t{slot.strength.value}\t{slot.band}\n"
 
 
-def _shown(token: bytes) -> str:
+def shown(token: bytes) -> str:
     r"""Return a token on one line of ASCII: bytes that are not printable, and the backslash, as Python writes them."""
     return repr(token)[2:-1]
 

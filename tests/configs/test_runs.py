@@ -190,7 +190,7 @@ FLAG_PROBLEMS = [
     ("threads", "two", "--threads two: not allowed; it takes a whole number from 1 to 1,024"),
     ("threads", "1.5", "--threads 1.5: not allowed; it takes a whole number from 1 to 1,024"),
     ("threads", "", '--threads "": not allowed; it takes a whole number from 1 to 1,024'),
-    ("vocab_size", "-5", "--vocab-size -5: not allowed; it takes a whole number from 7,200 to 1,048,576"),
+    ("vocab_size", "-5", "--vocab-size -5: not allowed; it takes a whole number from 1 to 1,048,576"),
     ("unit_bytes", "64MB", "--unit-bytes 64MB: not allowed; it takes a whole number from 65,536 to 2,147,483,648"),
     ("sample", "1.01", "--sample 1.01: not allowed; it takes a number above 0 and up to 1"),
     ("sample", "nan", "--sample NaN: not allowed; it takes a number above 0 and up to 1"),
@@ -204,7 +204,8 @@ FLAG_PROBLEMS = [
     (
         "profile",
         "dmeo",
-        "--profile dmeo: unknown profile; did you mean demo? (known: demo, hybrid-64k, hybrid-64k-superwords)",
+        "--profile dmeo: unknown profile; did you mean demo? (known: demo, hybrid-64k, hybrid-64k-superwords, "
+        "sentencepiece-32k)",
     ),
     ("out", "", '--out "": not allowed; it is empty'),
     ("out", "s3://bucket", "--out s3://bucket: not allowed; it takes a local or mounted folder, or s3://BUCKET/PREFIX"),
@@ -336,7 +337,7 @@ def test_every_profile_loads(name: str) -> None:
 
 
 def test_there_are_the_profiles_that_the_help_names() -> None:
-    assert profile_names() == ["demo", "hybrid-64k", "hybrid-64k-superwords"]
+    assert profile_names() == ["demo", "hybrid-64k", "hybrid-64k-superwords", "sentencepiece-32k"]
 
 
 def test_the_example_has_every_key_with_its_default(tmp_path: Path) -> None:

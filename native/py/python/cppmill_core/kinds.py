@@ -15,10 +15,15 @@ from typing import Any, Protocol, TypeAlias
 import pyarrow as pa
 
 from cppmill_core._native import CorruptDataError, InvalidInputError, Tokenizer
+from cppmill_core.manifests import MANIFEST
 
-__all__ = ["MANIFEST", "AnyTokenizer", "Documents", "load_tokenizer"]
+__all__ = ["HUGGING_FACE", "SENTENCEPIECE", "AnyTokenizer", "Documents", "load_tokenizer"]
 
-MANIFEST = "manifest.json"
+SENTENCEPIECE = "sentencepiece"
+"""The kind of a SentencePiece model: `tokenizer.model`."""
+
+HUGGING_FACE = "hugging-face"
+"""The kind of an adopted byte-level BPE: `tokenizer.json`."""
 
 Documents: TypeAlias = "pa.Array[Any] | pa.ChunkedArray[Any] | Sequence[bytes | str]"
 """Texts: a binary or string array, chunked or not, without nulls, or a sequence of bytes or str."""
@@ -90,9 +95,13 @@ def load_tokenizer(path: str | os.PathLike[str], digest: str | None = None) -> A
         InvalidInputError: A newer format, or something that this version does not know; the message names it.
     """
     kind = _kind(Path(path))
-    if kind is not None:
-        raise InvalidInputError(f"{path}: a tokenizer of the kind {kind!r}, which this version does not know: update")
-    return Tokenizer.from_dir(path, digest)
+    if kind is None:
+        return Tokenizer.from_dir(path, digest)
+    if kind == SENTENCEPIECE:
+        from cppmill_core.sentencepiece import load_sentencepiece
+
+        return load_sentencepiece(path, digest)
+    raise InvalidInputError(f"{path}: a tokenizer of the kind {kind!r}, which this version does not know: update")
 
 
 def _kind(folder: Path) -> str | None:

@@ -1,0 +1,217 @@
+"""Encoding for the kinds that the native core does not run: documents are cut into segments, and each is encoded once.
+
+A segment is a stretch of text that its program encodes as it would within the whole text. A batch has the same segments
+again and again, so that its distinct ones are a small part of it. Bytes that no program takes (what is not UTF-8, say)
+are segments of one byte, and have tokens of their own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from cppmill_core._native import InvalidInputError
+from cppmill_core.kinds import Documents, load_tokenizer
+from cppmill_core.token_table import Ids, TokenTable, as_array
+
+__all__ = ["Bytes", "Marks", "SegmentTokenizer", "Segmenter", "invalid_bytes"]
+
+MAX_SEGMENT_BYTES = 1 << 16
+"""A longer segment is cut, so that time and memory of a program stay bounded whatever the text is."""
+
+_MAX_TOKENS = (1 << 31) - 1
+
+Bytes = npt.NDArray[np.uint8]
+Marks = npt.NDArray[np.bool_]
+
+
+class Segmenter(Protocol):
+    """What a program brings: where to cut texts, and the ids of segments."""
+
+    def borders(self, text: Bytes, documents: pa.Array[Any], starts: Ids) -> Marks:
+        """Mark each byte that begins a segment; the first of each document is marked by the caller.
+
+        Args:
+            text: The bytes of all documents, one after another; at least one.
+            documents: The documents.
+            starts: Where each begins, and the end.
+        """
+
+    def encode(self, segments: Sequence[bytes]) -> list[Sequence[int]]:
+        """Return the ids of each segment."""
+
+
+@dataclass(frozen=True)
+class _Encoded:
+    """Ids of documents, one after another, and where those of each begin; one more for the end."""
+
+    ids: Ids
+    offsets: Ids
+
+
+class SegmentTokenizer(TokenTable):
+    """A tokenizer of segments, an `AnyTokenizer`. Pickled as its path and digest."""
+
+    def __init__(self, path: str | os.PathLike[str], digest: str, table: TokenTable, segmenter: Segmenter) -> None:
+        """Take what a directory was read to."""
+        super().__init__(table.tokens, table.control, table.roles)
+        self.digest = digest
+        self._path, self._segmenter = path, segmenter
+
+    def encode(self, data: bytes | str) -> pa.Array[Any]:
+        """Encode one text to a uint16 array, or uint32 if the vocabulary has more than 65,536 ids."""
+        return self.encode_batch([data]).values
+
+    def encode_batch(
+        self, documents: Documents, threads: int = 1, *, bos: int | None = None, eos: int | None = None
+    ) -> pa.ListArray[Any]:
+        """Encode many texts, in order, with the ids `bos` and `eos` around those of each.
+
+        Raises:
+            InvalidInputError: another type, a null, a `bos` or `eos` that is not below `vocab_size`, or more than
+                2^31 - 1 tokens.
+        """
+        for id_ in (bos, eos):
+            if id_ is not None:
+                self.token_bytes(id_)
+        shares = _shares(as_array(documents), threads)
+        with ThreadPoolExecutor(len(shares) or 1) as pool:
+            encoded = list(pool.map(self._encode_share, shares))
+        return self._lists(_surrounded(_joined(encoded), bos, eos))
+
+    def _encode_share(self, documents: pa.Array[Any]) -> _Encoded:
+        text, starts = _flat(documents)
+        if not len(text):
+            return _Encoded(np.zeros(0, np.int64), np.zeros(len(starts), np.int64))
+        begins = self._segmenter.borders(text, documents, starts)
+        begins[starts[starts < len(text)]] = True
+        places = _bounded(text, np.flatnonzero(begins))
+        segments = _slices(text, np.append(places, len(text))).dictionary_encode()
+        distinct: list[Any] = segments.dictionary.to_pylist()
+        lists = self._segmenter.encode(distinct)
+        lengths = np.fromiter(map(len, lists), np.int64, len(lists))
+        ids = np.fromiter(chain.from_iterable(lists), np.int64, int(lengths.sum()))
+        which = segments.indices.to_numpy()
+        offsets = np.append(0, np.cumsum(lengths[which]))[np.searchsorted(places, starts)]
+        return _Encoded(_repeated(ids, lengths, which), offsets)
+
+    def _lists(self, encoded: _Encoded) -> pa.ListArray[Any]:
+        if len(encoded.ids) > _MAX_TOKENS:
+            raise InvalidInputError(
+                f"{len(encoded.ids):,} tokens: a list array holds {_MAX_TOKENS:,}; give fewer texts"
+            )
+        offsets: Any = pa.array(encoded.offsets.astype(np.int32))
+        lists: pa.ListArray[Any] = pa.ListArray.from_arrays(offsets, pa.array(encoded.ids).cast(self.id_type))
+        return lists
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as path and digest."""
+        return load_tokenizer, (self._path, self.digest)
+
+
+def invalid_bytes(text: Bytes, documents: pa.Array[Any], starts: Ids) -> Ids:
+    """Return the places of the bytes that are not UTF-8, each document by itself, ascending.
+
+    A document is cut into its maximal valid runs; every byte between them counts.
+    """
+    try:
+        documents.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        found = (
+            start + _invalid_in(text[start:end].tobytes()) for start, end in zip(starts[:-1], starts[1:], strict=True)
+        )
+        return np.concatenate([np.zeros(0, np.int64), *found])
+    return np.zeros(0, np.int64)
+
+
+def _invalid_in(document: bytes) -> Ids:
+    try:
+        document.decode()
+    except UnicodeDecodeError:
+        characters = document.decode(errors="surrogateescape").encode("utf-32-le", "surrogatepass")
+        codes = np.frombuffer(characters, "<u4")
+        escaped = (codes >= 0xDC80) & (codes <= 0xDCFF)
+        widths = 1 + (codes >= 0x80).astype(np.int64) + (codes >= 0x800) + (codes >= 0x10000)
+        ends = np.cumsum(np.where(escaped, 1, widths))
+        return ends[escaped] - 1
+    return np.zeros(0, np.int64)
+
+
+def _shares(documents: pa.Array[Any], threads: int) -> list[pa.Array[Any]]:
+    """Cut documents into runs of about equally many bytes, one a thread."""
+    _, starts = _flat(documents)
+    wanted = np.linspace(0, starts[-1], max(threads, 1) + 1)[1:-1]
+    cuts = [0, *np.searchsorted(starts[1:], wanted).tolist(), len(documents)]
+    runs = (documents.slice(first, last - first) for first, last in zip(cuts[:-1], cuts[1:], strict=True))
+    return [run for run in runs if len(run)]
+
+
+def _flat(documents: pa.Array[Any]) -> tuple[Bytes, Ids]:
+    """Return the bytes of all documents, without a copy, and where each begins, and the end."""
+    width = np.int64 if pa.types.is_large_binary(documents.type) else np.int32
+    buffers: list[Any] = documents.buffers()
+    _, places, data = buffers
+    offsets = np.frombuffer(places, width)[documents.offset : documents.offset + len(documents) + 1].astype(np.int64)
+    text = np.frombuffer(data if data is not None else b"", np.uint8)
+    return text[offsets[0] : offsets[-1]], offsets - offsets[0]
+
+
+def _bounded(text: Bytes, places: Ids) -> Ids:
+    """Add borders within segments that are too long, between characters."""
+    ends = np.append(places[1:], len(text))
+    more: list[int] = []
+    for number in np.flatnonzero(ends - places > MAX_SEGMENT_BYTES).tolist():
+        at = int(places[number]) + MAX_SEGMENT_BYTES
+        while at < ends[number]:
+            while text[at] & 0xC0 == 0x80:
+                at -= 1
+            more.append(at)
+            at += MAX_SEGMENT_BYTES
+    return np.sort(np.append(places, more)).astype(np.int64) if more else places
+
+
+def _slices(text: Bytes, places: Ids) -> Any:  # noqa: ANN401 - dictionary_encode has no types
+    """Return the bytes between places as an array, without a copy."""
+    width, kind = (np.int32, pa.binary()) if len(text) <= _MAX_TOKENS else (np.int64, pa.large_binary())
+    offsets: Any = places.astype(width)
+    data: Any = text
+    return pa.Array.from_buffers(kind, len(places) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+
+
+def _repeated(ids: Ids, lengths: Ids, which: npt.NDArray[Any]) -> Ids:
+    """Return the ids of segments one after another, those of segment `which[0]` first."""
+    starts = np.cumsum(lengths) - lengths
+    taken = lengths[which]
+    ends = np.cumsum(taken)
+    within = np.arange(int(taken.sum())) - np.repeat(ends - taken, taken)
+    repeated: Ids = ids[np.repeat(starts[which], taken) + within]
+    return repeated
+
+
+def _joined(shares: Sequence[_Encoded]) -> _Encoded:
+    offsets, start = [np.zeros(1, np.int64)], 0
+    for share in shares:
+        offsets.append(share.offsets[1:] + start)
+        start += len(share.ids)
+    ids = np.concatenate([np.zeros(0, np.int64), *(share.ids for share in shares)])
+    return _Encoded(ids, np.concatenate(offsets))
+
+
+def _surrounded(encoded: _Encoded, bos: int | None, eos: int | None) -> _Encoded:
+    """Put ids around those of each document."""
+    ids, offsets = encoded.ids, encoded.offsets
+    if eos is not None:
+        ids = np.insert(ids, offsets[1:], eos)
+        offsets = offsets + np.arange(len(offsets))
+    if bos is not None:
+        ids = np.insert(ids, offsets[:-1], bos)
+        offsets = offsets + np.arange(len(offsets))
+    return _Encoded(ids, offsets)

@@ -1,0 +1,182 @@
+"""SentencePiece vocabularies, lossless for any bytes.
+
+A model decides the ids of text; the bytes that it cannot keep are kept beside it: each byte that is not UTF-8, and
+the character U+2581, which stands for a space in the pieces, becomes byte tokens. All other text has the ids that the
+`sentencepiece` package gives it.
+
+Text is cut where no piece has both bytes around the cut, so that none can lie across it. What is between is encoded
+once, however often it occurs, and the ids of a text do not depend on how much else stands around it: unigram's sums of
+scores, which are float32, would run out of digits in long texts.
+
+Needs the `sentencepiece` package, which the rest of `cppmill_core` does not.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cppmill_core._native import CorruptDataError, InvalidInputError
+from cppmill_core.kinds import SENTENCEPIECE
+from cppmill_core.manifests import read_manifest
+from cppmill_core.segments import Bytes, Marks, SegmentTokenizer, invalid_bytes
+from cppmill_core.sentencepiece_proto import Model, ModelType, PieceType, read_model
+from cppmill_core.token_table import Ids, TokenTable
+
+__all__ = ["MODEL", "SPACE", "byte_piece", "control_pieces", "load_sentencepiece", "lossy_properties", "unused_ids"]
+
+MODEL = "tokenizer.model"
+
+SPACE = "\u2581"
+"""What stands for a space in the pieces."""
+
+_SPACE_BYTES = SPACE.encode()
+_IN_TEXT = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)
+
+
+def load_sentencepiece(path: str | os.PathLike[str], digest: str | None = None) -> SegmentTokenizer:
+    """Load a tokenizer directory of the kind `sentencepiece`.
+
+    Args:
+        path: The directory.
+        digest: Take no tokenizer but that of this digest.
+
+    Raises:
+        ImportError: The `sentencepiece` package is not installed.
+        OSError: A file cannot be read.
+        CorruptDataError: A file is not what the manifest says.
+        InvalidInputError: A newer format, or a model that is not lossless.
+    """
+    folder = Path(path)
+    found, manifest = read_manifest(folder, digest)
+    file = folder / MODEL
+    data = file.read_bytes()
+    model = read_model(data, where=str(file))
+    lossy = lossy_properties(model)
+    if lossy:
+        raise InvalidInputError(f"{file}: text would not come back as it was: {'; '.join(lossy)}")
+    if manifest.get("vocab_size") != len(model.pieces):
+        raise CorruptDataError(
+            f"{folder}: its manifest says vocab_size {manifest.get('vocab_size')}, {MODEL} has {len(model.pieces)} ids"
+        )
+    control = {str(token["token"]): int(token["id"]) for token in manifest["tokens"]}
+    table = TokenTable(piece_bytes(model), control, manifest.get("roles", {}))
+    return SegmentTokenizer(path, found, table, SentencePieceSegmenter(data, model))
+
+
+def lossy_properties(model: Model) -> list[str]:
+    """Return what would keep text from coming back as it was, and what must be instead; empty if nothing does."""
+    byte_pieces = {piece.text for piece in model.pieces if piece.type is PieceType.BYTE}
+    without_bytes = not model.byte_fallback or any(byte_piece(byte) not in byte_pieces for byte in range(256))
+    rules, kind = model.rules or "its own", model.type.name.lower()
+    wrong = [
+        (f"its model type is {kind}, not bpe or unigram", model.type not in (ModelType.BPE, ModelType.UNIGRAM)),
+        (f"it normalises text (normalization_rule_name = {rules}, not identity)", model.has_charsmap),
+        ("it puts a space before text (add_dummy_prefix = true)", model.add_dummy_prefix),
+        ("it makes runs of spaces one (remove_extra_whitespaces = true)", model.remove_extra_whitespaces),
+        ("it drops spaces (escape_whitespaces = false)", not model.escape_whitespaces),
+        ("it has no tokens for bytes (byte_fallback = false)", without_bytes),
+    ]
+    return [said for said, is_wrong in wrong if is_wrong]
+
+
+def byte_piece(byte: int) -> str:
+    """Return the text of the piece of a byte.
+
+    Example:
+        >>> byte_piece(10)
+        '<0x0A>'
+    """
+    return f"<0x{byte:02X}>"
+
+
+def piece_bytes(model: Model) -> list[bytes | None]:
+    """Return the bytes of each piece, None where it stands for no text."""
+    return [
+        bytes([int(piece.text[3:5], 16)])
+        if piece.type is PieceType.BYTE
+        else piece.text.replace(SPACE, " ").encode()
+        if piece.type in (PieceType.NORMAL, PieceType.USER_DEFINED)
+        else None
+        for piece in model.pieces
+    ]
+
+
+def control_pieces(model: Model) -> Iterator[tuple[int, str]]:
+    """Yield id and text of the pieces that no text has: control pieces and the unknown one."""
+    for id_, piece in enumerate(model.pieces):
+        if piece.type in (PieceType.CONTROL, PieceType.UNKNOWN):
+            yield id_, piece.text
+
+
+def unused_ids(model: Model) -> list[int]:
+    """Return the ids of the pieces that are marked unused."""
+    return [id_ for id_, piece in enumerate(model.pieces) if piece.type is PieceType.UNUSED]
+
+
+class SentencePieceSegmenter:
+    """Cuts texts where no piece can lie across, and has the `sentencepiece` package encode what is between."""
+
+    def __init__(self, data: bytes, model: Model) -> None:
+        """Take a model, as a file and as it was read."""
+        self._processor = open_processor(data)
+        self._joined = _joined_bytes(model)
+        self._byte_ids = {
+            bytes([int(piece.text[3:5], 16)]): id_
+            for id_, piece in enumerate(model.pieces)
+            if piece.type is PieceType.BYTE
+        }
+
+    def borders(self, text: Bytes, documents: pa.Array[Any], starts: Ids) -> Marks:
+        """Mark where segments begin; bytes that the model does not take are segments of their own."""
+        begins = np.ones(len(text), bool)
+        begins[1:] = ~self._joined[text[:-1].astype(np.uint16) << 8 | text[1:]]
+        leads = np.flatnonzero(text[:-2] == _SPACE_BYTES[0])
+        marks = leads[(text[leads + 1] == _SPACE_BYTES[1]) & (text[leads + 2] == _SPACE_BYTES[2])]
+        own = np.concatenate([invalid_bytes(text, documents, starts), marks, marks + 1, marks + 2])
+        begins[own] = True
+        begins[own[own + 1 < len(text)] + 1] = True
+        return begins
+
+    def encode(self, segments: Sequence[bytes]) -> list[Sequence[int]]:
+        """Return the ids of each segment; a byte beyond ASCII that stands alone is no text."""
+        alone = [len(segment) == 1 and segment >= b"\x80" for segment in segments]
+        texts = [segment for segment, is_byte in zip(segments, alone, strict=True) if not is_byte]
+        encoded = iter(self._processor.encode(texts, num_threads=1) if texts else [])
+        return [
+            [self._byte_ids[segment]] if is_byte else next(encoded)
+            for segment, is_byte in zip(segments, alone, strict=True)
+        ]
+
+
+def open_processor(data: bytes) -> Any:  # noqa: ANN401 - the package is imported where it is used
+    """Return the `SentencePieceProcessor` of a model.
+
+    Raises:
+        ImportError: The package is not installed.
+    """
+    try:
+        package = importlib.import_module("sentencepiece")
+    except ImportError as error:
+        raise ImportError(f"a tokenizer of the kind {SENTENCEPIECE!r} needs sentencepiece: install it") from error
+    return package.SentencePieceProcessor(model_proto=data)
+
+
+def _joined_bytes(model: Model) -> Marks:
+    """Return for each pair of bytes, the first times 256 and the second, whether a piece has them side by side.
+
+    Within a character bytes are always joined.
+    """
+    joined = np.zeros((256, 256), bool)
+    joined[:, 0x80:0xC0] = True
+    for piece in model.pieces:
+        if piece.type in _IN_TEXT:
+            text = np.frombuffer(piece.text.replace(SPACE, " ").encode(), np.uint8)
+            joined[text[:-1], text[1:]] = True
+    return joined.reshape(-1)

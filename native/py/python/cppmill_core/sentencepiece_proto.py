@@ -1,0 +1,204 @@
+"""Reads and rewrites SentencePiece's `.model` files: a protocol buffer, `ModelProto` of `sentencepiece_model.proto`.
+
+By its wire format (https://protobuf.dev/programming-guides/encoding/), as the classes that the `sentencepiece` package
+ships need a newer protobuf than Beam allows, and training needs none. Only the fields that decide tokens are read; when
+a model is rewritten, all others keep their bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+from cppmill_core._native import CorruptDataError
+
+__all__ = ["Model", "ModelType", "Piece", "PieceType", "read_model", "rewrite_pieces"]
+
+_VARINT, _I64, _BYTES, _I32 = 0, 1, 2, 5
+_PIECES, _TRAINER, _NORMALIZER = 1, 2, 3
+_TEXT, _TYPE = 1, 3
+
+Value = int | bytes
+
+
+class PieceType(IntEnum):
+    """What a piece stands for; only normal and user-defined ones are found in text."""
+
+    NORMAL = 1
+    UNKNOWN = 2
+    CONTROL = 3
+    USER_DEFINED = 4
+    UNUSED = 5
+    BYTE = 6
+
+
+class ModelType(IntEnum):
+    """How a model chooses pieces."""
+
+    UNIGRAM = 1
+    BPE = 2
+    WORD = 3
+    CHAR = 4
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One id: its text, with U+2581 for a space, and its type."""
+
+    text: str
+    type: PieceType = PieceType.NORMAL
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a model says of itself.
+
+    Attributes:
+        pieces: The pieces, by id.
+        type: How it chooses pieces.
+        byte_fallback: Whether characters without a piece become byte pieces.
+        rules: Name of the normalisation, `identity` if it changes nothing.
+        has_charsmap: Whether there is a table of normalisation.
+        add_dummy_prefix: Whether a space is put before each text.
+        remove_extra_whitespaces: Whether runs of spaces are made one.
+        escape_whitespaces: Whether a space is U+2581 in the pieces.
+        treat_whitespace_as_suffix: Whether spaces go with the word before.
+    """
+
+    pieces: tuple[Piece, ...]
+    type: ModelType = ModelType.UNIGRAM
+    byte_fallback: bool = False
+    rules: str = ""
+    has_charsmap: bool = False
+    add_dummy_prefix: bool = True
+    remove_extra_whitespaces: bool = True
+    escape_whitespaces: bool = True
+    treat_whitespace_as_suffix: bool = False
+
+
+def read_model(data: bytes, *, where: str) -> Model:
+    """Read a model.
+
+    Args:
+        data: The file.
+        where: Names it in errors.
+
+    Raises:
+        CorruptDataError: It is none.
+    """
+    try:
+        fields = list(_fields(data))
+        pieces = tuple(_piece(_as_bytes(value)) for number, value in fields if number == _PIECES)
+        trainer, normalizer = ({}, {}) if not pieces else (_merged(fields, _TRAINER), _merged(fields, _NORMALIZER))
+        model = replace(
+            Model(pieces),
+            type=ModelType(int(trainer.get(3, ModelType.UNIGRAM))),
+            byte_fallback=bool(trainer.get(35, 0)),
+            treat_whitespace_as_suffix=bool(trainer.get(24, 0)),
+            rules=_as_bytes(normalizer.get(1, b"")).decode(),
+            has_charsmap=bool(normalizer.get(2, b"")),
+            add_dummy_prefix=bool(normalizer.get(3, 1)),
+            remove_extra_whitespaces=bool(normalizer.get(4, 1)),
+            escape_whitespaces=bool(normalizer.get(5, 1)),
+        )
+    except (ValueError, IndexError) as error:
+        raise CorruptDataError(f"{where}: not a SentencePiece model ({error})") from error
+    if not pieces:
+        raise CorruptDataError(f"{where}: not a SentencePiece model: no pieces in it")
+    return model
+
+
+def rewrite_pieces(data: bytes, change: Callable[[int, Piece], Piece]) -> bytes:
+    """Return a model with other pieces; scores and all other fields stay as they are.
+
+    Args:
+        data: The file.
+        change: Gives the new piece for an id and its piece.
+    """
+    out, number_of_piece = bytearray(), 0
+    for number, value in _fields(data):
+        if number == _PIECES:
+            value = _rewritten(_as_bytes(value), change(number_of_piece, _piece(_as_bytes(value))))
+            number_of_piece += 1
+        out += _written(number, value)
+    return bytes(out)
+
+
+def _piece(data: bytes) -> Piece:
+    fields = dict(_fields(data))
+    return Piece(_as_bytes(fields.get(_TEXT, b"")).decode(), PieceType(int(fields.get(_TYPE, PieceType.NORMAL))))
+
+
+def _rewritten(data: bytes, piece: Piece) -> bytes:
+    """Return the fields of a piece with another text and type; what else it has (its score) is copied."""
+    kept = [(number, value) for number, value in _fields(data) if number not in (_TEXT, _TYPE)]
+    fields: list[tuple[int, Value]] = [(_TEXT, piece.text.encode()), *kept]
+    if piece.type is not PieceType.NORMAL:
+        fields.append((_TYPE, int(piece.type)))
+    return b"".join(_written(number, value) for number, value in fields)
+
+
+def _merged(fields: list[tuple[int, Value]], message: int) -> dict[int, Value]:
+    """Return the last value of each field of a message, by number."""
+    return {number: value for at, data in fields if at == message for number, value in _fields(_as_bytes(data))}
+
+
+def _as_bytes(value: Value) -> bytes:
+    if isinstance(value, int):
+        raise ValueError("a number stands where text is expected")
+    return value
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, Value]]:
+    """Yield number and value of each field; numbers of fixed width come as their bytes."""
+    at = 0
+    while at < len(data):
+        tag, at = _varint(data, at)
+        wire = tag & 7
+        if wire == _VARINT:
+            number, at = _varint(data, at)
+            yield tag >> 3, number
+            continue
+        length = {_I64: 8, _I32: 4}.get(wire)
+        if length is None:
+            if wire != _BYTES:
+                raise ValueError(f"wire type {wire} at byte {at}")
+            length, at = _varint(data, at)
+        if at + length > len(data):
+            raise ValueError("it is cut short")
+        value = data[at : at + length]
+        yield tag >> 3, _Fixed(value) if wire != _BYTES else value
+        at += length
+
+
+class _Fixed(bytes):
+    """The bytes of a number of fixed width."""
+
+
+def _written(number: int, value: Value) -> bytes:
+    if isinstance(value, int):
+        return _written_varint(number << 3) + _written_varint(value)
+    if isinstance(value, _Fixed):
+        return _written_varint(number << 3 | (_I32 if len(value) == 4 else _I64)) + value
+    return _written_varint(number << 3 | _BYTES) + _written_varint(len(value)) + value
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return value, at
+        if shift > 63:
+            raise ValueError(f"a number of more than 64 bits at byte {at}")
+
+
+def _written_varint(value: int) -> bytes:
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])

@@ -1,0 +1,114 @@
+"""Whole runs with SentencePiece vocabularies: dataset, receipt and proof, the same on any number of threads."""
+
+import hashlib
+import json
+import shutil
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from cppmill_core import load_tokenizer
+
+HOSTILE = {
+    "bytes.h": bytes(range(1, 256)),
+    "space.h": "a\u2581 \u2581b // \u2585".encode(),
+    "lines.h": b"\xef\xbb\xbf#define X\t\t1\r\n\r\n\t \tint x;\r\n",
+    "control.h": b"// <EOS> <BOS> <0x41> <UNK>\n\xed\xa0\x80\xff",
+}
+
+
+@pytest.fixture(scope="module")
+def hostile_sources(sources, tmp_path_factory):
+    """Numpy's headers, and a project of files that lossy tokenizers lose something of."""
+    folder = tmp_path_factory.mktemp("hostile") / "hostile"
+    folder.mkdir()
+    for name, content in HOSTILE.items():
+        (folder / name).write_bytes(content)
+    return [sources / "numpy", folder]
+
+
+@pytest.fixture(scope="module", params=["sentencepiece-bpe", "sentencepiece-unigram"])
+def made(request, cppmill, hostile_sources, tmp_path_factory):
+    """The same run twice: its folders on one thread and on two."""
+    folder = tmp_path_factory.mktemp(request.param)
+    (folder / "run.toml").write_text(
+        f'[build]\nkind = "{request.param}"\nvocab_size = 2000\n[ingest]\nunit_bytes = 262144'
+    )
+    outs = {}
+    for threads in (1, 2):
+        outs[threads] = folder / f"out-{threads}"
+        options = ["--config", folder / "run.toml", "--threads", threads, "--profile", "sentencepiece-32k"]
+        cppmill("run", *hostile_sources, "--out", outs[threads], *options)
+    return outs
+
+
+def receipt(out):
+    return json.loads((out / "receipt.json").read_bytes())
+
+
+def test_a_run_makes_a_dataset_that_verify_proves(made, cppmill):
+    assert "everything is what the receipt says" in cppmill("verify", made[1]).stdout
+    assert receipt(made[1])["tokenizer"]["vocab_size"] == 2000
+    assert receipt(made[1])["policy"]["control_text"] == {"<BOS>": 1, "<EOS>": 1, "<UNK>": 1}
+
+
+def test_digests_are_equal_for_one_thread_and_two(made):
+    one, two = receipt(made[1]), receipt(made[2])
+    assert one["tokenizer"] == two["tokenizer"]
+    assert one["dataset"]["digest"] == two["dataset"]["digest"]
+
+
+def test_every_document_decodes_to_its_bytes(made):
+    tokenizer = load_tokenizer(made[1] / "tokenizer", receipt(made[1])["tokenizer"]["digest"])
+    rows = pq.read_table(made[1] / "tokens")
+    ends = {"bos": tokenizer.control_id("<BOS>"), "eos": tokenizer.control_id("<EOS>")}
+    decoded = tokenizer.decode_batch(rows["token_ids"].combine_chunks(), **ends).to_pylist()
+    assert [hashlib.sha256(text).hexdigest() for text in decoded] == rows["doc_id"].to_pylist()
+    assert set(HOSTILE.values()) <= set(decoded)
+
+
+def test_a_second_run_does_nothing(made, cppmill, hostile_sources):
+    options = ["--config", made[1].parent / "run.toml", "--profile", "sentencepiece-32k", "--json"]
+    done = cppmill("run", *hostile_sources, "--out", made[1], *options)
+    ended = [event for event in map(json.loads, done.stdout.splitlines()) if event["event"] == "stage_done"]
+    assert {event["summary"].get("units run", 0) for event in ended} == {0}
+
+
+def test_a_changed_id_is_found_by_validation(made, cppmill, tmp_path):
+    shutil.copytree(made[1], tmp_path / "out")
+    shard = next((tmp_path / "out" / "tokens").glob("part-*.parquet"))
+    table = pq.read_table(shard)
+    ids = table["token_ids"].combine_chunks()
+    values = ids.values.to_numpy().copy()
+    values[1] = values[1] + 1 if values[1] < 1999 else 400
+    column = type(ids).from_arrays(ids.offsets, values.astype(np.uint16)).cast(table.schema.field("token_ids").type)
+    changed = table.set_column(table.schema.get_field_index("token_ids"), table.schema.field("token_ids"), column)
+    pq.write_table(changed, shard)
+    done = cppmill("verify", tmp_path / "out", check=False)
+    assert done.returncode == 1
+    assert shard.name in done.stdout + done.stderr
+
+
+def test_another_run_takes_the_tokenizer_and_a_wrong_size_names_both(made, cppmill, sources, tmp_path):
+    given = ["run", sources / "numpy", "--out", tmp_path / "out", "--tokenizer", made[1] / "tokenizer"]
+    refused = cppmill(*given, "--vocab-size", 2001, check=False)
+    assert refused.returncode == 2
+    assert "--vocab-size 2001" in refused.stderr and "has 2,000 ids" in refused.stderr
+    cppmill(*given, "--vocab-size", 2000)
+    assert receipt(tmp_path / "out")["tokenizer"]["digest"] == receipt(made[1])["tokenizer"]["digest"]
+    cppmill("verify", tmp_path / "out")
+
+
+def test_a_size_that_the_text_cannot_fill_ends_with_both_sizes(cppmill, hostile_sources, tmp_path):
+    options = ["--profile", "sentencepiece-32k", "--vocab-size", 500_000]
+    done = cppmill("run", hostile_sources[1], "--out", tmp_path / "out", *options, check=False)
+    assert done.returncode == 2
+    assert "vocab_size = 500000: the text fills only" in done.stderr
+
+
+def test_encode_and_decode_take_the_directory(made, cppmill, tmp_path):
+    (tmp_path / "x.h").write_bytes(HOSTILE["lines.h"])
+    ids = cppmill("encode", "--tokenizer", made[1] / "tokenizer", tmp_path / "x.h").stdout
+    (tmp_path / "ids.json").write_text(ids)
+    decoded = cppmill("decode", "--tokenizer", made[1] / "tokenizer", tmp_path / "ids.json").stdout
+    assert decoded.encode().replace(b"\r\n", b"\n") == HOSTILE["lines.h"].replace(b"\r\n", b"\n")
