@@ -18,6 +18,7 @@ from pipelines import show_cli
 from pipelines import shards_cli
 from pipelines.console import Output, command_session, exit_on_error
 from pipelines.described import EXIT_CODES, described, help_text
+from pipelines.training_cli import commands as training_commands
 from pipelines.vocab_cli import vocab
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ app = typer.Typer(
 app.add_typer(vocab)
 app.add_typer(show_cli.commands)
 app.add_typer(shards_cli.commands)
+app.add_typer(training_commands)
 
 Program = Callable[["RunConfig", "Reporter", Output], None]
 
