@@ -1,0 +1,93 @@
+"""The columns of a decoded row group, and its rows as dicts of numpy arrays.
+
+A list column is one flat array with offsets, of which a row is a slice; only strings are converted one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as types
+
+__all__ = ["Row", "Rows", "stack", "stackable"]
+
+Row = dict[str, Any]
+"""A row, or a batch of them, by column."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a row group.
+
+    Attributes:
+        length: How many.
+        readers: For each column, what gives the value of a row: a numpy number, a str, or an array of these.
+    """
+
+    length: int
+    readers: dict[str, Callable[[int], Any]]
+
+    @classmethod
+    def of(cls, table: pa.Table) -> Rows:
+        """Take the columns of a table; the arrays stay as long as the rows are held."""
+        columns = {name: table.column(name).combine_chunks() for name in table.column_names}
+        return cls(table.num_rows, {name: _reader(column) for name, column in columns.items()})
+
+    def __len__(self) -> int:
+        """Return how many rows there are."""
+        return self.length
+
+    def __getitem__(self, row: int) -> Row:
+        """Return a row; arrays are copies, so that a row that is kept does not keep its row group."""
+        return {name: read(row) for name, read in self.readers.items()}
+
+
+def stack(rows: Sequence[Row], stacked: Collection[str]) -> Row:
+    """Return rows as one dict: a numpy array of the columns that are in `stacked`, lists of the others.
+
+    Example:
+        >>> stack([{"n": np.int64(1), "ids": np.zeros(2)}, {"n": np.int64(2), "ids": np.zeros(3)}], {"n"})["n"]
+        array([1, 2])
+    """
+    batch = {name: [row[name] for row in rows] for name in rows[0]}
+    return {name: np.stack(values) if name in stacked else values for name, values in batch.items()}
+
+
+def stackable(schema: pa.Schema) -> frozenset[str]:
+    """Return the columns whose values have one shape: numbers, truth values, and fixed-size lists of them."""
+    return frozenset(field.name for field in schema if _has_one_shape(field.type))
+
+
+def _has_one_shape(kind: pa.DataType) -> bool:
+    return _is_number(kind.value_type if isinstance(kind, pa.FixedSizeListType) else kind)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+
+
+def _reader(column: Any) -> Callable[[int], Any]:  # noqa: ANN401 - an array of any type
+    if column.null_count:
+        return lambda row: column[row].as_py()
+    if types.is_fixed_size_list(column.type):
+        table = _as_numpy(column.flatten()).reshape(len(column), column.type.list_size)
+        return lambda row: table[row].copy()
+    if types.is_list(column.type) or types.is_large_list(column.type):
+        return _list_reader(_as_numpy(column.values), column.offsets.to_pylist())
+    if _is_number(column.type):
+        return _as_numpy(column).__getitem__
+    return lambda row: column[row].as_py()
+
+
+def _list_reader(values: npt.NDArray[Any], offsets: list[int]) -> Callable[[int], Any]:
+    return lambda row: values[offsets[row] : offsets[row + 1]].copy()
+
+
+def _as_numpy(array: Any) -> npt.NDArray[Any]:  # noqa: ANN401 - an array of any type
+    found: npt.NDArray[Any] = array.to_numpy(zero_copy_only=False)
+    return found

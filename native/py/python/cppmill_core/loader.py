@@ -1,0 +1,327 @@
+"""Reads a dataset for training: shuffled rows of token shards or sequences as numpy arrays, to be taken up anywhere.
+
+The order of an epoch depends on the files, the seed and the epoch alone (`cppmill_core.shuffling`), and a position in
+it is the number of rows that were consumed, by all ranks together. Step t of an epoch is a batch a rank: with R ranks
+and batches of b rows, rank r has the positions start + t·R·b + i·R + r, i below b, and worker w of W of the rank makes
+each W-th step. So all that was consumed after any step is a beginning of the order, and any other number of ranks and
+workers can go on behind it.
+
+Bounded memory: a reader holds one decoded row group of each stream that it reads. Needs numpy and pyarrow; neither
+torch (`cppmill_core.torch_data`) nor Beam.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from cppmill_core._native import CorruptDataError, InvalidInputError
+from cppmill_core.columns import Row, Rows, stack, stackable
+from cppmill_core.shuffling import EpochOrder
+
+__all__ = ["FORMAT", "Dataset", "Loader", "Place"]
+
+FORMAT = "cppmill-loader-1"
+
+_FOOTER = {"tokenizer": b"cppmill.tokenizer", "vocab_size": b"cppmill.vocab_size"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """The files of a dataset and the rows of their row groups: what is read once, and sent to workers.
+
+    Attributes:
+        folder: The folder.
+        filesystem: Where it is.
+        groups: File, number in the file and rows of each row group, by name of the file.
+        tokenizer: Digest of the tokenizer, as the footers have it.
+        vocab_size: Number of its ids.
+        stackable: The columns whose values have one shape.
+        fingerprint: SHA-256 of the names of the files and the rows of their row groups.
+    """
+
+    folder: str
+    filesystem: pafs.FileSystem
+    groups: tuple[tuple[str, int, int], ...]
+    tokenizer: str
+    vocab_size: int
+    stackable: frozenset[str]
+    fingerprint: str
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str], filesystem: pafs.FileSystem | None = None) -> Dataset:
+        """Read the footers of `part-*.parquet` in a folder, `OUT/tokens` or one of sequences.
+
+        Args:
+            folder: The folder; within `filesystem` if that is given.
+            filesystem: `pyarrow.fs.S3FileSystem(…)`, say; the local one by default.
+
+        Raises:
+            OSError: If it cannot be read.
+            InvalidInputError: If there are no such files, or no rows in them.
+            CorruptDataError: If the files are of more than one tokenizer, or of none.
+        """
+        where = filesystem or pafs.LocalFileSystem()
+        found = where.get_file_info(pafs.FileSelector(os.fspath(folder)))
+        names = sorted(info.base_name for info in found if _is_shard(info.base_name))
+        groups: list[tuple[str, int, int]] = []
+        footers: dict[tuple[str, str], str] = {}
+        same_shape: frozenset[str] = frozenset()
+        for name in names:
+            with pq.ParquetFile(f"{os.fspath(folder)}/{name}", filesystem=where) as file:
+                groups += [(name, i, file.metadata.row_group(i).num_rows) for i in range(file.num_row_groups)]
+                footers.setdefault(_footer(file, name), name)
+                same_shape = stackable(file.schema_arrow)
+        if not any(rows for _, _, rows in groups):
+            raise InvalidInputError(f"{folder}: no rows in part-*.parquet; give a folder as OUT/tokens")
+        if len(footers) > 1:
+            raise CorruptDataError(f"{folder}: of more than one tokenizer: {', '.join(map(str, footers.items()))}")
+        ((tokenizer, vocab_size),) = footers
+        return cls(
+            folder=os.fspath(folder),
+            filesystem=where,
+            groups=tuple(groups),
+            tokenizer=tokenizer,
+            vocab_size=int(vocab_size),
+            stackable=same_shape,
+            fingerprint=hashlib.sha256(json.dumps(groups).encode()).hexdigest(),
+        )
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return sum(rows for _, _, rows in self.groups)
+
+    def read(self, group: int, columns: Sequence[str] | None) -> Rows:
+        """Decode a row group.
+
+        Raises:
+            OSError: If the file cannot be read.
+            InvalidInputError: If it has not all the columns.
+        """
+        name, number, _ = self.groups[group]
+        with pq.ParquetFile(f"{self.folder}/{name}", filesystem=self.filesystem) as file:
+            missing = set(columns or ()) - set(file.schema_arrow.names)
+            if missing:
+                raise InvalidInputError(f"{name}: no column {', '.join(missing)}; {', '.join(file.schema_arrow.names)}")
+            return Rows.of(file.read_row_group(number, columns=None if columns is None else list(columns)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Which share of the steps a reader makes.
+
+    Attributes:
+        rank: Number of the process, from 0.
+        ranks: How many there are.
+        worker: Number of the worker in the process, from 0.
+        workers: How many the process has.
+    """
+
+    rank: int = 0
+    ranks: int = 1
+    worker: int = 0
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        """Check that there is such a place."""
+        for name, number, count in (("rank", self.rank, self.ranks), ("worker", self.worker, self.workers)):
+            if not 0 <= number < count:
+                raise InvalidInputError(f"{name} {number} of {count}: a number from 0 to {count - 1} is needed")
+
+
+class Loader:
+    """Iterates over an epoch of a dataset from where it stands; the next `for` has the next epoch.
+
+    An iteration that is broken off is begun again by the next `for`, unless its position is loaded.
+
+    Args:
+        dataset: A folder, or what `Dataset.open` gives.
+        columns: Which columns; all by default.
+        seed: Any number; another one gives another order.
+        shuffle: False for the order of the files, in every epoch.
+        batch_rows: Rows of a step of a rank.
+        place: Which share is read.
+        streams: How many row groups are mixed at a time, and so how many a run with one reader has in memory. Make it
+            a multiple of the ranks. It is part of the order.
+        drop_last: Leave out the rows at the end of an epoch that do not fill a step of all ranks, so that each rank
+            makes as many steps.
+
+    Example:
+        >>> for row in Loader("out/demo/tokens", columns=["token_ids"], seed=1):
+        ...     train(row["token_ids"])
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset | str | os.PathLike[str],
+        *,
+        columns: Sequence[str] | None = None,
+        seed: int = 0,
+        shuffle: bool = True,
+        batch_rows: int = 1,
+        place: Place | None = None,
+        streams: int = 16,
+        drop_last: bool = False,
+    ) -> None:
+        """Open the dataset, at the beginning of epoch 0."""
+        if batch_rows < 1 or streams < 1:
+            raise InvalidInputError(f"batch_rows = {batch_rows}, streams = {streams}: 1 at least is needed")
+        self.dataset = dataset if isinstance(dataset, Dataset) else Dataset.open(dataset)
+        self.columns = None if columns is None else tuple(columns)
+        self.seed = seed
+        self.shuffle = shuffle
+        self.batch_rows = batch_rows
+        self.place = place or Place()
+        self.streams = min(streams, len(self.dataset.groups)) if shuffle else 1
+        self.drop_last = drop_last
+        self.epoch = 0
+        self.consumed = 0
+        self.groups_read = 0
+        self._rows_given = 0
+
+    def at(self, place: Place) -> Loader:
+        """Return a loader of the same position and options for another place: that of a worker, say."""
+        made = Loader(
+            self.dataset,
+            columns=self.columns,
+            seed=self.seed,
+            shuffle=self.shuffle,
+            batch_rows=self.batch_rows,
+            place=place,
+            streams=self.streams,
+            drop_last=self.drop_last,
+        )
+        made.epoch, made.consumed = self.epoch, self.consumed
+        return made
+
+    def steps(self) -> int:
+        """Return how many steps the rest of the epoch has, for the rank with the most."""
+        rows, step = self.dataset.rows - self.consumed, self.batch_rows * self.place.ranks
+        return rows // step if self.drop_last else -(-rows // step)
+
+    def positions(self) -> Iterator[list[int]]:
+        """Give the positions in the epoch of each step of this place, to the end of the epoch."""
+        place, step = self.place, self.batch_rows * self.place.ranks
+        for number in range(place.worker, self.steps(), place.workers):
+            first = self.consumed + number * step + place.rank
+            found = [first + i * place.ranks for i in range(self.batch_rows)]
+            if mine := [position for position in found if position < self.dataset.rows]:
+                yield mine
+
+    def __iter__(self) -> Iterator[Row]:
+        """Give each row of this place as a dict of numpy arrays, numbers and strings."""
+        for rows in self._steps():
+            for row in rows:
+                self._rows_given += 1
+                yield row
+        self.next_epoch()
+
+    def batches(self) -> Iterator[Row]:
+        """Give each step of this place as a dict: numbers and fixed lists stacked, a list of the others."""
+        for rows in self._steps():
+            self._rows_given += len(rows)
+            yield stack(rows, self.dataset.stackable)
+        self.next_epoch()
+
+    def _steps(self) -> Iterator[list[Row]]:
+        order = EpochOrder(self._group_rows(), self.seed, self.epoch, self.streams, self.shuffle)
+        self._rows_given = 0
+        reader = _Reader(self, order)
+        for positions in self.positions():
+            yield [reader.row(position) for position in positions]
+
+    def _group_rows(self) -> tuple[int, ...]:
+        return tuple(rows for _, _, rows in self.dataset.groups)
+
+    def next_epoch(self) -> None:
+        """Go to the beginning of the next epoch, as an iteration does that comes to its end."""
+        self.epoch, self.consumed, self._rows_given = self.epoch + 1, 0, 0
+
+    def state_dict(self, steps: int | None = None) -> dict[str, Any]:
+        """Return where the training stands, for a checkpoint: plain numbers and strings.
+
+        Every rank is taken to have consumed as much as this one.
+
+        Args:
+            steps: How many steps (batches) of this epoch were consumed since it was begun or taken up. Needed with
+                workers, as only who consumes their batches knows; without them what was given is counted, row by row.
+
+        Raises:
+            InvalidInputError: If there are workers and no `steps`.
+        """
+        if steps is None and self.place.workers > 1:
+            raise InvalidInputError("state_dict: say how many steps were consumed, as the workers are ahead of them")
+        given = self._rows_given if steps is None else steps * self.batch_rows
+        consumed = min(self.consumed + given * self.place.ranks, self.dataset.rows)
+        ended = consumed == self.dataset.rows
+        return {
+            "format": FORMAT,
+            "epoch": self.epoch + ended,
+            "consumed": 0 if ended else consumed,
+            **self._order(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where a `state_dict` was made, by any number of ranks and workers and with any batch_rows.
+
+        Raises:
+            InvalidInputError: If it is of other files or another order; names what differs.
+        """
+        expected = {"format": FORMAT, **self._order()}
+        differs = [name for name, value in expected.items() if state.get(name) != value]
+        wrong = [f"{name} {state.get(name)!r} is not {expected[name]!r}" for name in differs]
+        if wrong:
+            raise InvalidInputError(f"the position is of another order: {'; '.join(wrong)}")
+        if not 0 <= state["consumed"] < self.dataset.rows or state["epoch"] < 0:
+            raise InvalidInputError(f"epoch {state['epoch']}, {state['consumed']:,} consumed: no such position")
+        self.epoch, self.consumed, self._rows_given = int(state["epoch"]), int(state["consumed"]), 0
+
+    def _order(self) -> dict[str, Any]:
+        return {
+            "dataset": self.dataset.fingerprint,
+            "tokenizer": self.dataset.tokenizer,
+            "seed": self.seed,
+            "shuffle": self.shuffle,
+            "streams": self.streams,
+        }
+
+
+class _Reader:
+    """Rows by their position, from the row groups that are open: one of each stream."""
+
+    def __init__(self, loader: Loader, order: EpochOrder) -> None:
+        self._loader = loader
+        self._order = order
+        self._open: dict[int, tuple[int, Rows, list[int]]] = {}
+
+    def row(self, position: int) -> Row:
+        """Return the row at a position; of each stream the positions must come in order."""
+        stream, number = self._order.find(position)
+        segment = self._order.segments[stream][number]
+        if stream not in self._open or self._open[stream][0] != number:
+            self._open.pop(stream, None)
+            self._loader.groups_read += 1
+            rows = self._loader.dataset.read(segment.group, self._loader.columns)
+            self._open[stream] = (number, rows, self._order.rows_of(stream, number).tolist())
+        _, rows, order = self._open[stream]
+        return rows[order[position // self._order.streams - segment.at]]
+
+
+def _is_shard(name: str) -> bool:
+    return name.startswith("part-") and name.endswith(".parquet")
+
+
+def _footer(file: pq.ParquetFile, name: str) -> tuple[str, str]:
+    metadata = file.metadata.metadata or {}
+    try:
+        return metadata[_FOOTER["tokenizer"]].decode(), metadata[_FOOTER["vocab_size"]].decode()
+    except KeyError as error:
+        raise CorruptDataError(f"{name}: no {error} in its footer; it is no shard of cppmill") from error

@@ -1,0 +1,130 @@
+"""The order of an epoch: a function of the row groups, the seed and the epoch, and of nothing else.
+
+The row groups of all files stand in a row, in an order of their own in each epoch. The rows in them are cut into
+`streams`, parts of the same length; within the part of a row group that is in a stream, rows are shuffled. Position p
+of the epoch is row p // streams of stream p % streams: as many row groups as there are streams are mixed at any time,
+and no more are in memory. So the share of a rank, each `ranks`-th position, is in a share of the streams only, where
+their number is a multiple of the ranks'.
+
+The idea, that the order is cut into a fixed number of parts which are then dealt to however many readers there are, is
+the "elastic determinism" of MosaicML's StreamingDataset. Permutations are made here, by sorting the outputs of
+SplitMix64 (Steele, Lea and Flood, 2014), as those of numpy may change from one version to the next.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["EpochOrder", "Segment", "permutation"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Segment:
+    """Rows of one row group that stand together in one stream.
+
+    Attributes:
+        group: Number of the row group, in the order of the files.
+        start: Its first row that is meant.
+        rows: How many.
+        at: Position in the stream of the first of them.
+    """
+
+    group: int
+    start: int
+    rows: int
+    at: int
+
+
+@dataclass(frozen=True)
+class EpochOrder:
+    """Where each row of a dataset stands in an epoch.
+
+    Attributes:
+        group_rows: Rows of each row group, in the order of the files.
+        seed: Any number.
+        epoch: Number of the epoch, from 0.
+        streams: How many parts the rows are cut into; at most as many as there are row groups.
+        shuffled: False for the order of the files: one stream, nothing permuted.
+    """
+
+    group_rows: Sequence[int]
+    seed: int
+    epoch: int
+    streams: int
+    shuffled: bool = True
+
+    @property
+    def rows(self) -> int:
+        """How many rows an epoch has."""
+        return sum(self.group_rows)
+
+    def stream_rows(self, stream: int) -> int:
+        """Return how many rows a stream has: those of any two differ by one at most."""
+        return (self.rows - stream + self.streams - 1) // self.streams
+
+    def find(self, position: int) -> tuple[int, int]:
+        """Return the stream and the number of the segment in it that a position of the epoch is in."""
+        at, stream = divmod(position, self.streams)
+        return stream, bisect_right(self._starts[stream], at) - 1
+
+    @cached_property
+    def segments(self) -> list[list[Segment]]:
+        """The row groups, in the order of the epoch, cut into streams."""
+        count = len(self.group_rows)
+        groups = self._permutation(count, "groups").tolist() if self.shuffled else list(range(count))
+        return _cut(groups, self.group_rows, [self.stream_rows(stream) for stream in range(self.streams)])
+
+    @cached_property
+    def _starts(self) -> list[list[int]]:
+        return [[segment.at for segment in stream] for stream in self.segments]
+
+    def rows_of(self, stream: int, number: int) -> npt.NDArray[np.int64]:
+        """Return the rows of a segment's row group in the order in which they are read."""
+        segment = self.segments[stream][number]
+        rows = np.arange(segment.start, segment.start + segment.rows, dtype=np.int64)
+        return rows[self._permutation(segment.rows, f"rows {stream} {number}")] if self.shuffled else rows
+
+    def _permutation(self, size: int, what: str) -> npt.NDArray[np.int64]:
+        return permutation(size, f"{self.seed} {self.epoch} {what}")
+
+
+def permutation(size: int, key: str) -> npt.NDArray[np.int64]:
+    """Return the numbers below `size` in an order that depends on `key` alone.
+
+    Example:
+        >>> permutation(5, "a").tolist()
+        [1, 2, 4, 3, 0]
+    """
+    start = np.frombuffer(hashlib.sha256(key.encode()).digest()[:8], "<u8")[0]
+    with np.errstate(over="ignore"):
+        mixed = start + np.arange(1, size + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        mixed = mixed ^ (mixed >> np.uint64(31))
+    return np.argsort(mixed, kind="stable").astype(np.int64)
+
+
+def _cut(groups: Sequence[int], group_rows: Sequence[int], lengths: Sequence[int]) -> list[list[Segment]]:
+    """Cut row groups that stand one after another into streams of given lengths."""
+    ends = list(accumulate(lengths))
+    streams: list[list[Segment]] = [[] for _ in lengths]
+    stream = reached = 0
+    for group in groups:
+        start = 0
+        while start < group_rows[group]:
+            while reached == ends[stream]:
+                stream += 1
+            rows = min(group_rows[group] - start, ends[stream] - reached)
+            at = reached - (ends[stream] - lengths[stream])
+            streams[stream].append(Segment(group=group, start=start, rows=rows, at=at))
+            start += rows
+            reached += rows
+    return streams
