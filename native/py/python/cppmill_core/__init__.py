@@ -23,6 +23,7 @@ from cppmill_core._native import (
     split,
     train_bpe,
 )
+from cppmill_core.checkpoints import VocabStamp, assert_vocab, read_stamp, stamp
 from cppmill_core.kinds import AnyTokenizer, load_tokenizer
 
 __all__ = [
@@ -35,15 +36,19 @@ __all__ = [
     "PlatformDetector",
     "Scanner",
     "Tokenizer",
+    "VocabStamp",
     "VocabularyError",
     "WordCounter",
     "__version__",
+    "assert_vocab",
     "corpus_digest_sum",
     "count_tokens",
     "dataset_digest_sum",
     "lex",
     "load_tokenizer",
     "merge_words",
+    "read_stamp",
     "split",
+    "stamp",
     "train_bpe",
 ]

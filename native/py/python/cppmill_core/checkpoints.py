@@ -1,0 +1,289 @@
+"""Ties a checkpoint to the tokenizer that it was trained with: a stamp in its metadata, and a check of it.
+
+A model that meets ids of another vocabulary trains and answers without an error, only badly; and where an embedding has
+fewer rows than the vocabulary, ids beyond it read other memory or end the process, on some devices without a word.
+`stamp` writes the tokenizer's digest, revision and vocabulary size into what a checkpoint has for such things;
+`assert_vocab` compares it with a receipt or a tokenizer, and the rows of the embeddings with the vocabulary.
+
+Where the stamp stands: in a safetensors file in its header, under names as the footers of token shards have them; in a
+config.json and in a dict that is saved as a checkpoint under the key `cppmill`; for any other file in
+NAME.cppmill.json beside it. Needs neither torch nor safetensors: of a safetensors file only the header is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import struct
+from collections.abc import Iterator, Mapping, MutableMapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cppmill_core._native import CorruptDataError, InvalidInputError, VocabularyError
+
+__all__ = ["VocabStamp", "assert_vocab", "read_stamp", "stamp"]
+
+KEY = "cppmill"
+
+_CONFIG = "config.json"
+_SAFETENSORS = ".safetensors"
+_HEADER_LENGTH = struct.Struct("<Q")
+_MAX_HEADER_BYTES = 100_000_000
+"""The format's own bound."""
+_ALIGNMENT = 8
+_EMBEDDING = re.compile(
+    r"(?:^|\.)(?:embed_tokens|embed_in|embed_out|wte|tok_emb|tok_embeddings|token_embedding|word_embeddings|shared|"
+    r"lm_head|output_layer)\.weight$"
+)
+
+Checkpoint = MutableMapping[str, Any] | str | os.PathLike[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class VocabStamp:
+    """What ties a checkpoint to its tokenizer.
+
+    Attributes:
+        tokenizer: Its digest.
+        revision: The release of its vocabulary, `unreleased`, or empty if that is not known.
+        vocab_size: The number of its ids.
+    """
+
+    tokenizer: str
+    revision: str
+    vocab_size: int
+
+    @classmethod
+    def of(cls, source: Any) -> VocabStamp:  # noqa: ANN401 - one of several kinds
+        """Return the stamp of a receipt or a tokenizer.
+
+        Args:
+            source: A stamp, a loaded tokenizer, the dict of a receipt, or a path: a finished run's folder, its
+                receipt.json, or a tokenizer directory.
+
+        Raises:
+            OSError: If a file cannot be read.
+            InvalidInputError: If it is none of these.
+            CorruptDataError: If the file is none.
+        """
+        if isinstance(source, cls):
+            return source
+        if isinstance(source, Mapping):
+            return cls._of_receipt(source, "the receipt")
+        if isinstance(source, str | os.PathLike):
+            return cls._of_path(Path(source))
+        try:
+            return cls(tokenizer=source.digest, revision="", vocab_size=source.vocab_size)
+        except AttributeError as error:
+            raise InvalidInputError(f"{source!r}: neither a receipt nor a tokenizer") from error
+
+    @classmethod
+    def _of_path(cls, path: Path) -> VocabStamp:
+        manifest = path / "manifest.json"
+        if manifest.is_file():
+            content = manifest.read_bytes()
+            size = _parsed(content, manifest).get("vocab_size")
+            if type(size) is not int:
+                raise CorruptDataError(f"{manifest}: not the manifest of a tokenizer: it has no vocab_size")
+            return cls(tokenizer=hashlib.sha256(content).hexdigest(), revision="", vocab_size=size)
+        receipt = path / "receipt.json" if path.is_dir() else path
+        return cls._of_receipt(_parsed(receipt.read_bytes(), receipt), str(receipt))
+
+    @classmethod
+    def _of_receipt(cls, receipt: Mapping[str, Any], where: str) -> VocabStamp:
+        try:
+            found = receipt["tokenizer"]
+            return cls(tokenizer=found["digest"], revision=found["revision"], vocab_size=found["vocab_size"])
+        except (KeyError, TypeError) as error:
+            raise CorruptDataError(f"{where}: not the receipt of a run ({error!r} of its tokenizer)") from error
+
+
+def stamp(checkpoint: Checkpoint, source: Any, *, revision: str | None = None) -> VocabStamp:  # noqa: ANN401
+    """Write into a checkpoint which tokenizer it is of, in the place of an older stamp.
+
+    Args:
+        checkpoint: A safetensors file; a config.json; a folder with a config.json, of which every safetensors file is
+            stamped too; any other file; or a dict that is going to be saved.
+        source: What `VocabStamp.of` takes.
+        revision: The release of the vocabulary, where the source does not say it.
+
+    Returns:
+        The stamp.
+
+    Raises:
+        OSError: If a file cannot be read or written.
+        InvalidInputError: If the source is none; or CorruptDataError for a damaged file.
+
+    Example:
+        >>> checkpoint = {"model": {}}
+        >>> stamp(checkpoint, tokenizer).vocab_size == checkpoint["cppmill"]["vocab_size"]
+        True
+    """
+    made = VocabStamp.of(source)
+    if revision is not None:
+        made = replace(made, revision=revision)
+    if isinstance(checkpoint, MutableMapping):
+        checkpoint[KEY] = asdict(made)
+        return made
+    for path in _files(Path(checkpoint)):
+        if path.suffix == _SAFETENSORS:
+            _stamp_safetensors(path, made)
+        elif path.suffix == ".json":
+            _write_json(path, _parsed(path.read_bytes(), path) | {KEY: asdict(made)})
+        else:
+            _write_json(_beside(path), {KEY: asdict(made)})
+    return made
+
+
+def read_stamp(checkpoint: Checkpoint) -> VocabStamp | None:
+    """Return the stamp of a checkpoint, None if it has none; of a folder that of its config.json.
+
+    Raises:
+        OSError: If it cannot be read.
+        CorruptDataError: If it is damaged.
+    """
+    if isinstance(checkpoint, MutableMapping):
+        return _found(checkpoint.get(KEY), "the checkpoint")
+    path = _files(Path(checkpoint))[0]
+    if path.suffix == _SAFETENSORS:
+        metadata = _read_header(path)[0].get("__metadata__", {})
+        named = {name: metadata.get(f"{KEY}.{name}") for name in VocabStamp.__dataclass_fields__}
+        return _found(named if named["tokenizer"] else None, str(path))
+    holder = path if path.suffix == ".json" else _beside(path)
+    return _found(_parsed(holder.read_bytes(), holder).get(KEY) if holder.exists() else None, str(holder))
+
+
+def assert_vocab(checkpoint: Checkpoint, source: Any) -> None:  # noqa: ANN401 - one of several kinds
+    """Check that a checkpoint, or a model's configuration, is of a tokenizer; say nothing if it is.
+
+    Compared are the digest and the vocabulary size of the stamp, `vocab_size` of a configuration, and the rows of every
+    embedding and output layer that is found by its usual name: they may be padded, and never fewer than the ids.
+
+    Args:
+        checkpoint: As `stamp`; in a folder every file.
+        source: What `VocabStamp.of` takes.
+
+    Raises:
+        VocabularyError: If there is no stamp, or something differs; names both sides.
+        OSError: If a file cannot be read.
+
+    Example:
+        >>> assert_vocab("checkpoints/1000", "out/receipt.json")  # doctest: +SKIP
+    """
+    expected = VocabStamp.of(source)
+    against = source if isinstance(source, str | os.PathLike) else f"the {type(source).__name__}"
+    parts = [checkpoint] if isinstance(checkpoint, MutableMapping) else _files(Path(checkpoint))
+    wrong = [problem for part in parts for problem in _problems(part, expected, str(against))]
+    if wrong:
+        raise VocabularyError("; ".join(wrong))
+
+
+def _problems(part: MutableMapping[str, Any] | Path, expected: VocabStamp, against: str) -> Iterator[str]:
+    where = "the checkpoint" if isinstance(part, MutableMapping) else str(part)
+    found = read_stamp(part)
+    if found is None:
+        yield f"{where}: no stamp of a tokenizer; write one where it is made: cppmill_core.stamp(checkpoint, tokenizer)"
+    elif found.tokenizer != expected.tokenizer:
+        yield f"{where}: of tokenizer {_named(found)}, and {against} is of {_named(expected)}"
+    elif found.vocab_size != expected.vocab_size:
+        yield f"{where}: stamped with {found.vocab_size:,} ids, and {against} has {expected.vocab_size:,}"
+    for name, rows in _row_counts(part):
+        if rows < expected.vocab_size:
+            yield f"{where}: {name} has {rows:,} rows, fewer than the {expected.vocab_size:,} ids of {against}"
+
+
+def _named(found: VocabStamp) -> str:
+    return f"{found.tokenizer} ({found.revision or 'no revision'}, {found.vocab_size:,} ids)"
+
+
+def _row_counts(part: MutableMapping[str, Any] | Path) -> Iterator[tuple[str, int]]:
+    """Give what must have a row for each id, with its rows."""
+    if isinstance(part, MutableMapping):
+        yield from _rows_of_tensors(part)
+    elif part.suffix == _SAFETENSORS:
+        for name, tensor in _read_header(part)[0].items():
+            if _EMBEDDING.search(name):
+                yield name, tensor["shape"][0]
+    elif part.suffix == ".json":
+        size = _parsed(part.read_bytes(), part).get("vocab_size")
+        if isinstance(size, int):
+            yield "vocab_size", size
+
+
+def _rows_of_tensors(state: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    for name, value in state.items():
+        if isinstance(value, Mapping) and name != KEY:
+            yield from _rows_of_tensors(value)
+        elif _EMBEDDING.search(str(name)) and len(getattr(value, "shape", ())) > 1:
+            yield name, int(value.shape[0])
+
+
+def _files(path: Path) -> list[Path]:
+    """Return the files of a checkpoint that a stamp stands in, or beside."""
+    if not path.is_dir():
+        if not path.exists():
+            raise FileNotFoundError(f"{path}: no such checkpoint")
+        return [path]
+    if not (path / _CONFIG).is_file():
+        raise InvalidInputError(f"{path}: a folder without {_CONFIG}; name the file of the checkpoint")
+    return [path / _CONFIG, *sorted(path.glob(f"*{_SAFETENSORS}"))]
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f"{path.name}.cppmill.json")
+
+
+def _found(value: Any, where: str) -> VocabStamp | None:  # noqa: ANN401 - any JSON value
+    if value is None:
+        return None
+    try:
+        return VocabStamp(
+            tokenizer=value["tokenizer"], revision=value["revision"] or "", vocab_size=int(value["vocab_size"])
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptDataError(f"{where}: a stamp that cannot be read ({error!r}); stamp it again") from error
+
+
+def _read_header(path: Path) -> tuple[dict[str, Any], int]:
+    """Return the header of a safetensors file and where its data begins."""
+    with path.open("rb") as file:
+        start = file.read(_HEADER_LENGTH.size)
+        length = _HEADER_LENGTH.unpack(start)[0] if len(start) == _HEADER_LENGTH.size else _MAX_HEADER_BYTES + 1
+        if length > min(_MAX_HEADER_BYTES, path.stat().st_size):
+            raise CorruptDataError(f"{path}: not a safetensors file")
+        return _parsed(file.read(length), path), _HEADER_LENGTH.size + length
+
+
+def _stamp_safetensors(path: Path, made: VocabStamp) -> None:
+    """Write a file with another header and the same data, then give it the name."""
+    header, begin = _read_header(path)
+    named = {f"{KEY}.{name}": str(value) for name, value in asdict(made).items()}
+    header["__metadata__"] = header.get("__metadata__", {}) | named
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % _ALIGNMENT)
+    part = path.with_name(f".{path.name}.part")
+    with path.open("rb") as old, part.open("wb") as new:
+        old.seek(begin)
+        new.write(_HEADER_LENGTH.pack(len(text)) + text)
+        shutil.copyfileobj(old, new, 1 << 24)
+    part.replace(path)
+
+
+def _write_json(path: Path, value: dict[str, Any]) -> None:
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    part.replace(path)
+
+
+def _parsed(content: bytes, path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(content)
+    except ValueError as error:
+        raise CorruptDataError(f"{path}: not JSON ({error})") from error
+    if not isinstance(value, dict):
+        raise CorruptDataError(f"{path}: JSON, but no object")
+    return value
