@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cppmill_core import InvalidInputError, Tokenizer
+from cppmill_core import AnyTokenizer, InvalidInputError
 
 from pipelines.codec import load_tokenizer
 from schemas.errors import ConfigError
@@ -176,7 +176,7 @@ def make_flags(
     return vocabulary, PROJECTS[project](vocabulary)
 
 
-def _control_id(tokenizer: Tokenizer, name: str) -> int | None:
+def _control_id(tokenizer: AnyTokenizer, name: str) -> int | None:
     try:
         return tokenizer.control_id(name)
     except InvalidInputError:

@@ -27,13 +27,14 @@ import os
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from cppmill_core._native import CorruptDataError, InvalidInputError
+from cppmill_core.kinds import AnyTokenizer
 
 __all__ = ["DUMMY_PREFIX", "EXACT", "FORMAT", "ByteTables", "bits_per_byte", "bits_per_character"]
 
@@ -44,16 +45,6 @@ DUMMY_PREFIX = "dummy-prefix"
 _MARKER = "\u2581"
 _ARRAYS = {"base_bytes": np.int16, "has_leading_space": np.bool_, "is_boundary": np.bool_}
 _MAX_TOKEN_BYTES = int(np.iinfo(np.int16).max)
-
-
-class _Tokenizer(Protocol):
-    """What is asked of a tokenizer: `cppmill_core.Tokenizer`, and any other kind that gives the bytes of its ids."""
-
-    @property
-    def vocab_size(self) -> int: ...
-    @property
-    def digest(self) -> str: ...
-    def token_bytes(self, id: int) -> bytes | None: ...
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -80,7 +71,7 @@ class ByteTables:
     convention: str
 
     @classmethod
-    def of(cls, tokenizer: _Tokenizer) -> ByteTables:
+    def of(cls, tokenizer: AnyTokenizer) -> ByteTables:
         """Make the tables of a loaded tokenizer; they are exact.
 
         Raises:
@@ -226,7 +217,7 @@ class ByteTables:
             np.savez(file, **arrays, format=FORMAT, tokenizer=self.tokenizer, convention=self.convention)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, tokenizer: _Tokenizer | str | None = None) -> ByteTables:
+    def load(cls, path: str | os.PathLike[str], *, tokenizer: AnyTokenizer | str | None = None) -> ByteTables:
         """Read the tables that `save` wrote.
 
         Args:
