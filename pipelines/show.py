@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cppmill_core.kinds import AnyTokenizer
 from rich.console import Console
 from rich.style import Style
 from rich.text import Text
@@ -22,7 +23,8 @@ from pipelines.pages import render_page
 from schemas.digests import sha256_file
 from tokenizer_build.artifact import MANIFEST_JSON
 from tokenizer_build.bands import Strength
-from tokenizer_build.origins import MadeToken, Origins, read_origins
+from tokenizer_build.diff import Entry, read_ids
+from tokenizer_build.origins import MadeToken, read_bands, read_origins
 
 HUES = {
     "control": ("#ff8a80", "#ff6e63"),
@@ -61,11 +63,26 @@ def shown_text(token: bytes) -> str:
     return "".join(marks.get(c) or (c if c.isprintable() else repr(c)[1:-1]) for c in text)
 
 
-def encode_pieces(origins: Origins, data: bytes) -> Iterator[Piece]:
-    """Yield the tokens of a text."""
-    numbers: list[Any] = origins.tokenizer.encode(data).to_pylist()
-    for number in numbers:
-        yield Piece(number, shown_text(origins.entries[number].token))
+@dataclass(frozen=True)
+class Palette:
+    """What is known of each id of a tokenizer of any kind: the token, and the band that colours it."""
+
+    tokenizer: AnyTokenizer
+    entries: tuple[Entry, ...]
+    bands: tuple[str, ...]
+
+    @classmethod
+    def read(cls, directory: Path) -> Palette:
+        """Read it from a tokenizer directory."""
+        tokenizer = load_tokenizer(directory)
+        entries = read_ids(directory, tokenizer).entries
+        return cls(tokenizer, entries, read_bands(directory, entries))
+
+    def encode(self, data: bytes) -> Iterator[Piece]:
+        """Yield the tokens of a text."""
+        numbers: list[Any] = self.tokenizer.encode(data).to_pylist()
+        for number in numbers:
+            yield Piece(number, shown_text(self.entries[number].token))
 
 
 def print_tokens(data: bytes, directory: Path, *, ids: bool) -> None:
@@ -76,29 +93,29 @@ def print_tokens(data: bytes, directory: Path, *, ids: bool) -> None:
         directory: The tokenizer directory.
         ids: Put its id behind each token.
     """
-    origins = read_origins(directory, load_tokenizer(directory))
+    palette = Palette.read(directory)
     console = Console(highlight=False, soft_wrap=True)
     plain = not console.is_terminal or console.no_color
-    pieces = list(encode_pieces(origins, data))
+    pieces = list(palette.encode(data))
     text = Text()
     for place, piece in enumerate(pieces):
         body = piece.text.removesuffix("\n")
-        text.append(body, _style(origins, piece.id, shade=place % 2))
+        text.append(body, _style(palette, piece.id, shade=place % 2))
         text.append(f"⟨{piece.id}⟩" if ids else "│" if plain else "", Style(dim=True))
         text.append(piece.text[len(body) :])
     console.print(text)
-    console.print(_legend(origins, [piece.id for piece in pieces], len(data)))
+    console.print(_legend(palette, [piece.id for piece in pieces], len(data)))
 
 
-def _style(origins: Origins, number: int, *, shade: int) -> Style:
-    ground = HUES[origins.bands[number]][shade]
-    return Style(color="black", bgcolor=ground, bold=origins.entries[number].strength is Strength.ATOMIC)
+def _style(palette: Palette, number: int, *, shade: int) -> Style:
+    ground = HUES[palette.bands[number]][shade]
+    return Style(color="black", bgcolor=ground, bold=palette.entries[number].strength is Strength.ATOMIC)
 
 
-def _legend(origins: Origins, ids: Sequence[int], num_bytes: int) -> Text:
+def _legend(palette: Palette, ids: Sequence[int], num_bytes: int) -> Text:
     """Return the line that says what there was: tokens, bytes a token, and the share of each band."""
     text = Text(f"{len(ids):,} tokens, {num_bytes:,} bytes, {num_bytes / max(len(ids), 1):.2f} bytes a token\n")
-    for band, number in Counter(origins.bands[i] for i in ids).most_common():
+    for band, number in Counter(palette.bands[i] for i in ids).most_common():
         text.append(f" {band} ", Style(color="black", bgcolor=HUES[band][0]))
         text.append(f" {number:,} ({number / len(ids):.1%})  ")
     return text
@@ -113,16 +130,16 @@ def write_page(data: bytes, directory: Path, page: Path, *, title: str) -> None:
         page: The HTML file to write.
         title: Names the text.
     """
-    origins = read_origins(directory, load_tokenizer(directory))
-    pieces = list(encode_pieces(origins, data))
+    palette = Palette.read(directory)
+    pieces = list(palette.encode(data))
     used = sorted({piece.id for piece in pieces})
-    counts = Counter(origins.bands[piece.id] for piece in pieces)
+    counts = Counter(palette.bands[piece.id] for piece in pieces)
     html = render_page(
         "show.html.j2",
         title=title,
         pieces=pieces,
-        tokens={number: _facts(origins, number) for number in used},
-        bands=origins.bands,
+        tokens={number: _facts(palette, number) for number in used},
+        bands=palette.bands,
         hues=HUES,
         counts=counts.most_common(),
         num_tokens=len(pieces),
@@ -132,9 +149,9 @@ def write_page(data: bytes, directory: Path, page: Path, *, title: str) -> None:
     page.write_text(html, encoding="utf-8")
 
 
-def _facts(origins: Origins, number: int) -> list[Any]:
-    entry = origins.entries[number]
-    return [str(entry), entry.strength.value, origins.bands[number], len(entry.token)]
+def _facts(palette: Palette, number: int) -> list[Any]:
+    entry = palette.entries[number]
+    return [str(entry), entry.strength.value, palette.bands[number], len(entry.token)]
 
 
 def explain_text(text: bytes, directory: Path, *, as_json: bool) -> Iterator[str]:

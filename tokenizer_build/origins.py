@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import cppmill_core
+from cppmill_core.kinds import AnyTokenizer
 
 from schemas.errors import ConfigError
 from tokenizer_build.artifact import MANIFEST_JSON, TOKENIZER_JSON
@@ -133,7 +134,7 @@ class Origins:
         return Applied(rank, *self.merges[rank], first, self.phase(rank))
 
 
-def read_origins(directory: Path, tokenizer: cppmill_core.Tokenizer) -> Origins:
+def read_origins(directory: Path, tokenizer: AnyTokenizer) -> Origins:
     """Read the ids and merges of a tokenizer directory.
 
     Args:
@@ -141,22 +142,38 @@ def read_origins(directory: Path, tokenizer: cppmill_core.Tokenizer) -> Origins:
         tokenizer: The same, loaded.
 
     Raises:
-        ConfigError: If it is no byte-level BPE.
+        ConfigError: If it is no byte-level BPE that the native core runs.
     """
+    if not isinstance(tokenizer, cppmill_core.Tokenizer):
+        raise ConfigError(
+            f"{directory}: its merges cannot be followed; give a byte-level BPE that `cppmill build` made"
+        )
     manifest: dict[str, Any] = json.loads((directory / MANIFEST_JSON).read_bytes())
-    path = directory / TOKENIZER_JSON
-    if not path.is_file():
-        raise ConfigError(f"{directory}: no {TOKENIZER_JSON}, so no merges to show; give a byte-level BPE tokenizer")
-    merges = _read_merges(path)
+    merges = _read_merges(directory / TOKENIZER_JSON)
     entries = read_ids(directory, tokenizer).entries
     return Origins(
         tokenizer=tokenizer,
         entries=entries,
-        bands=_band_names(manifest["bands"], entries),
+        bands=read_bands(directory, entries),
         merges=merges,
         first_word_merge=_count_seed_merges(merges, (entry.token for entry in entries if entry.strength in _PROMISED)),
         first_line_merge=manifest.get("superwords", {}).get("first_merge", len(merges)),
     )
+
+
+def read_bands(directory: Path, entries: Sequence[Entry]) -> tuple[str, ...]:
+    """Return the name of the band by id, `learned` for whatever was learned, into a freed id too.
+
+    Args:
+        directory: The tokenizer directory.
+        entries: Every id of it.
+    """
+    names = [Strength.LEARNED.value] * len(entries)
+    for band in json.loads((directory / MANIFEST_JSON).read_bytes())["bands"]:
+        for entry in entries[band["first"] : band["last"] + 1]:
+            if entry.strength is not Strength.LEARNED:
+                names[entry.id] = band["name"]
+    return tuple(names)
 
 
 def apply_merges(word: bytes, ranks: Mapping[Pair, int]) -> tuple[list[bytes], list[tuple[int, int]]]:
@@ -195,13 +212,3 @@ def _count_seed_merges(merges: Sequence[Pair], fixed: Iterable[bytes]) -> int:
     for rank, (left, right) in enumerate(merges):
         made.setdefault(left + right, rank)
     return 1 + max((made[token] for token in fixed if token in made), default=-1)
-
-
-def _band_names(bands: Sequence[Mapping[str, Any]], entries: Sequence[Entry]) -> tuple[str, ...]:
-    """Return a name by id: the band, or that of the learned band for whatever was learned into a freed id."""
-    names = [Strength.LEARNED.value] * len(entries)
-    for band in bands:
-        for entry in entries[band["first"] : band["last"] + 1]:
-            if entry.strength is not Strength.LEARNED:
-                names[entry.id] = band["name"]
-    return tuple(names)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import cppmill_core
 import pytest
+from cppmill_core.kinds import AnyTokenizer
 
 from schemas.errors import ConfigError
 from schemas.options import BuildOptions
@@ -82,7 +84,9 @@ def test_a_token_has_the_band_of_its_id_and_a_learned_one_in_a_freed_id_is_learn
     assert any(entry.strength is Strength.LEARNED for entry in origins.entries[:7000])
 
 
-def test_a_directory_without_merges_is_refused(tmp_path: Path, origins: Origins) -> None:
-    (tmp_path / "manifest.json").write_text("{}")
-    with pytest.raises(ConfigError, match=r"no tokenizer\.json, so no merges"):
-        read_origins(tmp_path, origins.tokenizer)
+def test_a_tokenizer_without_merges_is_refused(tmp_path: Path) -> None:
+    class Pieces:
+        """Any tokenizer that is not the native one."""
+
+    with pytest.raises(ConfigError, match="its merges cannot be followed"):
+        read_origins(tmp_path, cast(AnyTokenizer, Pieces()))
