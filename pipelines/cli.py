@@ -15,6 +15,7 @@ import typer
 
 from pipelines import arguments as args
 from pipelines import shards_cli, show_cli, training_cli, vocab_cli
+from pipelines import shards_cli
 from pipelines.console import Output, command_session, exit_on_error
 from pipelines.described import EXIT_CODES, described, help_text
 
@@ -34,6 +35,8 @@ app = typer.Typer(
 )
 for _group in (vocab_cli.vocab, show_cli.commands, shards_cli.commands, training_cli.commands):
     app.add_typer(_group)
+app.add_typer(vocab)
+app.add_typer(shards_cli.commands)
 
 Program = Callable[["RunConfig", "Reporter", Output], None]
 
