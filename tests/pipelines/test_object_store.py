@@ -117,3 +117,15 @@ def test_sources_and_a_tokenizer_may_be_there_as_well(stored, run, url, cppmill)
     documents = [name for name in system.ls(f"{out}/documents", detail=False) if "/part-" in name]
     with system.open(documents[0]) as file:
         assert pq.ParquetFile(file).metadata.num_rows > 0
+
+
+def test_shards_of_it_on_the_object_store_are_those_of_a_local_run(stored, run, cppmill, tmp_path, url):
+    flags = ("--validation-fraction", "0.5", "--shard-tokens", "100000")
+    cppmill("shards", run.out, "--out", tmp_path / "local", *flags)
+    for name in ("one", "other"):
+        cppmill("shards", stored.out, "--out", f"{url}/shards", *flags, "--name", name)
+    cppmill("shards", stored.out, "--out", f"{url}/shards", *flags)
+    assert "everything is what the manifest says" in cppmill("verify", f"{url}/shards").stdout
+    fsspec.filesystem("s3", use_listings_cache=False).get(f"{url}/shards", str(tmp_path / "copied"), recursive=True)
+    trees = [type(run)(run.sources, tmp_path / name).tree() for name in ("local", "copied")]
+    assert trees[0] == trees[1]
