@@ -20,7 +20,7 @@ from pipelines.progress import Reporter, Summary
 from pipelines.session import Session, open_session
 from schemas.digests import sha256_file
 from schemas.errors import ConfigError, IntegrityError
-from schemas.options import RunOptions
+from schemas.options import RunOptions, TokenizeOptions
 from schemas.tables import WORDS
 from schemas.units import Stage, Unit, UnitReceipt, unit_key
 from tokenizer_build.build import ScanCounts, build_tokenizer
@@ -28,6 +28,7 @@ from tokenizer_build.findings import FINDINGS_MD
 from tokenizer_build.sentencepiece import build_sentencepiece, trainer_version
 from transforms.scan import read_counts
 from transforms.storage import OutputFolder
+from transforms.tokenize import BOS, EOS, control_id
 
 MANIFEST = "manifest.json"
 
@@ -97,8 +98,25 @@ def install_tokenizer(session: Session, place: Path | str) -> None:
             tokenizer = cppmill_core.load_tokenizer(source)
         except cppmill_core.CoreError as error:
             raise ConfigError(f"--tokenizer {place}: {error}") from error
+        check_ends(tokenizer, session.config.options.tokenize, where=f"--tokenizer {place}")
         if _install(session, source):
             session.reporter.note(f"tokenizer {tokenizer.digest} of {tokenizer.vocab_size:,} ids copied from {place}")
+
+
+def check_ends(tokenizer: cppmill_core.AnyTokenizer, options: TokenizeOptions, *, where: str) -> None:
+    """Refuse a tokenizer without a control token that the policy puts around documents.
+
+    Raises:
+        ConfigError: Naming the token and what to do.
+    """
+    for key, name, wanted in (("bos", BOS, options.bos), ("eos", EOS, options.eos)):
+        try:
+            control_id(tokenizer, name, wanted)
+        except cppmill_core.InvalidInputError as error:
+            raise ConfigError(
+                f"{where}: it has no {name}, which is put around documents; set {key} = false in [tokenize], or name "
+                f"a control token of it with `cppmill adopt --{key} NAME`"
+            ) from error
 
 
 def _install(session: Session, source: Path) -> bool:

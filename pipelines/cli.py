@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pipelines import adopt_cli
 from pipelines import arguments as args
 from pipelines import shards_cli, show_cli, training_cli, vocab_cli
 from pipelines import shards_cli
@@ -37,6 +38,7 @@ for _group in (vocab_cli.vocab, show_cli.commands, shards_cli.commands, training
     app.add_typer(_group)
 app.add_typer(vocab)
 app.add_typer(shards_cli.commands)
+app.add_typer(adopt_cli.commands)
 
 Program = Callable[["RunConfig", "Reporter", Output], None]
 

@@ -25,6 +25,7 @@ from cppmill_core._native import (
 )
 from cppmill_core.checkpoints import VocabStamp, assert_vocab, read_stamp, stamp
 from cppmill_core.kinds import AnyTokenizer, load_tokenizer
+from cppmill_core.kinds import AnyTokenizer, load_tokenizer, open_any
 
 __all__ = [
     "PATTERNS",
@@ -48,6 +49,7 @@ __all__ = [
     "load_tokenizer",
     "merge_words",
     "read_stamp",
+    "open_any",
     "split",
     "stamp",
     "train_bpe",

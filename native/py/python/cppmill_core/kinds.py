@@ -17,7 +17,7 @@ import pyarrow as pa
 from cppmill_core._native import CorruptDataError, InvalidInputError, Tokenizer
 from cppmill_core.manifests import MANIFEST
 
-__all__ = ["HUGGING_FACE", "SENTENCEPIECE", "AnyTokenizer", "Documents", "load_tokenizer"]
+__all__ = ["HUGGING_FACE", "SENTENCEPIECE", "AnyTokenizer", "Documents", "load_tokenizer", "open_any"]
 
 SENTENCEPIECE = "sentencepiece"
 """The kind of a SentencePiece model: `tokenizer.model`."""
@@ -101,7 +101,30 @@ def load_tokenizer(path: str | os.PathLike[str], digest: str | None = None) -> A
         from cppmill_core.sentencepiece import load_sentencepiece
 
         return load_sentencepiece(path, digest)
+    if kind == HUGGING_FACE:
+        from cppmill_core.hugging_face import load_hugging_face
+
+        return load_hugging_face(path, digest)
     raise InvalidInputError(f"{path}: a tokenizer of the kind {kind!r}, which this version does not know: update")
+
+
+def open_any(path: str | os.PathLike[str]) -> AnyTokenizer:
+    """Open a tokenizer of any program, with or without a manifest; nothing is written at its place.
+
+    Args:
+        path: A tokenizer directory, a SentencePiece `.model`, a `tokenizer.json` of a byte-level BPE, or a folder with
+            one of these.
+
+    Raises:
+        OSError: There is no such file or folder, or it cannot be read.
+        CorruptDataError: The file is no tokenizer.
+        InvalidInputError: Nothing in the folder is known, or text would be lost; the message names by what.
+    """
+    if (Path(path) / MANIFEST).is_file():
+        return load_tokenizer(path)
+    from cppmill_core.adoption import open_source
+
+    return open_source(path)
 
 
 def _kind(folder: Path) -> str | None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from cppmill_core._native import CorruptDataError, InvalidInputError
 
-__all__ = ["MANIFEST", "MANIFEST_FORMAT", "read_manifest"]
+__all__ = ["BOS", "EOS", "MANIFEST", "MANIFEST_FORMAT", "describe_ids", "named_ids", "read_manifest"]
 
 MANIFEST = "manifest.json"
 MANIFEST_FORMAT = "cppmill-tokenizer-1"
+BOS, EOS = "<BOS>", "<EOS>"
 
 
 def read_manifest(folder: Path, digest: str | None) -> tuple[str, dict[str, Any]]:
@@ -44,6 +46,46 @@ def read_manifest(folder: Path, digest: str | None) -> tuple[str, dict[str, Any]
     for name, expected in files.items():
         _check_file(folder, name, expected)
     return found, manifest
+
+
+def describe_ids(
+    vocab_size: int, control: Mapping[str, int], unused: Iterable[int], roles: Mapping[str, int]
+) -> dict[str, Any]:
+    """Return what the manifest of an adopted tokenizer says of its ids.
+
+    Args:
+        vocab_size: Number of ids.
+        control: The control tokens' names with their ids.
+        unused: The ids that nothing uses.
+        roles: The ids of `<BOS>` and `<EOS>`; left out where a control token has that name.
+    """
+    return {
+        "format": MANIFEST_FORMAT,
+        "vocab_size": vocab_size,
+        "tokens": [
+            {"id": id_, "token": name, "strength": "control", "band": "control"}
+            for name, id_ in sorted(control.items(), key=lambda entry: entry[1])
+        ],
+        "reserved": _ranges(unused),
+        "roles": {name: id_ for name, id_ in sorted(roles.items()) if control.get(name) != id_},
+    }
+
+
+def named_ids(manifest: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the control tokens of a manifest by name, and the other names of some."""
+    control = {str(token["token"]): int(token["id"]) for token in manifest["tokens"] if token["strength"] == "control"}
+    return control, dict(manifest.get("roles", {}))
+
+
+def _ranges(ids: Iterable[int]) -> list[list[int]]:
+    """Return ids as sorted ranges `[first, last]`."""
+    found: list[list[int]] = []
+    for id_ in sorted(ids):
+        if found and found[-1][1] == id_ - 1:
+            found[-1][1] = id_
+        else:
+            found.append([id_, id_])
+    return found
 
 
 def _check_file(folder: Path, name: str, expected: str) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +24,21 @@ import pyarrow as pa
 
 from cppmill_core._native import CorruptDataError, InvalidInputError
 from cppmill_core.kinds import SENTENCEPIECE
-from cppmill_core.manifests import read_manifest
+from cppmill_core.manifests import BOS, EOS, describe_ids, named_ids, read_manifest
 from cppmill_core.segments import Bytes, Marks, SegmentTokenizer, invalid_bytes
 from cppmill_core.sentencepiece_proto import Model, ModelType, PieceType, read_model
 from cppmill_core.token_table import Ids, TokenTable
 
-__all__ = ["MODEL", "SPACE", "byte_piece", "control_pieces", "load_sentencepiece", "lossy_properties", "unused_ids"]
+__all__ = [
+    "MODEL",
+    "SPACE",
+    "byte_piece",
+    "describe_sentencepiece",
+    "load_sentencepiece",
+    "lossy_properties",
+    "open_processor",
+    "piece_bytes",
+]
 
 MODEL = "tokenizer.model"
 
@@ -55,19 +64,54 @@ def load_sentencepiece(path: str | os.PathLike[str], digest: str | None = None) 
     """
     folder = Path(path)
     found, manifest = read_manifest(folder, digest)
-    file = folder / MODEL
-    data = file.read_bytes()
-    model = read_model(data, where=str(file))
-    lossy = lossy_properties(model)
-    if lossy:
-        raise InvalidInputError(f"{file}: text would not come back as it was: {'; '.join(lossy)}")
+    data = (folder / MODEL).read_bytes()
+    model = read_lossless_model(data, where=str(folder / MODEL))
     if manifest.get("vocab_size") != len(model.pieces):
         raise CorruptDataError(
             f"{folder}: its manifest says vocab_size {manifest.get('vocab_size')}, {MODEL} has {len(model.pieces)} ids"
         )
-    control = {str(token["token"]): int(token["id"]) for token in manifest["tokens"]}
-    table = TokenTable(piece_bytes(model), control, manifest.get("roles", {}))
+    control, roles = named_ids(manifest)
+    table = TokenTable(piece_bytes(model), control, roles)
     return SegmentTokenizer(path, found, table, SentencePieceSegmenter(data, model))
+
+
+def describe_sentencepiece(data: bytes, *, where: str) -> dict[str, Any]:
+    """Return what the manifest of an adopted model says of its ids: kind, vocab_size, tokens, reserved, roles.
+
+    Args:
+        data: The `.model` file.
+        where: Names it in errors.
+
+    Raises:
+        CorruptDataError: It is no model.
+        InvalidInputError: It is not lossless; every property that is missing is named.
+    """
+    model = read_lossless_model(data, where=where)
+    processor = open_processor(data)
+    ends = {BOS: processor.bos_id(), EOS: processor.eos_id()}
+    unused = [id_ for id_, piece in enumerate(model.pieces) if piece.type is PieceType.UNUSED]
+    silent = (PieceType.CONTROL, PieceType.UNKNOWN)
+    control = {piece.text: id_ for id_, piece in enumerate(model.pieces) if piece.type in silent}
+    return {
+        "kind": SENTENCEPIECE,
+        **describe_ids(len(model.pieces), control, unused, {name: id_ for name, id_ in ends.items() if id_ >= 0}),
+    }
+
+
+def read_lossless_model(data: bytes, *, where: str) -> Model:
+    """Read a model, and refuse one that does not give text back as it was, with what keeps it from that.
+
+    Raises:
+        CorruptDataError: It is no model.
+        InvalidInputError: It is not lossless.
+    """
+    model = read_model(data, where=where)
+    lossy = lossy_properties(model)
+    if lossy:
+        raise InvalidInputError(
+            f"{where}: text would not come back as it was: {'; '.join(lossy)}; train it with the other setting"
+        )
+    return model
 
 
 def lossy_properties(model: Model) -> list[str]:
@@ -106,18 +150,6 @@ def piece_bytes(model: Model) -> list[bytes | None]:
         else None
         for piece in model.pieces
     ]
-
-
-def control_pieces(model: Model) -> Iterator[tuple[int, str]]:
-    """Yield id and text of the pieces that no text has: control pieces and the unknown one."""
-    for id_, piece in enumerate(model.pieces):
-        if piece.type in (PieceType.CONTROL, PieceType.UNKNOWN):
-            yield id_, piece.text
-
-
-def unused_ids(model: Model) -> list[int]:
-    """Return the ids of the pieces that are marked unused."""
-    return [id_ for id_, piece in enumerate(model.pieces) if piece.type is PieceType.UNUSED]
 
 
 class SentencePieceSegmenter:

@@ -1,0 +1,131 @@
+"""Tokenizers of other programs: found, described by a manifest, written as tokenizer directories, and opened."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cppmill_core._native import CoreError, InvalidInputError, Tokenizer
+from cppmill_core.hugging_face import CONFIG, SPECIAL_TOKENS, TOKENIZER, describe_hugging_face
+from cppmill_core.kinds import HUGGING_FACE, AnyTokenizer, load_tokenizer
+from cppmill_core.manifests import BOS, EOS, MANIFEST
+from cppmill_core.sentencepiece import MODEL, describe_sentencepiece
+
+__all__ = ["Source", "find_source", "open_source", "write_directory"]
+
+_WORDS_PATTERN = "cpp-words-1"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A tokenizer of another program.
+
+    Attributes:
+        files: What it consists of: the name in a tokenizer directory, and where it is.
+        manifest: What `manifest.json` says of it, but for the digests of the files.
+    """
+
+    files: Mapping[str, Path]
+    manifest: Mapping[str, Any]
+
+    def with_ends(self, ends: Mapping[str, str | None]) -> Source:
+        """Return it with other tokens as `<BOS>` and `<EOS>`.
+
+        Args:
+            ends: The name of a control token for `<BOS>` and `<EOS>`; None leaves what it is.
+
+        Raises:
+            InvalidInputError: There is no control token of a name.
+        """
+        control = {token["token"]: token["id"] for token in self.manifest["tokens"]}
+        roles = dict(self.manifest["roles"])
+        for role, name in ends.items():
+            if name is not None:
+                if name not in control:
+                    shown = ", ".join(list(control)[:8]) or "none"
+                    raise InvalidInputError(f"{name}: no control token of the tokenizer; it has {shown}")
+                roles[role] = control[name]
+        return replace(self, manifest={**self.manifest, "roles": roles})
+
+
+def find_source(path: str | os.PathLike[str]) -> Source:
+    """Find a tokenizer of another program.
+
+    Args:
+        path: A SentencePiece `.model`, a `tokenizer.json`, or a folder with one of them.
+
+    Raises:
+        OSError: There is no such file or folder, or it cannot be read.
+        CorruptDataError: The file is no tokenizer.
+        InvalidInputError: Nothing in the folder is known, or text would be lost; the message names by what.
+    """
+    place = Path(path)
+    file = _tokenizer_file(place) if place.is_dir() else place
+    if file.suffix != ".json":
+        return Source({MODEL: file}, describe_sentencepiece(file.read_bytes(), where=str(file)))
+    beside = [name for name in (CONFIG, SPECIAL_TOKENS) if (file.parent / name).is_file()]
+    files = {TOKENIZER: file, **{name: file.parent / name for name in beside}}
+    return Source(files, describe_hugging_face(file))
+
+
+def write_directory(source: Source, out: Path) -> AnyTokenizer:
+    """Write a tokenizer directory: the source's files as they are, and `manifest.json` last.
+
+    Args:
+        source: What to write.
+        out: An existing, empty folder.
+
+    Returns:
+        The tokenizer, loaded from there.
+    """
+    for name, file in source.files.items():
+        (out / name).write_bytes(file.read_bytes())
+    digests = {name: hashlib.sha256((out / name).read_bytes()).hexdigest() for name in source.files}
+    manifest = {**source.manifest, "files": digests}
+    if source.manifest["kind"] == HUGGING_FACE:
+        manifest["run"] = "native" if _is_native(manifest, out) else "tokenizers"
+    _write_manifest(manifest, out)
+    return load_tokenizer(out)
+
+
+def open_source(path: str | os.PathLike[str]) -> AnyTokenizer:
+    """Open what `find_source` finds, by way of a temporary directory."""
+    source = find_source(path)
+    with tempfile.TemporaryDirectory(prefix="cppmill-adopt-") as folder:
+        return write_directory(source, Path(folder))
+
+
+def _tokenizer_file(folder: Path) -> Path:
+    models = sorted(folder.glob("*.model"))
+    if (folder / TOKENIZER).is_file():
+        return folder / TOKENIZER
+    if len(models) != 1:
+        found = f"{len(models)} .model files" if models else f"neither a {TOKENIZER} nor a .model file"
+        raise InvalidInputError(f"{folder}: {found} in it; name the file of the tokenizer")
+    return models[0]
+
+
+def _is_native(manifest: Mapping[str, Any], out: Path) -> bool:
+    """Return whether the native core takes a tokenizer under the names that it has.
+
+    It does not know of roles, and units of several words need to know which merges are superwords.
+    """
+    if set(manifest["roles"]) & {BOS, EOS}:
+        return False
+    _write_manifest(manifest, out)
+    try:
+        return Tokenizer.from_dir(out).pattern == _WORDS_PATTERN
+    except CoreError:
+        return False
+
+
+def _write_manifest(manifest: Mapping[str, Any], out: Path) -> None:
+    (out / MANIFEST).write_text(
+        json.dumps(manifest, sort_keys=True, separators=(",", ":"), ensure_ascii=False), "utf-8"
+    )

@@ -1,0 +1,224 @@
+"""Byte-level BPE of other programs: a directory, or a `tokenizer.json`, as `tokenizers` and `transformers` write it.
+
+The `tokenizers` package cuts documents into words with the tokenizer's own rules, and each distinct word is encoded
+once. Ids are those that it gives text, but for two things: special tokens in text are text, and bytes that are not
+UTF-8 have the tokens of single bytes. A tokenizer that the native core takes is run by the core instead.
+
+Needs the `tokenizers` package, which the rest of `cppmill_core` does not.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cppmill_core._native import CorruptDataError, InvalidInputError, Tokenizer
+from cppmill_core.kinds import HUGGING_FACE, AnyTokenizer
+from cppmill_core.manifests import BOS, EOS, describe_ids, named_ids, read_manifest
+from cppmill_core.segments import Bytes, Marks, SegmentTokenizer, invalid_bytes
+from cppmill_core.token_table import Ids, TokenTable
+
+__all__ = [
+    "CONFIG",
+    "SPECIAL_TOKENS",
+    "TOKENIZER",
+    "describe_hugging_face",
+    "load_hugging_face",
+    "lossy_rules",
+]
+
+TOKENIZER = "tokenizer.json"
+CONFIG = "tokenizer_config.json"
+SPECIAL_TOKENS = "special_tokens_map.json"
+
+_ENDS = {BOS: "bos_token", EOS: "eos_token"}
+_WINDOW = 1 << 20
+"""A longer document is cut into words window by window, as the words of one are Python objects."""
+
+_MARGIN = 1 << 12
+"""Words that end so near to the end of a window might end elsewhere with more text; they are cut again in the next."""
+
+_NOT_TAKEN = ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback")
+"""Settings of a model under which the tokens of a word are not its bytes, or not always the same."""
+
+_PRINTABLE = (*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100))
+_OTHERS = [byte for byte in range(256) if byte not in _PRINTABLE]
+_ALPHABET = {byte: chr(byte) for byte in _PRINTABLE} | {byte: chr(0x100 + at) for at, byte in enumerate(_OTHERS)}
+"""GPT-2's byte alphabet: the character that each byte is spelled with."""
+
+_BYTES = {character: byte for byte, character in _ALPHABET.items()}
+_SPELLED = {byte: ord(character) for byte, character in _ALPHABET.items()}
+
+
+def load_hugging_face(path: str | os.PathLike[str], digest: str | None = None) -> AnyTokenizer:
+    """Load a tokenizer directory of the kind `hugging-face`.
+
+    Args:
+        path: The directory, as `cppmill adopt` made it.
+        digest: Take no tokenizer but that of this digest.
+
+    Raises:
+        ImportError: The `tokenizers` package is needed and not installed.
+        OSError: A file cannot be read.
+        CorruptDataError: A file is not what the manifest says.
+        InvalidInputError: A newer format.
+    """
+    folder = Path(path)
+    found, manifest = read_manifest(folder, digest)
+    if manifest.get("run") == "native":
+        return Tokenizer.from_dir(path, digest)
+    rules = read_rules(folder / TOKENIZER)
+    control, roles = named_ids(manifest)
+    table = TokenTable(token_bytes(rules, manifest["vocab_size"]), control, roles)
+    return SegmentTokenizer(path, found, table, WordSegmenter((folder / TOKENIZER).read_text(encoding="utf-8")))
+
+
+def describe_hugging_face(file: Path) -> dict[str, Any]:
+    """Return what the manifest of an adopted tokenizer says of its ids: kind, vocab_size, tokens, reserved, roles.
+
+    Args:
+        file: The `tokenizer.json`; `<BOS>` and `<EOS>` are looked up in the two other files beside it.
+
+    Raises:
+        CorruptDataError: It is none.
+        InvalidInputError: It is no byte-level BPE, or loses text; every rule that does is named.
+    """
+    rules = read_rules(file)
+    lossy = lossy_rules(rules)
+    if lossy:
+        raise InvalidInputError(f"{file}: not a byte-level BPE that gives any text back as it was: {'; '.join(lossy)}")
+    control = {str(token["content"]): int(token["id"]) for token in rules["added_tokens"]}
+    used = {*rules["model"]["vocab"].values(), *control.values()}
+    size = max(used) + 1
+    unused = [id_ for id_ in range(size) if id_ not in used]
+    return {"kind": HUGGING_FACE, **describe_ids(size, control, unused, _ends(file.parent, control))}
+
+
+def read_rules(file: Path) -> dict[str, Any]:
+    """Read a `tokenizer.json`.
+
+    Raises:
+        OSError: It cannot be read.
+        CorruptDataError: It is none.
+    """
+    try:
+        rules: dict[str, Any] = json.loads(file.read_bytes())
+        dict(rules["model"])["vocab"], list(rules["added_tokens"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptDataError(f"{file}: not a tokenizer of the Hugging Face format ({error})") from error
+    return rules
+
+
+def lossy_rules(rules: Mapping[str, Any]) -> list[str]:
+    """Return what keeps a tokenizer from giving any text back as it was; empty if nothing does."""
+    model, steps = rules["model"], _steps(rules.get("pre_tokenizer"), "pretokenizers")
+    kind = str(model.get("type", "BPE"))
+    if kind != "BPE":
+        return [f"its model is {kind}, not BPE"]
+    byte_levels = [step for step in steps if step.get("type") == "ByteLevel"]
+    wrong = [
+        ("it has no ByteLevel pre-tokenizer", not byte_levels),
+        (
+            "it puts a space before text (add_prefix_space = true)",
+            any(step["add_prefix_space"] for step in byte_levels),
+        ),
+        ("it removes what it splits at", any(step.get("behavior") == "Removed" for step in steps)),
+        ("it normalises text (`normalizer` is set)", bool(rules.get("normalizer"))),
+        *((f"`model.{name}` is set", bool(model.get(name))) for name in _NOT_TAKEN),
+        ("it has no token for some byte", any(character not in model["vocab"] for character in _BYTES)),
+        *(
+            (f"its added token {token['content']!r} is not special: it would be cut out of text", not token["special"])
+            for token in rules["added_tokens"]
+        ),
+    ]
+    return [said for said, is_wrong in wrong if is_wrong]
+
+
+def token_bytes(rules: Mapping[str, Any], vocab_size: int) -> list[bytes | None]:
+    """Return the bytes of each id; None for special tokens, unused ids and what is not spelled in the byte alphabet."""
+    tokens: list[bytes | None] = [None] * vocab_size
+    special = {token["id"] for token in rules["added_tokens"]}
+    for token, id_ in rules["model"]["vocab"].items():
+        if id_ not in special and all(character in _BYTES for character in token):
+            tokens[id_] = bytes(_BYTES[character] for character in token)
+    return tokens
+
+
+class WordSegmenter:
+    """Cuts texts into the words of a tokenizer, and has the `tokenizers` package encode each."""
+
+    def __init__(self, content: str) -> None:
+        """Take the text of a `tokenizer.json`."""
+        tokenizer = open_tokenizer(content)
+        self._pre_tokenizer, self._model = tokenizer.pre_tokenizer, tokenizer.model
+
+    def borders(self, text: Bytes, documents: pa.Array[Any], starts: Ids) -> Marks:
+        """Mark where words begin, within the stretches of valid UTF-8; other bytes are words of their own."""
+        begins = np.zeros(len(text), bool)
+        invalid = invalid_bytes(text, documents, starts)
+        begins[invalid] = True
+        runs = np.unique(np.concatenate([starts, invalid, invalid + 1]))
+        alone = set(invalid.tolist())
+        for start, end in zip(runs[:-1].tolist(), runs[1:].tolist(), strict=True):
+            if start not in alone:
+                lengths = list(self._word_lengths(text[start:end].tobytes().decode()))
+                begins[start + np.cumsum([0, *lengths[:-1]])] = True
+        return begins
+
+    def encode(self, segments: Sequence[bytes]) -> list[Sequence[int]]:
+        """Return the ids of each word."""
+        tokenize = self._model.tokenize
+        return [[token.id for token in tokenize(segment.decode("latin-1").translate(_SPELLED))] for segment in segments]
+
+    def _word_lengths(self, text: str) -> Iterator[int]:
+        """Yield the length of each word in bytes: a word is spelled with a character a byte."""
+        at = 0
+        while at < len(text):
+            window = text[at : at + _WINDOW]
+            words: list[tuple[str, tuple[int, int]]] = self._pre_tokenizer.pre_tokenize_str(window)
+            if at + _WINDOW < len(text):
+                words = [word for word in words if word[1][1] <= _WINDOW - _MARGIN] or words
+            yield from (len(spelled) for spelled, _ in words)
+            at += words[-1][1][1]
+
+
+def open_tokenizer(content: str) -> Any:  # noqa: ANN401 - the package is imported where it is used
+    """Return the `tokenizers.Tokenizer` of a `tokenizer.json`.
+
+    Raises:
+        ImportError: The package is not installed.
+    """
+    try:
+        package = importlib.import_module("tokenizers")
+    except ImportError as error:
+        raise ImportError(f"a tokenizer of the kind {HUGGING_FACE!r} needs tokenizers: install it") from error
+    return package.Tokenizer.from_str(content)
+
+
+def _steps(rule: Mapping[str, Any] | None, name: str) -> list[Mapping[str, Any]]:
+    """Return the steps of a rule that may be a sequence of some."""
+    if not rule:
+        return []
+    return list(rule[name]) if rule.get("type") == "Sequence" else [rule]
+
+
+def _ends(folder: Path, control: Mapping[str, int]) -> dict[str, int]:
+    """Return the ids of `<BOS>` and `<EOS>` as the files beside a `tokenizer.json` name them."""
+    named: dict[str, Any] = {}
+    for name in (SPECIAL_TOKENS, CONFIG):
+        if (folder / name).is_file():
+            try:
+                named |= json.loads((folder / name).read_bytes())
+            except (ValueError, TypeError) as error:
+                raise CorruptDataError(f"{folder / name}: not a JSON object ({error})") from error
+    tokens = {role: named.get(key) for role, key in _ENDS.items()}
+    names = {role: token["content"] if isinstance(token, dict) else token for role, token in tokens.items()}
+    found = {role: role if name is None and role in control else name for role, name in names.items()}
+    return {role: control[str(name)] for role, name in found.items() if name in control}

@@ -1,0 +1,230 @@
+"""Byte-level BPE of other programs: the ids that `tokenizers` gives, any bytes, and what is refused."""
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import cppmill_core
+import pyarrow as pa
+import pytest
+from cppmill_core import AnyTokenizer, Tokenizer, hugging_face, load_tokenizer, open_any
+from cppmill_core.adoption import find_source, write_directory
+from cppmill_core.manifests import BOS, EOS
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Tokenizer as Peer
+
+GPT4 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+HOSTILE = [
+    b"",
+    bytes(range(256)),
+    b"\t\t\r\n \t\x00 \x00  ",
+    b"\xef\xbb\xbfint x;\r\n",
+    b"<|endoftext|><|begin|>",
+    "a\u2581 \ufffd\u00e9\U0001f600".encode(),
+    b"\xe2\x96",
+    b"\xf0\xe2\x96\x81",
+    b"x" * 70_000,
+    b"  \n x\n\n   ",
+]
+
+
+def byte_level(steps: str) -> Any:
+    """Return a pre-tokenizer: GPT-2's, or GPT-4's regular expression."""
+    if steps == "gpt2":
+        return pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    split = pre_tokenizers.Split(Regex(GPT4), "isolated")
+    return pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+
+
+@pytest.fixture(scope="module", params=["gpt2", "gpt4"])
+def peer(request: pytest.FixtureRequest, headers: list[bytes]) -> Peer:
+    """A tokenizer as other programs train it."""
+    made = Peer(models.BPE())
+    made.pre_tokenizer, made.decoder = byte_level(request.param), decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    special = ["<|endoftext|>", "<|begin|>"]
+    trainer = trainers.BpeTrainer(
+        vocab_size=3000, special_tokens=special, initial_alphabet=alphabet, show_progress=False
+    )
+    made.train_from_iterator((text.decode(errors="replace") for text in headers[::16]), trainer)
+    return made
+
+
+@pytest.fixture(scope="module")
+def saved(peer: Peer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tokenizer as `transformers` saves it."""
+    from transformers import PreTrainedTokenizerFast
+
+    folder = tmp_path_factory.mktemp("saved")
+    made = PreTrainedTokenizerFast(tokenizer_object=peer, bos_token="<|begin|>", eos_token="<|endoftext|>")
+    made.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def directory(saved: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("adopted")
+    write_directory(find_source(saved), folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def adopted(directory: Path) -> AnyTokenizer:
+    return load_tokenizer(directory)
+
+
+def test_text_has_the_ids_that_tokenizers_gives_it(
+    adopted: AnyTokenizer, peer: Peer, headers: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [text.decode() for text in headers[::4] if text.isascii()] + ["", "é \n\n x  \n y", "a" * 1000]
+    expected = [encoding.ids for encoding in peer.encode_batch(texts, add_special_tokens=False)]
+    assert len(texts) > 100
+    assert adopted.encode_batch(texts, 2).to_pylist() == expected
+    monkeypatch.setattr(hugging_face, "_WINDOW", 5000)
+    monkeypatch.setattr(hugging_face, "_MARGIN", 100)
+    assert adopted.encode_batch(texts).to_pylist() == expected
+
+
+def test_headers_and_hostile_bytes_come_back(adopted: AnyTokenizer, headers: list[bytes]) -> None:
+    documents = [*HOSTILE, *headers[::4]]
+    ends = {"bos": adopted.control_id("<BOS>"), "eos": adopted.control_id("EOS")}
+    ids = adopted.encode_batch(pa.array(documents, pa.binary()), 2, **ends)
+    assert adopted.decode_batch(ids, 2, **ends).to_pylist() == documents
+
+
+@settings(max_examples=200)
+@given(data=st.one_of(st.binary(), st.text().map(str.encode), st.text(" \n\t'sx<|>").map(str.encode)))
+def test_any_bytes_come_back(adopted: AnyTokenizer, data: bytes) -> None:
+    assert adopted.decode(adopted.encode(data)) == data
+
+
+def test_the_ends_are_those_of_its_configuration(adopted: AnyTokenizer, peer: Peer) -> None:
+    assert adopted.control_id("<BOS>") == adopted.control_id("<|begin|>") == peer.token_to_id("<|begin|>")
+    assert adopted.control_id("<EOS>") == peer.token_to_id("<|endoftext|>")
+
+
+def test_special_tokens_in_text_are_text_and_counted(adopted: AnyTokenizer) -> None:
+    text = b"<|begin|>"
+    assert adopted.control_id("<BOS>") not in adopted.encode(text).to_pylist()
+    assert adopted.count_control([text]) == {"<|begin|>": 1}
+
+
+def test_it_is_pickled_as_path_and_digest(adopted: AnyTokenizer) -> None:
+    assert pickle.loads(pickle.dumps(adopted)).encode(b"int x;").equals(adopted.encode(b"int x;"))
+
+
+def test_it_opens_without_a_manifest(adopted: AnyTokenizer, saved: Path) -> None:
+    for place in (saved, saved / "tokenizer.json"):
+        opened = open_any(place)
+        assert opened.encode(b"int main() {}").equals(adopted.encode(b"int main() {}"))
+    assert not (saved / "manifest.json").exists()
+
+
+def test_other_control_tokens_can_be_the_ends(saved: Path, tmp_path: Path) -> None:
+    source = find_source(saved)
+    made = write_directory(source.with_ends({BOS: "<|endoftext|>", EOS: None}), tmp_path)
+    assert made.control_id("<BOS>") == made.control_id("<EOS>")
+    with pytest.raises(cppmill_core.InvalidInputError, match=r"<s>: no control token .* it has <\|endoftext\|>"):
+        source.with_ends({BOS: "<s>"})
+
+
+def test_a_tokenizer_of_ours_without_its_manifest_is_run_by_the_native_core(
+    words_directory: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "tokenizer.json").write_bytes((words_directory / "tokenizer.json").read_bytes())
+    (tmp_path / "out").mkdir()
+    made = write_directory(find_source(tmp_path / "source"), tmp_path / "out")
+    assert isinstance(made, Tokenizer)
+    text = b"std::vector<int> v; // \xff"
+    assert made.encode(text).equals(Tokenizer.from_dir(words_directory).encode(text))
+
+
+@pytest.fixture(scope="module")
+def words_directory(headers: list[bytes], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tokenizer of the native core, with the pattern of words."""
+    path = tmp_path_factory.mktemp("words")
+    counter = cppmill_core.WordCounter("cpp-words-1")
+    counter.add(pa.record_batch({"content": pa.array(headers[::64], pa.binary())}))
+    merges = cppmill_core.train_bpe(
+        counter.finish().read_all().to_batches(),
+        seeds=pa.record_batch({"token": pa.array([], pa.binary()), "atomic": pa.array([], pa.bool_())}),
+        vocab_tokens=500,
+        forbidden=[b"<BOS>", b"<EOS>"],
+    )
+    letters = [chr(byte) for byte in range(256)]
+    spell = {letter: hugging_face._ALPHABET[ord(letter)] for letter in letters}
+    pairs = [
+        tuple("".join(spell[chr(byte)] for byte in row[side]) for side in ("left", "right"))
+        for row in merges.to_pylist()
+    ]
+    names = dict.fromkeys(["<BOS>", "<EOS>", *spell.values(), *(left + right for left, right in pairs)])
+    made = Peer(models.BPE(vocab={name: id_ for id_, name in enumerate(names)}, merges=pairs))
+    split = pre_tokenizers.Split(Regex(cppmill_core.PATTERNS["cpp-words-1"]), "isolated")
+    bytes_step = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False, trim_offsets=False)
+    made.pre_tokenizer, made.decoder = pre_tokenizers.Sequence([split, bytes_step]), decoders.ByteLevel()
+    made.add_special_tokens(["<BOS>", "<EOS>"])
+    made.save(str(path / "tokenizer.json"))
+    write_directory(find_source(path / "tokenizer.json"), path)
+    return path
+
+
+def changed(peer: Peer, tmp_path: Path, **parts: Any) -> Path:
+    made = Peer.from_str(peer.to_str())
+    for name, value in parts.items():
+        setattr(made, name, value)
+    made.save(str(tmp_path / "tokenizer.json"))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ({"normalizer": normalizers.NFC()}, "it normalises text"),
+        ({"pre_tokenizer": pre_tokenizers.ByteLevel(add_prefix_space=True)}, "add_prefix_space = true"),
+        ({"pre_tokenizer": pre_tokenizers.Whitespace()}, "it has no ByteLevel pre-tokenizer"),
+        ({"model": models.BPE(vocab={"a": 0}, merges=[])}, "it has no token for some byte"),
+        ({"model": models.WordPiece(vocab={"a": 0}, unk_token="a")}, "its model is WordPiece, not BPE"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_the_rule_that_loses_text_is_named(peer: Peer, parts: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(cppmill_core.InvalidInputError, match=said):
+        find_source(changed(peer, tmp_path, **parts))
+
+
+def test_an_added_token_that_is_not_special_is_refused_by_name(peer: Peer, tmp_path: Path) -> None:
+    made = Peer.from_str(peer.to_str())
+    made.add_tokens([AddedToken("    ", normalized=False)])
+    made.save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(cppmill_core.InvalidInputError, match="its added token '    ' is not special"):
+        find_source(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"model": 1}', '{"model": {"vocab": {}}}'])
+def test_what_is_no_tokenizer_is_refused_by_its_path(content: str, tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text(content)
+    with pytest.raises(cppmill_core.CorruptDataError, match=r"tokenizer\.json: not a tokenizer"):
+        find_source(tmp_path)
+
+
+def test_a_folder_with_nothing_known_says_what_to_name(tmp_path: Path) -> None:
+    with pytest.raises(cppmill_core.InvalidInputError, match=r"neither a tokenizer\.json nor a \.model file"):
+        open_any(tmp_path)
+
+
+def test_ids_that_nothing_uses_are_reserved_and_stand_for_no_text(peer: Peer, tmp_path: Path) -> None:
+    rules = json.loads(peer.to_str())
+    rules["model"]["vocab"]["Ġhole"] = 3010
+    (tmp_path / "in.json").write_text(json.dumps(rules))
+    (tmp_path / "out").mkdir()
+    source = find_source(tmp_path / "in.json")
+    assert source.manifest["reserved"] == [[3000, 3009]]
+    made = write_directory(source, tmp_path / "out")
+    assert (made.vocab_size, made.token_bytes(3005), made.token_bytes(3010)) == (3011, None, b" hole")

@@ -1,0 +1,125 @@
+"""`cppmill adopt`: tokenizers of other programs as tokenizer directories, and whole runs with them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from cppmill_core import load_tokenizer
+from sentencepiece import SentencePieceTrainer
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+
+def texts(sources):
+    files = sorted((sources / "numpy").rglob("*.h"))
+    return [file.read_text(errors="replace") for file in files]
+
+
+@pytest.fixture(scope="module")
+def model(sources, tmp_path_factory):
+    """A `.model` as other programs train it, with their names of control tokens."""
+    prefix = tmp_path_factory.mktemp("model") / "other"
+    SentencePieceTrainer.train(
+        sentence_iterator=(line for text in texts(sources) for line in text.splitlines()),
+        model_prefix=str(prefix),
+        vocab_size=2000,
+        model_type="bpe",
+        byte_fallback=True,
+        normalization_rule_name="identity",
+        add_dummy_prefix=False,
+        remove_extra_whitespaces=False,
+        control_symbols=["<pad>"],
+        minloglevel=2,
+    )
+    return prefix.with_suffix(".model")
+
+
+@pytest.fixture(scope="module")
+def hugging_face(sources, tmp_path_factory):
+    """A folder with the `tokenizer.json` of a byte-level BPE, which names no BOS."""
+    folder = tmp_path_factory.mktemp("hugging-face")
+    made = Tokenizer(models.BPE())
+    made.pre_tokenizer, made.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=1000, special_tokens=["<|end|>"], initial_alphabet=alphabet, show_progress=False
+    )
+    made.train_from_iterator(texts(sources), trainer)
+    made.save(str(folder / "tokenizer.json"))
+    (folder / "tokenizer_config.json").write_text('{"eos_token": {"content": "<|end|>"}}')
+    return folder
+
+
+def adopt_and_run(cppmill, sources, folder, *arguments):
+    """Adopt, run on numpy's headers on one thread and on two, verify; return what adopt said and the receipts."""
+    said = cppmill("adopt", *arguments, "--out", folder / "tokenizer").stdout
+    receipts = []
+    for threads in (1, 2):
+        out = folder / f"out-{threads}"
+        cppmill("run", sources / "numpy", "--out", out, "--tokenizer", folder / "tokenizer", "--threads", threads)
+        receipts.append(json.loads((out / "receipt.json").read_bytes()))
+    cppmill("verify", out)
+    return said, receipts
+
+
+def test_a_sentencepiece_model_makes_a_dataset(model, cppmill, sources, tmp_path):
+    said, receipts = adopt_and_run(cppmill, sources, tmp_path, model)
+    assert said.splitlines()[:3] == [
+        "sentencepiece: 2,000 ids, run by sentencepiece",
+        "<BOS> is id 1",
+        "<EOS> is id 2",
+    ]
+    assert receipts[0]["tokenizer"] == receipts[1]["tokenizer"]
+    assert receipts[0]["tokenizer"]["digest"] in said
+    assert receipts[0]["dataset"]["digest"] == receipts[1]["dataset"]["digest"]
+
+
+def test_a_hugging_face_folder_makes_a_dataset(hugging_face, cppmill, sources, tmp_path):
+    said, receipts = adopt_and_run(cppmill, sources, tmp_path, hugging_face, "--bos", "<|end|>")
+    assert said.splitlines()[0] == "hugging-face: 1,000 ids, run by tokenizers"
+    assert receipts[0]["dataset"]["digest"] == receipts[1]["dataset"]["digest"]
+
+
+def test_a_tokenizer_without_bos_is_refused_with_what_to_do(hugging_face, cppmill, sources, tmp_path):
+    said = cppmill("adopt", hugging_face, "--out", tmp_path / "tokenizer").stdout
+    assert "<BOS> is missing: adopt it again with --bos NAME, or set bos = false in [tokenize]" in said
+    run = ["run", sources / "numpy", "--out", tmp_path / "out", "--tokenizer", tmp_path / "tokenizer"]
+    refused = cppmill(*run, check=False)
+    assert refused.returncode == 2
+    assert "it has no <BOS>" in refused.stderr and "bos = false" in refused.stderr
+    (tmp_path / "run.toml").write_text("[tokenize]\nbos = false\n")
+    cppmill(*run, "--config", tmp_path / "run.toml")
+    cppmill("verify", tmp_path / "out")
+
+
+def test_a_lossy_model_is_refused_by_what_it_loses(cppmill, tmp_path):
+    SentencePieceTrainer.train(
+        sentence_iterator=iter(["int main"] * 9), model_prefix=str(tmp_path / "m"), vocab_size=20, minloglevel=2,
+        hard_vocab_limit=False,
+    )  # fmt: skip
+    done = cppmill("adopt", tmp_path / "m.model", "--out", tmp_path / "out", check=False)
+    assert done.returncode == 2
+    for name in ("normalization_rule_name", "add_dummy_prefix", "remove_extra_whitespaces", "byte_fallback"):
+        assert name in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.model", "m.vocab"]
+
+
+def test_what_cannot_be_adopted_is_told_in_a_line(run, model, cppmill, tmp_path):
+    refusals = [
+        ([run.out / "tokenizer", "--out", tmp_path / "out"], "a tokenizer directory already"),
+        ([model, "--out", run.out], "it is there already"),
+        ([model, "--out", tmp_path / "no" / "out"], "there is no folder"),
+        ([tmp_path / "missing.model", "--out", tmp_path / "out"], "missing.model"),
+        ([model, "--out", tmp_path / "out", "--bos", "<bos>"], "<bos>: no control token of the tokenizer"),
+    ]
+    for arguments, said in refusals:
+        done = cppmill("adopt", *arguments, check=False)
+        assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+        assert len(done.stderr.splitlines()) <= 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_adopted_directory_is_the_same_each_time(model, cppmill, tmp_path):
+    for name in ("a", "b"):
+        cppmill("adopt", model, "--out", tmp_path / name)
+    assert load_tokenizer(tmp_path / "a").digest == load_tokenizer(tmp_path / "b").digest
+    assert (Path(tmp_path) / "a" / "tokenizer.model").read_bytes() == model.read_bytes()
