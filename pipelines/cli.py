@@ -19,6 +19,8 @@ from pipelines import shards_cli, show_cli, training_cli, vocab_cli
 from pipelines import shards_cli
 from pipelines.console import Output, command_session, exit_on_error
 from pipelines.described import EXIT_CODES, described, help_text
+from pipelines.training_cli import commands as training_commands
+from pipelines.vocab_cli import vocab
 
 if TYPE_CHECKING:
     from configs.runs import RunConfig
@@ -39,6 +41,7 @@ for _group in (vocab_cli.vocab, show_cli.commands, shards_cli.commands, training
 app.add_typer(vocab)
 app.add_typer(shards_cli.commands)
 app.add_typer(adopt_cli.commands)
+app.add_typer(training_commands)
 
 Program = Callable[["RunConfig", "Reporter", Output], None]
 

@@ -28,6 +28,7 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +46,16 @@ DUMMY_PREFIX = "dummy-prefix"
 _MARKER = "\u2581"
 _ARRAYS = {"base_bytes": np.int16, "has_leading_space": np.bool_, "is_boundary": np.bool_}
 _MAX_TOKEN_BYTES = int(np.iinfo(np.int16).max)
+
+
+class _Tokenizer(Protocol):
+    """What is asked of a tokenizer: `cppmill_core.Tokenizer`, and any other kind that gives the bytes of its ids."""
+
+    @property
+    def vocab_size(self) -> int: ...
+    @property
+    def digest(self) -> str: ...
+    def token_bytes(self, id: int) -> bytes | None: ...
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -72,6 +83,7 @@ class ByteTables:
 
     @classmethod
     def of(cls, tokenizer: AnyTokenizer) -> ByteTables:
+    def of(cls, tokenizer: _Tokenizer) -> ByteTables:
         """Make the tables of a loaded tokenizer; they are exact.
 
         Raises:
@@ -218,6 +230,7 @@ class ByteTables:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, tokenizer: AnyTokenizer | str | None = None) -> ByteTables:
+    def load(cls, path: str | os.PathLike[str], *, tokenizer: _Tokenizer | str | None = None) -> ByteTables:
         """Read the tables that `save` wrote.
 
         Args:
