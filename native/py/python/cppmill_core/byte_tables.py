@@ -48,16 +48,6 @@ _ARRAYS = {"base_bytes": np.int16, "has_leading_space": np.bool_, "is_boundary":
 _MAX_TOKEN_BYTES = int(np.iinfo(np.int16).max)
 
 
-class _Tokenizer(Protocol):
-    """What is asked of a tokenizer: `cppmill_core.Tokenizer`, and any other kind that gives the bytes of its ids."""
-
-    @property
-    def vocab_size(self) -> int: ...
-    @property
-    def digest(self) -> str: ...
-    def token_bytes(self, id: int) -> bytes | None: ...
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ByteTables:
     """The bytes of each id of one tokenizer.
