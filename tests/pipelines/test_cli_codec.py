@@ -43,7 +43,7 @@ def tokenizer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A tokenizer directory, and the stand-in that loads it."""
     (tmp_path / "tokenizer").mkdir()
     (tmp_path / "tokenizer" / "manifest.json").write_text("{}")
-    monkeypatch.setattr(cppmill_core, "Tokenizer", ByteTokenizer, raising=False)
+    monkeypatch.setattr(cppmill_core, "load_tokenizer", ByteTokenizer.from_dir)
     return tmp_path / "tokenizer"
 
 
