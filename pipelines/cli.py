@@ -13,14 +13,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipelines import adopt_cli
+from pipelines import adopt_cli, shards_cli, show_cli, training_cli, vocab_cli
 from pipelines import arguments as args
-from pipelines import shards_cli, show_cli, training_cli, vocab_cli
-from pipelines import shards_cli
 from pipelines.console import Output, command_session, exit_on_error
 from pipelines.described import EXIT_CODES, described, help_text
-from pipelines.training_cli import commands as training_commands
-from pipelines.vocab_cli import vocab
 
 if TYPE_CHECKING:
     from configs.runs import RunConfig
@@ -36,12 +32,14 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-for _group in (vocab_cli.vocab, show_cli.commands, shards_cli.commands, training_cli.commands):
+for _group in (
+    vocab_cli.vocab,
+    show_cli.commands,
+    adopt_cli.commands,
+    shards_cli.commands,
+    training_cli.commands,
+):
     app.add_typer(_group)
-app.add_typer(vocab)
-app.add_typer(shards_cli.commands)
-app.add_typer(adopt_cli.commands)
-app.add_typer(training_commands)
 
 Program = Callable[["RunConfig", "Reporter", Output], None]
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from cppmill_core import AnyTokenizer, InvalidInputError
-from cppmill_core import InvalidInputError, Tokenizer
 
 from pipelines.codec import load_tokenizer
 from schemas.errors import ConfigError
@@ -178,7 +177,6 @@ def make_flags(
 
 
 def _control_id(tokenizer: AnyTokenizer, name: str) -> int | None:
-def _control_id(tokenizer: Tokenizer, name: str) -> int | None:
     try:
         return tokenizer.control_id(name)
     except InvalidInputError:

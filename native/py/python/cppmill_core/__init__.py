@@ -24,7 +24,6 @@ from cppmill_core._native import (
     train_bpe,
 )
 from cppmill_core.checkpoints import VocabStamp, assert_vocab, read_stamp, stamp
-from cppmill_core.kinds import AnyTokenizer, load_tokenizer
 from cppmill_core.kinds import AnyTokenizer, load_tokenizer, open_any
 
 __all__ = [
@@ -48,8 +47,8 @@ __all__ = [
     "lex",
     "load_tokenizer",
     "merge_words",
-    "read_stamp",
     "open_any",
+    "read_stamp",
     "split",
     "stamp",
     "train_bpe",

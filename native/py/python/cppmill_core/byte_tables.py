@@ -28,7 +28,6 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -73,7 +72,6 @@ class ByteTables:
 
     @classmethod
     def of(cls, tokenizer: AnyTokenizer) -> ByteTables:
-    def of(cls, tokenizer: _Tokenizer) -> ByteTables:
         """Make the tables of a loaded tokenizer; they are exact.
 
         Raises:
@@ -220,7 +218,6 @@ class ByteTables:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, tokenizer: AnyTokenizer | str | None = None) -> ByteTables:
-    def load(cls, path: str | os.PathLike[str], *, tokenizer: _Tokenizer | str | None = None) -> ByteTables:
         """Read the tables that `save` wrote.
 
         Args:
