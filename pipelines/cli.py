@@ -15,6 +15,7 @@ import typer
 
 from pipelines import adopt_cli, shards_cli, show_cli, training_cli, vocab_cli
 from pipelines import arguments as args
+from pipelines import sequences_cli
 from pipelines.console import Output, command_session, exit_on_error
 from pipelines.described import EXIT_CODES, described, help_text
 
@@ -40,6 +41,8 @@ for _group in (
     training_cli.commands,
 ):
     app.add_typer(_group)
+app.add_typer(vocab)
+app.add_typer(sequences_cli.commands)
 
 Program = Callable[["RunConfig", "Reporter", Output], None]
 

@@ -1,0 +1,32 @@
+"""`cppmill lengths` on a real run."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+
+def test_the_table_is_of_the_tokens_of_the_run(run, cppmill):
+    found = json.loads(cppmill("lengths", run.out, "--json").stdout)
+    tokens = pq.read_table(run.out / "tokens", columns=["num_tokens"])["num_tokens"].to_pylist()
+    assert (found["documents"], found["tokens"], found["longest"]) == (len(tokens), sum(tokens), max(tokens))
+    assert found["tokens"] == run.receipt["dataset"]["tokens"]
+    (kept,) = [row for row in found["kept"] if row["length"] == 2048]
+    assert kept["tokens_cut"] == pytest.approx(sum(min(count, 2048) for count in tokens) / sum(tokens))
+    assert f"{kept['tokens_cut']:.2%}" in cppmill("lengths", run.out).stdout
+
+
+def test_equal_lengths_give_equal_plots(run, cppmill, tmp_path):
+    for name in ("one.svg", "two.svg"):
+        cppmill("lengths", run.out, "--plot", tmp_path / name)
+    drawn = (tmp_path / "one.svg").read_text()
+    assert "sequence length, tokens" in drawn
+    assert drawn == (tmp_path / "two.svg").read_text()
+
+
+@pytest.mark.parametrize(("name", "message"), [("a.txt", "its name ends with"), ("no/a.svg", "there is no folder")])
+def test_a_plot_that_cannot_be_drawn_is_refused_first(run, cppmill, tmp_path, name, message):
+    done = cppmill("lengths", run.out, "--plot", tmp_path / name, check=False)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert not done.stdout
