@@ -40,3 +40,77 @@ def lengths(
         print_lengths(found, as_json=as_json)
         if plot is not None:
             plot_lengths(found, plot)
+
+
+@described(commands, cls=args.BeamCommand)
+def sequences(
+    context: typer.Context,
+    run: Annotated[
+        str,
+        typer.Argument(metavar="RUN", parser=args.run_folder, help="A finished run; s3://BUCKET/PREFIX works too."),
+    ],
+    out: Annotated[
+        str,
+        typer.Option("--out", metavar="DIR", parser=args.as_typed, help="Folder of its own, or s3://BUCKET/PREFIX."),
+    ],
+    length: Annotated[str, typer.Option("--length", metavar="N", help="Tokens of a sequence.")],
+    mode: Annotated[
+        str | None, typer.Option("--mode", metavar="NAME", help="pack, or pad: one document each.  [default: pack]")
+    ] = None,
+    long: Annotated[
+        str | None,
+        typer.Option(
+            "--long", metavar="WHAT", help="What becomes of longer documents: split, cut or drop.  [default: split]"
+        ),
+    ] = None,
+    mixture: Annotated[
+        Path | None, typer.Option("--mixture", metavar="FILE", help="TOML file of weights by project.")
+    ] = None,
+    repositories: Annotated[
+        bool, typer.Option("--repositories", help="Join the files of a project, <FILE_SEP> and path before each.")
+    ] = False,
+    fim: Annotated[
+        str | None,
+        typer.Option("--fim", metavar="RATE", help="Rearrange this share to fill in the middle.  [default: 0]"),
+    ] = None,
+    fim_spm: Annotated[
+        str | None,
+        typer.Option("--fim-spm", metavar="SHARE", help="Share of these with the suffix first.  [default: 0.5]"),
+    ] = None,
+    seed: Annotated[
+        str | None, typer.Option("--seed", metavar="N", help="Decides which, and where they are split.  [default: 0]")
+    ] = None,
+    threads: args.Threads = None,
+    engine: args.Engine = None,
+    quiet: args.Quiet = False,
+    as_json: args.Json = False,
+    verbose: args.Verbose = False,
+) -> None:
+    """Make sequences of one length from a run, packed or padded.
+
+    With document ids, boundaries and a loss mask that never trains across documents. Every document of the run is in
+    sequences, or counted with the reason. The written files are read back and compared before they count; a second
+    call does only what is missing.
+
+    Examples:
+      cppmill sequences llvm --out llvm-8k --length 8192
+      cppmill sequences llvm --out llvm-fim --length 4096 --fim 0.5 --mixture weights.toml
+      cppmill sequences llvm --out llvm-repositories --length 131072 --repositories
+    """
+    flags: dict[str, object] = {
+        "--out": out,
+        "--length": length,
+        "--mode": mode,
+        "--long": long,
+        "--repositories": repositories or None,
+        "--fim": fim,
+        "--fim-spm": fim_spm,
+        "--seed": seed,
+        "--threads": threads,
+        "--engine": engine,
+        "--": args.beam_options(context),
+    }
+    with command_session(Output(quiet=quiet, as_json=as_json, verbose=verbose)) as reporter:
+        from pipelines import sequences
+
+        sequences.run(sequences.load_config(run, flags=flags, mixture=mixture), reporter)

@@ -29,6 +29,7 @@ class Stage(StrEnum):
     VALIDATE = "validate"
     SPLITS = "splits"
     SHARDS = "shards"
+    PROJECTS = "projects"
     SEQUENCES = "sequences"
 
 
@@ -40,6 +41,7 @@ RECEIPT_FOLDERS: dict[Stage, str] = {
     Stage.VALIDATE: "proofs",
     Stage.SPLITS: ".cache/splits",
     Stage.SHARDS: "shards",
+    Stage.PROJECTS: ".cache/projects",
     Stage.SEQUENCES: "sequences",
 }
 """Where each stage publishes its unit receipts, below OUT; what an export counts for its plan is no part of it."""
