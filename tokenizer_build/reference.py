@@ -1,8 +1,10 @@
-"""Readable byte-level BPE training and encoding, with seeds: the oracle of the native core.
+"""Readable BPE training and encoding: of characters or bytes with a stop character, and with seeds and superwords.
 
-Slow on purpose. Every step counts all pairs anew, and a text's segmentation is always what `encode` makes of it with
-the merges so far; so whatever is learned here is by definition what an encoder does. `cppmill_core.train_bpe` must give
-the same merges on any input. In the spirit of Andrej Karpathy's minbpe.
+The oracle of the native core, and what docs/bpe.md teaches with. Slow on purpose. Every step counts all pairs anew, and
+a text's segmentation is always what `encode` makes of it with the merges so far; so whatever is learned here is by
+definition what an encoder does. `cppmill_core.train_bpe` must give the same merges as `train_bpe` on any input. In the
+spirit of Andrej Karpathy's minbpe; `learn_merges` is BPE as Sennrich, Haddow and Birch published it for words
+(https://aclanthology.org/P16-1162).
 
 It does not split text into words: a word is whatever it is given.
 """
@@ -14,9 +16,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import TypeVar
 
 from schemas.errors import VocabularyConfigError
 from tokenizer_build.byte_alphabet import BYTES_IN_ORDER
+
+Symbols = TypeVar("Symbols", bytes, str)
+"""A text and the pieces of it: of bytes, or of characters."""
 
 Pair = tuple[bytes, bytes]
 Priority = tuple[int, ...]
@@ -37,12 +43,12 @@ class Merge:
     phase: int
 
 
-def encode(word: bytes, ranks: Mapping[Pair, int]) -> list[bytes]:
-    """Split a word: again and again merge the pair of the lowest rank, the leftmost among equals.
+def encode(word: Symbols, ranks: Mapping[tuple[Symbols, Symbols], int]) -> list[Symbols]:
+    """Split a word by rank: again and again merge the pair of the lowest rank, the leftmost among equals.
 
     Example:
-        >>> encode(b"hugs", {(b"u", b"g"): 0, (b"h", b"ug"): 1})
-        [b'hug', b's']
+        >>> encode("hugs", {("u", "g"): 0, ("h", "ug"): 1})
+        ['hug', 's']
     """
     pieces = [word[at : at + 1] for at in range(len(word))]
     while True:
@@ -51,6 +57,58 @@ def encode(word: bytes, ranks: Mapping[Pair, int]) -> list[bytes]:
         if at is None:
             return pieces
         pieces[at : at + 2] = [pieces[at] + pieces[at + 1]]
+
+
+def encode_longest(word: Symbols, tokens: Collection[Symbols]) -> list[Symbols]:
+    """Split a word greedily: from left to right take the longest token that begins there, else one symbol.
+
+    Ranks play no part, so the pieces are not always those of `encode`; no tokenizer of ours is encoded so.
+
+    Example:
+        >>> tokens = {"ab", "bcd"}
+        >>> encode_longest("abcd", tokens), encode("abcd", {("c", "d"): 0, ("b", "cd"): 1, ("a", "b"): 2})
+        (['ab', 'c', 'd'], ['a', 'bcd'])
+    """
+    pieces, longest = list[Symbols](), max(map(len, tokens), default=1)
+    while word:
+        lengths = range(min(longest, len(word)), 1, -1)
+        length = next((length for length in lengths if word[:length] in tokens), 1)
+        pieces.append(word[:length])
+        word = word[length:]
+    return pieces
+
+
+def learn_merges(
+    words: Mapping[Symbols, int], *, merges: int, stop: Symbols | None = None, max_token_length: int | None = None
+) -> list[tuple[Symbols, Symbols]]:
+    """Learn merges from word counts as the paper does: again and again merge the most frequent pair.
+
+    Ties go to the pair whose symbols were made first; single ones in the order of their codes.
+
+    Args:
+        words: Word to count; all of bytes or all of characters.
+        merges: How many to learn at most; fewer if no pair is left.
+        stop: A symbol that stands in no word. It is put behind each, so that a token that ends a word is another one
+            than the same letters inside of one, and words can be joined again.
+        max_token_length: The most symbols a token may have.
+
+    Example:
+        >>> learn_merges({"hug": 3, "hub": 2}, merges=2, stop="·")
+        [('h', 'u'), ('g', '·')]
+    """
+    texts = {word if stop is None else word + stop: count for word, count in words.items()}
+    symbols = {text[at : at + 1] for text in texts for at in range(len(text))}
+    created = {symbol: order for order, symbol in enumerate(sorted(symbols))}
+    learned: list[tuple[Symbols, Symbols]] = []
+    while len(learned) < merges:
+        counts = count_pairs(texts, {pair: rank for rank, pair in enumerate(learned)})
+        allowed = [p for p in counts if counts[p] and (max_token_length or len(p[0] + p[1])) >= len(p[0] + p[1])]
+        if not allowed:
+            break
+        left, right = max(allowed, key=lambda pair: (counts[pair], -created[pair[0]], -created[pair[1]]))
+        learned.append((left, right))
+        created[left + right] = len(created)
+    return learned
 
 
 def ranks_of(merges: Collection[Merge]) -> dict[Pair, int]:
@@ -192,9 +250,11 @@ class _Trainer:
         return (-self.created[pair[0]], -self.created[pair[1]])
 
 
-def count_pairs(words: Mapping[bytes, int], ranks: Mapping[Pair, int]) -> Counter[Pair]:
+def count_pairs(
+    words: Mapping[Symbols, int], ranks: Mapping[tuple[Symbols, Symbols], int]
+) -> Counter[tuple[Symbols, Symbols]]:
     """Count neighbouring pieces over all words; in `aaa` the pair of two `a` occurs twice."""
-    counts: Counter[Pair] = Counter()
+    counts: Counter[tuple[Symbols, Symbols]] = Counter()
     for word, count in words.items():
         for pair in pairwise(encode(word, ranks)):
             counts[pair] += count

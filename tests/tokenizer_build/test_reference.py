@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
+
+import cppmill_core
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from schemas.errors import VocabularyConfigError
 from tokenizer_build.reference import (
@@ -14,6 +20,8 @@ from tokenizer_build.reference import (
     Merge,
     Rules,
     encode,
+    encode_longest,
+    learn_merges,
     ranks_of,
     train_bpe,
 )
@@ -104,3 +112,85 @@ def test_no_token_is_ever_made_twice(words: dict[bytes, int], seeds: set[bytes])
     assert len(set(tokens)) == len(tokens)
     assert len(set(tokens) - seeds) == 12
     assert all(encode(seed, ranks_of(merges)) == [seed] for seed in seeds)
+
+
+PAPER = {"low": 5, "lower": 2, "newest": 6, "widest": 3}
+"""The words of Algorithm 1 of the paper, and how often each occurs."""
+
+
+def test_words_with_a_stop_character_are_cut_as_in_the_paper() -> None:
+    """It has `low` and `est·` of `lowest`, which is none of the words."""
+    merges = learn_merges(PAPER, merges=10, stop="·")
+    ranks = {pair: rank for rank, pair in enumerate(merges)}
+    assert encode("lowest·", ranks) == ["low", "est·"]
+    assert encode("estlow·", ranks) == ["es", "t", "low·"]
+
+
+def learn_with_tokenizers(words: dict[str, int], merges: int, max_token_length: int | None) -> list[tuple[str, str]]:
+    """The trainer of `tokenizers`; its bound is the first length that it refuses."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    alphabet = {character for word in words for character in word}
+    bound = max_token_length and max_token_length + 1
+    trainer = trainers.BpeTrainer(vocab_size=len(alphabet) + merges, max_token_length=bound, show_progress=False)
+    tokenizer.train_from_iterator([word for word, count in words.items() for _ in range(count)], trainer)
+    return [tuple(merge) for merge in json.loads(tokenizer.to_str())["model"]["merges"]]
+
+
+few_words = st.dictionaries(st.text("abc", min_size=1, max_size=7), st.integers(1, 5), min_size=1, max_size=6)
+
+
+@given(few_words, st.sampled_from([None, 2, 3, 4, 5]))
+def test_words_are_learned_as_tokenizers_learns_them(words: dict[str, int], max_token_length: int | None) -> None:
+    """Characters and bytes alike, the stop character being one of them."""
+    expected = learn_with_tokenizers({f"{word}.": count for word, count in words.items()}, 8, max_token_length)
+    assert learn_merges(words, merges=8, stop=".", max_token_length=max_token_length) == expected
+    spelled = {word.encode(): count for word, count in words.items()}
+    in_bytes = learn_merges(spelled, merges=8, stop=b".", max_token_length=max_token_length)
+    assert [(left.decode(), right.decode()) for left, right in in_bytes] == expected
+
+
+@given(few_words)
+def test_bytes_without_a_stop_character_are_learned_as_by_the_trainer_with_seeds(words: dict[str, int]) -> None:
+    """And by the native core."""
+    spelled = {word.encode(): count for word, count in words.items()}
+    merges = learn_merges(spelled, merges=5)
+    if merges:
+        assert merges == pairs(train_bpe(spelled, seeds={}, vocab_tokens=len(merges)))
+        rows = pa.record_batch(
+            {"word": pa.array(spelled, pa.binary()), "count": pa.array(spelled.values(), pa.uint64())}
+        )
+        seeds = pa.record_batch({"token": pa.array([], pa.binary()), "atomic": pa.array([], pa.bool_())})
+        native = cppmill_core.train_bpe([rows], seeds=seeds, vocab_tokens=len(merges), forbidden=[])
+        assert merges == list(zip(native["left"].to_pylist(), native["right"].to_pylist(), strict=True))
+
+
+def test_a_stop_character_makes_words_that_can_be_joined_and_cut_again() -> None:
+    ranks = {pair: rank for rank, pair in enumerate(learn_merges(PAPER, merges=12, stop="·"))}
+    text = ["lower", "newest", "low", "slow"]
+    pieces = [piece for word in text for piece in encode(f"{word}·", ranks)]
+    assert "".join(pieces).split("·") == [*text, ""]
+    assert Counter("·" in piece for piece in pieces)[True] == len(text)
+
+
+@given(st.sets(st.text("abc", min_size=2, max_size=4), max_size=12), st.text("abc", max_size=12))
+def test_greedy_pieces_are_those_of_the_word_piece_model(tokens: set[str], word: str) -> None:
+    """Of `tokenizers`, without a prefix for pieces inside of a word; and each is the longest that there is."""
+    vocab = {token: number for number, token in enumerate(["[UNK]", "a", "b", "c", *sorted(tokens)])}
+    model = models.WordPiece(vocab=vocab, unk_token="[UNK]", continuing_subword_prefix="")
+    pieces = encode_longest(word, tokens)
+    assert pieces == [token.value for token in model.tokenize(word)]
+    rest = word
+    for piece in pieces:
+        assert piece == max((token for token in {*tokens, rest[0]} if rest.startswith(token)), key=len)
+        rest = rest.removeprefix(piece)
+    assert rest == ""
+
+
+def test_greedy_pieces_of_real_text_are_not_those_by_rank(documents: list[bytes]) -> None:
+    words = Counter(word for text in documents[:8] for word in cppmill_core.split("cpp-words-1", text).to_pylist())
+    merges = learn_merges(dict(words.most_common(60)), merges=40)
+    ranks, tokens = {pair: rank for rank, pair in enumerate(merges)}, {left + right for left, right in merges}
+    cut = [(encode(word, ranks), encode_longest(word, tokens)) for word in list(words)[:2000]]
+    assert all(b"".join(ranked) == b"".join(greedy) for ranked, greedy in cut)
+    assert 0 < sum(ranked != greedy for ranked, greedy in cut) < len(cut)
