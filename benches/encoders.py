@@ -9,26 +9,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import cppmill_core
 import numpy as np
 import pyarrow as pa
-import tiktoken
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 
 from benches.foreign import count_cl100k
 from benches.harness import BenchmarkError, Outcome
-from benches.peers import OURS, THEIRS, read_sample, read_texts, set_rayon_threads
-from benches.pre_tokens import CL100K
+from benches.peers import OURS, THEIRS, read_sample, read_texts
 from benches.references import Ids, digest_documents, split_ids
 from benches.vocabularies import NO_SEEDS, spell_merges
 from pipelines.progress import MEGABYTE
 from tokenizer_build.byte_alphabet import CHARACTERS
+from tokenizer_build.contenders import Contender, HuggingFace, Native, Ranks, set_rayon_threads
+from tokenizer_build.published_patterns import CL100K
 
 Result = Callable[[], Iterable[Ids]]
 """Makes the ids of each document, outside the clock, of what an encoder gave."""
@@ -83,44 +81,17 @@ def make_cl100k(contents: Iterable[str], folder: Path, *, vocab_size: int, threa
 
 def load_ours(vocabulary: Vocabulary, sample: Path, threads: int) -> Encode:
     """Ours: Arrow bytes to Arrow lists."""
-    tokenizer = cppmill_core.Tokenizer.from_dir(vocabulary.folder)
-    contents = read_sample(sample)["content"]
-
-    def encode() -> Result:
-        encoded = tokenizer.encode_batch(contents, threads)
-        return lambda: split_ids(encoded.values.to_numpy(), encoded.offsets.to_numpy())
-
-    return encode
+    return _contend(Native(cppmill_core.Tokenizer.from_dir(vocabulary.folder)), sample, threads)
 
 
 def load_tokenizers(vocabulary: Vocabulary, sample: Path, threads: int) -> Encode:
     """`tokenizers`, with its fast batch call; control tokens in text are ordinary text, as for us."""
-    tokenizer = Tokenizer.from_file(str(vocabulary.tokenizer_json))
-    tokenizer.encode_special_tokens = True
-    texts = read_texts(sample)
-
-    def encode() -> Result:
-        encoded = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-        return lambda: (np.array(encoding.ids, np.uint32) for encoding in encoded)
-
-    return encode
+    return _contend(HuggingFace(vocabulary.tokenizer_json), sample, threads)
 
 
 def load_tiktoken(vocabulary: Vocabulary, sample: Path, threads: int) -> Encode:
     """Tiktoken: a NumPy array a document, in threads as its own batch call does it."""
-    encoding = tiktoken.Encoding(vocabulary.name, pat_str=CL100K, mergeable_ranks=_ranks(vocabulary), special_tokens={})
-    texts = read_texts(sample)
-
-    def encode() -> Result:
-        one = partial(encoding.encode_to_numpy, disallowed_special=())
-        if threads == 1:
-            found = [one(text) for text in texts]
-        else:
-            with ThreadPoolExecutor(threads) as pool:
-                found = list(pool.map(one, texts))
-        return lambda: found
-
-    return encode
+    return _contend(Ranks(vocabulary.name, _ranks(vocabulary), CL100K), sample, threads)
 
 
 def load_gigatoken(vocabulary: Vocabulary, sample: Path, threads: int) -> Encode:
@@ -182,6 +153,16 @@ def run(num_bytes: int, encode: Encode) -> Outcome:
     """Encode all documents."""
     result = encode()
     return Outcome({"MB": num_bytes / MEGABYTE}, lambda: digest_documents(result()))
+
+
+def _contend(contender: Contender, sample: Path, threads: int) -> Encode:
+    encode = contender.encoder(read_sample(sample)["content"], threads)
+
+    def run() -> Result:
+        result = encode()
+        return lambda: result().split()
+
+    return run
 
 
 def _flat(encoded: Sequence[bytes]) -> Result:

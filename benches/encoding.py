@@ -19,10 +19,11 @@ import pyarrow.parquet as pq
 
 from benches.encoders import LOADERS, Encode, Vocabulary, prepare, run
 from benches.harness import BenchmarkError, Comparison, Contender, Outcome, compare, run_in_process
-from benches.peers import OURS, THEIRS, read_sample, set_rayon_threads
+from benches.peers import OURS, THEIRS, read_sample
 from benches.references import Reference, digest_all, digest_ids
 from configs.runs import usable_threads
 from pipelines.progress import MEGABYTE, Reporter
+from tokenizer_build.contenders import set_rayon_threads
 
 SLOW_SHARE = 0.1
 """The share of the documents that `tokenizers` is timed on: it keeps nothing that more of them would warm up."""

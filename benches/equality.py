@@ -21,10 +21,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import typer
 
-from benches.peers import set_rayon_threads
 from benches.references import Reference, digest_ids, is_utf8, split_ids
 from configs.runs import usable_threads
 from schemas.errors import ExitCode
+from tokenizer_build.contenders import set_rayon_threads
 
 TOLD = 10
 """So many documents with other ids are told by name."""

@@ -6,7 +6,6 @@ counted by ffbpe, whose splitter the tests hold to the regular expression.
 
 from __future__ import annotations
 
-import base64
 import gzip
 import hashlib
 from collections.abc import Iterable
@@ -17,9 +16,10 @@ import pyarrow as pa
 import tiktoken
 
 from benches.harness import BenchmarkError
-from benches.pre_tokens import CL100K, O200K
 from benches.texts import Text
 from benches.trainers import count_with_ffbpe
+from tokenizer_build.contenders import Ranks, read_ranks
+from tokenizer_build.published_patterns import CL100K, O200K
 
 O200K_FILE = "bpe_openai/data/o200k_base.tiktoken.gz"
 O200K_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
@@ -34,12 +34,10 @@ def o200k_base() -> tiktoken.Encoding:
     Raises:
         BenchmarkError: If the package's ranks are not the published ones.
     """
-    data = gzip.decompress(Path(str(distribution("bpe-openai").locate_file(O200K_FILE))).read_bytes())
-    if hashlib.sha256(data).hexdigest() != O200K_SHA256:
+    path = Path(str(distribution("bpe-openai").locate_file(O200K_FILE)))
+    if hashlib.sha256(gzip.decompress(path.read_bytes())).hexdigest() != O200K_SHA256:
         raise BenchmarkError("bpe-openai: its o200k_base is not the published one; install the pinned version")
-    rows = (line.split() for line in data.splitlines())
-    ranks = {base64.b64decode(token): int(rank) for token, rank in rows}
-    return tiktoken.Encoding("o200k_base", pat_str=O200K, mergeable_ranks=ranks, special_tokens={})
+    return Ranks("o200k_base", read_ranks(path), O200K).encoding
 
 
 def count_o200k(texts: list[Text], threads: int) -> int:

@@ -1,11 +1,10 @@
-"""What the comparisons with `tokenizers` share: both sides' names, the sample, threads.
+"""What the comparisons with `tokenizers` share: both sides' names and the sample.
 
 Nothing here or in the comparisons imports Beam: it would count in both sides' memory.
 """
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +23,3 @@ def read_texts(path: Path) -> list[str]:
     """Read the sample's documents as text."""
     contents: list[Any] = read_sample(path)["content"].to_pylist()
     return [content.decode() for content in contents]
-
-
-def set_rayon_threads(threads: int) -> None:
-    """Let `tokenizers` use so many threads in this process; to be called before it does anything."""
-    os.environ.update(TOKENIZERS_PARALLELISM="true", RAYON_NUM_THREADS=str(threads))

@@ -19,12 +19,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benches.harness import BenchmarkError, Comparison, Contender, Outcome, compare
-from benches.peers import OURS, set_rayon_threads
+from benches.peers import OURS
 from benches.references import is_utf8
 from benches.stages import Ready, hash_receipts, prepare_stage, run_stage
 from pipelines.console import Output, log_to_console
 from pipelines.progress import MEGABYTE, QuietReporter
 from schemas.units import RECEIPT_FOLDERS, Stage
+from tokenizer_build.contenders import set_rayon_threads
 
 if TYPE_CHECKING:
     from configs.runs import RunConfig

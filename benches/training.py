@@ -21,13 +21,14 @@ import typer
 
 from benches import trainers
 from benches.harness import Comparison, Contender, Outcome, compare, run_in_process, write_rows
-from benches.peers import OURS, THEIRS, set_rayon_threads
+from benches.peers import OURS, THEIRS
 from benches.texts import Tree, batches, list_tree
 from benches.trainers import PATTERN
 from configs.runs import usable_threads
 from pipelines.console import Output, command_session
 from pipelines.progress import MEGABYTE, Reporter
 from schemas.errors import ExitCode
+from tokenizer_build.contenders import set_rayon_threads
 
 TRAINED_IDS = 8192
 """The vocabulary of the one row of `make bench`."""

@@ -15,6 +15,7 @@ import typer
 
 from pipelines import adopt_cli, sequences_cli, shards_cli, show_cli, training_cli, vocab_cli
 from pipelines import arguments as args
+from pipelines import compare_cli, sequences_cli, shards_cli, show_cli, training_cli, vocab_cli
 from pipelines.console import Output, command_session, exit_on_error
 from pipelines.described import EXIT_CODES, described, help_text
 
@@ -38,6 +39,9 @@ for _group in (
     adopt_cli.commands,
     sequences_cli.commands,
     shards_cli.commands,
+    compare_cli.commands,
+    shards_cli.commands,
+    sequences_cli.commands,
     training_cli.commands,
 ):
     app.add_typer(_group)

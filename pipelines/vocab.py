@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from configs.runs import usable_threads
 from pipelines.codec import load_tokenizer
+from pipelines.texts import documents_shards, read_shards
 from schemas.errors import ConfigError
 from tokenizer_build.build import pattern_split
 from tokenizer_build.diff import (
@@ -23,9 +22,6 @@ from tokenizer_build.diff import (
 )
 from tokenizer_build.lint import Finding, lint_vocabulary
 from tokenizer_build.lock import check_built_from, release_vocabulary
-from transforms.storage import OutputFolder
-
-_ROWS_A_BATCH = 1024
 
 
 def release(directory: Path, tokenizer: Path, version: str) -> int:
@@ -69,14 +65,14 @@ def diff(
             raise ConfigError(f"--id-map {path}: ends in neither .parquet nor .npy; give it one of them")
         if not path.parent.is_dir():
             raise ConfigError(f"--id-map {path}: there is no folder {path.parent}; make it, or name another")
-    shards = None if documents is None else _documents_shards(documents)
+    shards = None if documents is None else documents_shards(documents, argument="--documents")
     sides = [read_ids(path, load_tokenizer(path, argument=name)) for name, path in (("OLD", old), ("NEW", new))]
     found = VocabularyDiff(*sides)
     for path in id_maps:
         _write_id_map(found, path)
     lines = describe_diff(found, shown=None if every_token else 20)
     if shards:
-        compared = compare_compression(_batches(*shards), found, threads=usable_threads())
+        compared = compare_compression(read_shards(*shards, ["project", "content"]), found, threads=usable_threads())
         lines += ["", *describe_compression(compared)]
     return lines, found.broken_promises()
 
@@ -86,19 +82,3 @@ def _write_id_map(found: VocabularyDiff, path: Path) -> None:
         np.save(path, found.new_ids())
     else:
         pq.write_table(found.id_map(), path, compression="zstd")
-
-
-def _documents_shards(folder: str) -> tuple[OutputFolder, list[str]]:
-    """Return a folder, and the names of the documents shards below `documents/` or directly in it."""
-    out = OutputFolder(folder)
-    names = [*out.files("documents")] or [name for name in out.files() if "/" not in name]
-    shards = [name for name in names if fnmatchcase(name.rpartition("/")[2], "part-*.parquet")]
-    if not shards:
-        raise ConfigError(f"--documents {folder}: no documents shards; give a run's folder, or its documents/")
-    return out, shards
-
-
-def _batches(out: OutputFolder, shards: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    for name in shards:
-        with out.open_local(name) as path, pq.ParquetFile(path) as shard:
-            yield from shard.iter_batches(batch_size=_ROWS_A_BATCH, columns=["project", "content"])

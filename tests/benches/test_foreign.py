@@ -14,10 +14,10 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 import benches.foreign
 from benches.foreign import count_cl100k, count_o200k, o200k_base
 from benches.harness import BenchmarkError
-from benches.pre_tokens import CL100K
 from benches.texts import Text, list_tree
 from benches.trainers import merge_ours
 from benches.vocabularies import spell_merges
+from tokenizer_build.published_patterns import CL100K
 
 VOCAB_SIZE = 1000
 

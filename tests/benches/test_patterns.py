@@ -17,10 +17,11 @@ from typer.testing import CliRunner
 from benches import patterns
 from benches.harness import BenchmarkError
 from benches.patterns import Result, app, count_split, count_words, markdown, prove_shipped, words_batch
-from benches.pre_tokens import GPT2, SHIPPED
+from benches.pre_tokens import SHIPPED
 from benches.texts import Text
 from benches.vocabularies import NO_SEEDS, count_text_tokens
 from configs.vocabulary import VOCABULARY
+from tokenizer_build.published_patterns import GPT2
 from tokenizer_build.reference import Merge, encode, ranks_of
 from tokenizer_build.vocabulary import read_vocabulary
 
