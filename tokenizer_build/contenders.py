@@ -126,7 +126,7 @@ class Native:
 
 
 class HuggingFace:
-    """A `tokenizer.json`, with the fast batch call of `tokenizers`.
+    """A `tokenizer.json`, with the fast batch call of `tokenizers`; its settings to cut and pad texts are left out.
 
     Args:
         path: The file.
@@ -142,6 +142,8 @@ class HuggingFace:
         except Exception as error:  # the library raises nothing narrower
             raise ConfigError(f"{path}: tokenizers cannot read it: {error}") from error
         self.tokenizer.encode_special_tokens = True
+        self.tokenizer.no_truncation()
+        self.tokenizer.no_padding()
         self.vocab_size = 1 + max(self.tokenizer.get_vocab().values(), default=-1)
 
     def encoder(self, documents: pa.Array[Any], threads: int) -> Encode:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -15,6 +17,7 @@ import cppmill_core
 import numpy as np
 import pyarrow as pa
 import pytest
+import sentencepiece
 
 from tokenizer_build.build import BuildSummary
 from tokenizer_build.comparison import Comparison, Entrant, Tally, compare, read_bands
@@ -148,6 +151,34 @@ def test_what_does_not_decode_to_the_document_is_told(small_tokenizer: Path) -> 
     assert tally.lossy == 2
     assert (tally.first_lossy or "").endswith(f"{hashlib.sha256(texts[1]).hexdigest()[:8]}.h")
     assert (found.text.identifiers, tally.measured_identifiers) == (5, 1)
+
+
+def test_a_space_that_sentencepiece_puts_in_front_moves_no_identifier(documents: list[bytes], tmp_path: Path) -> None:
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(documents[3].decode().splitlines()),
+        model_writer=model,
+        model_type="bpe",
+        vocab_size=400,
+        byte_fallback=True,
+        normalization_rule_name="identity",
+        remove_extra_whitespaces=False,
+        add_dummy_prefix=True,
+        minloglevel=2,
+    )
+    (tmp_path / "pieces.model").write_bytes(model.getvalue())
+    pieces = entrant(tmp_path / "pieces.model")
+    texts = [b"int x;", b"\n", b"size_t int_of(int x);"]
+    (tally,) = compare([pieces], [batch(texts)], threads=1).tallies
+    encoded = [pieces.contender.encoder(pa.array([text], pa.binary()), 1)()() for text in texts]
+    assert [sum(len(pieces.tokens[number] or b"") for number in one.ids) for one in encoded] == [7, 2, 22]
+    assert (tally.lossy, tally.measured_identifiers) == (0, 6)
+    expected = 0
+    for text, one in zip(texts, encoded, strict=True):
+        owner = [place for place, number in enumerate(one.ids) for _ in pieces.tokens[number] or b""][1:]
+        names = re.finditer(rb"\w+", text)
+        expected += sum(len(set(owner[name.start() : name.end()])) for name in names)
+    assert tally.identifier_tokens == expected > 6
 
 
 def test_bands_are_those_of_the_manifest(small_tokenizer: Path) -> None:

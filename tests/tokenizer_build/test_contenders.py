@@ -168,6 +168,17 @@ def test_added_tokens_are_their_characters_and_special_ones_stand_for_nothing(tm
     assert encode(contender, [b"aab ab"]).ids.tolist() == [0, 2]
 
 
+def test_texts_are_neither_cut_nor_padded(small_tokenizer: Path, texts: list[bytes], tmp_path: Path) -> None:
+    made = Tokenizer.from_file(str(small_tokenizer / "tokenizer.json"))
+    made.enable_truncation(4)
+    made.enable_padding()
+    made.save(str(tmp_path / "tokenizer.json"))
+    whole = encode(open_contender(small_tokenizer), texts)
+    found = encode(open_contender(tmp_path), texts)
+    assert found.ids.tolist() == whole.ids.tolist()
+    assert found.offsets.tolist() == whole.offsets.tolist()
+
+
 def test_a_file_of_ranks_has_the_pattern_that_it_is_given(tmp_path: Path) -> None:
     ranks = {bytes([byte]): byte for byte in range(256)} | {b"aa": 256, b"a1": 257}
     lines = b"".join(base64.b64encode(token) + b" %d\n" % rank for token, rank in ranks.items())
