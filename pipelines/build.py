@@ -135,8 +135,9 @@ def _install(session: Session, source: Path) -> bool:
 def _build(session: Session, unit: Unit, counts: UnitReceipt) -> tuple[UnitReceipt, tuple[str, ...]]:
     """Build, publish, and return the receipt and the few lines of findings."""
     staged = _staging_folder(session)
-    out = session.out
-    findings = _write_tokenizer(session, _read_counts(out, counts), staged)
+    out, options = session.out, session.config.options
+    found = read_scan_counts(out, [output.path for output in counts.outputs])
+    findings = write_tokenizer(found, options, staged, threads=session.config.threads)
     names = _publish(session, staged)
     outputs = tuple(out.describe(name) for name in names)
     receipt = UnitReceipt(
@@ -150,12 +151,18 @@ def _build(session: Session, unit: Unit, counts: UnitReceipt) -> tuple[UnitRecei
     return receipt, findings
 
 
-def _write_tokenizer(session: Session, counts: ScanCounts, staged: Path) -> tuple[str, ...]:
-    """Write the tokenizer of the kind that is asked for, and return the few lines of findings."""
-    options = session.config.options
+def write_tokenizer(counts: ScanCounts, options: RunOptions, folder: Path, *, threads: int) -> tuple[str, ...]:
+    """Write the tokenizer of the kind that is asked for, and return the few lines of findings.
+
+    Args:
+        counts: What the scan counted.
+        options: The run's options.
+        folder: An existing, empty folder.
+        threads: Threads of the native core; the bytes do not depend on them.
+    """
     if options.build.kind != "bpe":
         return build_sentencepiece(
-            counts.words, vocabulary_dir=VOCABULARY, options=options.build, pattern=options.scan.pattern, out=staged
+            counts.words, vocabulary_dir=VOCABULARY, options=options.build, pattern=options.scan.pattern, out=folder
         )
     built = build_tokenizer(
         counts,
@@ -163,17 +170,15 @@ def _write_tokenizer(session: Session, counts: ScanCounts, staged: Path) -> tupl
         options=options.build,
         pattern=options.scan.pattern,
         unit_pattern=options.scan.unit_pattern,
-        out=staged,
-        threads=session.config.threads,
+        out=folder,
+        threads=threads,
     )
     return built.findings
 
 
-def _read_counts(out: OutputFolder, counts: UnitReceipt) -> ScanCounts:
-    words, units = (
-        [output.path for output in counts.outputs if output.path.startswith(f"counts/{kind}/")]
-        for kind in ("words", "units")
-    )
+def read_scan_counts(out: OutputFolder, names: Sequence[str]) -> ScanCounts:
+    """Return the merged counts of a scan, whose files have these names; those of units are read later, and once."""
+    words, units = ([name for name in names if name.startswith(f"counts/{kind}/")] for kind in ("words", "units"))
     return ScanCounts(
         words=list(_read_batches(out, words)),
         units=pa.RecordBatchReader.from_batches(WORDS, _read_batches(out, units)) if units else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -80,3 +81,46 @@ def compare(
         lines = program.comparison_lines(found, corpus_bytes=num_bytes, as_json=as_json, every_project=verbose)
         for line in lines:
             typer.echo(line)
+
+
+@described(commands)
+def sweep(
+    run: args.RunFolder,
+    sizes: Annotated[str, typer.Option("--sizes", metavar="N,N", help="Numbers of ids.")],
+    on: On,
+    models: Annotated[
+        str, typer.Option("--models", metavar="WIDTHxLAYERS,", help="Transformers whose cost is told.")
+    ] = "768x12,2048x24,4096x32",
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw it: .svg, .png or .pdf.")] = None,
+    sample: Share = 1.0,
+    threads: ThreadNumber = None,
+    quiet: args.Quiet = False,
+    as_json: args.Json = False,
+    verbose: args.Verbose = False,
+) -> None:
+    """Tell what vocabularies of several sizes would give, and cost.
+
+    Builds one of each size from the counts of OUT, in a temporary folder, and encodes a text that should be held out:
+    bytes a token, and for models of some shapes the parameters of the embedding and the work to train on that text.
+
+    Example:
+      cppmill sweep llvm --sizes 16384,32768,65536 --on held-out/
+    """
+    with command_session(
+        Output(quiet=quiet, as_json=as_json, verbose=verbose), advice="nothing was changed"
+    ) as reporter:
+        from configs.runs import usable_threads
+        from pipelines import sweep as program
+        from pipelines.lengths import check_plot
+        from tokenizer_build.costs import parse_models
+
+        shapes = parse_models(models, argument="--models")
+        if plot is not None:
+            check_plot(plot)
+        found = program.sweep(
+            run, program.parse_sizes(sizes), on, sample=sample, threads=threads or usable_threads(), reporter=reporter
+        )
+        for line in program.sweep_lines(found, shapes, as_json=as_json):
+            typer.echo(line)
+        if plot is not None:
+            program.plot_sweep(found, shapes, plot)
