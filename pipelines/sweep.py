@@ -18,14 +18,13 @@ import cppmill_core
 import numpy as np
 from pydantic import ValidationError
 
-from configs.vocabulary import VOCABULARY
-from pipelines.build import read_scan_counts
+from pipelines.build import read_scan_counts, write_tokenizer
 from pipelines.comparison_report import align
 from pipelines.progress import MEGABYTE, Reporter
 from pipelines.texts import read_texts
 from schemas.errors import ConfigError, IntegrityError
 from schemas.options import BuildOptions, IngestOptions, RunOptions
-from tokenizer_build.build import BuildSummary, build_tokenizer
+from tokenizer_build.comparison import SUPERWORDS, read_bands
 from tokenizer_build.costs import BYTES_A_PARAMETER, Model
 from transforms.receipts import read_receipt
 from transforms.storage import OutputFolder
@@ -48,6 +47,14 @@ class Size:
     num_bytes: int
     tokens: int
     unused: int
+
+
+@dataclass(frozen=True)
+class Built:
+    """A tokenizer that was built, and how many of its ids are superwords."""
+
+    tokenizer: cppmill_core.AnyTokenizer
+    superwords: int
 
 
 def parse_sizes(text: str) -> list[int]:
@@ -93,9 +100,10 @@ def sweep(
             started = time.monotonic()
             place = Path(folder, str(build.vocab_size))
             place.mkdir()
-            summary = _build(out, names, options.model_copy(update={"build": build}), place, threads)
+            with_size = options.model_copy(update={"build": build})
+            write_tokenizer(read_scan_counts(out, names), with_size, place, threads=threads)
             reporter.note(f"built {build.vocab_size:,} ids in {time.monotonic() - started:.1f} s")
-            built.append((summary, cppmill_core.Tokenizer.from_dir(place)))
+            built.append(Built(cppmill_core.load_tokenizer(place), (read_bands(place) or []).count(SUPERWORDS)))
         return _measure(built, places, sample, threads)
 
 
@@ -122,38 +130,24 @@ def _with_size(build: BuildOptions, size: int) -> BuildOptions:
         raise ConfigError(f"--sizes {size}: {error.errors()[0]['msg']}") from error
 
 
-def _build(out: OutputFolder, names: Sequence[str], options: RunOptions, place: Path, threads: int) -> BuildSummary:
-    return build_tokenizer(
-        read_scan_counts(out, names),
-        vocabulary_dir=VOCABULARY,
-        options=options.build,
-        pattern=options.scan.pattern,
-        unit_pattern=options.scan.unit_pattern,
-        out=place,
-        threads=threads,
-    )
-
-
-def _measure(
-    built: Sequence[tuple[BuildSummary, cppmill_core.Tokenizer]], places: Sequence[str], sample: float, threads: int
-) -> list[Size]:
-    counts = [np.zeros(tokenizer.vocab_size, np.int64) for _, tokenizer in built]
+def _measure(built: Sequence[Built], places: Sequence[str], sample: float, threads: int) -> list[Size]:
+    counts = [np.zeros(one.tokenizer.vocab_size, np.int64) for one in built]
     num_bytes = 0
     for batch in read_texts(places, IngestOptions(sample=sample, detect_platforms=False), argument="--on"):
         contents: Any = batch["content"]
         num_bytes += sum(len(content) for content in contents.to_pylist())
-        for (_, tokenizer), count in zip(built, counts, strict=True):
-            ids = tokenizer.encode_batch(contents, threads).flatten().to_numpy()
+        for one, count in zip(built, counts, strict=True):
+            ids = one.tokenizer.encode_batch(contents, threads).flatten().to_numpy()
             count += np.bincount(ids, minlength=len(count))
     return [
         Size(
-            vocab_size=tokenizer.vocab_size,
-            superwords=summary.superwords,
+            vocab_size=one.tokenizer.vocab_size,
+            superwords=one.superwords,
             num_bytes=num_bytes,
             tokens=int(count.sum()),
-            unused=sum(tokenizer.token_bytes(int(number)) is not None for number in np.flatnonzero(count == 0)),
+            unused=sum(one.tokenizer.token_bytes(int(number)) is not None for number in np.flatnonzero(count == 0)),
         )
-        for (summary, tokenizer), count in zip(built, counts, strict=True)
+        for one, count in zip(built, counts, strict=True)
     ]
 
 

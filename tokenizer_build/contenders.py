@@ -28,10 +28,12 @@ import cppmill_core
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from cppmill_core.sentencepiece import piece_bytes
+from cppmill_core.sentencepiece_proto import read_model
 
 from schemas.errors import ConfigError
 from tokenizer_build.artifact import MANIFEST_JSON, TOKENIZER_JSON
-from tokenizer_build.byte_alphabet import CHARACTERS
+from tokenizer_build.byte_alphabet import read_spelling
 from tokenizer_build.published_patterns import PATTERN_OF_RANKS
 
 if TYPE_CHECKING:
@@ -192,6 +194,7 @@ class SentencePiece:
         except (OSError, RuntimeError) as error:
             raise ConfigError(f"{path}: sentencepiece cannot read it: {error}") from error
         self.vocab_size = int(self.model.vocab_size())
+        self._pieces = read_model(path.read_bytes(), where=str(path))
 
     def encoder(self, documents: pa.Array[Any], threads: int) -> Encode:
         """Texts to lists of ids, with the library's own threads."""
@@ -209,13 +212,7 @@ class SentencePiece:
 
     def token_bytes(self) -> list[bytes | None]:
         """Return the bytes of each id; a byte token is one byte."""
-        model = self.model
-        return [
-            None
-            if model.is_control(number) or model.is_unknown(number) or model.is_unused(number)
-            else _read_piece(model.id_to_piece(number))
-            for number in range(self.vocab_size)
-        ]
+        return piece_bytes(self._pieces)
 
 
 class Ranks:
@@ -352,13 +349,10 @@ def _joined(lists: Iterable[Sequence[int] | npt.NDArray[np.integer[Any]]]) -> To
     return TokenLists(np.concatenate(arrays) if arrays else np.zeros(0, np.uint32), offsets)
 
 
-_BYTE_OF = {character: byte for byte, character in enumerate(CHARACTERS)}
-
-
 def _read_byte_level(token: str) -> bytes:
     """Return the bytes of a token in the byte-level alphabet; of one that is not spelled in it, its characters'."""
     try:
-        return bytes(_BYTE_OF[character] for character in token)
+        return read_spelling(token)
     except KeyError:
         return token.encode()
 

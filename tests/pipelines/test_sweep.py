@@ -74,7 +74,8 @@ def test_the_plot_is_the_same_each_time(run, cppmill, tmp_path):
     ("arguments", "code", "message"),
     [
         (("--sizes", "8k"), 2, "--sizes 8k: no list of sizes"),
-        (("--sizes", "100"), 2, "--sizes 100: Input should be greater than or equal to 7200"),
+        (("--sizes", "0"), 2, "--sizes 0: Input should be greater than or equal to 1"),
+        (("--sizes", "100"), 2, "vocab_size = 100: too small"),
         (("--sizes", "1000000"), 2, "merges could be learned from the words of the text"),
         (("--sizes", "8192", "--models", "64"), 2, "--models 64: no list of models"),
     ],
