@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipelines import adopt_cli, sequences_cli, shards_cli, show_cli, training_cli, vocab_cli
+from pipelines import adopt_cli, compare_cli, sequences_cli, shards_cli, show_cli, training_cli, vocab_cli
 from pipelines import arguments as args
-from pipelines import compare_cli, sequences_cli, shards_cli, show_cli, training_cli, vocab_cli
 from pipelines.console import Output, command_session, exit_on_error
 from pipelines.described import EXIT_CODES, described, help_text
 
@@ -37,11 +36,9 @@ for _group in (
     vocab_cli.vocab,
     show_cli.commands,
     adopt_cli.commands,
-    sequences_cli.commands,
-    shards_cli.commands,
     compare_cli.commands,
-    shards_cli.commands,
     sequences_cli.commands,
+    shards_cli.commands,
     training_cli.commands,
 ):
     app.add_typer(_group)
