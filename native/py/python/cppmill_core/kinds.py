@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, Union
 
 import pyarrow as pa
 
@@ -25,7 +25,7 @@ SENTENCEPIECE = "sentencepiece"
 HUGGING_FACE = "hugging-face"
 """The kind of an adopted byte-level BPE: `tokenizer.json`."""
 
-Documents: TypeAlias = "pa.Array[Any] | pa.ChunkedArray[Any] | Sequence[bytes | str]"
+Documents: TypeAlias = Union["pa.Array[Any]", "pa.ChunkedArray[Any]", Sequence[bytes | str]]
 """Texts: a binary or string array, chunked or not, without nulls, or a sequence of bytes or str."""
 
 

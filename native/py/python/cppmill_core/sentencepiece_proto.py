@@ -15,11 +15,16 @@ from cppmill_core._native import CorruptDataError
 
 __all__ = ["Model", "ModelType", "Piece", "PieceType", "read_model", "rewrite_pieces"]
 
-_VARINT, _I64, _BYTES, _I32 = 0, 1, 2, 5
+_VARINT, _BYTES = 0, 2
+_WIDTHS = {1: 8, 5: 4}
+"""Bytes of the numbers of fixed width, by wire type."""
+
 _PIECES, _TRAINER, _NORMALIZER = 1, 2, 3
 _TEXT, _TYPE = 1, 3
 
 Value = int | bytes
+Field = tuple[int, int, Value]
+"""Number, wire type and value; a number of fixed width comes as its bytes."""
 
 
 class PieceType(IntEnum):
@@ -89,7 +94,7 @@ def read_model(data: bytes, *, where: str) -> Model:
     """
     try:
         fields = list(_fields(data))
-        pieces = tuple(_piece(_as_bytes(value)) for number, value in fields if number == _PIECES)
+        pieces = tuple(_piece(_as_bytes(value)) for number, _, value in fields if number == _PIECES)
         trainer, normalizer = ({}, {}) if not pieces else (_merged(fields, _TRAINER), _merged(fields, _NORMALIZER))
         model = replace(
             Model(pieces),
@@ -117,31 +122,32 @@ def rewrite_pieces(data: bytes, change: Callable[[int, Piece], Piece]) -> bytes:
         change: Gives the new piece for an id and its piece.
     """
     out, number_of_piece = bytearray(), 0
-    for number, value in _fields(data):
+    for number, wire, value in _fields(data):
         if number == _PIECES:
             value = _rewritten(_as_bytes(value), change(number_of_piece, _piece(_as_bytes(value))))
             number_of_piece += 1
-        out += _written(number, value)
+        out += _written(number, wire, value)
     return bytes(out)
 
 
 def _piece(data: bytes) -> Piece:
-    fields = dict(_fields(data))
+    fields = {number: value for number, _, value in _fields(data)}
     return Piece(_as_bytes(fields.get(_TEXT, b"")).decode(), PieceType(int(fields.get(_TYPE, PieceType.NORMAL))))
 
 
 def _rewritten(data: bytes, piece: Piece) -> bytes:
     """Return the fields of a piece with another text and type; what else it has (its score) is copied."""
-    kept = [(number, value) for number, value in _fields(data) if number not in (_TEXT, _TYPE)]
-    fields: list[tuple[int, Value]] = [(_TEXT, piece.text.encode()), *kept]
+    kept = [field for field in _fields(data) if field[0] not in (_TEXT, _TYPE)]
+    fields: list[Field] = [(_TEXT, _BYTES, piece.text.encode()), *kept]
     if piece.type is not PieceType.NORMAL:
-        fields.append((_TYPE, int(piece.type)))
-    return b"".join(_written(number, value) for number, value in fields)
+        fields.append((_TYPE, _VARINT, int(piece.type)))
+    return b"".join(_written(*field) for field in fields)
 
 
-def _merged(fields: list[tuple[int, Value]], message: int) -> dict[int, Value]:
+def _merged(fields: list[Field], message: int) -> dict[int, Value]:
     """Return the last value of each field of a message, by number."""
-    return {number: value for at, data in fields if at == message for number, value in _fields(_as_bytes(data))}
+    parts = (_as_bytes(data) for at, _, data in fields if at == message)
+    return {number: value for data in parts for number, _, value in _fields(data)}
 
 
 def _as_bytes(value: Value) -> bytes:
@@ -150,38 +156,34 @@ def _as_bytes(value: Value) -> bytes:
     return value
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, Value]]:
-    """Yield number and value of each field; numbers of fixed width come as their bytes."""
+def _fields(data: bytes) -> Iterator[Field]:
+    """Yield the fields of a message.
+
+    Raises:
+        ValueError: It is none, or cut short; IndexError too.
+    """
     at = 0
     while at < len(data):
         tag, at = _varint(data, at)
-        wire = tag & 7
+        number, wire = tag >> 3, tag & 7
         if wire == _VARINT:
-            number, at = _varint(data, at)
-            yield tag >> 3, number
+            value, at = _varint(data, at)
+            yield number, wire, value
             continue
-        length = {_I64: 8, _I32: 4}.get(wire)
-        if length is None:
-            if wire != _BYTES:
-                raise ValueError(f"wire type {wire} at byte {at}")
-            length, at = _varint(data, at)
+        if wire not in (_BYTES, *_WIDTHS):
+            raise ValueError(f"wire type {wire} at byte {at}")
+        length, at = (_WIDTHS[wire], at) if wire in _WIDTHS else _varint(data, at)
         if at + length > len(data):
             raise ValueError("it is cut short")
-        value = data[at : at + length]
-        yield tag >> 3, _Fixed(value) if wire != _BYTES else value
+        yield number, wire, data[at : at + length]
         at += length
 
 
-class _Fixed(bytes):
-    """The bytes of a number of fixed width."""
-
-
-def _written(number: int, value: Value) -> bytes:
+def _written(number: int, wire: int, value: Value) -> bytes:
+    tag = _written_varint(number << 3 | wire)
     if isinstance(value, int):
-        return _written_varint(number << 3) + _written_varint(value)
-    if isinstance(value, _Fixed):
-        return _written_varint(number << 3 | (_I32 if len(value) == 4 else _I64)) + value
-    return _written_varint(number << 3 | _BYTES) + _written_varint(len(value)) + value
+        return tag + _written_varint(value)
+    return tag + (_written_varint(len(value)) if wire == _BYTES else b"") + value
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
