@@ -83,8 +83,11 @@ class SegmentTokenizer(TokenTable):
             if id_ is not None:
                 self.token_bytes(id_)
         shares = _shares(as_array(documents), threads)
-        with ThreadPoolExecutor(len(shares) or 1) as pool:
-            encoded = list(pool.map(self._encode_share, shares))
+        if len(shares) <= 1:
+            encoded = [self._encode_share(share) for share in shares]
+        else:
+            with ThreadPoolExecutor(len(shares)) as pool:
+                encoded = list(pool.map(self._encode_share, shares))
         return self._lists(_surrounded(_joined(encoded), bos, eos))
 
     def _encode_share(self, documents: pa.Array[Any]) -> _Encoded:
