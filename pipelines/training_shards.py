@@ -72,6 +72,7 @@ def shard_settings(export: Export[ShardOptions]) -> ShardSettings:
         options=export.options,
         borders=find_borders(export),
         vocab_size=vocab_size,
+        threads=export.session.config.worker_threads,
     )
 
 
@@ -193,14 +194,14 @@ def _plan_unit(export: Export[ShardOptions], plan: FilePlan) -> Unit:
     parts: list[dict[str, Any]] = [
         {"shard": export.shards[number].to_json(), "place": place} for number, place in plan.parts
     ]
-    options = export.options.to_json()
+    policy = {name: export.receipt["policy"][name] for name in ("bos", "eos")}
     dataset = export.receipt["dataset"]
     return export.unit(
         Stage.SHARDS,
         f"{file_name(export.options, plan.split, plan.index)}.bin",
         {"split": plan.split, "index": plan.index, "begin": plan.begin, "end": plan.end, "parts": parts},
         inputs=[plan.split, plan.begin, plan.end, [[part["shard"]["sha256"], part["place"]] for part in parts]],
-        config={"options": options, "policy": export.receipt["policy"]},
+        config={"options": export.options.to_json(), "policy": policy},
         num_bytes=dataset["bytes"] * (plan.end - plan.begin) // max(dataset["tokens"], 1),
     )
 

@@ -50,6 +50,7 @@ class ShardSettings:
         options: Format, split, borders and names.
         borders: What stands around the text of a document.
         vocab_size: Number of ids of the tokenizer.
+        threads: Threads of the native core.
     """
 
     out: OutputFolder
@@ -57,12 +58,14 @@ class ShardSettings:
     options: ShardOptions
     borders: Borders
     vocab_size: int
+    threads: int = 1
 
 
 @dataclass
 class Counted:
     """What the documents that begin in a stretch add up to, counted as they pass."""
 
+    threads: int
     documents: int = 0
     num_bytes: int = 0
     tokens: int = 0
@@ -78,7 +81,7 @@ class Counted:
         self.tokens += int(self.lengths[-1].sum())
         doc_id, project, path = (rows.column(name) for name in ("doc_id", "project", "path"))
         num_bytes, token_ids, platforms = (rows.column(name) for name in ("num_bytes", "token_ids", "platform_ids"))
-        digest = cppmill_core.dataset_digest_sum(doc_id, project, path, num_bytes, token_ids, platforms)
+        digest = cppmill_core.dataset_digest_sum(doc_id, project, path, num_bytes, token_ids, platforms, self.threads)
         self.digest = add_digests([self.digest, digest.hex()])
 
 
@@ -94,7 +97,7 @@ def write_shard(unit: Unit, settings: ShardSettings) -> UnitReceipt:
         IntegrityError: If a token shard is not the receipt's, the counts of the plan do not hold, or what is read back
             is not what was written.
     """
-    counted = Counted()
+    counted = Counted(settings.threads)
     write = _write_bin if settings.options.format == "bin" else _write_pair
     outputs, written = write(unit.payload, settings, counted)
     totals = {
