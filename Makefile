@@ -51,12 +51,8 @@ demo: setup ## Run the main job on the C++ headers of installed packages, into o
 	$(BIN)/cppmill run $(DEMO_SOURCES) --out $(DEMO_OUT) --profile demo
 	@echo
 	@echo "The tokenizer is in $(DEMO_OUT)/tokenizer, the dataset in $(DEMO_OUT)/tokens. What to try next:"
-	@echo "  $(BIN)/cppmill verify $(DEMO_OUT)                        # prove it again, from the files alone"
-	@echo "  $(BIN)/cppmill explain --tokenizer $(DEMO_OUT)/tokenizer 'std::vector<int> v;'   # which merges made each token"
-	@echo "  make demo                                         # again: every unit is up to date"
-	@echo "  echo 'int main() {}' | $(BIN)/cppmill encode --tokenizer $(DEMO_OUT)/tokenizer"
-	@echo "  $(BIN)/python -c \"import pandas; print(pandas.read_parquet('$(DEMO_OUT)/tokens').iloc[0])\""
-	@echo "  $(BIN)/cppmill run YOUR/SOURCES --out out/mine --sample 0.1   # your own code"
+	@sed -n 's/^    /  /p' docs/after-the-demo.md
+	@echo "Again, and every unit is up to date: make demo. Your own code: $(BIN)/cppmill run YOUR/SOURCES --out out/mine --sample 0.1"
 
 test: setup ## Run the tests of the native core and of the Python packages
 	@# The whole workspace, so that dependencies have the features, and so the builds, that the wheel has.
@@ -173,7 +169,7 @@ lock: ## Resolve the requirements of pyproject.toml again into requirements.lock
 		--output-file deploy/dataflow/requirements.lock
 
 clean: ## Delete everything that make made
-	rm -rf $(VENV) .make native/target native/fuzz/artifacts dist build *.egg-info out/demo $(FUZZ_OUT) $(HOSTILE_OUT)
+	rm -rf $(VENV) .make native/target native/fuzz/artifacts dist build *.egg-info out/demo out/demo-* out/demo.npz out/tokens.html out/config.json $(FUZZ_OUT) $(HOSTILE_OUT)
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 # Set-up, one stamp a step.
