@@ -20,7 +20,7 @@ from pipelines.session import Session, open_session
 from pipelines.validate import code_versions
 from schemas.errors import ConfigError
 from schemas.units import Stage, Unit, UnitReceipt, unit_key
-from transforms.manifests import MANIFEST, ExportFacts, make_manifest, publish_manifest
+from transforms.manifests import MANIFEST, ExportFacts, foreign_files, make_manifest, publish_manifest
 from transforms.receipts import RECEIPT, read_receipt
 from transforms.storage import OutputFolder
 from transforms.token_shards import TokenShard, token_shards
@@ -129,7 +129,8 @@ def open_export(config: ExportConfig[ExportOptions], reporter: Reporter) -> Iter
     """Open a finished run for reading and a folder of an export for writing.
 
     Raises:
-        ConfigError: If the run is not finished, or the folder is that of a run; all that `open_session` raises.
+        ConfigError: If the run is not finished, or the folder holds what no export wrote; all that `open_session`
+            raises.
         IntegrityError: If the receipt cannot be read.
         LockedError: If something else is writing there.
     """
@@ -137,9 +138,8 @@ def open_export(config: ExportConfig[ExportOptions], reporter: Reporter) -> Iter
     receipt = read_receipt(run)
     if receipt is None:
         raise ConfigError(f"{config.run}: no {RECEIPT}; give the folder of a finished run")
-    if OutputFolder(config.out).exists(RECEIPT):
-        raise ConfigError(
-            f"--out {config.out}: the folder of a run, whose receipt names every file; name another folder"
-        )
+    foreign = next(foreign_files(OutputFolder(config.out)), None)
+    if foreign is not None:
+        raise ConfigError(f"--out {config.out}: it holds {foreign}, which no export wrote; name another folder")
     with open_session(config, reporter) as session:
         yield Export(session=session, run=run, receipt=receipt, shards=token_shards(receipt))

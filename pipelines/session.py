@@ -25,9 +25,13 @@ from schemas.units import RECEIPT_FOLDERS, Stage, Unit, UnitReceipt, is_unit_rec
 from transforms.attempts import clear_attempts, count_repeated
 from transforms.receipts import RECEIPT
 from transforms.storage import CACHE, OutputFolder
+from transforms.storage_files import is_keyed
 from transforms.units import ReadUnits, write_plan
 
 logger = logging.getLogger(__name__)
+
+_WRITTEN = ("counts", *(folder for folder in RECEIPT_FOLDERS.values() if not folder.startswith((CACHE, "counts"))))
+"""The folders whose files a run or an export removes if no receipt names them."""
 
 WORKER_LOGS = f"{CACHE}/workers"
 """Where worker processes of an engine write: below OUT if that is local."""
@@ -240,11 +244,12 @@ def open_session(config: Config, reporter: Reporter) -> Iterator[Session[Config]
     """Lock the output folder, clear what a dead run left, and yield the session.
 
     Raises:
-        ConfigError: For options that Beam does not know, a folder that cannot be written, and all that the engine
-            lacks.
+        ConfigError: For options that Beam does not know, a folder that cannot be written or holds files of others, and
+            all that the engine lacks.
         LockedError: If another run is writing there.
     """
     out = OutputFolder(config.out)
+    check_unused(out)
     with open_engine(config.engine, engine_setting(config, out)) as engine, _locked(out):
         out.clear_temporary()
         clear_attempts(out)
@@ -253,6 +258,21 @@ def open_session(config: Config, reporter: Reporter) -> Iterator[Session[Config]
             reporter.note(engine.describe())
         yield Session(config=config, out=out, reporter=reporter, engine=engine)
         out.save_digests()
+
+
+def check_unused(out: OutputFolder) -> None:
+    """Check that the folders which are written and cleaned up hold no files of others: `--out ~/src`, by mistake.
+
+    Raises:
+        ConfigError: Naming the first such file.
+    """
+    if out.exists(RECEIPT) or any(out.files(f"{CACHE}/plans")):
+        return
+    found = [name for folder in _WRITTEN for name in out.files(folder)]
+    given = out.exists("tokenizer/manifest.json")
+    foreign = [name for name in found if not (given and name.startswith("tokenizer/"))]
+    if foreign and not any(map(is_keyed, found)):
+        raise ConfigError(f"--out {out.root}: it holds {foreign[0]}, which no run wrote; name another folder")
 
 
 @contextmanager

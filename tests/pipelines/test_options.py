@@ -116,3 +116,21 @@ def test_a_folder_that_cannot_be_written_is_named(sources, cppmill):
     done = cppmill("run", sources / "numpy", "--out", "/proc/cppmill", check=False)
     assert done.returncode == 2
     assert "/proc/cppmill: cannot be written" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["documents/thesis.odt", "tokens/mine.parquet", "tokenizer/train.py"])
+def test_a_folder_with_files_of_others_is_refused_and_left_alone(cppmill, sources, tmp_path, name):
+    precious = tmp_path / "home" / name
+    precious.parent.mkdir(parents=True)
+    precious.write_text("precious")
+    done = cppmill("run", sources / "numpy", "--out", tmp_path / "home", check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert f"it holds {name}, which no run wrote" in done.stderr
+    assert [path for path in (tmp_path / "home").rglob("*") if path.is_file()] == [precious]
+
+
+def test_files_beside_those_of_a_run_are_kept_and_named_by_its_receipt(copied_run, cppmill):
+    (copied_run.out / "notes.txt").write_text("precious")
+    cppmill(*copied_run.command)
+    assert "notes.txt" in copied_run.receipt["files"]
+    assert (copied_run.out / "notes.txt").read_text() == "precious"
