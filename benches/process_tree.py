@@ -6,6 +6,7 @@ again while the command runs, so a peak between two readings is missed; Linux is
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import time
 from collections import defaultdict
@@ -25,11 +26,13 @@ class Ended:
 
     Attributes:
         seconds: From its start to its end.
+        processor_seconds: Of all of its processes that were waited for.
         peak_bytes: The most that all of its processes had at one reading.
         output: Its output stream.
     """
 
     seconds: float
+    processor_seconds: float
     peak_bytes: int
     output: str
 
@@ -44,7 +47,7 @@ def run_measured(command: Sequence[str], log: Path) -> Ended:
     Raises:
         BenchmarkError: If it fails, with the end of what it said.
     """
-    start, peak_bytes = time.perf_counter(), 0
+    start, used, peak_bytes = time.perf_counter(), _processor_seconds(), 0
     output = log.with_suffix(".out")
     with log.open("wb") as errors, output.open("wb") as said:
         process = subprocess.Popen(command, stdout=said, stderr=errors)
@@ -58,7 +61,13 @@ def run_measured(command: Sequence[str], log: Path) -> Ended:
     if process.returncode:
         told = log.read_text(encoding="utf-8", errors="replace")[-_TOLD_BYTES:]
         raise BenchmarkError(f"{' '.join(command)}: exit code {process.returncode}\n{told}")
-    return Ended(seconds, peak_bytes, output.read_text(encoding="utf-8"))
+    return Ended(seconds, _processor_seconds() - used, peak_bytes, output.read_text(encoding="utf-8"))
+
+
+def _processor_seconds() -> float:
+    """Return the processor time of all processes below this one that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def _tree(root: int) -> Iterator[int]:

@@ -22,7 +22,7 @@ def test_runs_agree_and_have_a_row_a_stage_and_beam_is_set_beside_none(tmp_path)
     comparison = growth.compare(growth.num_bytes / GIGABYTE, ["local"], rounds=1)
     assert comparison.different == ()
     units = {figure.row.unit for figure in comparison.figures}
-    assert units >= {"s", "s read", "s ingest", "s scan", "s build", "s tokenize", "s validate"}
+    assert units >= {"s", "s read", "s ingest", "s scan", "s build", "s tokenize", "s validate", "s of processors"}
     assert all(figure.row.peak_bytes > 1 << 27 for figure in comparison.figures)
     beam = list(measure_beam(growth.config(), rounds=1))
     assert [[figure.row.name for figure in found.figures] for found in beam] == [
@@ -33,9 +33,12 @@ def test_runs_agree_and_have_a_row_a_stage_and_beam_is_set_beside_none(tmp_path)
     assert all(0 < value < 100_000 for value in shuffled.values())
 
 
-def test_memory_of_processes_below_counts(tmp_path):
+def test_memory_and_time_of_processes_below_count(tmp_path):
     ended = run_measured([sys.executable, "-c", PARENT], tmp_path / "log")
     assert ended.peak_bytes > 80 << 20
+    busy = "import time\nwhile time.process_time() < 0.5: pass"
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {busy!r}], check=True)"
+    assert run_measured([sys.executable, "-c", parent], tmp_path / "log").processor_seconds > 0.5
 
 
 def test_a_command_that_fails_is_told_with_what_it_said(tmp_path):
