@@ -18,6 +18,7 @@ from configs.runs import Place, RunConfig, usable_threads
 from pipelines.engines.execution import OpenEngine, open_engine
 from pipelines.engines.setting import Setting
 from pipelines.engines.worker_check import CheckWorkers
+from pipelines.events import logged
 from pipelines.interrupts import done_before_end
 from pipelines.progress import Reporter
 from schemas.errors import ConfigError, IntegrityError, StoreError
@@ -250,14 +251,15 @@ def open_session(config: Config, reporter: Reporter) -> Iterator[Session[Config]
     """
     out = OutputFolder(config.out)
     check_unused(out)
-    with open_engine(config.engine, engine_setting(config, out)) as engine, _locked(out):
+    with open_engine(config.engine, engine_setting(config, out)) as engine, locked(out):
         out.clear_temporary()
         clear_attempts(out)
         out.load_digests()
-        if config.engine != "local":
-            reporter.note(engine.describe())
-        yield Session(config=config, out=out, reporter=reporter, engine=engine)
-        out.save_digests()
+        with logged(out, reporter, engine=config.engine, threads=usable_threads()) as told:
+            if config.engine != "local":
+                told.note(engine.describe())
+            yield Session(config=config, out=out, reporter=told, engine=engine)
+            out.save_digests()
 
 
 def check_unused(out: OutputFolder) -> None:
@@ -276,7 +278,7 @@ def check_unused(out: OutputFolder) -> None:
 
 
 @contextmanager
-def _locked(out: OutputFolder) -> Iterator[None]:
+def locked(out: OutputFolder) -> Iterator[None]:
     """Hold the lock, and give it back even if the process is stopped without an orderly end."""
     lock = out.lock()
     with lock, done_before_end(lock.release):

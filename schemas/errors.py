@@ -16,6 +16,8 @@ class ExitCode(IntEnum):
     FAILED_CHECK = 1
     USAGE = 2
     BAD_INPUT = 3
+    NOTHING_TO_DO = 10
+    BLOCKED = 11
     INTERRUPTED = 130
 
 
@@ -49,6 +51,12 @@ class VocabularyConfigError(CppmillError):
 
 class LockedError(CppmillError):
     """Another run is writing to the same output."""
+
+
+class BlockedError(LockedError):
+    """A scheduled command that found another one at work: the next one on the schedule does what is to do."""
+
+    exit_code = ExitCode.BLOCKED
 
 
 class StoreError(CppmillError):

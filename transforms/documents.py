@@ -35,6 +35,7 @@ from transforms.members import Document
 from transforms.readers import read_documents
 from transforms.sources import Kind
 from transforms.storage import OutputFolder
+from transforms.unit_metrics import count_unit, time_unit
 
 
 def ingest_unit(unit: Unit, out: OutputFolder, options: IngestOptions, detect: Detect | None) -> UnitReceipt:
@@ -197,7 +198,8 @@ class _WriteDocumentsFn(beam.DoFn):
             yield standing
             return
         note_attempt(unit, self._out)
-        yield ingest_unit(unit, self._out, self._options, self._detect)
+        write = partial(ingest_unit, out=self._out, options=self._options, detect=self._detect)
+        yield count_unit(unit.stage, time_unit(write, unit))
 
 
 @dataclass(kw_only=True)

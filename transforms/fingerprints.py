@@ -12,6 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,6 +32,7 @@ from transforms.members import Document, bounded
 from transforms.readers import read_documents
 from transforms.sources import Kind
 from transforms.storage import CACHE, OutputFolder
+from transforms.unit_metrics import count_unit, time_unit
 
 MIN_PARTITIONS = 32
 """The fewest partitions that duplicates are chosen in."""
@@ -235,7 +237,8 @@ class _FingerprintFn(beam.DoFn):
 
     def process(self, unit: Unit) -> Iterator[tuple[int, bytes]]:
         """Yield (partition, packed candidates)."""
-        name = fingerprint_unit(unit, self._out, self._options, rehash=self._rehash)
+        read = partial(fingerprint_unit, out=self._out, options=self._options, rehash=self._rehash)
+        name = count_unit("read", time_unit(read, unit))
         if self._options.drop_duplicates:
             with self._out.open_local(name) as path:
                 yield from duplicate_candidates(path, unit.payload["index"], self._partitions)

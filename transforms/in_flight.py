@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import partial
 from typing import Protocol, TypeVar
 
 import apache_beam as beam
@@ -13,6 +14,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 from schemas.units import Unit, UnitReceipt
 from transforms.attempts import note_attempt
 from transforms.storage import OutputFolder
+from transforms.unit_metrics import Timed, count_unit, time_unit
 
 AT_ONCE = 2
 """Units in flight: what one leaves idle, another uses; more would only take more memory."""
@@ -56,11 +58,12 @@ class RunUnits(beam.DoFn):
 
     def start_bundle(self) -> None:
         """Begin with nothing in flight."""
-        self._in_flight: set[Future[UnitReceipt]] = set()
+        self._in_flight: set[Future[Timed[UnitReceipt]]] = set()
 
     def process(self, unit: Unit) -> Iterator[UnitReceipt]:
         """Start a unit; if that leaves no room for another, yield what is done first."""
-        self._in_flight.add(self._threads.submit(run_once, self._run, unit, self._settings))
+        run = partial(run_once, self._run, settings=self._settings)
+        self._in_flight.add(self._threads.submit(time_unit, run, unit))
         if len(self._in_flight) >= AT_ONCE:
             yield from self._done()
 
@@ -73,8 +76,9 @@ class RunUnits(beam.DoFn):
     def _done(self) -> Iterator[UnitReceipt]:
         """Wait for a unit and yield the receipts of all that are done."""
         done, self._in_flight = wait(self._in_flight, return_when=FIRST_COMPLETED)
-        for unit in done:
-            yield unit.result()
+        for future in done:
+            timed = future.result()
+            yield count_unit(timed.unit.stage, timed)
 
     def teardown(self) -> None:
         """End the threads; what is in flight is finished first."""

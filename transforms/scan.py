@@ -30,6 +30,7 @@ from schemas.units import OutputFile, Stage, Unit, UnitReceipt
 from transforms.ahead import ahead
 from transforms.attempts import note_attempt
 from transforms.storage import CACHE, OutputFolder
+from transforms.unit_metrics import count_unit, time_unit
 from transforms.words import MAX_RUNS, WordRun, find_runs, merge_words, write_partitions
 
 GROUPS = f"{CACHE}/merged"
@@ -89,7 +90,9 @@ def scan_units(units: Sequence[Unit], settings: ScanSettings) -> list[UnitReceip
     at_once = max(1, min(settings.threads, len(units)))
     threads, memory_bytes = settings.threads // at_once, settings.memory_bytes // at_once
     scan = partial(scan_unit, settings=settings, threads=threads, memory_bytes=memory_bytes)
-    return map_in_threads(scan, sorted(units, key=lambda unit: (-unit.num_bytes, unit.key)), at_once)
+    largest_first = sorted(units, key=lambda unit: (-unit.num_bytes, unit.key))
+    scanned = map_in_threads(partial(time_unit, scan), largest_first, at_once)
+    return [count_unit(Stage.SCAN, timed) for timed in scanned]
 
 
 def scan_unit(unit: Unit, settings: ScanSettings, *, threads: int, memory_bytes: int) -> UnitReceipt:

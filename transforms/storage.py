@@ -22,8 +22,9 @@ from schemas.digests import sha256_file
 from schemas.errors import IntegrityError
 from schemas.places import is_remote
 from schemas.units import OutputFile, Unit, UnitReceipt
-from transforms.storage_files import CACHE, Lock, Status, Store
+from transforms.storage_files import CACHE, Holder, Lock, Status, Store
 from transforms.storage_local import LocalStore
+from transforms.storage_log import Log
 from transforms.storage_objects import ObjectStore
 
 __all__ = ["CACHE", "OutputFolder"]
@@ -232,6 +233,37 @@ class OutputFolder:
             ConfigError: If OUT cannot be written.
         """
         return self._store.lock()
+
+    def holder(self) -> Holder | None:
+        """Return who holds the one-writer lock, None if nobody does; on an object store it may be one that died."""
+        return self._store.holder()
+
+    def open_log(self, name: str) -> Log:
+        """Begin a log, which is written while it grows and is no part of OUT."""
+        return self._store.open_log(name)
+
+    def take(self, source: OutputFolder, names: Iterable[str]) -> None:
+        """Give published files of another folder, in the same kind of place, their names here too, sharing their bytes.
+
+        Hard links, or copies within the object store; what has its name already stays.
+        """
+        self.each(lambda name: self._store.take(name, source.where(name)), names)
+
+    def folders(self, below: str = "") -> list[str]:
+        """Return the names of the folders directly below a folder, sorted."""
+        return self._store.folders(below)
+
+    def pointed(self, name: str) -> str | None:
+        """Return what a pointer (a symbolic link, a small object) names; None if there is none."""
+        return self._store.pointed(name)
+
+    def point(self, name: str, target: str, *, expected: str | None) -> None:
+        """Let a pointer name another thing, at once and only if it names what is expected (None: nothing).
+
+        Raises:
+            LockedError: If it names something else: another process has written it.
+        """
+        self._store.point(name, target, expected=expected)
 
     def _status(self, name: str) -> Status:
         status = self._store.status(name)

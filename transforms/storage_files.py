@@ -10,6 +10,8 @@ from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
+from transforms.storage_log import Log
+
 CACHE = ".cache"
 LOCK = ".lock"
 
@@ -28,6 +30,18 @@ class Status(NamedTuple):
     num_bytes: int
     version: int | str
     sha256: str | None = None
+
+
+class Holder(NamedTuple):
+    """Who holds a lock.
+
+    Attributes:
+        owner: Host and process, for people.
+        expires: When it ends unless it is renewed, in UTC by its owner's clock; None where it ends with its process.
+    """
+
+    owner: str
+    expires: str | None = None
 
 
 class Lock(AbstractContextManager[object], Protocol):
@@ -93,6 +107,28 @@ class Store(Protocol):
 
     def lock(self) -> Lock:
         """Take the one-writer lock."""
+
+    def holder(self) -> Holder | None:
+        """Return who holds the lock, None if nobody does."""
+
+    def open_log(self, name: str) -> Log:
+        """Begin a log."""
+
+    def take(self, name: str, source: str) -> None:
+        """Give a file of another place of this kind, by what that calls it, a name here too; leave what is there."""
+
+    def folders(self, below: str) -> list[str]:
+        """Return the names of the folders directly below a folder, sorted."""
+
+    def pointed(self, name: str) -> str | None:
+        """Return what a pointer names; None if there is none."""
+
+    def point(self, name: str, target: str, *, expected: str | None) -> None:
+        """Let a pointer name another thing, at once, if it names what is expected.
+
+        Raises:
+            LockedError: If it does not.
+        """
 
 
 def is_keyed(name: str) -> bool:

@@ -17,6 +17,7 @@ import uuid
 from typing import Any, Protocol
 
 from schemas.errors import LockedError, StoreError
+from transforms.storage_files import Holder
 
 logger = logging.getLogger(__name__)
 
@@ -157,14 +158,26 @@ class Lease:
         return self._object.write(json.dumps(said).encode(), expected=expected)
 
     def _read(self) -> dict[str, Any]:
-        try:
-            said = json.loads(self._object.read())
-        except (FileNotFoundError, ValueError):
-            return {}
-        return said if isinstance(said, dict) else {}
+        return _read(self._object)
 
     def _locked(self, owner: str) -> LockedError:
-        return LockedError(f"{self._where}: another run is writing here ({owner}); wait for it or use another --out")
+        return LockedError(f"{self._where}: another run is writing here ({owner}); wait for it or write elsewhere")
+
+
+def read_holder(holder: LeaseObject) -> Holder | None:
+    """Return who holds a lease, or held it and died; None if there is none."""
+    if holder.version() is None:
+        return None
+    said = _read(holder)
+    return Holder(_owner(said), str(said.get("expires", "")) or None)
+
+
+def _read(holder: LeaseObject) -> dict[str, Any]:
+    try:
+        said = json.loads(holder.read())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return said if isinstance(said, dict) else {}
 
 
 def _owner(said: dict[str, Any]) -> str:

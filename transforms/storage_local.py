@@ -6,17 +6,23 @@ run that died leaves nothing half-named. The lock is one of the operating system
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pyarrow as pa
-from filelock import FileLock, Timeout
 
-from schemas.errors import ConfigError, LockedError
-from transforms.storage_files import CACHE, LOCK, Status
+from schemas.errors import LockedError
+from transforms.storage_files import CACHE, LOCK, Holder, Status
+from transforms.storage_lock import FolderLock, find_holder
+from transforms.storage_log import FileLog
+
+_NO_LINKS = (errno.EPERM, errno.EXDEV, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS)
+"""What a file system says that has no hard links, or no more of this file."""
 
 
 class LocalStore:
@@ -111,19 +117,53 @@ class LocalStore:
         """Remove `.cache/tmp`."""
         self.remove_folder(f"{CACHE}/tmp")
 
-    def lock(self) -> FileLock:
-        """Take the lock, released when the process ends however it ends."""
-        lock = FileLock(self._root / LOCK)
+    def lock(self) -> FolderLock:
+        """Take the lock, free when the process has ended however it ended."""
+        return FolderLock(self._root)
+
+    def holder(self) -> Holder | None:
+        """Look at the lock."""
+        return find_holder(self._root)
+
+    def open_log(self, name: str) -> FileLog:
+        """Append to a file."""
+        return FileLog(self._root / name)
+
+    def take(self, name: str, source: str) -> None:
+        """Make a hard link, as published files never change; a copy where the file system has no such."""
+        target = self._root / name
+        if target.exists():
+            return
+        target.parent.mkdir(parents=True, exist_ok=True)
         try:
-            self._root.mkdir(parents=True, exist_ok=True)
-            lock.acquire(timeout=0)
-        except Timeout as error:
-            raise LockedError(
-                f"{self._root}: another run is writing here (it holds {LOCK}); wait for it or use another --out"
-            ) from error
+            target.hardlink_to(source)
         except OSError as error:
-            raise ConfigError(f"--out {self._root}: cannot be written: {error.strerror or error}") from error
-        return lock
+            if error.errno not in _NO_LINKS:
+                raise
+            temporary = self.temporary() / uuid.uuid4().hex
+            shutil.copy2(source, temporary)
+            temporary.replace(target)
+
+    def folders(self, below: str) -> list[str]:
+        """List the folder."""
+        try:
+            return sorted(entry.name for entry in (self._root / below).iterdir() if entry.is_dir())
+        except FileNotFoundError:
+            return []
+
+    def pointed(self, name: str) -> str | None:
+        """Read a symbolic link."""
+        path = self._root / name
+        return str(path.readlink()) if path.is_symlink() else None
+
+    def point(self, name: str, target: str, *, expected: str | None) -> None:
+        """Rename a new symbolic link to its name."""
+        if self.pointed(name) != expected:
+            raise LockedError(f"{self.where(name)}: it names {self.pointed(name)}, not {expected}: another wrote it")
+        temporary = self.temporary() / uuid.uuid4().hex
+        temporary.symlink_to(target)
+        temporary.replace(self._root / name)
+        _sync(self._root)
 
 
 def _sync(path: Path) -> None:

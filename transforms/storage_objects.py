@@ -8,6 +8,8 @@ to a private file, or by ranges. The digest of each file is in the metadata of i
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import tempfile
 import time
@@ -19,10 +21,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from schemas.digests import sha256_file
-from schemas.errors import ConfigError, IntegrityError, StoreError
+from schemas.errors import ConfigError, IntegrityError, LockedError, StoreError
 from schemas.units import UnitReceipt
-from transforms.storage_files import CACHE, LOCK, Status, is_keyed
-from transforms.storage_lease import ConflictError, Lease
+from transforms.storage_files import CACHE, LOCK, Holder, Status, is_keyed
+from transforms.storage_lease import ConflictError, Lease, read_holder
+from transforms.storage_log import ObjectLog
 from transforms.storage_s3 import S3Objects
 from transforms.storage_scratch import scratch_folder
 
@@ -155,6 +158,63 @@ class ObjectStore:
         except (OSError, StoreError) as error:
             raise ConfigError(f"--out {self._root}: cannot be written: {error}") from error
         return self._lease
+
+    def holder(self) -> Holder | None:
+        """Read the lease."""
+        return read_holder(_LeaseObject(self))
+
+    def open_log(self, name: str) -> ObjectLog:
+        """Put it as a whole, again and again."""
+
+        def put(data: bytes) -> None:
+            handle, temporary = tempfile.mkstemp(dir=self.temporary())
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            self.put(name, Path(temporary), sha256=hashlib.sha256(data).hexdigest())
+
+        return ObjectLog(put)
+
+    def take(self, name: str, source: str) -> None:
+        """Copy within the store, metadata and all."""
+        self._check_lease()
+        if self.status(name) is None:
+            with self._told(name):
+                self._objects.system.cp_file(source.partition("://")[2], self._path(name))
+
+    def folders(self, below: str) -> list[str]:
+        """List the common prefixes."""
+        with self._told(below):
+            try:
+                found = self._objects.system.ls(self._path(below), detail=True)
+            except FileNotFoundError:
+                return []
+        return sorted(item["name"].rpartition("/")[2] for item in found if item["type"] == "directory")
+
+    def pointed(self, name: str) -> str | None:
+        """Read a small object."""
+        return self._pointed(name)[0]
+
+    def point(self, name: str, target: str, *, expected: str | None) -> None:
+        """Write it on the condition that it is still what was read."""
+        self._check_lease()
+        found, version = self._pointed(name)
+        try:
+            if found != expected:
+                raise ConflictError(name)
+            with self._told(name):
+                self._objects.write(self._path(name), json.dumps({"target": target}).encode(), expected=version)
+        except ConflictError as error:
+            raise LockedError(f"{self.where(name)}: it does not name {expected} any more: another wrote it") from error
+
+    def _pointed(self, name: str) -> tuple[str | None, str | None]:
+        """Return what a pointer names, and its version."""
+        status = self.status(name)
+        if status is None:
+            return None, None
+        try:
+            return str(json.loads(self.read_bytes(name))["target"]), str(status.version)
+        except (ValueError, KeyError, TypeError) as error:
+            raise IntegrityError(f"{self.where(name)}: it names nothing ({error}); remove it and run again") from error
 
     def _create(self, name: str, temporary: Path, sha256: str) -> None:
         """Create an object; where one stands, compare."""

@@ -53,9 +53,13 @@ def fail(unit, settings):
     return done(unit)
 
 
-@pytest.mark.parametrize("count", [1, 2, 7])
-def test_every_receipt_comes_out_of_a_pipeline(count, tmp_path):
-    units = [unit(number) for number in range(count)]
+def count(unit, settings):
+    return UnitReceipt(stage=unit.stage, key=unit.key, outputs=(), totals={"documents": 2, "tokens": 5, "other": 1})
+
+
+@pytest.mark.parametrize("number", [1, 2, 7])
+def test_every_receipt_comes_out_of_a_pipeline(number, tmp_path):
+    units = [unit(index) for index in range(number)]
     with beam.Pipeline(runner=FnApiRunner()) as pipeline:
         receipts = pipeline | beam.Create(units) | beam.ParDo(RunUnits(fail, Settings(OutputFolder(tmp_path))))
         assert_that(receipts | beam.Map(lambda receipt: receipt.key), equal_to([unit.key for unit in units]))
@@ -91,3 +95,15 @@ def test_an_attempt_is_noted_before_the_unit_runs(tmp_path):
     with pytest.raises(ValueError, match="unit 1 failed"):
         run_once(fail, unit(1), settings)
     assert len(list(settings.out.files(ATTEMPTS))) == 1
+
+
+def test_units_bytes_and_times_are_metrics_of_the_pipeline(tmp_path):
+    units = [unit(number) for number in range(7)]
+    pipeline = beam.Pipeline(runner=FnApiRunner())
+    _ = pipeline | beam.Create(units) | beam.ParDo(RunUnits(count, Settings(OutputFolder(tmp_path))))
+    found = pipeline.run().metrics().query()
+    counted = {(found.key.metric.namespace, found.key.metric.name): found.committed for found in found["counters"]}
+    own = {name: number for (namespace, name), number in counted.items() if namespace == "cppmill.tokenize"}
+    assert own == {"units": 7, "input-bytes": 7, "documents": 14, "tokens": 35}
+    times = [found.committed.count for found in found["distributions"] if found.key.metric.name == "unit-milliseconds"]
+    assert times == [7]
