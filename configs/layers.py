@@ -159,6 +159,22 @@ def read_file(file: Path, problems: list[str]) -> Layer:
     return Layer(origin=str(file), values={})
 
 
+def receipt_layer(configs: Mapping[str, Any], *, origin: str, with_tokenizer: bool) -> Layer:
+    """Return the options of an earlier run.
+
+    Args:
+        configs: The `configs` of its receipt.
+        origin: The receipt, as messages name it.
+        with_tokenizer: Whether what its tokenizer was built with is among them.
+    """
+    stages = ("ingest", "tokenize", *(("scan", "build") if with_tokenizer else ()))
+    tables: dict[str, Any] = {name: dict(configs[name]) for name in stages}
+    tables["run"] = {"max_dead_fraction": configs["max_dead_fraction"]}
+    if with_tokenizer:
+        tables["run"]["profile"] = tables["build"].pop("profile")
+    return Layer(origin=origin, values=_freeze(tables))
+
+
 def profile_names() -> list[str]:
     """Return the names of the profiles, sorted."""
     return sorted(file.name.removesuffix(".toml") for file in _profiles().iterdir() if file.name.endswith(".toml"))

@@ -115,6 +115,9 @@ FLAGS: dict[str, Flag] = {
 }
 """Where each flag's value belongs; `SOURCE` stands for the arguments, `--` for what follows it."""
 
+STORE_FLAGS: dict[str, Flag] = {"--store" if name == "--out" else name: flag for name, flag in FLAGS.items()}
+"""The same of a command that gives each run a folder of its own in a store."""
+
 
 class RunConfig(BaseModel):
     """All that a command needs to know to run.
@@ -159,7 +162,12 @@ class RunConfig(BaseModel):
 
 
 def load_run_config(
-    *, file: Path | None = None, flags: Mapping[str, object] | None = None, needs_sources: bool = False
+    *,
+    file: Path | None = None,
+    flags: Mapping[str, object] | None = None,
+    needs_sources: bool = False,
+    names: Mapping[str, Flag] = FLAGS,
+    base: Layer | None = None,
 ) -> RunConfig:
     """Return the run configuration of a TOML file and flags; flags win.
 
@@ -167,6 +175,8 @@ def load_run_config(
         file: The TOML file; relative paths in it are relative to the working directory.
         flags: Values by flag (the keys of `FLAGS`), text as it was typed; None for a flag that was not given.
         needs_sources: Whether the command reads sources.
+        names: The flags that there are.
+        base: What a file and flags win over, as the options of an earlier run.
 
     Raises:
         ConfigError: With one line for every problem.
@@ -176,9 +186,11 @@ def load_run_config(
         2
     """
     problems: list[str] = []
-    given = [read_flags(flags or {}, FLAGS)]
+    given = [read_flags(flags or {}, names)]
     if file is not None:
         given.insert(0, read_file(file, problems))
+    if base is not None:
+        given.insert(0, base)
     profile = _profile_name(given)
     layers = [read_profile(profile, origin=_profile_origin(given), problems=problems), *given]
     readable = not problems

@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipelines import adopt_cli, compare_cli, sequences_cli, shards_cli, show_cli, training_cli, vocab_cli
+from pipelines import (
+    adopt_cli,
+    compare_cli,
+    retokenize_cli,
+    sequences_cli,
+    shards_cli,
+    show_cli,
+    status_cli,
+    training_cli,
+    vocab_cli,
+)
 from pipelines import arguments as args
 from pipelines.console import Output, command_session, exit_on_error
 from pipelines.described import EXIT_CODES, described, help_text
@@ -40,6 +50,8 @@ for _group in (
     sequences_cli.commands,
     shards_cli.commands,
     training_cli.commands,
+    retokenize_cli.commands,
+    status_cli.commands,
 ):
     app.add_typer(_group)
 
