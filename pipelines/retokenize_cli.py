@@ -48,9 +48,10 @@ def retokenize(
     as_json: args.Json = False,
     verbose: args.Verbose = False,
 ) -> None:
-    """Make a new version of a dataset of what changed in the sources, with the tokenizer of the version before.
+    """Make a new version of a dataset of what changed.
 
-    Only changed units run; what is the same is shared with the version before. STORE/current names the newest whole
+    Only changed units of the sources run, with the tokenizer of the version before, so that no id moves; what is the
+    same is shared with it. STORE/current names the newest whole
     version, whatever happens meanwhile, and moves when the new one is proved. Options that are not given are those of
     the version before; the first version builds a tokenizer, or takes --tokenizer.
 
