@@ -37,7 +37,7 @@ sys.stdin.read()
 
 @dataclass(frozen=True)
 class Store:
-    """A store whose first version is a copy of the finished run of the session, and sources to change."""
+    """A store of one version, and sources to change."""
 
     sources: Path
     place: Path
@@ -76,23 +76,29 @@ def tree(folder):
     return {name: (folder / name).read_bytes() for name in names if name.parts[0] not in (".cache", ".lock")}
 
 
-@pytest.fixture
-def store(run, tmp_path):
-    shutil.copytree(run.sources, tmp_path / "sources")
-    shutil.copytree(run.out, tmp_path / "store" / "versions" / "v000001", copy_function=shutil.copy2)
-    (tmp_path / "store" / "current").symlink_to("versions/v000001")
-    made = Store(tmp_path / "sources", tmp_path / "store")
-    # The run was of other paths: the cache is that of these sources after a look at them.
-    config = load_run_config(
-        flags={
-            "SOURCE": (str(made.sources),),
-            "--out": str(made.out("v000001")),
-            "--vocab-size": "12288",
-            "--unit-bytes": str(1 << 20),
-        }
-    )
-    whole_run.run(config, QuietReporter())
+@pytest.fixture(scope="module")
+def begun(run, tmp_path_factory):
+    """A folder `work`, a link, with sources and a store of one version; what is remembered of sources is by path."""
+    folder = tmp_path_factory.mktemp("stores")
+    (folder / "work").symlink_to("begun")
+    shutil.copytree(run.sources, folder / "begun" / "sources")
+    made = Store(folder / "work" / "sources", folder / "work" / "store")
+    flags = {"SOURCE": (str(made.sources),), "--out": str(made.out("v000001")), "--unit-bytes": str(1 << 20)}
+    whole_run.run(load_run_config(flags={**flags, "--tokenizer": str(run.out / "tokenizer")}), QuietReporter())
+    (made.place / "current").symlink_to("versions/v000001")
     return made
+
+
+@pytest.fixture
+def store(begun, tmp_path):
+    """The same store, to be changed by a test: it stands where it stood."""
+    work = begun.place.parent
+    shutil.copytree(work, tmp_path / "work", symlinks=True)
+    work.unlink()
+    work.symlink_to(tmp_path / "work")
+    yield begun
+    work.unlink()
+    work.symlink_to("begun")
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +115,7 @@ def test_with_nothing_new_there_is_no_new_version_and_the_exit_code_says_so(stor
     done = cppmill(*store.command, check=False)
     assert done.returncode == 10
     assert "v000001 is up to date: nothing to do" in done.stdout
+    assert "read" not in done.stderr, "no version was begun"
     assert store.versions.names == ["v000001"]
     assert tree(store.out("v000001")) == before
 
@@ -122,6 +129,7 @@ def test_a_new_version_is_made_of_what_changed_beside_the_old_one(store, cppmill
     assert set(ran) == {"read", "ingest", "tokenize", "validate"}
     old, new = store.receipt("v000001"), store.receipt("v000002")
     assert 0 < ran["tokenize"] < len(new["dataset"]["shards"]) - 1
+    assert 0 < ran["read"] <= ran["ingest"]
     assert events[-1]["event"] == "retokenized"
     assert (events[-1]["version"], store.versions.current, store.versions.building) == ("v000002", "v000002", None)
     documents = events[-1]["changes"]["documents"]
