@@ -153,6 +153,6 @@ def _ids(before: FinishedRun | None, after: FinishedRun) -> dict[str, Any]:
 
 def _moved(old: OutputFolder, new: OutputFolder) -> dict[str, int]:
     with old.open_local_folder("tokenizer") as first, new.open_local_folder("tokenizer") as second:
-        before, after = (read_ids(path, cppmill_core.Tokenizer.from_dir(path)) for path in (first, second))
+        before, after = (read_ids(path, cppmill_core.load_tokenizer(path)) for path in (first, second))
     diff = VocabularyDiff(before, after)
     return {name: len(getattr(diff, name)) for name in ("kept", "moved", "added", "removed")}

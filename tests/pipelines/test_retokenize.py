@@ -28,7 +28,9 @@ from transforms.versions import Versions
 ROOT = Path(__file__).parents[2]
 HOLD = """
 import sys
+import transforms.storage_lease
 from transforms.storage import OutputFolder
+transforms.storage_lease.LEASE_SECONDS = 1
 lock = OutputFolder(sys.argv[1]).lock()
 print("held", flush=True)
 sys.stdin.read()
@@ -214,15 +216,20 @@ def test_while_another_is_at_work_it_is_blocked(store, cppmill):
     assert store.versions.current == "v000001"
 
 
-def test_the_lock_of_a_holder_that_died_is_taken_over_and_that_is_said(store, cppmill):
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLD, store.place], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
-    ) as process:
+def die_holding(place):
+    """Let a process die that holds the lock of a store; return its id."""
+    command = [sys.executable, "-c", HOLD, str(place)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as process:
         assert process.stdout.readline() == b"held\n"
         process.kill()
+    return process.pid
+
+
+def test_the_lock_of_a_holder_that_died_is_taken_over_and_that_is_said(store, cppmill):
+    dead = die_holding(store.place)
     done = cppmill(*store.command, check=False)
     assert done.returncode == 10
-    assert f"process {process.pid}, which ended without giving it back" in done.stderr
+    assert f"process {dead}, which ended without giving it back" in done.stderr
 
 
 DYING = f"""
@@ -279,7 +286,7 @@ def test_current_is_whole_wherever_it_dies_and_the_next_goes_on(point, store):
 
 
 @pytest.mark.engines
-def test_on_an_object_store_versions_and_pointer_are_the_same(store, object_store, cppmill):
+def test_on_an_object_store_versions_and_pointer_are_the_same(store, object_store, cppmill, caplog):
     place = f"s3://cppmill-tests/{uuid.uuid4()}"
     system = fsspec.filesystem("s3", use_listings_cache=False)
     numpy = Store(store.sources / "numpy", place)
@@ -297,6 +304,8 @@ def test_on_an_object_store_versions_and_pointer_are_the_same(store, object_stor
     status = json.loads(cppmill("status", place, "--json").stdout)
     assert (status["current"], status["building"], status["run"]["state"]) == ("v000002", None, "done")
     (numpy.sources / "another.h").write_text("int another();\n")
+    dead = die_holding(place)
     assert numpy.again(keep=1).removed == ("v000001", "v000002")
+    assert f"process {dead}, which did not renew it" in caplog.text
     assert numpy.versions.names == ["v000003"]
     assert not system.exists(f"{place}/.lock")
