@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 HOLDER = f"{CACHE}/holder.json"
 
-_LOOK_SECONDS = 0.3
+_LOOK_SECONDS = 1.0
 """Longer than a look at the lock (`holder`) takes, which must keep nobody out."""
 
 
