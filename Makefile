@@ -59,7 +59,7 @@ test: setup ## Run the tests of the native core and of the Python packages
 	$(CARGO) test $(NATIVE) --workspace --release --locked --quiet
 	$(BIN)/python -m pytest -n auto --dist loadfile -m "not engines"
 
-engines: setup ## Fetch Flink, Spark, Prism and an object store into a cache outside of here (NAME=flink: one)
+engines: setup ## Fetch Flink, Spark, Prism and an object store into a cache outside of here, and a browser (NAME=flink: one)
 	@$(BIN)/python -m deploy.local fetch $(NAME)
 
 test-engines: engines ## Run the tests that need what `make engines` fetches: each engine, its faults, the object store

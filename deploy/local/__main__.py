@@ -9,6 +9,7 @@ from pathlib import Path
 
 from deploy.local.fetch import MAKERS, fetch
 from deploy.local.flink import FlinkCluster
+from deploy.local.packages import PACKAGES
 from deploy.local.processes import Processes
 from deploy.local.s3 import ObjectStore
 from deploy.local.spark import SparkCluster
@@ -34,8 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m deploy.local", description=__doc__)
     what = parser.add_subparsers(dest="what", required=True)
+    known = ", ".join((*MAKERS, *PACKAGES))
     fetching = what.add_parser("fetch", help="fetch engines into the cache; what stands is left alone")
-    fetching.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(MAKERS)}; all if none is given")
+    fetching.add_argument("names", nargs="*", metavar="NAME", help=f"of {known}; all if none is given")
     for name in _START:
         engine = what.add_parser(name, help=f"start {name} on 127.0.0.1, or stop it")
         engine.add_argument("action", choices=("start", "stop"))

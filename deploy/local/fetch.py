@@ -1,4 +1,4 @@
-"""Fetching engines into the cache, each pinned and checked, by the ordinary clients: go, Maven and pip.
+"""Fetching engines into the cache, pinned and checked, by the ordinary clients: go, Maven, pip; a browser by apt-get.
 
 Go modules are pinned by `go.mod` and checked by `go.sum`; jars by a pom and a list of SHA-256; Python packages by
 `spark_requirements.txt` with hashes. What stands is left alone. A folder is made beside its place and renamed when it
@@ -19,6 +19,7 @@ import filelock
 
 from deploy.local.commands import run
 from deploy.local.jars import build_job_server
+from deploy.local.packages import PACKAGES, install_package
 from pipelines.engines.fetched import FILES, engines_folder
 from schemas.errors import ConfigError
 
@@ -31,16 +32,16 @@ def fetch(names: Sequence[str] = (), *, say: Callable[[str], None] = print) -> N
     """Fetch what does not stand.
 
     Args:
-        names: Of `MAKERS`, in any order; none for all.
+        names: Of `MAKERS` and `PACKAGES`, in any order; none for all.
         say: Told what is done, a line each.
 
     Raises:
         ConfigError: For an unknown name; if a tool that makes an engine is missing or fails.
         IntegrityError: If something else was fetched than is written down.
     """
-    unknown = [name for name in names if name not in MAKERS]
+    unknown = [name for name in names if name not in (*MAKERS, *PACKAGES)]
     if unknown:
-        raise ConfigError(f"{unknown[0]}: no engine of that name; there are {', '.join(MAKERS)}")
+        raise ConfigError(f"{unknown[0]}: no engine of that name; there are {', '.join((*MAKERS, *PACKAGES))}")
     cache = engines_folder()
     cache.mkdir(parents=True, exist_ok=True)
     with filelock.FileLock(cache / ".lock"):
@@ -52,6 +53,8 @@ def fetch(names: Sequence[str] = (), *, say: Callable[[str], None] = print) -> N
             say(f"{name}: {cache / FILES[name]}")
         if all((cache / FILES[name]).exists() for name in ("flink", "spark")):
             shutil.rmtree(cache / _MAVEN_REPOSITORY, ignore_errors=True)
+        for name in [name for name in PACKAGES if not names or name in names]:
+            install_package(name, log_folder=cache, say=say)
 
 
 def _make_whole(home: Path, make: Callable[[Path], None]) -> None:

@@ -1,0 +1,125 @@
+"""What a report reads of a finished run beside its token shards: tokenizer, counts, decisions.
+
+Of tables that grow with the corpus only the head is kept. What a run does not have (one with a tokenizer that was given
+has no counts) is None, and is not shown.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cppmill_core
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.stage_times import StageTime, read_stage_times
+from tokenizer_build.bands import Strength
+from tokenizer_build.decision_files import DECISIONS_PARQUET
+from tokenizer_build.diff import Entry
+from tokenizer_build.findings import FINDINGS_MD
+from tokenizer_build.origins import Origins, read_origins
+from transforms.storage import OutputFolder
+from transforms.usage import Usage
+
+SUPERWORDS, RESERVED = "superwords", "reserve"
+SHOWN_NAMESPACES = 16
+
+
+@dataclass(frozen=True)
+class Namespaces:
+    """The namespaces that are referred to most, and how many references and namespaces there are in all."""
+
+    rows: list[dict[str, Any]]
+    hits: int
+    number: int
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All that a page is made of.
+
+    Attributes:
+        receipt: The run's receipt.
+        usage: What the token shards hold.
+        entries: Every id, in order.
+        bands: The band of each id: that of the vocabulary's files, `learned`, `superwords`, or `reserve`.
+        statistics: `counts/statistics.json`.
+        namespaces: The head of `counts/namespaces.parquet`.
+        decisions: The rows of `decisions.parquet`.
+        findings: `findings.md`.
+        stages: How fast the stages were; none if it is not known.
+    """
+
+    receipt: dict[str, Any]
+    usage: Usage
+    entries: tuple[Entry, ...]
+    bands: tuple[str, ...]
+    statistics: dict[str, Any] | None
+    namespaces: Namespaces | None
+    decisions: list[dict[str, Any]] | None
+    findings: str | None
+    stages: list[StageTime]
+
+
+def read_facts(
+    out: OutputFolder,
+    directory: Path,
+    tokenizer: cppmill_core.Tokenizer,
+    receipt: dict[str, Any],
+    usage: Usage,
+) -> Facts:
+    """Read what a report needs of a run.
+
+    Args:
+        out: The run's folder.
+        directory: Its tokenizer directory, local.
+        tokenizer: The same, loaded.
+        receipt: Its receipt.
+        usage: What its token shards hold.
+    """
+    origins = read_origins(directory, tokenizer)
+    decisions, findings = directory / DECISIONS_PARQUET, directory / FINDINGS_MD
+    counted = "counts/statistics.json" in receipt["files"]
+    return Facts(
+        receipt=receipt,
+        usage=usage,
+        entries=origins.entries,
+        bands=_bands(origins),
+        statistics=json.loads(out.read_bytes("counts/statistics.json")) if counted else None,
+        namespaces=_read_namespaces(out) if counted else None,
+        decisions=pq.read_table(decisions).to_pylist() if decisions.is_file() else None,
+        findings=findings.read_text(encoding="utf-8") if findings.is_file() else None,
+        stages=read_stage_times(out),
+    )
+
+
+def _bands(origins: Origins) -> tuple[str, ...]:
+    superwords = {left + right for left, right in origins.merges[origins.first_line_merge :]}
+
+    def band(entry: Entry) -> str:
+        if entry.strength is Strength.RESERVED:
+            return RESERVED
+        if entry.strength is Strength.LEARNED and entry.token in superwords:
+            return SUPERWORDS
+        return origins.bands[entry.id]
+
+    return tuple(map(band, origins.entries))
+
+
+def _read_namespaces(out: OutputFolder) -> Namespaces:
+    """Read the namespaces a row group at a time, and keep those with the most hits."""
+    head: list[dict[str, Any]] = []
+    hits = number = 0
+    with out.open_ranges("counts/namespaces.parquet") as source, pq.ParquetFile(source) as file:
+        for place in range(file.num_row_groups):
+            table = file.read_row_group(place)
+            counted: list[Any] = table["hits"].to_pylist()
+            hits, number = hits + sum(counted), number + table.num_rows
+            best: pa.Table = table.sort_by([("hits", "descending"), ("namespace", "ascending")])
+            head = sorted(
+                [*head, *best.slice(0, SHOWN_NAMESPACES).to_pylist()], key=lambda row: (-row["hits"], row["namespace"])
+            )[:SHOWN_NAMESPACES]
+    return Namespaces(head, hits, number)

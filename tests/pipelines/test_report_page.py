@@ -1,0 +1,152 @@
+"""The report in a browser: it loads without a word in the console, asks for nothing, and fits phones and desks."""
+
+import json
+import shutil
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+pytestmark = pytest.mark.engines
+
+SCREENS = [(scheme, width) for scheme in ("light", "dark") for width in (400, 1400)]
+
+
+@pytest.fixture(scope="module")
+def address(run, cppmill, tmp_path_factory):
+    page = tmp_path_factory.mktemp("page") / "page.html"
+    cppmill("report", run.out, "--out", page)
+    return page.as_uri()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    program = shutil.which("chromium")
+    assert program, "no chromium on PATH: make engines NAME=chromium"
+    with sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def open_page(browser, address):
+    """Open the page on a screen; what the console said and what was asked for are in `said` and `asked`."""
+    contexts = []
+
+    def open_it(scheme="light", width=1400):
+        contexts.append(browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900}))
+        page = contexts[-1].new_page()
+        page.said, page.asked = [], []
+        page.on("console", lambda message: page.said.append(message.text))
+        page.on("pageerror", lambda error: page.said.append(str(error)))
+        page.on("request", lambda request: page.asked.append(request.url))
+        page.goto(address)
+        return page
+
+    yield open_it
+    for context in contexts:
+        context.close()
+
+
+@pytest.mark.parametrize(("scheme", "width"), SCREENS)
+def test_it_loads_in_silence_alone_and_fits(open_page, address, scheme, width):
+    page = open_page(scheme, width)
+    page.mouse.wheel(0, 20_000)
+    assert page.said == []
+    assert [url for url in page.asked if not url.startswith("data:")] == [address]
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches") is (scheme == "dark")
+
+
+@pytest.mark.parametrize(("scheme", "width"), SCREENS)
+def test_text_can_be_read(open_page, scheme, width):
+    """Letters of plots are at least 10 pixels high, and text differs from its ground as WCAG asks (4.5 to 1)."""
+    page = open_page(scheme, width)
+    sizes = page.evaluate(
+        """[...document.querySelectorAll("svg.plot")].map((svg) =>
+           12 * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width)"""
+    )
+    assert len(sizes) > 8
+    assert min(sizes) >= 10
+    colours = page.evaluate(
+        """["body", "p.quiet", "svg.plot text"].map((name) => getComputedStyle(document.querySelector(name)))
+           .map((style) => style.fill === "rgb(0, 0, 0)" ? style.color : style.fill)"""
+    )
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert min(contrast(colour, ground) for colour in colours) >= 4.5
+
+
+def contrast(one, other):
+    """The ratio of the luminances of two colours, as WCAG 2 defines it."""
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def luminance(colour):
+    channels = [int(part) / 255 for part in colour.removeprefix("rgb(").removesuffix(")").split(",")]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_what_is_seen_equals_the_receipt(run, open_page):
+    page = open_page()
+    said = page.evaluate(
+        "[...document.querySelectorAll('[data-receipt]')].map((e) => [e.dataset.receipt, e.innerText])"
+    )
+    receipt = run.receipt
+    for path, text in said:
+        value = receipt
+        for name in path.split("."):
+            value = value[name]
+        assert text == (f"{value:,}" if isinstance(value, int) else value)
+    assert len(said) > 15
+
+
+def rows(page, name):
+    return page.locator(f"[data-rows={name}] tbody tr").all_inner_texts()
+
+
+def test_decisions_are_searched_filtered_and_sorted(open_page):
+    page = open_page()
+    browser = page.locator("[data-rows=decisions]")
+    everything = browser.locator(".told").inner_text()
+    browser.locator("input").fill("cuda KERNEL")
+    found = rows(page, "decisions")
+    assert found
+    assert all("cuda" in row.lower() and "kernel" in row.lower() for row in found)
+    assert browser.locator(".told").inner_text() != everything
+    browser.locator("input").fill("")
+    browser.locator("select").select_option("generic")
+    assert all("generic" in row for row in rows(page, "decisions"))
+    browser.locator("select").select_option("")
+    assert browser.locator(".told").inner_text() == everything
+    browser.get_by_role("button", name="token").click()
+    tokens = [row.split("\t")[0] for row in rows(page, "decisions")]
+    assert tokens == sorted(tokens)
+    browser.get_by_role("button", name="token").click()
+    assert browser.locator("th").first.get_attribute("aria-sort") == "descending"
+    assert page.said == []
+
+
+def test_more_rows_come_when_they_are_asked_for(open_page):
+    page = open_page()
+    few = len(rows(page, "vocabulary"))
+    page.locator("[data-rows=vocabulary] .more").click()
+    assert len(rows(page, "vocabulary")) > few
+
+
+def test_unused_ids_can_be_listed(open_page):
+    page = open_page()
+    page.locator("[data-rows=vocabulary] select").select_option(label="unused")
+    assert {row.rsplit("\t", 1)[1] for row in rows(page, "vocabulary")} == {"0"}
+
+
+def test_the_map_tells_the_id_under_the_pointer(run, open_page):
+    page = open_page()
+    box = page.locator(".map img").bounding_box()
+    size = box["width"] / 256
+    page.mouse.move(box["x"] + 220.5 * size, box["y"] + 5.5 * size)
+    text = page.locator("#pointed").inner_text()
+    assert text.startswith(f"id {5 * 256 + 220} ")
+    tokens = {t["id"]: t["token"] for t in json.loads((run.out / "tokenizer/manifest.json").read_bytes())["tokens"]}
+    assert tokens[5 * 256 + 220] in text.encode().decode("unicode_escape")
