@@ -87,7 +87,7 @@ def read_facts(
         receipt=receipt,
         usage=usage,
         entries=origins.entries,
-        bands=_bands(origins),
+        bands=name_bands(origins),
         statistics=json.loads(out.read_bytes("counts/statistics.json")) if counted else None,
         namespaces=_read_namespaces(out) if counted else None,
         decisions=pq.read_table(decisions).to_pylist() if decisions.is_file() else None,
@@ -96,7 +96,8 @@ def read_facts(
     )
 
 
-def _bands(origins: Origins) -> tuple[str, ...]:
+def name_bands(origins: Origins) -> tuple[str, ...]:
+    """Return the band of each id; superwords and reserved ids are apart, whatever band their ids are in."""
     superwords = {left + right for left, right in origins.merges[origins.first_line_merge :]}
 
     def band(entry: Entry) -> str:

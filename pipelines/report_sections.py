@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from pipelines import plots
 from pipelines.plots import Bar, Stream
-from pipelines.progress import MEGABYTE, format_seconds
+from pipelines.progress import MEGABYTE, count_units, format_seconds
 from pipelines.report_facts import RESERVED, Facts
 from pipelines.report_text import percent
 from pipelines.vocabulary_map import COLOURS, draw_map
@@ -161,7 +161,7 @@ def speed(facts: Facts) -> Markup | None:
         return None
     rows = [
         Bar(
-            f"{stage.name}: {stage.units:,} units, {stage.num_bytes / MEGABYTE:,.1f} MB",
+            f"{stage.name}: {count_units(stage.units)}, {stage.num_bytes / MEGABYTE:,.1f} MB",
             stage.num_bytes / stage.seconds / MEGABYTE,
             f"{stage.num_bytes / stage.seconds / MEGABYTE:,.1f} MB/s, {format_seconds(stage.seconds)}",
         )

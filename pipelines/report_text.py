@@ -6,6 +6,7 @@ Each function returns the values of one section, None where a run has nothing of
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,6 +41,14 @@ STYLES = {
     "double_underscore": "double__underscore",
     "member_prefix": "m_member",
     "other": "other",
+}
+CATEGORIES = {
+    "os": "Operating systems",
+    "rtos": "Real-time systems",
+    "gpu": "GPUs and parallel APIs",
+    "arch": "Architectures",
+    "compiler": "Compilers",
+    "cpp_std": "C++ standards",
 }
 _KINDS = ("code", "comment", "whitespace", "preprocessor", "string", "disabled")
 
@@ -102,11 +111,26 @@ def _longest_tokens(facts: Facts) -> dict[str, list[dict[str, Any]]]:
 
     def rows(ids: Sequence[int]) -> list[dict[str, Any]]:
         return [
-            {"token": str(entries[i]), "bytes": int(sizes[i]), "count": int(counts[i]), "band": facts.bands[i]}
+            {
+                "token": fold_runs(str(entries[i])),
+                "bytes": int(sizes[i]),
+                "count": int(counts[i]),
+                "band": facts.bands[i],
+            }
             for i in ids[:LONGEST]
         ]
 
     return {"Longest tokens that occur": rows(used), "Longest tokens with a letter": rows(lettered)}
+
+
+def fold_runs(token: str) -> str:
+    """Return a token with each run of nine and more of one character as the character and their number.
+
+    Example:
+        >>> fold_runs("'//-----------'")
+        "'//-{11}'"
+    """
+    return re.sub(r"(.)\1{8,}", lambda run: f"{run[1]}{{{len(run[0])}}}", token)
 
 
 def text(facts: Facts) -> dict[str, Any] | None:
@@ -156,7 +180,8 @@ def platforms(facts: Facts) -> dict[str, Any] | None:
         ]
         if bars:
             most = sorted(bars, key=lambda bar: -bar.value)[:SHOWN_LABELS]
-            found[category] = plots.bars(f"platform-{category}", f"Documents by {category}", most)
+            title = CATEGORIES.get(category, category)
+            found[title] = plots.bars(f"platform-{category}", f"Documents by {category}", most)
     return {"plots": found, "without": int(counts[0]), "documents": documents}
 
 

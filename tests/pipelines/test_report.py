@@ -17,8 +17,14 @@ import pytest
 
 from pipelines.codec import load_tokenizer
 from pipelines.report import read_comparison, render_report
-from pipelines.report_facts import read_facts
+from pipelines.report_facts import name_bands, read_facts
+from pipelines.report_sections import RULES
+from pipelines.report_text import fold_runs
 from pipelines.vocabulary_map import colour_ids
+from tokenizer_build.bands import Strength
+from tokenizer_build.decisions import Rule
+from tokenizer_build.diff import Entry
+from tokenizer_build.origins import Origins
 from transforms.storage import OutputFolder
 from transforms.usage import ProjectUsage, read_usage
 
@@ -99,6 +105,29 @@ def test_bands_are_those_of_the_vocabulary(page):
     assert {page.data["bands"][row[2]] for row in page.data["vocabulary"] if row[3] == "reserved"} == {"reserve"}
 
 
+def test_superwords_and_reserved_ids_are_bands_of_their_own():
+    strengths = [Strength.RESERVED, Strength.PINNED, Strength.LEARNED, Strength.LEARNED, Strength.LEARNED]
+    tokens = [b"<RESERVED_0>", b"if", b"x", b"xy", b"if ("]
+    origins = Origins(
+        tokenizer=None,
+        entries=tuple(map(Entry, range(5), tokens, strengths)),
+        bands=("control", "keywords", "learned", "learned", "learned"),
+        merges=((b"x", b"y"), (b"if", b" (")),
+        first_word_merge=0,
+        first_line_merge=1,
+    )
+    assert name_bands(origins) == ("reserve", "keywords", "learned", "learned", "superwords")
+
+
+def test_every_rule_is_explained(page):
+    assert {row[4] for row in page.data["decisions"]} <= set(RULES) == set(Rule)
+
+
+def test_runs_of_a_character_are_told_by_their_number():
+    assert fold_runs("'//-----------'") == "'//-{11}'"
+    assert fold_runs("'========'") == "'========'"
+
+
 def test_projects_add_up_to_the_dataset(run, page):
     assert {row[0] for row in page.data["projects"]} == {"numpy", "arrow"}
     totals = [sum(row[column] for row in page.data["projects"]) for column in (1, 2, 3)]
@@ -140,7 +169,7 @@ def test_speed_is_shown_where_a_log_of_events_was_kept(copied_run, cppmill, tmp_
     cppmill("report", copied_run.out, "--out", tmp_path / "page.html")
     html = (tmp_path / "page.html").read_text()
     assert "speed" in Page(html).sections
-    assert re.search(r">tokenize: \d+ units, ", html)
+    assert re.search(r">tokenize: \d+ units?, ", html)
 
 
 def test_the_page_is_bounded_whatever_the_corpus(facts, html):
