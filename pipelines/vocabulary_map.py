@@ -1,4 +1,4 @@
-"""The map of a vocabulary: a picture of its ids, 256 a row, the colour a band, the strength how often an id is used."""
+"""The map of a vocabulary: a picture of its ids, row by row, coloured by band; the stronger, the more an id occurs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-COLUMNS = 256
-"""Ids of a row."""
+_COLUMNS, _MANY_COLUMNS, _MANY_IDS = 256, 512, 1 << 15
 
 COLOURS = {
     "control": "#ef4444",
@@ -34,9 +33,10 @@ _UNUSED, _LEAST = 0.14, 0.4
 
 
 class Map(NamedTuple):
-    """A picture as a `data:` URL, with the rows of ids that it has."""
+    """A picture as a `data:` URL, with the ids of a row and the rows."""
 
     url: str
+    columns: int
     rows: int
 
 
@@ -49,12 +49,13 @@ def draw_map(counts: npt.NDArray[np.int64], bands: Sequence[str]) -> Map:
     """
     from matplotlib.image import imsave
 
-    rows = -(-len(counts) // COLUMNS)
-    picture = np.zeros((rows * COLUMNS, 4), np.uint8)
+    columns = _MANY_COLUMNS if len(counts) > _MANY_IDS else _COLUMNS
+    rows = -(-len(counts) // columns)
+    picture = np.zeros((rows * columns, 4), np.uint8)
     picture[: len(counts)] = colour_ids(counts, bands)
     target = io.BytesIO()
-    imsave(target, picture.reshape(rows, COLUMNS, 4), format="png", pil_kwargs={"optimize": True})
-    return Map(f"data:image/png;base64,{base64.b64encode(target.getvalue()).decode()}", rows)
+    imsave(target, picture.reshape(rows, columns, 4), format="png", pil_kwargs={"optimize": True})
+    return Map(f"data:image/png;base64,{base64.b64encode(target.getvalue()).decode()}", columns, rows)
 
 
 def colour_ids(counts: npt.NDArray[np.int64], bands: Sequence[str]) -> npt.NDArray[np.uint8]:

@@ -20,7 +20,6 @@ from pipelines.report import read_comparison, render_report
 from pipelines.report_facts import name_bands, read_facts
 from pipelines.report_sections import RULES
 from pipelines.report_text import fold_runs
-from pipelines.vocabulary_map import colour_ids
 from tokenizer_build.bands import Strength
 from tokenizer_build.decisions import Rule
 from tokenizer_build.diff import Entry
@@ -196,12 +195,6 @@ def test_an_empty_dataset_has_a_page(facts):
     receipt = {**facts.receipt, "ledger": {"documents": empty, "bytes": empty}}
     receipt["dataset"] = {**receipt["dataset"], "shards": []}
     assert "ledger" in Page(render_report(replace(facts, usage=usage, receipt=receipt), [], name="none")).sections
-
-
-def test_used_ids_are_stronger_than_unused_ones():
-    colours = colour_ids(np.array([0, 1, 1000]), ["library", "library", "learned"])
-    assert colours[0, :3].tolist() == colours[1, :3].tolist() != colours[2, :3].tolist()
-    assert colours[0, 3] < colours[1, 3] < colours[2, 3] == 255
 
 
 @pytest.fixture

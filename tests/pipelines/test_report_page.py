@@ -145,7 +145,7 @@ def test_the_map_tells_the_id_under_the_pointer(open_page):
     map_of_ids = page.locator(".map img")
     map_of_ids.scroll_into_view_if_needed()
     box = map_of_ids.bounding_box()
-    size = box["width"] / 256
     row, column = divmod(1500, 256)
-    page.mouse.move(box["x"] + (column + 0.5) * size, box["y"] + (row + 0.5) * size)
-    assert page.locator("#pointed").inner_text().startswith("id 1500  'std'  library, pinned  ")
+    rows = map_of_ids.evaluate("(map) => map.naturalHeight")
+    page.mouse.move(box["x"] + (column + 0.5) * box["width"] / 256, box["y"] + (row + 0.5) * box["height"] / rows)
+    assert page.locator("#pointed").inner_text().startswith("id 1500 · 'std' · library, pinned · ")
