@@ -7,25 +7,27 @@ has no counts) is None, and is not shown.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import cppmill_core
 import pyarrow as pa
 import pyarrow.parquet as pq
+from cppmill_core.kinds import AnyTokenizer
 
 from pipelines.stage_times import StageTime, read_stage_times
 from tokenizer_build.bands import Strength
+from tokenizer_build.comparison import LEARNED, RESERVED, read_bands
 from tokenizer_build.decision_files import DECISIONS_PARQUET
-from tokenizer_build.diff import Entry
+from tokenizer_build.diff import Entry, read_ids
 from tokenizer_build.findings import FINDINGS_MD
-from tokenizer_build.origins import Origins, read_origins
 from transforms.storage import OutputFolder
 from transforms.usage import Usage
 
-SUPERWORDS, RESERVED = "superwords", "reserve"
 SHOWN_NAMESPACES = 16
+
+_OTHERS = {Strength.CONTROL: "control", Strength.RESERVED: RESERVED}
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Facts:
         receipt: The run's receipt.
         usage: What the token shards hold.
         entries: Every id, in order.
-        bands: The band of each id: that of the vocabulary's files, `learned`, `superwords`, or `reserve`.
+        bands: The band of each id: that of the vocabulary's files, or how it was learned.
         statistics: `counts/statistics.json`.
         namespaces: The head of `counts/namespaces.parquet`.
         decisions: The rows of `decisions.parquet`.
@@ -67,7 +69,7 @@ class Facts:
 def read_facts(
     out: OutputFolder,
     directory: Path,
-    tokenizer: cppmill_core.Tokenizer,
+    tokenizer: AnyTokenizer,
     receipt: dict[str, Any],
     usage: Usage,
 ) -> Facts:
@@ -80,14 +82,14 @@ def read_facts(
         receipt: Its receipt.
         usage: What its token shards hold.
     """
-    origins = read_origins(directory, tokenizer)
+    entries = read_ids(directory, tokenizer).entries
     decisions, findings = directory / DECISIONS_PARQUET, directory / FINDINGS_MD
     counted = "counts/statistics.json" in receipt["files"]
     return Facts(
         receipt=receipt,
         usage=usage,
-        entries=origins.entries,
-        bands=name_bands(origins),
+        entries=entries,
+        bands=_bands(directory, entries),
         statistics=json.loads(out.read_bytes("counts/statistics.json")) if counted else None,
         namespaces=_read_namespaces(out) if counted else None,
         decisions=pq.read_table(decisions).to_pylist() if decisions.is_file() else None,
@@ -96,18 +98,10 @@ def read_facts(
     )
 
 
-def name_bands(origins: Origins) -> tuple[str, ...]:
-    """Return the band of each id; superwords and reserved ids are apart, whatever band their ids are in."""
-    superwords = {left + right for left, right in origins.merges[origins.first_line_merge :]}
-
-    def band(entry: Entry) -> str:
-        if entry.strength is Strength.RESERVED:
-            return RESERVED
-        if entry.strength is Strength.LEARNED and entry.token in superwords:
-            return SUPERWORDS
-        return origins.bands[entry.id]
-
-    return tuple(map(band, origins.entries))
+def _bands(directory: Path, entries: Sequence[Entry]) -> tuple[str, ...]:
+    """Return the band of each id; a tokenizer of another program has only control tokens and learned ones."""
+    found = read_bands(directory)
+    return tuple(found or (_OTHERS.get(entry.strength, LEARNED) for entry in entries))
 
 
 def _read_namespaces(out: OutputFolder) -> Namespaces:

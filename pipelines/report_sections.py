@@ -16,10 +16,12 @@ from markupsafe import Markup
 from pipelines import plots
 from pipelines.plots import Bar, Stream
 from pipelines.progress import MEGABYTE, count_units, format_seconds
-from pipelines.report_facts import RESERVED, Facts
+from pipelines.report_facts import Facts
 from pipelines.report_text import percent
 from pipelines.vocabulary_map import COLOURS, draw_map
 from schemas.reasons import Column
+from tokenizer_build.bands import Strength
+from tokenizer_build.comparison import RESERVED
 from tokenizer_build.decisions import Rule
 from transforms.usage import ProjectUsage
 
@@ -202,14 +204,17 @@ def proof(facts: Facts) -> dict[str, Any]:
 
 
 def data(facts: Facts) -> dict[str, Any]:
-    """Return the rows of the tables that the page sorts and searches."""
-    bands = list(dict.fromkeys(facts.bands))
+    """Return what the tables show that the page sorts and searches; the vocabulary by columns, as it is long."""
+    bands, strengths = list(dict.fromkeys(facts.bands)), list(Strength)
     found: dict[str, Any] = {
         "bands": bands,
-        "vocabulary": [
-            [entry.id, str(entry), bands.index(facts.bands[entry.id]), entry.strength.value, count]
-            for entry, count in zip(facts.entries, facts.usage.ids.tolist(), strict=True)
-        ],
+        "strengths": strengths,
+        "vocabulary": {
+            "tokens": [str(entry) for entry in facts.entries],
+            "bands": list(map(bands.index, facts.bands)),
+            "strengths": [strengths.index(entry.strength) for entry in facts.entries],
+            "counts": facts.usage.ids.tolist(),
+        },
         "projects": [
             [name, one.documents, one.num_bytes, one.tokens, round(_bytes_a_token(one) or 0, 3)]
             for name, one in _largest_projects(facts)[:SHOWN_PROJECTS]

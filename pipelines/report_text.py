@@ -16,18 +16,19 @@ from markupsafe import Markup
 
 from configs.platforms import PLATFORM_VOCAB
 from pipelines import plots
+from pipelines.comparison_report import LENGTHS
 from pipelines.plots import Bar
 from pipelines.report_facts import Facts
 from schemas.digests import sha256_file
 from tokenizer_build.bands import Strength
+from transforms.lengths import Lengths
 
 LONGEST = 15
 SHOWN_LABELS = 8
 PERCENTILES = (1, 5, 25, 50, 75, 95, 99, 100)
-TOKEN_LENGTHS = ((1, 1), (2, 2), (3, 3), (4, 4), (5, 6), (7, 8), (9, 12), (13, 16), (17, 32), (33, None))
-"""The first and last length of each bar, in bytes."""
 
-_LEAST_POWER, _MOST_POWER = 5, 17
+_LEAST_POWER, _MOST_POWER = 5, 18
+"""Documents of fewer tokens, or more, are in the first and the last bar."""
 
 STYLES = {
     "single_word": "one word: size",
@@ -55,10 +56,11 @@ _KINDS = ("code", "comment", "whitespace", "preprocessor", "string", "disabled")
 
 def lengths(facts: Facts) -> dict[str, Any]:
     """Return how long tokens and documents are, and the longest tokens of the text."""
+    distribution = facts.usage.distribution
     return {
         "tokens": _token_lengths(facts),
-        "documents": _document_lengths(facts),
-        "percentiles": _percentiles(facts.usage.lengths),
+        "documents": _document_lengths(distribution),
+        "percentiles": [(percentage, distribution.percentile(percentage)) for percentage in PERCENTILES],
         "longest": _longest_tokens(facts),
     }
 
@@ -66,41 +68,29 @@ def lengths(facts: Facts) -> dict[str, Any]:
 def _token_lengths(facts: Facts) -> Markup:
     sizes, counts = _sizes(facts), facts.usage.ids
     ids, tokens = [], []
-    for first, last in TOKEN_LENGTHS:
+    for first, last in LENGTHS:
         chosen = (sizes >= first) & (sizes <= (last or sizes.max(initial=0)))
         ids.append(int(chosen.sum()))
         tokens.append(int(counts[chosen].sum()))
-    labels = [str(first) for first, _ in TOKEN_LENGTHS]
+    labels = [str(first) for first, _ in LENGTHS]
     series = [("ids", _shares(ids)), ("tokens of the text", _shares(tokens))]
     return plots.histogram("token-lengths", "Lengths of tokens", labels, series, "bytes of a token, from")
 
 
-def _document_lengths(facts: Facts) -> Markup:
-    powers = range(_LEAST_POWER, _MOST_POWER + 1)
-    documents, tokens = dict.fromkeys(powers, 0), dict.fromkeys(powers, 0)
-    for length, number in facts.usage.lengths.items():
-        power = min(max(length.bit_length() - 1, _LEAST_POWER), _MOST_POWER)
-        documents[power] += number
-        tokens[power] += number * length
-    labels = [_power_label(power) if power % 2 == 0 else "" for power in powers]
+def _document_lengths(distribution: Lengths) -> Markup:
+    bounds = [1 << power for power in range(_LEAST_POWER, _MOST_POWER + 1)]
+    documents, tokens = dict.fromkeys(bounds, 0), dict.fromkeys(bounds, 0)
+    for up_to, number, amount in distribution.doublings():
+        bound = min(max(up_to, bounds[0]), bounds[-1])
+        documents[bound] += number
+        tokens[bound] += amount
+    labels = [_power_label(bound) if place % 2 else "" for place, bound in enumerate(bounds)]
     series = [("documents", _shares(list(documents.values()))), ("their tokens", _shares(list(tokens.values())))]
-    return plots.histogram("document-lengths", "Lengths of documents", labels, series, "tokens of a document, from")
+    return plots.histogram("document-lengths", "Lengths of documents", labels, series, "tokens of a document, up to")
 
 
-def _power_label(power: int) -> str:
-    return str(1 << power) if power < 10 else f"{1 << (power - 10)}k"
-
-
-def _percentiles(lengths: dict[int, int]) -> list[tuple[int, int]]:
-    """Return for each percentage the least length that so many of the documents do not exceed."""
-    ordered = sorted(lengths)
-    reached = np.cumsum([lengths[length] for length in ordered])
-    if not ordered:
-        return []
-    needed = [-(-percent * int(reached[-1]) // 100) for percent in PERCENTILES]
-    return [
-        (percent, ordered[int(np.searchsorted(reached, n))]) for percent, n in zip(PERCENTILES, needed, strict=True)
-    ]
+def _power_label(bound: int) -> str:
+    return str(bound) if bound < 1024 else f"{bound >> 10}k"
 
 
 def _longest_tokens(facts: Facts) -> dict[str, list[dict[str, Any]]]:

@@ -23,7 +23,7 @@ COLOURS = {
     "morphemes": "#c9a80a",
     "integers": "#06a5c9",
     "domain": "#ec4899",
-    "reserve": "#9aa0a6",
+    "reserved": "#9aa0a6",
     "learned": "#5673a8",
     "superwords": "#7c6cf0",
 }

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.tables import PLATFORM_VOCAB_SIZE
+from transforms.lengths import Lengths
 from transforms.storage import OutputFolder
 
 Counts = npt.NDArray[np.int64]
@@ -60,6 +61,13 @@ class Usage:
     def empty(cls, vocab_size: int) -> Usage:
         """Return the usage of no documents."""
         return cls(np.zeros(vocab_size, np.int64))
+
+    @property
+    def distribution(self) -> Lengths:
+        """How long the documents are."""
+        rows = sorted(self.lengths.items())
+        lengths, documents = np.array(rows, np.int64).reshape(-1, 2).T
+        return Lengths(lengths, documents)
 
     @property
     def total(self) -> ProjectUsage:

@@ -24,4 +24,5 @@ def render_page(template: str, **values: Any) -> str:  # noqa: ANN401 - whatever
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "separators": (",", ":")}
     return environment.get_template(template).render(values)

@@ -14,16 +14,14 @@ import fsspec
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from pipelines.codec import load_tokenizer
 from pipelines.report import read_comparison, render_report
-from pipelines.report_facts import name_bands, read_facts
+from pipelines.report_facts import read_facts
 from pipelines.report_sections import RULES
 from pipelines.report_text import fold_runs
-from tokenizer_build.bands import Strength
 from tokenizer_build.decisions import Rule
-from tokenizer_build.diff import Entry
-from tokenizer_build.origins import Origins
 from transforms.storage import OutputFolder
 from transforms.usage import ProjectUsage, read_usage
 
@@ -94,28 +92,19 @@ def test_every_id_has_the_occurrences_of_the_token_shards(run, page):
     files = [run.out / shard["path"] for shard in run.receipt["dataset"]["shards"]]
     ids = np.concatenate([pq.read_table(file)["token_ids"].combine_chunks().flatten().to_numpy() for file in files])
     counts = np.bincount(ids, minlength=run.receipt["tokenizer"]["vocab_size"])
-    assert [row[4] for row in page.data["vocabulary"]] == counts.tolist()
-    assert sum(row[4] for row in page.data["vocabulary"]) == run.receipt["dataset"]["tokens"]
+    assert page.data["vocabulary"]["counts"] == counts.tolist()
+    assert sum(page.data["vocabulary"]["counts"]) == run.receipt["dataset"]["tokens"]
 
 
 def test_bands_are_those_of_the_vocabulary(page):
-    bands = {row[1]: page.data["bands"][row[2]] for row in page.data["vocabulary"]}
-    assert (bands["'std'"], bands["'class'"], bands["<BOS>"]) == ("library", "keywords", "control")
-    assert {page.data["bands"][row[2]] for row in page.data["vocabulary"] if row[3] == "reserved"} == {"reserve"}
-
-
-def test_superwords_and_reserved_ids_are_bands_of_their_own():
-    strengths = [Strength.RESERVED, Strength.PINNED, Strength.LEARNED, Strength.LEARNED, Strength.LEARNED]
-    tokens = [b"<RESERVED_0>", b"if", b"x", b"xy", b"if ("]
-    origins = Origins(
-        tokenizer=None,
-        entries=tuple(map(Entry, range(5), tokens, strengths)),
-        bands=("control", "keywords", "learned", "learned", "learned"),
-        merges=((b"x", b"y"), (b"if", b" (")),
-        first_word_merge=0,
-        first_line_merge=1,
+    columns = page.data["vocabulary"]
+    bands, strengths = (
+        dict(zip(columns["tokens"], (page.data[name][i] for i in columns[name]), strict=True))
+        for name in ("bands", "strengths")
     )
-    assert name_bands(origins) == ("reserve", "keywords", "learned", "learned", "superwords")
+    assert (bands["'std'"], bands["'class'"], bands["<BOS>"]) == ("library", "keywords", "control")
+    assert (strengths["'std'"], strengths["<BOS>"]) == ("pinned", "control")
+    assert {bands[token] for token in bands if strengths[token] == "reserved"} == {"reserved"}
 
 
 def test_every_rule_is_explained(page):
@@ -157,6 +146,24 @@ def test_a_run_with_a_given_tokenizer_has_no_counts_to_show(run, cppmill, tmp_pa
     cppmill("run", run.sources / "numpy", "--out", out, "--tokenizer", tokenizer)
     cppmill("report", out, "--out", file)
     assert "decisions" not in Page(file.read_text()).sections
+
+
+def test_a_run_with_an_adopted_tokenizer_has_its_bands(run, cppmill, tmp_path):
+    made = Tokenizer(models.BPE())
+    made.pre_tokenizer, made.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=400, special_tokens=["<|end|>"], initial_alphabet=alphabet, show_progress=False
+    )
+    made.train_from_iterator(["int main() { return 0; }"] * 9, trainer)
+    made.save(str(tmp_path / "tokenizer.json"))
+    tokenizer, out, file = tmp_path / "tokenizer", tmp_path / "out", tmp_path / "page.html"
+    cppmill("adopt", tmp_path / "tokenizer.json", "--bos", "<|end|>", "--eos", "<|end|>", "--out", tokenizer)
+    cppmill("run", run.sources / "numpy", "--out", out, "--tokenizer", tokenizer)
+    cppmill("report", out, "--out", file)
+    page = Page(file.read_text())
+    assert set(page.data["bands"]) == {"control", "learned"}
+    assert page.sections == ["ledger", "vocabulary", "compression", "lengths", "text", "receipt"]
 
 
 def test_speed_is_shown_where_a_log_of_events_was_kept(copied_run, cppmill, tmp_path):

@@ -8,11 +8,13 @@ import pytest
 from matplotlib.image import imread
 
 from pipelines.vocabulary_map import COLOURS, colour_ids, draw_map
-from tokenizer_build.bands import BANDS
+from tokenizer_build.bands import BANDS, Strength
+from tokenizer_build.comparison import LEARNED, RESERVED, SUPERWORDS
 
 
 def test_every_band_has_a_colour_of_its_own():
-    assert {band.name for band in BANDS} | {"learned", "superwords"} == set(COLOURS)
+    named = {band.name for band in BANDS if band.strength is not Strength.RESERVED}
+    assert named | {LEARNED, SUPERWORDS, RESERVED} == set(COLOURS)
     assert len(set(COLOURS.values())) == len(COLOURS)
 
 

@@ -70,4 +70,10 @@ def test_a_slice_of_a_batch_counts_as_its_rows_alone():
 
 
 def test_nothing_is_a_usage():
-    assert Usage.empty(VOCAB_SIZE).total == ProjectUsage()
+    usage = Usage.empty(VOCAB_SIZE)
+    assert (usage.total, usage.distribution.documents) == (ProjectUsage(), 0)
+
+
+def test_lengths_are_a_distribution():
+    usage = count_usage([batch([("a", 0, [1] * length, []) for length in (3, 1, 3)])], VOCAB_SIZE)
+    assert (usage.distribution.lengths.tolist(), usage.distribution.counts.tolist()) == ([1, 3], [1, 2])
