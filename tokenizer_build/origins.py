@@ -28,6 +28,7 @@ from tokenizer_build.diff import Entry, read_ids
 Pair = tuple[bytes, bytes]
 
 _PROMISED = (Strength.PINNED, Strength.ATOMIC)
+_NAMED = {Strength.CONTROL: "control", Strength.RESERVED: "reserve"}
 
 
 class Phase(StrEnum):
@@ -164,12 +165,14 @@ def read_origins(directory: Path, tokenizer: AnyTokenizer) -> Origins:
 def read_bands(directory: Path, entries: Sequence[Entry]) -> tuple[str, ...]:
     """Return the name of the band by id, `learned` for whatever was learned, into a freed id too.
 
+    A tokenizer of another program has no bands but these: what it has learned, control tokens, and ids without use.
+
     Args:
         directory: The tokenizer directory.
         entries: Every id of it.
     """
-    names = [Strength.LEARNED.value] * len(entries)
-    for band in json.loads((directory / MANIFEST_JSON).read_bytes())["bands"]:
+    names = [_NAMED.get(entry.strength, Strength.LEARNED.value) for entry in entries]
+    for band in json.loads((directory / MANIFEST_JSON).read_bytes()).get("bands", ()):
         for entry in entries[band["first"] : band["last"] + 1]:
             if entry.strength is not Strength.LEARNED:
                 names[entry.id] = band["name"]

@@ -79,6 +79,16 @@ def test_a_hugging_face_folder_makes_a_dataset(hugging_face, cppmill, sources, t
     assert receipts[0]["dataset"]["digest"] == receipts[1]["dataset"]["digest"]
 
 
+@pytest.mark.parametrize("kind", ["model", "hugging_face"])
+def test_a_text_is_shown_with_its_tokens(kind, request, cppmill, tmp_path):
+    file = tmp_path / "a.cpp"
+    file.write_text("int main() {}")
+    cppmill("adopt", request.getfixturevalue(kind), "--out", tmp_path / "tokenizer")
+    shown = cppmill("show", "--tokenizer", tmp_path / "tokenizer", file).stdout
+    assert shown.partition("\n")[0].replace("│", "") == "int main() {}"
+    assert "learned" in shown
+
+
 def test_a_tokenizer_without_bos_is_refused_with_what_to_do(hugging_face, cppmill, sources, tmp_path):
     said = cppmill("adopt", hugging_face, "--out", tmp_path / "tokenizer").stdout
     assert "<BOS> is missing: adopt it again with --bos NAME, or set bos = false in [tokenize]" in said
