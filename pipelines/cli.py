@@ -16,6 +16,7 @@ import typer
 from pipelines import (
     adopt_cli,
     compare_cli,
+    report_cli,
     retokenize_cli,
     sequences_cli,
     shards_cli,
@@ -24,7 +25,6 @@ from pipelines import (
     training_cli,
     vocab_cli,
 )
-from pipelines import adopt_cli, compare_cli, report_cli, sequences_cli, shards_cli, show_cli, training_cli, vocab_cli
 from pipelines import arguments as args
 from pipelines.console import Output, command_session, exit_on_error
 from pipelines.described import EXIT_CODES, described, help_text
@@ -48,10 +48,10 @@ for _group in (
     show_cli.commands,
     adopt_cli.commands,
     compare_cli.commands,
-    report_cli.commands,
     sequences_cli.commands,
     shards_cli.commands,
     training_cli.commands,
+    report_cli.commands,
     retokenize_cli.commands,
     status_cli.commands,
 ):
