@@ -183,7 +183,8 @@ $(STAMPS)/venv:
 
 $(STAMPS)/requirements: requirements.lock $(STAMPS)/venv
 	@echo "Installing what requirements.lock names"
-	@$(PIP) install --require-hashes --no-deps --only-binary :all: --requirement $<
+	@# jsonpath-rw, which mlcroissant needs, is a source package alone: its hash is checked, pip brings what builds it.
+	@$(PIP) install --require-hashes --no-deps --only-binary :all: --no-binary jsonpath-rw --requirement $<
 	@touch $@$(eval DID := 1)
 
 $(STAMPS)/native: $(NATIVE_SOURCES) $(STAMPS)/requirements

@@ -22,6 +22,10 @@ from pipelines import (
     shards_cli,
     show_cli,
     status_cli,
+    provenance_cli,
+    sequences_cli,
+    shards_cli,
+    show_cli,
     training_cli,
     vocab_cli,
 )
@@ -54,6 +58,7 @@ for _group in (
     report_cli.commands,
     retokenize_cli.commands,
     status_cli.commands,
+    provenance_cli.commands,
 ):
     app.add_typer(_group)
 

@@ -1,0 +1,125 @@
+"""The program of `cppmill provenance`: a run's receipt in standard clothes, in a folder that can be published.
+
+The folder gets `provenance.json`, `croissant.json` and `README.md`, and, if the run is on this machine, links to its
+shards and tokenizer, so that what the three files name stands beside them. Nothing is written into the run itself:
+its receipt names every file in it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.card import Licenses, describe_run, render_card
+from schemas.digests import canonical_json, sha256_json
+from schemas.errors import ConfigError, IntegrityError
+from schemas.places import is_remote
+from transforms.croissant import Publication, make_croissant
+from transforms.receipts import RECEIPT, read_receipt
+from transforms.statement import PRODUCTS, make_statement, products
+from transforms.storage import OutputFolder
+
+STATEMENT = "provenance.json"
+CROISSANT = "croissant.json"
+CARD = "README.md"
+
+
+def write_provenance(run: str, folder: Path, publication: Publication, *, builder: str) -> Iterator[str]:
+    """Write statement, Croissant description and card of a finished run; the same bytes for the same arguments.
+
+    Args:
+        run: The run's folder, or its URL.
+        folder: Where to write; made if it is not there. What an earlier call wrote there is replaced.
+        publication: What the receipt does not know.
+        builder: URI of who vouches for the run.
+
+    Yields:
+        Lines that tell what was written.
+
+    Raises:
+        ConfigError: If there is no finished run, or the folder is in the run's or holds files of others.
+        IntegrityError: If the receipt is not the one that was published.
+    """
+    out = OutputFolder(run)
+    receipt = _checked_receipt(out)
+    _check_folder(run, folder)
+    licenses = count_licenses(out, receipt)
+    names = sorted({license for _, license in licenses if license is not None})
+    manifest = json.loads(out.read_bytes("tokenizer/manifest.json"))
+    statement = make_statement(receipt, builder=builder)
+    description = describe_run(receipt, licenses)
+    croissant = make_croissant(receipt, publication, licenses=names, description=description)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / STATEMENT).write_bytes(canonical_json(statement) + b"\n")
+    (folder / CROISSANT).write_text(json.dumps(croissant, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / CARD).write_text(render_card(receipt, manifest, publication, licenses) + "\n", encoding="utf-8")
+    yield f"{folder / STATEMENT}: in-toto statement, SLSA provenance of {len(statement['subject']):,} files"
+    yield f"{folder / CROISSANT}: Croissant, {len(croissant['recordSet'])} record sets"
+    yield f"{folder / CARD}: dataset card, configs tokens and documents; licences: {', '.join(names) or 'none told'}"
+    yield _link_products(run, folder, receipt)
+
+
+def count_licenses(out: OutputFolder, receipt: dict[str, Any]) -> Licenses:
+    """Return the number of documents by project and licence; two columns of the documents are read."""
+    counts: Counter[tuple[str, str | None]] = Counter()
+    for name in products(receipt, "documents"):
+        with out.open_ranges(name) as file, pq.ParquetFile(file) as shard:
+            for batch in shard.iter_batches(columns=["project", "license"]):
+                table = pa.table(batch).group_by(["project", "license"]).aggregate([([], "count_all")])
+                for row in table.to_pylist():
+                    counts[row["project"], row["license"]] += row["count_all"]
+    return counts
+
+
+def default_name(run: str) -> str:
+    """Return what a run's dataset is called if nobody says: the last part of its place."""
+    return run.rstrip("/").rpartition("/")[2] if is_remote(run) else Path(run).resolve().name
+
+
+def _checked_receipt(out: OutputFolder) -> dict[str, Any]:
+    receipt = read_receipt(out)
+    if receipt is None:
+        raise ConfigError(f"{out.root}: no {RECEIPT}; give the folder of a finished run")
+    found = sha256_json({name: value for name, value in receipt.items() if name != "digest"})
+    if found != receipt.get("digest"):
+        raise IntegrityError(
+            f"{out.where(RECEIPT)}: its digest is {receipt.get('digest')}, its content gives {found}; "
+            "it was changed, so run again to write it anew"
+        )
+    return receipt
+
+
+def _check_folder(run: str, folder: Path) -> None:
+    if not is_remote(run) and folder.resolve().is_relative_to(Path(run).resolve()):
+        raise ConfigError(f"--out {folder}: in the run's own folder, whose receipt names every file; name another")
+    for name in PRODUCTS:
+        others = [path for path in _entries(folder / name) if not path.is_symlink()]
+        if others:
+            raise ConfigError(f"--out {folder}: {others[0]} was not made by this command; name another folder")
+
+
+def _entries(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def _link_products(run: str, folder: Path, receipt: dict[str, Any]) -> str:
+    """Link the files that the card speaks of, one by one; return what to tell of them."""
+    if is_remote(run):
+        return f"{run}: copy documents/, tokens/ and tokenizer/ from there into {folder} to load it"
+    number = 0
+    for name in PRODUCTS:
+        (folder / name).mkdir(exist_ok=True)
+        for link in _entries(folder / name):
+            link.unlink()
+        for path in products(receipt, name):
+            link = folder / path
+            link.symlink_to(os.path.relpath(Path(run).resolve() / path, link.parent.resolve()))
+            number += 1
+    return f"{folder}: {number:,} links to the shards and the tokenizer of {run}"

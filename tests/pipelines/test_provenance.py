@@ -1,0 +1,184 @@
+"""The command `provenance` on finished runs, read back by the libraries that its three files are for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from itertools import islice
+
+import datasets
+import mlcroissant
+import pyarrow.parquet as pq
+import pytest
+import transformers
+from google.protobuf import json_format
+from huggingface_hub import DatasetCard
+from in_toto_attestation.predicates.provenance.v1.provenance_pb2 import Provenance
+from in_toto_attestation.v1.statement import Statement
+from in_toto_attestation.v1.statement_pb2 import Statement as StatementMessage
+
+from schemas.digests import canonical_json, sha256_file
+
+LICENSES = {"apache": "Apache-2.0", "both": "MIT", "silent": None}
+
+
+@pytest.fixture(scope="module")
+def folder(run, cppmill, tmp_path_factory):
+    """What the command writes of the run that built its tokenizer."""
+    made = tmp_path_factory.mktemp("provenance") / "card"
+    cppmill("provenance", run.out, "--out", made, "--name", "headers <1>", "--date", "2026-11-30", "--creator", "A|B")
+    return made
+
+
+@pytest.fixture(scope="module")
+def licensed(run, cppmill, tmp_path_factory):
+    """A run of real headers from JSONL that tells projects and licences, with the tokenizer of the other run."""
+    root = tmp_path_factory.mktemp("licensed")
+    headers = sorted((run.sources / "numpy").rglob("*.h"))[:9]
+    with (root / "corpus.jsonl").open("w") as file:
+        for place, header in enumerate(headers):
+            project = list(LICENSES)[place % 3]
+            row = {"path": header.name, "content": header.read_text(), "project": project, "l": LICENSES[project]}
+            file.write(json.dumps(row if place != 1 else {**row, "l": "Zlib"}) + "\n")
+    columns = '[ingest]\nproject_column = "project"\nlicense_column = "l"\n'
+    (root / "run.toml").write_text(columns)
+    options = ("--config", root / "run.toml", "--tokenizer", run.out / "tokenizer")
+    cppmill("run", root / "corpus.jsonl", "--out", root / "out", *options)
+    cppmill("provenance", root / "out", "--out", root / "card")
+    return root
+
+
+def statement_of(folder):
+    return json.loads((folder / "provenance.json").read_bytes())
+
+
+def test_the_statement_is_in_totos_and_slsas(folder):
+    value = statement_of(folder)
+    statement = Statement.copy_from_pb(json_format.ParseDict(value, StatementMessage()))
+    statement.validate()
+    assert statement.pb.predicate_type == "https://slsa.dev/provenance/v1"
+    provenance = json_format.ParseDict(value["predicate"], Provenance())
+    assert provenance.build_definition.build_type
+    assert provenance.run_details.builder.id
+
+
+def test_subjects_and_byproducts_are_every_file_of_the_run_with_its_digest(run, folder):
+    value = statement_of(folder)
+    listed = [*value["subject"], *value["predicate"]["runDetails"]["byproducts"]]
+    files = {path.relative_to(run.out).as_posix(): path for path in run.out.rglob("*") if path.is_file()}
+    files = {name: path for name, path in files.items() if not name.startswith((".cache/", ".lock"))}
+    assert {one["name"]: one["digest"]["sha256"] for one in listed} == {n: sha256_file(p) for n, p in files.items()}
+    subjects = {one["name"] for one in value["subject"]}
+    assert {name for name in subjects if name.endswith(".parquet") and "decisions" not in name} == {
+        name for name in files if name.startswith(("documents/part-", "tokens/part-"))
+    }
+    assert "tokenizer/tokenizer.json" in subjects
+
+
+def test_the_statement_says_what_the_receipt_says(run, licensed, folder):
+    definition = statement_of(folder)["predicate"]["buildDefinition"]
+    assert definition["externalParameters"]["configs"] == run.receipt["configs"]
+    assert definition["internalParameters"]["code"] == run.receipt["code"]
+    corpus, tokenizer, platforms = definition["resolvedDependencies"]
+    assert corpus["digest"] == {"cppmill_corpus_1": run.receipt["corpus"]["digest"]}
+    assert tokenizer["digest"]["sha256"] == sha256_file(run.out / "tokenizer" / "manifest.json")
+    assert platforms["digest"]["sha256"] == run.receipt["platform_vocab"]["digest"]
+    given = statement_of(licensed / "card")["predicate"]["buildDefinition"]["resolvedDependencies"][1]
+    assert (tokenizer["annotations"]["built_in_this_run"], given["annotations"]["built_in_this_run"]) == (True, False)
+
+
+# Of mlcroissant: its parser of RDF, and its use of pandas.
+@pytest.mark.filterwarnings("ignore:ConjunctiveGraph:DeprecationWarning", "ignore:The inplace keyword")
+def test_mlcroissant_finds_nothing_wrong_and_reads_the_rows(run, folder, monkeypatch):
+    monkeypatch.setattr("socket.socket.connect", lambda *_: pytest.fail("the network was asked"))
+    found = mlcroissant.Dataset(jsonld=folder / "croissant.json")
+    assert not found.metadata.ctx.issues.errors
+    assert found.metadata.name == "headers <1>"
+    columns = [field.name for field in pq.read_schema(next((run.out / "tokens").glob("part-*.parquet")))]
+    shards = sorted((run.out / "tokens").glob("part-*.parquet"))
+    rows = pq.read_table(shards[0]).slice(0, 5).to_pylist()
+    for record, row in zip(islice(found.records("tokens"), 5), rows, strict=True):
+        assert list(record) == [f"tokens/{name}" for name in columns]
+        assert record["tokens/token_ids"] == row["token_ids"]
+        assert record["tokens/doc_id"].decode() == row["doc_id"]
+    document = next(iter(found.records("documents")))
+    assert hashlib.sha256(document["documents/content"]).hexdigest() == document["documents/doc_id"].decode()
+
+
+def test_every_file_of_the_croissant_description_has_its_digest(folder):
+    value = json.loads((folder / "croissant.json").read_text())
+    files = [one for one in value["distribution"] if one["@type"] == "cr:FileObject"]
+    assert len(files) > 5
+    assert {one["contentUrl"]: one["sha256"] for one in files} == {
+        one["contentUrl"]: sha256_file(folder / one["contentUrl"]) for one in files
+    }
+
+
+def test_datasets_follows_the_card(run, folder, tmp_path):
+    def load(*name):
+        return datasets.load_dataset(str(folder), *name, split="train", cache_dir=str(tmp_path))
+
+    tokens, documents = load("tokens"), load("documents")
+    assert tokens.num_rows == documents.num_rows == run.receipt["dataset"]["documents"]
+    assert sum(tokens["num_tokens"]) == run.receipt["dataset"]["tokens"]
+    assert sum(map(len, documents["content"])) == run.receipt["dataset"]["bytes"]
+    assert load().column_names == tokens.column_names
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder / "tokenizer")
+    content = dict(zip(documents["doc_id"], documents["content"], strict=True))
+    row = tokens[0]
+    text = tokenizer.decode(row["token_ids"], skip_special_tokens=True)
+    assert text.encode() == content[row["doc_id"]]
+
+
+def test_the_card_tells_licences_by_project(licensed):
+    card = DatasetCard.load(licensed / "card" / "README.md")
+    assert card.data.license == ["apache-2.0", "mit", "unknown", "zlib"]
+    assert "| both | 3 | MIT (2), Zlib (1) |" in card.text
+    assert "| silent | 3 | not told (3) |" in card.text
+    assert json.loads((licensed / "card" / "croissant.json").read_text())["license"] == ["Apache-2.0", "MIT", "Zlib"]
+
+
+def test_the_same_arguments_give_the_same_bytes(run, cppmill, tmp_path):
+    first, second = tmp_path / "a", tmp_path / "b"
+    for folder in (first, second, second):
+        cppmill("provenance", run.out, "--out", folder, "--name", "n")
+    for name in ("README.md", "croissant.json", "provenance.json"):
+        assert (first / name).read_bytes() == (second / name).read_bytes()
+    assert sorted(path.name for path in first.rglob("*")) == sorted(path.name for path in second.rglob("*"))
+
+
+def test_links_of_an_earlier_run_go(run, cppmill, folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "card", symlinks=True)
+    (tmp_path / "card" / "tokens" / "part-old.parquet").symlink_to("nowhere")
+    cppmill("provenance", run.out, "--out", tmp_path / "card")
+    shards = {path.name for path in (run.out / "tokens").glob("part-*")}
+    assert {path.name for path in (tmp_path / "card" / "tokens").iterdir()} == shards
+    assert all(path.exists() for path in (tmp_path / "card").rglob("*"))
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_folder_of_something_else_is_refused_and_left_alone(inside, copied_run, cppmill, tmp_path):
+    folder = copied_run.out / "card" if inside else copied_run.sources.parent / "mine"
+    if not inside:
+        (folder / "documents").mkdir(parents=True)
+        (folder / "documents" / "thesis.txt").touch()
+    done = cppmill("provenance", copied_run.out, "--out", folder, check=False)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert not (folder / "README.md").exists()
+    assert cppmill("verify", copied_run.out).returncode == 0
+
+
+def test_a_receipt_that_was_changed_is_refused(copied_run, cppmill, tmp_path):
+    receipt = {**copied_run.receipt, "code": {"cppmill": "9"}}
+    (copied_run.out / "receipt.json").write_bytes(canonical_json(receipt))
+    done = cppmill("provenance", copied_run.out, "--out", tmp_path / "card", check=False)
+    assert done.returncode == 1
+    assert "its content gives" in done.stderr
+    assert not (tmp_path / "card").exists()
+
+
+def test_an_unfinished_run_is_one_line_of_error(cppmill, tmp_path):
+    (tmp_path / "run").mkdir()
+    done = cppmill("provenance", tmp_path / "run", "--out", tmp_path / "card", check=False)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
