@@ -11,8 +11,10 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -44,9 +46,11 @@ def write_provenance(run: str, folder: Path, publication: Publication, *, builde
         Lines that tell what was written.
 
     Raises:
-        ConfigError: If there is no finished run, or the folder is in the run's or holds files of others.
+        ConfigError: If there is no finished run, an option is no date or URI, or the folder is in the run's or holds
+            files of others.
         IntegrityError: If the receipt is not the one that was published.
     """
+    _check_options(publication, builder)
     out = OutputFolder(run)
     receipt = _checked_receipt(out)
     _check_folder(run, folder)
@@ -81,6 +85,16 @@ def count_licenses(out: OutputFolder, receipt: dict[str, Any]) -> Licenses:
 def default_name(run: str) -> str:
     """Return what a run's dataset is called if nobody says: the last part of its place."""
     return run.rstrip("/").rpartition("/")[2] if is_remote(run) else Path(run).resolve().name
+
+
+def _check_options(publication: Publication, builder: str) -> None:
+    for option, uri in (("--builder", builder), ("--url", publication.url)):
+        if uri is not None and not urlsplit(uri).scheme:
+            raise ConfigError(f"{option} {uri}: not allowed; it takes a URI with its scheme, as https://example.org/a")
+    try:
+        date.fromisoformat(publication.date or "2000-01-01")
+    except ValueError:
+        raise ConfigError(f"--date {publication.date}: not allowed; it takes a day as YYYY-MM-DD") from None
 
 
 def _checked_receipt(out: OutputFolder) -> dict[str, Any]:

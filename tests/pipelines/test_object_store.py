@@ -78,6 +78,16 @@ def test_other_commands_read_it_too(stored, run, cppmill, tmp_path):
     assert told[0] == told[1]
 
 
+def test_the_provenance_is_that_of_the_local_run(stored, run, cppmill, tmp_path):
+    told = [
+        cppmill("provenance", out, "--out", tmp_path / folder, "--name", "n").stdout
+        for out, folder in ((stored.out, "remote"), (run.out, "local"))
+    ]
+    assert f"{stored.out}: copy documents/, tokens/ and tokenizer/ from there" in told[0]
+    for name in ("README.md", "croissant.json", "provenance.json"):
+        assert (tmp_path / "remote" / name).read_bytes() == (tmp_path / "local" / name).read_bytes()
+
+
 def test_a_run_that_is_stopped_gives_the_lock_back_and_goes_on(run, cppmill, command_line, url):
     again = type(run)(run.sources, f"{url}/stopped")
     command = [*command_line, *map(str, again.command), "--unit-bytes", str(1 << 18), "--json"]

@@ -182,3 +182,11 @@ def test_an_unfinished_run_is_one_line_of_error(cppmill, tmp_path):
     (tmp_path / "run").mkdir()
     done = cppmill("provenance", tmp_path / "run", "--out", tmp_path / "card", check=False)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+
+
+@pytest.mark.parametrize("option", [("--date", "tomorrow"), ("--builder", "me"), ("--url", "example.org")])
+def test_an_option_that_the_formats_do_not_take_is_one_line_of_error(option, run, cppmill, tmp_path):
+    done = cppmill("provenance", run.out, "--out", tmp_path / "card", *option, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: {option[0]} {option[1]}: not allowed; it takes ")
+    assert not (tmp_path / "card").exists()
