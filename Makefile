@@ -39,7 +39,7 @@ FUZZ_TARGETS := encode load lex
 FUZZ_OUT := out/fuzz
 SECONDS := 60
 
-.PHONY: help setup demo test engines test-engines fuzz check lint format bench bench-scan bench-train bench-engines bench-encode equal-encode bench-patterns bench-units ablations lexer-agreement wheel dataflow-context lock clean
+.PHONY: help setup demo test engines test-engines fuzz check lint docs format bench bench-scan bench-train bench-engines bench-encode equal-encode bench-patterns bench-units ablations lexer-agreement wheel dataflow-context lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -104,6 +104,10 @@ lint: setup ## Check style, types, stubs, the direction of imports, and the Rust
 	$(CARGO) clippy $(NATIVE) --all-targets --locked -- -D warnings
 	@if $(CARGO) fmt --version >/dev/null 2>&1; then $(CARGO) fmt $(NATIVE) --all --check; \
 	else echo "Rust formatting not checked: no rustfmt here"; fi
+
+docs: setup ## Build the site of docs/ into out/site; a link to nothing is an error
+	@NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict --quiet
+	@echo "Open out/site/index.html; with the search: $(BIN)/python -m http.server --directory out/site"
 
 format: setup ## Format the Python code, and the Rust code where rustfmt is installed
 	$(BIN)/ruff check --fix-only --quiet

@@ -1,0 +1,139 @@
+"""Hooks of MkDocs: pages that stand outside of docs/, the navigation, and an API page a module.
+
+The same files are read on a forge, where they link to one another by their places in the repository; here such a link
+becomes one to the page, or to a copy of the file. A page that nobody placed in the navigation is a task's.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parents[2]
+
+OUTSIDE = {
+    "README.md": "index.md",
+    "configs/vocab/README.md": "vocabulary.md",
+    "CHANGELOG.md": "changelog.md",
+    "deploy/README.md": "deploying.md",
+}
+"""Pages that stand outside of docs/, by their place in the repository."""
+
+SECTIONS = {
+    "Start": ("index", "tutorial"),
+    "Tasks": ("running",),
+    "Engines and places": ("engines", "object-stores", "dataflow", "deploying", "capacity"),
+    "Formats": ("formats", "vocabulary"),
+    "Reasons": ("design", "lexer", "training", "encoding"),
+    "History": ("changelog", "LOG"),
+}
+"""Pages of each section, in order; those that are not there are passed over, all others are tasks."""
+
+STYLE = ".md-grid { max-width: 90rem; }"
+"""Tables and printed lines are wide."""
+
+PACKAGES = {"Training code": "native/py/python/cppmill_core", "What stages agree on": "schemas"}
+"""Packages of the API reference, by heading: a page a module."""
+
+_LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
+_CODE = re.compile(r"(^ {4}.*$|^```[\s\S]*?^```$|`[^`\n]+`)", re.MULTILINE)
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages from outside of docs/ and the API pages, and make the navigation of all that there are."""
+    for place, name in OUTSIDE.items():
+        files.append(File.generated(config, name, abs_src_path=str(ROOT / place)))
+    for module in (module for package in PACKAGES.values() for module in modules(package)):
+        files.append(File.generated(config, _api_page(module), content=f"# {module}\n\n::: {module}\n"))
+    files.append(File.generated(config, "assets/wide.css", content=STYLE))
+    config.nav = navigation([file.src_uri for file in files.documentation_pages()])
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Let links lead to pages, or to copies of files of the repository, which are added."""
+    place = repository_place(page.file.src_uri)
+
+    def rewrite(match: re.Match[str]) -> str:
+        before, link, anchor, after = match.groups(default="")
+        target = site_place(place, link)
+        if target is None:
+            return match[0]
+        if files.get_file_from_path(target) is None and (ROOT / target.removeprefix("source/")).is_file():
+            path = str(ROOT / target.removeprefix("source/"))
+            files.append(File.generated(config, target, abs_src_path=path))
+        return f"{before}{posixpath.relpath(target, posixpath.dirname(page.file.src_uri) or '.')}{anchor}{after}"
+
+    parts = _CODE.split(markdown)
+    return "".join(part if number % 2 else _LINK.sub(rewrite, part) for number, part in enumerate(parts))
+
+
+def navigation(pages: list[str]) -> list[Any]:
+    """Return the navigation of the pages that there are, in the form of mkdocs.yml.
+
+    Args:
+        pages: Their paths in the site, `api/` among them.
+
+    Example:
+        >>> navigation(["index.md", "show.md"])[:2]
+        [{'Start': ['index.md']}, {'Tasks': ['show.md']}]
+    """
+    placed = {f"{name}.md" for names in SECTIONS.values() for name in names}
+    others = sorted(page for page in pages if page not in placed and not page.startswith("api/"))
+    found: dict[str, list[Any]] = {
+        section: [f"{name}.md" for name in names if f"{name}.md" in pages] + (others if section == "Tasks" else [])
+        for section, names in SECTIONS.items()
+    }
+    api = {
+        heading: [{module: _api_page(module)} for module in modules(package) if _api_page(module) in pages]
+        for heading, package in PACKAGES.items()
+    }
+    found["API"] = [{heading: entries} for heading, entries in api.items() if entries]
+    return [{section: entries} for section, entries in found.items() if entries]
+
+
+def modules(package: str) -> list[str]:
+    """Return the names of a package and of its public modules, sorted.
+
+    Args:
+        package: Its folder, in the repository.
+    """
+    folder = ROOT / package
+    names = sorted(path.stem for path in folder.glob("*.py") if not path.stem.startswith("_"))
+    return [folder.name, *(f"{folder.name}.{name}" for name in names)]
+
+
+def repository_place(page: str) -> str:
+    """Return where in the repository a page of the site stands."""
+    outside = {name: place for place, name in OUTSIDE.items()}
+    return outside.get(page, f"docs/{page}")
+
+
+def site_place(place: str, link: str) -> str | None:
+    """Return the path in the site that a link leads to; None if it is none to a file of the repository.
+
+    Args:
+        place: The linking file, in the repository.
+        link: A relative path or a URL.
+
+    Example:
+        >>> site_place("README.md", "docs/running.md"), site_place("docs/LOG.md", "../configs/vocab/README.md")
+        ('running.md', 'vocabulary.md')
+    """
+    if "://" in link or link.startswith("mailto:"):
+        return None
+    target = posixpath.normpath(posixpath.join(posixpath.dirname(place), link))
+    for name in (target, f"{target}/README.md"):
+        if name in OUTSIDE:
+            return OUTSIDE[name]
+    return target.removeprefix("docs/") if target.startswith("docs/") else f"source/{target}"
+
+
+def _api_page(module: str) -> str:
+    return f"api/{module}.md"

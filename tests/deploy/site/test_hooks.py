@@ -1,0 +1,113 @@
+"""The documentation site: the strict build of what is in docs/, and the hooks that it is built with."""
+
+from __future__ import annotations
+
+import html
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from deploy.site.hooks import modules, navigation, repository_place, site_place
+
+
+class Fetched(HTMLParser):
+    """What a page fetches as it opens."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.urls = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        names = dict(attributes)
+        if tag == "link" and names.get("rel") not in ("prev", "next", "canonical"):
+            self.urls.append(names["href"])
+        elif tag in ("script", "img", "iframe") and "src" in names:
+            self.urls.append(names["src"])
+
+
+def build(checkout, target):
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(target)]
+    return subprocess.run(command, cwd=checkout, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.fixture(scope="module")
+def site(repository: Path, tmp_path_factory):
+    """The site of this checkout."""
+    folder = tmp_path_factory.mktemp("site")
+    done = build(repository, folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_every_page_is_in_the_navigation(site, repository):
+    text = (site / "index.html").read_text()
+    pages = [page.stem for page in (repository / "docs").glob("*.md")]
+    assert len(pages) > 10
+    for name in [*pages, "vocabulary", "changelog", "api/cppmill_core", "api/schemas.tables"]:
+        assert f'href="{name}.html"' in text, name
+
+
+def test_the_api_pages_have_the_docstrings_of_the_native_core(site):
+    text = (site / "api" / "cppmill_core.html").read_text()
+    assert 'id="cppmill_core.Tokenizer.encode_parts"' in text
+    assert "Control('FIM_PREFIX')" in html.unescape(re.sub(r"<[^>]+>", "", text))
+
+
+def test_opening_a_page_fetches_nothing_from_elsewhere(site):
+    fetched = {url for page in site.rglob("*.html") for url in Fetched(page.read_text()).urls}
+    assert len(fetched) > 3
+    assert [url for url in fetched if re.match(r"\w+:|//", url)] == []
+    styles = "".join(page.read_text() for page in site.rglob("*.css"))
+    assert re.findall(r"url\([\"']?(?:\w+:)?//[^)]*|@import", styles) == []
+
+
+def test_a_link_to_nothing_fails_the_build(repository, tmp_path):
+    for name in ("docs", "deploy", "schemas", "native/py/python", "configs"):
+        shutil.copytree(repository / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("mkdocs.yml", "README.md", "CHANGELOG.md"):
+        shutil.copy(repository / name, tmp_path)
+    (tmp_path / "docs" / "new.md").write_text("# New\n\n[gone](gone.md) and [nowhere](running.md#nowhere)\n")
+    done = build(tmp_path, tmp_path / "site")
+    assert done.returncode == 1
+    assert "gone.md" in done.stderr
+    assert "nowhere" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("place", "link", "target"),
+    [
+        ("README.md", "docs/running.md", "running.md"),
+        ("README.md", "configs/vocab/", "vocabulary.md"),
+        ("docs/running.md", "engines.md", "engines.md"),
+        ("docs/running.md", "images/a.png", "images/a.png"),
+        ("docs/running.md", "../configs/run.example.toml", "source/configs/run.example.toml"),
+        ("configs/vocab/README.md", "../../docs/running.md", "running.md"),
+        ("docs/running.md", "https://example.org/docs/a.md", None),
+    ],
+)
+def test_links_lead_where_the_file_is_in_the_site(place, link, target):
+    assert site_place(place, link) == target
+
+
+def test_pages_know_their_place_in_the_repository():
+    assert repository_place("vocabulary.md") == "configs/vocab/README.md"
+    assert repository_place("running.md") == "docs/running.md"
+
+
+def test_a_page_that_nobody_placed_is_a_task_and_a_missing_one_is_passed_over():
+    assert navigation(["new.md", "running.md", "index.md", "api/cppmill_core.md"]) == [
+        {"Start": ["index.md"]},
+        {"Tasks": ["running.md", "new.md"]},
+        {"API": [{"Training code": [{"cppmill_core": "api/cppmill_core.md"}]}]},
+    ]
+
+
+def test_the_api_has_every_public_module():
+    assert modules("native/py/python/cppmill_core")[:1] == ["cppmill_core"]
+    assert {"schemas", "schemas.tables", "schemas.units"} <= set(modules("schemas"))
