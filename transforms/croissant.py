@@ -41,7 +41,13 @@ _TYPES = {
     pa.uint32(): "cr:UInt32",
     pa.uint16(): "cr:UInt16",
 }
-_MEDIA_TYPES = {".parquet": "application/x-parquet", ".json": "application/json", ".tsv": "text/tab-separated-values"}
+_MEDIA_TYPES = {
+    ".parquet": "application/x-parquet",
+    ".json": "application/json",
+    ".tsv": "text/tab-separated-values",
+    ".txt": "text/plain",
+    ".md": "text/markdown",
+}
 
 # The context that the specification prescribes for 1.0, word for word (its section "Namespaces").
 _CONTEXT: dict[str, Any] = {
@@ -159,7 +165,7 @@ def _file(name: str, sha256: str) -> dict[str, Any]:
         "@id": name,
         "name": PurePosixPath(name).name,
         "contentUrl": name,
-        "encodingFormat": _MEDIA_TYPES.get(PurePosixPath(name).suffix, "text/plain"),
+        "encodingFormat": _MEDIA_TYPES.get(PurePosixPath(name).suffix, "application/octet-stream"),
         "sha256": sha256,
     }
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
+import subprocess
+import sys
+import textwrap
 from itertools import islice
 
 import datasets
@@ -47,6 +51,16 @@ def licensed(run, cppmill, tmp_path_factory):
     cppmill("run", root / "corpus.jsonl", "--out", root / "out", *options)
     cppmill("provenance", root / "out", "--out", root / "card")
     return root
+
+
+@pytest.fixture(scope="module")
+def sentencepiece(run, cppmill, tmp_path_factory):
+    """A run whose tokenizer is a SentencePiece model."""
+    root = tmp_path_factory.mktemp("sentencepiece")
+    options = ("--profile", "sentencepiece-32k", "--vocab-size", "3000")
+    cppmill("run", run.sources / "numpy", "--out", root / "out", *options)
+    cppmill("provenance", root / "out", "--out", root / "card")
+    return root / "card"
 
 
 def statement_of(folder):
@@ -129,6 +143,27 @@ def test_datasets_follows_the_card(run, folder, tmp_path):
     row = tokens[0]
     text = tokenizer.decode(row["token_ids"], skip_special_tokens=True)
     assert text.encode() == content[row["doc_id"]]
+
+
+def test_datasets_gives_no_remembered_rows_of_a_folder_of_the_same_name(run, folder, licensed, tmp_path):
+    assert folder.name == (licensed / "card").name
+    for card, rows in ((folder, run.receipt["dataset"]["documents"]), (licensed / "card", 9)):
+        for config in ("tokens", "documents"):
+            loaded = datasets.load_dataset(str(card), config, split="train", cache_dir=str(tmp_path))
+            assert loaded.num_rows == rows
+
+
+@pytest.mark.parametrize("name", ["folder", "sentencepiece"])
+def test_the_example_of_the_card_works(name, request):
+    folder = request.getfixturevalue(name)
+    example = re.search(r"(?<=\n\n)    import [\s\S]*?\n(?=\n)", (folder / "README.md").read_text())
+    code = f"""card = {str(folder)!r}
+{textwrap.dedent(example[0])}
+data = content if "content" in dir() else text.encode()
+assert data == dict(zip(documents["doc_id"], documents["content"]))[tokens[0]["doc_id"]]
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_card_tells_licences_by_project(licensed):
