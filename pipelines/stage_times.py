@@ -10,10 +10,8 @@ import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from transforms.storage import CACHE, OutputFolder
-
-EVENTS = f"{CACHE}/events"
-"""The folder of the logs, relative to OUT; their names sort by the time when they were begun."""
+from pipelines.events import EVENTS
+from transforms.storage import OutputFolder
 
 
 class StageTime(NamedTuple):

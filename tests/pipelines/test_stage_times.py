@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from pipelines.stage_times import EVENTS, StageTime, read_stage_times, stage_times
+from pipelines.events import EVENTS
+from pipelines.stage_times import StageTime, read_stage_times, stage_times
 from transforms.storage import OutputFolder
 
 
