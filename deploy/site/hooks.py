@@ -26,7 +26,7 @@ OUTSIDE = {
 """Pages that stand outside of docs/, by their place in the repository."""
 
 SECTIONS = {
-    "Start": ("index", "tutorial"),
+    "Start": ("index", "tutorial", "after-the-demo"),
     "Tasks": ("running",),
     "Engines and places": ("engines", "object-stores", "dataflow", "deploying", "capacity"),
     "Formats": ("formats", "vocabulary"),
@@ -65,13 +65,29 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         target = site_place(place, link)
         if target is None:
             return match[0]
-        if files.get_file_from_path(target) is None and (ROOT / target.removeprefix("source/")).is_file():
-            path = str(ROOT / target.removeprefix("source/"))
-            files.append(File.generated(config, target, abs_src_path=path))
+        if target.startswith("source/"):
+            target = _add_source(target, files, config)
         return f"{before}{posixpath.relpath(target, posixpath.dirname(page.file.src_uri) or '.')}{anchor}{after}"
 
     parts = _CODE.split(markdown)
     return "".join(part if number % 2 else _LINK.sub(rewrite, part) for number, part in enumerate(parts))
+
+
+def _add_source(target: str, files: Files, config: MkDocsConfig) -> str:
+    """Add a copy of a file of the repository, or of a folder's files and a list of them; return where it is."""
+    source = ROOT / target.removeprefix("source/")
+    if source.is_dir():
+        found = (path for path in source.rglob("*") if path.is_file() and path.suffix != ".pyc")
+        names = sorted(path.relative_to(source).as_posix() for path in found)
+        for name in names:
+            _add_source(f"{target}/{name}", files, config)
+        listing = "".join(f'<li><a href="{name}">{name}</a></li>' for name in names)
+        target = f"{target}/index.html"
+        if files.get_file_from_path(target) is None:
+            files.append(File.generated(config, target, content=f"<!doctype html><ul>{listing}</ul>"))
+    elif source.is_file() and files.get_file_from_path(target) is None:
+        files.append(File.generated(config, target, abs_src_path=str(source)))
+    return target
 
 
 def navigation(pages: list[str]) -> list[Any]:

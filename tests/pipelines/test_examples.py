@@ -13,13 +13,15 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.timeout(900)  # a page of commands is one test, each of them a process
+
 ROOT = Path(__file__).parents[2]
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 PAGES = [ROOT / "README.md", *sorted(set((ROOT / "docs").glob("*.md")) - {TUTORIAL})]
 
 BLOCK = re.compile(r"(?:(?<=\n\n)|\A)(?: {4}.*\n(?:\n(?= {4}))*)+|(?<=^```sh\n)[\s\S]*?(?=^```$)", re.MULTILINE)
 PYTHON = re.compile(r"(?:from|import) ")
-SHELL = re.compile(r"(?:\$ )?((?:\.venv/bin/|cppmill |make |printf |echo |[A-Z]+=\$).*)")
+SHELL = re.compile(r"(?:\$ )?((?:\.venv/bin/|cppmill |make |printf |echo |rm |[A-Z]+=\$).*)")
 ELSEWHERE = re.compile(r"~|…|\bmake |(?<![/\w])[\w-]+\.(?:toml|jsonl|gz)\b")
 """What needs something of the reader's, or what the fixture did: the demo."""
 
@@ -27,8 +29,8 @@ ELSEWHERE = re.compile(r"~|…|\bmake |(?<![/\w])[\w-]+\.(?:toml|jsonl|gz)\b")
 def scripts(page: Path, *, every: bool = False) -> Iterator[list[str]]:
     """Yield the commands of a page's runnable examples.
 
-    They are the indented blocks of Python, and the lines of a shell, that name the demo; or every one, if the page is
-    to be followed as a whole.
+    They are the indented blocks of Python, and the lines of a shell, that name the demo, and whole blocks that begin
+    with it; or every one, if the page is to be followed as a whole.
     """
     for match in BLOCK.finditer(page.read_text() + "\n"):
         block = textwrap.dedent(match[0])
@@ -36,19 +38,24 @@ def scripts(page: Path, *, every: bool = False) -> Iterator[list[str]]:
             if every or re.search(r"out/(?:demo|card)\b", block):
                 yield [sys.executable, "-c", block]
         else:
-            lines = [
-                found[1] for found in map(SHELL.match, block.splitlines()) if found and not ELSEWHERE.search(found[1])
-            ]
-            lines = [line for line in lines if every or re.search(r"out/demo\b", line)]
+            lines = block.splitlines()[1:] if block.startswith("make demo\n") else list(demo_lines(block, every=every))
             if lines:
                 yield ["bash", "-euo", "pipefail", "-c", "\n".join(lines)]
 
 
+def demo_lines(block: str, *, every: bool) -> Iterator[str]:
+    """Yield the commands of a block that name the demo, or every one, as far as nothing is the reader's."""
+    for line in map(SHELL.match, block.splitlines()):
+        if line and not ELSEWHERE.search(line[1]) and (every or re.search(r"out/demo\b", line[1])):
+            yield line[1]
+
+
 @pytest.fixture
 def checkout(run, tmp_path):
-    """A folder that looks like the checkout after `make demo`, with two sources that the pages speak of."""
+    """A folder that looks like the checkout after `make demo`, with the sources that the pages speak of."""
     (tmp_path / ".venv").symlink_to(sys.prefix)
     shutil.copytree(run.out, tmp_path / "out" / "demo", copy_function=os.link)
+    shutil.copy(ROOT / "setup.py", tmp_path)
     headers = sorted((run.sources / "numpy").rglob("*.h"))
     for name, header in zip(("a.cpp", "b.h"), headers, strict=False):
         shutil.copy(header, tmp_path / name)

@@ -67,6 +67,13 @@ def test_opening_a_page_fetches_nothing_from_elsewhere(site):
     assert re.findall(r"url\([\"']?(?:\w+:)?//[^)]*|@import", styles) == []
 
 
+def test_a_link_to_a_folder_of_the_repository_leads_to_its_files(site):
+    folder = site / "source" / "deploy" / "schedule"
+    assert 'href="source/deploy/schedule/index.html"' in (site / "scheduling.html").read_text()
+    assert 'href="crontab"' in (folder / "index.html").read_text()
+    assert (folder / "crontab").is_file()
+
+
 def test_a_link_to_nothing_fails_the_build(repository, tmp_path):
     for name in ("docs", "deploy", "schemas", "native/py/python", "configs"):
         shutil.copytree(repository / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
