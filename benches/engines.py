@@ -1,8 +1,8 @@
 """`python -m benches.engines DIR`: whole runs on engines, on more and more text; what Beam costs; what is shuffled.
 
 * **Growth**: `cppmill run` on samples of the tree, by the hash of the path, on each engine, with the files in memory:
-  seconds, seconds a stage, seconds of processors, and the most memory that all of its processes had together. Every run
-  of a sample must give the same receipt.
+  seconds, seconds a stage, seconds of processors (local alone, as a job server does not wait for what it starts), and
+  the most memory that all of its processes had together. Every run of a sample must give the same receipt.
 * **Beam**: scan and tokenize as the stage runs them, and the same units by the same functions without Beam.
 * **Shuffled**: the encoded size of everything that a run groups or reshuffles, by kind, in bytes a MB of source.
 
@@ -132,7 +132,7 @@ class Growth:
         events = [json.loads(line) for line in ended.output.splitlines()]
         parts = {str(event["stage"]): float(event["seconds"]) for event in events if event["event"] == "stage_done"}
         digest = json.loads((out / "receipt.json").read_bytes())["digest"]
-        used = {"s of processors": ended.processor_seconds}
+        used = {"s of processors": ended.processor_seconds} if engine == LOCAL else {}
         return Sample(ended.seconds, ended.peak_bytes, Outcome(parts=parts, shares=used, digest=digest))
 
 

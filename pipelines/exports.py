@@ -120,16 +120,23 @@ class Export(Generic[ExportOptions]):
                 code=code_versions(),
             )
         )
-        publish_manifest(out, manifest)
+        publish_manifest(out, manifest, stage)
         return manifest
 
 
 @contextmanager
-def open_export(config: ExportConfig[ExportOptions], reporter: Reporter) -> Iterator[Export[ExportOptions]]:
+def open_export(
+    config: ExportConfig[ExportOptions], reporter: Reporter, stage: Stage
+) -> Iterator[Export[ExportOptions]]:
     """Open a finished run for reading and a folder of an export for writing.
 
+    Args:
+        config: The run, the folder, the options.
+        reporter: Where progress goes.
+        stage: The stage that writes the files.
+
     Raises:
-        ConfigError: If the run is not finished, or the folder holds what no export wrote; all that `open_session`
+        ConfigError: If the run is not finished, or the folder holds what no such export wrote; all that `open_session`
             raises.
         IntegrityError: If the receipt cannot be read.
         LockedError: If something else is writing there.
@@ -138,8 +145,10 @@ def open_export(config: ExportConfig[ExportOptions], reporter: Reporter) -> Iter
     receipt = read_receipt(run)
     if receipt is None:
         raise ConfigError(f"{config.run}: no {RECEIPT}; give the folder of a finished run")
-    foreign = next(foreign_files(OutputFolder(config.out)), None)
+    foreign = next(foreign_files(OutputFolder(config.out), stage), None)
     if foreign is not None:
-        raise ConfigError(f"--out {config.out}: it holds {foreign}, which no export wrote; name another folder")
+        raise ConfigError(
+            f"--out {config.out}: it holds {foreign}, which no export of {stage} wrote; name another folder"
+        )
     with open_session(config, reporter) as session:
         yield Export(session=session, run=run, receipt=receipt, shards=token_shards(receipt))

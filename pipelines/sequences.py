@@ -60,7 +60,7 @@ def load_config(run: str, *, flags: Mapping[str, object], mixture: Path | None =
 
 def run(config: ExportConfig[SequenceOptions], reporter: Reporter) -> None:
     """Make the sequences of a finished run, and the manifest."""
-    with open_export(config, reporter) as export:
+    with open_export(config, reporter, Stage.SEQUENCES) as export:
         settings = sequence_settings(export)
         check_tokenizer(settings)
         units = plan_repositories(export) if export.options.repositories else plan_documents(export)

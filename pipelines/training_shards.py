@@ -42,7 +42,7 @@ def run(config: ExportConfig[ShardOptions], reporter: Reporter) -> None:
         ConfigError: If the format cannot hold the ids, or the tokenizer lacks the id that documents are to begin with.
         IntegrityError: If what was written does not add up to the dataset.
     """
-    with open_export(config, reporter) as export:
+    with open_export(config, reporter, Stage.SHARDS) as export:
         settings = shard_settings(export)
         units = plan_units(export, count_documents(export), settings)
         receipts = export.run_units(

@@ -12,7 +12,7 @@ from typing import Any
 
 from schemas.digests import canonical_json, sha256_json
 from schemas.errors import IntegrityError
-from schemas.units import RECEIPT_FOLDERS, RUN_STAGES, OutputFile, Stage
+from schemas.units import RECEIPT_FOLDERS, OutputFile, Stage
 from transforms.storage import OutputFolder
 
 MANIFEST = "manifest.json"
@@ -61,19 +61,18 @@ def make_manifest(facts: ExportFacts) -> dict[str, Any]:
     return {**manifest, "digest": sha256_json(manifest)}
 
 
-def publish_manifest(out: OutputFolder, manifest: dict[str, Any]) -> None:
-    """Publish the manifest, then remove the files of exports that it does not name."""
+def publish_manifest(out: OutputFolder, manifest: dict[str, Any], stage: Stage) -> None:
+    """Publish the manifest, then remove the files of the stage that it does not name."""
     data = canonical_json(manifest)
     if not out.exists(MANIFEST) or out.read_bytes(MANIFEST) != data:
         out.publish_bytes(MANIFEST, data)
-    for name in sorted(set(out.files()) - named_files(manifest).keys() - {MANIFEST, *foreign_files(out)}):
+    for name in sorted(set(out.files()) - named_files(manifest).keys() - {MANIFEST, *foreign_files(out, stage)}):
         out.remove(name)
 
 
-def foreign_files(out: OutputFolder) -> Iterator[str]:
-    """Yield the files of a folder that stand where no export writes."""
-    own = tuple(f"{RECEIPT_FOLDERS[stage]}/" for stage in Stage if stage not in RUN_STAGES)
-    yield from (name for name in out.files() if not name.startswith(own) and name != MANIFEST)
+def foreign_files(out: OutputFolder, stage: Stage) -> Iterator[str]:
+    """Yield the files of a folder that stand where an export of a stage does not write."""
+    yield from (name for name in out.files() if not name.startswith(f"{RECEIPT_FOLDERS[stage]}/") and name != MANIFEST)
 
 
 def read_manifest(out: OutputFolder) -> dict[str, Any] | None:

@@ -52,7 +52,7 @@ def list_documents(unit: Unit, settings: Settings) -> UnitReceipt:
 
 
 def export(config: ExportConfig[Counting]) -> dict[str, Any]:
-    with open_export(config, QuietReporter()) as work:
+    with open_export(config, QuietReporter(), Stage.SEQUENCES) as work:
         units = [
             work.unit(
                 Stage.SEQUENCES,
@@ -152,18 +152,20 @@ def test_a_run_without_receipt_and_the_folder_of_a_run_are_refused(run: Any, tmp
     shutil.copytree(run.out / "tokens", tmp_path / "unfinished" / "tokens")
     for config, message in (
         (ExportConfig(run=tmp_path / "unfinished", out=tmp_path / "export", options=Counting()), "no receipt.json"),
-        (ExportConfig(run=run.out, out=run.out, options=Counting()), "which no export wrote"),
+        (ExportConfig(run=run.out, out=run.out, options=Counting()), "which no export of sequences wrote"),
     ):
         with pytest.raises(ConfigError, match=message):
             export(config)
 
 
-@pytest.mark.parametrize("name", ["notes.txt", "shards/notes.txt", "tokenizer/manifest.json"])
+@pytest.mark.parametrize(
+    "name", ["notes.txt", "sequences/notes.txt", "shards/cpp_train_000000.bin", "tokenizer/tokenizer.json"]
+)
 def test_a_folder_with_files_of_others_is_refused_and_left_alone(run: Any, tmp_path: Path, name: str) -> None:
     precious = tmp_path / "home" / name
     precious.parent.mkdir(parents=True)
     precious.write_text("precious")
-    with pytest.raises(ConfigError, match=f"it holds {name}, which no"):
+    with pytest.raises(ConfigError, match=f"it holds {name}, which no (run|export of sequences) wrote"):
         export(ExportConfig(run=run.out, out=tmp_path / "home", options=Counting()))
     assert precious.read_text() == "precious"
     assert [path for path in (tmp_path / "home").rglob("*") if path.is_file()] == [precious]
