@@ -18,12 +18,13 @@ from configs.exports import ExportConfig, ExportOptions
 from pipelines.progress import Reporter
 from pipelines.session import Session, open_session
 from pipelines.validate import code_versions
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, IntegrityError
 from schemas.units import Stage, Unit, UnitReceipt, unit_key
 from transforms.manifests import MANIFEST, ExportFacts, foreign_files, make_manifest, publish_manifest
 from transforms.receipts import RECEIPT, read_receipt
 from transforms.storage import OutputFolder
 from transforms.token_shards import TokenShard, token_shards
+from transforms.tokenize import manifest_digest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,13 +139,19 @@ def open_export(
     Raises:
         ConfigError: If the run is not finished, or the folder holds what no such export wrote; all that `open_session`
             raises.
-        IntegrityError: If the receipt cannot be read.
+        IntegrityError: If the receipt cannot be read, or the tokenizer is not the one that it names.
         LockedError: If something else is writing there.
     """
     run = OutputFolder(config.run)
     receipt = read_receipt(run)
     if receipt is None:
         raise ConfigError(f"{config.run}: no {RECEIPT}; give the folder of a finished run")
+    found, expected = manifest_digest(run), receipt["tokenizer"]["digest"]
+    if found != expected:
+        raise IntegrityError(
+            f"{run.where('tokenizer')}: the tokenizer's digest is {found or 'none'}, the receipt says {expected}; put "
+            "that one back, or run again"
+        )
     foreign = next(foreign_files(OutputFolder(config.out), stage), None)
     if foreign is not None:
         raise ConfigError(

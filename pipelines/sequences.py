@@ -181,9 +181,10 @@ def describe(totals: Counter[str], options: SequenceOptions) -> list[str]:
         f"{totals['tokens_in_sequences'] / positions:.2%} are tokens",
     ]
     if options.fim_rate:
+        psm, spm, too_long = (totals[f"segments_{name}"] for name in ("psm", "spm", "too_long_to_rearrange"))
         lines.append(
-            f"fim       {totals['segments_psm']:,} PSM, {totals['segments_spm']:,} SPM, "
-            f"{totals['segments_too_long_to_rearrange']:,} left as they were, too long once rearranged"
+            f"fim       {psm:,} PSM, {spm:,} SPM; left as they were {too_long:,}, too long once rearranged, and "
+            f"{totals['segments'] - psm - spm - too_long:,}, not chosen or with nothing to split"
         )
     unused = [name for name, _ in options.weights if not totals[WEIGHT + name]]
     if unused:

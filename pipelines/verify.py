@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from typing import Literal
 
+from schemas.units import EXPORT_FOLDERS
 from transforms.manifests import MANIFEST, verify_export
+from transforms.receipts import RECEIPT
 from transforms.storage import OutputFolder
 from transforms.verification import verify_run
 
@@ -17,5 +19,7 @@ def verify(out: str) -> list[str]:
 
 
 def record(out: str) -> Literal["receipt", "manifest"]:
-    """Return what says how a folder is to be: the manifest of an export, else the receipt of a run."""
-    return "manifest" if OutputFolder(out).exists(MANIFEST) else "receipt"
+    """Return what says how a folder is to be: the manifest of an export, finished or not, else the receipt of a run."""
+    folder = OutputFolder(out)
+    unfinished = not folder.exists(RECEIPT) and any(any(folder.files(name)) for name in EXPORT_FOLDERS)
+    return "manifest" if unfinished or folder.exists(MANIFEST) else "receipt"

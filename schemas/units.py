@@ -49,6 +49,9 @@ RECEIPT_FOLDERS: dict[Stage, str] = {
 RUN_STAGES = (Stage.INGEST, Stage.SCAN, Stage.BUILD, Stage.TOKENIZE, Stage.VALIDATE)
 """The stages of a run; the others write into folders of exports."""
 
+EXPORT_FOLDERS = tuple(RECEIPT_FOLDERS[stage] for stage in (Stage.SHARDS, Stage.SEQUENCES))
+"""Where exports write, below their own folder."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Unit:

@@ -15,6 +15,7 @@ import pytest
 from configs.exports import ExportConfig, load_export_config
 from pipelines.exports import open_export
 from pipelines.progress import QuietReporter
+from pipelines.verify import verify
 from schemas.errors import ConfigError, IntegrityError
 from schemas.options import Options
 from schemas.units import Stage, Unit, UnitReceipt
@@ -156,6 +157,19 @@ def test_a_run_without_receipt_and_the_folder_of_a_run_are_refused(run: Any, tmp
     ):
         with pytest.raises(ConfigError, match=message):
             export(config)
+
+
+def test_a_tokenizer_that_is_not_the_receipts_is_refused(copied_run: Any, tmp_path: Path) -> None:
+    manifest = copied_run.out / "tokenizer" / "manifest.json"
+    manifest.write_bytes(manifest.read_bytes() + b" ")
+    with pytest.raises(IntegrityError, match=r"the receipt says [0-9a-f]{64}; put that one back"):
+        export(ExportConfig(run=copied_run.out, out=tmp_path / "export", options=Counting()))
+
+
+def test_an_export_that_was_not_finished_is_told_as_one(run: Any, tmp_path: Path) -> None:
+    export(ExportConfig(run=run.out, out=tmp_path / "export", options=Counting()))
+    (tmp_path / "export" / MANIFEST).unlink()
+    assert [line.rpartition(": ")[2] for line in verify(str(tmp_path / "export"))] == ["export again"]
 
 
 @pytest.mark.parametrize(
