@@ -68,6 +68,15 @@ RunFolder = Annotated[
     ),
 ]
 
+FinishedRun = Annotated[
+    str,
+    typer.Argument(metavar="RUN", parser=run_folder, help="A finished run; s3://BUCKET/PREFIX works too."),
+]
+
+ExportFolder = Annotated[
+    str, typer.Option("--out", metavar="DIR", parser=as_typed, help="Folder of its own, or s3://BUCKET/PREFIX.")
+]
+
 Out = Annotated[
     str | None,
     typer.Option(

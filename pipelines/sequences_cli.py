@@ -45,14 +45,8 @@ def lengths(
 @described(commands, cls=args.BeamCommand)
 def sequences(
     context: typer.Context,
-    run: Annotated[
-        str,
-        typer.Argument(metavar="RUN", parser=args.run_folder, help="A finished run; s3://BUCKET/PREFIX works too."),
-    ],
-    out: Annotated[
-        str,
-        typer.Option("--out", metavar="DIR", parser=args.as_typed, help="Folder of its own, or s3://BUCKET/PREFIX."),
-    ],
+    run: args.FinishedRun,
+    out: args.ExportFolder,
     length: Annotated[str, typer.Option("--length", metavar="N", help="Tokens of a sequence.")],
     mode: Annotated[
         str | None, typer.Option("--mode", metavar="NAME", help="pack, or pad: one document each.  [default: pack]")

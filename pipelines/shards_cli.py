@@ -12,20 +12,12 @@ from pipelines.described import described
 
 commands = typer.Typer()
 
-ExportFolder = Annotated[
-    str, typer.Option("--out", metavar="DIR", parser=args.as_typed, help="Folder of its own, or s3://BUCKET/PREFIX.")
-]
-FinishedRun = Annotated[
-    str,
-    typer.Argument(metavar="RUN", parser=args.run_folder, help="A finished run; s3://BUCKET/PREFIX works too."),
-]
-
 
 @described(commands, cls=args.BeamCommand)
 def shards(
     context: typer.Context,
-    run: FinishedRun,
-    out: ExportFolder,
+    run: args.FinishedRun,
+    out: args.ExportFolder,
     format_: Annotated[
         str | None, typer.Option("--format", metavar="NAME", help="bin or megatron.  [default: bin]")
     ] = None,

@@ -5,7 +5,6 @@ It is written last, and withdrawn before anything that it names changes: an expo
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from schemas.digests import canonical_json, sha256_json
 from schemas.errors import IntegrityError
 from schemas.units import RECEIPT_FOLDERS, OutputFile, Stage
+from transforms.records import check_files, check_record, read_record
 from transforms.storage import OutputFolder
 
 MANIFEST = "manifest.json"
@@ -81,19 +81,7 @@ def read_manifest(out: OutputFolder) -> dict[str, Any] | None:
     Raises:
         IntegrityError: If it is no manifest of this version.
     """
-    try:
-        data = out.read_bytes(MANIFEST)
-    except FileNotFoundError:
-        return None
-    try:
-        manifest = json.loads(data)
-        if manifest["format"] != MANIFEST_FORMAT:
-            raise ValueError(f"format {manifest['format']!r}")
-    except (ValueError, KeyError, TypeError) as error:
-        raise IntegrityError(
-            f"{out.where(MANIFEST)}: not a manifest of format {MANIFEST_FORMAT} ({error}); export again"
-        ) from error
-    return dict(manifest)
+    return read_record(out, MANIFEST, kind="manifest", record_format=MANIFEST_FORMAT, advice="export again")
 
 
 def named_files(manifest: dict[str, Any]) -> dict[str, str]:
@@ -107,29 +95,11 @@ def verify_export(out: OutputFolder) -> list[str]:
         manifest = read_manifest(out)
         if manifest is None:
             return [f"{out.where(MANIFEST)}: there is no manifest; the export is unfinished: export again"]
-        return [*_manifest_itself(out, manifest), *_files(out, manifest)]
+        return [
+            *check_record(out, MANIFEST, manifest),
+            *check_files(out, MANIFEST, named_files(manifest), kind="manifest"),
+        ]
     except IntegrityError as error:
         return [str(error)]
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         return [f"{out.where(MANIFEST)}: it is not laid out as a manifest ({type(error).__name__}: {error})"]
-
-
-def _manifest_itself(out: OutputFolder, manifest: dict[str, Any]) -> Iterator[str]:
-    found = sha256_json({name: value for name, value in manifest.items() if name != "digest"})
-    if found != manifest.get("digest"):
-        yield f"{out.where(MANIFEST)}: its digest is {manifest.get('digest')}, its content gives {found}"
-    elif out.read_bytes(MANIFEST) != canonical_json(manifest):
-        yield f"{out.where(MANIFEST)}: it is not written as canonical JSON"
-
-
-def _files(out: OutputFolder, manifest: dict[str, Any]) -> Iterator[str]:
-    expected = named_files(manifest)
-    present = set(out.files()) - {MANIFEST}
-    for name in sorted(expected.keys() - present):
-        yield f"{out.where(name)}: the manifest names it, but it is missing"
-    for name in sorted(present - expected.keys()):
-        yield f"{out.where(name)}: the manifest does not name it"
-    for name in sorted(present & expected.keys()):
-        found = out.hash(name)
-        if found != expected[name]:
-            yield f"{out.where(name)}: its SHA-256 is {found}, the manifest says {expected[name]}"

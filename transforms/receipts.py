@@ -5,7 +5,6 @@ Totals are sums over unit receipts, checked against what validation counted from
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from schemas.errors import IntegrityError
 from schemas.ledger import Ledger
 from schemas.options import RunOptions
 from schemas.units import UnitReceipt
+from transforms.records import read_record
 from transforms.storage import OutputFolder
 
 RECEIPT = "receipt.json"
@@ -102,19 +102,7 @@ def read_receipt(out: OutputFolder) -> dict[str, Any] | None:
     Raises:
         IntegrityError: If it is no receipt of this version.
     """
-    try:
-        data = out.read_bytes(RECEIPT)
-    except FileNotFoundError:
-        return None
-    try:
-        receipt = json.loads(data)
-        if receipt["format"] != RECEIPT_FORMAT:
-            raise ValueError(f"format {receipt['format']!r}")
-    except (ValueError, KeyError, TypeError) as error:
-        raise IntegrityError(
-            f"{out.where(RECEIPT)}: not a receipt of format {RECEIPT_FORMAT} ({error}); run again to write it anew"
-        ) from error
-    return dict(receipt)
+    return read_record(out, RECEIPT, kind="receipt", record_format=RECEIPT_FORMAT, advice="run again to write it anew")
 
 
 def describe_receipt(receipt: dict[str, Any]) -> list[str]:

@@ -12,12 +12,13 @@ from typing import Any
 
 import cppmill_core
 
-from schemas.digests import add_digests, canonical_json, sha256_json
+from schemas.digests import add_digests
 from schemas.errors import CppmillError, IntegrityError
 from schemas.ledger import Ledger
 from schemas.options import TokenizeOptions
 from schemas.units import Stage, UnitReceipt, is_unit_receipt, unit_receipt_path
 from transforms.receipts import RECEIPT, control_text, read_receipt
+from transforms.records import check_files, check_record
 from transforms.storage import OutputFolder
 from transforms.tokenize import TokenizeSettings
 from transforms.validate import prove_shard
@@ -39,7 +40,10 @@ def verify_run(out: OutputFolder, *, threads: int) -> list[str]:
     if receipt is None:
         return [f"{out.where(RECEIPT)}: there is no receipt; the run is unfinished: run it again"]
     try:
-        differences = [*_receipt_itself(out, receipt), *_files(out, receipt)]
+        differences = [
+            *check_record(out, RECEIPT, receipt),
+            *check_files(out, RECEIPT, _named_files(receipt), kind="receipt"),
+        ]
         if differences:
             return differences
         return [
@@ -52,26 +56,8 @@ def verify_run(out: OutputFolder, *, threads: int) -> list[str]:
         return [f"{out.where(RECEIPT)}: it is not laid out as a receipt ({type(error).__name__}: {error})"]
 
 
-def _receipt_itself(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
-    rest = {name: value for name, value in receipt.items() if name != "digest"}
-    found = sha256_json(rest)
-    if found != receipt.get("digest"):
-        yield f"{out.where(RECEIPT)}: its digest is {receipt.get('digest')}, its content gives {found}"
-    elif out.read_bytes(RECEIPT) != canonical_json(receipt):
-        yield f"{out.where(RECEIPT)}: it is not written as canonical JSON"
-
-
-def _files(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
-    expected = {**receipt["files"], **{shard["path"]: shard["sha256"] for shard in receipt["dataset"]["shards"]}}
-    present = set(out.files()) - {RECEIPT}
-    for name in sorted(expected.keys() - present):
-        yield f"{out.where(name)}: the receipt names it, but it is missing"
-    for name in sorted(present - expected.keys()):
-        yield f"{out.where(name)}: the receipt does not name it"
-    for name in sorted(present & expected.keys()):
-        found = out.hash(name)
-        if found != expected[name]:
-            yield f"{out.where(name)}: its SHA-256 is {found}, the receipt says {expected[name]}"
+def _named_files(receipt: dict[str, Any]) -> dict[str, str]:
+    return {**receipt["files"], **{shard["path"]: shard["sha256"] for shard in receipt["dataset"]["shards"]}}
 
 
 def _tokenizer(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
