@@ -303,7 +303,21 @@ def test_the_torch_dataset_deals_the_steps_to_its_workers(
         worker_info.append(types.SimpleNamespace(id=worker, num_workers=3))
         turns.append([batch["number"].tolist() for batch in dealt])
     assert [step for turn in zip_longest(*turns) for step in turn if step] == alone
-    assert (dealt.loader.epoch, dealt.loader.state_dict()["consumed"]) == (0, 0)
+    assert (dealt.loader.epoch, dealt.loader.state_dict(steps=0)["consumed"]) == (0, 0)
+
+
+def test_a_torch_dataset_needs_the_steps_of_the_training_loop(torch_data: Any, dataset: Dataset) -> None:
+    dealt = torch_data.TokenDataset(loader_of(dataset, 2))
+    batches = iter(dealt)
+    begun = [row for _ in range(5) for row in next(batches)["number"].tolist()]
+    for loader in (dealt.loader, pickle.loads(pickle.dumps(dealt.loader))):
+        with pytest.raises(cppmill_core.InvalidInputError, match=r"state_dict\(steps=…\), as only the training loop"):
+            loader.state_dict()
+    resumed = loader_of(dataset, 2)
+    resumed.load_state_dict(dealt.loader.state_dict(steps=5))
+    assert resumed.state_dict()["consumed"] == 10
+    rest = [row for batch in torch_data.TokenDataset(resumed) for row in batch["number"].tolist()]
+    assert begun + rest == [int(row["number"]) for row in loader_of(dataset)]
 
 
 def test_tensors_hold_what_embeddings_take(torch_data: Any, dataset: Dataset) -> None:

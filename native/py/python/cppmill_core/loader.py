@@ -154,6 +154,13 @@ class Loader:
         drop_last: Leave out the rows at the end of an epoch that do not fill a step of all ranks, so that each rank
             makes as many steps.
 
+    Attributes:
+        epoch: Number of the epoch, from 0.
+        consumed: Rows of it that all ranks consumed before the iteration.
+        groups_read: Row groups that were decoded.
+        read_by_copies: Set where only copies are iterated, as `torch_data.TokenDataset` does: this loader then cannot
+            count what they give, so `state_dict` needs `steps`.
+
     Example:
         >>> for row in Loader("out/demo/tokens", columns=["token_ids"], seed=1):
         ...     train(row["token_ids"])
@@ -185,6 +192,7 @@ class Loader:
         self.epoch = 0
         self.consumed = 0
         self.groups_read = 0
+        self.read_by_copies = False
         self._rows_given = 0
 
     def at(self, place: Place) -> Loader:
@@ -252,13 +260,17 @@ class Loader:
 
         Args:
             steps: How many steps (batches) of this epoch were consumed since it was begun or taken up. Needed with
-                workers, as only who consumes their batches knows; without them what was given is counted, row by row.
+                workers and with a torch dataset, as only who consumes their batches knows; else what was given is
+                counted, row by row.
 
         Raises:
-            InvalidInputError: If there are workers and no `steps`.
+            InvalidInputError: If there are workers or a torch dataset, and no `steps`.
         """
-        if steps is None and self.place.workers > 1:
-            raise InvalidInputError("state_dict: say how many steps were consumed, as the workers are ahead of them")
+        if steps is None and (self.place.workers > 1 or self.read_by_copies):
+            raise InvalidInputError(
+                "state_dict: say how many steps were consumed, state_dict(steps=…), as only the training loop knows "
+                "it: workers and torch datasets read by copies of the loader, ahead of it"
+            )
         given = self._rows_given if steps is None else steps * self.batch_rows
         consumed = min(self.consumed + given * self.place.ranks, self.dataset.rows)
         ended = consumed == self.dataset.rows

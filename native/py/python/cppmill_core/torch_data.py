@@ -37,13 +37,15 @@ class TokenDataset(_data.IterableDataset):  # type: ignore[misc]  # torch may no
     """The steps of a loader, dealt to the workers of a DataLoader.
 
     Args:
-        loader: Where the training stands. It is not moved by an iteration: the workers have copies.
+        loader: Where the training stands. It is not moved by an iteration, as copies are read: from here on its
+            `state_dict` needs `steps`.
     """
 
     def __init__(self, loader: Loader) -> None:
         """Take a loader."""
         super().__init__()
         self.loader = loader
+        loader.read_by_copies = True
 
     def __iter__(self) -> Iterator[Row]:
         """Give the batches of this worker to the end of the epoch, numbers as tensors."""
