@@ -192,6 +192,35 @@ def test_positions_of_another_order_are_refused(dataset: Dataset, changes: dict[
         loader.load_state_dict(loader.state_dict() | changes)
 
 
+@pytest.mark.parametrize("name", ["epoch", "consumed"])
+@pytest.mark.parametrize("value", [None, "4", 2.5, -1, True])
+def test_positions_that_are_no_whole_numbers_are_refused(dataset: Dataset, name: str, value: Any) -> None:
+    loader = loader_of(dataset)
+    state = loader.state_dict() | {name: value}
+    with pytest.raises(
+        cppmill_core.InvalidInputError, match=f"the position: {name} is {value!r}: a whole number from 0"
+    ):
+        loader.load_state_dict(state)
+    del state[name]
+    with pytest.raises(cppmill_core.InvalidInputError, match=f"the position: {name} is None: a whole number from 0"):
+        loader.load_state_dict(state)
+    assert (loader.epoch, loader.consumed) == (0, 0)
+
+
+@pytest.mark.parametrize("steps", [-1, 1.5, "2", True])
+def test_steps_that_are_no_whole_number_are_refused(dataset: Dataset, steps: Any) -> None:
+    with pytest.raises(cppmill_core.InvalidInputError, match=f"steps is {steps!r}: a whole number from 0"):
+        loader_of(dataset).state_dict(steps=steps)
+
+
+def test_numbers_of_numpy_are_whole_numbers(dataset: Dataset) -> None:
+    loader = loader_of(dataset)
+    state = loader.state_dict(steps=3)
+    assert loader.state_dict(steps=np.int64(3)) == state
+    loader.load_state_dict(state | {"consumed": np.int64(3)})
+    assert (loader.consumed, type(loader.consumed)) == (3, int)
+
+
 class TestReading:
     """What a row has, and what is decoded for it."""
 

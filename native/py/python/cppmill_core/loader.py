@@ -17,6 +17,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import pyarrow.fs as pafs
@@ -264,14 +265,15 @@ class Loader:
                 counted, row by row.
 
         Raises:
-            InvalidInputError: If there are workers or a torch dataset, and no `steps`.
+            InvalidInputError: If there are workers or a torch dataset, and no `steps`; or a
+                number that is none.
         """
         if steps is None and (self.place.workers > 1 or self.read_by_copies):
             raise InvalidInputError(
                 "state_dict: say how many steps were consumed, state_dict(steps=…), as only the training loop knows "
                 "it: workers and torch datasets read by copies of the loader, ahead of it"
             )
-        given = self._rows_given if steps is None else steps * self.batch_rows
+        given = self._rows_given if steps is None else _whole("state_dict: steps", steps) * self.batch_rows
         consumed = min(self.consumed + given * self.place.ranks, self.dataset.rows)
         ended = consumed == self.dataset.rows
         return {
@@ -285,16 +287,19 @@ class Loader:
         """Go on where a `state_dict` was made, by any number of ranks and workers and with any batch_rows.
 
         Raises:
-            InvalidInputError: If it is of other files or another order; names what differs.
+            InvalidInputError: If it is of other files or another order, naming what differs; or no position.
         """
         expected = {"format": FORMAT, **self._order()}
         differs = [name for name, value in expected.items() if state.get(name) != value]
         wrong = [f"{name} {state.get(name)!r} is not {expected[name]!r}" for name in differs]
         if wrong:
             raise InvalidInputError(f"the position is of another order: {'; '.join(wrong)}")
-        if not 0 <= state["consumed"] < self.dataset.rows or state["epoch"] < 0:
-            raise InvalidInputError(f"epoch {state['epoch']}, {state['consumed']:,} consumed: no such position")
-        self.epoch, self.consumed, self._rows_given = int(state["epoch"]), int(state["consumed"]), 0
+        epoch, consumed = (_whole(f"the position: {name}", state.get(name)) for name in ("epoch", "consumed"))
+        if consumed >= self.dataset.rows:
+            raise InvalidInputError(
+                f"epoch {epoch}, {consumed:,} consumed: no such position, as the dataset has {self.dataset.rows:,} rows"
+            )
+        self.epoch, self.consumed, self._rows_given = epoch, consumed, 0
 
     def _order(self) -> dict[str, Any]:
         return {
@@ -325,6 +330,12 @@ class _Reader:
             self._open[stream] = (number, rows, self._order.rows_of(stream, number).tolist())
         _, rows, order = self._open[stream]
         return rows[order[position // self._order.streams - segment.at]]
+
+
+def _whole(name: str, value: Any) -> int:  # noqa: ANN401 - what a checkpoint holds
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
+        raise InvalidInputError(f"{name} is {value!r}: a whole number from 0 is needed")
+    return int(value)
 
 
 def _is_shard(name: str) -> bool:
