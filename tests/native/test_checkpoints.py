@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -144,6 +145,62 @@ class TestSizes:
         stamp(config, MINE)
         with pytest.raises(cppmill_core.VocabularyError, match="vocab_size has 256 rows, fewer than the 300 ids"):
             assert_vocab(config, MINE)
+
+    @pytest.mark.parametrize(
+        ("found", "name"),
+        [
+            ({"vocab_size": 100}, "vocab_size"),
+            ({"vocab_size": "100"}, "vocab_size"),
+            ({"vocab_size": 100.0}, "vocab_size"),
+            ({"model_args": {"vocab_size": 100}}, "model_args.vocab_size"),
+            ({"text_config": {"vocab_size": 100}}, "text_config.vocab_size"),
+            ({"vocab_size": 300, "text_config": {"vocab_size": "100"}}, "text_config.vocab_size"),
+            ({"args": argparse.Namespace(padded_vocab_size=100)}, "args.padded_vocab_size"),
+        ],
+        ids=str,
+    )
+    def test_a_size_in_any_part_of_a_configuration(self, found: dict[str, Any], name: str, tmp_path: Path) -> None:
+        said = rf"{name} has 100 rows, fewer than the 300 ids of the VocabStamp"
+        stamp(found, MINE)
+        with pytest.raises(cppmill_core.VocabularyError, match=said):
+            assert_vocab(found, MINE)
+        if "args" not in found:
+            (tmp_path / "config.json").write_text(json.dumps(found))
+            with pytest.raises(cppmill_core.VocabularyError, match=rf"config\.json: {said}"):
+                assert_vocab(tmp_path / "config.json", MINE)
+
+    def test_a_size_that_is_no_number(self) -> None:
+        found: dict[str, Any] = {"vocab_size": "many"}
+        stamp(found, MINE)
+        with pytest.raises(
+            cppmill_core.VocabularyError, match="vocab_size is no number, and the VocabStamp has 300 ids"
+        ):
+            assert_vocab(found, MINE)
+
+    def test_sizes_that_are_enough_or_of_something_else(self) -> None:
+        found: dict[str, Any] = {
+            "vocab_size": "384",
+            "text_config": {"vocab_size": 300, "padded_vocab_size": None, "type_vocab_size": 2},
+            "audio_config": {"vocab_size": 100},
+            "model": {
+                "embeddings.position.embedding.weight": np.zeros((64, 4)),
+                "decoder.weight": np.zeros((8, 4, 3, 3)),
+            },
+        }
+        stamp(found, MINE)
+        assert_vocab(found, MINE)
+
+    @pytest.mark.parametrize(
+        "name", ["embed.weight", "embeddings.weight", "backbone.embedding.weight", "cls.predictions.decoder.weight"]
+    )
+    def test_rows_under_other_usual_names(self, name: str, weights: Path) -> None:
+        state: dict[str, Any] = {name: np.zeros((299, 4), np.float32)}
+        safetensors.numpy.save_file(state, weights)
+        stamp(state, MINE)
+        stamp(weights, MINE)
+        for checkpoint in (state, weights):
+            with pytest.raises(cppmill_core.VocabularyError, match=f"{name} has 299 rows, fewer than the 300 ids"):
+                assert_vocab(checkpoint, MINE)
 
     def test_a_stamp_of_another_size(self) -> None:
         state: dict[str, Any] = {}

@@ -18,7 +18,8 @@ import os
 import re
 import shutil
 import struct
-from collections.abc import Iterator, Mapping, MutableMapping
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -36,9 +37,15 @@ _MAX_HEADER_BYTES = 100_000_000
 """The format's own bound."""
 _ALIGNMENT = 8
 _EMBEDDING = re.compile(
-    r"(?:^|\.)(?:embed_tokens|embed_in|embed_out|wte|tok_emb|tok_embeddings|token_embedding|word_embeddings|shared|"
-    r"lm_head|output_layer)\.weight$"
+    r"(?:^|\.)(?:embed|embedding|embeddings|embed_tokens|embed_in|embed_out|wte|tok_emb|tok_embeddings|token_embedding|"
+    r"word_embeddings|shared|lm_head|output_layer|decoder)\.weight$"
 )
+_SIZE = re.compile(r"(?:^|\.)(?:padded_)?vocab_size$")
+_OTHER_IDS = re.compile(
+    r"(?:^|[._])(?:pos|position|patch|segment|time|token_type|vision|visual|image|audio|video)(?!_language)(?:[._]|$)"
+)
+"""What has rows, or ids, of another kind: positions, or what a model sees and hears."""
+_MATRIX = 2
 
 Checkpoint = MutableMapping[str, Any] | str | os.PathLike[str]
 
@@ -160,8 +167,9 @@ def read_stamp(checkpoint: Checkpoint) -> VocabStamp | None:
 def assert_vocab(checkpoint: Checkpoint, source: Any) -> None:  # noqa: ANN401 - one of several kinds
     """Check that a checkpoint, or a model's configuration, is of a tokenizer; say nothing if it is.
 
-    Compared are the digest and the vocabulary size of the stamp, `vocab_size` of a configuration, and the rows of every
-    embedding and output layer that is found by its usual name: they may be padded, and never fewer than the ids.
+    Compared are the digest and the vocabulary size of the stamp, each `vocab_size` of a configuration (in parts of it
+    too: `text_config`, `model_args`), and the rows of every embedding and output layer that is found by its usual name:
+    they may be padded, and never fewer than the ids.
 
     Args:
         checkpoint: As `stamp`; in a folder every file.
@@ -192,7 +200,9 @@ def _problems(part: MutableMapping[str, Any] | Path, expected: VocabStamp, again
     elif found.vocab_size != expected.vocab_size:
         yield f"{where}: stamped with {found.vocab_size:,} ids, and {against} has {expected.vocab_size:,}"
     for name, rows in _row_counts(part):
-        if rows < expected.vocab_size:
+        if rows is None:
+            yield f"{where}: {name} is no number, and {against} has {expected.vocab_size:,} ids"
+        elif rows < expected.vocab_size:
             yield f"{where}: {name} has {rows:,} rows, fewer than the {expected.vocab_size:,} ids of {against}"
 
 
@@ -200,26 +210,43 @@ def _named(found: VocabStamp) -> str:
     return f"{found.tokenizer} ({found.revision or 'no revision'}, {found.vocab_size:,} ids)"
 
 
-def _row_counts(part: MutableMapping[str, Any] | Path) -> Iterator[tuple[str, int]]:
-    """Give what must have a row for each id, with its rows."""
+def _row_counts(part: MutableMapping[str, Any] | Path) -> Iterator[tuple[str, int | None]]:
+    """Give what must have a row for each id, with its rows: None where that cannot be read."""
     if isinstance(part, MutableMapping):
-        yield from _rows_of_tensors(part)
+        yield from _rows_within(part)
     elif part.suffix == _SAFETENSORS:
         for name, tensor in _read_header(part)[0].items():
-            if _EMBEDDING.search(name):
+            if _is_embedding(name, tensor.get("shape", ())):
                 yield name, tensor["shape"][0]
     elif part.suffix == ".json":
-        size = _parsed(part.read_bytes(), part).get("vocab_size")
-        if isinstance(size, int):
-            yield "vocab_size", size
+        yield from _rows_within(_parsed(part.read_bytes(), part))
 
 
-def _rows_of_tensors(state: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    for name, value in state.items():
-        if isinstance(value, Mapping) and name != KEY:
-            yield from _rows_of_tensors(value)
-        elif _EMBEDDING.search(str(name)) and len(getattr(value, "shape", ())) > 1:
+def _rows_within(found: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, int | None]]:
+    """Give the sizes and matrices of a configuration or a checkpoint, by their path in it."""
+    for key, value in found.items():
+        name = f"{above}{key}"
+        if isinstance(value, Namespace):
+            value = vars(value)
+        if isinstance(value, Mapping):
+            if key != KEY:
+                yield from _rows_within(value, f"{name}.")
+        elif _SIZE.search(name) and not _OTHER_IDS.search(name):
+            if value is not None:
+                yield name, _whole(value)
+        elif _is_embedding(name, getattr(value, "shape", ())):
             yield name, int(value.shape[0])
+
+
+def _is_embedding(name: str, shape: Sequence[int]) -> bool:
+    return len(shape) == _MATRIX and bool(_EMBEDDING.search(name)) and not _OTHER_IDS.search(name)
+
+
+def _whole(value: Any) -> int | None:  # noqa: ANN401 - any value of a configuration
+    try:
+        return int(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def _files(path: Path) -> list[Path]:
