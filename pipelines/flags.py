@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from cppmill_core import AnyTokenizer, InvalidInputError
 
 from pipelines.codec import load_tokenizer
 from schemas.errors import ConfigError
+from transforms.shard_files import BIN_HEADER_BYTES, megatron_type
 
 _MEGATRON_UINT16_BELOW = 65_500
-"""Megatron's own bound (`DType.optimal_dtype` of megatron/core/datasets/indexed_dataset.py)."""
+"""The bound of Megatron's own tools (`DType.optimal_dtype` of megatron/core/datasets/indexed_dataset.py)."""
 _UINT16_IDS = 1 << 16
 
 _HUGGING_FACE = "tokenizer.json"
@@ -66,7 +68,7 @@ class Flags:
 
     Attributes:
         arguments: One a word.
-        token_dtype: Type of the ids in the project's own data files.
+        token_dtype: Type of the ids in the data files that cppmill writes for the project; in its tensors without any.
         notes: Sentences.
     """
 
@@ -76,7 +78,8 @@ class Flags:
 
 
 def _megatron(vocabulary: Vocabulary) -> Flags:
-    small = vocabulary.vocab_size < _MEGATRON_UINT16_BELOW
+    ours = np.dtype(megatron_type(vocabulary.vocab_size)).name
+    theirs = "uint16" if vocabulary.vocab_size < _MEGATRON_UINT16_BELOW else "int32"
     model = vocabulary.folder / _SENTENCEPIECE
     kind, path = ("GPTSentencePieceTokenizer", model) if model.is_file() else ("HuggingFaceTokenizer", model.parent)
     arguments = [
@@ -88,10 +91,10 @@ def _megatron(vocabulary: Vocabulary) -> Flags:
     ]
     return Flags(
         arguments=arguments,
-        token_dtype="uint16" if small else "int32",
+        token_dtype=ours,
         notes=[
-            f"ids in .bin files are {'uint16' if small else 'int32'}: Megatron takes uint16 below 65,500 ids; the .idx "
-            "says which, and either is read"
+            f"ids in .bin files of cppmill shards --format megatron are {ours}, and {theirs} in those that Megatron's "
+            "own tools write (uint16 below 65,500 ids); the .idx says which, and either is read"
         ],
     )
 
@@ -109,6 +112,9 @@ def _nanogpt(vocabulary: Vocabulary) -> Flags:
         notes=[
             "no flag has the vocabulary size: train.py takes it from data/DATASET/meta.pkl, and 50,304 without one; "
             f"write it: python -c \"import pickle; pickle.dump({pickled}, open('data/DATASET/meta.pkl', 'wb'))\"",
+            "train.py maps data/DATASET/train.bin and val.bin, ids without a header; of the shards of cppmill "
+            "shards make them with: for split in train val; do for shard in OUT/shards/*_${split}_*.bin; do "
+            f'tail -c +{BIN_HEADER_BYTES + 1} "$shard"; done > data/DATASET/$split.bin; done',
             "no flag has the tokenizer: sample.py wants stoi and itos of meta.pkl; have it encode and decode with "
             f"cppmill_core.load_tokenizer('{vocabulary.folder}')",
         ],

@@ -13,12 +13,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import transformers
 from cppmill_core import Tokenizer, assert_vocab, stamp
 
 from pipelines.flags import PROJECTS, Vocabulary, make_flags
 from schemas.errors import ConfigError
+from transforms.shard_files import megatron_type
 
 OPTIONS: dict[str, Any] = {"divisible_by": 128, "tensor_parallel": 1, "dtype": "bfloat16"}
 
@@ -80,6 +82,23 @@ def test_nanogpt_is_told_the_size_by_a_file(tokenizer: Path, cppmill: Any, tmp_p
     assert meta == {"vocab_size": 12_288}
 
 
+def test_the_command_for_nanogpt_makes_bare_ids_of_shards(
+    tokenizer: Path, run: Any, cppmill: Any, tmp_path: Path
+) -> None:
+    cut = ("--split-by", "document", "--validation-fraction", 0.3, "--shard-tokens", 100_000)
+    cppmill("shards", run.out, "--out", tmp_path / "OUT", *cut)
+    done = cppmill("flags", "--for", "nanogpt", "--tokenizer", tokenizer)
+    command = re.search(r"for split in .*; done$", done.stderr, re.MULTILINE)
+    assert command is not None
+    (tmp_path / "data" / "DATASET").mkdir(parents=True)
+    subprocess.run(["sh", "-c", command[0]], cwd=tmp_path, check=True)
+    for split in ("train", "val"):
+        shards = sorted((tmp_path / "OUT" / "shards").glob(f"*_{split}_*.bin"))
+        assert len(shards) > 1
+        ids = np.memmap(tmp_path / "data" / "DATASET" / f"{split}.bin", dtype=np.uint16, mode="r")
+        assert np.array_equal(ids, np.concatenate([np.fromfile(path, "<u2", offset=1024) for path in shards]))
+
+
 def test_json_has_everything(tokenizer: Path, cppmill: Any) -> None:
     done = cppmill("flags", "--for", "megatron", "--tokenizer", tokenizer, "--json")
     found = json.loads(done.stdout)
@@ -88,12 +107,15 @@ def test_json_has_everything(tokenizer: Path, cppmill: Any) -> None:
     assert megatron_parser().parse_args(found["arguments"]).vocab_size == 12_288
 
 
-@pytest.mark.parametrize(("size", "dtype"), [(65_499, "uint16"), (65_500, "int32"), (65_536, "int32")])
-def test_megatron_has_its_own_bound_of_uint16(size: int, dtype: str, tokenizer: Path) -> None:
+@pytest.mark.parametrize(("size", "dtype"), [(65_499, "uint16"), (65_536, "uint16"), (65_537, "int32")])
+def test_megatron_is_told_the_type_that_shards_are_written_with(size: int, dtype: str, tokenizer: Path) -> None:
     vocabulary = Vocabulary(
         folder=tokenizer, digest="", vocab_size=size, divisible_by=1, tensor_parallel=1, bos=2, eos=3, dtype="float32"
     )
-    assert PROJECTS["megatron"](vocabulary).token_dtype == dtype
+    found = PROJECTS["megatron"](vocabulary)
+    assert found.token_dtype == dtype == np.dtype(megatron_type(size)).name
+    theirs = "uint16" if size < 65_500 else "int32"
+    assert f"--format megatron are {dtype}, and {theirs} in those" in found.notes[0]
     assert vocabulary.padded == size
 
 
