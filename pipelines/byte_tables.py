@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from cppmill_core import CorruptDataError, open_any
 from cppmill_core.byte_tables import ByteTables
 
 from pipelines.codec import load_tokenizer
@@ -24,7 +25,7 @@ def write_byte_tables(tokenizer: Path, file: Path, *, run: str | None) -> Iterat
     """Write the byte tables of a tokenizer, after they were proven.
 
     Args:
-        tokenizer: The tokenizer directory, or a SentencePiece model.
+        tokenizer: The tokenizer directory, a SentencePiece model, or a tokenizer.json.
         file: The .npz file to write.
         run: The folder, or URL, of a finished run with this tokenizer, to prove them on.
 
@@ -94,6 +95,13 @@ def _check_batch(tables: ByteTables, batch: pa.RecordBatch) -> int:
 
 
 def _make(tokenizer: Path) -> ByteTables:
-    if tokenizer.is_file():
+    if not tokenizer.is_file():
+        return ByteTables.of(load_tokenizer(tokenizer))
+    try:
+        if tokenizer.suffix == ".json":
+            return ByteTables.of(open_any(tokenizer))
         return ByteTables.of_sentencepiece(tokenizer)
-    return ByteTables.of(load_tokenizer(tokenizer))
+    except (CorruptDataError, OSError) as error:
+        raise ConfigError(
+            f"--tokenizer {error}; it takes a tokenizer directory, a SentencePiece .model or a tokenizer.json"
+        ) from error

@@ -18,7 +18,8 @@ commands = typer.Typer()
 @described(commands)
 def byte_tables(
     tokenizer: Annotated[
-        Path, typer.Option("--tokenizer", metavar="DIR", help="Tokenizer directory, or a SentencePiece .model file.")
+        Path,
+        typer.Option("--tokenizer", metavar="DIR", help="Tokenizer directory, SentencePiece model or tokenizer.json."),
     ],
     file: Annotated[Path, typer.Option("--out", metavar="FILE.npz", help="File to write.")],
     check: Annotated[

@@ -51,6 +51,31 @@ def test_a_run_with_another_tokenizer_is_refused(run: Any, copied_run: Any) -> N
         check_byte_tables(tables, str(copied_run.out))
 
 
+def test_a_tokenizer_json_is_taken(run: Any, tmp_path: Path) -> None:
+    list(write_byte_tables(run.out / "tokenizer" / "tokenizer.json", tmp_path / "a.npz", run=None))
+    found, whole = ByteTables.load(tmp_path / "a.npz"), ByteTables.of(Tokenizer.from_dir(run.out / "tokenizer"))
+    text = ~whole.is_boundary
+    assert np.array_equal(found.base_bytes[text], whole.base_bytes[text])
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.model", b""),
+        ("a.model", b"text\n"),
+        ("a.model", b"\x0a\x05\x0a\x03abc\xff\xff"),
+        ("a.json", b"{}"),
+        ("a.json", b"no"),
+    ],
+)
+def test_files_that_are_no_tokenizer_are_a_usage_error(name: str, content: bytes, cppmill: Any, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    done = cppmill("byte-tables", "--tokenizer", tmp_path / name, "--out", tmp_path / "a.npz", check=False)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert str(tmp_path / name) in done.stderr
+    assert not (tmp_path / "a.npz").exists()
+
+
 def test_what_cannot_be_used_is_a_usage_error(run: Any, cppmill: Any, tmp_path: Path) -> None:
     for arguments, said in [
         (("--tokenizer", tmp_path, "--out", tmp_path / "a.npz"), "no tokenizer; it takes a directory"),

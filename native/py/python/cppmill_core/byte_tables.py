@@ -35,6 +35,7 @@ import pyarrow as pa
 
 from cppmill_core._native import CorruptDataError, InvalidInputError
 from cppmill_core.kinds import AnyTokenizer
+from cppmill_core.sentencepiece_proto import read_model
 
 __all__ = ["DUMMY_PREFIX", "EXACT", "FORMAT", "ByteTables", "bits_per_byte", "bits_per_character"]
 
@@ -98,6 +99,7 @@ class ByteTables:
         Raises:
             ImportError: If the sentencepiece package is not installed.
             OSError: If the file cannot be read.
+            CorruptDataError: If it is no model.
             InvalidInputError: If the model puts its marker behind words.
         """
         processor = _open_sentencepiece(model) if isinstance(model, str | os.PathLike) else model
@@ -302,7 +304,12 @@ def _open_sentencepiece(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401 - 
         library = importlib.import_module("sentencepiece")
     except ImportError as error:
         raise ImportError("byte tables of a .model file need sentencepiece: pip install sentencepiece") from error
-    return library.SentencePieceProcessor(model_proto=Path(path).read_bytes())
+    data = Path(path).read_bytes()
+    read_model(data, where=str(path))
+    try:
+        return library.SentencePieceProcessor(model_proto=data)
+    except RuntimeError as error:
+        raise CorruptDataError(f"{path}: not a SentencePiece model that sentencepiece takes") from error
 
 
 def _has_dummy_prefix(processor: Any) -> bool:  # noqa: ANN401 - the package may not be there
