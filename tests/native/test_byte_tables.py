@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import io
@@ -25,11 +26,32 @@ MARKER = "\u2581"
 CONVENTIONS = {EXACT: False, DUMMY_PREFIX: True}
 HARD_TEXTS = ["", " ", "  x", "x", "\t\tx\n", "é", "日本 \ufffd", "\r\n", "a" * 100, "/* ß */ int  x;"]
 
+COMMENTS = """// 字句解析器: 次のトークンを返す 🚀
+int 次(const char* p);  // 한국어 주석, 中文注释 👩‍👩‍👧 🇩🇪
+/* naïve Größe — “quoted” ✅ */ auto s = u8"日本語 ½ 😀";
+"""
+
 
 @pytest.fixture(scope="session")
 def texts(headers: list[bytes]) -> list[str]:
     """Real C++ that is UTF-8."""
     return [content.decode() for content in headers[::20] if content.isascii()]
+
+
+@pytest.fixture(scope="session")
+def foreign_texts() -> list[str]:
+    """Real headers of this machine that are UTF-8 and not ASCII, and a text with CJK and emoji in its comments."""
+    found = [COMMENTS]
+    for root in (Path("/usr/include"), Path(np.__file__).parents[1]):
+        for path in sorted(root.rglob("*.h*")):
+            if path.suffix not in (".h", ".hpp", ".hh") or not path.is_file() or path.stat().st_size > 200_000:
+                continue
+            content = path.read_bytes()
+            if content.isascii() or MARKER.encode() in content or b"\0" in content:
+                continue
+            with contextlib.suppress(UnicodeDecodeError):
+                found.append(content.decode())
+    return found[:40]
 
 
 @pytest.fixture(scope="session")
@@ -116,6 +138,17 @@ def test_sentencepiece_counts_the_bytes_of_every_document(
     assert tables.count_documents(lists).tolist() == expected
     assert tables.count_documents(pa.chunked_array([lists[:3], lists[3:]])).tolist() == expected
     assert tables.count_documents(lists[2:5]).tolist() == expected[2:5]
+
+
+def test_sentencepiece_counts_the_bytes_of_real_headers_that_are_not_ascii(
+    processor: sentencepiece.SentencePieceProcessor, foreign_texts: list[str]
+) -> None:
+    assert len(foreign_texts) > 1, "no header on this machine that is UTF-8 and not ASCII"
+    tables = ByteTables.of_sentencepiece(processor)
+    for text in foreign_texts:
+        assert tables.count_bytes(processor.encode(text)) == len(text.encode()) > len(text)
+    lists = pa.array([processor.encode(text) for text in foreign_texts], pa.list_(pa.int32()))
+    assert tables.count_documents(lists).tolist() == [len(text.encode()) for text in foreign_texts]
 
 
 def test_the_tables_are_the_published_ones_where_no_marker_is_inside_a_piece(train: Any) -> None:
