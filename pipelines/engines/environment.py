@@ -17,9 +17,14 @@ WORKER_COMMAND = "cppmill-worker"
 
 
 def process_environment(setting: Setting) -> list[str]:
-    """Return the flags that make an engine start `cppmill-worker` of this very environment, unless the user chose."""
-    if setting.gives("--environment_type") or setting.gives("--environment_config"):
+    """Return the flags that make an engine start a program: `cppmill-worker` of this environment, or the user's.
+
+    Nothing if the user chose another type of environment.
+    """
+    if setting.gives("--environment_type"):
         return []
+    if setting.gives("--environment_config"):
+        return ["--environment_type=PROCESS"]
     config = {"command": str(worker_command()), "env": {LOG_FOLDER_VARIABLE: str(setting.log_folder)}}
     return ["--environment_type=PROCESS", f"--environment_config={json.dumps(config)}"]
 

@@ -75,7 +75,8 @@ class OpenEngine:
 
     def describe(self) -> str:
         """Return the options that pipelines run with, in a line."""
-        return f"{self.name}: Beam's options are {show_flags([*self.engine.flags, *self.setting.beam_options])}"
+        set_here = [flag for flag in self.engine.flags if not self.setting.gives(flag.partition("=")[0])]
+        return f"{self.name}: Beam's options are {show_flags([*set_here, *self.setting.beam_options])}"
 
     def run(self, construct: Construct, *, label: str = "pipeline") -> None:
         """Construct a pipeline, run it and wait for its end.

@@ -65,6 +65,8 @@ def fail(element):
         ("dataflow", [], ["no --project", "no --region", "no --temp_location", "no --sdk_container_image", "s3://"]),
         ("flink", ['--environment_config={"command": "/no/worker"}', "--environment_type=PROCESS"], ["/no/worker: "]),
         ("flink", ["--environment_config=x", "--environment_type=PROCESS"], ["no JSON with a command"]),
+        ("flink", ['--environment_config={"command": "/no/worker"}'], ["/no/worker: "]),
+        ("spark", ['--environment_config={"command": "/no/worker"}'], ["/no/worker: "]),
         ("flink", ["--flink_job_server_jar=/no/jar"], ["--flink_job_server_jar=/no/jar: there is no such file"]),
     ],
 )
