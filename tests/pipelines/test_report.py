@@ -136,7 +136,7 @@ def test_it_fetches_nothing_and_may_not(html, page):
 
 
 def test_what_a_run_has_is_shown(page):
-    assert page.sections == ["ledger", "vocabulary", "decisions", "compression", "lengths", "text", "receipt"]
+    assert page.sections == ["ledger", "vocabulary", "decisions", "compression", "lengths", "text", "speed", "receipt"]
 
 
 def test_a_run_with_a_given_tokenizer_has_no_counts_to_show(run, cppmill, tmp_path):
@@ -163,7 +163,7 @@ def test_a_run_with_an_adopted_tokenizer_has_its_bands(run, cppmill, tmp_path):
     cppmill("report", out, "--out", file)
     page = Page(file.read_text())
     assert set(page.data["bands"]) == {"control", "learned"}
-    assert page.sections == ["ledger", "vocabulary", "compression", "lengths", "text", "receipt"]
+    assert page.sections == ["ledger", "vocabulary", "compression", "lengths", "text", "speed", "receipt"]
 
 
 def test_speed_is_shown_where_a_log_of_events_was_kept(copied_run, cppmill, tmp_path):
