@@ -218,4 +218,5 @@ def _publish(session: Session, staged: Path) -> list[str]:
         raise IntegrityError(f"{staged}: the build left no {MANIFEST}")
     for path in files:
         session.out.adopt(f"tokenizer/{path.name}", path, rows=0)
+    shutil.rmtree(staged)
     return sorted(f"tokenizer/{path.name}" for path in files)
