@@ -20,8 +20,6 @@ from rich.text import Text
 
 from pipelines.codec import load_tokenizer
 from pipelines.pages import render_page
-from schemas.digests import sha256_file
-from tokenizer_build.artifact import MANIFEST_JSON
 from tokenizer_build.bands import Strength
 from tokenizer_build.diff import Entry, read_ids
 from tokenizer_build.origins import MadeToken, read_bands, read_origins
@@ -144,7 +142,7 @@ def write_page(data: bytes, directory: Path, page: Path, *, title: str) -> None:
         counts=counts.most_common(),
         num_tokens=len(pieces),
         num_bytes=len(data),
-        tokenizer=sha256_file(directory / MANIFEST_JSON),
+        tokenizer=palette.tokenizer.digest,
     )
     page.write_text(html, encoding="utf-8")
 
