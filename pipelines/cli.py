@@ -272,6 +272,9 @@ def equivalence(
     spark_master: Annotated[
         str | None, typer.Option("--spark-master", metavar="URL", help="Spark cluster, else an embedded one.")
     ] = None,
+    spark_page: Annotated[
+        str | None, typer.Option("--spark-master-page", metavar="URL", help="Its web page, if not on port 8080.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Keep the runs here.  [default: a temporary folder]")
     ] = None,
@@ -294,7 +297,7 @@ def equivalence(
         from pipelines.tables import print_outcomes
 
         ways = equivalence.choose_ways(
-            equivalence.all_ways(flink_master=flink_master, spark_master=spark_master), engines
+            equivalence.all_ways(flink_master=flink_master, spark_master=spark_master, spark_page=spark_page), engines
         )
         with equivalence.folder_of_runs(out) as folder:
             outcomes = list(

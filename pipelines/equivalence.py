@@ -62,20 +62,28 @@ class Outcome:
     reason: str = ""
 
 
-def all_ways(*, flink_master: str | None = None, spark_master: str | None = None) -> list[Way]:
+def all_ways(
+    *, flink_master: str | None = None, spark_master: str | None = None, spark_page: str | None = None
+) -> list[Way]:
     """Return every way, the reference first.
 
     Args:
         flink_master: HOST:PORT of a cluster; None for an embedded one.
         spark_master: spark://HOST:PORT of a cluster; None for an embedded one.
+        spark_page: Address of its web page.
     """
+    spark = {"--spark_master_url": spark_master, "--spark_master_page": spark_page}
     processes = ("--direct_running_mode=multi_processing", "--direct_num_workers=2")
     return [
         Way(name="local", engine="local"),
         Way(name="processes", engine="local", beam_options=processes),
         Way(name="flink", engine="flink", beam_options=(f"--flink_master={flink_master}",) if flink_master else ()),
         Way(name="prism", engine="prism"),
-        Way(name="spark", engine="spark", beam_options=(f"--spark_master_url={spark_master}",) if spark_master else ()),
+        Way(
+            name="spark",
+            engine="spark",
+            beam_options=tuple(f"{name}={value}" for name, value in spark.items() if value),
+        ),
     ]
 
 

@@ -57,7 +57,7 @@ def _start_flink(options: argparse.Namespace) -> str:
 
 def _start_spark(options: argparse.Namespace) -> str:
     cluster = SparkCluster(options.dir, workers=options.workers)
-    return f"--spark_master_url={cluster.master_url}"
+    return f"--spark_master_url={cluster.master_url} --spark_master_page={cluster.master_page}"
 
 
 def _start_store(options: argparse.Namespace) -> str:

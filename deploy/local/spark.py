@@ -22,6 +22,7 @@ class SparkCluster(Service):
 
     Attributes:
         master_url: `spark://127.0.0.1:PORT`.
+        master_page: Address of the master's web page.
     """
 
     def __init__(self, directory: Path, *, workers: int = 2) -> None:
@@ -43,10 +44,11 @@ class SparkCluster(Service):
             "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "SPARK_LOCAL_DIRS": str(self._processes.directory / "local"),
         }
-        master_port, self._pages_port = free_ports(2)
+        master_port, page_port = free_ports(2)
         self.master_url = f"spark://{_HOST}:{master_port}"
+        self.master_page = f"http://{_HOST}:{page_port}"
         try:
-            self._start_class("master", "master.Master", "--port", master_port, "--webui-port", self._pages_port)
+            self._start_class("master", "master.Master", "--port", master_port, "--webui-port", page_port)
             for number in range(1, workers + 1):
                 self._start_worker(f"worker-{number}")
             self._processes.wait_ready(lambda: self.workers == workers, "Spark")
@@ -58,7 +60,7 @@ class SparkCluster(Service):
     def workers(self) -> int:
         """How many workers the master knows; none while it does not answer."""
         try:
-            with urllib.request.urlopen(f"http://{_HOST}:{self._pages_port}/json/", timeout=5) as answer:
+            with urllib.request.urlopen(f"{self.master_page}/json/", timeout=5) as answer:
                 return int(json.load(answer)["aliveworkers"])
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             return 0

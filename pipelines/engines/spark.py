@@ -8,7 +8,6 @@ between two stages of a job.
 from __future__ import annotations
 
 import re
-import socket
 from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
@@ -27,11 +26,11 @@ from pipelines.engines.job_server import (
     with_job_server,
 )
 from pipelines.engines.setting import Setting
+from pipelines.engines.spark_master import SparkMaster, SparkMasterOptions, driver_version
 from schemas.errors import ConfigError
 
 DRIVER = "org.apache.beam.runners.spark.SparkJobServerDriver"
 
-_ANSWER_SECONDS = 10.0
 _HERE = ("localhost", "127.0.0.1", "::1")
 
 
@@ -62,15 +61,17 @@ class Spark:
             "--spark_job_server_jar", self._options.view_as(SparkRunnerOptions).spark_job_server_jar, "spark"
         )
         try:
-            fetched("spark-home")
+            version = driver_version(fetched("spark-home"))
         except ConfigError as error:
             yield str(error)
+            version = None
         yield from missing_java(self._options)
         embedded = re.match(LOCAL_MASTER_PATTERN, self._master) is not None
         if embedded or urlsplit(self._master).hostname in _HERE:
             yield from missing_worker(self._options)
         if not embedded:
-            yield from _missing_master(self._master)
+            page = self._options.view_as(SparkMasterOptions).spark_master_page
+            yield from SparkMaster(self._master, page).missing(version=version)
 
     def runner(self) -> PipelineRunner:
         """Return a runner on the one job server of this command."""
@@ -82,20 +83,6 @@ class Spark:
     def stop(self) -> None:
         """Stop the job server."""
         self._server.stop()
-
-
-def _missing_master(url: str) -> Iterator[str]:
-    """Yield what is wrong with the address of a master."""
-    address = urlsplit(url)
-    try:
-        if address.scheme != "spark" or address.hostname is None or address.port is None:
-            raise ValueError("it is not spark://HOST:PORT or local[N]")
-        socket.create_connection((address.hostname, address.port), timeout=_ANSWER_SECONDS).close()
-    except (OSError, ValueError) as error:
-        yield (
-            f"--spark_master_url {url}: no master answers there ({error}); start it, or leave --spark_master_url out "
-            "for an embedded one"
-        )
 
 
 def _with_class_path(server: SparkJarJobServer) -> SparkJarJobServer:

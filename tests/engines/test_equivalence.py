@@ -38,8 +38,7 @@ def test_every_way_to_run_gives_the_same_digests(repository: Path, tmp_path: Pat
 
 def test_clusters_inside_and_outside_the_job_server_give_the_same_digests(repository: Path, tmp_path: Path) -> None:
     with SparkCluster(tmp_path / "spark", workers=2) as spark:
-        outside = equivalence(
-            repository, tmp_path / "outside", "--engines", "spark", "--spark-master", spark.master_url
-        )
+        master = ("--spark-master", spark.master_url, "--spark-master-page", spark.master_page)
+        outside = equivalence(repository, tmp_path / "outside", "--engines", "spark", *master)
     inside = equivalence(repository, tmp_path / "inside", "--engines", "flink")
     assert [outside[0][name] for name in DIGESTS] == [inside[0][name] for name in DIGESTS]

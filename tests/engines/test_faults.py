@@ -140,6 +140,7 @@ def test_a_fault_while_tokenizing_changes_no_byte(
     assert len(attempts) >= LEAST_UNITS
     assert len(begun_before) < len(attempts), "the strike came when every unit had begun"
     assert not loses_units or max(attempts.values()) > 1, "no unit that was lost began again"
+    assert int(loses_units) <= told_repeated(out) <= sum(number > 1 for number in attempts.values())
     assert published(out) == undisturbed
 
 
@@ -194,6 +195,15 @@ def until(run: subprocess.Popen[bytes], found: Callable[[], bool]) -> None:
 def begun(out: Path) -> Counter[str]:
     """How often each unit of tokenize was begun."""
     return Counter(note["label"] for _, note in notes(out))
+
+
+def told_repeated(out: Path) -> int:
+    """How many units of tokenize ran more than once, as the last run's summary tells."""
+    events = max((out / ".cache/events").glob("*.jsonl")).read_text().splitlines()
+    done = [
+        event for event in map(json.loads, events) if (event["event"], event.get("stage")) == ("stage_done", "tokenize")
+    ]
+    return int(done[-1]["summary"].get("units that ran more than once", 0))
 
 
 def notes(out: Path) -> list[tuple[float, dict[str, Any]]]:

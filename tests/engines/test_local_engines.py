@@ -15,6 +15,8 @@ from deploy.local.flink import FlinkCluster
 from deploy.local.processes import Processes
 from deploy.local.s3 import ObjectStore
 from deploy.local.spark import SparkCluster
+from pipelines.engines.fetched import fetched
+from pipelines.engines.spark_master import SparkMaster, driver_version
 
 pytestmark = pytest.mark.engines
 
@@ -56,6 +58,14 @@ def all_on_loopback(directory: Path) -> bool:
     return bool(found) and all(map(is_loopback, found))
 
 
+def check_preflight(master: SparkMaster) -> None:
+    version = driver_version(fetched("spark-home"))
+    assert version is not None
+    assert list(master.missing(version=version)) == []
+    [problem] = master.missing(version="2.4.8")
+    assert f"it is Spark {version}, the driver is 2.4.8" in problem
+
+
 def test_flink_offers_all_slots_on_loopback_alone_and_goes(tmp_path: Path) -> None:
     with FlinkCluster(tmp_path, task_managers=2, slots=2) as cluster:
         assert cluster.free_slots == 4
@@ -71,6 +81,7 @@ def test_spark_has_its_workers_on_loopback_alone_and_goes(tmp_path: Path) -> Non
     with SparkCluster(tmp_path, workers=2) as cluster:
         assert cluster.workers == 2
         assert all_on_loopback(tmp_path)
+        check_preflight(SparkMaster(cluster.master_url, cluster.master_page))
         processes = Processes(tmp_path).started
     assert not any(process.runs for process in processes)
 
