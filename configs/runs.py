@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, InstanceOf
 
 from configs.builds import check_build
+from configs.filters import check_filters
 from configs.layers import Flag, Layer, merge_layers, read_file, read_flags, read_profile
 from configs.patterns import check_patterns
 from configs.places import check_places
@@ -202,6 +203,7 @@ def load_run_config(
         problems += check_places(tables, layers=layers, needs_sources=needs_sources)
         problems += check_patterns(tables, layers)
         problems += check_build(tables, layers)
+        problems += check_filters(tables, layers)
     if problems:
         raise ConfigError("\n".join(dict.fromkeys(problems)))
     return _assemble(tables, profile=profile)

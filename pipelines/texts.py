@@ -21,7 +21,7 @@ from schemas.errors import ConfigError
 from schemas.options import IngestOptions
 from schemas.places import is_remote
 from schemas.reasons import Column
-from transforms.filters import judge_content
+from transforms.filters import make_judge
 from transforms.input_units import plan_inputs
 from transforms.members import Document, in_sample
 from transforms.readers import read_documents
@@ -99,12 +99,13 @@ def _of_run(out: OutputFolder, names: Sequence[str], options: IngestOptions) -> 
 
 
 def _of_source(place: str, options: IngestOptions, left_out: Counter[str]) -> Iterator[Document]:
+    judge = make_judge(options)
     for unit in plan_inputs(list_inputs([place], options), options):
         for document in read_documents(unit, options):
             if document.content is None:
                 left_out[document.reason] += 1
                 continue
-            verdict = judge_content(document.content, options)
+            verdict = judge(document.content, document.license)
             if verdict.column is Column.KEPT:
                 yield document
             else:

@@ -6,6 +6,7 @@ keys and is frozen; `model_dump(mode="json")` is its canonical form.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
@@ -42,6 +43,9 @@ DistinctiveShape = Literal["double_underscore", "screaming_case", "api_prefix", 
 DISTINCTIVE_SHAPES: tuple[DistinctiveShape, ...] = ("double_underscore", "screaming_case", "api_prefix", "compound")
 """All of them."""
 
+Unlicensed = Literal["drop", "keep"]
+"""What becomes of documents that tell no licence where there is an allow-list."""
+
 VocabularyKind = Literal["bpe", "sentencepiece-bpe", "sentencepiece-unigram"]
 """What a build learns."""
 
@@ -61,6 +65,9 @@ class Options(BaseModel):
 class IngestOptions(Options):
     """What ingest reads and which filters are on.
 
+    The filters from `allowed_licenses` to `decontaminate_min_ngrams` are no part of the canonical form while they are
+    off, which is then that of runs from before there were any.
+
     Attributes:
         extensions: Accepted file extensions, lower case, without the dot.
         max_document_bytes: Larger documents are `filtered[size]`.
@@ -69,6 +76,9 @@ class IngestOptions(Options):
         drop_generated: Drop files that a marker in their first lines names as generated.
         max_line_bytes: Drop documents with a longer line; off by default.
         min_unique_line_ratio: Drop documents whose share of distinct lines is lower; off by default.
+        allowed_licenses: SPDX identifiers; documents under other licences are dropped. Off if empty.
+        unlicensed: What becomes of documents that tell no licence, where some are allowed.
+        drop_minified: Drop machine-packed files and tables of numbers (`transforms.minified`).
         open_archives: Read archives, Parquet and JSONL files that stand in folders; off counts them as
             `filtered[extension]`.
         content_column: Column or key of the text in Parquet and JSONL.
@@ -89,6 +99,9 @@ class IngestOptions(Options):
     drop_generated: bool = False
     max_line_bytes: Annotated[int, Field(ge=1)] | None = None
     min_unique_line_ratio: Fraction | None = None
+    allowed_licenses: tuple[str, ...] = ()
+    unlicensed: Unlicensed = "drop"
+    drop_minified: bool = False
     open_archives: bool = True
     content_column: str = "content"
     path_column: str = "path"
@@ -99,6 +112,12 @@ class IngestOptions(Options):
     unit_bytes: Annotated[int, Field(ge=1 << 16, le=1 << 31)] = 64 * MEBIBYTE
     max_expansion: Annotated[int, Field(ge=2)] = 1000
     detect_platforms: bool = True
+
+    @model_serializer(mode="wrap")
+    def _serialize(self, values: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        unused = [] if self.allowed_licenses else ["allowed_licenses", "unlicensed"]
+        unused += [] if self.drop_minified else ["drop_minified"]
+        return _leave_out(values(self), unused)
 
 
 class ScanOptions(Options):
@@ -207,5 +226,5 @@ class RunOptions(Options):
     max_dead_fraction: Fraction = 0.01
 
 
-def _leave_out(values: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+def _leave_out(values: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name not in names}

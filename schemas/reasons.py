@@ -30,6 +30,10 @@ class Filtered(StrEnum):
     GENERATED = "generated"
     LONG_LINES = "long_lines"
     UNIQUE_LINES = "unique_lines"
+    LICENSE = "license"
+    MINIFIED = "minified"
+    SECRET = "secret"
+    CONTAMINATED = "contaminated"
     NEAR_DUPLICATE = "near_duplicate"
 
 

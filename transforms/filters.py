@@ -9,14 +9,22 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from typing import NamedTuple
 
+from schemas.licenses import PACKAGE
 from schemas.options import IngestOptions
 from schemas.reasons import Column, Filtered
+from transforms.licenses import AllowList
+from transforms.minified import find_minified
 
 _HEAD_BYTES = 4096
 _HEAD_LINES = 20
 _MAX_COUNTED_LINES = 1_000_000
+_ORDER = {reason: place for place, reason in enumerate(Filtered)}
+
+Finder = Callable[[bytes, str | None], str | None]
 
 _TOOLS = (
     rb"@generated\b",
@@ -51,29 +59,64 @@ class Verdict(NamedTuple):
 KEPT = Verdict(Column.KEPT)
 
 
-def judge_content(content: bytes, options: IngestOptions) -> Verdict:
-    r"""Return where a document belongs by its content.
+Judge = Callable[[bytes, str | None], Verdict]
+"""Tells where a document belongs by its content and the licence that its source names."""
+
+
+def make_judge(options: IngestOptions) -> Judge:
+    r"""Return what tells where a document belongs; made once a worker.
+
+    Raises:
+        ConfigError: If a filter needs a library that is not installed.
 
     Example:
-        >>> judge_content(b"int a;\0", IngestOptions()).reason
+        >>> make_judge(IngestOptions())(b"int a;\0", None).reason
         <Filtered.BINARY: 'binary'>
     """
-    if not content:
-        return Verdict(Column.EMPTY)
-    if len(content) > options.max_document_bytes:
-        return Verdict(Column.FILTERED, Filtered.SIZE)
-    if options.drop_binary and b"\0" in content:
-        return Verdict(Column.FILTERED, Filtered.BINARY)
-    if options.drop_generated and (marker := generated_marker(content)):
-        return Verdict(Column.FILTERED, Filtered.GENERATED, marker)
-    if options.max_line_bytes is not None and (length := longest_line_bytes(content)) > options.max_line_bytes:
-        return Verdict(Column.FILTERED, Filtered.LONG_LINES, f"a line of {length} bytes")
-    if (
-        options.min_unique_line_ratio is not None
-        and (ratio := unique_line_ratio(content)) < options.min_unique_line_ratio
-    ):
-        return Verdict(Column.FILTERED, Filtered.UNIQUE_LINES, f"{ratio:.3f} of the lines are distinct")
-    return KEPT
+    finders = sorted(_finders(options), key=lambda item: _ORDER[item[0]])
+
+    def judge(content: bytes, license_name: str | None) -> Verdict:
+        if not content:
+            return Verdict(Column.EMPTY)
+        for reason, find in finders:
+            detail = find(content, license_name)
+            if detail is not None:
+                return Verdict(Column.FILTERED, reason, detail)
+        return KEPT
+
+    return judge
+
+
+def filter_versions(options: IngestOptions) -> dict[str, str]:
+    """Return the versions of the libraries that decide in the filters that are on, by name."""
+    return {PACKAGE: version(PACKAGE)} if options.allowed_licenses else {}
+
+
+def _finders(options: IngestOptions) -> Iterator[tuple[Filtered, Finder]]:
+    """Yield the filters that are on: each tells why a document is dropped, in a few words, or None if it is not."""
+    yield Filtered.SIZE, lambda content, _: "" if len(content) > options.max_document_bytes else None
+    if options.drop_binary:
+        yield Filtered.BINARY, lambda content, _: "" if b"\0" in content else None
+    if options.drop_generated:
+        yield Filtered.GENERATED, lambda content, _: generated_marker(content) or None
+    if (longest := options.max_line_bytes) is not None:
+        yield Filtered.LONG_LINES, lambda content, _: _long_line(content, longest)
+    if (least := options.min_unique_line_ratio) is not None:
+        yield Filtered.UNIQUE_LINES, lambda content, _: _repeated_lines(content, least)
+    if options.allowed_licenses:
+        yield Filtered.LICENSE, AllowList(options.allowed_licenses, unlicensed=options.unlicensed).find_forbidden
+    if options.drop_minified:
+        yield Filtered.MINIFIED, lambda content, _: find_minified(content)
+
+
+def _long_line(content: bytes, longest: int) -> str | None:
+    length = longest_line_bytes(content)
+    return f"a line of {length} bytes" if length > longest else None
+
+
+def _repeated_lines(content: bytes, least: float) -> str | None:
+    ratio = unique_line_ratio(content)
+    return f"{ratio:.3f} of the lines are distinct" if ratio < least else None
 
 
 def generated_marker(content: bytes) -> str:

@@ -27,7 +27,7 @@ from schemas.tables import DUPLICATE_CANDIDATES, FINGERPRINTS
 from schemas.units import Unit
 from transforms.attempts import note_attempt
 from transforms.batches import MAX_ELEMENT_BYTES
-from transforms.filters import judge_content
+from transforms.filters import Judge, make_judge
 from transforms.members import Document, bounded
 from transforms.readers import read_documents
 from transforms.sources import Kind
@@ -65,13 +65,13 @@ class Fingerprint(NamedTuple):
     license: str | None
 
 
-def fingerprint(document: Document, options: IngestOptions) -> Fingerprint:
+def fingerprint(document: Document, judge: Judge) -> Fingerprint:
     """Return a document's digest, and its place in the ledger by every filter but that of duplicates."""
     column, reason, detail = document.column, document.reason, document.detail
     doc_id = ""
     if document.content is not None:
         doc_id = hashlib.sha256(document.content).hexdigest()
-        column, reason, detail = judge_content(document.content, options)
+        column, reason, detail = judge(document.content, document.license)
     return Fingerprint(
         project=document.project,
         path=document.path,
@@ -89,19 +89,22 @@ def fingerprints_name(key: str) -> str:
     return f"{CACHE}/fingerprints/{key}.parquet"
 
 
-def fingerprint_unit(unit: Unit, out: OutputFolder, options: IngestOptions, *, rehash: bool = False) -> str:
+def fingerprint_unit(
+    unit: Unit, out: OutputFolder, options: IngestOptions, judge: Judge, *, rehash: bool = False
+) -> str:
     """Make the fingerprints of an input unit unless they are there, and return their path relative to OUT.
 
     Args:
         unit: An input unit.
         out: The output folder.
         options: The options of ingest.
+        judge: The filters on content that they ask for.
         rehash: Read everything again, whatever is there.
     """
     name = fingerprints_name(unit.key)
     if rehash or not has_fingerprints(unit, out):
         note_attempt(unit, out)
-        out.publish(name, lambda path: _write(path, unit, options))
+        out.publish(name, lambda path: _write(path, read_documents(unit, options), judge))
     return name
 
 
@@ -146,12 +149,12 @@ def read_fingerprints(path: Path) -> Iterator[Fingerprint]:
             yield from map(Fingerprint._make, zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
 
-def _write(path: Path, unit: Unit, options: IngestOptions) -> int:
-    """Read a unit's documents and write their fingerprints; the digest of the rows goes into the footer."""
+def _write(path: Path, documents: Iterator[Document], judge: Judge) -> int:
+    """Write the fingerprints of a unit's documents; the digest of the rows goes into the footer."""
     digest, rows, count, passing = hashlib.sha256(), list[Fingerprint](), 0, 0
     with pq.ParquetWriter(path, FINGERPRINTS, compression="zstd") as writer:
-        for document in read_documents(unit, options):
-            row = fingerprint(document, options)
+        for document in documents:
+            row = fingerprint(document, judge)
             digest.update(json.dumps(row).encode("ascii"))
             rows.append(row)
             count += 1
@@ -232,12 +235,18 @@ def unpack_candidates(packed: Iterable[bytes]) -> pa.Table:
 class _FingerprintFn(beam.DoFn):
     """Makes the fingerprints of units and yields the candidates for duplicates among them."""
 
+    _judge: Judge
+
     def __init__(self, out: OutputFolder, options: IngestOptions, *, rehash: bool, partitions: int) -> None:
         self._out, self._options, self._rehash, self._partitions = out, options, rehash, partitions
 
+    def setup(self) -> None:
+        """Make the filters, once a worker."""
+        self._judge = make_judge(self._options)
+
     def process(self, unit: Unit) -> Iterator[tuple[int, bytes]]:
         """Yield (partition, packed candidates)."""
-        read = partial(fingerprint_unit, out=self._out, options=self._options, rehash=self._rehash)
+        read = partial(fingerprint_unit, out=self._out, options=self._options, judge=self._judge, rehash=self._rehash)
         name = count_unit("read", time_unit(read, unit))
         if self._options.drop_duplicates:
             with self._out.open_local(name) as path:

@@ -17,6 +17,7 @@ from schemas.reasons import Filtered
 from schemas.tables import DATA_FORMAT_VERSION
 from schemas.units import Stage, Unit
 from transforms.boundaries import cut
+from transforms.filters import filter_versions
 from transforms.members import accepts_extension, display_path, in_sample
 from transforms.sources import Input, Kind, Listing, Root, stem_of
 
@@ -89,9 +90,11 @@ def _unit(root: Root, inputs: list[Input], index: int, options: IngestOptions) -
 def _read_key(payload: dict[str, Any], options: IngestOptions) -> str:
     """Return the SHA-256 of all that a reader's findings depend on, versions of the decoding libraries among it."""
     unread = _NOT_READ_BY if payload["kind"] != Kind.FILE else (*_NOT_READ_BY, *_DECIDED_BY_PLAN)
-    value = {
+    value: dict[str, Any] = {
         "format": [DATA_FORMAT_VERSION, READER_VERSION, version("pyarrow") if payload["kind"] == Kind.PARQUET else ""],
         "options": {name: value for name, value in options.to_json().items() if name not in unread},
         "inputs": payload,
     }
+    if versions := filter_versions(options):
+        value["filters"] = versions
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode("ascii")).hexdigest()

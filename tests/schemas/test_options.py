@@ -1,6 +1,8 @@
 """What options enter unit keys and receipts."""
 
-from schemas.options import RunOptions
+import pytest
+
+from schemas.options import IngestOptions, RunOptions
 
 
 def test_superwords_that_are_off_leave_no_trace_in_keys_and_receipts() -> None:
@@ -16,3 +18,24 @@ def test_superwords_that_are_on_are_in_keys_and_receipts() -> None:
     assert options["scan"]["unit_pattern"] == "cpp-lines-1"
     bounds = ("superwords_after", "max_superword_words", "max_superword_bytes")
     assert [options["build"][name] for name in bounds] == [0.5, 6, 64]
+
+
+def test_filters_that_are_off_leave_no_trace_in_keys_and_receipts() -> None:
+    assert set(RunOptions().to_json()["ingest"]) == {
+        *("extensions", "max_document_bytes", "drop_binary", "drop_duplicates", "drop_generated", "max_line_bytes"),
+        *("min_unique_line_ratio", "open_archives", "content_column", "path_column", "project_column"),
+        *("license_column", "sample", "limit", "unit_bytes", "max_expansion", "detect_platforms"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"unlicensed": "keep"}, {}),
+        ({"allowed_licenses": ("MIT",)}, {"allowed_licenses": ["MIT"], "unlicensed": "drop"}),
+        ({"drop_minified": True}, {"drop_minified": True}),
+    ],
+)
+def test_filters_that_are_on_are_in_keys_and_receipts(given: dict[str, object], said: dict[str, object]) -> None:
+    off = IngestOptions().to_json()
+    assert IngestOptions.model_validate(given).to_json() == {**off, **said}

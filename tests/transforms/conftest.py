@@ -18,6 +18,7 @@ from schemas.options import IngestOptions
 from schemas.units import Unit, UnitReceipt
 from transforms.documents import ingest_unit
 from transforms.duplicates import choose_kept, clear_duplicates, merge_duplicates
+from transforms.filters import make_judge
 from transforms.fingerprints import duplicate_candidates, fingerprint_unit, unpack_candidates
 from transforms.ingest_plan import plan_ingest
 from transforms.input_units import plan_inputs
@@ -116,7 +117,7 @@ def first_pass(sources: Sequence[Path | str], out: OutputFolder, options: Ingest
     clear_duplicates(out)
     packed = []
     for unit in inputs:
-        name = fingerprint_unit(unit, out, options)
+        name = fingerprint_unit(unit, out, options, make_judge(options))
         with out.open_local(name) as path:
             packed.extend(found for _, found in duplicate_candidates(path, unit.payload["index"], 3))
     if options.drop_duplicates:

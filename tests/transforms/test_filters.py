@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from schemas.options import IngestOptions
 from schemas.reasons import Column
-from transforms.filters import KEPT, generated_marker, judge_content, longest_line_bytes, unique_line_ratio
+from transforms.filters import KEPT, generated_marker, longest_line_bytes, make_judge, unique_line_ratio
 
 ALL = IngestOptions(drop_generated=True, max_line_bytes=100, min_unique_line_ratio=0.5, max_document_bytes=10_000)
 
@@ -29,16 +29,17 @@ ALL = IngestOptions(drop_generated=True, max_line_bytes=100, min_unique_line_rat
     ],
 )
 def test_the_first_filter_that_matches_counts(content: bytes, reason: str) -> None:
-    assert judge_content(content, ALL).reason == reason
+    assert make_judge(ALL)(content, None).reason == reason
 
 
 def test_nothing_is_empty_and_no_reason() -> None:
-    assert judge_content(b"", ALL)[:2] == (Column.EMPTY, "")
+    assert make_judge(ALL)(b"", None)[:2] == (Column.EMPTY, "")
 
 
 def test_by_default_only_size_binary_and_empty_drop() -> None:
-    assert judge_content(b"// @generated DO NOT EDIT\n" + b"x" * 100_000 + b"\nx\n" * 99, IngestOptions()) == KEPT
-    assert judge_content(b"\0", IngestOptions(drop_binary=False)) == KEPT
+    content = b"// @generated DO NOT EDIT\n// SPDX-License-Identifier: GPL-3.0-only\n" + b"0," * 100_000 + b"\nx\n" * 99
+    assert make_judge(IngestOptions())(content, "GPL-3.0-only") == KEPT
+    assert make_judge(IngestOptions(drop_binary=False))(b"\0", None) == KEPT
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 
 from schemas.errors import IntegrityError
 from schemas.options import IngestOptions
+from transforms.filters import make_judge
 from transforms.fingerprints import fingerprint_unit, fingerprints_digest, fingerprints_name, has_fingerprints
 from transforms.ingest_plan import plan_ingest, prune_cache
 from transforms.input_units import plan_inputs
@@ -18,6 +19,7 @@ from transforms.sources import list_inputs
 from transforms.storage import OutputFolder
 
 SMALL = IngestOptions(unit_bytes=1 << 16)
+JUDGE = make_judge(SMALL)
 
 
 @pytest.fixture
@@ -101,24 +103,24 @@ def test_fingerprints_are_made_once_unless_asked_for_again(corpus: Path, out: Ou
     options = IngestOptions()
     (unit,) = plan_inputs(list_inputs([str(corpus)], options), options)
     assert not has_fingerprints(unit, out)
-    name = fingerprint_unit(unit, out, options)
+    name = fingerprint_unit(unit, out, options, JUDGE)
     assert name == fingerprints_name(unit.key)
     digest = fingerprints_digest(out, name)
     (corpus / "p0/f00.cpp").write_bytes(b"changed in secret")
-    fingerprint_unit(unit, out, options)
+    fingerprint_unit(unit, out, options, JUDGE)
     assert fingerprints_digest(out, name) == digest
-    fingerprint_unit(unit, out, options, rehash=True)
+    fingerprint_unit(unit, out, options, JUDGE, rehash=True)
     assert fingerprints_digest(out, name) != digest
 
 
 def test_fingerprints_that_are_damaged_are_made_again(corpus: Path, out: OutputFolder) -> None:
     options = IngestOptions()
     (unit,) = plan_inputs(list_inputs([str(corpus)], options), options)
-    name = fingerprint_unit(unit, out, options)
+    name = fingerprint_unit(unit, out, options, JUDGE)
     digest = fingerprints_digest(out, name)
     out.publish_bytes(name, out.read_bytes(name)[:-9])
     assert not has_fingerprints(unit, out)
-    fingerprint_unit(unit, out, options)
+    fingerprint_unit(unit, out, options, JUDGE)
     assert fingerprints_digest(out, name) == digest
 
 

@@ -91,6 +91,15 @@ def test_a_key_moves_with_the_options_that_bear_on_reading(corpus: Path) -> None
     )
 
 
+def test_a_key_moves_with_the_libraries_that_the_filters_decide_by(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, filtered = plan(corpus)[0].key, plan(corpus, allowed_licenses=("MIT",))[0].key
+    monkeypatch.setattr("transforms.filters.version", lambda name: "0")
+    assert plan(corpus)[0].key == before
+    assert plan(corpus, allowed_licenses=("MIT",))[0].key not in (before, filtered)
+
+
 def test_a_key_moves_with_the_place_of_the_source(corpus: Path, tmp_path: Path) -> None:
     other = tmp_path / "other/p0"
     other.parent.mkdir()

@@ -1,0 +1,70 @@
+"""SPDX licence expressions, as aboutcode's `license-expression` reads them: what an identifier is, what it equals."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from schemas.errors import ConfigError
+
+if TYPE_CHECKING:
+    from boolean.boolean import Expression
+    from license_expression import Licensing
+
+PACKAGE = "license-expression"
+"""The library; its list of licences is part of the unit keys where licences are looked at."""
+
+_OWN = re.compile(r"(?:DocumentRef-[A-Za-z0-9.-]+:)?LicenseRef-[A-Za-z0-9.-]+")
+
+
+@cache
+def spdx_licenses() -> Licensing:
+    """Return the licences that SPDX knows, read once.
+
+    Raises:
+        ConfigError: If the library is not installed.
+    """
+    try:
+        from license_expression import get_spdx_licensing
+    except ImportError as error:
+        raise ConfigError(
+            "ingest.allowed_licenses needs license-expression, which is not installed: pip install 'cppmill[licenses]'"
+        ) from error
+    licensing: Licensing = get_spdx_licensing()
+    return licensing
+
+
+def parse_expression(text: str) -> Expression | None:
+    """Return an SPDX expression as a tree, None if it is none; identifiers in it need not be known."""
+    from license_expression import ExpressionError
+
+    try:
+        parsed: Expression | None = spdx_licenses().parse(text)
+    except ExpressionError:
+        return None
+    return parsed
+
+
+def canonical_license(text: str) -> str | None:
+    """Return a licence as SPDX spells it now, with its exception if it names one; None if it is none.
+
+    Args:
+        text: An identifier (`mit`, `GPL-2.0+`), one with an exception (`Apache-2.0 WITH LLVM-exception`), or
+            `LicenseRef-` and a name of one's own.
+
+    Example:
+        >>> canonical_license("apache-2.0"), canonical_license("GPL-2.0+"), canonical_license("MIT OR ISC")
+        ('Apache-2.0', 'GPL-2.0-or-later', None)
+    """
+    if _OWN.fullmatch(text):
+        return text
+    parsed = parse_expression(text)
+    if parsed is None or not parsed.isliteral or spdx_licenses().unknown_license_keys(parsed):
+        return None
+    return str(parsed)
+
+
+def license_identifiers() -> list[str]:
+    """Return the identifiers of SPDX, without those of one scanner alone."""
+    return [key for key in spdx_licenses().known_symbols if not key.startswith("LicenseRef-")]

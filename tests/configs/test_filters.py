@@ -1,0 +1,54 @@
+"""Filters that cannot be used as they are asked for are told before anything starts."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from configs.runs import RunConfig, load_run_config
+from schemas.errors import ConfigError
+
+
+def load(tmp_path: Path, ingest: str) -> RunConfig:
+    file = tmp_path / "run.toml"
+    file.write_text(f"[ingest]\n{ingest}\n")
+    return load_run_config(file=file, flags={"--out": str(tmp_path / "out")})
+
+
+def problems(tmp_path: Path, ingest: str) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, ingest)
+    return [line.removeprefix(f"{tmp_path / 'run.toml'}: ") for line in str(caught.value).splitlines()]
+
+
+def test_licences_of_spdx_are_taken_in_any_case(tmp_path: Path) -> None:
+    names = '["mit", "Apache-2.0", "GPL-2.0+", "Apache-2.0 WITH LLVM-exception", "LicenseRef-Ours"]'
+    assert len(load(tmp_path, f"allowed_licenses = {names}").options.ingest.allowed_licenses) == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Apache 2", "no SPDX identifier; did you mean Apache-2.0 or "),
+        ("BSD-3-Claus", "no SPDX identifier; did you mean BSD-3-Clause or "),
+        ("MIT OR ISC", "no SPDX identifier"),
+        ("~~~~~~~~~~", "no SPDX identifier, as https://spdx.org/licenses has"),
+        ("", "not allowed; it is empty"),
+    ],
+)
+def test_an_unknown_licence_is_told_with_the_nearest(name: str, said: str, tmp_path: Path) -> None:
+    (line,) = problems(tmp_path, f'allowed_licenses = ["MIT", "{name}"]')
+    assert line.startswith(f'ingest.allowed_licenses[1] = "{name}": {said}')
+
+
+def test_a_library_that_is_missing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "license_expression", None)
+    (line,) = problems(tmp_path, 'allowed_licenses = ["MIT"]')
+    assert "pip install 'cppmill[licenses]'" in line
+
+
+def test_what_becomes_of_the_unlicensed_is_one_of_two(tmp_path: Path) -> None:
+    (line,) = problems(tmp_path, 'allowed_licenses = ["MIT"]\nunlicensed = "maybe"')
+    assert line.endswith('not allowed; it takes one of "drop", "keep"')

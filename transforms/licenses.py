@@ -1,0 +1,70 @@
+"""The allow-list of licences, by SPDX: what the source says of a document, else the tags in its first lines.
+
+A licence text, or the name of one in words, is not read: what has no tag and no metadata tells no licence.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from schemas.licenses import canonical_license, parse_expression, spdx_licenses
+from schemas.options import Unlicensed
+
+if TYPE_CHECKING:
+    from boolean.boolean import Expression
+
+_HEAD_BYTES = 4096
+_TAG = re.compile(rb"SPDX-License-Identifier:[ \t]*([A-Za-z0-9.+:() -]*[A-Za-z0-9.+)])")
+_TELLS_NONE = ("NOASSERTION", "NONE")
+_ONLY, _OR_LATER = "-only", "-or-later"
+
+
+def find_tags(content: bytes) -> str | None:
+    r"""Return the expression of the SPDX tags in the first 4096 bytes; all of them hold if there are several.
+
+    Example:
+        >>> find_tags(b"/* SPDX-License-Identifier: GPL-2.0-only OR MIT */\n")
+        'GPL-2.0-only OR MIT'
+    """
+    tags = list(dict.fromkeys(tag.decode("ascii") for tag in _TAG.findall(content[:_HEAD_BYTES])))
+    return tags[0] if len(tags) == 1 else " AND ".join(f"({tag})" for tag in tags) or None
+
+
+class AllowList:
+    """The licences that are allowed; expressions are judged once each."""
+
+    def __init__(self, allowed: tuple[str, ...], *, unlicensed: Unlicensed) -> None:
+        """Take SPDX identifiers, with exceptions or without, and what is to become of what tells no licence."""
+        names = {canonical_license(name) or name for name in allowed}
+        later = {name.removesuffix(_ONLY) + _OR_LATER for name in names if name.endswith(_ONLY)}
+        self._allowed = names | later
+        self._unlicensed = unlicensed
+        self._judged = dict[str, bool]()
+
+    def allows(self, expression: str) -> bool:
+        """Tell whether one may take what is under an SPDX expression; not if it cannot be read.
+
+        Of `A OR B` one has to be allowed, of `A AND B` both. `A-or-later` and `A+` may be taken under `A`. An exception
+        only permits more, so `A WITH E` is allowed if `A` is, or if it is named itself.
+        """
+        if expression not in self._judged:
+            parsed = parse_expression(expression)
+            self._judged[expression] = parsed is not None and self._accepts(parsed)
+        return self._judged[expression]
+
+    def _accepts(self, node: Expression) -> bool:
+        licensing = spdx_licenses()
+        if isinstance(node, licensing.OR):
+            return any(map(self._accepts, node.args))
+        if isinstance(node, licensing.AND):
+            return all(map(self._accepts, node.args))
+        base = getattr(node, "license_symbol", node)
+        return not self._allowed.isdisjoint((str(node), str(base), str(base).removesuffix("+")))
+
+    def find_forbidden(self, content: bytes, license_name: str | None) -> str | None:
+        """Return under what a document is that is not allowed, None if it is."""
+        told, expression = ("the source says", license_name) if license_name else ("tagged", find_tags(content))
+        if not expression or expression.strip() in _TELLS_NONE:
+            return "tells no licence" if self._unlicensed == "drop" else None
+        return None if self.allows(expression) else f"{told} {expression}"
