@@ -9,6 +9,9 @@ from difflib import get_close_matches
 from configs.layers import Layer, Tables
 from schemas.licenses import canonical_license, license_identifiers
 
+_LIBRARIES = {"allowed_licenses": ("license_expression", "licenses"), "drop_secrets": ("detect_secrets", "secrets")}
+"""Module and extra that a key needs."""
+
 
 def check_filters(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:
     """Yield a line for every filter that cannot be used as it is asked for.
@@ -17,17 +20,21 @@ def check_filters(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:
         tables: The merged tables; values of a wrong type are passed over, they were told about.
         layers: The layers that were merged, for the places to name.
     """
-    names = tables.get("ingest", {}).get("allowed_licenses")
-    if not isinstance(names, tuple) or not names:
-        return
-    if importlib.util.find_spec("license_expression") is None:
-        place = _layer(layers, "allowed_licenses").place("ingest", "allowed_licenses")
-        yield f"{place}: needs license-expression, which is not installed: pip install 'cppmill[licenses]'"
-        return
+    asked = {key: value for key, value in tables.get("ingest", {}).items() if value}
+    missing = [key for key, (module, _) in _LIBRARIES.items() if key in asked and not importlib.util.find_spec(module)]
+    for key in missing:
+        module, extra = _LIBRARIES[key]
+        name = module.replace("_", "-")
+        yield f"{_place(layers, key)}: needs {name}, which is not installed: pip install 'cppmill[{extra}]'"
+    licenses = asked.get("allowed_licenses")
+    if isinstance(licenses, tuple) and "allowed_licenses" not in missing:
+        yield from _check_licenses(licenses, layers)
+
+
+def _check_licenses(names: Sequence[object], layers: Sequence[Layer]) -> Iterator[str]:
     for index, name in enumerate(names):
         if isinstance(name, str) and name and canonical_license(name) is None:
-            place = _layer(layers, "allowed_licenses").place("ingest", "allowed_licenses", index=index)
-            yield f"{place}: no SPDX identifier{_nearest(name)}"
+            yield f"{_place(layers, 'allowed_licenses', index)}: no SPDX identifier{_nearest(name)}"
 
 
 def _nearest(name: str) -> str:
@@ -41,5 +48,6 @@ def _nearest(name: str) -> str:
     )
 
 
-def _layer(layers: Sequence[Layer], key: str) -> Layer:
-    return next(layer for layer in reversed(layers) if key in layer.table("ingest"))
+def _place(layers: Sequence[Layer], key: str, index: int | None = None) -> str:
+    layer = next(layer for layer in reversed(layers) if key in layer.table("ingest"))
+    return layer.place("ingest", key, index=index)

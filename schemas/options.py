@@ -79,6 +79,7 @@ class IngestOptions(Options):
         allowed_licenses: SPDX identifiers; documents under other licences are dropped. Off if empty.
         unlicensed: What becomes of documents that tell no licence, where some are allowed.
         drop_minified: Drop machine-packed files and tables of numbers (`transforms.minified`).
+        drop_secrets: Drop documents with private keys, or tokens of services (`transforms.secrets`).
         open_archives: Read archives, Parquet and JSONL files that stand in folders; off counts them as
             `filtered[extension]`.
         content_column: Column or key of the text in Parquet and JSONL.
@@ -102,6 +103,7 @@ class IngestOptions(Options):
     allowed_licenses: tuple[str, ...] = ()
     unlicensed: Unlicensed = "drop"
     drop_minified: bool = False
+    drop_secrets: bool = False
     open_archives: bool = True
     content_column: str = "content"
     path_column: str = "path"
@@ -116,7 +118,7 @@ class IngestOptions(Options):
     @model_serializer(mode="wrap")
     def _serialize(self, values: SerializerFunctionWrapHandler) -> dict[str, Any]:
         unused = [] if self.allowed_licenses else ["allowed_licenses", "unlicensed"]
-        unused += [] if self.drop_minified else ["drop_minified"]
+        unused += [name for name in ("drop_minified", "drop_secrets") if not getattr(self, name)]
         return _leave_out(values(self), unused)
 
 

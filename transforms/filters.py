@@ -13,11 +13,13 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from typing import NamedTuple
 
-from schemas.licenses import PACKAGE
+from schemas import licenses
 from schemas.options import IngestOptions
 from schemas.reasons import Column, Filtered
+from transforms import secrets
 from transforms.licenses import AllowList
 from transforms.minified import find_minified
+from transforms.secrets import SecretDetectors
 
 _HEAD_BYTES = 4096
 _HEAD_LINES = 20
@@ -89,7 +91,8 @@ def make_judge(options: IngestOptions) -> Judge:
 
 def filter_versions(options: IngestOptions) -> dict[str, str]:
     """Return the versions of the libraries that decide in the filters that are on, by name."""
-    return {PACKAGE: version(PACKAGE)} if options.allowed_licenses else {}
+    deciding = {licenses.PACKAGE: bool(options.allowed_licenses), secrets.PACKAGE: options.drop_secrets}
+    return {package: version(package) for package, is_on in deciding.items() if is_on}
 
 
 def _finders(options: IngestOptions) -> Iterator[tuple[Filtered, Finder]]:
@@ -107,6 +110,9 @@ def _finders(options: IngestOptions) -> Iterator[tuple[Filtered, Finder]]:
         yield Filtered.LICENSE, AllowList(options.allowed_licenses, unlicensed=options.unlicensed).find_forbidden
     if options.drop_minified:
         yield Filtered.MINIFIED, lambda content, _: find_minified(content)
+    if options.drop_secrets:
+        detectors = SecretDetectors()
+        yield Filtered.SECRET, lambda content, _: detectors.find_secret(content)
 
 
 def _long_line(content: bytes, longest: int) -> str | None:

@@ -43,10 +43,19 @@ def test_an_unknown_licence_is_told_with_the_nearest(name: str, said: str, tmp_p
     assert line.startswith(f'ingest.allowed_licenses[1] = "{name}": {said}')
 
 
-def test_a_library_that_is_missing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "license_expression", None)
-    (line,) = problems(tmp_path, 'allowed_licenses = ["MIT"]')
-    assert "pip install 'cppmill[licenses]'" in line
+@pytest.mark.parametrize(
+    ("module", "ingest", "extra"),
+    [
+        ("license_expression", 'allowed_licenses = ["MIT"]', "licenses"),
+        ("detect_secrets", "drop_secrets = true", "secrets"),
+    ],
+)
+def test_a_library_that_is_missing_is_told(
+    module: str, ingest: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    (line,) = problems(tmp_path, ingest)
+    assert line.endswith(f"not installed: pip install 'cppmill[{extra}]'")
 
 
 def test_what_becomes_of_the_unlicensed_is_one_of_two(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_an_integer_and_its_float_give_the_same_options() -> None:
 FILE_PROBLEMS = [
     ("[ingest]\nunit_byte = 5", "ingest.unit_byte = 5: unknown key; did you mean unit_bytes? (known in [ingest]: "),
     ('[ingest]\n"Unit-Bytes" = 5', "ingest.Unit-Bytes = 5: unknown key; did you mean unit_bytes? "),
-    ("[ingest]\nxyzzy = 5", "ingest.xyzzy = 5: unknown key (known in [ingest]: content_column, "),
+    ("[ingest]\nxyzzy = 5", "ingest.xyzzy = 5: unknown key (known in [ingest]: allowed_licenses, "),
     ("[run]\nlimit = 2", "run.limit = 2: unknown key; it belongs in [ingest]"),
     ('[build]\nprofile = "demo"', 'build.profile = "demo": unknown key; it belongs in [run]'),
     ("[ingst]\nlimit = 1", "[ingst]: unknown table; did you mean [ingest]? (known: [run], [ingest], [scan], "),

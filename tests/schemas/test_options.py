@@ -34,6 +34,7 @@ def test_filters_that_are_off_leave_no_trace_in_keys_and_receipts() -> None:
         ({"unlicensed": "keep"}, {}),
         ({"allowed_licenses": ("MIT",)}, {"allowed_licenses": ["MIT"], "unlicensed": "drop"}),
         ({"drop_minified": True}, {"drop_minified": True}),
+        ({"drop_secrets": True}, {"drop_secrets": True}),
     ],
 )
 def test_filters_that_are_on_are_in_keys_and_receipts(given: dict[str, object], said: dict[str, object]) -> None:

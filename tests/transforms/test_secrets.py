@@ -1,0 +1,107 @@
+"""Secrets: each detector finds what its service gives out, and nothing in real headers.
+
+The tokens are made here: none stands in this file, so that no scanner takes it for a leak.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schemas.errors import ConfigError
+from schemas.options import IngestOptions
+from schemas.reasons import Filtered
+from transforms.filters import make_judge
+from transforms.secrets import DETECTORS, SecretDetectors, _load
+
+SECRETS = SecretDetectors()
+BODY = "Q9zR" * 30
+PATTERNS = [(markers, regex) for name, markers in DETECTORS.items() for regex in _load(name).denylist]
+
+
+def tokens() -> dict[str, str]:
+    """A token of each kind."""
+    return {
+        "AWS Access Key": "AK" + "IA" + BODY.upper()[:16],
+        "Azure Storage Account access key": "Account" + "Key=" + BODY[:86] + "==",
+        "GitHub Token": "gh" + "p_" + BODY[:36],
+        "GitLab Token": "gl" + "pat-" + BODY[:20],
+        "JSON Web Token": ".".join(["ey" + "JhbGciOiJIUzI1NiJ9", "ey" + "JzdWIiOiIxIn0", BODY[:43]]),
+        "NPM tokens": "//registry.example/:_auth" + "Token=npm_" + BODY[:36],
+        "OpenAI Token": "sk-" + BODY[:20] + "T3Blbk" + "FJ" + BODY[:20],
+        "PyPI Token": "pypi-AgEIcHlwaS5" + "vcmc" + BODY[:80],
+        "SendGrid API Key": "S" + "G." + BODY[:22] + "." + BODY[:43],
+        "Slack Token": "xo" + "xb-1234567890-" + BODY[:24],
+        "Square OAuth Secret": "sq0" + "csp-" + BODY[:43],
+        "Stripe Access Key": "sk_" + "live_" + BODY[:99],
+    }
+
+
+def private_key(line_end: str) -> bytes:
+    header = "PRIVATE" + " KEY-----"
+    return f"-----BEGIN RSA {header}{line_end}{BODY[:64]}{line_end}{BODY[:20]}{line_end}-----END RSA {header}".encode()
+
+
+@pytest.mark.parametrize("kind", tokens())
+def test_each_kind_is_named_with_its_line_and_never_repeated(kind: str) -> None:
+    token = tokens()[kind]
+    found = SECRETS.find_secret(f'int a;\nint b;\nconst char* key = "{token}";\n'.encode())
+    assert found == f"{kind} in line 3"
+    assert token not in found
+
+
+def test_every_detector_is_tried() -> None:
+    kinds = {_load(name).secret_type for name in DETECTORS}
+    assert kinds == {*tokens(), "Private Key"}
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", '\\n"\n  "', "\\n"])
+def test_a_private_key_counts_with_its_material_alone(line_end: str) -> None:
+    key = private_key(line_end)
+    assert SECRETS.find_secret(b"int a;\n" + key) == "Private Key in line 2"
+    assert SECRETS.find_secret(b"int a;\n" + key[:40]) is None
+    assert (
+        SECRETS.find_secret(b'if (line == "-----BEGIN RSA ' + b'PRIVATE KEY-----") parse(rest_of_the_file);\n') is None
+    )
+
+
+def test_an_aws_key_inside_of_a_longer_word_is_none() -> None:
+    token = tokens()["AWS Access Key"]
+    assert SECRETS.find_secret(f"TTCACTACG{token}AGGG\n".encode()) is None
+    assert SECRETS.find_secret(f"{token}\n".encode()) == "AWS Access Key in line 1"
+
+
+def test_a_document_that_is_no_text_is_read_too() -> None:
+    assert SECRETS.find_secret(b"\xff\xfe\n" + tokens()["GitHub Token"].encode()) == "GitHub Token in line 2"
+
+
+@settings(max_examples=30)
+@given(data=st.data())
+def test_what_a_detector_finds_has_one_of_its_markers(data: st.DataObject) -> None:
+    markers, regex = data.draw(st.sampled_from(PATTERNS))
+    text = data.draw(st.from_regex(regex, fullmatch=True, alphabet=st.characters(max_codepoint=127)))
+    assert any(re.search(marker, text.lower().encode()) for marker in markers)
+
+
+def test_real_headers_have_none() -> None:
+    headers = [*Path(np.get_include()).rglob("*.h"), *Path(pa.get_include()).rglob("*.h")]
+    assert len(headers) > 400
+    assert not [path for path in headers if SECRETS.find_secret(path.read_bytes())]
+
+
+def test_the_filter_says_what_it_found() -> None:
+    found = make_judge(IngestOptions(drop_secrets=True))(tokens()["GitHub Token"].encode(), None)
+    assert (found.reason, found.detail) == (Filtered.SECRET, "GitHub Token in line 1")
+
+
+def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "detect_secrets.plugins.aws", None)
+    with pytest.raises(ConfigError, match=r"cppmill\[secrets\]"):
+        make_judge(IngestOptions(drop_secrets=True))

@@ -1,0 +1,105 @@
+"""Secrets in documents: private keys and tokens that services give out, by the detectors of detect-secrets.
+
+Only detectors whose patterns name a service or a format: entropy, words like `password` and bare digests are no secrets
+in C++. Nothing is asked of any service. A secret is never repeated, only its kind and line.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+from schemas.errors import ConfigError
+
+if TYPE_CHECKING:
+    from detect_secrets.plugins.base import RegexBasedDetector
+
+PACKAGE = "detect-secrets"
+"""The library; its version is part of the unit keys where secrets are looked for."""
+
+DETECTORS: dict[str, tuple[bytes, ...]] = {
+    "aws.AWSKeyDetector": (rb"a(?:3t|bia|cca|kia|sia)[0-9a-z]{16}", rb"aws"),
+    "azure_storage_key.AzureStorageKeyDetector": (rb"accountkey=",),
+    "github_token.GitHubTokenDetector": (rb"gh[pousr]_",),
+    "gitlab_token.GitLabTokenDetector": (rb"gl(?:pat|dt|ft|soat|rt|cbt|imt|ptt|agent|oas)-", rb"gr1348941"),
+    "jwt.JwtTokenDetector": (rb"eyj",),
+    "npm.NpmDetector": (rb":_authtoken=",),
+    "openai.OpenAIDetector": (rb"t3blbkfj",),
+    "private_key.PrivateKeyDetector": (rb"private key", rb"putty-user-key-file-2"),
+    "pypi_token.PypiTokenDetector": (rb"pypi-age",),
+    "sendgrid.SendGridDetector": (rb"sg\.",),
+    "slack.SlackDetector": (rb"xox[abposr]-", rb"https://hooks\.slack\.com/"),
+    "square_oauth.SquareOAuthDetector": (rb"sq0csp-",),
+    "stripe.StripeDetector": (rb"k_live_",),
+}
+"""The detectors by module and class; in all that one finds, one of its markers is, in lower case. Each marker begins
+with a literal, so that it is searched for at a gigabyte a second; the detectors themselves read 10 to 60 MB/s."""
+
+_PRIVATE_KEY = "Private Key"
+_KEY_MATERIAL = re.compile(rb"KEY(?: BLOCK)?-----(?:[\s\"'+,]|\\[nr])*[A-Za-z0-9+/=]{32}|PuTTY-User-Key-File-2: *\S")
+_AWS_KEY = "AWS Access Key"
+
+
+class _Detector(NamedTuple):
+    markers: tuple[re.Pattern[bytes], ...]
+    plugin: RegexBasedDetector
+
+
+class SecretDetectors:
+    """The detectors, made once a worker."""
+
+    def __init__(self) -> None:
+        """Load them.
+
+        Raises:
+            ConfigError: If the library is not installed.
+        """
+        try:
+            self._detectors = [
+                _Detector(tuple(map(re.compile, markers)), _load(name)) for name, markers in DETECTORS.items()
+            ]
+        except ImportError as error:
+            raise ConfigError(
+                "ingest.drop_secrets needs detect-secrets, which is not installed: pip install 'cppmill[secrets]'"
+            ) from error
+
+    def find_secret(self, content: bytes) -> str | None:
+        """Return the kind of the first secret and its line, None if there is none.
+
+        The first is that of the first detector that finds any. The header of a private key is one only if a line of
+        key follows it: code that reads such files has the header alone. An AWS key inside of a longer run of letters
+        and digits is none: genomes have such.
+        """
+        lower = content.lower()
+        for markers, plugin in self._detectors:
+            if any(marker.search(lower) for marker in markers) and (line := _first_line(content, plugin)):
+                return f"{plugin.secret_type} in line {line}"
+        return None
+
+
+def _load(name: str) -> RegexBasedDetector:
+    module, _, detector = name.partition(".")
+    plugin: RegexBasedDetector = getattr(import_module(f"detect_secrets.plugins.{module}"), detector)()
+    return plugin
+
+
+def _first_line(content: bytes, plugin: RegexBasedDetector) -> int:
+    """Return the number of the first line in which a detector finds something, 0 if there is none."""
+    text = content.decode("latin-1")
+    if not _finds(text, plugin):
+        return 0
+    if plugin.secret_type == _PRIVATE_KEY:
+        found = _KEY_MATERIAL.search(content)
+        return content.count(b"\n", 0, found.start()) + 1 if found else 0
+    return next((number for number, line in enumerate(text.split("\n"), start=1) if _finds(line, plugin)), 0)
+
+
+def _finds(text: str, plugin: RegexBasedDetector) -> bool:
+    tokens = plugin.analyze_string(text)
+    return any(plugin.secret_type != _AWS_KEY or _stands_alone(text, token) for token in tokens)
+
+
+def _stands_alone(text: str, token: str) -> bool:
+    """Tell whether a token is no part of a longer word."""
+    return re.search(rf"(?<![A-Za-z0-9]){re.escape(token)}(?![A-Za-z0-9])", text) is not None
