@@ -1,13 +1,16 @@
-"""The filters that a run names: whether the licences are known, and the libraries there."""
+"""The filters that a run names: whether licences are known, and libraries and benchmarks there."""
 
 from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 
 from configs.layers import Layer, Tables
+from configs.places import WILDCARDS
 from schemas.licenses import canonical_license, license_identifiers
+from schemas.places import is_remote
 
 _LIBRARIES = {"allowed_licenses": ("license_expression", "licenses"), "drop_secrets": ("detect_secrets", "secrets")}
 """Module and extra that a key needs."""
@@ -29,6 +32,18 @@ def check_filters(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:
     licenses = asked.get("allowed_licenses")
     if isinstance(licenses, tuple) and "allowed_licenses" not in missing:
         yield from _check_licenses(licenses, layers)
+    benchmarks = asked.get("decontaminate")
+    for index, place in enumerate(benchmarks if isinstance(benchmarks, tuple) else ()):
+        if (
+            isinstance(place, str)
+            and place
+            and not (is_remote(place) or any(character in place for character in WILDCARDS) or _exists(place))
+        ):
+            yield f"{_place(layers, 'decontaminate', index)}: no such file or folder"
+
+
+def _exists(place: str) -> bool:
+    return Path(place).expanduser().exists()
 
 
 def _check_licenses(names: Sequence[object], layers: Sequence[Layer]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from schemas.digests import sha256_json
 from schemas.errors import BadInputError, ConfigError
 from schemas.ledger import Ledger
 from schemas.units import Stage, Unit, UnitReceipt
+from transforms.decontamination import Benchmark, published, read_benchmark
 from transforms.document_shards import Detect
 from transforms.documents import WriteDocuments
 from transforms.duplicates import ChooseDuplicates, clear_duplicates, find_duplicates, merge_duplicates
@@ -39,8 +40,9 @@ def ingest(session: Session) -> list[UnitReceipt]:
         ConfigError: If there is no file in the sources.
         BadInputError: If more documents are dead than allowed; the rejects are written by then.
     """
-    inputs = list_units(session.config)
-    read_inputs(session, inputs)
+    benchmark = read_benchmark(session.config.options.ingest)
+    inputs = list_units(session.config, benchmark)
+    read_inputs(session, inputs, benchmark)
     units = plan_documents(session, inputs)
     rules = load_platform_rules() if session.config.options.ingest.detect_platforms else None
     write = WriteDocuments(
@@ -56,19 +58,23 @@ def ingest(session: Session) -> list[UnitReceipt]:
     return receipts
 
 
-def list_units(config: RunConfig) -> list[Unit]:
+def list_units(config: RunConfig, benchmark: Benchmark | None = None) -> list[Unit]:
     """List the sources and return the input units.
+
+    Args:
+        config: The configuration of the run.
+        benchmark: What `read_benchmark` makes of its options.
 
     Raises:
         ConfigError: If there is no file in the sources.
     """
-    units = plan_inputs(list_inputs(config.sources, config.options.ingest), config.options.ingest)
+    units = plan_inputs(list_inputs(config.sources, config.options.ingest), config.options.ingest, benchmark)
     if not units:
         raise ConfigError(f"SOURCE {', '.join(config.sources)}: there is no regular file in it")
     return units
 
 
-def read_inputs(session: Session, inputs: list[Unit]) -> None:
+def read_inputs(session: Session, inputs: list[Unit], benchmark: Benchmark | None) -> None:
     """Make the fingerprints of input units that lack them, and choose which copies of duplicates are kept."""
     options, out = session.config.options.ingest, session.out
     read = out.each(lambda unit: has_fingerprints(unit, out), inputs)
@@ -78,7 +84,11 @@ def read_inputs(session: Session, inputs: list[Unit]) -> None:
     started = time.monotonic()
     session.reporter.stage_started("read", len(unread), sum(unit.num_bytes for unit in unread))
     fingerprint = FingerprintInputs(
-        out=out, options=options, partitions=duplicate_partitions(inputs), rehash=session.config.rehash
+        out=out,
+        options=options,
+        partitions=duplicate_partitions(inputs),
+        benchmark=benchmark.name if benchmark else "",
+        rehash=session.config.rehash,
     )
 
     def construct(units: beam.PCollection[Unit]) -> object:
@@ -86,7 +96,8 @@ def read_inputs(session: Session, inputs: list[Unit]) -> None:
         return candidates | "ChooseDuplicates" >> ChooseDuplicates(out=out) if options.drop_duplicates else candidates
 
     clear_duplicates(out)
-    session.execute("read", inputs, construct, watched={unit: fingerprints_name(unit.key) for unit in unread})
+    with published(benchmark, out):
+        session.execute("read", inputs, construct, watched={unit: fingerprints_name(unit.key) for unit in unread})
     if options.drop_duplicates:
         merge_duplicates(inputs, out)
     session.reporter.stage_done(

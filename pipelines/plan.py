@@ -19,6 +19,7 @@ from pipelines.session import Session, engine_setting
 from pipelines.tokenize import plan_tokenize, tokenize_settings
 from pipelines.validate import plan_validate
 from schemas.units import Stage, Unit, UnitReceipt
+from transforms.decontamination import read_benchmark
 from transforms.duplicates import find_duplicates
 from transforms.fingerprints import has_fingerprints
 from transforms.storage import OutputFolder
@@ -51,7 +52,7 @@ def plan(config: RunConfig) -> list[PlannedUnit]:
 
 
 def _plan(session: Session) -> Iterator[PlannedUnit]:
-    inputs = list_units(session.config)
+    inputs = list_units(session.config, read_benchmark(session.config.options.ingest))
     unread = [unit for unit in inputs if session.config.rehash or not has_fingerprints(unit, session.out)]
     if unread:
         yield from (_run("read", unit.label, "new, changed, or to be read again") for unit in unread)

@@ -52,6 +52,10 @@ VocabularyKind = Literal["bpe", "sentencepiece-bpe", "sentencepiece-unigram"]
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
+MAX_JSON_INTEGER = (1 << 53) - 1
+"""The largest number that canonical JSON (RFC 8785) keeps exact; options are part of unit keys and receipts."""
+
+
 class Options(BaseModel):
     """Base of the options: frozen, unknown keys refused."""
 
@@ -80,6 +84,10 @@ class IngestOptions(Options):
         unlicensed: What becomes of documents that tell no licence, where some are allowed.
         drop_minified: Drop machine-packed files and tables of numbers (`transforms.minified`).
         drop_secrets: Drop documents with private keys, or tokens of services (`transforms.secrets`).
+        decontaminate: Files and folders of benchmarks; documents that share words with them are dropped. Off if empty.
+            Unit keys have what is in them, not these paths.
+        decontaminate_ngram_words: Words in a row that are shared.
+        decontaminate_min_ngrams: Different runs of them that a document has at least which is dropped.
         open_archives: Read archives, Parquet and JSONL files that stand in folders; off counts them as
             `filtered[extension]`.
         content_column: Column or key of the text in Parquet and JSONL.
@@ -104,6 +112,9 @@ class IngestOptions(Options):
     unlicensed: Unlicensed = "drop"
     drop_minified: bool = False
     drop_secrets: bool = False
+    decontaminate: tuple[str, ...] = ()
+    decontaminate_ngram_words: Annotated[int, Field(ge=4, le=1024)] = 13
+    decontaminate_min_ngrams: Annotated[int, Field(ge=1, le=MAX_JSON_INTEGER)] = 1
     open_archives: bool = True
     content_column: str = "content"
     path_column: str = "path"
@@ -118,6 +129,8 @@ class IngestOptions(Options):
     @model_serializer(mode="wrap")
     def _serialize(self, values: SerializerFunctionWrapHandler) -> dict[str, Any]:
         unused = [] if self.allowed_licenses else ["allowed_licenses", "unlicensed"]
+        decontaminate = ("decontaminate", "decontaminate_ngram_words", "decontaminate_min_ngrams")
+        unused += [] if self.decontaminate else decontaminate
         unused += [name for name in ("drop_minified", "drop_secrets") if not getattr(self, name)]
         return _leave_out(values(self), unused)
 
@@ -141,10 +154,6 @@ class ScanOptions(Options):
     @model_serializer(mode="wrap")
     def _serialize(self, values: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return _leave_out(values(self), () if self.unit_pattern else ("unit_pattern",))
-
-
-MAX_JSON_INTEGER = (1 << 53) - 1
-"""The largest number that canonical JSON (RFC 8785) keeps exact; options are part of unit keys and receipts."""
 
 
 class BuildOptions(Options):

@@ -80,6 +80,15 @@ DUPLICATE_CANDIDATES = pa.schema(
 DUPLICATES = pa.schema([required("unit", pa.uint32()), required("row", pa.uint32())])
 """The copies that are not kept: row numbers in the units' fingerprints."""
 
+BENCHMARK_NGRAMS = pa.schema(
+    [
+        required("ngram", pa.uint64()),
+        required("name", pa.dictionary(pa.int32(), pa.string())),
+        required("line", pa.uint32()),
+    ]
+)
+"""The n-grams of a benchmark, ascending: file and line of the first that has it."""
+
 WORDS = pa.schema([required("word", pa.binary()), required("count", pa.uint64())])
 """`counts/words/*.parquet`: pre-tokens with their counts, sorted by word within a partition."""
 

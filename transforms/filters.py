@@ -17,6 +17,7 @@ from schemas import licenses
 from schemas.options import IngestOptions
 from schemas.reasons import Column, Filtered
 from transforms import secrets
+from transforms.decontamination import Benchmark, BenchmarkFilter
 from transforms.licenses import AllowList
 from transforms.minified import find_minified
 from transforms.secrets import SecretDetectors
@@ -65,8 +66,12 @@ Judge = Callable[[bytes, str | None], Verdict]
 """Tells where a document belongs by its content and the licence that its source names."""
 
 
-def make_judge(options: IngestOptions) -> Judge:
+def make_judge(options: IngestOptions, benchmark: Benchmark | None = None) -> Judge:
     r"""Return what tells where a document belongs; made once a worker.
+
+    Args:
+        options: The options of ingest.
+        benchmark: What `read_benchmark` makes of the options.
 
     Raises:
         ConfigError: If a filter needs a library that is not installed.
@@ -75,7 +80,7 @@ def make_judge(options: IngestOptions) -> Judge:
         >>> make_judge(IngestOptions())(b"int a;\0", None).reason
         <Filtered.BINARY: 'binary'>
     """
-    finders = sorted(_finders(options), key=lambda item: _ORDER[item[0]])
+    finders = sorted(_finders(options, benchmark), key=lambda item: _ORDER[item[0]])
 
     def judge(content: bytes, license_name: str | None) -> Verdict:
         if not content:
@@ -89,13 +94,14 @@ def make_judge(options: IngestOptions) -> Judge:
     return judge
 
 
-def filter_versions(options: IngestOptions) -> dict[str, str]:
-    """Return the versions of the libraries that decide in the filters that are on, by name."""
+def filter_versions(options: IngestOptions, benchmark: Benchmark | None) -> dict[str, str]:
+    """Return what decides in the filters that are on, besides options: versions of libraries, digest of a benchmark."""
     deciding = {licenses.PACKAGE: bool(options.allowed_licenses), secrets.PACKAGE: options.drop_secrets}
-    return {package: version(package) for package, is_on in deciding.items() if is_on}
+    versions = {package: version(package) for package, is_on in deciding.items() if is_on}
+    return versions if benchmark is None else {**versions, "benchmark": benchmark.digest}
 
 
-def _finders(options: IngestOptions) -> Iterator[tuple[Filtered, Finder]]:
+def _finders(options: IngestOptions, benchmark: Benchmark | None) -> Iterator[tuple[Filtered, Finder]]:
     """Yield the filters that are on: each tells why a document is dropped, in a few words, or None if it is not."""
     yield Filtered.SIZE, lambda content, _: "" if len(content) > options.max_document_bytes else None
     if options.drop_binary:
@@ -113,6 +119,9 @@ def _finders(options: IngestOptions) -> Iterator[tuple[Filtered, Finder]]:
     if options.drop_secrets:
         detectors = SecretDetectors()
         yield Filtered.SECRET, lambda content, _: detectors.find_secret(content)
+    if benchmark is not None:
+        shared = BenchmarkFilter(benchmark, least=options.decontaminate_min_ngrams)
+        yield Filtered.CONTAMINATED, lambda content, _: shared.find_contamination(content)
 
 
 def _long_line(content: bytes, longest: int) -> str | None:

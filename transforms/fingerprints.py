@@ -27,6 +27,7 @@ from schemas.tables import DUPLICATE_CANDIDATES, FINGERPRINTS
 from schemas.units import Unit
 from transforms.attempts import note_attempt
 from transforms.batches import MAX_ELEMENT_BYTES
+from transforms.decontamination import load_benchmark
 from transforms.filters import Judge, make_judge
 from transforms.members import Document, bounded
 from transforms.readers import read_documents
@@ -237,12 +238,16 @@ class _FingerprintFn(beam.DoFn):
 
     _judge: Judge
 
-    def __init__(self, out: OutputFolder, options: IngestOptions, *, rehash: bool, partitions: int) -> None:
+    def __init__(
+        self, out: OutputFolder, options: IngestOptions, benchmark: str, *, rehash: bool, partitions: int
+    ) -> None:
         self._out, self._options, self._rehash, self._partitions = out, options, rehash, partitions
+        self._benchmark = benchmark
 
     def setup(self) -> None:
         """Make the filters, once a worker."""
-        self._judge = make_judge(self._options)
+        benchmark = load_benchmark(self._benchmark, self._out, self._options) if self._benchmark else None
+        self._judge = make_judge(self._options, benchmark)
 
     def process(self, unit: Unit) -> Iterator[tuple[int, bytes]]:
         """Yield (partition, packed candidates)."""
@@ -261,16 +266,18 @@ class FingerprintInputs(beam.PTransform[beam.PCollection[Unit], beam.PCollection
         out: The output folder; fingerprints go to `.cache/fingerprints`.
         options: The options of ingest.
         partitions: How many partitions duplicates are chosen in.
+        benchmark: Where in OUT the index of `decontaminate` is; empty for none.
         rehash: Read everything again, whatever is remembered.
     """
 
     out: OutputFolder
     options: IngestOptions
     partitions: int
+    benchmark: str = ""
     rehash: bool = False
 
     def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[tuple[int, bytes]]:
         """Apply the first pass to a PCollection of input units."""
-        reader = _FingerprintFn(self.out, self.options, rehash=self.rehash, partitions=self.partitions)
+        reader = _FingerprintFn(self.out, self.options, self.benchmark, rehash=self.rehash, partitions=self.partitions)
         candidates: beam.PCollection[tuple[int, bytes]] = units | "Fingerprint" >> beam.ParDo(reader)
         return candidates

@@ -17,6 +17,7 @@ from schemas.reasons import Filtered
 from schemas.tables import DATA_FORMAT_VERSION
 from schemas.units import Stage, Unit
 from transforms.boundaries import cut
+from transforms.decontamination import Benchmark
 from transforms.filters import filter_versions
 from transforms.members import accepts_extension, display_path, in_sample
 from transforms.sources import Input, Kind, Listing, Root, stem_of
@@ -24,18 +25,24 @@ from transforms.sources import Input, Kind, Listing, Root, stem_of
 READER_VERSION = 1
 """To be raised when readers or filters come to another verdict on the same bytes: all is then read again."""
 
-_NOT_READ_BY = ("unit_bytes", "drop_duplicates", "detect_platforms")
+_NOT_READ_BY = ("unit_bytes", "drop_duplicates", "detect_platforms", "decontaminate")
 _DECIDED_BY_PLAN = ("sample", "limit")
 
 
-def plan_inputs(listing: Listing, options: IngestOptions) -> list[Unit]:
+def plan_inputs(listing: Listing, options: IngestOptions, benchmark: Benchmark | None = None) -> list[Unit]:
     """Return the input units of a listing, in source order, within a source by their first path.
 
     Loose files are cut by content-defined boundaries; an archive, Parquet or JSONL file is a unit by itself. The key
     of a unit changes when its files, their sizes or versions, or an option that bears on reading them does. The
     payload holds `root`, `kind`, `project`, `inputs` as [path, bytes, version, reason], and `index`, the unit's
     number.
+
+    Args:
+        listing: The inputs.
+        options: The options of ingest.
+        benchmark: What `read_benchmark` makes of the options.
     """
+    versions = filter_versions(options, benchmark)
     units = list[Unit]()
     for source, group in groupby(listing.inputs, key=lambda item: item.source):
         root, inputs = listing.roots[source], list(group)
@@ -44,7 +51,7 @@ def plan_inputs(listing: Listing, options: IngestOptions) -> list[Unit]:
         ends = cut(((item.path, 0 if item.reason else item.num_bytes) for item in loose), options.unit_bytes)
         parts.extend(loose[first:last] for first, last in pairwise([0, *ends]))
         parts.sort(key=lambda part: part[0].path.encode("utf-8", "surrogateescape"))
-        units += [_unit(root, part, index, options) for index, part in enumerate(parts, start=len(units))]
+        units += [_unit(root, part, index, options, versions) for index, part in enumerate(parts, start=len(units))]
     return units
 
 
@@ -69,7 +76,7 @@ def _verdict(item: Input, options: IngestOptions) -> str:
     return Filtered.SIZE if item.num_bytes > options.max_document_bytes else ""
 
 
-def _unit(root: Root, inputs: list[Input], index: int, options: IngestOptions) -> Unit:
+def _unit(root: Root, inputs: list[Input], index: int, options: IngestOptions, versions: dict[str, str]) -> Unit:
     first = inputs[0]
     payload: dict[str, Any] = {
         "root": root.location,
@@ -80,21 +87,21 @@ def _unit(root: Root, inputs: list[Input], index: int, options: IngestOptions) -
     more = f" and {len(inputs) - 1} more" if len(inputs) > 1 else ""
     return Unit(
         stage=Stage.INGEST,
-        key=_read_key(payload, options),
+        key=_read_key(payload, options, versions),
         num_bytes=sum(item.num_bytes for item in inputs if not item.reason),
         label=display_path(first.path) + more,
         payload={**payload, "index": index},
     )
 
 
-def _read_key(payload: dict[str, Any], options: IngestOptions) -> str:
-    """Return the SHA-256 of all that a reader's findings depend on, versions of the decoding libraries among it."""
+def _read_key(payload: dict[str, Any], options: IngestOptions, versions: dict[str, str]) -> str:
+    """Return the SHA-256 of all that a reader's findings depend on, versions of libraries among it."""
     unread = _NOT_READ_BY if payload["kind"] != Kind.FILE else (*_NOT_READ_BY, *_DECIDED_BY_PLAN)
     value: dict[str, Any] = {
         "format": [DATA_FORMAT_VERSION, READER_VERSION, version("pyarrow") if payload["kind"] == Kind.PARQUET else ""],
         "options": {name: value for name, value in options.to_json().items() if name not in unread},
         "inputs": payload,
     }
-    if versions := filter_versions(options):
+    if versions:
         value["filters"] = versions
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode("ascii")).hexdigest()

@@ -58,6 +58,14 @@ def test_a_library_that_is_missing_is_told(
     assert line.endswith(f"not installed: pip install 'cppmill[{extra}]'")
 
 
+def test_a_benchmark_that_is_not_there_is_told(tmp_path: Path) -> None:
+    (tmp_path / "b.txt").touch()
+    places = f'["{tmp_path}/b.txt", "{tmp_path}/c.txt", "s3://b/c", "{tmp_path}/*.cpp"]'
+    (line,) = problems(tmp_path, f"decontaminate = {places}")
+    assert line.startswith("ingest.decontaminate[1] = ")
+    assert line.endswith(": no such file or folder")
+
+
 def test_what_becomes_of_the_unlicensed_is_one_of_two(tmp_path: Path) -> None:
     (line,) = problems(tmp_path, 'allowed_licenses = ["MIT"]\nunlicensed = "maybe"')
     assert line.endswith('not allowed; it takes one of "drop", "keep"')

@@ -35,6 +35,11 @@ def test_filters_that_are_off_leave_no_trace_in_keys_and_receipts() -> None:
         ({"allowed_licenses": ("MIT",)}, {"allowed_licenses": ["MIT"], "unlicensed": "drop"}),
         ({"drop_minified": True}, {"drop_minified": True}),
         ({"drop_secrets": True}, {"drop_secrets": True}),
+        ({"decontaminate_ngram_words": 9}, {}),
+        (
+            {"decontaminate": ("b.jsonl",)},
+            {"decontaminate": ["b.jsonl"], "decontaminate_ngram_words": 13, "decontaminate_min_ngrams": 1},
+        ),
     ],
 )
 def test_filters_that_are_on_are_in_keys_and_receipts(given: dict[str, object], said: dict[str, object]) -> None:

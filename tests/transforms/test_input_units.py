@@ -9,6 +9,7 @@ import pytest
 
 from schemas.options import IngestOptions
 from schemas.units import Unit
+from transforms.decontamination import read_benchmark
 from transforms.input_units import plan_inputs
 from transforms.sources import list_inputs
 
@@ -98,6 +99,19 @@ def test_a_key_moves_with_the_libraries_that_the_filters_decide_by(
     monkeypatch.setattr("transforms.filters.version", lambda name: "0")
     assert plan(corpus)[0].key == before
     assert plan(corpus, allowed_licenses=("MIT",))[0].key not in (before, filtered)
+
+
+def test_a_key_moves_with_what_is_in_a_benchmark_not_with_its_place(corpus: Path, tmp_path: Path) -> None:
+    def key(text: str, folder: str) -> str:
+        place = tmp_path / folder / "b.txt"
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(text)
+        options = IngestOptions(decontaminate=(str(place),))
+        return plan_inputs(list_inputs([str(corpus)], options), options, read_benchmark(options))[0].key
+
+    words = " ".join(f"word{number}" for number in range(13))
+    assert key(words, "a") == key(words, "b")
+    assert len({key(words, "a"), key(words + " more", "a"), plan(corpus)[0].key}) == 3
 
 
 def test_a_key_moves_with_the_place_of_the_source(corpus: Path, tmp_path: Path) -> None:

@@ -1,0 +1,110 @@
+"""Filters in whole runs: the ledger and the rejects tell, verify and plan agree, a changed benchmark reads again."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+KEY = "gh" + "p_" + "Q9zR" * 9
+FILTERS = """
+[ingest]
+drop_minified = true
+drop_secrets = true
+allowed_licenses = ["MIT"]
+unlicensed = "keep"
+decontaminate = ["{benchmark}"]
+"""
+DROPPED = {
+    "licensed.h": ("license", "tagged GPL-3.0-only"),
+    "table.h": ("minified", "1.000 of it are numbers"),
+    "token.h": ("secret", "GitHub Token in line 2"),
+    "npy_endian.h": ("contaminated", "13 words of benchmark.h:"),
+}
+
+
+@pytest.fixture
+def filtered(run, tmp_path):
+    """A folder of numpy's headers and three files that filters drop, a benchmark, and a run file that names all."""
+    sources = tmp_path / "sources"
+    sources.mkdir()
+    headers = sorted((run.sources / "numpy").rglob("*.h"))
+    for path in headers:
+        (sources / path.name).write_bytes(path.read_bytes())
+    (sources / "licensed.h").write_text("// SPDX-License-Identifier: GPL-3.0-only\nint licensed;\n")
+    (sources / "table.h").write_text("{" + "0x12, 0x34,\n" * 200 + "}")
+    (sources / "token.h").write_text(f'int a;\nconst char* token = "{KEY}";\n')
+    benchmark = tmp_path / "benchmark.h"
+    benchmark.write_bytes(next(path for path in headers if path.name == "npy_endian.h").read_bytes())
+    (tmp_path / "run.toml").write_text(FILTERS.format(benchmark=benchmark))
+    return tmp_path
+
+
+def arguments(filtered, run, *options):
+    return (filtered / "sources", "--config", filtered / "run.toml", "--tokenizer", run.out / "tokenizer", *options)
+
+
+def rejects(out):
+    rows = [row for path in (out / "documents").glob("rejects-*") for row in pq.read_table(path).to_pylist()]
+    return {row["path"]: (row["reason"], row["detail"]) for row in rows}
+
+
+def test_every_filter_is_in_the_ledger_and_the_rejects_and_the_run_is_proven(filtered, run, cppmill, checker):
+    out = filtered / "out"
+    cppmill("run", *arguments(filtered, run, "--out", out))
+    found = rejects(out)
+    assert found.keys() == DROPPED.keys()
+    for name, (reason, detail) in DROPPED.items():
+        assert found[name][0] == reason
+        assert found[name][1].startswith(detail)
+    receipt = (out / "receipt.json").read_text()
+    assert json.loads(receipt)["ledger"]["documents"]["filtered"] == {reason: 1 for reason, _ in DROPPED.values()}
+    assert not any(KEY.encode() in path.read_bytes() for path in out.rglob("*") if path.is_file())
+    assert not checker(out)
+    assert cppmill("verify", out).returncode == 0
+    assert not (out / ".cache" / "benchmarks").exists() or not any((out / ".cache" / "benchmarks").iterdir())
+
+
+def test_a_changed_benchmark_reads_again_and_an_equal_one_elsewhere_does_not(filtered, run, cppmill):
+    out = filtered / "out"
+    cppmill("ingest", filtered / "sources", "--config", filtered / "run.toml", "--out", out)
+
+    def planned():
+        return cppmill("plan", filtered / "sources", "--config", filtered / "run.toml", "--out", out).stdout
+
+    assert "skip" in planned()
+    assert "to be read again" not in planned()
+    (filtered / "elsewhere").mkdir()
+    (filtered / "benchmark.h").rename(filtered / "elsewhere" / "benchmark.h")
+    (filtered / "run.toml").write_text(FILTERS.format(benchmark=filtered / "elsewhere" / "benchmark.h"))
+    assert "to be read again" not in planned()
+    header = filtered / "elsewhere" / "benchmark.h"
+    header.write_bytes(b"\n" + header.read_bytes())
+    assert "to be read again" in planned()
+
+
+def test_a_new_version_is_filtered_as_the_last_one(filtered, run, cppmill):
+    store = filtered / "store"
+    cppmill("retokenize", *arguments(filtered, run, "--store", store))
+    (filtered / "sources" / "other.h").write_text("// SPDX-License-Identifier: GPL-2.0-only\nint other;\n")
+    cppmill("retokenize", filtered / "sources", "--store", store)
+    found = rejects(store / "current")
+    assert found.keys() == {*DROPPED, "other.h"}
+    assert cppmill("retokenize", filtered / "sources", "--store", store, check=False).returncode == 10
+
+
+def test_worker_processes_have_the_filters_too(filtered, run, cppmill):
+    out = filtered / "out"
+    beam = ("--", "--direct_running_mode=multi_processing", "--direct_num_workers=2")
+    cppmill(
+        "ingest", filtered / "sources", "--config", filtered / "run.toml", "--out", out, "--unit-bytes", 1 << 16, *beam
+    )
+    assert rejects(out).keys() == DROPPED.keys()
+
+
+def test_a_benchmark_without_words_ends_before_anything_is_written(filtered, cppmill):
+    (filtered / "benchmark.h").write_text("int a;\n")
+    out = filtered / "out"
+    done = cppmill("ingest", filtered / "sources", "--config", filtered / "run.toml", "--out", out, check=False)
+    assert done.returncode == 2
+    assert "no run of 13 words in it" in done.stderr
+    assert not list(out.glob("documents/*"))
