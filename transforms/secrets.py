@@ -7,6 +7,7 @@ in C++. Nothing is asked of any service. A secret is never repeated, only its ki
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,9 +37,15 @@ DETECTORS: dict[str, tuple[bytes, ...]] = {
 """The detectors by module and class; in all that one finds, one of its markers is, in lower case. Each marker begins
 with a literal, so that it is searched for at a gigabyte a second; the detectors themselves read 10 to 60 MB/s."""
 
-_PRIVATE_KEY = "Private Key"
-_KEY_MATERIAL = re.compile(rb"KEY(?: BLOCK)?-----(?:[\s\"'+,]|\\[nr])*[A-Za-z0-9+/=]{32}|PuTTY-User-Key-File-2: *\S")
-_AWS_KEY = "AWS Access Key"
+_PRIVATE_KEY, _AWS_KEY = "Private Key", "AWS Access Key"
+_KEY_MATERIAL = re.compile(
+    rb"KEY(?: BLOCK)?-----(?:[\s\"'+,]|\\[nr]|[A-Za-z-]+: [^\n\"\\]{0,80}+)*+[A-Za-z0-9+/=]{32}"
+    rb"|PuTTY-User-Key-File-2: *\S"
+)
+
+_BEFORE_BYTES, _STRIDE_BYTES, _AFTER_BYTES = 256, 1024, 2048
+"""What is looked at around a marker, and how far behind it the next one is looked for: some patterns take the square of
+the text's length, and no token is longer."""
 
 
 class _Detector(NamedTuple):
@@ -73,8 +80,9 @@ class SecretDetectors:
         """
         lower = content.lower()
         for markers, plugin in self._detectors:
-            if any(marker.search(lower) for marker in markers) and (line := _first_line(content, plugin)):
-                return f"{plugin.secret_type} in line {line}"
+            for start, end in _windows(markers, lower):
+                if line := _first_line(content, start, end, plugin):
+                    return f"{plugin.secret_type} in line {line}"
         return None
 
 
@@ -84,22 +92,32 @@ def _load(name: str) -> RegexBasedDetector:
     return plugin
 
 
-def _first_line(content: bytes, plugin: RegexBasedDetector) -> int:
-    """Return the number of the first line in which a detector finds something, 0 if there is none."""
-    text = content.decode("latin-1")
-    if not _finds(text, plugin):
+def _windows(markers: tuple[re.Pattern[bytes], ...], lower: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the parts of a text with a marker; what begins with one is whole in one of them."""
+    for marker in markers:
+        place = 0
+        while found := marker.search(lower, place):
+            yield max(0, found.start() - _BEFORE_BYTES), min(len(lower), found.start() + _AFTER_BYTES)
+            place = found.start() + _STRIDE_BYTES
+
+
+def _first_line(content: bytes, start: int, end: int, plugin: RegexBasedDetector) -> int:
+    """Return the number of the first line of a part in which a detector finds something, 0 if there is none."""
+    text = content[start:end].decode("latin-1")
+    if not any(True for _ in plugin.analyze_string(text)):
         return 0
+    first = content.count(b"\n", 0, start) + 1
     if plugin.secret_type == _PRIVATE_KEY:
-        found = _KEY_MATERIAL.search(content)
-        return content.count(b"\n", 0, found.start()) + 1 if found else 0
-    return next((number for number, line in enumerate(text.split("\n"), start=1) if _finds(line, plugin)), 0)
+        material = _KEY_MATERIAL.search(content, start, end)
+        return first + content.count(b"\n", start, material.start()) if material else 0
+    for number, line in enumerate(text.split("\n"), start=first):
+        if any(
+            plugin.secret_type != _AWS_KEY or _stands_alone(content, token) for token in plugin.analyze_string(line)
+        ):
+            return number
+    return 0
 
 
-def _finds(text: str, plugin: RegexBasedDetector) -> bool:
-    tokens = plugin.analyze_string(text)
-    return any(plugin.secret_type != _AWS_KEY or _stands_alone(text, token) for token in tokens)
-
-
-def _stands_alone(text: str, token: str) -> bool:
+def _stands_alone(content: bytes, token: str) -> bool:
     """Tell whether a token is no part of a longer word."""
-    return re.search(rf"(?<![A-Za-z0-9]){re.escape(token)}(?![A-Za-z0-9])", text) is not None
+    return re.search(rb"(?<![A-Za-z0-9])%s(?![A-Za-z0-9])" % re.escape(token.encode("latin-1")), content) is not None

@@ -72,6 +72,29 @@ def test_a_private_key_counts_with_its_material_alone(line_end: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "lines", [["Version: GnuPG v1", ""], ["Proc-Type: 4,ENCRYPTED", "DEK-Info: AES-128-CBC,0", ""]]
+)
+def test_a_private_key_may_have_lines_of_its_own_before_the_material(lines: list[str]) -> None:
+    header = "-----BEGIN PGP PRIVATE" + " KEY BLOCK-----"
+    assert SECRETS.find_secret("\n".join([header, *lines, BODY[:64]]).encode()) == "Private Key in line 1"
+    assert SECRETS.find_secret("\n".join([header, *lines, "// no key"]).encode()) is None
+
+
+@pytest.mark.parametrize("kind", tokens())
+@pytest.mark.parametrize("before", [0, 1000, 1024, 5000])
+def test_a_token_is_found_behind_others_that_are_none(kind: str, before: int) -> None:
+    token = tokens()[kind]
+    almost = token[:11] + "!"
+    text = f"{almost}\n{'x' * before}\n{token}\n"
+    assert SECRETS.find_secret(text.encode()) == f"{kind} in line 3"
+
+
+def test_texts_that_are_all_markers_end() -> None:
+    for text in (b"eyJ" * 20_000, b"//" * 20_000 + b"/:_authToken=", b"KEY-----" + b"a: " * 20_000, b"aws" * 20_000):
+        assert SECRETS.find_secret(text) is None
+
+
 def test_an_aws_key_inside_of_a_longer_word_is_none() -> None:
     token = tokens()["AWS Access Key"]
     assert SECRETS.find_secret(f"TTCACTACG{token}AGGG\n".encode()) is None
