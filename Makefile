@@ -39,7 +39,7 @@ FUZZ_TARGETS := encode load lex
 FUZZ_OUT := out/fuzz
 SECONDS := 60
 
-.PHONY: help setup demo test engines test-engines fuzz check lint docs format bench bench-scan bench-train bench-engines bench-encode equal-encode bench-patterns bench-units ablations lexer-agreement wheel dataflow-context lock clean
+.PHONY: help setup demo test engines test-engines fuzz check lint docs format bench bench-scan bench-filters bench-train bench-engines bench-encode equal-encode bench-patterns bench-units ablations lexer-agreement wheel dataflow-context lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -121,6 +121,10 @@ bench: setup ## Measure every stage on CORPUS=DIR; JSON=FILE writes one line a r
 bench-scan: setup ## Measure the native scanner, its speed and memory, on CORPUS=DIR
 	@$(if $(CORPUS),,echo "make bench-scan needs a folder of C++ sources: make bench-scan CORPUS=DIR" >&2; exit 2)
 	$(BIN)/python -m benches.scanning $(CORPUS) $(if $(JSON),--json $(JSON))
+
+bench-filters: setup ## Measure what each filter of ingest drops from CORPUS=DIR, and its speed (BENCHMARK=PATH)
+	@$(if $(CORPUS),,echo "make bench-filters needs a folder of C++ sources: make bench-filters CORPUS=DIR" >&2; exit 2)
+	$(BIN)/python -m benches.filters $(CORPUS) $(foreach place,$(BENCHMARK),--benchmark $(place)) --show
 
 bench-train: setup ## Measure training beside public trainers on CORPUS=DIR, its growth and its superwords (ROUNDS=3)
 	@$(if $(CORPUS),,echo "make bench-train needs a folder of C++ sources: make bench-train CORPUS=DIR" >&2; exit 2)
