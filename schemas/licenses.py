@@ -62,9 +62,10 @@ def canonical_license(text: str) -> str | None:
     parsed = parse_expression(text)
     if parsed is None or not parsed.isliteral or spdx_licenses().unknown_license_keys(parsed):
         return None
-    return str(parsed)
+    return None if getattr(parsed, "is_exception", False) else str(parsed)
 
 
 def license_identifiers() -> list[str]:
-    """Return the identifiers of SPDX, without those of one scanner alone."""
-    return [key for key in spdx_licenses().known_symbols if not key.startswith("LicenseRef-")]
+    """Return the identifiers of licences in SPDX, without those of one scanner alone."""
+    known = spdx_licenses().known_symbols
+    return [key for key, symbol in known.items() if not (symbol.is_exception or key.startswith("LicenseRef-"))]

@@ -34,6 +34,7 @@ def test_licences_of_spdx_are_taken_in_any_case(tmp_path: Path) -> None:
         ("Apache 2", "no SPDX identifier; did you mean Apache-2.0 or "),
         ("BSD-3-Claus", "no SPDX identifier; did you mean BSD-3-Clause or "),
         ("MIT OR ISC", "no SPDX identifier"),
+        ("LLVM-exception", "no SPDX identifier"),
         ("~~~~~~~~~~", "no SPDX identifier, as https://spdx.org/licenses has"),
         ("", "not allowed; it is empty"),
     ],
