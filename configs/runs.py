@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, InstanceOf
 from configs.builds import check_build
 from configs.filters import check_filters
 from configs.layers import Flag, Layer, merge_layers, read_file, read_flags, read_profile
+from configs.near_duplicates import check_near_duplicates
 from configs.patterns import check_patterns
 from configs.places import check_places
 from schemas.errors import ConfigError
@@ -112,6 +113,7 @@ FLAGS: dict[str, Flag] = {
     "--unit-bytes": Flag("ingest", "unit_bytes", numeric=True),
     "--limit": Flag("ingest", "limit", numeric=True),
     "--sample": Flag("ingest", "sample", numeric=True),
+    "--near-duplicate-similarity": Flag("ingest", "near_duplicate_similarity", numeric=True),
     "--vocab-size": Flag("build", "vocab_size", numeric=True),
 }
 """Where each flag's value belongs; `SOURCE` stands for the arguments, `--` for what follows it."""
@@ -204,6 +206,7 @@ def load_run_config(
         problems += check_patterns(tables, layers)
         problems += check_build(tables, layers)
         problems += check_filters(tables, layers)
+        problems += check_near_duplicates(tables, layers)
     if problems:
         raise ConfigError("\n".join(dict.fromkeys(problems)))
     return _assemble(tables, profile=profile)

@@ -163,6 +163,15 @@ Sample = Annotated[
     ),
 ]
 
+NearDuplicateSimilarity = Annotated[
+    str | None,
+    typer.Option(
+        "--near-duplicate-similarity",
+        metavar="FRACTION",
+        help="Keep one of documents that have at least this share of their code in common, 0.8 say.  [default: off]",
+    ),
+]
+
 MaxDeadFraction = Annotated[
     str | None,
     typer.Option(

@@ -21,9 +21,17 @@ from transforms.decontamination import Benchmark, published, read_benchmark
 from transforms.document_shards import Detect
 from transforms.documents import WriteDocuments
 from transforms.duplicates import ChooseDuplicates, clear_duplicates, find_duplicates, merge_duplicates
-from transforms.fingerprints import FingerprintInputs, duplicate_partitions, fingerprints_name, has_fingerprints
+from transforms.fingerprints import FingerprintInputs, duplicate_partitions, fingerprints_name, is_read
 from transforms.ingest_plan import plan_ingest
 from transforms.input_units import plan_inputs
+from transforms.near_duplicates import (
+    ChooseNearDuplicates,
+    clear_near_duplicates,
+    find_near_duplicates,
+    make_clusters,
+    merge_near_duplicates,
+)
+from transforms.near_pairs import FindNearPairs, near_partitions
 from transforms.sources import list_inputs
 
 
@@ -43,6 +51,7 @@ def ingest(session: Session) -> list[UnitReceipt]:
     benchmark = read_benchmark(session.config.options.ingest)
     inputs = list_units(session.config, benchmark)
     read_inputs(session, inputs, benchmark)
+    compare_inputs(session, inputs)
     units = plan_documents(session, inputs)
     rules = load_platform_rules() if session.config.options.ingest.detect_platforms else None
     write = WriteDocuments(
@@ -77,7 +86,7 @@ def list_units(config: RunConfig, benchmark: Benchmark | None = None) -> list[Un
 def read_inputs(session: Session, inputs: list[Unit], benchmark: Benchmark | None) -> None:
     """Make the fingerprints of input units that lack them, and choose which copies of duplicates are kept."""
     options, out = session.config.options.ingest, session.out
-    read = out.each(lambda unit: has_fingerprints(unit, out), inputs)
+    read = out.each(lambda unit: is_read(unit, out, options), inputs)
     unread = [unit for unit, known in zip(inputs, read, strict=True) if session.config.rehash or not known]
     if not unread and (not options.drop_duplicates or find_duplicates(inputs, out) is not None):
         return
@@ -103,6 +112,24 @@ def read_inputs(session: Session, inputs: list[Unit], benchmark: Benchmark | Non
     session.reporter.stage_done(
         "read", time.monotonic() - started, {"units run": len(unread), **session.repeated(unread)}
     )
+
+
+def compare_inputs(session: Session, inputs: list[Unit]) -> None:
+    """Find near-duplicates among what was read, if the options say so, and choose which documents are kept."""
+    options, out = session.config.options.ingest, session.out
+    duplicates = find_duplicates(inputs, out)
+    if duplicates is None or find_near_duplicates(inputs, out, options) is not None:
+        return
+    started = time.monotonic()
+    session.reporter.stage_started("compare", len(inputs), sum(unit.num_bytes for unit in inputs))
+    clear_near_duplicates(out)
+    find = FindNearPairs(out=out, options=options, duplicates=duplicates, partitions=near_partitions(inputs, options))
+    session.execute("compare", inputs, lambda units: units | "FindNearPairs" >> find, watched={})
+    if make_clusters(out, duplicates):
+        choose = ChooseNearDuplicates(out=out, options=options)
+        session.execute("choose", inputs, lambda units: units | "ChooseNearDuplicates" >> choose, watched={})
+    dropped = merge_near_duplicates(inputs, out, options)
+    session.reporter.stage_done("compare", time.monotonic() - started, {"near-duplicates": dropped})
 
 
 def plan_documents(session: Session, inputs: list[Unit]) -> list[Unit]:

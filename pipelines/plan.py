@@ -21,7 +21,8 @@ from pipelines.validate import plan_validate
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.decontamination import read_benchmark
 from transforms.duplicates import find_duplicates
-from transforms.fingerprints import has_fingerprints
+from transforms.fingerprints import is_read
+from transforms.near_duplicates import find_near_duplicates
 from transforms.storage import OutputFolder
 from transforms.tokenize import manifest_digest
 
@@ -52,8 +53,9 @@ def plan(config: RunConfig) -> list[PlannedUnit]:
 
 
 def _plan(session: Session) -> Iterator[PlannedUnit]:
-    inputs = list_units(session.config, read_benchmark(session.config.options.ingest))
-    unread = [unit for unit in inputs if session.config.rehash or not has_fingerprints(unit, session.out)]
+    options, out = session.config.options.ingest, session.out
+    inputs = list_units(session.config, read_benchmark(options))
+    unread = [unit for unit in inputs if session.config.rehash or not is_read(unit, out, options)]
     if unread:
         yield from (_run("read", unit.label, "new, changed, or to be read again") for unit in unread)
         yield _run(
@@ -61,9 +63,13 @@ def _plan(session: Session) -> Iterator[PlannedUnit]:
         )
         yield from _later(session, "its documents are not known before the inputs are read")
         return
-    if session.config.options.ingest.drop_duplicates and find_duplicates(inputs, session.out) is None:
+    if options.drop_duplicates and find_duplicates(inputs, out) is None:
         yield _run("read", "all inputs", "the copies to keep are to be chosen again")
         yield from _later(session, "its documents are not known before the duplicates are")
+        return
+    if find_near_duplicates(inputs, out, options) is None:
+        yield _run("compare", "all inputs", "near-duplicates are to be found again")
+        yield from _later(session, "its documents are not known before the near-duplicates are")
         return
     units = plan_documents(session, inputs)
     yield from _judged(session, units)

@@ -49,6 +49,9 @@ Unlicensed = Literal["drop", "keep"]
 VocabularyKind = Literal["bpe", "sentencepiece-bpe", "sentencepiece-unigram"]
 """What a build learns."""
 
+NEAR_DUPLICATE_OPTIONS = ("near_duplicate_similarity", "near_duplicate_tokens", "near_duplicate_permutations")
+"""The options of ingest that decide which near-duplicates are dropped, and nothing that a reader finds."""
+
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
@@ -88,6 +91,11 @@ class IngestOptions(Options):
             Unit keys have what is in them, not these paths.
         decontaminate_ngram_words: Words in a row that are shared.
         decontaminate_min_ngrams: Different runs of them that a document has at least which is dropped.
+        near_duplicate_similarity: Keep one of documents that are estimated to have at least this share of their
+            shingles in common (Jaccard); off by default. Without it the options of near-duplicates are no part of the
+            canonical form.
+        near_duplicate_tokens: Code tokens of a shingle.
+        near_duplicate_permutations: Bytes of a MinHash signature.
         open_archives: Read archives, Parquet and JSONL files that stand in folders; off counts them as
             `filtered[extension]`.
         content_column: Column or key of the text in Parquet and JSONL.
@@ -115,6 +123,9 @@ class IngestOptions(Options):
     decontaminate: tuple[str, ...] = ()
     decontaminate_ngram_words: Annotated[int, Field(ge=4, le=1024)] = 13
     decontaminate_min_ngrams: Annotated[int, Field(ge=1, le=MAX_JSON_INTEGER)] = 1
+    near_duplicate_similarity: Annotated[float, Field(ge=0.5, le=1.0)] | None = None
+    near_duplicate_tokens: Annotated[int, Field(ge=1, le=100)] = 5
+    near_duplicate_permutations: Literal[64, 128, 256, 512, 1024] = 256
     open_archives: bool = True
     content_column: str = "content"
     path_column: str = "path"
@@ -132,6 +143,7 @@ class IngestOptions(Options):
         decontaminate = ("decontaminate", "decontaminate_ngram_words", "decontaminate_min_ngrams")
         unused += [] if self.decontaminate else decontaminate
         unused += [name for name in ("drop_minified", "drop_secrets") if not getattr(self, name)]
+        unused += NEAR_DUPLICATE_OPTIONS if self.near_duplicate_similarity is None else []
         return _leave_out(values(self), unused)
 
 

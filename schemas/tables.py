@@ -77,8 +77,46 @@ DUPLICATE_CANDIDATES = pa.schema(
 )
 """What passed all other filters, to choose the kept copy from; `unit` counts input units in source order."""
 
-DUPLICATES = pa.schema([required("unit", pa.uint32()), required("row", pa.uint32())])
-"""The copies that are not kept: row numbers in the units' fingerprints."""
+_ROW = [required("unit", pa.uint32()), required("row", pa.uint32())]
+
+DUPLICATES = pa.schema([*_ROW, required("kept_unit", pa.uint32()), required("kept_row", pa.uint32())])
+"""The copies that are not kept, and the one that is: row numbers in the units' fingerprints."""
+
+NEAR_PAIRS = pa.schema([*_ROW, required("near_unit", pa.uint32()), required("near_row", pa.uint32())])
+"""Documents that are near-duplicates of one another, as edges of a graph; rows as in `DUPLICATES`."""
+
+NEAR_CLUSTERS = pa.schema([*_ROW, required("cluster", pa.uint32())])
+"""The documents of each cluster of near-duplicates, exact copies of them among these."""
+
+NEAR_MEMBERS = pa.schema(
+    [
+        required("cluster", pa.uint32()),
+        required("project", pa.string()),
+        required("path", pa.string()),
+        required("unit", pa.uint32()),
+        required("row", pa.uint32()),
+        required("doc_id", pa.string()),
+        required("sketch", pa.binary()),
+        required("key", pa.string()),
+    ]
+)
+"""The document with the smallest name of those that a unit, of this key, has in a cluster, to choose from."""
+
+NEAR_KEPT = pa.schema([NEAR_MEMBERS.field(name) for name in ("cluster", "unit", "key", "doc_id", "sketch")])
+"""The document that a cluster keeps, for each unit that has some of the cluster."""
+
+NEAR_DUPLICATES = pa.schema([*_ROW, required("kept", pa.string()), required("similarity", pa.float32())])
+"""The documents that are dropped as near-duplicates, the doc_id of the one that is kept, how similar they are to it."""
+
+
+def signatures_schema(permutations: int) -> pa.Schema:
+    """Return the schema of `.cache/signatures/*.parquet`: a row of fingerprints, and its signature.
+
+    Args:
+        permutations: Bytes of a signature.
+    """
+    return pa.schema([required("row", pa.uint32()), required("signature", pa.binary(permutations))])
+
 
 BENCHMARK_NGRAMS = pa.schema(
     [

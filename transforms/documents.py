@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, zip_longest
 from pathlib import Path
+from typing import NamedTuple
 
 import apache_beam as beam
 import numpy as np
@@ -24,7 +25,7 @@ import pyarrow.parquet as pq
 
 from schemas.ledger import Ledger
 from schemas.options import IngestOptions
-from schemas.reasons import Column, Dead
+from schemas.reasons import Column, Dead, Filtered
 from schemas.units import OutputFile, Unit, UnitReceipt
 from transforms.attempts import note_attempt
 from transforms.boundaries import cut
@@ -32,6 +33,7 @@ from transforms.document_shards import Detect, Kept, Reject, write_documents, wr
 from transforms.duplicates import unit_duplicates
 from transforms.fingerprints import Fingerprint, read_fingerprints
 from transforms.members import Document
+from transforms.near_duplicates import unit_near_duplicates
 from transforms.readers import read_documents
 from transforms.sources import Kind
 from transforms.storage import OutputFolder
@@ -53,7 +55,7 @@ def ingest_unit(unit: Unit, out: OutputFolder, options: IngestOptions, detect: D
     """
     outputs = []
     with out.open_local(unit.payload["fingerprints"]) as fingerprints:
-        second = _SecondPass(unit, fingerprints, _duplicates(unit, out), options)
+        second = _SecondPass(unit, fingerprints, _dropped(unit, out), options)
         for shard, group in groupby(second.kept(), key=lambda item: item[0]):
             name = f"documents/part-{unit.key}-{shard:05d}.parquet"
             documents = (kept for _, kept in group)
@@ -71,12 +73,28 @@ def ingest_unit(unit: Unit, out: OutputFolder, options: IngestOptions, detect: D
     return receipt
 
 
-def _duplicates(unit: Unit, out: OutputFolder) -> npt.NDArray[np.uint32]:
-    """Return the rows of a unit's fingerprints that are duplicates."""
-    if not unit.payload["duplicates"]:
-        return np.zeros(0, dtype=np.uint32)
-    with out.open_ranges(unit.payload["duplicates"]) as file:
-        return unit_duplicates(file, unit.payload["index"])
+class _Dropped(NamedTuple):
+    """The rows of a unit's fingerprints that passed every filter and are not kept.
+
+    Attributes:
+        duplicates: Copies.
+        near: Near-duplicates, with what to say of each; copies may be among them.
+    """
+
+    duplicates: npt.NDArray[np.uint32]
+    near: dict[int, str]
+
+
+def _dropped(unit: Unit, out: OutputFolder) -> _Dropped:
+    """Return what is not kept of a unit because of other documents."""
+    duplicates, near = np.zeros(0, dtype=np.uint32), dict[int, str]()
+    if unit.payload["duplicates"]:
+        with out.open_ranges(unit.payload["duplicates"]) as file:
+            duplicates = unit_duplicates(file, unit.payload["index"])
+    if unit.payload["near_duplicates"]:
+        with out.open_ranges(unit.payload["near_duplicates"]) as file:
+            near = unit_near_duplicates(file, unit.payload["index"])
+    return _Dropped(duplicates, near)
 
 
 def _publish_rejects(second: _SecondPass, unit: Unit, out: OutputFolder) -> Iterator[OutputFile]:
@@ -87,16 +105,16 @@ def _publish_rejects(second: _SecondPass, unit: Unit, out: OutputFolder) -> Iter
 class _SecondPass:
     """One reading of a unit's inputs beside their fingerprints; its ledger is whole once `kept` has been exhausted."""
 
-    def __init__(
-        self, unit: Unit, fingerprints: Path, duplicates: npt.NDArray[np.uint32], options: IngestOptions
-    ) -> None:
+    def __init__(self, unit: Unit, fingerprints: Path, dropped: _Dropped, options: IngestOptions) -> None:
         self.ledger = Ledger()
         self._unit, self._options = unit, options
         self._fingerprints = fingerprints
         self._kept, sizes = _flags(self._fingerprints)
         self._duplicate = np.zeros(len(self._kept), dtype=bool)
-        self._duplicate[duplicates] = True
+        self._duplicate[dropped.duplicates] = True
+        self._near = dropped.near
         self._kept &= ~self._duplicate
+        self._kept[list(self._near)] = False
         self._ends = self._shard_ends(sizes)
         self._changed = set[int]()
         self._appeared = list[Document]()
@@ -117,24 +135,31 @@ class _SecondPass:
                 self.ledger.add(Column.KEPT, "", num_bytes=row.num_bytes)
                 yield bisect.bisect_right(self._ends, place), Kept(row, document.content or b"")
             else:
-                column = Column.DUPLICATE if self._duplicate[index] else Column(row.column)
-                self.ledger.add(column, row.reason, num_bytes=row.num_bytes)
+                reject = self._reject(index, row)
+                self.ledger.add(Column(reject.column), reject.reason, num_bytes=row.num_bytes)
 
     def rejects(self) -> Iterator[Reject]:
         """Yield what is not kept, in order; what appeared since the first pass comes last."""
         for index, row in enumerate(read_fingerprints(self._fingerprints)):
-            reject = Reject(row.project, row.path, row.num_bytes, row.column, row.reason, row.detail)
+            reject = self._reject(index, row)
             if index in self._changed:
                 yield reject._replace(
                     column=Column.DEAD, reason=Dead.CHANGED, detail="differs from what the first pass read"
                 )
-            elif self._duplicate[index]:
-                yield reject._replace(column=Column.DUPLICATE, detail=row.doc_id)
             elif not self._kept[index]:
                 yield reject
         for document in self._appeared:
             detail = "appeared after the first pass"
             yield Reject(document.project, document.path, document.num_bytes, Column.DEAD, Dead.CHANGED, detail)
+
+    def _reject(self, index: int, row: Fingerprint) -> Reject:
+        """Return what became of a document that is not kept, unless it changed."""
+        reject = Reject(row.project, row.path, row.num_bytes, row.column, row.reason, row.detail)
+        if index in self._near:
+            return reject._replace(column=Column.FILTERED, reason=Filtered.NEAR_DUPLICATE, detail=self._near[index])
+        if self._duplicate[index]:
+            return reject._replace(column=Column.DUPLICATE, detail=row.doc_id)
+        return reject
 
     @property
     def _reads(self) -> bool:

@@ -22,17 +22,17 @@ from schemas.tables import DUPLICATE_CANDIDATES, DUPLICATES
 from schemas.units import Unit
 from transforms.batches import bounded_batches
 from transforms.fingerprints import fingerprints_digest, fingerprints_name, unpack_candidates
+from transforms.parts import WriteParts, merge_parts, read_rows, sort_rows, write_rows
 from transforms.storage import CACHE, OutputFolder
 
 _FOLDER = f"{CACHE}/duplicates"
 _PARTS = f"{_FOLDER}/parts"
-_ROW_GROUP_ROWS = 1 << 16
 _PARTITIONS_A_PART = 32
 """What so many partitions drop stands in one file."""
 
 
 def choose_kept(candidates: pa.Table) -> pa.Table:
-    """Return the copies that are not kept.
+    """Return the copies that are not kept, each with the one that is.
 
     Args:
         candidates: A table of DUPLICATE_CANDIDATES with every copy of each doc_id in it, in any order.
@@ -44,8 +44,10 @@ def choose_kept(candidates: pa.Table) -> pa.Table:
     if ordered.num_rows < 2:
         return DUPLICATES.empty_table()
     ids = ordered.column("doc_id")
-    again = pc.equal(ids.slice(1), ids.slice(0, len(ids) - 1))
-    return _sorted(ordered.slice(1).filter(again).select(["unit", "row"]).cast(DUPLICATES))
+    again = np.append(False, pc.equal(ids.slice(1), ids.slice(0, len(ids) - 1)).to_numpy())
+    places = ordered.select(["unit", "row"])
+    kept = places.take(np.maximum.accumulate(np.where(again, 0, np.arange(len(again))))[again])
+    return sort_rows(pa.Table.from_arrays([*places.filter(again).columns, *kept.columns], schema=DUPLICATES))
 
 
 def clear_duplicates(out: OutputFolder) -> None:
@@ -58,31 +60,29 @@ def find_duplicates(units: Sequence[Unit], out: OutputFolder) -> str | None:
     try:
         name = _merged_name(units, out)
         with out.open_ranges(name) as file:
-            pq.read_metadata(file)
+            is_whole = pq.read_schema(file).equals(DUPLICATES)
     except (FileNotFoundError, pa.ArrowException):  # not chosen yet, or damaged: they are chosen again
         return None
-    return name
+    return name if is_whole else None
 
 
 def merge_duplicates(units: Sequence[Unit], out: OutputFolder) -> str:
     """Merge the parts that `ChooseDuplicates` wrote, sorted by unit and row; return the path relative to OUT."""
-    parts = [_read(out, name) for name in out.files(_PARTS)]
-    table = _sorted(pa.concat_tables([DUPLICATES.empty_table(), *parts]))
+    table = merge_parts(out, _PARTS, DUPLICATES)
     name = _merged_name(units, out)
-    out.publish(name, lambda path: _write(path, table))
+    out.publish(name, lambda path: write_rows(path, table))
     clear_duplicates(out)
     return name
 
 
 def unit_duplicates(file: Path | pa.NativeFile, index: int) -> npt.NDArray[np.uint32]:
     """Return the rows of one input unit's fingerprints that are duplicates, ascending; reads no other row groups."""
-    table = pq.read_table(file, columns=["row"], filters=[("unit", "==", index)])
-    return np.asarray(table.column("row").to_numpy(), dtype=np.uint32)
+    return np.asarray(read_rows(file, index, ["row"]).column("row").to_numpy(), dtype=np.uint32)
 
 
 def duplicates_by_unit(path: Path) -> dict[int, str]:
     """Return for each input unit that has duplicates the SHA-256 of their row numbers."""
-    table = pq.read_table(path)
+    table = pq.read_table(path, columns=["unit", "row"])
     units, rows = table.column("unit").to_numpy(), table.column("row").to_numpy().astype("<u4")
     found, starts = np.unique(units, return_index=True)
     return {
@@ -100,41 +100,10 @@ def _merged_name(units: Sequence[Unit], out: OutputFolder) -> str:
     return f"{_FOLDER}/{digest.hexdigest()}.parquet"
 
 
-def _read(out: OutputFolder, name: str) -> pa.Table:
-    with out.open_local(name) as path:
-        return pq.read_table(path, schema=DUPLICATES)
-
-
-def _sorted(duplicates: pa.Table) -> pa.Table:
-    return duplicates.sort_by([("unit", "ascending"), ("row", "ascending")])
-
-
-def _write(path: Path, table: pa.Table) -> int:
-    pq.write_table(table, path, compression="zstd", row_group_size=_ROW_GROUP_ROWS)
-    return int(table.num_rows)
-
-
 def _drop_copies(partition: int, packed: Iterable[bytes]) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield the copies of a partition that are not kept, as (number of a part, batch of DUPLICATES)."""
     losers = choose_kept(unpack_candidates(packed))
     yield from ((partition // _PARTITIONS_A_PART, batch) for batch in bounded_batches(losers))
-
-
-# Beam does not resolve annotations that are strings: types that choose a coder are given outright.
-@beam.typehints.with_input_types(tuple[int, Iterable[pa.RecordBatch]])
-@beam.typehints.with_output_types(tuple[int, int])
-class _WriteFn(beam.DoFn):
-    """Writes the copies of several partitions that are not kept."""
-
-    def __init__(self, out: OutputFolder) -> None:
-        self._out = out
-
-    def process(self, part: tuple[int, Iterable[pa.RecordBatch]]) -> Iterator[tuple[int, int]]:
-        """Yield (number of the part, number of copies that are not kept)."""
-        number, batches = part
-        losers = _sorted(pa.Table.from_batches(batches, DUPLICATES))
-        self._out.publish(f"{_PARTS}/part-{number:05d}.parquet", lambda path: _write(path, losers))
-        yield number, losers.num_rows
 
 
 @dataclass(kw_only=True)
@@ -155,7 +124,6 @@ class ChooseDuplicates(beam.PTransform[beam.PCollection[tuple[int, bytes]], beam
             candidates
             | "GroupByPartition" >> beam.GroupByKey()
             | "ChooseKept" >> beam.FlatMapTuple(_drop_copies).with_output_types(tuple[int, pa.RecordBatch])
-            | "GroupByPart" >> beam.GroupByKey()
-            | "WritePart" >> beam.ParDo(_WriteFn(self.out))
+            | "WriteParts" >> WriteParts(out=self.out, folder=_PARTS, schema=DUPLICATES)
         )
         return counts

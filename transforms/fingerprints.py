@@ -31,6 +31,7 @@ from transforms.decontamination import load_benchmark
 from transforms.filters import Judge, make_judge
 from transforms.members import Document, bounded
 from transforms.readers import read_documents
+from transforms.signatures import SignatureWriter, finds_near_duplicates, signatures_name, signed_digest
 from transforms.sources import Kind
 from transforms.storage import CACHE, OutputFolder
 from transforms.unit_metrics import count_unit, time_unit
@@ -103,10 +104,28 @@ def fingerprint_unit(
         rehash: Read everything again, whatever is there.
     """
     name = fingerprints_name(unit.key)
-    if rehash or not has_fingerprints(unit, out):
+    if rehash or not is_read(unit, out, options):
         note_attempt(unit, out)
-        out.publish(name, lambda path: _write(path, read_documents(unit, options), judge))
+        documents = read_documents(unit, options)
+        if finds_near_duplicates(options):
+            signed = partial(_write_signed, documents=documents, judge=judge, name=name, out=out, options=options)
+            out.publish(signatures_name(unit.key, options), signed)
+        else:
+            out.publish(name, lambda path: _write(path, documents, judge))
     return name
+
+
+def is_read(unit: Unit, out: OutputFolder, options: IngestOptions) -> bool:
+    """Tell whether all that the first pass makes of an input unit is there, whole, and of the same reading."""
+    if not has_fingerprints(unit, out):
+        return False
+    if not finds_near_duplicates(options):
+        return True
+    try:
+        signed = signed_digest(out, signatures_name(unit.key, options))
+    except (OSError, IntegrityError):
+        return False
+    return signed == fingerprints_digest(out, fingerprints_name(unit.key))
 
 
 def has_fingerprints(unit: Unit, out: OutputFolder) -> bool:
@@ -150,12 +169,24 @@ def read_fingerprints(path: Path) -> Iterator[Fingerprint]:
             yield from map(Fingerprint._make, zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
 
-def _write(path: Path, documents: Iterator[Document], judge: Judge) -> int:
+def _write_signed(
+    path: Path, documents: Iterator[Document], judge: Judge, name: str, out: OutputFolder, options: IngestOptions
+) -> int:
+    """Publish the fingerprints of a unit's documents, and write their signatures."""
+    with SignatureWriter(path, options) as signatures:
+        out.publish(name, lambda fingerprints: _write(fingerprints, documents, judge, signatures))
+        signatures.finish(fingerprints_digest(out, name))
+    return signatures.count
+
+
+def _write(path: Path, documents: Iterator[Document], judge: Judge, signatures: SignatureWriter | None = None) -> int:
     """Write the fingerprints of a unit's documents; the digest of the rows goes into the footer."""
     digest, rows, count, passing = hashlib.sha256(), list[Fingerprint](), 0, 0
     with pq.ParquetWriter(path, FINGERPRINTS, compression="zstd") as writer:
         for document in documents:
             row = fingerprint(document, judge)
+            if signatures and row.column == Column.KEPT:
+                signatures.add(count, document.content or b"")
             digest.update(json.dumps(row).encode("ascii"))
             rows.append(row)
             count += 1
@@ -175,14 +206,15 @@ def _to_batch(rows: list[Fingerprint]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=FINGERPRINTS)
 
 
-def duplicate_partitions(units: Sequence[Unit]) -> int:
+def duplicate_partitions(units: Sequence[Unit], *, weight: int = 1) -> int:
     """Return how many partitions to choose duplicates in, so that each is small; the choice does not depend on it.
 
     Args:
         units: The input units.
+        weight: How many times as much as a candidate for duplicates there is of each document.
     """
     expected = sum(unit.num_bytes * (1 if unit.payload["kind"] == Kind.FILE else _EXPANSION) for unit in units)
-    return max(MIN_PARTITIONS, math.ceil(expected / PARTITION_BYTES))
+    return max(MIN_PARTITIONS, math.ceil(expected * weight / PARTITION_BYTES))
 
 
 def duplicate_candidates(path: Path, index: int, partitions: int) -> Iterator[tuple[int, bytes]]:

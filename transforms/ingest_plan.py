@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from schemas.errors import IntegrityError
@@ -12,6 +13,8 @@ from schemas.options import IngestOptions
 from schemas.units import Stage, Unit, unit_key
 from transforms.duplicates import duplicates_by_unit, find_duplicates
 from transforms.fingerprints import fingerprints_digest, fingerprints_name
+from transforms.near_duplicates import FOLDER, find_near_duplicates, near_duplicates_by_unit
+from transforms.signatures import finds_near_duplicates, signatures_name
 from transforms.sources import Kind
 from transforms.storage import CACHE, OutputFolder
 
@@ -21,12 +24,12 @@ def plan_ingest(
 ) -> list[Unit]:
     """Return the units of the second pass, one for each input unit, in the same order.
 
-    A key is made from the fingerprints, the unit's share of the duplicates and what shapes the output: a file that is
-    touched or moved as a whole with its source, bytes unchanged, redoes nothing. Units that would have the same key
-    are numbered.
+    A key is made from the fingerprints, the unit's share of the duplicates and near-duplicates, and what shapes the
+    output: a file that is touched or moved as a whole with its source, bytes unchanged, redoes nothing. Units that
+    would have the same key are numbered.
 
     Args:
-        units: The input units, whose fingerprints and duplicates are in `.cache`.
+        units: The input units, whose fingerprints, duplicates and near-duplicates are in `.cache`.
         out: The output folder.
         options: The options of ingest.
         config: What else decides the documents' bytes: the digest of the platform rules, say.
@@ -36,20 +39,25 @@ def plan_ingest(
         IntegrityError: If the first pass has not been finished for these units.
     """
     name = find_duplicates(units, out) if options.drop_duplicates else ""
-    if name is None:
+    near = find_near_duplicates(units, out, options)
+    if name is None or near is None:
         raise IntegrityError(f"{out.root}: the first pass of ingest is not finished; run it before units are planned")
-    shares = _shares(out, name) if name else {}
+    shares = _shares(out, name, duplicates_by_unit)
+    near_shares = _shares(out, near, near_duplicates_by_unit)
     seen = Counter[str]()
     planned = []
     for unit in units:
-        share = shares.get(unit.payload["index"], "")
+        share, near_share = (found.get(unit.payload["index"], "") for found in (shares, near_shares))
         inputs = _inputs(unit, out, options, share)
+        if near_share:
+            inputs["near_duplicates"] = near_share
         key = unit_key(Stage.INGEST, core_version=core_version, config=_config(options, config), inputs=inputs)
         seen[key] += 1
         if seen[key] > 1:
             inputs["occurrence"] = seen[key]
             key = unit_key(Stage.INGEST, core_version=core_version, config=_config(options, config), inputs=inputs)
-        payload = {**unit.payload, "fingerprints": fingerprints_name(unit.key), "duplicates": name if share else ""}
+        found = {"duplicates": name if share else "", "near_duplicates": near if near_share else ""}
+        payload = {**unit.payload, "fingerprints": fingerprints_name(unit.key), **found}
         planned.append(replace(unit, key=key, payload=payload))
     return planned
 
@@ -64,24 +72,29 @@ def _inputs(unit: Unit, out: OutputFolder, options: IngestOptions, share: str) -
     return inputs
 
 
-def _shares(out: OutputFolder, name: str) -> dict[int, str]:
+def _shares(out: OutputFolder, name: str, by_unit: Callable[[Path], dict[int, str]]) -> dict[int, str]:
+    if not name:
+        return {}
     with out.open_local(name) as path:
-        return duplicates_by_unit(path)
+        return by_unit(path)
 
 
 def _config(options: IngestOptions, config: dict[str, Any]) -> dict[str, Any]:
     return {**config, "detect_platforms": options.detect_platforms}
 
 
-def prune_cache(units: Sequence[Unit], out: OutputFolder) -> int:
-    """Remove fingerprints and duplicates of input units that are no more, and return how many files that were.
+def prune_cache(units: Sequence[Unit], out: OutputFolder, options: IngestOptions) -> int:
+    """Remove what the first pass made of input units that are no more, and return how many files that were.
 
     Args:
         units: The input units of the sources as they are now.
         out: The output folder; only for the holder of its lock.
+        options: The options of ingest.
     """
     kept = {fingerprints_name(unit.key) for unit in units} | {find_duplicates(units, out)}
-    folders = (f"{CACHE}/fingerprints", f"{CACHE}/duplicates")
+    if finds_near_duplicates(options):
+        kept |= {signatures_name(unit.key, options) for unit in units} | {find_near_duplicates(units, out, options)}
+    folders = (f"{CACHE}/fingerprints", f"{CACHE}/duplicates", f"{CACHE}/signatures", FOLDER)
     stale = [name for folder in folders for name in out.files(folder) if name not in kept]
     for name in stale:
         out.remove(name)

@@ -12,7 +12,7 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from schemas.digests import path_fraction
-from schemas.options import IngestOptions
+from schemas.options import NEAR_DUPLICATE_OPTIONS, IngestOptions
 from schemas.reasons import Filtered
 from schemas.tables import DATA_FORMAT_VERSION
 from schemas.units import Stage, Unit
@@ -25,7 +25,7 @@ from transforms.sources import Input, Kind, Listing, Root, stem_of
 READER_VERSION = 1
 """To be raised when readers or filters come to another verdict on the same bytes: all is then read again."""
 
-_NOT_READ_BY = ("unit_bytes", "drop_duplicates", "detect_platforms", "decontaminate")
+_NOT_READ_BY = ("unit_bytes", "drop_duplicates", "detect_platforms", "decontaminate", *NEAR_DUPLICATE_OPTIONS)
 _DECIDED_BY_PLAN = ("sample", "limit")
 
 

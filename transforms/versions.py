@@ -27,7 +27,7 @@ CURRENT, BUILDING = "current", "building.json"
 
 _NAME = re.compile(r"v(\d{6,})")
 _TAKEN_FOLDERS = tuple(RECEIPT_FOLDERS[stage] for stage in (Stage.INGEST, Stage.BUILD, Stage.TOKENIZE, Stage.VALIDATE))
-_TAKEN_CACHE = tuple(f"{CACHE}/{name}" for name in ("fingerprints", "duplicates"))
+_TAKEN_CACHE = tuple(f"{CACHE}/{name}" for name in ("fingerprints", "duplicates", "signatures", "near_duplicates"))
 _TAKEN_FILES = (f"{CACHE}/digests.json",)
 
 

@@ -85,6 +85,7 @@ def test_every_flag_reaches_its_field(tmp_path: Path) -> None:
         "--unit-bytes": "65536",
         "--limit": "7",
         "--sample": "0.25",
+        "--near-duplicate-similarity": "0.75",
         "--vocab-size": "9000",
     }
     assert set(values) == set(FLAGS)
@@ -101,6 +102,7 @@ def test_every_flag_reaches_its_field(tmp_path: Path) -> None:
     )
     assert (options.max_dead_fraction, options.build.profile, options.build.vocab_size) == (0.5, "demo", 9000)
     assert (options.ingest.unit_bytes, options.ingest.limit, options.ingest.sample) == (65536, 7, 0.25)
+    assert options.ingest.near_duplicate_similarity == 0.75
 
 
 def test_an_integer_and_its_float_give_the_same_options() -> None:
@@ -194,6 +196,11 @@ FLAG_PROBLEMS = [
     ("unit_bytes", "64MB", "--unit-bytes 64MB: not allowed; it takes a whole number from 65,536 to 2,147,483,648"),
     ("sample", "1.01", "--sample 1.01: not allowed; it takes a number above 0 and up to 1"),
     ("sample", "nan", "--sample NaN: not allowed; it takes a number above 0 and up to 1"),
+    (
+        "near_duplicate_similarity",
+        "80",
+        "--near-duplicate-similarity 80: not allowed; it takes a number from 0.5 to 1",
+    ),
     ("limit", "many", "--limit many: not allowed; it takes a whole number, 1 or more"),
     ("max_dead_fraction", "inf", "--max-dead-fraction Infinity: not allowed; it takes a number from 0 to 1"),
     (

@@ -121,8 +121,11 @@ def copied_run(run, tmp_path):
 @pytest.fixture(scope="session")
 def stages(run, tmp_path_factory):
     """What each stage of a real run adds to a pipeline of units, by the name of its plan."""
-    out = tmp_path_factory.mktemp("stages")
-    flags = {"SOURCE": (str(run.sources / "numpy"),), "--out": str(out), "--profile": "demo"}
+    out, headers = tmp_path_factory.mktemp("stages"), run.sources / "numpy"
+    edited = tmp_path_factory.mktemp("edited") / "npy_math.h"
+    edited.write_bytes(b"// edited\n" + (headers / "numpy" / "npy_math.h").read_bytes())
+    flags = {"SOURCE": (str(headers), str(edited)), "--out": str(out), "--profile": "demo"}
+    flags["--near-duplicate-similarity"] = "0.8"
     found = {}
     execute = Session.execute
 

@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import apache_beam as beam
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -27,13 +28,16 @@ from pipelines import scan as scan_program
 from pipelines.engines.fetched import fetched
 from pipelines.progress import QuietReporter
 from schemas.coders import register_coders
+from schemas.options import IngestOptions
 from schemas.reasons import Column
 from schemas.tables import FINGERPRINTS
 from schemas.units import Stage, Unit
 from transforms import scan
 from transforms.boundaries import MAX_FILES
 from transforms.fingerprints import duplicate_candidates, duplicate_partitions
+from transforms.near_pairs import candidate_type, choose_bands, near_candidates, near_partitions
 from transforms.scan import count_groups, key_part
+from transforms.signatures import BATCH_ROWS
 from transforms.storage import OutputFolder
 from transforms.units import MAX_RANGES, ReadUnits, write_plan
 
@@ -56,7 +60,7 @@ DATAFLOW_OPTIONS = [
     "--sdk_container_image=image-of-workers",
     "--experiments=use_runner_v2",
 ]
-STAGES = ["read", "ingest", "scan", "tokenize", "validate"]
+STAGES = ["read", "compare", "choose", "ingest", "scan", "tokenize", "validate"]
 
 
 @dataclass(frozen=True)
@@ -201,6 +205,17 @@ def test_what_is_grouped_of_the_documents_of_a_million_units_is_small(tmp_path):
     partitions = duplicate_partitions([replace(Units(1)[0], num_bytes=MILLION * UNIT_BYTES)])
     sizes = [len(packed) for _, packed in duplicate_candidates(tmp_path / "unit", MILLION, partitions)]
     assert sum(sizes) * MILLION / partitions < MAX_ELEMENT_BYTES
+
+
+def test_what_is_grouped_of_near_duplicates_of_a_million_units_is_small():
+    documents = UNIT_BYTES // 5_000
+    options = IngestOptions(near_duplicate_similarity=0.8)
+    partitions = near_partitions([replace(Units(1)[0], num_bytes=MILLION * UNIT_BYTES)], options)
+    signatures = np.random.default_rng(1).integers(0, 256, (documents, 256), dtype=np.uint8)
+    candidates = near_candidates(MILLION, np.arange(documents, dtype=np.uint32), signatures, choose_bands(0.8, 256))
+    assert candidates.nbytes * MILLION / partitions < MAX_ELEMENT_BYTES
+    largest = IngestOptions(near_duplicate_similarity=0.8, near_duplicate_permutations=1024)
+    assert 16 * candidate_type(largest.near_duplicate_permutations).itemsize * BATCH_ROWS < MAX_ELEMENT_BYTES
 
 
 @pytest.mark.parametrize("letter", ["p", "\u8def", "\udc80"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from schemas.options import IngestOptions, RunOptions
+from schemas.options import NEAR_DUPLICATE_OPTIONS, IngestOptions, RunOptions
 
 
 def test_superwords_that_are_off_leave_no_trace_in_keys_and_receipts() -> None:
@@ -45,3 +45,9 @@ def test_filters_that_are_off_leave_no_trace_in_keys_and_receipts() -> None:
 def test_filters_that_are_on_are_in_keys_and_receipts(given: dict[str, object], said: dict[str, object]) -> None:
     off = IngestOptions().to_json()
     assert IngestOptions.model_validate(given).to_json() == {**off, **said}
+
+
+def test_near_duplicates_that_are_not_looked_for_leave_no_trace_in_keys_and_receipts() -> None:
+    assert not [name for name in IngestOptions(near_duplicate_tokens=7).to_json() if "near" in name]
+    options = IngestOptions(near_duplicate_similarity=0.9).to_json()
+    assert [options[name] for name in NEAR_DUPLICATE_OPTIONS] == [0.9, 5, 256]

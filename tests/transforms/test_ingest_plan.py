@@ -128,9 +128,9 @@ def test_what_no_unit_needs_any_more_is_removed_from_the_cache(
     corpus: Path, out: OutputFolder, run_first_pass: Any
 ) -> None:
     first = run_first_pass([corpus], out, SMALL)
-    assert prune_cache(first.inputs, out) == 0
+    assert prune_cache(first.inputs, out, SMALL) == 0
     (corpus / "p2/f42.cpp").unlink()
     second = run_first_pass([corpus], out, SMALL)
-    assert prune_cache(second.inputs, out) >= 2
+    assert prune_cache(second.inputs, out, SMALL) >= 2
     assert all(has_fingerprints(unit, out) for unit in second.inputs)
     assert plan_ingest(second.inputs, out, SMALL, config={}, core_version="1") == second.units

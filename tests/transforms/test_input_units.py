@@ -84,7 +84,7 @@ def test_a_key_moves_with_the_options_that_bear_on_reading(corpus: Path) -> None
     def key(**options: object) -> str:
         return plan(corpus / "p0", **options)[0].key
 
-    same = {key(), key(detect_platforms=False), key(drop_duplicates=False)}
+    same = {key(), key(detect_platforms=False), key(drop_duplicates=False), key(near_duplicate_similarity=0.8)}
     assert len(same) == 1
     assert (
         len(same | {key(drop_binary=False), key(max_line_bytes=9), key(content_column="x"), key(extensions=("cpp",))})
