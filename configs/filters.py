@@ -10,10 +10,13 @@ from pathlib import Path
 from configs.layers import Layer, Tables
 from configs.places import WILDCARDS
 from schemas.licenses import canonical_license, license_identifiers
+from schemas.options import BENCHMARK_DIGEST
 from schemas.places import is_remote
 
 _LIBRARIES = {"allowed_licenses": ("license_expression", "licenses"), "drop_secrets": ("detect_secrets", "secrets")}
 """Module and extra that a key needs."""
+
+_ONLY_DIGEST = "a receipt has a benchmark's digest alone; name its files again, in a file for --config"
 
 
 def check_filters(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:
@@ -39,7 +42,8 @@ def check_filters(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:
             and place
             and not (is_remote(place) or any(character in place for character in WILDCARDS) or _exists(place))
         ):
-            yield f"{_place(layers, 'decontaminate', index)}: no such file or folder"
+            known = place.startswith(BENCHMARK_DIGEST)
+            yield f"{_place(layers, 'decontaminate', index)}: {_ONLY_DIGEST if known else 'no such file or folder'}"
 
 
 def _exists(place: str) -> bool:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from configs.platforms import load_platform_rules
 from configs.runs import RunConfig
+from pipelines.benchmarks import remember_benchmark
 from pipelines.progress import Reporter
 from pipelines.session import Session, open_session
 from schemas.digests import sha256_json
@@ -60,6 +61,7 @@ def ingest(session: Session) -> list[UnitReceipt]:
         make_detect=partial(_make_detect, rules, session.config.worker_threads) if rules is not None else None,
     )
     receipts = session.run_units(Stage.INGEST, units, lambda found: found | "WriteDocuments" >> write)
+    remember_benchmark(benchmark, session.out)
     for unit, receipt in zip(units, receipts, strict=True):
         if not receipt.is_final:
             session.out.remove(str(unit.payload["fingerprints"]))

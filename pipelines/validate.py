@@ -11,6 +11,7 @@ import cppmill_core
 from configs.platforms import PLATFORM_VOCAB
 from configs.runs import RunConfig
 from configs.vocabulary import VOCABULARY
+from pipelines.benchmarks import recorded_options
 from pipelines.progress import Reporter
 from pipelines.session import Session, open_session
 from pipelines.tokenize import tokenize_settings
@@ -93,7 +94,7 @@ def _publish_receipt(
             revision=revision(VOCABULARY, digest),
             vocab_size=manifest["vocab_size"],
         ),
-        options=session.config.options,
+        options=recorded_options(session.config.options, out),
         platform_vocab_digest=sha256_file(PLATFORM_VOCAB),
         code=code_versions(),
         files=files,

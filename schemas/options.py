@@ -69,6 +69,10 @@ class Options(BaseModel):
         return self.model_dump(mode="json")
 
 
+BENCHMARK_DIGEST = "sha256:"
+"""What the digest of a benchmark begins with that stands in a receipt in place of its paths."""
+
+
 class IngestOptions(Options):
     """What ingest reads and which filters are on.
 
@@ -88,7 +92,7 @@ class IngestOptions(Options):
         drop_minified: Drop machine-packed files and tables of numbers (`transforms.minified`).
         drop_secrets: Drop documents with private keys, or tokens of services (`transforms.secrets`).
         decontaminate: Files and folders of benchmarks; documents that share words with them are dropped. Off if empty.
-            Unit keys have what is in them, not these paths.
+            Unit keys and receipts have what is in them, not these paths.
         decontaminate_ngram_words: Words in a row that are shared.
         decontaminate_min_ngrams: Different runs of them that a document has at least which is dropped.
         near_duplicate_similarity: Keep one of documents that are estimated to have at least this share of their

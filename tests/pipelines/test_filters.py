@@ -86,10 +86,30 @@ def test_a_new_version_is_filtered_as_the_last_one(filtered, run, cppmill):
     store = filtered / "store"
     cppmill("retokenize", *arguments(filtered, run, "--store", store))
     (filtered / "sources" / "other.h").write_text("// SPDX-License-Identifier: GPL-2.0-only\nint other;\n")
-    cppmill("retokenize", filtered / "sources", "--store", store)
+    again = ("retokenize", filtered / "sources", "--store", store)
+    asked = cppmill(*again, check=False)
+    assert asked.returncode == 2
+    assert "a receipt has a benchmark's digest alone; name its files again" in asked.stderr
+    cppmill(*again, "--config", filtered / "run.toml")
     found = rejects(store / "current")
     assert found.keys() == {*DROPPED, "other.h"}
-    assert cppmill("retokenize", filtered / "sources", "--store", store, check=False).returncode == 10
+    assert cppmill(*again, "--config", filtered / "run.toml", check=False).returncode == 10
+
+
+def test_a_receipt_has_the_benchmark_and_not_its_place(filtered, run, cppmill):
+    receipts = []
+    for name in ("here", "there"):
+        (filtered / name).mkdir()
+        benchmark = filtered / name / "benchmark.h"
+        benchmark.write_bytes((filtered / "benchmark.h").read_bytes())
+        (filtered / "run.toml").write_text(FILTERS.format(benchmark=benchmark))
+        cppmill("run", *arguments(filtered, run, "--out", filtered / f"out-{name}"))
+        receipts.append((filtered / f"out-{name}" / "receipt.json").read_bytes())
+    assert receipts[0] == receipts[1]
+    (filtered / "there" / "benchmark.h").write_bytes((run.sources / "numpy/arrayobject.h").read_bytes())
+    done = cppmill("validate", *arguments(filtered, run, "--out", filtered / "out-there"), check=False)
+    assert done.returncode == 2
+    assert "the benchmark has changed" in done.stderr
 
 
 def test_worker_processes_have_the_filters_too(filtered, run, cppmill):
