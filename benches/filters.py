@@ -47,9 +47,9 @@ class Tally:
 
     def add(self, document: Document, content: bytes) -> None:
         """Judge a document."""
-        started = time.perf_counter()
+        started = time.process_time()
         verdict = self.judge(content, document.license)
-        self.seconds += time.perf_counter() - started
+        self.seconds += time.process_time() - started
         if verdict.column is Column.KEPT:
             return
         self.documents += 1
@@ -68,7 +68,7 @@ def filters(
         bool, typer.Option("--show", help="Name details and the largest documents of each filter.")
     ] = False,
 ) -> None:
-    """Print the share of the documents and bytes of a corpus that each filter drops, and its speed."""
+    """Print the share of the documents and bytes of a corpus that each filter drops, and its speed on one CPU."""
     tallies = {name: Tally(_judge(options)) for name, options in _options(benchmark or []).items()}
     documents = num_bytes = 0
     for document in _documents(corpus):
@@ -79,7 +79,7 @@ def filters(
     if not documents:
         raise typer.BadParameter(f"{corpus} has no C++ in it", param_hint="DIR")
     print(f"{documents:,} documents, {num_bytes:,} bytes\n")
-    print("| filter | documents | share | bytes | share | MB/s |\n|---|---|---|---|---|---|")
+    print("| filter | documents | share | bytes | share | MB/s of a CPU |\n|---|---|---|---|---|---|")
     for name, tally in tallies.items():
         shares = f"{tally.documents:,} | {tally.documents / documents:.3%} | {tally.num_bytes:,} | "
         print(f"| {name} | {shares}{tally.num_bytes / num_bytes:.3%} | {num_bytes / MEGABYTE / tally.seconds:.0f} |")
