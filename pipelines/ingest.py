@@ -23,7 +23,7 @@ from transforms.document_shards import Detect
 from transforms.documents import WriteDocuments
 from transforms.duplicates import ChooseDuplicates, clear_duplicates, find_duplicates, merge_duplicates
 from transforms.fingerprints import FingerprintInputs, duplicate_partitions, fingerprints_name, is_read
-from transforms.ingest_plan import plan_ingest
+from transforms.ingest_plan import plan_ingest, prune_cache
 from transforms.input_units import plan_inputs
 from transforms.near_duplicates import (
     ChooseNearDuplicates,
@@ -65,6 +65,7 @@ def ingest(session: Session) -> list[UnitReceipt]:
     for unit, receipt in zip(units, receipts, strict=True):
         if not receipt.is_final:
             session.out.remove(str(unit.payload["fingerprints"]))
+    prune_cache(inputs, session.out, session.config.options.ingest)
     check_dead(session, receipts)
     return receipts
 
