@@ -32,6 +32,13 @@ DATAFLOW_FILES = $(addprefix deploy/dataflow/,Containerfile requirements.lock la
 	$(foreach name,cppmill cppmill_core,dist/$(name)-$(VERSION)-*.whl)
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
+# The oldest C library that the wheels of a release run with, and their time: that of the commit, so that they are the same bytes wherever they are built.
+MANYLINUX := manylinux_2_28
+wheels: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+# No path of this machine is in them.
+REMAP = $(foreach folder,$(wildcard $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src/*),--remap-path-prefix=$(folder)=/crates) \
+	--remap-path-prefix=$(CURDIR)=/cppmill
+
 # cargo-fuzz is kept outside: it takes minutes to build and nothing else needs it.
 CARGO_FUZZ_VERSION := 0.13.2
 CARGO_FUZZ_HOME := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/cppmill/cargo-fuzz-$(CARGO_FUZZ_VERSION)
@@ -39,7 +46,7 @@ FUZZ_TARGETS := encode load lex
 FUZZ_OUT := out/fuzz
 SECONDS := 60
 
-.PHONY: help setup demo test engines test-engines fuzz check lint docs format bench bench-scan bench-filters bench-train bench-engines bench-encode equal-encode bench-patterns bench-units ablations lexer-agreement wheel dataflow-context lock clean
+.PHONY: help setup demo test engines test-engines fuzz check lint docs format bench bench-scan bench-filters bench-train bench-engines bench-encode equal-encode bench-patterns bench-units ablations lexer-agreement licenses wheels test-release dataflow-context lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -57,7 +64,7 @@ demo: setup ## Run the main job on the C++ headers of installed packages, into o
 test: setup ## Run the tests of the native core and of the Python packages
 	@# The whole workspace, so that dependencies have the features, and so the builds, that the wheel has.
 	$(CARGO) test $(NATIVE) --workspace --release --locked --quiet
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "not engines"
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not engines and not release"
 
 engines: setup ## Fetch Flink, Spark, Prism and an object store into a cache outside of here, and a browser (NAME=flink: one)
 	@$(BIN)/python -m deploy.local fetch $(NAME)
@@ -159,22 +166,39 @@ lexer-agreement: setup ## Compare the lexer with libclang's tokens on CORPUS=DIR
 	@$(if $(CORPUS),,echo "make lexer-agreement needs a folder of C++ sources: make lexer-agreement CORPUS=DIR" >&2; exit 2)
 	$(BIN)/python -m benches.lexer_agreement $(CORPUS)
 
-wheel: setup ## Build the wheels of cppmill and of its native core into dist/
-	$(BIN)/maturin build --release --locked --quiet --manifest-path native/py/Cargo.toml --out dist
-	$(BIN)/python -m build --no-isolation --outdir dist .
+licenses: setup ## Write native/py/THIRD_PARTY_LICENSES again, of what Cargo.lock links; a licence that is not allowed is an error
+	$(BIN)/python -m deploy.release licenses
 
-dataflow-context: wheel ## Gather what the image of deploy/dataflow is built from into dist/dataflow
+wheels: setup $(STAMPS)/zig ## Build a release into dist/: manylinux wheels, sources, bills of materials, SHA256SUMS
+	rm -rf dist && mkdir -p dist
+	$(BIN)/python -m deploy.release crates-bill --out dist/cppmill-core-$(VERSION).cdx.json
+	PATH="$(CURDIR)/$(BIN):$$PATH" RUSTFLAGS="$(REMAP)" $(BIN)/maturin build --release --locked --quiet --strip --zig \
+		--compatibility $(MANYLINUX) --manifest-path native/py/Cargo.toml \
+		--sbom-include $(CURDIR)/dist/cppmill-core-$(VERSION).cdx.json --out dist
+	$(BIN)/maturin sdist --manifest-path native/py/Cargo.toml --out dist
+	$(BIN)/python -m build --no-isolation --quiet --sdist --outdir dist .
+	$(BIN)/python -m deploy.release normalize dist/cppmill-$(VERSION).tar.gz
+	umask 022 && $(BIN)/python -m build --no-isolation --quiet --wheel --outdir dist dist/cppmill-$(VERSION).tar.gz
+	$(BIN)/python -m deploy.release packages-bill --core dist/cppmill_core-$(VERSION)-*.whl --out dist/cppmill-$(VERSION).cdx.json
+	$(BIN)/python -m deploy.release sums dist
+
+test-release: wheels ## Run the tests of what `make wheels` makes, in an environment without compilers too
+	$(BIN)/python -m pytest -m release
+
+dataflow-context: wheels ## Gather what the image of deploy/dataflow is built from into dist/dataflow
 	@rm -rf $(DATAFLOW_CONTEXT) && mkdir -p $(DATAFLOW_CONTEXT)
 	cp $(DATAFLOW_FILES) $(DATAFLOW_CONTEXT)
 	@echo "Build the image: podman build --platform linux/amd64 --tag IMAGE $(DATAFLOW_CONTEXT)"
 
-lock: ## Resolve the requirements of pyproject.toml again into requirements.lock and that of deploy/dataflow (needs uv)
+lock: ## Resolve the requirements of pyproject.toml again into requirements.lock and those of deploy/ (needs uv)
 	@command -v uv >/dev/null || { echo "make lock needs uv: python3 -m pip install uv" >&2; exit 1; }
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --quiet \
 		--no-emit-package cppmill-core --no-emit-index-url --custom-compile-command "make lock" --output-file requirements.lock
-	uv pip compile pyproject.toml --extra dataflow --constraint requirements.lock --python-version 3.11 --python-platform x86_64-manylinux_2_34 \
+	uv pip compile pyproject.toml --extra dataflow --constraint requirements.lock --python-version 3.11 --python-platform x86_64-$(MANYLINUX) \
 		--generate-hashes --quiet --no-emit-package cppmill-core --no-emit-index-url --custom-compile-command "make lock" \
 		--output-file deploy/dataflow/requirements.lock
+	uv pip compile --group zig --universal --python-version 3.11 --generate-hashes --quiet --no-emit-index-url \
+		--custom-compile-command "make lock" --output-file deploy/release/requirements.lock
 
 clean: ## Delete everything that make made
 	rm -rf $(VENV) .make native/target native/fuzz/artifacts dist build *.egg-info out/demo out/demo-* out/demo.npz out/tokens.html out/config.json $(FUZZ_OUT) $(HOSTILE_OUT)
@@ -209,3 +233,8 @@ $(STAMPS)/project: pyproject.toml setup.py $(STAMPS)/requirements
 	@echo "Installing cppmill, editable"
 	@$(PIP) install --no-build-isolation --no-deps --editable .
 	@touch $@$(eval DID := 1)
+
+$(STAMPS)/zig: deploy/release/requirements.lock $(STAMPS)/venv
+	@echo "Installing the linker that deploy/release/requirements.lock names"
+	@$(PIP) install --require-hashes --no-deps --only-binary :all: --requirement $<
+	@touch $@

@@ -31,7 +31,7 @@ SECTIONS = {
     "Engines and places": ("engines", "object-stores", "dataflow", "deploying", "capacity"),
     "Formats": ("formats", "vocabulary"),
     "Reasons": ("design", "lexer", "training", "encoding"),
-    "History": ("changelog", "LOG"),
+    "History": ("changelog", "releasing", "LOG"),
 }
 """Pages of each section, in order; those that are not there are passed over, all others are tasks."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import re
 import shutil
 import subprocess
 import sys
@@ -70,6 +71,15 @@ def test_one_version_everywhere(repository: Path, metadata: dict[str, Any]) -> N
     assert version == native == cppmill_core.__version__
     assert version == importlib.metadata.version("cppmill") == importlib.metadata.version("cppmill-core")
     assert f"cppmill-core=={version}" in metadata["project"]["dependencies"]
+
+
+def test_make_and_the_changelog_have_that_version(repository: Path, metadata: dict[str, Any]) -> None:
+    version = metadata["project"]["version"]
+    plan = subprocess.run(["make", "-n", "wheels"], cwd=repository, check=True, capture_output=True, text=True).stdout
+    assert set(re.findall(r"dist/cppmill(?:[_-]core)?-([0-9][0-9a-z.]*?)(?:\.cdx\.json|-\*\.whl)", plan)) == {version}
+    heading = re.compile(r"^## \[(.+)\] - (?:not released|\d{4}-\d{2}-\d{2})$", re.MULTILINE)
+    headings = heading.findall((repository / "CHANGELOG.md").read_text())
+    assert headings[0] == version
 
 
 def test_the_console_script_is_the_command_line(metadata: dict[str, Any]) -> None:
