@@ -1,7 +1,7 @@
 """Bills of materials as CycloneDX 1.6: of the crates in the native core, and of the packages that cppmill needs.
 
 Both are the same bytes for the same locks, version and `SOURCE_DATE_EPOCH`. The one of crates that maturin can write
-names paths of the machine, has another serial number each time, and has crates of every platform.
+names paths of the machine, and has crates of every platform and those that build but are not linked.
 """
 
 from __future__ import annotations
