@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 
 from pipelines.console import find_user_error
-from pipelines.interrupts import done_before_end
+from pipelines.interrupts import done_before_end, is_stopping
 from pipelines.progress import JsonReporter, Reporter, Summary
 from transforms.storage import CACHE, OutputFolder
 
@@ -129,11 +129,15 @@ def logged(out: OutputFolder, reporter: Reporter, *, engine: str, threads: int) 
     with done_before_end(lambda: log.ended("stopped")):
         try:
             yield Reporters(reporter, log)
-        except Exception as error:
-            known = find_user_error(error)
-            log.ended("failed", known[0] if known else f"unexpected {type(error).__name__}: {error}")
-            raise
-        except BaseException:
-            log.ended("stopped")
+        except BaseException as error:
+            log.ended(*_find_outcome(error))
             raise
         log.ended("done")
+
+
+def _find_outcome(error: BaseException) -> tuple[str, str]:
+    """Return outcome and message of a run that an error ends; one that is stopped fails of what the stop breaks."""
+    if is_stopping() or not isinstance(error, Exception):
+        return "stopped", ""
+    known = find_user_error(error)
+    return "failed", known[0] if known else f"unexpected {type(error).__name__}: {error}"

@@ -30,6 +30,7 @@ _SHOW_CURSOR = "\x1b[?25h"
 _STEP_SECONDS = 1.0
 
 _last_steps: list[Callable[[], object]] = []
+_stops: list[_Stop] = []
 
 
 @contextmanager
@@ -44,6 +45,11 @@ def done_before_end(step: Callable[[], object]) -> Iterator[None]:
         yield
     finally:
         _last_steps.remove(step)
+
+
+def is_stopping() -> bool:
+    """Tell whether a signal stops this process: whatever fails from then on is broken off, and has not failed."""
+    return any(stop.first is not None for stop in _stops)
 
 
 @contextmanager
@@ -61,12 +67,14 @@ def stop_on_signals(*, advice: str = RESUME_ADVICE, grace_seconds: float = GRACE
         yield
         return
     stop = _Stop(advice=advice, grace_seconds=grace_seconds)
+    _stops.append(stop)
     try:
         with stop.installed():
             yield
     finally:
         if stop.first is not None:  # whatever became of the KeyboardInterrupt on its way
             stop.end(stop.first)
+        _stops.remove(stop)
 
 
 class _Stop:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ from schemas.errors import ConfigError
 from transforms.storage import OutputFolder
 from transforms.storage_lock import HOLDER
 
+ROOT = Path(__file__).parents[2]
 STAGES = ["read", "ingest", "scan", "build", "tokenize", "validate"]
 
 
@@ -84,6 +86,28 @@ def test_a_run_that_is_stopped_says_so(copied_run, cppmill, command_line):
     found = cppmill("status", copied_run.out, "--json", check=False)
     status = json.loads(found.stdout)
     assert (found.returncode, status["state"], status["holder"]) == (1, "stopped", None)
+
+
+STOPPED = """
+import os, signal, sys, time
+from pipelines.events import logged
+from pipelines.interrupts import stop_on_signals
+from pipelines.progress import QuietReporter
+from transforms.storage import OutputFolder
+with stop_on_signals(), logged(OutputFolder(sys.argv[1]), QuietReporter(), engine="local", threads=1):
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(600)
+    except KeyboardInterrupt:
+        raise RuntimeError("KeyboardInterrupt [while running 'Ingest']") from None
+"""
+
+
+def test_a_run_whose_engine_makes_an_error_of_the_stop_is_stopped_and_did_not_fail(tmp_path):
+    done = subprocess.run([sys.executable, "-c", STOPPED, str(tmp_path)], capture_output=True, cwd=ROOT, check=False)
+    assert done.returncode == 143
+    status = read_status(str(tmp_path))
+    assert (status.state, status.message) == ("stopped", "")
 
 
 def test_a_run_that_failed_says_of_what(copied_run, cppmill):
