@@ -25,12 +25,15 @@ from schemas.errors import ConfigError, IntegrityError
 from schemas.places import is_remote
 from transforms.croissant import Publication, make_croissant
 from transforms.receipts import RECEIPT, read_receipt
-from transforms.statement import PRODUCTS, make_statement, products
+from transforms.statement import BUILD_TYPE, PRODUCTS, make_statement, products
 from transforms.storage import OutputFolder
 
 STATEMENT = "provenance.json"
 CROISSANT = "croissant.json"
 CARD = "README.md"
+
+_MARKS = {STATEMENT: BUILD_TYPE.encode(), CROISSANT: b'"@id": "tokens/token_ids"', CARD: b"\nMade by cppmill "}
+"""What each of the files has in it that this command wrote."""
 
 
 def write_provenance(run: str, folder: Path, publication: Publication, *, builder: str) -> Iterator[str]:
@@ -83,8 +86,9 @@ def count_licenses(out: OutputFolder, receipt: dict[str, Any]) -> Licenses:
 
 
 def default_name(run: str) -> str:
-    """Return what a run's dataset is called if nobody says: the last part of its place."""
-    return run.rstrip("/").rpartition("/")[2] if is_remote(run) else Path(run).resolve().name
+    """Return what a run's dataset is called if nobody says: the last part of its place, as text in any case."""
+    name = run.rstrip("/").rpartition("/")[2] if is_remote(run) else Path(run).resolve().name
+    return os.fsencode(name).decode("utf-8", "replace")
 
 
 def _check_options(publication: Publication, builder: str) -> None:
@@ -113,10 +117,25 @@ def _checked_receipt(out: OutputFolder) -> dict[str, Any]:
 def _check_folder(run: str, folder: Path) -> None:
     if not is_remote(run) and folder.resolve().is_relative_to(Path(run).resolve()):
         raise ConfigError(f"--out {folder}: in the run's own folder, whose receipt names every file; name another")
+    foreign = next(_foreign_entries(folder), None)
+    if foreign is not None:
+        raise ConfigError(f"--out {folder}: {foreign} was not made by this command; name another folder")
+
+
+def _foreign_entries(folder: Path) -> Iterator[Path]:
+    """Yield what this command would replace and did not make, or what shows that the folder is for something else.
+
+    Beside a statement of ours may stand anything, and hidden files (`.git`, `.gitattributes`) anywhere.
+    """
+    for name, mark in _MARKS.items():
+        path = folder / name
+        if path.exists() and not (path.is_file() and mark in path.read_bytes()):
+            yield path
     for name in PRODUCTS:
-        others = [path for path in _entries(folder / name) if not path.is_symlink()]
-        if others:
-            raise ConfigError(f"--out {folder}: {others[0]} was not made by this command; name another folder")
+        yield from (path for path in _entries(folder / name) if not path.is_symlink())
+    if not (folder / STATEMENT).exists():
+        ours = (*_MARKS, *PRODUCTS)
+        yield from (path for path in _entries(folder) if path.name not in ours and not path.name.startswith("."))
 
 
 def _entries(folder: Path) -> list[Path]:

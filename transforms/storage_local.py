@@ -81,7 +81,7 @@ class LocalStore:
 
     def open_ranges(self, name: str) -> AbstractContextManager[pa.NativeFile]:
         """Open the file itself."""
-        return pa.OSFile(os.fspath(self._root / name), mode="r")
+        return pa.OSFile(os.fsencode(self._root / name), mode="r")
 
     def put(self, name: str, temporary: Path, *, sha256: str) -> None:
         """Flush a finished file of this file system to disk and rename it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -202,6 +203,34 @@ def test_a_folder_of_something_else_is_refused_and_left_alone(inside, copied_run
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert not (folder / "README.md").exists()
     assert cppmill("verify", copied_run.out).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["README.md", "croissant.json", "provenance.json", "thesis.tex"])
+def test_a_file_of_somebody_else_is_not_overwritten(name, run, cppmill, tmp_path):
+    (tmp_path / name).write_text("mine")
+    done = cppmill("provenance", run.out, "--out", tmp_path, check=False)
+    assert (done.returncode, done.stderr.splitlines()) == (
+        2,
+        [f"error: --out {tmp_path}: {tmp_path / name} was not made by this command; name another folder"],
+    )
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_a_card_of_another_run_is_replaced_and_what_stands_beside_it_stays(run, licensed, cppmill, tmp_path):
+    (tmp_path / ".gitattributes").write_text("* binary")
+    cppmill("provenance", licensed / "out", "--out", tmp_path, "--name", "first")
+    (tmp_path / "LICENSE").write_text("MIT")
+    cppmill("provenance", run.out, "--out", tmp_path, "--name", "second")
+    assert DatasetCard.load(tmp_path / "README.md").data.pretty_name == "second"
+    assert ((tmp_path / "LICENSE").read_text(), (tmp_path / ".gitattributes").read_text()) == ("MIT", "* binary")
+
+
+def test_a_run_whose_name_is_no_utf8_is_described(copied_run, cppmill, tmp_path):
+    out = copied_run.out.rename(tmp_path / os.fsdecode(b"run-\xff"))
+    cppmill("provenance", out, "--out", tmp_path / "card")
+    assert DatasetCard.load(tmp_path / "card" / "README.md").data.pretty_name == "run-\N{REPLACEMENT CHARACTER}"
+    assert json.loads((tmp_path / "card" / "croissant.json").read_text())["name"] == "run-\N{REPLACEMENT CHARACTER}"
+    assert all(path.exists() for path in (tmp_path / "card").rglob("*"))
 
 
 def test_a_receipt_that_was_changed_is_refused(copied_run, cppmill, tmp_path):
