@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from pipelines.console import exit_on_error
 from schemas.places import is_remote
 
 BEAM_OPTIONS = "cppmill.beam_options"
@@ -39,10 +40,28 @@ def as_typed(value: str) -> str:
 
 
 def run_folder(value: str) -> str:
-    """Return the folder of a run as it was typed, if there is one; a URL is looked at by the command."""
-    if not is_remote(value) and not Path(value).is_dir():
+    """Return the folder of a run as it was typed, if there is one; a URL is looked at by the command.
+
+    `URL/current` of a store of versions is followed: on an object store the pointer is an object that names the folder.
+    """
+    if is_remote(value):
+        return _follow_current(value)
+    if not Path(value).is_dir():
         raise typer.BadParameter(f"{value}: no such folder; it takes the folder of a finished run, or its URL")
     return value
+
+
+def _follow_current(url: str) -> str:
+    """Return what `STORE/current` names, a URL as it is if it is no such pointer."""
+    store, _, name = url.rstrip("/").rpartition("/")
+    if name != "current":
+        return url
+    with exit_on_error():
+        from transforms.versions import Versions
+
+        versions = Versions(store)
+        current = versions.current
+        return url if current is None else versions.out(current).root
 
 
 def beam_options(context: typer.Context) -> list[str]:

@@ -309,3 +309,5 @@ def test_on_an_object_store_versions_and_pointer_are_the_same(store, object_stor
     assert f"process {dead}, which did not renew it" in caplog.text
     assert numpy.versions.names == ["v000003"]
     assert not system.exists(f"{place}/.lock")
+    assert f"{place}/versions/v000002: everything is what" in cppmill("verify", f"{place}/current").stdout
+    assert json.loads(cppmill("status", f"{place}/current/", "--json").stdout)["receipt"]
