@@ -1,6 +1,8 @@
 #!/bin/sh
 # Retokenizes on Dataflow: this process plans and submits, the service's workers run the units. For cron, a timer or Airflow on
 # a small machine; what the variables are, and what the service needs, is in docs/dataflow.md.
+# The first version is made by hand, as only it is told of a tokenizer: retokenize SOURCES --store STORE --tokenizer DIR
+# (or --profile and --vocab-size, to build one).
 set -eu
 : "${CPPMILL:=cppmill}" "${KEEP:=3}" "${THREADS:=4}" "${MACHINE_TYPE:=n2-standard-4}" "${MAX_WORKERS:=64}"
 exec "$CPPMILL" retokenize "$SOURCES" --store "$STORE" --keep "$KEEP" --engine dataflow --threads "$THREADS" -- \
