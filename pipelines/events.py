@@ -19,10 +19,14 @@ from importlib.metadata import version
 from pipelines.console import find_user_error
 from pipelines.interrupts import done_before_end, is_stopping
 from pipelines.progress import JsonReporter, Reporter, Summary
+from schemas.errors import BlockedError
 from transforms.storage import CACHE, OutputFolder
 
 EVENTS = f"{CACHE}/events"
 """The folder of the logs, relative to OUT; their names sort by the time when they were begun."""
+
+DONE, FAILED, STOPPED, BLOCKED = "done", "failed", "stopped", "blocked"
+"""Outcomes; blocked is only a command that found another one at work."""
 
 KEPT_LOGS = 20
 
@@ -72,7 +76,7 @@ class EventLog(JsonReporter):
         self._log.flush()
 
     def ended(self, outcome: str, message: str = "") -> None:
-        """Write `run_ended` with the outcome (`done`, `failed`, `stopped`); nothing can be written after it."""
+        """Write `run_ended` with the outcome; nothing can be written after it."""
         seconds = round(self._clock() - self._started, 3)
         self._write("run_ended", outcome=outcome, seconds=seconds, **({"message": message} if message else {}))
         self._log.close()
@@ -124,20 +128,34 @@ def logged(out: OutputFolder, reporter: Reporter, *, engine: str, threads: int) 
         engine: Where the pipelines run.
         threads: What this process may use.
     """
+    with open_log(out, engine=engine, threads=threads) as log:
+        yield Reporters(reporter, log)
+
+
+@contextmanager
+def open_log(out: OutputFolder, *, engine: str, threads: int) -> Iterator[EventLog]:
+    """Give an event log whose last event tells how the block ended.
+
+    Args:
+        out: The folder.
+        engine: Where the pipelines run.
+        threads: What this process may use.
+    """
     log = EventLog(out)
     log.started(engine=engine, threads=threads)
-    with done_before_end(lambda: log.ended("stopped")):
+    with done_before_end(lambda: log.ended(STOPPED)):
         try:
-            yield Reporters(reporter, log)
+            yield log
         except BaseException as error:
             log.ended(*_find_outcome(error))
             raise
-        log.ended("done")
+        log.ended(DONE)
 
 
 def _find_outcome(error: BaseException) -> tuple[str, str]:
     """Return outcome and message of a run that an error ends; one that is stopped fails of what the stop breaks."""
     if is_stopping() or not isinstance(error, Exception):
-        return "stopped", ""
+        return STOPPED, ""
     known = find_user_error(error)
-    return "failed", known[0] if known else f"unexpected {type(error).__name__}: {error}"
+    message = known[0] if known else f"unexpected {type(error).__name__}: {error}"
+    return BLOCKED if isinstance(error, BlockedError) else FAILED, message

@@ -7,7 +7,8 @@ made anew. The pointer `current` moves when the new version is whole (`transform
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,14 @@ from configs.layers import Layer, receipt_layer
 from configs.runs import STORE_FLAGS, RunConfig, load_run_config
 from pipelines import run
 from pipelines.changes import FinishedRun, find_changes, is_same
+from pipelines.events import BLOCKED, FAILED, EventLog, open_log
 from pipelines.plan import plan
 from pipelines.progress import Reporter
 from pipelines.session import locked
-from schemas.errors import BlockedError, IntegrityError, LockedError
+from schemas.errors import BadInputError, BlockedError, ConfigError, CppmillError, IntegrityError, LockedError
 from schemas.units import Stage
 from transforms.receipts import RECEIPT, read_receipt
+from transforms.storage import OutputFolder
 from transforms.versions import Versions
 
 
@@ -55,6 +58,12 @@ class Outcome:
     changes: dict[str, Any] | None
     removed: tuple[str, ...]
 
+    @property
+    def summary(self) -> str:
+        """What became of it, in a line."""
+        done = "made" if self.changes else "up to date: nothing to do"
+        return f"{self.version} is {done}"
+
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
         return {
@@ -71,19 +80,50 @@ def retokenize(order: Order, reporter: Reporter) -> Outcome:
 
     Raises:
         BlockedError: If another run is at work in the store.
-        ConfigError: For a configuration that cannot be used.
+        ConfigError: For a configuration that cannot be used, or a store that is the folder of a run.
+        BadInputError: If the sources hold no document any more.
+        IntegrityError: If it is not known which version counts.
     """
-    config = _load(order)
+    try:
+        config = _load(order)
+    except ConfigError as error:
+        _leave_word(str(order.flags.get("--store")), FAILED, error)
+        raise
     versions = Versions(config.out)
+    versions.check_place()
     try:
         with locked(versions.store):
-            return _retokenize(order, config, versions, reporter)
+            return _log_and_retokenize(order, config, versions, reporter)
+    except BlockedError:
+        raise
     except LockedError as error:
+        _leave_word(config.out, BLOCKED, error)
         raise BlockedError(str(error)) from error
+
+
+def _leave_word(place: Path | str, outcome: str, error: CppmillError) -> None:
+    """Log in a store that stands that a command could not begin; where it cannot be logged, that is no matter."""
+    with suppress(CppmillError, OSError):
+        versions = Versions(place)
+        if versions.names:
+            EventLog(versions.store).ended(outcome, str(error))
+
+
+def _log_and_retokenize(order: Order, asked: RunConfig, versions: Versions, reporter: Reporter) -> Outcome:
+    """Retokenize, and log in the store how it ended; what a run does is in the log of its version."""
+    log_folder = OutputFolder(versions.store.root)  # one that does not ask for the lock: it is written to the very end
+    with open_log(log_folder, engine=asked.engine, threads=asked.threads) as log:
+        try:
+            outcome = _retokenize(order, asked, versions, reporter)
+        except LockedError as error:
+            raise BlockedError(str(error)) from error
+        log.note(outcome.summary)
+    return outcome
 
 
 def _retokenize(order: Order, asked: RunConfig, versions: Versions, reporter: Reporter) -> Outcome:
     versions.store.clear_temporary()
+    versions.check_pointer()
     current = versions.current
     before = None if current is None else _finished(versions, current)
     config = asked if before is None else _go_on(order, asked, before)
@@ -98,6 +138,7 @@ def _retokenize(order: Order, asked: RunConfig, versions: Versions, reporter: Re
     if before is not None and is_same(before, after):
         versions.discard()
         return _outcome(versions, None, order.keep)
+    _check_not_emptied(versions, before, after)
     changes = {"version": name, "previous": current, **find_changes(before, after)}
     versions.finish(name, changes, replaced=current)
     return _outcome(versions, changes, order.keep)
@@ -120,7 +161,7 @@ def _go_on(order: Order, asked: RunConfig, before: FinishedRun) -> RunConfig:
     base = receipt_layer(
         before.receipt["configs"], origin=before.out.where(RECEIPT), with_tokenizer=asked.tokenizer is None
     )
-    config = _load(order, base)
+    config = _load(replace(order, flags={**order.flags, "--vocab-size": None}), base)
     if config.tokenizer is not None:
         return config
     return config.model_copy(update={"tokenizer": f"{before.out.root}/tokenizer"})
@@ -136,9 +177,20 @@ def _finished(versions: Versions, name: str) -> FinishedRun:
     if receipt is None:
         raise IntegrityError(
             f"{out.where(RECEIPT)}: there is none, and {name} is the current version; let `current` name another "
-            f"one of {', '.join(versions.names)}, or remove it to begin anew"
+            f"one of {', '.join(versions.names)}, or name another --store"
         )
     return FinishedRun(out, receipt)
+
+
+def _check_not_emptied(versions: Versions, before: FinishedRun | None, after: FinishedRun) -> None:
+    """Discard a version that holds nothing where the one before held something: its sources are not what was meant."""
+    documents = 0 if before is None else int(before.receipt["dataset"]["documents"])
+    if documents and not int(after.receipt["dataset"]["documents"]):
+        versions.discard()
+        raise BadInputError(
+            f"{versions.store.root}: nothing is left of the {documents:,} documents of {versions.current}, which stays "
+            "the current version; name the sources that hold them, or begin another --store"
+        )
 
 
 def _outcome(versions: Versions, changes: dict[str, Any] | None, keep: int) -> Outcome:

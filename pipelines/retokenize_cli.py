@@ -34,6 +34,7 @@ def retokenize(
     sources: args.Sources = None,
     config: args.Config = None,
     profile: args.Profile = None,
+    vocab_size: args.VocabSize = None,
     tokenizer: args.TokenizerFolder = None,
     keep: Annotated[
         int, typer.Option("--keep", metavar="N", min=1, help="Keep so many versions, the current one included.")
@@ -53,7 +54,7 @@ def retokenize(
     Only changed units of the sources run, with the tokenizer of the version before, so that no id moves; what is the
     same is shared with it. STORE/current names the newest whole
     version, whatever happens meanwhile, and moves when the new one is proved. Options that are not given are those of
-    the version before; the first version builds a tokenizer, or takes --tokenizer.
+    the version before; the first version builds a tokenizer, of --profile and --vocab-size, or takes --tokenizer.
 
     Exit code 0: there is a new version. 10: there was nothing to do. 11: another run is at work in the store.
 
@@ -66,6 +67,7 @@ def retokenize(
         "SOURCE": sources,
         "--store": store,
         "--profile": profile,
+        "--vocab-size": vocab_size,
         "--tokenizer": tokenizer,
         "--threads": threads,
         "--memory-bytes": memory_bytes,
@@ -95,8 +97,7 @@ def _print_outcome(outcome: Outcome, output: Output) -> None:
     if output.as_json:
         typer.echo(json.dumps({"event": "retokenized", **outcome.to_json()}))
     elif not output.quiet:
-        done = "made" if outcome.changes else "up to date: nothing to do"
-        typer.echo(f"{outcome.version} is {done}: {outcome.place}")
+        typer.echo(f"{outcome.summary}: {outcome.place}")
         for line in describe_changes(outcome.changes) if outcome.changes else ():
             typer.echo(line)
         if outcome.removed:

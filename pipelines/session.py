@@ -28,6 +28,7 @@ from transforms.receipts import RECEIPT
 from transforms.storage import CACHE, OutputFolder
 from transforms.storage_files import is_keyed
 from transforms.units import ReadUnits, write_plan
+from transforms.versions import Versions
 
 logger = logging.getLogger(__name__)
 
@@ -266,8 +267,12 @@ def check_unused(out: OutputFolder) -> None:
     """Check that the folders which are written and cleaned up hold no files of others: `--out ~/src`, by mistake.
 
     Raises:
-        ConfigError: Naming the first such file.
+        ConfigError: Naming the first such file, or that it is a store of versions.
     """
+    if Versions(out.root).names:
+        raise ConfigError(
+            f"--out {out.root}: a store of versions, which `cppmill retokenize --store` writes; name another folder"
+        )
     if out.exists(RECEIPT) or any(out.files(f"{CACHE}/plans")):
         return
     found = [name for folder in _WRITTEN for name in out.files(folder)]

@@ -11,17 +11,19 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from pipelines.events import EVENTS
+from pipelines.events import BLOCKED, DONE, EVENTS
 from pipelines.progress import MEGABYTE, format_seconds, format_summary
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, IntegrityError
 from transforms.receipts import read_receipt
 from transforms.storage import OutputFolder
 from transforms.versions import Versions
 
-RUNNING, DONE = "running", "done"
+RUNNING = "running"
 
 GONE = "died"
 """The log has no end, and nobody holds the lock."""
+
+RESUME = "the same command goes on from what is finished"
 
 EXPIRED_SECONDS = 60.0
 """How long after the end of its lease the holder of a lock on an object store is taken for dead."""
@@ -106,6 +108,8 @@ class StoreStatus:
         building: The version that is being made, or was when its maker died.
         versions: All of them, oldest first.
         holder: Who holds the lock of the store; None if nobody does.
+        attempt: How the last command in the store ended, with `outcome`, `time` and `message`, if it told; one that
+            was blocked by another is passed over. None while one is at work.
         run: The run that makes a version, else the one that made the current one.
     """
 
@@ -114,12 +118,14 @@ class StoreStatus:
     building: str | None
     versions: tuple[str, ...]
     holder: str | None
+    attempt: Mapping[str, str] | None
     run: RunStatus
 
     @property
     def is_well(self) -> bool:
-        """Whether a version is being made, or none was begun and not finished."""
-        return self.holder is not None or (self.building is None and self.run.is_well)
+        """Whether a command is at work, or the last one ended well and left no version unfinished."""
+        well = self.attempt is None or self.attempt["outcome"] == DONE
+        return self.holder is not None or (well and self.building is None and self.run.is_well)
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -136,20 +142,57 @@ def read_any_status(place: str, *, now: datetime | None = None, events: int = 5)
 
     Raises:
         ConfigError: If nothing has run there.
+        IntegrityError: If it is not known which version of a store counts.
     """
     versions, now = Versions(place), now or datetime.now(UTC)
     current, building = versions.current, versions.building
     shown = building or current
     if shown is None:
+        versions.check_pointer()
         return read_status(place, now=now, events=events)
+    holder = _living_holder(versions.store, now)
+    out = versions.out(shown)
+    found = _look(out, out.root, now=now, events=events, maker=holder if building else None)
+    if found is None and not building:
+        raise IntegrityError(
+            f"{out.root}: nothing is there, and `current` names it; let it name one of {', '.join(versions.names)}"
+        )
     return StoreStatus(
         store=place,
         current=current,
         building=None if building == current else building,
         versions=tuple(versions.names),
-        holder=_living_holder(versions.store, now),
-        run=read_status(versions.out(shown).root, now=now, events=events),
+        holder=holder,
+        attempt=None if holder else _last_attempt(versions.store),
+        run=found or _begun(out.root, at_work=holder is not None),
     )
+
+
+def _begun(place: str, *, at_work: bool) -> RunStatus:
+    """Return the status of a version whose run has not told anything yet."""
+    state, message = (RUNNING, "") if at_work else (GONE, RESUME)
+    return RunStatus(
+        out=place,
+        state=state,
+        message=message,
+        started=None,
+        engine=None,
+        holder=None,
+        receipt=None,
+        stages=(),
+        events=(),
+    )
+
+
+def _last_attempt(store: OutputFolder) -> dict[str, str] | None:
+    """Return how the last command ended that did its work in a store, from the logs in the store itself."""
+    for name in sorted(store.files(EVENTS), reverse=True):
+        events = _read_log(store, name)
+        outcome = str(events[-1].get("outcome", GONE)) if events else BLOCKED
+        if outcome != BLOCKED:
+            notes = [event["message"] for event in events if event.get("message")]
+            return {"outcome": outcome, "time": str(events[-1]["time"]), "message": notes[-1] if notes else ""}
+    return None
 
 
 def describe_store(status: StoreStatus) -> Iterator[str]:
@@ -158,6 +201,9 @@ def describe_store(status: StoreStatus) -> Iterator[str]:
     if status.building:
         yield f"building  {status.building}{'' if status.holder else '; the same command goes on with it'}"
     yield f"lock      {f'held by {status.holder}' if status.holder else 'free'}"
+    if status.attempt:
+        told = status.attempt["message"].splitlines()
+        yield f"last      {status.attempt['time']} {status.attempt['outcome']}{f': {told[0]}' if told else ''}"
     yield from describe_status(status.run)
 
 
@@ -172,15 +218,30 @@ def read_status(place: str, *, now: datetime | None = None, events: int = 5) -> 
     Raises:
         ConfigError: If nothing has run there.
     """
-    out, now = OutputFolder(place), now or datetime.now(UTC)
+    found = _look(OutputFolder(place), place, now=now or datetime.now(UTC), events=events)
+    if found is None:
+        raise ConfigError(f"{place}: no run; give the --out of one")
+    return found
+
+
+def _look(out: OutputFolder, place: str, *, now: datetime, events: int, maker: str | None = None) -> RunStatus | None:
+    """Return the status of the newest run in an output folder; None if nothing has run there.
+
+    Args:
+        out: The folder.
+        place: What to call it.
+        now: The time.
+        events: How many of the last events to give.
+        maker: Who is at work on it without holding its lock all the time: the holder of the lock of its store.
+    """
     holder = _living_holder(out, now)
-    holding = holder is not None
+    holding = holder is not None or maker is not None
     logged = _read_events(out)
     if holding and logged and logged[-1]["event"] == "run_ended":
         logged = []  # the run that holds the lock has not begun its own log yet
     receipt = read_receipt(out)
     if not logged and holder is None and receipt is None:
-        raise ConfigError(f"{place}: no run; give the --out of one")
+        return None
     state, message = _state(logged, holding=holding, finished=receipt is not None)
     started = next((event for event in logged if event["event"] == "run_started"), {})
     return RunStatus(
@@ -239,7 +300,7 @@ def _state(logged: Sequence[Mapping[str, Any]], *, holding: bool, finished: bool
         return str(last["outcome"]), str(last.get("message", ""))
     if not logged and finished:
         return DONE, ""
-    return GONE, "the same command goes on from what is finished"
+    return GONE, RESUME
 
 
 def _stages(logged: Sequence[Mapping[str, Any]], state: str, now: datetime) -> Iterator[StageStatus]:
@@ -290,12 +351,15 @@ def _still(stage: StageStatus, told: datetime, now: datetime) -> StageStatus:
 
 
 def _read_events(out: OutputFolder) -> list[dict[str, Any]]:
-    """Return the events of the newest log; a last line that is half written is left out."""
+    """Return the events of the newest log."""
     names = sorted(out.files(EVENTS))
-    if not names:
-        return []
+    return _read_log(out, names[-1]) if names else []
+
+
+def _read_log(out: OutputFolder, name: str) -> list[dict[str, Any]]:
+    """Return the events of a log; a last line that is half written is left out."""
     events = []
-    for line in out.read_bytes(names[-1]).splitlines():
+    for line in out.read_bytes(name).splitlines():
         try:
             events.append(json.loads(line))
         except ValueError:

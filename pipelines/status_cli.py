@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,8 +12,16 @@ from pipelines import arguments as args
 from pipelines.console import exit_on_error
 from pipelines.described import described
 from schemas.errors import ExitCode
+from schemas.places import is_remote
 
 commands = typer.Typer()
+
+
+def _begun_folder(value: str) -> str:
+    """Return the folder of a run as it was typed, if something has begun there."""
+    if not is_remote(value) and not Path(value).is_dir():
+        raise typer.BadParameter(f"{value}: no such folder; nothing has run there yet")
+    return args.run_folder(value)
 
 
 @described(commands)
@@ -21,7 +30,7 @@ def status(
         str,
         typer.Argument(
             metavar="OUT",
-            parser=args.run_folder,
+            parser=_begun_folder,
             help="The folder of a run, of an export, or of versions; s3://BUCKET/PREFIX works too.",
         ),
     ],

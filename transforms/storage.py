@@ -254,7 +254,11 @@ class OutputFolder:
         return self._store.folders(below)
 
     def pointed(self, name: str) -> str | None:
-        """Return what a pointer (a symbolic link, a small object) names; None if there is none."""
+        """Return what a pointer (a symbolic link, a small object) names; None if there is none.
+
+        Raises:
+            IntegrityError: If there is something else.
+        """
         return self._store.pointed(name)
 
     def point(self, name: str, target: str, *, expected: str | None) -> None:

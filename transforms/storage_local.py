@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from schemas.errors import LockedError
+from schemas.errors import IntegrityError, LockedError
 from transforms.storage_files import CACHE, LOCK, Holder, Status
 from transforms.storage_lock import FolderLock, find_holder
 from transforms.storage_log import FileLog
@@ -154,6 +154,11 @@ class LocalStore:
     def pointed(self, name: str) -> str | None:
         """Read a symbolic link."""
         path = self._root / name
+        if path.exists() and not path.is_symlink():
+            raise IntegrityError(
+                f"{path}: no symbolic link, as in a copy that followed links; remove it, and link what it named: "
+                f"ln -s versions/NAME {path}"
+            )
         return str(path.readlink()) if path.is_symlink() else None
 
     def point(self, name: str, target: str, *, expected: str | None) -> None:

@@ -214,7 +214,7 @@ class ObjectStore:
         try:
             return str(json.loads(self.read_bytes(name))["target"]), str(status.version)
         except (ValueError, KeyError, TypeError) as error:
-            raise IntegrityError(f"{self.where(name)}: it names nothing ({error}); remove it and run again") from error
+            raise IntegrityError(f"{self.where(name)}: it names nothing ({error}); let it name a version") from error
 
     def _create(self, name: str, temporary: Path, sha256: str) -> None:
         """Create an object; where one stands, compare."""

@@ -13,12 +13,15 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 from schemas.digests import canonical_json
-from schemas.errors import IntegrityError
+from schemas.errors import ConfigError, IntegrityError
+from schemas.places import is_remote
 from schemas.units import RECEIPT_FOLDERS, Stage, is_unit_receipt
+from transforms.manifests import MANIFEST
 from transforms.receipts import RECEIPT
 from transforms.storage import CACHE, OutputFolder
 
@@ -29,6 +32,7 @@ _NAME = re.compile(r"v(\d{6,})")
 _TAKEN_FOLDERS = tuple(RECEIPT_FOLDERS[stage] for stage in (Stage.INGEST, Stage.BUILD, Stage.TOKENIZE, Stage.VALIDATE))
 _TAKEN_CACHE = tuple(f"{CACHE}/{name}" for name in ("fingerprints", "duplicates", "signatures", "near_duplicates"))
 _TAKEN_FILES = (f"{CACHE}/digests.json",)
+_OF_A_RUN = frozenset(folder.partition("/")[0] for folder in RECEIPT_FOLDERS.values()) - {CACHE}
 
 
 class Versions:
@@ -59,11 +63,25 @@ class Versions:
 
     @property
     def building(self) -> str | None:
-        """The name of the version that is being made, or was when its maker died."""
+        """The name of the version that is being made, or was when its maker died.
+
+        Raises:
+            IntegrityError: If the file names something else.
+        """
         try:
-            return str(json.loads(self.store.read_bytes(BUILDING))["version"])
+            data = self.store.read_bytes(BUILDING)
         except FileNotFoundError:
             return None
+        try:
+            name = json.loads(data)["version"]
+            if _NAME.fullmatch(name):
+                return str(name)
+        except (ValueError, KeyError, TypeError):
+            pass
+        raise IntegrityError(
+            f"{self.store.where(BUILDING)}: it names no version of this store; remove it and run again: what was "
+            "begun is begun anew"
+        )
 
     @property
     def names(self) -> list[str]:
@@ -73,6 +91,35 @@ class Versions:
     def out(self, name: str) -> OutputFolder:
         """Return the output folder of a version."""
         return OutputFolder(f"{self.store.root}/{VERSIONS}/{name}")
+
+    def check_place(self) -> None:
+        """Check that the place is not the folder of a run or an export.
+
+        Raises:
+            ConfigError: Naming what shows it.
+        """
+        found = [name for name in (RECEIPT, MANIFEST) if self.store.exists(name)]
+        found += [f"{name}/" for name in self.store.folders() if name in _OF_A_RUN]
+        if found:
+            raise ConfigError(
+                f"--store {self.store.root}: it holds {found[0]}: the folder of a run or an export, and no store of "
+                "versions; name another one (a run can become the first version of one: docs/scheduling.md)"
+            )
+
+    def check_pointer(self) -> None:
+        """Check that no finished version stands without a pointer: which one counts is then not known.
+
+        Raises:
+            IntegrityError: Saying how to let the pointer name the newest.
+        """
+        if self.current is not None:
+            return
+        whole = [name for name in self.names if name != self.building and self.out(name).exists(RECEIPT)]
+        if whole:
+            target, place = f"{VERSIONS}/{whole[-1]}", self.store.where(CURRENT)
+            link = f"ln -s {target} {shlex.quote(place)}"
+            advice = f"put {json.dumps({'target': target})} there" if is_remote(place) else link
+            raise IntegrityError(f"{place}: it is gone, and {', '.join(whole)} stand; let it name one: {advice}")
 
     def begin(self, base: str | None) -> str:
         """Return the version to be made: the one that was begun and not finished, else a new one.

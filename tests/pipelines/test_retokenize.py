@@ -203,6 +203,92 @@ def test_a_store_begins_with_a_first_version(run, tmp_path, cppmill):
     assert cppmill("retokenize", run.sources / "numpy", "--store", tmp_path, check=False).returncode == 10
 
 
+def test_the_first_version_takes_a_size_of_vocabulary_and_the_next_ones_keep_it(run, tmp_path):
+    sources = tmp_path / "sources"
+    shutil.copytree(run.sources / "numpy", sources)
+    made = Store(sources, tmp_path / "store")
+    assert made.again(**{"--vocab-size": "12288"}).version == "v000001"
+    assert made.again(**{"--vocab-size": "16384"}).changes is None
+    assert made.receipt("v000001")["tokenizer"]["vocab_size"] == 12288
+
+
+def test_the_folder_of_a_run_is_refused_and_left_as_it_was(copied_run, cppmill):
+    before = copied_run.tree()
+    done = cppmill("retokenize", copied_run.sources, "--store", copied_run.out, check=False)
+    assert done.returncode == 2
+    assert f"error: --store {copied_run.out}: it holds receipt.json: the folder of a run" in done.stderr
+    assert copied_run.tree() == before
+    assert json.loads(cppmill("status", copied_run.out, "--json").stdout)["state"] == "done"
+
+
+def test_a_run_does_not_write_into_a_store(store, cppmill):
+    done = cppmill("run", store.sources, "--out", store.place, "--profile", "demo", check=False)
+    assert done.returncode == 2
+    assert f"error: --out {store.place}: a store of versions" in done.stderr
+
+
+def test_without_the_pointer_no_version_is_made_and_it_says_which_to_name(store, cppmill):
+    (store.place / "current").unlink()
+    for command in (store.command, ("status", store.place)):
+        done = cppmill(*command, check=False)
+        assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+        assert done.stderr.endswith(f"let it name one: ln -s versions/v000001 {store.place}/current\n")
+    assert store.versions.names == ["v000001"]
+    subprocess.run(done.stderr.rpartition("let it name one: ")[2], shell=True, check=True)
+    assert store.again().changes is None
+
+
+def test_sources_that_are_empty_now_are_no_new_version(store, cppmill):
+    shutil.rmtree(store.sources)
+    store.sources.mkdir()
+    (store.sources / "empty.h").touch()
+    done = cppmill(*store.command, check=False)
+    assert done.returncode == 3
+    assert "nothing is left of the " in done.stderr
+    assert (store.versions.current, store.versions.names, store.versions.building) == ("v000001", ["v000001"], None)
+    found = cppmill("status", store.place, check=False)
+    assert (found.returncode, ": nothing is left of the " in found.stdout) == (1, True)
+
+
+def status_of(store, cppmill):
+    """Exit code of `status` of a store, and what it tells of the last command."""
+    done = cppmill("status", store.place, "--json", check=False)
+    attempt = json.loads(done.stdout)["attempt"]
+    return done.returncode, attempt and (attempt["outcome"], attempt["message"])
+
+
+def test_a_store_tells_how_the_last_command_ended(store, cppmill):
+    assert status_of(store, cppmill) == (0, None)
+    assert store.again().changes is None
+    nothing = (0, ("done", "v000001 is up to date: nothing to do"))
+    assert status_of(store, cppmill) == nothing
+    with OutputFolder(store.place).lock():
+        assert cppmill(*store.command, check=False).returncode == 11
+    assert status_of(store, cppmill) == nothing, "what was blocked is not what was done"
+    logs = sorted((store.place / ".cache/events").iterdir())
+    assert json.loads(logs[-1].read_text().splitlines()[-1])["outcome"] == "blocked"
+    missing = store.sources / "gone"
+    assert cppmill("retokenize", missing, "--store", store.place, check=False).returncode == 2
+    assert status_of(store, cppmill) == (1, ("failed", f"SOURCE {missing}: no such file or folder"))
+    store.change()
+    store.again()
+    assert status_of(store, cppmill) == (0, ("done", "v000002 is made"))
+
+
+def test_the_status_of_a_store_is_told_before_the_run_of_a_version_tells_its_own(store, cppmill):
+    name = store.versions.begin("v000001")
+    with OutputFolder(store.place).lock():
+        running = json.loads(cppmill("status", store.place, "--json").stdout)
+    assert (running["current"], running["building"], running["run"]["state"]) == ("v000001", name, "running")
+    assert running["holder"].endswith(f", process {os.getpid()}")
+    died = cppmill("status", store.place, check=False)
+    assert died.returncode == 1
+    assert died.stdout.startswith(
+        f"{store.place}: v000001 of 2 versions is the current one\nbuilding  {name}; the same"
+    )
+    assert f"{name}: died: the same command goes on" in died.stdout
+
+
 def test_while_another_is_at_work_it_is_blocked(store, cppmill):
     store.change()
     with OutputFolder(store.place).lock():
@@ -303,11 +389,11 @@ def test_on_an_object_store_versions_and_pointer_are_the_same(store, object_stor
         assert verify(f"{place}/versions/{name}") == []
     status = json.loads(cppmill("status", place, "--json").stdout)
     assert (status["current"], status["building"], status["run"]["state"]) == ("v000002", None, "done")
+    assert f"{place}/versions/v000002: everything is what" in cppmill("verify", f"{place}/current").stdout
+    assert json.loads(cppmill("status", f"{place}/current/", "--json").stdout)["receipt"]
     (numpy.sources / "another.h").write_text("int another();\n")
     dead = die_holding(place)
     assert numpy.again(keep=1).removed == ("v000001", "v000002")
     assert f"process {dead}, which did not renew it" in caplog.text
     assert numpy.versions.names == ["v000003"]
     assert not system.exists(f"{place}/.lock")
-    assert f"{place}/versions/v000002: everything is what" in cppmill("verify", f"{place}/current").stdout
-    assert json.loads(cppmill("status", f"{place}/current/", "--json").stdout)["receipt"]

@@ -161,6 +161,12 @@ def test_nothing_can_be_told_of_a_folder_without_a_run(tmp_path):
         read_status(str(tmp_path))
 
 
+def test_where_nothing_has_begun_it_says_so(cppmill, tmp_path):
+    done = cppmill("status", tmp_path / "later", check=False)
+    assert done.returncode == 2
+    assert "no such folder; nothing has run there yet" in " ".join(done.stderr.split())
+
+
 def test_a_look_at_the_lock_keeps_nobody_out(tmp_path):
     out = OutputFolder(tmp_path)
     out.lock().release()

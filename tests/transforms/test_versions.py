@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas.errors import IntegrityError, LockedError
+from schemas.errors import ConfigError, IntegrityError, LockedError
 from transforms.storage import OutputFolder
 from transforms.storage_local import LocalStore
 from transforms.versions import BUILDING, CURRENT, Versions
@@ -115,6 +115,50 @@ def test_a_pointer_to_something_else_is_an_error(versions):
     versions.store.point(CURRENT, "../elsewhere", expected=None)
     with pytest.raises(IntegrityError, match=r"it names \.\./elsewhere, which is no version"):
         _ = versions.current
+
+
+@pytest.mark.parametrize("data", [b"\x00garbage", b"[]", b"{}", b'{"version": "../../home"}', b'{"version": 3}'])
+def test_a_damaged_note_of_what_is_being_made_is_an_error_that_says_what_to_do(versions, data):
+    finish(versions)
+    versions.store.publish_bytes(BUILDING, data)
+    for look in (lambda: versions.building, lambda: versions.begin("v000001"), versions.discard):
+        with pytest.raises(IntegrityError, match="it names no version of this store; remove it and run again"):
+            look()
+    versions.store.remove(BUILDING)
+    assert versions.begin("v000001") == "v000002"
+
+
+def test_finished_versions_without_a_pointer_are_an_error_that_names_the_newest(versions):
+    versions.check_pointer()
+    name = make(versions)
+    versions.check_pointer()
+    versions.finish(name, {}, replaced=None)
+    finish(versions)
+    versions.check_pointer()
+    versions.store.remove(CURRENT)
+    with pytest.raises(IntegrityError, match=r"it is gone, and v000001, v000002 stand; .*versions/v000002"):
+        versions.check_pointer()
+
+
+def test_a_pointer_that_a_copy_made_a_folder_of_is_an_error(tmp_path):
+    versions = Versions(tmp_path)
+    finish(versions)
+    (tmp_path / CURRENT).unlink()
+    (tmp_path / CURRENT).mkdir()
+    with pytest.raises(IntegrityError, match="no symbolic link, as in a copy that followed links"):
+        versions.check_pointer()
+
+
+@pytest.mark.parametrize(
+    "name", ["receipt.json", "manifest.json", "documents/part", "tokenizer/manifest.json", "shards/x"]
+)
+def test_the_folder_of_a_run_or_an_export_is_no_store(versions, name):
+    versions.check_place()
+    finish(versions)
+    versions.check_place()
+    versions.store.publish_bytes(name, b"{}")
+    with pytest.raises(ConfigError, match="the folder of a run or an export, and no store of versions"):
+        versions.check_place()
 
 
 def test_a_version_has_what_it_may_keep_of_the_one_before(versions):
