@@ -225,9 +225,10 @@ def test_a_card_of_another_run_is_replaced_and_what_stands_beside_it_stays(run, 
     assert ((tmp_path / "LICENSE").read_text(), (tmp_path / ".gitattributes").read_text()) == ("MIT", "* binary")
 
 
-def test_a_run_whose_name_is_no_utf8_is_described(copied_run, cppmill, tmp_path):
+def test_a_run_whose_name_is_no_utf8_is_described(copied_run, command_line, repository, tmp_path):
     out = copied_run.out.rename(tmp_path / os.fsdecode(b"run-\xff"))
-    cppmill("provenance", out, "--out", tmp_path / "card")
+    command = [*command_line, "provenance", out, "--out", tmp_path / "card"]  # what it prints is no UTF-8 either
+    subprocess.run(command, check=True, capture_output=True, cwd=repository)
     assert DatasetCard.load(tmp_path / "card" / "README.md").data.pretty_name == "run-\N{REPLACEMENT CHARACTER}"
     assert json.loads((tmp_path / "card" / "croissant.json").read_text())["name"] == "run-\N{REPLACEMENT CHARACTER}"
     assert all(path.exists() for path in (tmp_path / "card").rglob("*"))
