@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -81,7 +82,8 @@ class LocalStore:
 
     def open_ranges(self, name: str) -> AbstractContextManager[pa.NativeFile]:
         """Open the file itself."""
-        return pa.OSFile(os.fsencode(self._root / name), mode="r")
+        path: Any = os.fsencode(self._root / name)  # of which the stubs do not know
+        return pa.OSFile(path, mode="r")
 
     def put(self, name: str, temporary: Path, *, sha256: str) -> None:
         """Flush a finished file of this file system to disk and rename it."""
