@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from playwright.sync_api import sync_playwright
 
 from configs.runs import load_run_config
 from pipelines import run as whole_run
@@ -139,3 +140,14 @@ def stages(run, tmp_path_factory):
         whole_run.run(config, QuietReporter())
         scan_program.run(load_run_config(flags=flags), QuietReporter())
     return found
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A headless Chromium."""
+    program = shutil.which("chromium")
+    assert program, "no chromium on PATH: make engines NAME=chromium"
+    with sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield opened
+        opened.close()

@@ -1,9 +1,6 @@
 """The report in a browser: it loads without a word in the console, asks for nothing, and fits phones and desks."""
 
-import shutil
-
 import pytest
-from playwright.sync_api import sync_playwright
 
 pytestmark = pytest.mark.engines
 
@@ -15,16 +12,6 @@ def address(run, cppmill, tmp_path_factory):
     page = tmp_path_factory.mktemp("page") / "page.html"
     cppmill("report", run.out, "--out", page)
     return page.as_uri()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    program = shutil.which("chromium")
-    assert program, "no chromium on PATH: make engines NAME=chromium"
-    with sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 @pytest.fixture
