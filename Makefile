@@ -22,11 +22,13 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Cargo and maturin must build for the same interpreter, or each builds everything again.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_NO_INPUT := 1
+LOCKED = $(shell grep -c '^[a-z].*==' requirements.lock)
 
 DEMO_OUT := out/demo
 DEMO_SOURCES = $(shell $(BIN)/python -c 'import numpy, pyarrow; print(numpy.get_include(), pyarrow.get_include())') \
 	$(wildcard /usr/include/c++/*)
 HOSTILE_OUT := out/hostile
+SITE := out/site
 DATAFLOW_CONTEXT := dist/dataflow
 DATAFLOW_FILES = $(addprefix deploy/dataflow/,Containerfile requirements.lock launcher.py) \
 	$(foreach name,cppmill cppmill_core,dist/$(name)-$(VERSION)-*.whl)
@@ -113,8 +115,9 @@ lint: setup ## Check style, types, stubs, the direction of imports, and the Rust
 	else echo "Rust formatting not checked: no rustfmt here"; fi
 
 docs: setup ## Build the site of docs/ into out/site; a link to nothing is an error
-	@NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict --quiet
-	@echo "Open out/site/index.html; with the search: $(BIN)/python -m http.server --directory out/site"
+	@# Not --quiet: it hides warnings from --strict too, which counts them.
+	@NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict --site-dir $(SITE)
+	@echo "Open $(SITE)/index.html; with the search: $(BIN)/python -m http.server --directory $(SITE)"
 
 format: setup ## Format the Python code, and the Rust code where rustfmt is installed
 	$(BIN)/ruff check --fix-only --quiet
@@ -201,7 +204,8 @@ lock: ## Resolve the requirements of pyproject.toml again into requirements.lock
 		--custom-compile-command "make lock" --output-file deploy/release/requirements.lock
 
 clean: ## Delete everything that make made
-	rm -rf $(VENV) .make native/target native/fuzz/artifacts dist build *.egg-info out/demo out/demo-* out/demo.npz out/tokens.html out/config.json $(FUZZ_OUT) $(HOSTILE_OUT)
+	rm -rf $(VENV) .make native/target native/fuzz/artifacts dist build *.egg-info $(FUZZ_OUT) $(HOSTILE_OUT) $(SITE)
+	rm -rf $(addprefix out/,demo demo-* demo.npz adopted byte-tables.npz card config.json hello.cpp numpy sources store tokens.html)
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 # Set-up, one stamp a step.
@@ -214,9 +218,10 @@ $(STAMPS)/venv:
 	@mkdir -p $(STAMPS) && touch $@$(eval DID := 1)
 
 $(STAMPS)/requirements: requirements.lock $(STAMPS)/venv
-	@echo "Installing what requirements.lock names"
+	@echo "Installing the $(LOCKED) packages of requirements.lock (some minutes the first time)"
 	@# jsonpath-rw, which mlcroissant needs, is a source package alone: its hash is checked, pip brings what builds it.
-	@$(PIP) install --require-hashes --no-deps --only-binary :all: --no-binary jsonpath-rw --requirement $<
+	@$(filter-out --quiet,$(PIP)) install --require-hashes --no-deps --only-binary :all: --no-binary jsonpath-rw --requirement $< \
+		| awk '/^Collecting / && ++n % 25 == 0 { print "  " n " of $(LOCKED) fetched" } /^Installing / { print "  unpacking" } { fflush() }'
 	@touch $@$(eval DID := 1)
 
 $(STAMPS)/native: $(NATIVE_SOURCES) $(STAMPS)/requirements
