@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -52,13 +53,11 @@ def demo_lines(block: str, *, every: bool) -> Iterator[str]:
 
 @pytest.fixture
 def checkout(run, tmp_path):
-    """A folder that looks like the checkout after `make demo`, with the sources that the pages speak of."""
+    """A folder that looks like the checkout after `make demo`; of the reader's own files there are none."""
     (tmp_path / ".venv").symlink_to(sys.prefix)
     shutil.copytree(run.out, tmp_path / "out" / "demo", copy_function=os.link)
-    shutil.copy(ROOT / "setup.py", tmp_path)
-    headers = sorted((run.sources / "numpy").rglob("*.h"))
-    for name, header in zip(("a.cpp", "b.h"), headers, strict=False):
-        shutil.copy(header, tmp_path / name)
+    for name in ("setup.py", "README.md"):
+        shutil.copy(ROOT / name, tmp_path)
     return tmp_path
 
 
@@ -89,3 +88,12 @@ def test_a_broken_example_is_found(checkout, tmp_path):
     page.write_text("Text\n\n    .venv/bin/cppmill verify out/demo\n    .venv/bin/cppmill verify out/demo/nothing\n")
     with pytest.raises(AssertionError, match="no such folder"):
         follow(scripts(page), checkout)
+
+
+def test_make_clean_deletes_what_the_examples_write():
+    done = subprocess.run(["make", "--dry-run", "clean"], cwd=ROOT, capture_output=True, text=True, check=True)
+    deleted = [word for word in done.stdout.split() if word.startswith("out/")]
+    commands = [command[-1] for page in [*PAGES, TUTORIAL] for command in scripts(page, every=page == TUTORIAL)]
+    named = set(re.findall(r"\bout/[\w.-]+", "\n".join(commands)))
+    assert {"out/demo", "out/card"} <= named
+    assert [name for name in sorted(named) if not any(fnmatch(name, pattern) for pattern in deleted)] == []
