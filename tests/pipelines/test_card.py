@@ -76,3 +76,11 @@ def test_many_projects_are_cut_and_counted():
 
 def test_columns_are_those_of_the_run():
     assert "| `prefix_token_ids` | list of uint32 |" in card({})
+
+
+def test_a_card_of_no_documents_names_no_files_to_load():
+    empty = {**RECEIPT, "dataset": {**RECEIPT["dataset"], "documents": 0}}
+    text = render_card(empty, MANIFEST, Publication(name="n"), {})
+    assert "configs" not in RepoCard(text).data.to_dict()
+    assert "nothing to load" in text
+    assert "load_dataset" not in text
