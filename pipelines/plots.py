@@ -125,17 +125,25 @@ def _inline(svg: str, name: str, title: str) -> str:
     return svg.replace("<svg ", f'<svg role="img" aria-label="{Markup.escape(title)}" class="plot" ', 1)
 
 
-def bars(name: str, title: str, rows: Sequence[Bar], *, colour: str = FIRST) -> Markup:
-    """Return horizontal bars, each below its label and the text of its value."""
-    most = max((row.value for row in rows), default=0) or 1
+def bars(name: str, title: str, rows: Sequence[Bar], *, whole: float | None = None) -> Markup:
+    """Return horizontal bars, each below its label and the text of its value.
+
+    Args:
+        name: Its name on the page.
+        title: What it shows.
+        rows: The bars.
+        whole: What the values are shares of, drawn behind each; without it the longest bar is the largest value.
+    """
+    most = whole or max((row.value for row in rows), default=0) or 1
 
     def paint(axes: Axes) -> None:
         for place, row in enumerate(rows):
             top = place * _ROW_PIXELS
             axes.text(0, top + 14, shortened(row.label, 30))
             axes.text(WIDTH, top + 14, row.text, ha="right", color=QUIET)
-            axes.barh(top + 23, WIDTH, height=8, color=LINE, alpha=0.5)
-            axes.barh(top + 23, WIDTH * row.value / most, height=8, color=colour)
+            if whole:
+                axes.barh(top + 23, WIDTH, height=8, color=LINE, alpha=0.5)
+            axes.barh(top + 23, WIDTH * row.value / most, height=8, color=FIRST)
 
     return draw(name, title, max(len(rows), 1) * _ROW_PIXELS, paint, bare=True)
 
@@ -156,6 +164,8 @@ def flow(name: str, title: str, whole: str, streams: Sequence[Stream]) -> Markup
 
     def paint(axes: Axes) -> None:
         axes.text(0, 12, whole)
+        if not streams:
+            return
         left, right = 20 + (height - 26 - 180) / 2, 20.0
         axes.fill_between([0, 10], left, left + 180, color=TEXT, lw=0)
         for stream, slot in zip(streams, slots, strict=True):
@@ -203,7 +213,7 @@ def histogram(
             at = [group + (place - (len(shown) - 1) / 2) * width for group in range(len(labels))]
             axes.bar(at, [100 * share for share in shares], width, color=(FIRST, SECOND)[place], label=label)
         axes.set_xticks(range(len(labels)), labels)
-        axes.set(xlabel=axis, ylabel="%")
+        axes.set(xlabel=axis, ylabel="%", ylim=(0, None if any(any(shares) for _, shares in shown) else 100))
         axes.grid(axis="x", visible=False)
         if len(shown) > 1:
             axes.legend(labelcolor=TEXT)

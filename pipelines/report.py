@@ -13,12 +13,25 @@ from typing import Any
 from pipelines import report_sections as sections
 from pipelines import report_text
 from pipelines.codec import load_tokenizer
-from pipelines.pages import render_page
+from pipelines.pages import render_page, write_page
 from pipelines.report_facts import Facts, read_facts
+from pipelines.report_text import count
 from schemas.errors import ConfigError, IntegrityError
-from transforms.receipts import read_receipt
+from schemas.places import is_remote
+from transforms.receipts import read_sound_receipt
 from transforms.storage import OutputFolder
 from transforms.usage import Usage, read_usage
+
+_TEXT_ENTRIES = {"documents", "bytes", "digest", "projects"}
+_TOKENIZER_ENTRIES = {
+    "tokenizer",
+    "vocab_size",
+    "bytes_per_token",
+    "lossy_documents",
+    "megabytes_per_second",
+    "projects",
+}
+"""What the page shows of each record of a comparison."""
 
 
 def write_report(run: str, page: Path, *, compare: Path | None = None, threads: int) -> str:
@@ -40,21 +53,24 @@ def write_report(run: str, page: Path, *, compare: Path | None = None, threads: 
     _check_page(run, page)
     comparison = read_comparison(compare) if compare else []
     out = OutputFolder(run)
-    receipt = read_receipt(out)
-    if receipt is None:
-        raise ConfigError(f"{run}: no receipt.json; give the folder of a finished run")
-    shards = [shard["path"] for shard in receipt["dataset"]["shards"]]
-    usage = read_usage(out, shards, receipt["tokenizer"]["vocab_size"], threads=threads)
-    check_usage(usage, receipt, where=out.root)
+    receipt = read_sound_receipt(out)
+    usage = count_tokens(out, receipt, threads=threads)
     with out.open_local_folder("tokenizer") as directory:
         facts = read_facts(out, directory, load_tokenizer(directory, argument="OUT"), receipt, usage)
-    html = render_report(facts, comparison, name=out.root.rstrip("/").rpartition("/")[2])
-    page.write_text(html, encoding="utf-8")
+    told = write_page(render_report(facts, comparison, name=run_name(run)), page, option="--out")
     total = usage.total
-    return (
-        f"{page}: {len(html.encode()) / 1e6:.1f} MB; {total.documents:,} documents, {total.tokens:,} tokens, "
-        f"{len(usage.projects):,} projects"
-    )
+    amounts = ((total.documents, "document"), (total.tokens, "token"), (len(usage.projects), "project"))
+    return f"{told}; {', '.join(count(*amount) for amount in amounts)}"
+
+
+def default_page(run: str) -> Path:
+    """Return the file of a report that nobody named: in the working folder, after the run."""
+    return Path(f"{run_name(run)}-report.html")
+
+
+def run_name(run: str) -> str:
+    """Return what a run is called: the last part of its place."""
+    return run.rstrip("/").rpartition("/")[2] if is_remote(run) else Path(run).resolve().name
 
 
 def render_report(facts: Facts, comparison: Sequence[dict[str, Any]], *, name: str) -> str:
@@ -96,14 +112,33 @@ def read_comparison(file: Path) -> list[dict[str, Any]]:
         kinds = [record["record"] for record in records]
         if kinds[:1] != ["text"] or set(kinds[1:]) != {"tokenizer"}:
             raise ValueError("not a record of a text, then one a tokenizer")
+        _check_entries(records)
     except OSError as error:
         raise ConfigError(f"--compare {file}: cannot be read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise ConfigError(
             f"--compare {file}: not what `cppmill compare --json` prints ({error}); "
             f"write it with: cppmill compare … --json > {file}"
         ) from error
     return records
+
+
+def count_tokens(out: OutputFolder, receipt: dict[str, Any], *, threads: int) -> Usage:
+    """Return what the token shards of a run hold, which is what its receipt says.
+
+    Raises:
+        IntegrityError: If they differ, or one is missing.
+    """
+    shards = [shard["path"] for shard in receipt["dataset"]["shards"]]
+    try:
+        usage = read_usage(out, shards, receipt["tokenizer"]["vocab_size"], threads=threads)
+    except FileNotFoundError as error:
+        raise IntegrityError(
+            f"{out.root}: a token shard that the receipt names is missing ({error}); "
+            "see `cppmill verify`, and run again"
+        ) from error
+    check_usage(usage, receipt, where=out.root)
+    return usage
 
 
 def check_usage(usage: Usage, receipt: dict[str, Any], *, where: str) -> None:
@@ -126,7 +161,23 @@ def check_usage(usage: Usage, receipt: dict[str, Any], *, where: str) -> None:
             )
 
 
+def _check_entries(records: Sequence[dict[str, Any]]) -> None:
+    """Raise ValueError for the first entry that the page shows and a record does not have."""
+    text, *made = records
+    for record in records:
+        names = _TEXT_ENTRIES if record is text else _TOKENIZER_ENTRIES
+        missing = sorted(names - record.keys())
+        if missing:
+            raise ValueError(f"a record without {missing[0]!r}")
+    for row in made:
+        missing = sorted(text["projects"].keys() - row["projects"].keys())
+        if missing:
+            raise ValueError(f"nothing of project {missing[0]!r} in the record of {row['tokenizer']}")
+
+
 def _check_page(run: str, page: Path) -> None:
+    if run.encode("utf-8", "ignore").decode() != run:
+        raise ConfigError(f"{run}: not UTF-8, and shards are read from no such path; rename it")
     if not page.parent.is_dir():
         raise ConfigError(f"--out {page}: there is no folder {page.parent}; make it, or name another")
     if page.is_dir():

@@ -17,7 +17,14 @@ commands = typer.Typer()
 @described(commands)
 def report(
     out: args.RunFolder,
-    page: Annotated[Path, typer.Option("--out", metavar="FILE", help="The HTML file to write, outside of OUT.")],
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="The HTML file to write, outside of OUT.  [default: OUT's name and -report.html, in this folder]",
+        ),
+    ] = None,
     compare: Annotated[
         Path | None,
         typer.Option("--compare", metavar="FILE", help="Show other tokenizers too: what `compare --json` printed."),
@@ -34,11 +41,11 @@ def report(
     their reasons, the receipt. From the run's files alone; the page opens from disk and fetches nothing.
 
     Examples:
-      cppmill report llvm --out llvm.html
+      cppmill report llvm
       cppmill report s3://bucket/llvm --out llvm.html --compare peers.jsonl
     """
     with command_session(Output(verbose=verbose), advice="nothing was changed"):
         from configs.runs import usable_threads
-        from pipelines.report import write_report
+        from pipelines.report import default_page, write_report
 
-        typer.echo(write_report(out, page, compare=compare, threads=threads or usable_threads()))
+        typer.echo(write_report(out, page or default_page(out), compare=compare, threads=threads or usable_threads()))

@@ -15,9 +15,9 @@ from markupsafe import Markup
 
 from pipelines import plots
 from pipelines.plots import Bar, Stream
-from pipelines.progress import MEGABYTE, count_units, format_seconds
+from pipelines.progress import MEGABYTE
 from pipelines.report_facts import Facts
-from pipelines.report_text import percent
+from pipelines.report_text import count, percent
 from pipelines.vocabulary_map import COLOURS, draw_map
 from schemas.reasons import Column
 from tokenizer_build.bands import Strength
@@ -69,7 +69,7 @@ def _flow(name: str, unit: str, whole: int, rows: Sequence[dict[str, Any]]) -> M
         for row in rows
         if row[unit]
     ]
-    return plots.flow(name, f"What became of the {unit}", f"{whole:,} {unit} in", streams)
+    return plots.flow(name, f"What became of the {unit}", f"{count(whole, unit.removesuffix('s'))} in", streams)
 
 
 def vocabulary(facts: Facts) -> dict[str, Any]:
@@ -157,19 +157,13 @@ def comparison(facts: Facts, records: Sequence[dict[str, Any]]) -> dict[str, Any
     }
 
 
-def speed(facts: Facts) -> Markup | None:
+def speed(facts: Facts) -> dict[str, Any] | None:
     """Return how fast each stage was when it last did something; None if nothing is known."""
     if not facts.stages:
         return None
-    rows = [
-        Bar(
-            f"{stage.name}: {count_units(stage.units)}, {stage.num_bytes / MEGABYTE:,.1f} MB",
-            stage.num_bytes / stage.seconds / MEGABYTE,
-            f"{stage.num_bytes / stage.seconds / MEGABYTE:,.1f} MB/s, {format_seconds(stage.seconds)}",
-        )
-        for stage in facts.stages
-    ]
-    return plots.bars("speed", "Megabytes a second of each stage", rows)
+    speeds = [(stage.name, stage.num_bytes / stage.seconds / MEGABYTE) for stage in facts.stages]
+    bars = [Bar(name, speed, f"{speed:,.1f} MB/s") for name, speed in speeds]
+    return {"stages": facts.stages, "plot": plots.bars("speed", "Megabytes a second of each stage", bars)}
 
 
 def decisions(facts: Facts) -> dict[str, Any] | None:
@@ -179,11 +173,19 @@ def decisions(facts: Facts) -> dict[str, Any] | None:
     rules = Counter((row["decision"], row["rule"]) for row in facts.decisions)
     return {
         "number": len(facts.decisions),
+        "counted": _what_was_counted(facts),
         "rules": [
             {"decision": decision, "rule": rule, "why": RULES.get(rule, ""), "number": number}
             for (decision, rule), number in sorted(rules.items(), key=lambda item: (item[0][0] != "kept", -item[1]))
         ],
     }
+
+
+def _what_was_counted(facts: Facts) -> str | None:
+    """Return what the build of a given tokenizer counted, which is another corpus than the run's; else None."""
+    if facts.statistics is not None:
+        return None
+    return (facts.findings or "").partition("\n")[0].removesuffix(".").replace("Scanned ", "", 1) or "another corpus"
 
 
 def proof(facts: Facts) -> dict[str, Any]:
@@ -192,8 +194,8 @@ def proof(facts: Facts) -> dict[str, Any]:
     shards = sorted(shard["tokens"] for shard in receipt["dataset"]["shards"])
     short = {
         **receipt,
-        "dataset": {**receipt["dataset"], "shards": f"{len(shards):,} shards"},
-        "files": f"{len(receipt['files']):,} files",
+        "dataset": {**receipt["dataset"], "shards": count(len(shards), "shard")},
+        "files": count(len(receipt["files"]), "file"),
     }
     return {
         "shards": len(shards),

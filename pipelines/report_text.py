@@ -137,7 +137,7 @@ def text(facts: Facts) -> dict[str, Any] | None:
         "namespaces": namespaces.number,
         "references": namespaces.hits,
         "plots": {
-            "Bytes by kind": plots.bars("kinds", "Bytes by kind", kinds),
+            "Bytes by kind": plots.bars("kinds", "Bytes by kind", kinds, whole=sizes["total"]),
             "Identifier styles": plots.bars(
                 "styles",
                 "Styles of identifiers",
@@ -145,6 +145,7 @@ def text(facts: Facts) -> dict[str, Any] | None:
                     Bar(STYLES.get(name, name), one["total"], _amount(one["total"], statistics["identifiers"]))
                     for name, one in found
                 ],
+                whole=statistics["identifiers"],
             ),
             "Namespaces": plots.bars(
                 "namespaces",
@@ -153,6 +154,7 @@ def text(facts: Facts) -> dict[str, Any] | None:
                     Bar(f"{row['namespace']}::", row["hits"], _amount(row["hits"], namespaces.hits))
                     for row in namespaces.rows
                 ],
+                whole=namespaces.hits,
             ),
         },
     }
@@ -171,7 +173,7 @@ def platforms(facts: Facts) -> dict[str, Any] | None:
         if bars:
             most = sorted(bars, key=lambda bar: -bar.value)[:SHOWN_LABELS]
             title = CATEGORIES.get(category, category)
-            found[title] = plots.bars(f"platform-{category}", f"Documents by {category}", most)
+            found[title] = plots.bars(f"platform-{category}", f"Documents by {category}", most, whole=documents)
     return {"plots": found, "without": int(counts[0]), "documents": documents}
 
 
@@ -205,3 +207,13 @@ def percent(part: float, whole: float) -> str:
         ('33.3%', '0.0%')
     """
     return f"{part / (whole or 1):.1%}"
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number of things in words.
+
+    Example:
+        >>> count(1, "document"), count(1000, "byte")
+        ('1 document', '1,000 bytes')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

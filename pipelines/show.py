@@ -19,7 +19,7 @@ from rich.style import Style
 from rich.text import Text
 
 from pipelines.codec import load_tokenizer
-from pipelines.pages import render_page
+from pipelines.pages import render_page, write_page
 from tokenizer_build.bands import Strength
 from tokenizer_build.diff import Entry, read_ids
 from tokenizer_build.origins import MadeToken, read_bands, read_origins
@@ -36,9 +36,12 @@ HUES = {
     "integers": ("#b2ebf2", "#93dde6"),
     "domain": ("#ffb3c6", "#fb9ab3"),
     "reserve": ("#ff8a80", "#ff6e63"),
-    "learned": ("#d5d8dc", "#c2c6cc"),
+    "learned": ("#cfd8e8", "#b9c6de"),
 }
-"""Two shades of each band, both readable under black on light and dark ground."""
+"""Two shades of each band, both readable under black on light and dark ground; tints of those of the report."""
+
+_SLOW_PAGE_BYTES = 20_000_000
+"""From here on a browser takes seconds."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,7 @@ def _legend(palette: Palette, ids: Sequence[int], num_bytes: int) -> Text:
     return text
 
 
-def write_page(data: bytes, directory: Path, page: Path, *, title: str) -> None:
+def page_of_tokens(data: bytes, directory: Path, page: Path, *, title: str) -> str:
     """Write a text with its tokens in colour as one page, with what is known of the token under the pointer.
 
     Args:
@@ -127,6 +130,9 @@ def write_page(data: bytes, directory: Path, page: Path, *, title: str) -> None:
         directory: The tokenizer directory.
         page: The HTML file to write.
         title: Names the text.
+
+    Returns:
+        What to print: a line with the figures.
     """
     palette = Palette.read(directory)
     pieces = list(palette.encode(data))
@@ -144,7 +150,8 @@ def write_page(data: bytes, directory: Path, page: Path, *, title: str) -> None:
         num_bytes=len(data),
         tokenizer=palette.tokenizer.digest,
     )
-    page.write_text(html, encoding="utf-8")
+    told = f"{write_page(html, page, option='--html')}; {len(pieces):,} tokens"
+    return told + (", slow to open: show a part of the file" if len(html) > _SLOW_PAGE_BYTES else "")
 
 
 def _facts(palette: Palette, number: int) -> list[Any]:

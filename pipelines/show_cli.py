@@ -35,13 +35,14 @@ def show(
     """
     with exit_on_error():
         from pipelines.codec import read_input
-        from pipelines.show import print_tokens, write_page
+        from pipelines.show import page_of_tokens, print_tokens
 
         data = read_input(file)
         if html is None:
             print_tokens(data, tokenizer, ids=ids)
         else:
-            write_page(data, tokenizer, html, title=Path(file).name if file != "-" else "standard input")
+            title = Path(file).name if file != "-" else "standard input"
+            typer.echo(page_of_tokens(data, tokenizer, html, title=title))
 
 
 @described(commands)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from schemas.digests import add_digests, sha256_json
-from schemas.errors import IntegrityError
+from schemas.errors import ConfigError, IntegrityError
 from schemas.ledger import Ledger
 from schemas.options import RunOptions
 from schemas.units import UnitReceipt
@@ -103,6 +103,25 @@ def read_receipt(out: OutputFolder) -> dict[str, Any] | None:
         IntegrityError: If it is no receipt of this version.
     """
     return read_record(out, RECEIPT, kind="receipt", record_format=RECEIPT_FORMAT, advice="run again to write it anew")
+
+
+def read_sound_receipt(out: OutputFolder) -> dict[str, Any]:
+    """Return the receipt of a finished run whose content gives the digest in it.
+
+    Raises:
+        ConfigError: If there is none.
+        IntegrityError: If it was changed.
+    """
+    receipt = read_receipt(out)
+    if receipt is None:
+        raise ConfigError(f"{out.root}: no {RECEIPT}; give the folder of a finished run")
+    found = sha256_json({name: value for name, value in receipt.items() if name != "digest"})
+    if found != receipt.get("digest"):
+        raise IntegrityError(
+            f"{out.where(RECEIPT)}: its digest is {receipt.get('digest')}, its content gives {found}; "
+            "it was changed, so run again to write it anew"
+        )
+    return receipt
 
 
 def describe_receipt(receipt: dict[str, Any]) -> list[str]:

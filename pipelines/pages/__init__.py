@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from schemas.errors import ConfigError
 
 
 def render_page(template: str, **values: Any) -> str:  # noqa: ANN401 - whatever the template takes
@@ -26,3 +29,27 @@ def render_page(template: str, **values: Any) -> str:  # noqa: ANN401 - whatever
     )
     environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "separators": (",", ":")}
     return environment.get_template(template).render(values)
+
+
+def write_page(html: str, file: Path, *, option: str) -> str:
+    """Write a page; what is in a name of a file that is not UTF-8 is written as escapes.
+
+    Args:
+        html: The page.
+        file: Where to.
+        option: What named the file, for messages.
+
+    Returns:
+        What to print of it: the file, and its size.
+
+    Raises:
+        ConfigError: If a file cannot stand there.
+    """
+    data = html.encode("utf-8", "backslashreplace")
+    try:
+        file.write_bytes(data)
+    except OSError as error:
+        raise ConfigError(
+            f"{option} {file}: cannot be written: {error.strerror}; name a file in a folder that is there"
+        ) from error
+    return f"{file}: {len(data) / 1e6:.1f} MB".encode("utf-8", "backslashreplace").decode()

@@ -17,7 +17,7 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from pipelines.codec import load_tokenizer
-from pipelines.report import read_comparison, render_report
+from pipelines.report import default_page, read_comparison, render_report
 from pipelines.report_facts import read_facts
 from pipelines.report_sections import RULES
 from pipelines.report_text import fold_runs
@@ -148,6 +148,13 @@ def test_a_run_with_a_given_tokenizer_has_no_counts_to_show(run, cppmill, tmp_pa
     assert "decisions" not in Page(file.read_text()).sections
 
 
+def test_decisions_of_a_given_tokenizer_are_said_to_be_of_its_build(facts, html):
+    given = render_report(replace(facts, statistics=None, namespaces=None), [], name="given")
+    documents = f"{facts.receipt['ledger']['documents']['kept']:,}"
+    assert f"those of the build of that tokenizer ({documents} files" in given
+    assert "of the build of that tokenizer" not in html
+
+
 def test_a_run_with_an_adopted_tokenizer_has_its_bands(run, cppmill, tmp_path):
     made = Tokenizer(models.BPE())
     made.pre_tokenizer, made.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
@@ -175,7 +182,7 @@ def test_speed_is_shown_where_a_log_of_events_was_kept(copied_run, cppmill, tmp_
     cppmill("report", copied_run.out, "--out", tmp_path / "page.html")
     html = (tmp_path / "page.html").read_text()
     assert "speed" in Page(html).sections
-    assert re.search(r">tokenize: \d+ units?, ", html)
+    assert re.search(r"<td>tokenize</td><td class=\"number\">\d+</td>", html)
 
 
 def test_the_page_is_bounded_whatever_the_corpus(facts, html):
@@ -201,7 +208,9 @@ def test_an_empty_dataset_has_a_page(facts):
     empty = {"in": 0, "kept": 0, "empty": 0, "duplicate": 0, "filtered": {}, "dead": {}}
     receipt = {**facts.receipt, "ledger": {"documents": empty, "bytes": empty}}
     receipt["dataset"] = {**receipt["dataset"], "shards": []}
-    assert "ledger" in Page(render_report(replace(facts, usage=usage, receipt=receipt), [], name="none")).sections
+    html = render_report(replace(facts, usage=usage, receipt=receipt), [], name="none")
+    assert "ledger" in Page(html).sections
+    assert "−0.0" not in html
 
 
 @pytest.fixture
@@ -239,7 +248,20 @@ def test_another_text_is_called_another(facts, compared):
     assert "another text than this run" in render_report(facts, [{**text, "digest": "0"}, *made], name="run")
 
 
-@pytest.mark.parametrize("content", ["", "{}", "[]", "1", '{"record": "tokenizer"}', '{"record": "text"}', "no JSON"])
+TEXT = '{"record": "text", "documents": 1, "bytes": 1, "digest": "", "projects": {"a": 1}}'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("", "{}", "[]", "1", '{"record": "tokenizer"}', '{"record": "text"}', "no JSON"),
+        '{"record": "text"}\n{"record": "tokenizer"}',
+        TEXT + '\n{"record": "tokenizer"}',
+        TEXT
+        + '\n{"record": "tokenizer", "tokenizer": "t", "vocab_size": 1, "bytes_per_token": 1, "lossy_documents": 0, '
+        '"megabytes_per_second": 1, "projects": {}}',
+    ],
+)
 def test_what_is_no_comparison_is_one_line_of_error(run, cppmill, tmp_path, content):
     file = tmp_path / "peers.jsonl"
     file.write_text(content)
@@ -262,6 +284,39 @@ def test_shards_that_are_not_the_receipts_are_told(copied_run, cppmill, tmp_path
     done = cppmill("report", copied_run.out, "--out", tmp_path / "page.html", check=False)
     assert done.returncode == 1
     assert "cppmill verify" in done.stderr
+
+
+def test_a_missing_shard_is_one_line_of_error(copied_run, cppmill, tmp_path):
+    (copied_run.out / copied_run.receipt["dataset"]["shards"][0]["path"]).unlink()
+    done = cppmill("report", copied_run.out, "--out", tmp_path / "page.html", check=False)
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert "missing" in done.stderr
+
+
+def test_an_edited_receipt_is_not_shown(copied_run, cppmill, tmp_path):
+    receipt = copied_run.receipt
+    receipt["ledger"]["documents"]["in"] = 999_999
+    (copied_run.out / "receipt.json").write_text(json.dumps(receipt))
+    done = cppmill("report", copied_run.out, "--out", tmp_path / "page.html", check=False)
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert "it was changed" in done.stderr
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_a_run_whose_name_is_not_utf_8_is_one_line_of_error(copied_run, cppmill, tmp_path):
+    out = copied_run.out.rename(tmp_path / "out\udcff")
+    done = cppmill("report", out, "--out", tmp_path / "page.html", check=False)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "not UTF-8" in done.stderr
+
+
+def test_a_page_may_have_a_name_that_is_not_utf_8(run, cppmill, tmp_path):
+    done = cppmill("report", run.out, "--out", tmp_path / "page\udcff.html")
+    assert "page\\udcff.html" in done.stdout
+
+
+def test_a_page_that_nobody_names_is_named_after_the_run():
+    assert str(default_page("a/demo/")) == str(default_page("s3://bucket/demo")) == "demo-report.html"
 
 
 def test_an_unfinished_run_is_one_line_of_error(cppmill, tmp_path):

@@ -1,10 +1,12 @@
 """The report in a browser: it loads without a word in the console, asks for nothing, and fits phones and desks."""
 
+import re
+
 import pytest
 
 pytestmark = pytest.mark.engines
 
-SCREENS = [(scheme, width) for scheme in ("light", "dark") for width in (400, 1400)]
+SCREENS = [(scheme, width) for scheme in ("light", "dark") for width in (400, 641, 768, 1024, 1400)]
 
 
 @pytest.fixture(scope="module")
@@ -19,8 +21,9 @@ def open_page(browser, address):
     """Open the page on a screen; what the console said and what was asked for are in `said` and `asked`."""
     contexts = []
 
-    def open_it(scheme="light", width=1400):
-        contexts.append(browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900}))
+    def open_it(scheme="light", width=1400, **options):
+        viewport = {"width": width, "height": 900}
+        contexts.append(browser.new_context(color_scheme=scheme, viewport=viewport, **options))
         page = contexts[-1].new_page()
         page.said, page.asked = [], []
         page.on("console", lambda message: page.said.append(message.text))
@@ -42,6 +45,50 @@ def test_it_loads_in_silence_alone_and_fits(open_page, address, scheme, width):
     assert [url for url in page.asked if not url.startswith("data:")] == [address]
     assert page.evaluate("document.documentElement.scrollWidth") == width
     assert page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches") is (scheme == "dark")
+
+
+@pytest.mark.parametrize("width", [400, 641, 767, 768, 900, 1024, 1119, 1120, 1400])
+def test_no_table_is_cut_and_no_word_of_a_rule_is_broken(open_page, width):
+    page = open_page(width=width)
+    cut = page.evaluate(
+        """[...document.querySelectorAll(".scroll, .card")].filter((e) => e.scrollWidth > e.clientWidth + 1)
+           .map((e) => [e.innerText.slice(0, 40), e.scrollWidth, e.clientWidth])"""
+    )
+    assert cut == []
+    narrow = page.evaluate(
+        """[...document.querySelectorAll("td.rule")].map((e) => e.getBoundingClientRect().width)
+           .filter((width) => width < 90)"""
+    )
+    assert narrow == []
+
+
+def test_reasons_in_words_are_shown_on_phones(open_page):
+    reasons = open_page(width=400).locator("#decisions td small")
+    assert reasons.count() > 2
+    assert all(reasons.nth(place).is_visible() for place in range(reasons.count()))
+
+
+def test_an_id_is_found_by_its_number_as_it_is_and_as_it_is_shown(open_page):
+    page = open_page()
+    browser = page.locator("[data-rows=vocabulary]")
+    for text in ("1500", "1,500"):
+        browser.locator("input").fill(text)
+        assert rows(page, "vocabulary")[0].split("\t")[:2] == ["'std'", "1,500"]
+
+
+def test_bytes_a_token_have_as_many_digits_in_each_row(open_page):
+    cells = [row.split("\t")[-1] for row in rows(open_page(), "projects")]
+    assert all(re.fullmatch(r"\d+\.\d{3}", cell) for cell in cells)
+
+
+def test_the_map_answers_a_finger_and_steps_on_from_there(open_page):
+    page = open_page(width=400, has_touch=True)
+    page.locator(".map img").tap(position={"x": 30, "y": 30})
+    first = int(re.match(r"id (\d+)", page.locator("#pointed").inner_text())[1])
+    page.get_by_role("button", name="the next id").click()
+    assert page.locator("#pointed").inner_text().startswith(f"id {first + 1} ")
+    page.get_by_role("button", name="the id before").click()
+    assert page.locator("#pointed").inner_text().startswith(f"id {first} ")
 
 
 @pytest.mark.parametrize(("scheme", "width"), SCREENS)

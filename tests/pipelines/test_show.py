@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
-from pipelines.show import shown_text
+from pipelines.show import page_of_tokens, shown_text
 
 
 class Page(HTMLParser):
@@ -105,3 +106,22 @@ def test_explain_takes_an_argument_that_is_not_utf_8(cppmill, tokenizer):
 def test_a_folder_without_a_tokenizer_is_one_line_of_error(cppmill, header, tmp_path):
     done = cppmill("show", "--tokenizer", tmp_path, header, check=False)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+
+
+def test_a_page_that_cannot_be_written_is_one_line_of_error(cppmill, header, tokenizer, tmp_path):
+    done = cppmill("show", "--tokenizer", tokenizer, header, "--html", tmp_path / "none" / "page.html", check=False)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "none/page.html" in done.stderr
+
+
+def test_a_page_tells_what_it_weighs(header, tokenizer, tmp_path, monkeypatch):
+    told = page_of_tokens(header.read_bytes(), tokenizer, tmp_path / "page.html", title="header")
+    assert re.fullmatch(r".*page\.html: \d\.\d MB; [\d,]+ tokens", told)
+    monkeypatch.setattr("pipelines.show._SLOW_PAGE_BYTES", 1000)
+    assert "slow to open" in page_of_tokens(header.read_bytes(), tokenizer, tmp_path / "page.html", title="header")
+
+
+def test_a_file_whose_name_is_not_utf_8_has_a_page(cppmill, tokenizer, tmp_path):
+    (tmp_path / "a\udcff.cpp").write_text("int x;")
+    cppmill("show", "--tokenizer", tokenizer, tmp_path / "a\udcff.cpp", "--html", tmp_path / "page.html")
+    assert "a\\udcff.cpp" in (tmp_path / "page.html").read_text()
