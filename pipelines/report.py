@@ -176,8 +176,6 @@ def _check_entries(records: Sequence[dict[str, Any]]) -> None:
 
 
 def _check_page(run: str, page: Path) -> None:
-    if run.encode("utf-8", "ignore").decode() != run:
-        raise ConfigError(f"{run}: not UTF-8, and shards are read from no such path; rename it")
     if not page.parent.is_dir():
         raise ConfigError(f"--out {page}: there is no folder {page.parent}; make it, or name another")
     if page.is_dir():
