@@ -33,6 +33,8 @@ _TOKENIZER_ENTRIES = {
 }
 """What the page shows of each record of a comparison."""
 
+_HEAD_BYTES = 4096
+
 
 def write_report(run: str, page: Path, *, compare: Path | None = None, threads: int) -> str:
     """Write the page of a finished run.
@@ -180,5 +182,12 @@ def _check_page(run: str, page: Path) -> None:
         raise ConfigError(f"--out {page}: there is no folder {page.parent}; make it, or name another")
     if page.is_dir():
         raise ConfigError(f"--out {page}: it is a folder; name a file in it")
+    if page.is_file() and page.stat().st_size and not _is_ours(page):
+        raise ConfigError(f"--out {page}: it is there, and no page of cppmill; name another file")
     if page.resolve().is_relative_to(Path(run).resolve()):
         raise ConfigError(f"--out {page}: in the run's own folder, whose receipt names every file; name another folder")
+
+
+def _is_ours(page: Path) -> bool:
+    with page.open("rb") as file:
+        return b"cppmill</title>" in file.read(_HEAD_BYTES)

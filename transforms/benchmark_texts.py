@@ -79,7 +79,7 @@ def _jsonl_texts(root: str, item: Input, name: str) -> Iterator[BenchmarkText]:
                 raise ConfigError(f"ingest.decontaminate: {name}:{number}: {stream.damage}")
             strings = _strings(json.loads(line)) if line.strip() else ()
             yield from (BenchmarkText(name, number, text.encode("utf-8", "replace")) for text in strings)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"ingest.decontaminate: {name}:{number}: not JSON ({error})") from error
     finally:
         stream.close()

@@ -27,7 +27,7 @@ from schemas.errors import ConfigError
 from schemas.options import IngestOptions
 from schemas.tables import BENCHMARK_NGRAMS
 from transforms.benchmark_texts import BenchmarkText, read_texts
-from transforms.ngrams import Hashes, iter_ngrams
+from transforms.ngrams import Hashes, Ngrams, hash_words, iter_ngrams
 from transforms.storage import CACHE, OutputFolder
 
 BENCHMARKS = f"{CACHE}/benchmarks"
@@ -121,7 +121,7 @@ class BenchmarkFilter:
         """Return which file of the benchmark a document shares words with, and in which line; None if none."""
         seen = np.zeros(0, dtype=np.int64)
         first = ""
-        for hashes, starts in iter_ngrams(content, self._benchmark.words):
+        for hashes, starts, _ in iter_ngrams(content, self._benchmark.words):
             places = np.flatnonzero(self._may_have[hashes >> self._shift])
             rows = np.minimum(np.searchsorted(self._hashes, hashes[places]), len(self._hashes) - 1)
             found = self._hashes[rows] == hashes[places]
@@ -188,17 +188,25 @@ def _telling(text: bytes, words: int) -> tuple[Hashes, npt.NDArray[np.int64]]:
     At least a third of their words are different ones of two characters or more that are no numbers: `case 1: case 2:`
     and `a, b, c, d` say nothing.
     """
-    hashes = np.concatenate([np.zeros(0, np.uint64), *(found.hashes for found in iter_ngrams(text, words))])
-    if not len(hashes):
-        return hashes, np.zeros(0, dtype=np.int64)
-    single = list(iter_ngrams(text, 1))
-    starts = np.concatenate([found.starts for found in single])
-    names = np.concatenate([found.hashes for found in single])
-    names[_says_nothing(text, starts)] = 0
+    hashes, starts = [np.zeros(0, dtype=np.uint64)], [np.zeros(0, dtype=np.int64)]
+    for found in iter_ngrams(text, words):
+        if len(found.hashes):
+            tells = _tells(text, found, words)
+            hashes.append(found.hashes[tells])
+            starts.append(found.starts[: len(tells)][tells])
+    return np.concatenate(hashes), np.concatenate(starts)
+
+
+def _tells(text: bytes, found: Ngrams, words: int) -> npt.NDArray[np.bool_]:
+    """Tell of each n-gram of a piece whether it says something."""
+    first = int(found.starts[0])
+    piece = text[first : found.end]
+    names = hash_words(piece)
+    names[_says_nothing(piece, found.starts - first)] = 0
     ordered = np.sort(sliding_window_view(names, words), axis=1)
     different = 1 + np.count_nonzero(np.diff(ordered, axis=1), axis=1) - (ordered[:, 0] == 0)
-    tells = _TELLING * different >= words
-    return hashes[tells], starts[: len(hashes)][tells]
+    tells: npt.NDArray[np.bool_] = _TELLING * different >= words
+    return tells
 
 
 def _says_nothing(text: bytes, starts: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

@@ -31,10 +31,12 @@ class Ngrams(NamedTuple):
     Attributes:
         hashes: One of each.
         starts: Where the words of the piece begin in the text: n-gram `k` begins with word `k`.
+        end: Where the piece ends in the text; a word that goes on behind it is cut.
     """
 
     hashes: Hashes
     starts: npt.NDArray[np.int64]
+    end: int
 
 
 def iter_ngrams(text: bytes, words: int) -> Iterator[Ngrams]:
@@ -56,9 +58,14 @@ def iter_ngrams(text: bytes, words: int) -> Iterator[Ngrams]:
         near = end + PIECE_BYTES
         end = text.find(b"\n", near, near + PIECE_BYTES) + 1 or min(near + PIECE_BYTES, len(text))
         begins, hashes = _piece(text[start:end], words)
-        yield Ngrams(hashes, begins + start)
+        yield Ngrams(hashes, begins + start, end)
         shared = int(begins[1 - words]) + start if words > 1 and len(begins) >= words else end
         start = max(shared, end - PIECE_BYTES)
+
+
+def hash_words(piece: bytes) -> Hashes:
+    """Return the hash of each word of a piece, as the n-grams of one word have it."""
+    return _piece(piece, 1)[1]
 
 
 def _piece(text: bytes, words: int) -> tuple[npt.NDArray[np.int64], Hashes]:

@@ -277,6 +277,16 @@ def test_it_is_written_neither_nowhere_nor_into_its_run(run, cppmill, tmp_path):
     assert not (run.out / "page.html").exists()
 
 
+def test_it_replaces_a_page_of_its_own_and_no_other_file(run, cppmill, tmp_path):
+    page = tmp_path / "page.html"
+    for _ in range(2):
+        cppmill("report", run.out, "--out", page)
+    page.write_text("precious")
+    done = cppmill("report", run.out, "--out", page, check=False)
+    assert (done.returncode, page.read_text()) == (2, "precious")
+    assert "no page of cppmill" in done.stderr
+
+
 def test_shards_that_are_not_the_receipts_are_told(copied_run, cppmill, tmp_path):
     receipt = copied_run.receipt
     first, second = (copied_run.out / shard["path"] for shard in receipt["dataset"]["shards"][:2])

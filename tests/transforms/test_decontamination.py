@@ -148,6 +148,7 @@ def test_a_folder_is_its_sources_named_below_it(tmp_path: Path) -> None:
         ("short.cpp", b"int a;\n", "short.cpp: no run of 13 words in it"),
         ("licence.cpp", LICENSE, "licence.cpp: no run of 13 words in it"),
         ("broken.jsonl", b'{"a": 1}\n{"a"\n', "broken.jsonl:2: not JSON"),
+        ("deep.jsonl", b"[" * 100_000 + b"]" * 100_000, "deep.jsonl:1: not JSON"),
         ("cut.jsonl.gz", gzip.compress(b"{}\n" * 99, mtime=0)[:-9], "cut.jsonl.gz:"),
         ("broken.parquet", b"PAR1", "broken.parquet: not Parquet"),
         ("all.tar.gz", b"", "all.tar.gz: cannot be read (unpack it)"),
@@ -158,6 +159,14 @@ def test_a_benchmark_that_cannot_be_read_is_refused(name: str, content: bytes, s
     with pytest.raises(ConfigError, match="ingest.decontaminate: .*") as caught:
         read(asked(tmp_path / name))
     assert said in str(caught.value)
+
+
+def test_a_line_of_any_length_is_read(judge_by: Callable[..., Judge]) -> None:
+    words = [b"word%d" % number for number in range(300_000)]
+    judge = judge_by("long.txt", b" ".join(words))
+    assert judge(b"\n".join(words[-20:]), None).detail.startswith("13 words of ")
+    assert judge(b"\n".join(words[150_000:150_020]), None).reason == Filtered.CONTAMINATED
+    assert judge(b"\n".join(reversed(words[:20])), None).reason == ""
 
 
 def test_a_place_that_is_gone_is_refused(tmp_path: Path) -> None:
