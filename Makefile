@@ -72,7 +72,7 @@ engines: setup ## Fetch Flink, Spark, Prism and an object store into a cache out
 	@$(BIN)/python -m deploy.local fetch $(NAME)
 
 test-engines: engines ## Run the tests that need what `make engines` fetches: each engine, its faults, the object store
-	$(BIN)/python -m pytest -m engines
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m engines
 
 fuzz: setup $(CARGO_FUZZ_HOME)/bin/cargo-fuzz ## Fuzz the native core for SECONDS=60 a target (TARGET=encode: one)
 	@for target in $(or $(TARGET),$(FUZZ_TARGETS)); do $(MAKE) fuzz-$$target; done
