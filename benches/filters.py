@@ -48,7 +48,7 @@ class Tally:
     def add(self, document: Document, content: bytes) -> None:
         """Judge a document."""
         started = time.process_time()
-        verdict = self.judge(content, document.license)
+        verdict = self.judge(content, document.told_license)
         self.seconds += time.process_time() - started
         if verdict.column is Column.KEPT:
             return

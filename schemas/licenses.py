@@ -41,7 +41,7 @@ def parse_expression(text: str) -> Expression | None:
 
     try:
         parsed: Expression | None = spdx_licenses().parse(text)
-    except ExpressionError:
+    except (ExpressionError, IndexError):  # the latter for `()`
         return None
     return parsed
 

@@ -18,7 +18,7 @@ from schemas.options import IngestOptions
 from schemas.reasons import Column, Filtered
 from transforms import secrets
 from transforms.decontamination import Benchmark, BenchmarkFilter
-from transforms.licenses import AllowList
+from transforms.licenses import READING, AllowList
 from transforms.minified import find_minified
 from transforms.secrets import SecretDetectors
 
@@ -98,6 +98,8 @@ def filter_versions(options: IngestOptions, benchmark: Benchmark | None) -> dict
     """Return what decides in the filters that are on, besides options: versions of libraries, digest of a benchmark."""
     deciding = {licenses.PACKAGE: bool(options.allowed_licenses), secrets.PACKAGE: options.drop_secrets}
     versions = {package: version(package) for package, is_on in deciding.items() if is_on}
+    if options.allowed_licenses:
+        versions["licenses"] = READING
     return versions if benchmark is None else {**versions, "benchmark": benchmark.digest}
 
 

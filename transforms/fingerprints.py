@@ -73,7 +73,7 @@ def fingerprint(document: Document, judge: Judge) -> Fingerprint:
     doc_id = ""
     if document.content is not None:
         doc_id = hashlib.sha256(document.content).hexdigest()
-        column, reason, detail = judge(document.content, document.license)
+        column, reason, detail = judge(document.content, document.told_license)
     return Fingerprint(
         project=document.project,
         path=document.path,

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from schemas.reasons import Dead, Filtered
+from transforms.licenses import read_terms
 from transforms.members import Archive, DamageError, Document, label
 from transforms.streams import MemberStream
 
@@ -74,6 +75,7 @@ def _document(archive: Archive, member: str, line: bytes) -> Document:
         content,
         project=label(record.get(options.project_column)) if options.project_column else None,
         license_name=label(record.get(options.license_column)) if options.license_column else None,
+        terms=read_terms(record.get(options.license_column)) if options.license_column else None,
     )
 
 

@@ -38,6 +38,7 @@ class Document(NamedTuple):
         reason: The reason within the column.
         detail: A few words on the reason, for people; nothing that differs from machine to machine.
         license: The licence that the source names.
+        terms: The licences that it gives as something other than text, for the filter alone.
     """
 
     project: str
@@ -48,6 +49,12 @@ class Document(NamedTuple):
     reason: str = ""
     detail: str = ""
     license: str | None = None
+    terms: str | None = None
+
+    @property
+    def told_license(self) -> str | None:
+        """What the source says of the licence, in whatever form."""
+        return self.license or self.terms
 
 
 class DamageError(Exception):
@@ -98,10 +105,17 @@ class Archive:
         self.grow(num_bytes + _ROW_OVERHEAD_BYTES)
 
     def document(
-        self, member: str, content: bytes, *, project: str | None = None, license_name: str | None = None
+        self,
+        member: str,
+        content: bytes,
+        *,
+        project: str | None = None,
+        license_name: str | None = None,
+        terms: str | None = None,
     ) -> Document:
         """Return a member that was read whole."""
-        return Document(project or self.project, self.name(member), len(content), content, license=license_name)
+        name = self.name(member)
+        return Document(project or self.project, name, len(content), content, license=license_name, terms=terms)
 
     def dead(self, member: str, reason: Dead, detail: str, *, num_bytes: int) -> Document:
         """Return the entry of a member that could not be used."""

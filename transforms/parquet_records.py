@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.reasons import Dead
+from transforms.licenses import read_terms
 from transforms.members import Archive, DamageError, Document, label
 
 _BATCH_BYTES = 4 << 20
@@ -93,13 +94,19 @@ class _RowGroup:
             name for name in wanted if name and schema.get_field_index(name) >= 0 and _is_text(schema.field(name).type)
         ]
         self._columns = list(dict.fromkeys(found))
+        terms = options.license_column if options.allowed_licenses else None
+        is_there = terms and terms not in found and schema.get_field_index(terms) >= 0
+        self._terms = [terms] if terms and is_there else []
 
     def documents(self) -> Iterator[Document]:
         """Yield the rows, then an entry for each that could not be read."""
         done = 0
         try:
             for batch in self._table.iter_batches(
-                batch_size=self._batch_rows(), row_groups=[self._group], columns=self._columns, use_threads=False
+                batch_size=self._batch_rows(),
+                row_groups=[self._group],
+                columns=self._columns + self._terms,
+                use_threads=False,
             ):
                 for document in self._batch(batch, self._first + done):
                     yield document
@@ -119,9 +126,10 @@ class _RowGroup:
         columns = {name: _Values(batch.column(batch.schema.get_field_index(name))) for name in self._columns}
         for row in range(batch.num_rows):
             values = {name: column.value(row) for name, column in columns.items()}
-            yield self._document(values, f"row-{first + row + 1}")
+            terms = [_terms(batch.column(batch.schema.get_field_index(name)), row) for name in self._terms]
+            yield self._document(values, f"row-{first + row + 1}", terms[0] if terms else None)
 
-    def _document(self, values: dict[str, bytes | None], member: str) -> Document:
+    def _document(self, values: dict[str, bytes | None], member: str, terms: str | None) -> Document:
         archive, options = self._archive, self._archive.options
         path, content = _text(values.get(options.path_column)), values[options.content_column]
         archive.grow_row(len(content or b""))
@@ -136,6 +144,7 @@ class _RowGroup:
             content,
             project=label(_text(values.get(options.project_column or ""))),
             license_name=label(_text(values.get(options.license_column or ""))),
+            terms=terms,
         )
 
 
@@ -156,6 +165,15 @@ class _Values:
             index = self._indices[row].as_py()
             value = None if index is None else self._values[index].as_py()
         return value  # type: ignore[no-any-return]
+
+
+def _terms(column: pa.Array[Any], row: int) -> str | None:
+    """Return what a column of licences that is no text tells of a row; what is no Python value is no text either."""
+    try:
+        value = column[row].as_py()
+    except (pa.ArrowException, ValueError, OverflowError):
+        value = ()
+    return read_terms([value] if isinstance(value, str) else value)
 
 
 def _text(value: bytes | None) -> str | None:
