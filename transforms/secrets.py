@@ -22,7 +22,7 @@ PACKAGE = "detect-secrets"
 DETECTORS: dict[str, tuple[bytes, ...]] = {
     "aws.AWSKeyDetector": (rb"a(?:3t|bia|cca|kia|sia)[0-9a-z]{16}", rb"aws"),
     "azure_storage_key.AzureStorageKeyDetector": (rb"accountkey=",),
-    "github_token.GitHubTokenDetector": (rb"gh[pousr]_",),
+    "github_token.GitHubTokenDetector": (rb"gh[pousr]_", rb"github_pat_"),
     "gitlab_token.GitLabTokenDetector": (rb"gl(?:pat|dt|ft|soat|rt|cbt|imt|ptt|agent|oas)-", rb"gr1348941"),
     "jwt.JwtTokenDetector": (rb"eyj",),
     "npm.NpmDetector": (rb":_authtoken=",),
@@ -37,15 +37,27 @@ DETECTORS: dict[str, tuple[bytes, ...]] = {
 """The detectors by module and class; in all that one finds, one of its markers is, in lower case. Each marker begins
 with a literal, so that it is searched for at a gigabyte a second; the detectors themselves read 10 to 60 MB/s."""
 
-_PRIVATE_KEY, _AWS_KEY = "Private Key", "AWS Access Key"
+_MORE_PATTERNS = {
+    "github_token.GitHubTokenDetector": r"github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59}",
+    "private_key.PrivateKeyDetector": r"BEGIN ENCRYPTED PRIVATE KEY",
+}
+"""What the library's detectors of these kinds leave out."""
+
+_PRIVATE_KEY, _AWS_KEY, _WEB_TOKEN = "Private Key", "AWS Access Key", "JSON Web Token"
 _KEY_MATERIAL = re.compile(
-    rb"KEY(?: BLOCK)?-----(?:[\s\"'+,]|\\[nr]|[A-Za-z-]+: [^\n\"\\]{0,80}+)*+[A-Za-z0-9+/=]{32}"
+    rb"BEGIN (?:[A-Z0-9]{1,9} ){0,2}PRIVATE KEY(?: BLOCK)? ?-{4,5}"
+    rb"(?:[\s\"'+,/*#]|\\++[nr]?+|[A-Za-z-]{1,20}+: [^\n\"\\]{0,80}+)*+[A-Za-z0-9+/]{32}"
     rb"|PuTTY-User-Key-File-2: *\S"
 )
+"""A header and 32 characters of key. Between them may be what C++ puts there: ends and starts of strings, escapes of
+any depth (a string of JSON has two backslashes), continued lines, comment marks; and lines of PEM's own."""
+
+_WEB_TOKEN_PARTS = re.compile(rb"eyJ[A-Za-z0-9_=-]++(?:\.[A-Za-z0-9_=-]++)?+")
+"""The two parts of a web token that are looked at, of any length; a run without a second part is passed in one step."""
 
 _BEFORE_BYTES, _STRIDE_BYTES, _AFTER_BYTES = 256, 1024, 2048
 """What is looked at around a marker, and how far behind it the next one is looked for: some patterns take the square of
-the text's length, and no token is longer."""
+the text's length, and no token but a web token, which has windows of its own, is longer."""
 
 
 class _Detector(NamedTuple):
@@ -80,7 +92,8 @@ class SecretDetectors:
         """
         lower = content.lower()
         for markers, plugin in self._detectors:
-            for start, end in _windows(markers, lower):
+            web_token = plugin.secret_type == _WEB_TOKEN
+            for start, end in _web_tokens(content) if web_token else _windows(markers, lower):
                 if line := _first_line(content, start, end, plugin):
                     return f"{plugin.secret_type} in line {line}"
         return None
@@ -88,7 +101,9 @@ class SecretDetectors:
 
 def _load(name: str) -> RegexBasedDetector:
     module, _, detector = name.partition(".")
-    plugin: RegexBasedDetector = getattr(import_module(f"detect_secrets.plugins.{module}"), detector)()
+    base = getattr(import_module(f"detect_secrets.plugins.{module}"), detector)
+    more = [re.compile(_MORE_PATTERNS[name])] if name in _MORE_PATTERNS else []
+    plugin: RegexBasedDetector = type(detector, (base,), {"denylist": [*base.denylist, *more]})()
     return plugin
 
 
@@ -101,19 +116,30 @@ def _windows(markers: tuple[re.Pattern[bytes], ...], lower: bytes) -> Iterator[t
             place = found.start() + _STRIDE_BYTES
 
 
+def _web_tokens(content: bytes) -> Iterator[tuple[int, int]]:
+    """Yield where a web token may be, each in one line; the text is read once."""
+    return (found.span() for found in _WEB_TOKEN_PARTS.finditer(content) if b"." in found[0])
+
+
+def _finds(plugin: RegexBasedDetector, text: str) -> Iterator[str]:
+    """Yield what a detector finds; JSON that is nested deeper than Python reads is no token."""
+    try:
+        yield from plugin.analyze_string(text)
+    except RecursionError:
+        return
+
+
 def _first_line(content: bytes, start: int, end: int, plugin: RegexBasedDetector) -> int:
     """Return the number of the first line of a part in which a detector finds something, 0 if there is none."""
     text = content[start:end].decode("latin-1")
-    if not any(True for _ in plugin.analyze_string(text)):
+    if not any(True for _ in _finds(plugin, text)):
         return 0
-    first = content.count(b"\n", 0, start) + 1
     if plugin.secret_type == _PRIVATE_KEY:
         material = _KEY_MATERIAL.search(content, start, end)
-        return first + content.count(b"\n", start, material.start()) if material else 0
+        return content.count(b"\n", 0, material.start()) + 1 if material else 0
+    first = content.count(b"\n", 0, start) + 1
     for number, line in enumerate(text.split("\n"), start=first):
-        if any(
-            plugin.secret_type != _AWS_KEY or _stands_alone(content, token) for token in plugin.analyze_string(line)
-        ):
+        if any(plugin.secret_type != _AWS_KEY or _stands_alone(content, token) for token in _finds(plugin, line)):
             return number
     return 0
 

@@ -5,8 +5,11 @@ The tokens are made here: none stands in this file, so that no scanner takes it 
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +84,44 @@ def test_a_private_key_may_have_lines_of_its_own_before_the_material(lines: list
     assert SECRETS.find_secret("\n".join([header, *lines, "// no key"]).encode()) is None
 
 
+@pytest.mark.parametrize(
+    ("start", "line_end"),
+    [
+        ('"{ \\"private_key\\": \\"', '"\n    "\\\\n'),
+        ('"{ \\"private_key\\": \\"', '\\\\n"\n    "'),
+        ('#define K \\\n  "', '\\n" \\\n  "'),
+        ("#define K \\\n", "\\n\\\n"),
+        ("// ", "\n// "),
+        ("/// ", "\r\n/// "),
+        ("/*\n * ", "\n * "),
+        ("# ", "\n# "),
+    ],
+)
+@pytest.mark.parametrize("kind", ["", "RSA ", "EC ", "ENCRYPTED "])
+def test_a_private_key_is_found_as_cpp_writes_it(start: str, line_end: str, kind: str) -> None:
+    key = private_key(line_end).decode().replace("RSA ", kind)
+    line = start.count("\n") + 2
+    assert SECRETS.find_secret(f"int a;\n{start}{key}".encode()) == f"Private Key in line {line}"
+    assert SECRETS.find_secret(f"int a;\n{start}{key.replace(BODY[:20], 'no key ')}".encode()) is None
+
+
+@pytest.mark.parametrize("rule", ["=" * 70, "/" * 70, "*" * 70, "-" * 70])
+def test_a_rule_of_a_comment_is_no_key(rule: str) -> None:
+    header = "-----BEGIN PRIVATE" + " KEY-----"
+    assert SECRETS.find_secret(f"// {header}\n// {rule}\n".encode()) is None
+
+
+def test_a_public_key_beside_the_header_of_a_private_one_is_none() -> None:
+    private, public = ("-----BEGIN " + kind + " KEY-----" for kind in ("PRIVATE", "PUBLIC"))
+    assert SECRETS.find_secret(f'find("{private}");\n{public}\n{BODY[:64]}\n'.encode()) is None
+
+
+def test_a_fine_grained_token_of_github_is_found() -> None:
+    token = "github" + "_pat_" + BODY[:22] + "_" + BODY[:59]
+    assert SECRETS.find_secret(f'auto t = "{token}";'.encode()) == "GitHub Token in line 1"
+    assert SECRETS.find_secret(f'auto t = "{token[:80]}";'.encode()) is None
+
+
 @pytest.mark.parametrize("kind", tokens())
 @pytest.mark.parametrize("before", [0, 1000, 1024, 5000])
 def test_a_token_is_found_behind_others_that_are_none(kind: str, before: int) -> None:
@@ -91,8 +132,33 @@ def test_a_token_is_found_behind_others_that_are_none(kind: str, before: int) ->
 
 
 def test_texts_that_are_all_markers_end() -> None:
-    for text in (b"eyJ" * 20_000, b"//" * 20_000 + b"/:_authToken=", b"KEY-----" + b"a: " * 20_000, b"aws" * 20_000):
+    header = b"BEGIN PRIVATE" + b" KEY-----"
+    keys = (header + b"a: " * 20_000, (header + b"\\" * 99) * 1_000, (header + b"// " * 300) * 100)
+    for text in (b"eyJ" * 20_000, b"//" * 20_000 + b"/:_authToken=", *keys, b"aws" * 20_000):
         assert SECRETS.find_secret(text) is None
+
+
+@pytest.mark.parametrize("unit", [b"eyJ", b"eyJ" * 1_000 + b" ", b"eyJ" * 1_000 + b"."])
+def test_megabytes_of_the_starts_of_web_tokens_take_no_square_of_their_length(unit: bytes) -> None:
+    start = time.process_time()
+    assert SECRETS.find_secret(unit * (4_000_000 // len(unit))) is None
+    assert time.process_time() - start < 2
+
+
+def web_token(header: str, payload: str) -> bytes:
+    parts = [base64.urlsafe_b64encode(part.encode()).rstrip(b"=") for part in (header, payload)]
+    return b".".join([*parts, BODY[:43].encode()])
+
+
+@pytest.mark.parametrize("size", [10, 1_500, 100_000])
+def test_a_web_token_of_any_length_is_found(size: int) -> None:
+    long = json.dumps({"sub": "x" * size})
+    for token in (web_token('{"alg":"none"}', long), web_token(long, '{"sub":1}')):
+        assert SECRETS.find_secret(b'int a;\nauto t = "token=' + token + b'";\n') == "JSON Web Token in line 2"
+
+
+def test_a_web_token_nested_deeper_than_python_reads_is_none() -> None:
+    assert SECRETS.find_secret(web_token('{"a":' + "[" * 200_000, "{}")) is None
 
 
 def test_an_aws_key_inside_of_a_longer_word_is_none() -> None:
