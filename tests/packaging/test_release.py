@@ -23,7 +23,7 @@ from deploy.release.bills import Toolchain
 from deploy.release.crates import linked_crates
 from deploy.release.licenses import PATH, ZIG_FILES
 
-pytestmark = pytest.mark.release
+pytestmark = [pytest.mark.release, pytest.mark.timeout(1200)]
 VERSION = importlib.metadata.version("cppmill")
 CORE = f"cppmill_core-{VERSION}-cp311-abi3-manylinux_2_28_x86_64.whl"
 PURE = f"cppmill-{VERSION}-py3-none-any.whl"
