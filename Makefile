@@ -130,44 +130,44 @@ bench: setup ## Measure every stage on CORPUS=DIR; JSON=FILE writes one line a r
 
 bench-scan: setup ## Measure the native scanner, its speed and memory, on CORPUS=DIR
 	@$(if $(CORPUS),,echo "make bench-scan needs a folder of C++ sources: make bench-scan CORPUS=DIR" >&2; exit 2)
-	$(BIN)/python -m benches.scanning $(CORPUS) $(if $(JSON),--json $(JSON))
+	$(BIN)/python -m benches.speed.scanning $(CORPUS) $(if $(JSON),--json $(JSON))
 
 bench-filters: setup ## Measure what each filter of ingest drops from CORPUS=DIR, and its speed (BENCHMARK=PATH)
 	@$(if $(CORPUS),,echo "make bench-filters needs a folder of C++ sources: make bench-filters CORPUS=DIR" >&2; exit 2)
-	$(BIN)/python -m benches.filters $(CORPUS) $(foreach place,$(BENCHMARK),--benchmark $(place)) --show
+	$(BIN)/python -m benches.speed.filters $(CORPUS) $(foreach place,$(BENCHMARK),--benchmark $(place)) --show
 
 bench-train: setup ## Measure training beside public trainers on CORPUS=DIR, its growth and its superwords (ROUNDS=3)
 	@$(if $(CORPUS),,echo "make bench-train needs a folder of C++ sources: make bench-train CORPUS=DIR" >&2; exit 2)
-	$(BIN)/python -m benches.training $(CORPUS) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(JSON),--json $(JSON))
+	$(BIN)/python -m benches.speed.training $(CORPUS) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(JSON),--json $(JSON))
 
 bench-engines: setup ## Measure whole runs on engines on more and more of CORPUS=DIR, what Beam costs and what is shuffled (GB=4 ROUNDS=1)
 	@$(if $(CORPUS),,echo "make bench-engines needs a folder of C++ sources: make bench-engines CORPUS=DIR" >&2; exit 2)
-	$(BIN)/python -m benches.engines $(CORPUS) $(foreach size,$(GB),--gb $(size)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(JSON),--json $(JSON))
+	$(BIN)/python -m benches.speed.engines $(CORPUS) $(foreach size,$(GB),--gb $(size)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(JSON),--json $(JSON))
 
 bench-encode: setup ## Measure encoding beside public encoders and datatrove on CORPUS=DIR (TOKENIZER=DIR SUPERWORDS=DIR ROUNDS=3)
 	@$(if $(CORPUS),,echo "make bench-encode needs a folder of C++ sources: make bench-encode CORPUS=DIR" >&2; exit 2)
-	$(BIN)/python -m benches.encode $(CORPUS) $(if $(TOKENIZER),--tokenizer $(TOKENIZER)) $(if $(SUPERWORDS),--superwords $(SUPERWORDS)) \
+	$(BIN)/python -m benches.speed.encode $(CORPUS) $(if $(TOKENIZER),--tokenizer $(TOKENIZER)) $(if $(SUPERWORDS),--superwords $(SUPERWORDS)) \
 		$(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(JSON),--json $(JSON))
 
 equal-encode: setup ## Compare the ids of every document of RUN=DIR with those of tokenizers, which REFERENCES=DIR keeps (TOKENIZER=DIR)
 	@$(if $(and $(RUN),$(REFERENCES)),,echo "make equal-encode needs two folders: make equal-encode RUN=DIR REFERENCES=DIR" >&2; exit 2)
-	$(BIN)/python -m benches.equality $(RUN) $(REFERENCES) $(if $(TOKENIZER),--tokenizer $(TOKENIZER))
+	$(BIN)/python -m benches.agreement.equality $(RUN) $(REFERENCES) $(if $(TOKENIZER),--tokenizer $(TOKENIZER))
 
 bench-patterns: setup ## Compare pre-token patterns, trained on CORPUS=DIR, in bytes a token of HELD_OUT=DIR
 	@$(if $(and $(CORPUS),$(HELD_OUT)),,echo "make bench-patterns needs two folders of C++ sources: make bench-patterns CORPUS=DIR HELD_OUT=DIR" >&2; exit 2)
-	$(BIN)/python -m benches.patterns $(CORPUS) $(HELD_OUT) $(if $(JSON),--json $(JSON))
+	$(BIN)/python -m benches.studies.patterns $(CORPUS) $(HELD_OUT) $(if $(JSON),--json $(JSON))
 
 bench-units: setup ## Compare units of superwords, trained on CORPUS=DIR, in bytes a token of HELD_OUT=DIR
 	@$(if $(and $(CORPUS),$(HELD_OUT)),,echo "make bench-units needs two folders of C++ sources: make bench-units CORPUS=DIR HELD_OUT=DIR" >&2; exit 2)
-	$(BIN)/python -m benches.units $(CORPUS) $(HELD_OUT) $(if $(JSON),--json $(JSON))
+	$(BIN)/python -m benches.studies.lines $(CORPUS) $(HELD_OUT) $(if $(JSON),--json $(JSON))
 
 ablations: setup ## Measure what each part of a build is worth, trained on CORPUS=DIR, in bytes a token of HELD_OUT=DIR
 	@$(if $(and $(CORPUS),$(HELD_OUT)),,echo "make ablations needs two folders of C++ sources: make ablations CORPUS=DIR HELD_OUT=DIR" >&2; exit 2)
-	$(BIN)/python -m benches.ablations $(CORPUS) $(HELD_OUT) $(if $(JSON),--json $(JSON))
+	$(BIN)/python -m benches.studies.ablations $(CORPUS) $(HELD_OUT) $(if $(JSON),--json $(JSON))
 
 lexer-agreement: setup ## Compare the lexer with libclang's tokens on CORPUS=DIR, a folder with a folder a project
 	@$(if $(CORPUS),,echo "make lexer-agreement needs a folder of C++ sources: make lexer-agreement CORPUS=DIR" >&2; exit 2)
-	$(BIN)/python -m benches.lexer_agreement $(CORPUS)
+	$(BIN)/python -m benches.agreement.lexer $(CORPUS)
 
 licenses: setup ## Write native/py/THIRD_PARTY_LICENSES again, of what Cargo.lock links; a licence that is not allowed is an error
 	$(BIN)/python -m deploy.release licenses

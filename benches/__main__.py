@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from benches.encoding import measure_encoding
-from benches.harness import Comparison, table, write_rows
-from benches.peers import THEIRS
-from benches.stages import measure_stages
-from benches.training import measure_training
-from pipelines.console import Output, command_session
-from pipelines.progress import MEGABYTE, Reporter
+from benches.lib.harness import Comparison, table, write_rows
+from benches.lib.peers import THEIRS
+from benches.lib.stages import measure_stages
+from benches.speed.encoding import measure_encoding
+from benches.speed.training import measure_training
+from pipelines.console.console import Output, command_session
+from pipelines.console.progress import MEGABYTE, Reporter
 from schemas.errors import ExitCode
 
 if TYPE_CHECKING:
-    from benches.corpus import Corpus
+    from benches.lib.corpus import Corpus
 
 TABLE_COLUMNS = 120
 """Width of the table where there is no terminal."""
@@ -59,7 +59,7 @@ def bench(
         command_session(Output(), advice="nothing was kept") as reporter,
         tempfile.TemporaryDirectory(prefix="cppmill-bench-") as work,
     ):
-        from benches.corpus import make_corpus
+        from benches.lib.corpus import make_corpus
 
         made = make_corpus(
             corpus.absolute(), Path(work) / "run", threads=threads, limit_bytes=limit_bytes, reporter=reporter
@@ -81,7 +81,7 @@ def measure(corpus: Corpus, sample: Path, *, rounds: int, reporter: Reporter) ->
         rounds: Runs of each contender.
         reporter: Where progress goes.
     """
-    from benches.corpus import write_sample
+    from benches.lib.corpus import write_sample
 
     reporter.note(f"benches: every stage, {rounds} times")
     yield from measure_stages(corpus, rounds=rounds)

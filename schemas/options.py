@@ -89,8 +89,8 @@ class IngestOptions(Options):
         min_unique_line_ratio: Drop documents whose share of distinct lines is lower; off by default.
         allowed_licenses: SPDX identifiers; documents under other licences are dropped. Off if empty.
         unlicensed: What becomes of documents that tell no licence, where some are allowed.
-        drop_minified: Drop machine-packed files and tables of numbers (`transforms.minified`).
-        drop_secrets: Drop documents with private keys, or tokens of services (`transforms.secrets`).
+        drop_minified: Drop machine-packed files and tables of numbers (`transforms.filters.minified`).
+        drop_secrets: Drop documents with private keys, or tokens of services (`transforms.filters.secrets`).
         decontaminate: Files and folders of benchmarks; documents that share words with them are dropped. Off if empty.
             Unit keys and receipts have what is in them, not these paths.
         decontaminate_ngram_words: Words in a row that are shared.

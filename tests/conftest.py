@@ -17,7 +17,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from deploy.local.s3 import ObjectStore
 from schemas.coders import register_coders
-from transforms.storage import OutputFolder
+from transforms.storage.folder import OutputFolder
 
 RunTransform = Callable[..., Any]
 BUCKET = "cppmill-tests"

@@ -19,7 +19,7 @@ import pyarrow as pa
 from cppmill_core.working_set import FORMAT, ids_digest
 
 from tokenizer_build.bands import Strength
-from tokenizer_build.diff import Ids
+from tokenizer_build.compare.diff import Ids
 
 Counts = npt.NDArray[np.int64]
 

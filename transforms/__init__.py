@@ -1,1 +1,5 @@
-"""PTransforms: one idea a file, the pure function above, the transform below."""
+"""PTransforms and the pure functions they apply, grouped by the way that data goes.
+
+What a stage does to its data belongs here. Command lines, locks and progress belong in `pipelines`; schemas and records
+that several stages share belong in `schemas`.
+"""

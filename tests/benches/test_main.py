@@ -14,9 +14,9 @@ import pytest
 from typer.testing import CliRunner
 
 import benches.__main__
-import benches.corpus
+import benches.lib.corpus
 from benches.__main__ import app
-from benches.harness import Comparison, Figure, Row
+from benches.lib.harness import Comparison, Figure, Row
 from configs.runs import RunConfig
 from schemas.options import DEFAULT_EXTENSIONS
 
@@ -92,8 +92,8 @@ def test_a_result_that_differs_fails_the_command_and_keeps_the_rows(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     figure = Figure(Row("encode", "cppmill", 4.0, "MB/s", 8, 1, 9), 4.0, 4.0)
-    corpus = benches.corpus.Corpus(config=RunConfig(out=tmp_path), documents=1, num_bytes=8, tokens=2, units=1)
-    monkeypatch.setattr(benches.corpus, "make_corpus", lambda *_, **__: corpus)
+    corpus = benches.lib.corpus.Corpus(config=RunConfig(out=tmp_path), documents=1, num_bytes=8, tokens=2, units=1)
+    monkeypatch.setattr(benches.lib.corpus, "make_corpus", lambda *_, **__: corpus)
     monkeypatch.setattr(
         benches.__main__, "measure", lambda *_, **__: [Comparison("encode", (figure,), ("tokenizers",))]
     )

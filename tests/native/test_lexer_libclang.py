@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from benches.agreement import JUDGED, Agreement, compare
-from benches.libclang import Libclang
+from benches.agreement.libclang import Libclang
+from benches.agreement.spans import JUDGED, Agreement, compare
 
 HEADERS = [Path(np.get_include()), Path(pa.get_include()), Path("/usr/include/c++")]
 LEAST = 0.999

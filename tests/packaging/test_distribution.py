@@ -84,7 +84,7 @@ def test_make_and_the_changelog_have_that_version(repository: Path, metadata: di
 
 def test_the_console_script_is_the_command_line(metadata: dict[str, Any]) -> None:
     (script,) = importlib.metadata.entry_points(group="console_scripts", name="cppmill")
-    assert script.value == metadata["project"]["scripts"]["cppmill"] == "pipelines.cli:main"
+    assert script.value == metadata["project"]["scripts"]["cppmill"] == "pipelines.cli.app:main"
     assert callable(script.load())
 
 

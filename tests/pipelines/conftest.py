@@ -13,13 +13,13 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from configs.runs import load_run_config
-from pipelines import run as whole_run
-from pipelines import scan as scan_program
-from pipelines.progress import QuietReporter
-from pipelines.session import Session
+from pipelines.console.progress import QuietReporter
+from pipelines.stages import run as whole_run
+from pipelines.stages import scan as scan_program
+from pipelines.stages.session import Session
 
 ROOT = Path(__file__).parents[2]
-CPPMILL = [sys.executable, "-m", "pipelines.cli"]
+CPPMILL = [sys.executable, "-m", "pipelines.cli.app"]
 VOCAB_SIZE = "12288"
 
 

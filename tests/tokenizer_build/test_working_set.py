@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokenizer_build.diff import Ids, read_ids
+from tokenizer_build.compare.diff import Ids, read_ids
 from tokenizer_build.working_set import always_allowed, count_tokens, describe_working_set, smallest_cover
 
 

@@ -16,16 +16,16 @@ import pytest
 from schemas.ledger import Ledger
 from schemas.options import IngestOptions
 from schemas.units import Unit, UnitReceipt
-from transforms.documents import ingest_unit
-from transforms.duplicates import choose_kept, clear_duplicates, merge_duplicates
-from transforms.filters import make_judge
-from transforms.fingerprints import duplicate_candidates, fingerprint_unit, unpack_candidates
-from transforms.ingest_plan import plan_ingest
-from transforms.input_units import plan_inputs
-from transforms.members import Document
-from transforms.readers import read_documents
-from transforms.sources import list_inputs
-from transforms.storage import OutputFolder
+from transforms.filters.verdicts import make_judge
+from transforms.ingest.dedup.exact import choose_kept, clear_duplicates, merge_duplicates
+from transforms.ingest.first_pass import duplicate_candidates, fingerprint_unit, unpack_candidates
+from transforms.ingest.input_units import plan_inputs
+from transforms.ingest.plan import plan_ingest
+from transforms.ingest.second_pass import ingest_unit
+from transforms.sources.document import Document
+from transforms.sources.listing import list_inputs
+from transforms.sources.readers import read_documents
+from transforms.storage.folder import OutputFolder
 
 Members = list[tuple[str, bytes]]
 

@@ -1,0 +1,4 @@
+"""Agreement with other implementations: libclang's lexer, and the ids of `tokenizers` on whole corpora.
+
+What counts differences from a reference belongs here.
+"""

@@ -1,0 +1,230 @@
+"""The trainers that are compared, each as functions for a contender's process: ours and three public ones.
+
+All read the same sample, a Parquet file of documents that is streamed, so that what stands in memory is the trainer's.
+Where a trainer counts and merges in two calls they are timed apart; `tokenizers` is taken to count until it has
+read the last document. Merges are compared as tokenizer.json spells them, outside the clock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import cppmill_core
+import ffbpe
+import gigabpe
+import pyarrow as pa
+import pyarrow.parquet as pq
+from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
+
+from benches.lib.harness import Outcome
+from benches.lib.vocabularies import NO_SEEDS, spell_merges
+from schemas.options import BuildOptions
+from tokenizer_build.byte_alphabet import CHARACTERS
+
+PATTERN, UNIT_PATTERN = "cpp-words-1", "cpp-lines-1"
+"""What words are cut with, and the units of superwords."""
+
+SHUFFLE_SEED = 5
+SHUFFLED_WORDS = 10_000
+Merges = Iterable[tuple[str, str]]
+
+
+def read_batches(sample: Path) -> Iterator[pa.RecordBatch]:
+    """Stream the documents of a sample, a row group at a time."""
+    with pq.ParquetFile(sample) as file:
+        for group in range(file.num_row_groups):
+            yield from file.read_row_group(group).to_batches()
+
+
+def read_contents(sample: Path) -> Iterator[str]:
+    """Stream the documents of a sample as text."""
+    for batch in read_batches(sample):
+        contents: list[Any] = batch["content"].to_pylist()
+        for content in contents:
+            yield content.decode()
+
+
+def digest(merges: Merges) -> str:
+    """Return the SHA-256 of merges in their order."""
+    return hashlib.sha256("\n".join(f"{left} {right}" for left, right in merges).encode()).hexdigest()
+
+
+def count_ours(sample: Path, pattern: str, threads: int, *, shuffled: bool = False) -> list[pa.RecordBatch]:
+    """Count the words of a sample natively; `shuffled` takes documents and gives words in disorder, batch by batch."""
+    if not shuffled:
+        return count_words(read_batches(sample), pattern, threads)
+    order = random.Random(SHUFFLE_SEED)
+    documents = list(read_batches(sample))
+    order.shuffle(documents)
+    words = pa.Table.from_batches(count_words(documents, pattern, threads)).to_batches(max_chunksize=SHUFFLED_WORDS)
+    order.shuffle(words)
+    return words
+
+
+def count_words(documents: Iterable[pa.RecordBatch], pattern: str, threads: int) -> list[pa.RecordBatch]:
+    """Count the words of documents natively."""
+    counter = cppmill_core.WordCounter(pattern, threads)
+    for batch in documents:
+        counter.add(batch)
+    return list(counter.finish())
+
+
+def merge_ours(words: list[pa.RecordBatch], vocab_size: int, threads: int) -> pa.RecordBatch:
+    """Learn merges natively, without seeds, up to a vocabulary size that counts the 256 bytes."""
+    tokens = vocab_size - len(CHARACTERS)
+    return cppmill_core.train_bpe(
+        words, seeds=pa.record_batch(NO_SEEDS), vocab_tokens=tokens, forbidden=[], threads=threads
+    )
+
+
+def train_ours(
+    sample: Path, pattern: str, vocab_size: int, threads: int, state: None, *, shuffled: bool = False
+) -> Outcome:
+    """Count and merge with the native core."""
+    start = time.perf_counter()
+    words = count_ours(sample, pattern, threads, shuffled=shuffled)
+    counted = time.perf_counter()
+    merges = merge_ours(words, vocab_size, threads)
+    parts = {"counting": counted - start, "merging": time.perf_counter() - counted}
+    return Outcome(parts=parts, digest=lambda: digest(spell_merges(merges)))
+
+
+def train_superwords(sample: Path, vocab_size: int, threads: int, state: None) -> Outcome:
+    """Count words and lines and learn superwords after three quarters of the ids, in the bounds that a build has."""
+    start = time.perf_counter()
+    words = count_ours(sample, PATTERN, threads)
+    counted = time.perf_counter()
+    units = count_ours(sample, UNIT_PATTERN, threads)
+    units_counted = time.perf_counter()
+    options = BuildOptions()
+    merges = cppmill_core.train_bpe(
+        words,
+        seeds=pa.record_batch(NO_SEEDS),
+        vocab_tokens=vocab_size - len(CHARACTERS),
+        forbidden=[],
+        threads=threads,
+        units=pa.RecordBatchReader.from_batches(units[0].schema, units),
+        superword_tokens=vocab_size // 4,
+        unit_pattern=UNIT_PATTERN,
+        max_superword_words=options.max_superword_words,
+        max_superword_bytes=options.max_superword_bytes,
+    )
+    parts = {"counting": counted - start, "counting lines": units_counted - counted}
+    parts["merging"] = time.perf_counter() - units_counted
+    return Outcome(parts=parts, digest=lambda: digest(spell_merges(merges)))
+
+
+def merge_counted(vocab_size: int, threads: int, words: list[pa.RecordBatch]) -> Outcome:
+    """Merge words that were counted outside the clock."""
+    start = time.perf_counter()
+    merges = merge_ours(words, vocab_size, threads)
+    parts = {"merging": time.perf_counter() - start}
+    return Outcome(parts=parts, digest=lambda: digest(spell_merges(merges)))
+
+
+def count_alone(sample: Path, pattern: str, threads: int, out: Path, state: None) -> Outcome:
+    """Count with the native core; the words are written to `out` outside the clock."""
+    words = count_ours(sample, pattern, threads)
+
+    def keep() -> str:
+        pq.write_table(pa.Table.from_batches(words), out)
+        return str(sum(batch.num_rows for batch in words))
+
+    return Outcome(digest=keep)
+
+
+def read_words(path: Path) -> list[pa.RecordBatch]:
+    """Read counted words."""
+    return pq.read_table(path).to_batches()
+
+
+def train_tokenizers(sample: Path, pattern: str, vocab_size: int, state: None) -> Outcome:
+    """Count and merge with `tokenizers`, with the regular expression of one of our patterns."""
+    tokenizer = Tokenizer(models.BPE())
+    split = pre_tokenizers.Split(Regex(cppmill_core.PATTERNS[pattern]), "isolated")
+    spelled = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([split, spelled])
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=vocab_size, initial_alphabet=alphabet, show_progress=False)
+    start = time.perf_counter()
+    read = start
+
+    def contents() -> Iterator[str]:
+        nonlocal read
+        yield from read_contents(sample)
+        read = time.perf_counter()
+
+    tokenizer.train_from_iterator(contents(), trainer)
+    parts = {"counting": read - start, "merging": time.perf_counter() - read}
+    return Outcome(parts=parts, digest=lambda: digest(map(tuple, json.loads(tokenizer.to_str())["model"]["merges"])))
+
+
+def train_ffbpe(sample: Path, pattern: str | None, vocab_size: int, state: None) -> Outcome:
+    """Count and merge with ffbpe, with a regular expression or its own GPT-2 splitter."""
+    start = time.perf_counter()
+    counter = ffbpe.PreTokenizer([], pat_str=pattern).word_counter()
+    counter.add_source(read_contents(sample))
+    counted = time.perf_counter()
+    trainer = ffbpe.BpeTrainer([], initial_alphabet="byte_level", tie_break="smallest_pair_id")
+    trainer.add_word_counter(counter)
+    trainer.train(vocab_size)
+    parts = {"counting": counted - start, "merging": time.perf_counter() - counted}
+    return Outcome(parts=parts, digest=lambda: digest(ffbpe_merges(trainer)))
+
+
+def ffbpe_merges(trainer: ffbpe.BpeTrainer) -> list[tuple[str, str]]:
+    """Return the merges of an ffbpe trainer, from the file that it writes: `left right => count` a line."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "merges.txt")
+        trainer.save_files(Path(folder, "vocab.json"), path)
+        rows = [line.split(" ") for line in path.read_text(encoding="utf-8").split("\n") if line]
+    return [(row[0], row[1]) for row in rows]
+
+
+def train_gigabpe(text: Path, vocab_size: int, threads: int, state: None) -> Outcome:
+    """Count and merge the lines of a text file with gigabpe, with its GPT-2 splitter.
+
+    Its alphabet has only the bytes of the text; what it makes instead of the others, beyond their merges, is cut off.
+    """
+    _, merges = gigabpe.train_bpe(  # type: ignore[attr-defined]  # it has no types
+        [str(text)], vocab_size=vocab_size, pretokenizer="bytelevel", threads=threads
+    )
+    wanted = vocab_size - len(CHARACTERS)
+    return Outcome(digest=lambda: digest(map(tuple, merges[:wanted])))
+
+
+def count_with_ffbpe(records: Iterable[str], pattern: str | None) -> list[pa.RecordBatch]:
+    """Count the words of a regular expression, or of the GPT-2 pattern, as the native trainer takes them."""
+    counter = ffbpe.PreTokenizer([], pat_str=pattern).word_counter()
+    counter.add_source(records)
+    words: dict[str, Any] = counter.words()
+    columns: dict[str, pa.Array[Any]] = {
+        "word": pa.array([word.encode() for word in words], pa.binary()),
+        "count": pa.array(words.values(), pa.uint64()),
+    }
+    return [pa.record_batch(columns)]
+
+
+def count_gpt2(records: Iterable[str], out: Path) -> None:
+    """Count words of the GPT-2 pattern with ffbpe and write them as the native trainer reads them."""
+    pq.write_table(pa.Table.from_batches(count_with_ffbpe(records, None)), out)
+
+
+def count_gpt2_documents(sample: Path, out: Path, state: None) -> Outcome:
+    """Count words document by document."""
+    count_gpt2(read_contents(sample), out)
+    return Outcome()
+
+
+def count_gpt2_lines(text: Path, out: Path, state: None) -> Outcome:
+    """Count words line by line."""
+    with text.open(encoding="utf-8", newline="\n") as lines:
+        count_gpt2(lines, out)
+    return Outcome()

@@ -1,0 +1,137 @@
+"""What Beam costs: its time beside calling the same functions without it, and what it shuffles.
+
+Whatever imports Beam is imported here, so that the benchmark's command starts fast.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from apache_beam import coders
+
+from benches.lib.harness import Comparison, Contender, Figure, Outcome, Row, compare
+from benches.lib.stages import Ready, hash_receipts, prepare_stage
+from configs.runs import RunConfig
+from pipelines.console.console import Output, log_to_console
+from pipelines.console.progress import MEGABYTE, QuietReporter
+from pipelines.stages.scan import plan_scan, scan_settings
+from pipelines.stages.session import Session, open_session
+from pipelines.stages.tokenize import plan_tokenize, tokenize_settings
+from schemas.coders import register_coders
+from schemas.units import RECEIPT_FOLDERS, Stage, Unit
+from transforms.ingest.first_pass import MIN_PARTITIONS, duplicate_candidates
+from transforms.scan.count import GroupKey, PartRows, publish_merged, refer_counts, scan_units
+from transforms.storage.folder import CACHE
+from transforms.tokens.tokenize import tokenize_unit
+from transforms.units.execution import AT_ONCE
+
+
+def measure_beam(config: RunConfig, *, rounds: int) -> Iterator[Comparison]:
+    """Measure scan and tokenize as they are, and by the same functions without Beam, in MB of source a second.
+
+    The processors' time is given too: where other programs run it says more.
+
+    Args:
+        config: A run that is done.
+        rounds: Runs of each.
+    """
+    with open_session(config, QuietReporter()) as session:
+        num_bytes = sum(unit.num_bytes for unit in _plan(session, Stage.SCAN))
+    for stage in (Stage.SCAN, Stage.TOKENIZE):
+        contenders = [
+            Contender(
+                name=name,
+                prepare=partial(prepare_stage, config, stage),
+                run=partial(_run_timed, run, stage, {"MB": num_bytes / MEGABYTE}),
+                threads=config.threads,
+            )
+            for name, run in (("Beam", _run_stage), ("without Beam", _run_directly))
+        ]
+        yield compare(f"Beam, {stage}", contenders, input_bytes=num_bytes, rounds=rounds)
+
+
+def _run_timed(run: Callable[[Stage, Ready], None], stage: Stage, amounts: dict[str, float], ready: Ready) -> Outcome:
+    start = time.process_time()
+    with log_to_console(Output(quiet=True)):
+        run(stage, ready)
+    parts = {"of processors": time.process_time() - start}
+    return Outcome(amounts, partial(_hash_made, stage, ready.config.out_folder), parts=parts)
+
+
+def _run_stage(stage: Stage, ready: Ready) -> None:
+    ready.program(ready.config, QuietReporter())
+
+
+def _run_directly(stage: Stage, ready: Ready) -> None:
+    """Do what the units of a stage do, as many at a time as the stage has, and merge the counts."""
+    with open_session(ready.config, QuietReporter()) as session:
+        units = _plan(session, stage)
+        if stage is Stage.TOKENIZE:
+            with ThreadPoolExecutor(AT_ONCE) as pool:
+                list(pool.map(partial(tokenize_unit, settings=tokenize_settings(session)), units))
+            return
+        settings = scan_settings(session)
+        parts: dict[str, list[PartRows]] = defaultdict(list)
+        for receipt in scan_units(units, settings):
+            for kind, part in refer_counts(receipt, settings):
+                parts[kind].append(part)
+        publish_merged([(kind, sorted(found)) for kind, found in parts.items()], settings)
+
+
+def _plan(session: Session, stage: Stage) -> list[Unit]:
+    """Return the units of scan or tokenize."""
+    documents = session.current(Stage.INGEST)
+    if stage is Stage.SCAN:
+        return plan_scan(documents, scan_settings(session))
+    return plan_tokenize(documents, tokenize_settings(session))
+
+
+def _hash_made(stage: Stage, out: Path) -> str:
+    """Return the SHA-256 of the receipts of tokenize, or of the merged words."""
+    if stage is Stage.TOKENIZE:
+        return hash_receipts(out / RECEIPT_FOLDERS[stage])
+    words = sorted((out / "counts" / "words").glob("*.parquet"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in words)).hexdigest()
+
+
+def measure_shuffle(config: RunConfig) -> Comparison:
+    """Add up the encoded size of what a run that is done has shuffled, in bytes a MB of source, by kind."""
+    register_coders()
+    folder = config.out_folder / CACHE
+    with open_session(config, QuietReporter()) as session:
+        units = _plan(session, Stage.SCAN)
+        sizes = {
+            "units": _units_bytes(folder / "plans"),
+            "candidates for duplicates": _candidates_bytes(folder / "fingerprints"),
+            "references to counts": _references_bytes(session),
+        }
+    num_bytes = sum(unit.num_bytes for unit in units)
+    rows = [
+        Row("shuffled", name, size * MEGABYTE / num_bytes, "bytes/MB", num_bytes, 1, 0) for name, size in sizes.items()
+    ]
+    return Comparison("shuffled", tuple(Figure(row, row.value, row.value) for row in rows))
+
+
+def _units_bytes(plans: Path) -> int:
+    coder = coders.registry.get_coder(Unit)
+    rows = (row for path in plans.iterdir() for row in pq.read_table(path).column("unit").to_pylist())
+    return sum(len(coder.encode(Unit.from_bytes(row))) for row in rows if row)
+
+
+def _candidates_bytes(fingerprints: Path) -> int:
+    found = (duplicate_candidates(path, 0, MIN_PARTITIONS) for path in fingerprints.iterdir())
+    return sum(len(packed) for candidates in found for _, packed in candidates)
+
+
+def _references_bytes(session: Session) -> int:
+    coder, settings = coders.registry.get_coder(tuple[GroupKey, PartRows]), scan_settings(session)
+    receipts = (session.require(unit) for unit in _plan(session, Stage.SCAN))
+    found = (((kind, 0), part) for receipt in receipts for kind, part in refer_counts(receipt, settings))
+    return sum(len(coder.encode(reference)) for reference in found)

@@ -1,0 +1,152 @@
+"""`python -m benches.speed.encode DIR`: everything about encoding, in one run.
+
+Encoders beside each other, cold and warm, on one thread and on all; counting; hard inputs; the stages that encode,
+beside datatrove. The table goes to the output stream, progress to the error stream. What `make bench-encode` runs.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from benches.lib.encoders import Vocabulary, make_cl100k
+from benches.lib.harness import Comparison, write_rows
+from benches.lib.trainers import read_contents
+from benches.speed.adversarial import measure_adversarial
+from benches.speed.encoding import Text, find_peers, measure_counting, measure_peers
+from configs.runs import usable_threads
+from pipelines.console.console import Output, command_session
+from pipelines.console.progress import MEGABYTE, Reporter
+from schemas.errors import ExitCode
+
+if TYPE_CHECKING:
+    from benches.lib.corpus import Corpus
+
+PLAIN, SUPERWORDS = "hybrid-64k", "hybrid-64k-superwords"
+
+app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+
+Folder = typer.Option(metavar="DIR", exists=True, file_okay=False)
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the command was told to measure with.
+
+    Attributes:
+        corpus: The folder of sources.
+        tokenizer: Tokenizer directory of the plain profile; None: built from the corpus.
+        superwords: The same with superwords.
+        limit_bytes: Bytes of the sources to take; None: all.
+        sample_bytes: Bytes of the documents that the encoders are compared on.
+        threads: The most threads.
+        rounds: Runs of each contender.
+    """
+
+    corpus: Path
+    tokenizer: Path | None
+    superwords: Path | None
+    limit_bytes: int | None
+    sample_bytes: int
+    threads: int
+    rounds: int
+
+
+@app.command(epilog="Exit codes: 0 done, 1 ids differ or a run failed, 2 wrong usage or too little text.")
+def bench_encode(
+    corpus: Annotated[
+        Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="A folder of C++ sources.")
+    ],
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", dir_okay=False, help="Write one JSON object a row there.")
+    ] = None,
+    tokenizer: Annotated[Path | None, Folder] = None,
+    superwords: Annotated[Path | None, Folder] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Runs of each contender; the median counts.")] = 3,
+    threads: Annotated[int | None, typer.Option(min=1, help="Number of threads; all usable CPUs by default.")] = None,
+    limit_mb: Annotated[
+        int | None, typer.Option("--limit-mb", min=1, help="Take a sample of about so many MB of a larger tree.")
+    ] = None,
+    sample_mb: Annotated[int, typer.Option("--sample-mb", min=1, help="Compare encoders on so many MB.")] = 100,
+) -> None:
+    """Measure encoding beside public encoders, and the stages that encode beside datatrove.
+
+    --tokenizer and --superwords name tokenizer directories of the two profiles; one that is not given is built from
+    the sources. All is made in a temporary folder (TMPDIR says where).
+    """
+    if json_file is not None and not json_file.parent.is_dir():
+        raise typer.BadParameter(f"{json_file.parent} is no folder", param_hint="--json")
+    limit_bytes = None if limit_mb is None else limit_mb * MEGABYTE
+    number = threads or usable_threads()
+    given = Given(corpus.absolute(), tokenizer, superwords, limit_bytes, sample_mb * MEGABYTE, number, rounds)
+    comparisons: list[Comparison] = []
+    with (
+        command_session(Output(), advice="nothing was kept but the rows in --json") as reporter,
+        tempfile.TemporaryDirectory(prefix="cppmill-bench-") as work,
+    ):
+        for comparison in measure(given, Path(work), reporter):
+            comparisons.append(comparison)
+            if json_file is not None:
+                write_rows(json_file, comparisons)
+    from benches.__main__ import show
+
+    show(str(corpus), comparisons)
+    if any(comparison.different for comparison in comparisons):
+        raise typer.Exit(ExitCode.FAILED_CHECK)
+
+
+def measure(given: Given, work: Path, reporter: Reporter) -> Iterator[Comparison]:
+    """Yield every comparison.
+
+    Args:
+        given: What to measure.
+        work: A folder for everything that is made.
+        reporter: Where progress goes.
+    """
+    from benches.lib.corpus import documents_bytes, write_sample
+    from benches.speed.tokenizing import measure_tokenizing
+
+    made = run_corpus(given, work / "plain", given.tokenizer, PLAIN, reporter)
+    plain = Vocabulary("plain", made.config.out_folder / "tokenizer")
+    superwords = given.superwords
+    if superwords is None:
+        superwords = run_corpus(given, work / "superwords", None, SUPERWORDS, reporter).config.out_folder / "tokenizer"
+    ours = [plain, Vocabulary("superwords", superwords)]
+    everything = work / "everything.parquet"
+    write_sample(made.config.out_folder, everything, sample_bytes=documents_bytes(made.config.out_folder))
+    vocab_size = made.config.options.build.vocab_size
+    foreign = make_cl100k(read_contents(everything), work / "cl100k", vocab_size=vocab_size, threads=given.threads)
+    sample = work / "sample.parquet"
+    text = Text(sample, write_sample(made.config.out_folder, sample, sample_bytes=given.sample_bytes))
+    reporter.note(f"benches: {made.describe()}; encoders on {text.num_bytes / MEGABYTE:,.1f} MB")
+    peers = list(find_peers([*ours, foreign], text, reporter))
+    for warm in (False, True):
+        for threads in sorted({1, given.threads}):
+            yield measure_peers(f"encode {'warm' if warm else 'cold'}", peers, threads, warm=warm, rounds=given.rounds)
+    yield measure_counting(ours, text, 1, rounds=given.rounds)
+    yield from measure_adversarial(ours, sample, rounds=given.rounds)
+    yield from measure_tokenizing(made.config, made.num_bytes, work, rounds=given.rounds)
+
+
+def run_corpus(given: Given, out: Path, tokenizer: Path | None, profile: str, reporter: Reporter) -> Corpus:
+    """Run the sources through every stage, with a tokenizer or with a profile that builds one."""
+    from benches.lib.corpus import make_corpus
+
+    return make_corpus(
+        given.corpus,
+        out,
+        threads=given.threads,
+        limit_bytes=given.limit_bytes,
+        reporter=reporter,
+        tokenizer=tokenizer,
+        profile=profile,
+    )
+
+
+if __name__ == "__main__":
+    app(prog_name="python -m benches.speed.encode")

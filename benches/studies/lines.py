@@ -1,0 +1,166 @@
+r"""`python -m benches.studies.lines DIR HELD_OUT`: what each unit of superwords gives in bytes a token, without seeds.
+
+The words are those of the shipped pattern; half of 65,536 ids are learned in them, and the other half in units, cut
+with a regular expression (PyPI's `regex`), without bounds. Beside the bytes a token stands what a cache could hope for:
+the share of the held-out text that is in units of the training text. What `make bench-units` runs.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import cppmill_core
+import pyarrow as pa
+import typer
+
+from benches.lib.harness import write_line
+from benches.lib.texts import Text, list_tree
+from benches.lib.vocabularies import NO_SEEDS, count_text_tokens
+from benches.studies.patterns import VOCAB_SIZE, count_words, describe, words_batch
+from benches.studies.pre_tokens import SHIPPED
+from pipelines.console.console import Output, command_session
+from pipelines.console.progress import MEGABYTE, Reporter
+
+LINES = "cpp-lines-1"
+_NEWLINE = r"[\r\n]+[ \t]*"
+_LINE = rf"[^\r\n]*{_NEWLINE}"
+_UNMARKED = r"[^\r\n,;(){}\[\]]"
+UNITS: dict[str, str] = {
+    "one chunk: what is between blanks, and the blanks": r"[^ \t\r\n]+[ \t\r\n]*|[ \t\r\n]+",
+    "two chunks": r"(?:[^ \t\r\n]+[ \t\r\n]*){1,2}|[ \t\r\n]+",
+    "four chunks": r"(?:[^ \t\r\n]+[ \t\r\n]*){1,4}|[ \t\r\n]+",
+    "phrases: up to a comma, semicolon or bracket": (
+        rf"{_UNMARKED}*(?:[,;(){{}}\[\]]+(?:{_NEWLINE}| )?|{_NEWLINE})|{_UNMARKED}+"
+    ),
+    LINES: cppmill_core.PATTERNS[LINES],
+    "lines that begin with their newline": r"[\r\n]*[^\r\n]+|[\r\n]+",
+    "two lines": rf"(?:{_LINE}){{1,2}}|[^\r\n]+",
+    "eight lines": rf"(?:{_LINE}){{1,8}}|[^\r\n]+",
+}
+"""Name to regular expression."""
+
+app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one unit gave.
+
+    Attributes:
+        unit: Its name.
+        distinct_bytes: Bytes of the distinct units of the training sample, which training holds.
+        held_out_tokens: Tokens of the held-out text.
+        held_out_bytes: Its bytes.
+        seen_bytes: Those of them in units that the training sample has too.
+    """
+
+    unit: str
+    distinct_bytes: int
+    held_out_tokens: int
+    held_out_bytes: int
+    seen_bytes: int
+
+
+@app.command(epilog="Exit codes: 0 done, 1 a run failed, 2 wrong usage or too little text.")
+def bench_units(
+    corpus: Annotated[Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="C++ to train on.")],
+    held_out: Annotated[
+        Path, typer.Argument(metavar="HELD_OUT", exists=True, file_okay=False, help="C++ to measure on.")
+    ],
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", dir_okay=False, help="Append one JSON object a row there.")
+    ] = None,
+    train_mb: Annotated[int, typer.Option("--train-mb", min=1, help="Train on about so many MB, by path.")] = 110,
+    vocab_size: Annotated[int, typer.Option(min=512, help="Number of ids.")] = VOCAB_SIZE,
+    processes: Annotated[int, typer.Option(min=1, help="Number of processes that cut, and of threads.")] = 2,
+) -> None:
+    """Compare units of superwords on held-out text."""
+    with command_session(Output(), advice="nothing was kept") as reporter:
+        train = list(list_tree(corpus.absolute()).sample(train_mb * MEGABYTE).texts())
+        measured = list(list_tree(held_out.absolute()).texts())
+        reporter.note(f"units: trained on {describe(train)}, measured on {describe(measured)}")
+        rows = []
+        for row in study(UNITS, train, measured, vocab_size=vocab_size, processes=processes, reporter=reporter):
+            rows.append(row)
+            write_line(json_file, asdict(row))
+    print(*markdown(rows), sep="\n")
+
+
+def study(
+    units: Mapping[str, str],
+    train: list[Text],
+    held_out: list[Text],
+    *,
+    vocab_size: int,
+    processes: int,
+    reporter: Reporter,
+) -> Iterator[Result]:
+    """Yield what each unit gives, and first what words alone give.
+
+    Args:
+        units: Name to regular expression.
+        train: The documents to learn from.
+        held_out: The documents to measure on.
+        vocab_size: Number of ids, the 256 bytes included.
+        processes: Processes that cut, and threads that learn.
+        reporter: Where progress goes.
+    """
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        words = count_words(cppmill_core.PATTERNS[SHIPPED], train, pool)
+        for name, pattern in ({f"{SHIPPED}, no superwords": cppmill_core.PATTERNS[SHIPPED]} | dict(units)).items():
+            learned, measured = (count_words(pattern, texts, pool) for texts in (train, held_out))
+            merges = learn(words, learned if name in units else None, vocab_size, processes)
+            result = Result(
+                unit=name,
+                distinct_bytes=sum(len(unit.encode()) for unit in learned),
+                held_out_tokens=count_text_tokens(merges, [words_batch(measured)], processes),
+                held_out_bytes=count_bytes(measured),
+                seen_bytes=count_bytes({unit: count for unit, count in measured.items() if unit in learned}),
+            )
+            reporter.note(f"units: {name}: {result.held_out_bytes / result.held_out_tokens:.4f} bytes a token")
+            yield result
+
+
+def learn(words: Counter[str], units: Counter[str] | None, vocab_size: int, threads: int) -> pa.RecordBatch:
+    """Learn merges from words, and where there are units the second half of them from these."""
+    reader = None if units is None else pa.Table.from_batches([words_batch(units)]).to_reader(1 << 16)
+    return cppmill_core.train_bpe(
+        [words_batch(words)],
+        seeds=pa.record_batch(NO_SEEDS),
+        vocab_tokens=vocab_size - 256,
+        forbidden=[],
+        threads=threads,
+        units=reader,
+        superword_tokens=0 if units is None else vocab_size // 2,
+        unit_pattern=LINES,
+    )
+
+
+def count_bytes(units: Mapping[str, int]) -> int:
+    """Return the bytes of a text that consists of these.
+
+    Example:
+        >>> count_bytes({"é": 2, "ab": 1})
+        6
+    """
+    return sum(len(unit.encode()) * count for unit, count in units.items())
+
+
+def markdown(rows: Iterable[Result]) -> Iterator[str]:
+    """Yield the table."""
+    yield "| unit | distinct, MB | held-out bytes in known units | bytes a token |"
+    yield "|---|--:|--:|--:|"
+    for row in rows:
+        yield (
+            f"| {row.unit} | {row.distinct_bytes / MEGABYTE:.1f} | {row.seen_bytes / row.held_out_bytes:.0%} "
+            f"| {row.held_out_bytes / row.held_out_tokens:.3f} |"
+        )
+
+
+if __name__ == "__main__":
+    app(prog_name="python -m benches.studies.lines")

@@ -1,0 +1,237 @@
+"""`python -m benches.studies.patterns DIR HELD_OUT`: what each pre-token pattern gives in bytes a token, without seeds.
+
+For each pattern: cut a sample of a training tree and a held-out tree with the regular expression (PyPI's `regex`),
+learn 65,536 ids from the words of the sample, and count the tokens of the held-out words. Before that the shipped
+pattern's native splitter and its regular expression are held to the same words of the sample. What `make
+bench-patterns` runs.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from multiprocessing.pool import Pool
+from pathlib import Path
+from typing import Annotated, Any
+
+import cppmill_core
+import pyarrow as pa
+import regex
+import typer
+
+from benches.lib.harness import BenchmarkError, write_line
+from benches.lib.texts import Text, Tree, list_tree
+from benches.lib.vocabularies import NO_SEEDS, count_text_tokens
+from benches.studies.pre_tokens import SHIPPED, studied
+from configs.vocabulary import VOCABULARY
+from pipelines.console.console import Output, command_session
+from pipelines.console.progress import MEGABYTE, Reporter
+from tokenizer_build.lint import split_tokens
+from tokenizer_build.vocabulary import Vocabulary, read_vocabulary
+
+VOCAB_SIZE = 1 << 16
+CHUNK_BYTES = 4 * MEGABYTE
+PROVEN_BYTES = 20 * MEGABYTE
+"""How much of the sample the native splitter is compared on."""
+
+app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+_compile = cache(regex.compile)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one pattern gave.
+
+    Attributes:
+        pattern: Its name.
+        train_words: Pre-tokens of the training sample.
+        train_distinct: Distinct ones.
+        held_out_words: Pre-tokens of the held-out text.
+        held_out_tokens: Its tokens.
+        held_out_bytes: Its bytes.
+        fixed_split: Fixed tokens of the vocabulary files that the pattern cuts in two.
+    """
+
+    pattern: str
+    train_words: int
+    train_distinct: int
+    held_out_words: int
+    held_out_tokens: int
+    held_out_bytes: int
+    fixed_split: int
+
+    @property
+    def bytes_per_token(self) -> float:
+        """Bytes of held-out text a token."""
+        return self.held_out_bytes / self.held_out_tokens
+
+
+@app.command(epilog="Exit codes: 0 done, 1 the native splitter differs or a run failed, 2 wrong usage.")
+def bench_patterns(
+    corpus: Annotated[Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="C++ to train on.")],
+    held_out: Annotated[
+        Path, typer.Argument(metavar="HELD_OUT", exists=True, file_okay=False, help="C++ to measure on.")
+    ],
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", dir_okay=False, help="Append one JSON object a row there.")
+    ] = None,
+    train_mb: Annotated[int, typer.Option("--train-mb", min=1, help="Train on about so many MB, by path.")] = 110,
+    held_out_mb: Annotated[
+        int | None, typer.Option("--held-out-mb", min=1, help="Measure on about so many MB; on all by default.")
+    ] = None,
+    vocab_size: Annotated[int, typer.Option(min=512, help="Number of ids.")] = VOCAB_SIZE,
+    processes: Annotated[int, typer.Option(min=1, help="Number of processes that cut.")] = 2,
+) -> None:
+    """Compare pre-token patterns on held-out text, each with a vocabulary of its own and no seeds."""
+    with command_session(Output(), advice="nothing was kept") as reporter:
+        train = list(list_tree(corpus.absolute()).sample(train_mb * MEGABYTE).texts())
+        measured = list(_tree(held_out, held_out_mb).texts())
+        reporter.note(f"patterns: trained on {describe(train)}, measured on {describe(measured)}")
+        prove_shipped(train)
+        rows = []
+        for row in study(studied(), train, measured, vocab_size=vocab_size, processes=processes, reporter=reporter):
+            rows.append(row)
+            write_line(json_file, asdict(row))
+    print(*markdown(rows), sep="\n")
+
+
+def _tree(root: Path, megabytes: int | None) -> Tree:
+    tree = list_tree(root.absolute())
+    return tree if megabytes is None else tree.sample(megabytes * MEGABYTE)
+
+
+def describe(texts: Iterable[Text]) -> str:
+    """Return how many documents and bytes there are."""
+    sizes = [len(text.content.encode()) for text in texts]
+    return f"{len(sizes):,} documents, {sum(sizes) / MEGABYTE:,.1f} MB"
+
+
+def study(
+    patterns: Mapping[str, str],
+    train: list[Text],
+    held_out: list[Text],
+    *,
+    vocab_size: int,
+    processes: int,
+    reporter: Reporter,
+) -> Iterator[Result]:
+    """Yield what each pattern gives.
+
+    Args:
+        patterns: Name to regular expression.
+        train: The documents to learn from.
+        held_out: The documents to measure on.
+        vocab_size: Number of ids, the 256 bytes included.
+        processes: Processes that cut.
+        reporter: Where progress goes.
+    """
+    vocabulary = read_vocabulary(VOCABULARY)
+    held_out_bytes = sum(len(text.content.encode()) for text in held_out)
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        for name, pattern in patterns.items():
+            learned, measured = (count_words(pattern, texts, pool) for texts in (train, held_out))
+            merges = cppmill_core.train_bpe(
+                [words_batch(learned)],
+                seeds=pa.record_batch(NO_SEEDS),
+                vocab_tokens=vocab_size - 256,
+                forbidden=[],
+                threads=processes,
+            )
+            result = Result(
+                pattern=name,
+                train_words=learned.total(),
+                train_distinct=len(learned),
+                held_out_words=measured.total(),
+                held_out_tokens=count_text_tokens(merges, [words_batch(measured)], processes),
+                held_out_bytes=held_out_bytes,
+                fixed_split=count_split(pattern, vocabulary),
+            )
+            reporter.note(f"patterns: {name}: {result.bytes_per_token:.4f} bytes a token")
+            yield result
+
+
+def count_words(pattern: str, texts: Iterable[Text], pool: Pool) -> Counter[str]:
+    """Cut documents with a regular expression and count the words."""
+    total: Counter[str] = Counter()
+    for words in pool.imap_unordered(_count_chunk, ((pattern, chunk) for chunk in _chunks(texts))):
+        total.update(words)
+    return total
+
+
+def words_batch(words: Mapping[str, int]) -> pa.RecordBatch:
+    """Return counts as the trainer takes them."""
+    columns: dict[str, pa.Array[Any]] = {
+        "word": pa.array([word.encode() for word in words], pa.binary()),
+        "count": pa.array(words.values(), pa.uint64()),
+    }
+    return pa.record_batch(columns)
+
+
+def count_split(pattern: str, vocabulary: Vocabulary) -> int:
+    """Return how many fixed tokens a regular expression cuts in two."""
+    find = _compile(pattern).findall
+    return len(split_tokens(vocabulary, lambda token: [word.encode() for word in find(token)]))
+
+
+def prove_shipped(texts: Iterable[Text]) -> None:
+    """Hold the native splitter of the shipped pattern to its regular expression, on the beginning of the sample.
+
+    Raises:
+        BenchmarkError: If a document is cut differently.
+    """
+    find = _compile(cppmill_core.PATTERNS[SHIPPED]).findall
+    left = PROVEN_BYTES
+    for text in texts:
+        native: list[Any] = cppmill_core.split(SHIPPED, text.content.encode()).to_pylist()
+        if native != [word.encode() for word in find(text.content)]:
+            raise BenchmarkError(f"{SHIPPED}: native splitter and `regex` cut a document of {text.project} differently")
+        left -= len(text.content)
+        if left < 0:
+            return
+
+
+def markdown(rows: Iterable[Result]) -> Iterator[str]:
+    """Yield the table; differences are to the shipped pattern."""
+    results = list(rows)
+    base = next((row.bytes_per_token for row in results if row.pattern == SHIPPED), 0.0)
+    heads = ("pattern", "words, millions", "distinct, thousands", "held-out words, millions", "bytes a token", "")
+    yield f"| {' | '.join(heads)} | fixed split |"
+    yield "|---|--:|--:|--:|--:|--:|--:|"
+    for row in results:
+        change = "" if row.pattern == SHIPPED or not base else f"{row.bytes_per_token / base - 1:+.1%}"
+        yield (
+            f"| {row.pattern} | {row.train_words / 1e6:.2f} | {row.train_distinct / 1e3:,.0f} "
+            f"| {row.held_out_words / 1e6:.2f} | {row.bytes_per_token:.3f} | {change} | {row.fixed_split:,} |"
+        )
+
+
+def _chunks(texts: Iterable[Text]) -> Iterator[list[str]]:
+    chunk: list[str] = []
+    size = 0
+    for text in texts:
+        chunk.append(text.content)
+        size += len(text.content)
+        if size >= CHUNK_BYTES:
+            yield chunk
+            chunk, size = [], 0
+    yield chunk
+
+
+def _count_chunk(task: tuple[str, list[str]]) -> Counter[str]:
+    """Count in a pool's process; every character must be in a word, or the pattern does not cut text but drops some."""
+    pattern, contents = task
+    find = _compile(pattern).findall
+    words: Counter[str] = Counter()
+    for content in contents:
+        found = find(content)
+        if sum(map(len, found)) != len(content):
+            raise BenchmarkError(f"{pattern}: leaves characters in no word; add an alternative for them")
+        words.update(found)
+    return words
+
+
+if __name__ == "__main__":
+    app(prog_name="python -m benches.studies.patterns")

@@ -1,0 +1,361 @@
+"""The command line: it turns arguments into a run configuration and calls the programs.
+
+Nothing is decided here. Programs are imported when their command runs, so that help and `encode` start fast:
+importing Beam takes seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pipelines.cli import (
+    adopt,
+    compare,
+    provenance,
+    report,
+    retokenize,
+    sequences,
+    shards,
+    show,
+    status,
+    training,
+    vocab,
+)
+from pipelines.cli import arguments as args
+from pipelines.cli.help import EXIT_CODES, described, help_text
+from pipelines.console.console import Output, command_session, exit_on_error
+
+if TYPE_CHECKING:
+    from configs.runs import RunConfig
+    from pipelines.console.progress import Reporter
+
+app = typer.Typer(
+    name="cppmill",
+    help="Make a tokenizer, a tokenized dataset and a receipt from C++ sources.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+for _group in (
+    vocab.vocab,
+    show.commands,
+    report.commands,
+    adopt.commands,
+    compare.commands,
+    sequences.commands,
+    shards.commands,
+    training.commands,
+    retokenize.commands,
+    status.commands,
+    provenance.commands,
+):
+    app.add_typer(_group)
+
+Program = Callable[["RunConfig", "Reporter", Output], None]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"cppmill {_installed('cppmill')} (cppmill-core {_installed('cppmill-core')})")
+        raise typer.Exit
+
+
+def _installed(distribution: str) -> str:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the versions and exit.")
+    ] = False,
+) -> None:
+    """Make a tokenizer, a tokenized dataset and a receipt from C++ sources."""
+
+
+def _register(program: Program, *, needs_sources: bool = False) -> None:
+    """Make a command, with all arguments of a run, of a program; its docstring is the help."""
+
+    def command(
+        context: typer.Context,
+        sources: args.Sources = None,
+        out: args.Out = None,
+        config: args.Config = None,
+        profile: args.Profile = None,
+        vocab_size: args.VocabSize = None,
+        tokenizer: args.TokenizerFolder = None,
+        threads: args.Threads = None,
+        memory_bytes: args.MemoryBytes = None,
+        unit_bytes: args.UnitBytes = None,
+        limit: args.Limit = None,
+        sample: args.Sample = None,
+        near_duplicate_similarity: args.NearDuplicateSimilarity = None,
+        max_dead_fraction: args.MaxDeadFraction = None,
+        engine: args.Engine = None,
+        rehash: args.Rehash = False,
+        quiet: args.Quiet = False,
+        as_json: args.Json = False,
+        verbose: args.Verbose = False,
+    ) -> None:
+        flags: dict[str, object] = {
+            "SOURCE": sources,
+            "--out": out,
+            "--profile": profile,
+            "--vocab-size": vocab_size,
+            "--tokenizer": tokenizer,
+            "--threads": threads,
+            "--memory-bytes": memory_bytes,
+            "--unit-bytes": unit_bytes,
+            "--limit": limit,
+            "--sample": sample,
+            "--near-duplicate-similarity": near_duplicate_similarity,
+            "--max-dead-fraction": max_dead_fraction,
+            "--engine": engine,
+            "--rehash": rehash or None,
+            "--": args.beam_options(context),
+        }
+        output = Output(quiet=quiet, as_json=as_json, verbose=verbose)
+        with command_session(output) as reporter:
+            from configs.runs import load_run_config
+
+            program(load_run_config(file=config, flags=flags, needs_sources=needs_sources), reporter, output)
+
+    name = program.__name__.strip("_")
+    app.command(name, help=help_text(program), epilog=EXIT_CODES, cls=args.BeamCommand)(command)
+
+
+def _run(config: RunConfig, reporter: Reporter, output: Output) -> None:
+    """Make tokenizer, dataset and receipt from sources.
+
+    All stages in turn: ingest, scan, build, tokenize, validate. Finished units are kept: a second run does only
+    what changed, and a run that was stopped or killed is taken up by the same command.
+
+    Examples:
+      cppmill run ~/src/llvm-project --out llvm
+      cppmill run 'archives/*.tar.gz' --out corpus --sample 0.01
+      cppmill run --config run.toml --threads 8
+      cppmill run ~/src/abseil --out abseil --tokenizer llvm/tokenizer
+      cppmill run ~/src --out all -- --direct_running_mode=multi_processing
+    """
+    from pipelines.stages import run
+
+    run.run(config, reporter)
+
+
+def _ingest(config: RunConfig, reporter: Reporter, output: Output) -> None:
+    """Read the sources into OUT/documents.
+
+    Filters, drops duplicates, detects platforms, and keeps the ledger of all that came in. The first stage of
+    `run`, with the same arguments.
+
+    Example:
+      cppmill ingest ~/src/llvm-project --out llvm
+    """
+    from pipelines.stages import ingest
+
+    ingest.run(config, reporter)
+
+
+def _scan(config: RunConfig, reporter: Reporter, output: Output) -> None:
+    """Count what OUT/documents holds into OUT/counts.
+
+    Words, candidate terms, morphemes, namespaces and style, as a C++ lexer sees them. The second stage of `run`,
+    with the same arguments; SOURCE is not read.
+
+    Example:
+      cppmill scan --out llvm
+    """
+    from pipelines.stages import scan
+
+    scan.run(config, reporter)
+
+
+def _build(config: RunConfig, reporter: Reporter, output: Output) -> None:
+    """Build OUT/tokenizer from OUT/counts.
+
+    Fixed tokens of the vocabulary files, as far as the counts keep them, then learned BPE. Tells what the scan found
+    and what became of the candidates, as OUT/tokenizer/findings.md has it. The third stage of `run`, with the same
+    arguments; SOURCE is not read.
+
+    Example:
+      cppmill build --out llvm --vocab-size 32768
+    """
+    from pipelines.stages import build
+
+    build.run(config, reporter)
+
+
+def _tokenize(config: RunConfig, reporter: Reporter, output: Output) -> None:
+    """Encode OUT/documents with OUT/tokenizer into OUT/tokens.
+
+    The fourth stage of `run`, with the same arguments; SOURCE is not read.
+
+    Example:
+      cppmill tokenize --out llvm
+    """
+    from pipelines.stages import tokenize
+
+    tokenize.run(config, reporter)
+
+
+def _validate(config: RunConfig, reporter: Reporter, output: Output) -> None:
+    """Prove OUT/tokens and write OUT/receipt.json.
+
+    Reads the written shards back: every document decodes to its bytes, every id is in range. The last stage of
+    `run`, with the same arguments; SOURCE is not read.
+
+    Example:
+      cppmill validate --out llvm
+    """
+    from pipelines.stages import validate
+
+    validate.run(config, reporter)
+
+
+def _plan(config: RunConfig, reporter: Reporter, output: Output) -> None:
+    """Print which units a run would do or skip, and why.
+
+    Takes the arguments of `run` and writes nothing. With --json a line {"stage", "unit", "action": "run" or "skip",
+    "reason"} for each.
+
+    Example:
+      cppmill plan ~/src/llvm-project --out llvm
+    """
+    from pipelines.cli.tables import print_plan
+    from pipelines.stages import plan
+
+    print_plan(plan.plan(config), as_json=output.as_json, every_unit=output.verbose)
+
+
+for _program in (_run, _ingest, _scan, _build, _tokenize, _validate, _plan):
+    _register(_program, needs_sources=_program in (_run, _ingest, _plan))
+
+
+@described(app)
+def verify(
+    out: args.RunFolder,
+    verbose: args.Verbose = False,
+) -> None:
+    """Check that OUT is what its receipt says, or an export what its manifest says.
+
+    From the files alone, offline. Exit code 0 if it is, 1 with the first differences.
+
+    Example:
+      cppmill verify llvm
+    """
+    with command_session(Output(verbose=verbose), advice="nothing was changed"):
+        from pipelines.cli.tables import print_differences
+        from pipelines.versions import verify
+
+        print_differences(verify.verify(out), out, record=verify.record(out))
+
+
+@described(app)
+def equivalence(
+    sources: args.Sources = None,
+    engines: Annotated[
+        str | None,
+        typer.Option("--engines", metavar="NAMES", help="Of local, processes, flink, prism, spark.  [default: all]"),
+    ] = None,
+    flink_master: Annotated[
+        str | None, typer.Option("--flink-master", metavar="HOST:PORT", help="Flink cluster, else an embedded one.")
+    ] = None,
+    spark_master: Annotated[
+        str | None, typer.Option("--spark-master", metavar="URL", help="Spark cluster, else an embedded one.")
+    ] = None,
+    spark_page: Annotated[
+        str | None, typer.Option("--spark-master-page", metavar="URL", help="Its web page, if not on port 8080.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Keep the runs here.  [default: a temporary folder]")
+    ] = None,
+    quiet: args.Quiet = False,
+    as_json: args.Json = False,
+    verbose: args.Verbose = False,
+) -> None:
+    """Carry out one run on every engine, and compare the digests.
+
+    The C++ headers of installed packages by default. Counts, tokenizer, dataset and receipt must be the same
+    everywhere: exit code 1 if any differs. An engine that lacks something is passed over, or an error if it was named.
+
+    Examples:
+      cppmill equivalence
+      cppmill equivalence --engines local,flink --flink-master 127.0.0.1:8081
+    """
+    output = Output(quiet=quiet, as_json=as_json, verbose=verbose)
+    with command_session(output, advice="run it again") as reporter:
+        from pipelines.cli.tables import print_outcomes
+        from pipelines.stages import equivalence
+
+        ways = equivalence.choose_ways(
+            equivalence.all_ways(flink_master=flink_master, spark_master=spark_master, spark_page=spark_page), engines
+        )
+        with equivalence.folder_of_runs(out) as folder:
+            outcomes = list(
+                equivalence.compare_ways(
+                    ways,
+                    sources or equivalence.default_sources(),
+                    folder,
+                    reporter,
+                    required=engines is not None,
+                )
+            )
+        print_outcomes(outcomes, as_json=as_json)
+        equivalence.check_equal(outcomes)
+
+
+@described(app)
+def encode(
+    tokenizer: args.Tokenizer,
+    file: Annotated[str, typer.Argument(metavar="[FILE|-]", help="File of any bytes; - is the standard input.")] = "-",
+) -> None:
+    """Print the ids of a file as one JSON array.
+
+    Control tokens in the text are ordinary text. No BOS or EOS is added.
+
+    Example:
+      echo 'int main() {}' | cppmill encode --tokenizer llvm/tokenizer
+    """
+    with exit_on_error():
+        from pipelines.tokenizers.codec import encode_file
+
+        encode_file(tokenizer, file)
+
+
+@described(app)
+def decode(
+    tokenizer: args.Tokenizer,
+    file: Annotated[str, typer.Argument(metavar="[FILE|-]", help="JSON array of ids; - is the standard input.")] = "-",
+    skip_control: Annotated[
+        bool, typer.Option("--skip-control", help="Leave out control and reserved ids; else they are an error.")
+    ] = False,
+) -> None:
+    """Write the bytes that a JSON array of ids stands for.
+
+    Example:
+      cppmill encode --tokenizer llvm/tokenizer a.cpp | cppmill decode --tokenizer llvm/tokenizer
+    """
+    with exit_on_error():
+        from pipelines.tokenizers.codec import decode_file
+
+        decode_file(tokenizer, file, skip_control=skip_control)
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="cppmill")
+
+
+if __name__ == "__main__":
+    main()

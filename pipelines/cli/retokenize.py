@@ -1,0 +1,106 @@
+"""The command that a schedule calls; the program is imported late."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pipelines.cli import arguments as args
+from pipelines.cli.help import EXIT_CODES, help_text
+from pipelines.console.console import Output, command_session
+from schemas.errors import ExitCode
+
+if TYPE_CHECKING:
+    from pipelines.versions.retokenize import Outcome
+
+commands = typer.Typer()
+
+RETOKENIZE_CODES = f"{EXIT_CODES} 10 nothing to do, 11 another run is at work in the store."
+
+
+def retokenize(
+    context: typer.Context,
+    store: Annotated[
+        str,
+        typer.Option(
+            "--store",
+            metavar="DIR",
+            parser=args.as_typed,
+            help="Folder of the versions, or s3://BUCKET/PREFIX; each version is the OUT of a run.",
+        ),
+    ],
+    sources: args.Sources = None,
+    config: args.Config = None,
+    profile: args.Profile = None,
+    vocab_size: args.VocabSize = None,
+    tokenizer: args.TokenizerFolder = None,
+    keep: Annotated[
+        int, typer.Option("--keep", metavar="N", min=1, help="Keep so many versions, the current one included.")
+    ] = 3,
+    threads: args.Threads = None,
+    memory_bytes: args.MemoryBytes = None,
+    unit_bytes: args.UnitBytes = None,
+    max_dead_fraction: args.MaxDeadFraction = None,
+    engine: args.Engine = None,
+    rehash: args.Rehash = False,
+    quiet: args.Quiet = False,
+    as_json: args.Json = False,
+    verbose: args.Verbose = False,
+) -> None:
+    """Make a new version of a dataset of what changed.
+
+    Only changed units of the sources run, with the tokenizer of the version before, so that no id moves; what is the
+    same is shared with it. STORE/current names the newest whole
+    version, whatever happens meanwhile, and moves when the new one is proved. Options that are not given are those of
+    the version before; the first version builds a tokenizer, of --profile and --vocab-size, or takes --tokenizer.
+
+    Exit code 0: there is a new version. 10: there was nothing to do. 11: another run is at work in the store.
+
+    Examples:
+      cppmill retokenize ~/src --store /data/cpp
+      cppmill retokenize ~/src --store s3://bucket/cpp --tokenizer release/tokenizer --keep 5 --json
+    """
+    output = Output(quiet=quiet, as_json=as_json, verbose=verbose)
+    flags: dict[str, object] = {
+        "SOURCE": sources,
+        "--store": store,
+        "--profile": profile,
+        "--vocab-size": vocab_size,
+        "--tokenizer": tokenizer,
+        "--threads": threads,
+        "--memory-bytes": memory_bytes,
+        "--unit-bytes": unit_bytes,
+        "--max-dead-fraction": max_dead_fraction,
+        "--engine": engine,
+        "--rehash": rehash or None,
+        "--": args.beam_options(context),
+    }
+    with command_session(output) as reporter:
+        from pipelines.versions.retokenize import Order, retokenize
+
+        _print_outcome(retokenize(Order(file=config, flags=flags, keep=keep), reporter), output)
+
+
+commands.command("retokenize", help=help_text(retokenize), epilog=RETOKENIZE_CODES, cls=args.BeamCommand)(retokenize)
+
+
+def _print_outcome(outcome: Outcome, output: Output) -> None:
+    """Print what changed: one JSON object, or a table.
+
+    Raises:
+        SystemExit: With exit code 10 if there was nothing to do.
+    """
+    from pipelines.versions.changes import describe_changes
+
+    if output.as_json:
+        typer.echo(json.dumps({"event": "retokenized", **outcome.to_json()}))
+    elif not output.quiet:
+        typer.echo(f"{outcome.summary}: {outcome.place}")
+        for line in describe_changes(outcome.changes) if outcome.changes else ():
+            typer.echo(line)
+        if outcome.removed:
+            typer.echo(f"removed    {', '.join(outcome.removed)}")
+    if outcome.changes is None:
+        raise SystemExit(int(ExitCode.NOTHING_TO_DO))

@@ -1,0 +1,110 @@
+"""`cppmill lengths` and `cppmill sequences`: they turn arguments into calls of programs, which are imported late."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipelines.cli import arguments as args
+from pipelines.cli.help import described
+from pipelines.console.console import Output, command_session
+
+commands = typer.Typer()
+
+
+@described(commands)
+def lengths(
+    out: args.RunFolder,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", metavar="FILE", help="Draw it too: FILE.svg, .png or .pdf; needs cppmill[plots]."),
+    ] = None,
+    as_json: args.Json = False,
+) -> None:
+    """Tell how long a run's documents are, in tokens.
+
+    And what of documents and tokens is kept at each sequence length from 512 to 131,072, if longer documents are
+    dropped and if they are cut, and how much of padded sequences would be tokens.
+
+    Example:
+      cppmill lengths llvm --plot lengths.svg
+    """
+    with command_session(Output(as_json=as_json), advice="nothing was changed"):
+        from pipelines.exports.lengths import check_plot, plot_lengths, print_lengths, read_lengths
+
+        if plot is not None:
+            check_plot(plot)
+        found = read_lengths(out)
+        print_lengths(found, as_json=as_json)
+        if plot is not None:
+            plot_lengths(found, plot)
+
+
+@described(commands, cls=args.BeamCommand)
+def sequences(
+    context: typer.Context,
+    run: args.FinishedRun,
+    out: args.ExportFolder,
+    length: Annotated[str, typer.Option("--length", metavar="N", help="Tokens of a sequence.")],
+    mode: Annotated[
+        str | None, typer.Option("--mode", metavar="NAME", help="pack, or pad: one document each.  [default: pack]")
+    ] = None,
+    long: Annotated[
+        str | None,
+        typer.Option(
+            "--long", metavar="WHAT", help="What becomes of longer documents: split, cut or drop.  [default: split]"
+        ),
+    ] = None,
+    mixture: Annotated[
+        Path | None, typer.Option("--mixture", metavar="FILE", help="TOML file of weights by project.")
+    ] = None,
+    repositories: Annotated[
+        bool, typer.Option("--repositories", help="Join the files of a project, <FILE_SEP> and path before each.")
+    ] = False,
+    fim: Annotated[
+        str | None,
+        typer.Option("--fim", metavar="RATE", help="Rearrange this share to fill in the middle.  [default: 0]"),
+    ] = None,
+    fim_spm: Annotated[
+        str | None,
+        typer.Option("--fim-spm", metavar="SHARE", help="Share of these with the suffix first.  [default: 0.5]"),
+    ] = None,
+    seed: Annotated[
+        str | None, typer.Option("--seed", metavar="N", help="Decides which, and where they are split.  [default: 0]")
+    ] = None,
+    threads: args.Threads = None,
+    engine: args.Engine = None,
+    quiet: args.Quiet = False,
+    as_json: args.Json = False,
+    verbose: args.Verbose = False,
+) -> None:
+    """Make sequences of one length from a run, packed or padded.
+
+    With document ids, boundaries and a loss mask that never trains across documents. Every document of the run is in
+    sequences, or counted with the reason. The written files are read back and compared before they count; a second
+    call does only what is missing.
+
+    Examples:
+      cppmill sequences llvm --out llvm-8k --length 8192
+      cppmill sequences llvm --out llvm-fim --length 4096 --fim 0.5 --mixture weights.toml
+      cppmill sequences llvm --out llvm-repositories --length 131072 --repositories
+    """
+    flags: dict[str, object] = {
+        "--out": out,
+        "--length": length,
+        "--mode": mode,
+        "--long": long,
+        "--repositories": repositories or None,
+        "--fim": fim,
+        "--fim-spm": fim_spm,
+        "--seed": seed,
+        "--threads": threads,
+        "--engine": engine,
+        "--": args.beam_options(context),
+    }
+    with command_session(Output(quiet=quiet, as_json=as_json, verbose=verbose)) as reporter:
+        from pipelines.exports import sequences
+
+        sequences.run(sequences.load_config(run, flags=flags, mixture=mixture), reporter)

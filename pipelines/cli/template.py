@@ -1,0 +1,136 @@
+"""The program of the Dataflow template: one job with one step, which runs `cppmill run` on a worker of its own.
+
+A flex template starts exactly one job: its launcher writes a job down and ends. A run is several jobs, with planning
+and the build between them. So the template's job is the launcher of these: its one worker plans, builds and submits,
+and that worker's machine type decides what memory there is for it. If the worker dies, the service runs the step again,
+and finished units stand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import fsspec
+import typer
+from apache_beam.options.pipeline_options import PipelineOptions, WorkerOptions
+
+from pipelines.cli.app import app
+from schemas.errors import CppmillError
+from schemas.places import is_remote
+
+logger = logging.getLogger(__name__)
+
+SOURCES, BEAM_OPTIONS = "sources", "beam_options"
+"""The parameters that are no options of the command line: SOURCE, apart by semicolons, and what stands behind `--`."""
+
+_FETCHED = ("--config", "--tokenizer")
+"""Options that take what stands on this machine; a URL is copied there."""
+
+_HANDED_ON = (
+    "project",
+    "region",
+    "temp_location",
+    "staging_location",
+    "service_account_email",
+    "subnetwork",
+    "sdk_container_image",
+)
+"""Options of the template's job that the jobs of the run have too, unless they are given others."""
+
+_TOLD_LINES = 20
+
+
+def run_options() -> dict[str, Any]:
+    """Return the options of `cppmill run` by the name that a template's parameter has: `vocab_size`."""
+    command = typer.main.get_command(app).commands["run"]  # type: ignore[attr-defined]  # a group
+    options = (parameter for parameter in command.params if parameter.param_type_name == "option")
+    return {option.opts[0].removeprefix("--").replace("-", "_"): option for option in options}
+
+
+def split_parameters(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the arguments of `cppmill run` and the options for Beam in what the template's launcher is started with.
+
+    Args:
+        arguments: `--NAME=VALUE` for each parameter that was given, among options for Beam.
+
+    Example:
+        >>> split_parameters(["--sources=gs://a;gs://b", "--out=gs://c", "--rehash=true", "--runner=DataflowRunner"])
+        (['gs://a', 'gs://b', '--engine', 'dataflow', '--out', 'gs://c', '--rehash'], ['--runner=DataflowRunner'])
+    """
+    parser = argparse.ArgumentParser(allow_abbrev=False, add_help=False)
+    options = run_options()
+    for name in (SOURCES, BEAM_OPTIONS, *options):
+        parser.add_argument(f"--{name}")
+    given, rest = parser.parse_known_args(arguments)
+    values = {"engine": "dataflow"} | {name: value for name, value in vars(given).items() if value}
+    run = [source for source in values.pop(SOURCES, "").split(";") if source]
+    behind = shlex.split(values.pop(BEAM_OPTIONS, ""))
+    for name, value in values.items():
+        flag = options[name].opts[0]
+        run += [flag, value] if not options[name].is_flag else [flag] if value == "true" else []
+    return [*run, *(["--", *behind] if behind else [])], rest
+
+
+def hand_on(run: Sequence[str], options: PipelineOptions) -> list[str]:
+    """Return the arguments of a run with what its jobs need to know of the template's job, in front of its own."""
+    known = options.get_all_options()
+    handed = [f"--{name}={known[name]}" for name in _HANDED_ON if known.get(name)]
+    split = run.index("--") if "--" in run else len(run)
+    return [*run[:split], "--", *handed, *run[split + 1 :]]
+
+
+def run_cppmill(run: list[str]) -> None:
+    """Run `cppmill run` in a process of its own and log what it says.
+
+    Raises:
+        CppmillError: If it fails, with the last that it said.
+    """
+    with tempfile.TemporaryDirectory(prefix="cppmill-") as folder:
+        command = [sys.executable, "-m", "pipelines.cli.app", "run", *_fetch(run, Path(folder))]
+        said: deque[str] = deque(maxlen=_TOLD_LINES)
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+            for line in process.stdout or ():
+                said.append(line.rstrip())
+                logger.info("%s", said[-1])
+        if process.returncode:
+            raise CppmillError(f"cppmill run: exit code {process.returncode}\n" + "\n".join(said))
+
+
+def _fetch(run: Sequence[str], folder: Path) -> Iterator[str]:
+    """Yield the arguments of a run, with copies for URLs that only a path of this machine does for."""
+    for option, value in zip(["", *run], run, strict=False):
+        if option in _FETCHED and is_remote(value):
+            source, name = value.rstrip("/"), folder / option.removeprefix("--")
+            system, path = fsspec.core.url_to_fs(source)
+            system.get(path, str(name), recursive=system.isdir(path))
+            yield str(name)
+        else:
+            yield value
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write down the template's job, or run it where the runner is one of this machine."""
+    run, rest = split_parameters(sys.argv[1:] if arguments is None else arguments)
+    options = PipelineOptions(rest)
+    options.view_as(WorkerOptions).max_num_workers = 1
+    pipeline = beam.Pipeline(options=options)
+    _ = (
+        pipeline
+        | "Run" >> beam.Create([hand_on(run, options)], reshuffle=False)
+        | "Cppmill" >> beam.Map(run_cppmill).with_output_types(None)
+    )
+    pipeline.run()
+
+
+if __name__ == "__main__":
+    main()

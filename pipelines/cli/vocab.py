@@ -1,0 +1,133 @@
+"""The commands below `cppmill vocab`: arguments to calls of `pipelines.tokenizers.vocab`, imported late."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipelines.cli import arguments as args
+from pipelines.cli.help import EXIT_CODES, described
+from pipelines.console.console import Output, command_session
+
+vocab = typer.Typer(
+    name="vocab",
+    help="Look after the vocabulary files and their pinned ids.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+VocabularyFolder = Annotated[
+    Path | None,
+    typer.Option("--vocab", metavar="DIR", help="Vocabulary folder.  [default: configs/vocab of this installation]"),
+]
+
+
+@described(vocab)
+def release(
+    version: Annotated[str, typer.Argument(metavar="VERSION", help="Name of the release, not used before.")],
+    tokenizer: args.Tokenizer,
+    directory: VocabularyFolder = None,
+) -> None:
+    """Pin the fixed ids of a tokenizer for life.
+
+    They are appended to ids.lock, which nothing else writes.
+
+    Example:
+      cppmill vocab release 1.0 --tokenizer llvm/tokenizer
+    """
+    with command_session(Output(), advice="repeat the command to finish the release"):
+        from pipelines.tokenizers import vocab
+
+        locked = vocab.release(directory or _vocabulary_folder(), tokenizer, version)
+        typer.echo(f"{version}: {locked:,} ids newly locked")
+
+
+@described(vocab)
+def lint(
+    directory: VocabularyFolder = None,
+    pattern: Annotated[str, typer.Option("--pattern", metavar="NAME", help="Pre-token pattern.")] = "cpp-words-1",
+) -> None:
+    """Name what is wrong with the vocabulary files.
+
+    Duplicates, tokens that cannot be reached, seeds that would break an atomic token, wrong bands, holes, moved ids.
+    Exit code 1 if anything is an error.
+
+    Example:
+      cppmill vocab lint
+    """
+    with command_session(Output(), advice="nothing was changed"):
+        from pipelines.cli.tables import print_findings
+        from pipelines.tokenizers import vocab
+
+        print_findings(vocab.lint(directory or _vocabulary_folder(), pattern))
+
+
+@described(vocab)
+def diff(
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="Tokenizer directory.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="Tokenizer directory to compare with it.")],
+    documents: Annotated[
+        str | None,
+        typer.Option(
+            "--documents",
+            metavar="DIR",
+            help="A run's folder or URL: measure the compression of its documents, by project.",
+        ),
+    ] = None,
+    id_map: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--id-map", metavar="FILE", help="Write the map of ids: FILE.parquet or FILE.npy; may be given twice."
+        ),
+    ] = None,
+    verbose: args.Verbose = False,
+) -> None:
+    """Tell what became of a tokenizer's tokens and ids in another one.
+
+    Tokens added, removed, moved and kept; with --verbose every one is named. Exit code 1 if a fixed id moved. The map
+    is for embedding surgery; docs/running.md has an example.
+
+    Example:
+      cppmill vocab diff old/tokenizer new/tokenizer --documents new --id-map ids.parquet
+    """
+    with command_session(Output(verbose=verbose), advice="nothing was changed"):
+        from pipelines.cli.tables import print_diff
+        from pipelines.tokenizers import vocab
+
+        lines, broken = vocab.diff(old, new, documents=documents, id_maps=id_map or (), every_token=verbose)
+        print_diff(lines, broken)
+
+
+@described(vocab)
+def working_set(
+    out: args.RunFolder,
+    file: Annotated[Path, typer.Option("--out", metavar="FILE", help="File to write, JSON.")],
+    projects: Annotated[
+        list[str] | None,
+        typer.Option("--projects", metavar="GLOB", help="Names of the projects; may be given again.  [default: *]"),
+    ] = None,
+    coverage: Annotated[
+        float, typer.Option("--coverage", metavar="FRACTION", help="Share of the projects' tokens to cover.")
+    ] = 0.99,
+) -> None:
+    """Write the fewest ids that cover a share of some projects' tokens.
+
+    A sorted allow-list with a receipt, for routing: `cppmill_core.working_set` makes the mask for a model's logits. It
+    makes nothing faster. Control tokens and the 256 bytes are always in it.
+
+    Example:
+      cppmill vocab working-set out --projects 'cu*' --projects torch --coverage 0.99 --out cuda.json
+    """
+    with command_session(Output(), advice="nothing was changed"):
+        from pipelines.exports.working_set import write_working_set
+
+        typer.echo(write_working_set(out, file, globs=projects or ["*"], coverage=coverage))
+
+
+def _vocabulary_folder() -> Path:
+    import configs
+
+    return Path(configs.__path__[0]) / "vocab"

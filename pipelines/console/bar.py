@@ -1,0 +1,74 @@
+"""Progress on a terminal: a bar that is redrawn, and a line that stays for every stage that is done."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from pipelines.console.progress import Meter, Summary, describe_done
+
+
+class LiveReporter:
+    """Draw the progress of the current stage on a terminal.
+
+    Args:
+        console: The terminal; the error stream by default.
+    """
+
+    def __init__(self, console: Console | None = None) -> None:
+        """Draw nothing yet."""
+        self._console = console or Console(stderr=True)
+        self._progress = Progress(
+            SpinnerColumn(),
+            BarColumn(bar_width=24),
+            TextColumn("{task.description}", markup=False),
+            TimeElapsedColumn(),
+            console=self._console,
+            transient=True,
+        )
+        self._meter = Meter("", 0, 0)
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> LiveReporter:
+        """Begin to draw."""
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End drawing; the terminal is as it was."""
+        self._progress.stop()
+
+    def stage_started(self, stage: str, units: int, num_bytes: int) -> None:
+        """Draw an empty bar."""
+        self._meter = Meter(stage, units, num_bytes, time.monotonic)
+        self._remove_bar()
+        if units:
+            self._task = self._progress.add_task(self._meter.describe(), total=num_bytes or units)
+
+    def progress(self, done_units: int, done_bytes: int) -> None:
+        """Move the bar."""
+        meter = self._meter
+        meter.done_units, meter.done_bytes = done_units, done_bytes
+        if self._task is not None:
+            done = done_bytes if meter.num_bytes else done_units
+            self._progress.update(self._task, completed=done, description=meter.describe())
+
+    def stage_done(self, stage: str, seconds: float, summary: Summary) -> None:
+        """Put a line in place of the bar."""
+        self._remove_bar()
+        self.note(describe_done(stage, self._meter.units, seconds, self._meter.num_bytes, summary))
+
+    def note(self, message: str) -> None:
+        """Write the message above the bar."""
+        self._console.print(Text(message), soft_wrap=True)
+
+    def _remove_bar(self) -> None:
+        if self._task is not None:
+            self._progress.remove_task(self._task)
+            self._task = None

@@ -1,0 +1,247 @@
+"""The console of a command: which reporter it has, what is logged, and how it ends on an error.
+
+Errors that the user can do something about are one clear message and an exit code; anything else is a traceback.
+Third-party warnings that nobody can act on stay out of sight; our own never do.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import sys
+import tempfile
+import traceback
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TextIO
+
+from pipelines.console.progress import JsonReporter, PlainReporter, QuietReporter, Reporter
+from pipelines.console.signals import RESUME_ADVICE, stop_on_signals
+from schemas import errors
+from schemas.errors import ConfigError, CppmillError, ExitCode
+
+if TYPE_CHECKING:
+    from pipelines.console.bar import LiveReporter
+
+OWN_LOGGERS = ("configs", "cppmill_core", "pipelines", "schemas", "tokenizer_build", "transforms")
+
+NOISY_PACKAGES = ("apache_beam", "fsspec", "google", "grpc", "pyarrow")
+"""Their Python warnings are for their own developers."""
+
+WORKER_OPTIONS = "PIPELINE_OPTIONS_FILE"
+"""The variable that names a JSON file of options for Beam's worker processes; who sets it decides himself."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """How a command shows what it does.
+
+    Attributes:
+        quiet: Nothing but errors.
+        as_json: One JSON object a line on the output stream.
+        verbose: Third-party logs too, and all of ours.
+    """
+
+    quiet: bool = False
+    as_json: bool = False
+    verbose: bool = False
+
+
+@contextmanager
+def command_session(output: Output, *, advice: str = RESUME_ADVICE) -> Iterator[Reporter]:
+    """Run the body of a command: logging, signals, errors and a reporter.
+
+    Args:
+        output: How to show what it does.
+        advice: What to tell a user who stops it.
+
+    Raises:
+        SystemExit: With the exit code of an error that is the user's to mend.
+    """
+    with (
+        exit_on_error(output),
+        stop_on_signals(advice=advice),
+        log_to_console(output),
+        open_reporter(output) as reporter,
+    ):
+        yield reporter
+
+
+@contextmanager
+def open_reporter(output: Output) -> Iterator[Reporter]:
+    """Give the reporter for an output: JSON, none, live on a terminal, else plain lines.
+
+    Raises:
+        ConfigError: For quiet and JSON at once.
+    """
+    if output.quiet and output.as_json:
+        raise ConfigError("--quiet and --json exclude each other")
+    if output.as_json:
+        yield JsonReporter()
+    elif output.quiet:
+        yield QuietReporter()
+    elif is_live_terminal(sys.stderr):
+        with _live_reporter() as reporter:
+            yield reporter
+    else:
+        yield PlainReporter()
+
+
+def _live_reporter() -> LiveReporter:
+    from pipelines.console.bar import LiveReporter
+
+    return LiveReporter()
+
+
+def is_live_terminal(stream: TextIO) -> bool:
+    """Tell whether a stream is a terminal on which lines can be redrawn."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+@contextmanager
+def exit_on_error(output: Output | None = None) -> Iterator[None]:
+    """Turn an error of the block into a message and an exit code; a traceback for what nobody foresaw.
+
+    Raises:
+        SystemExit: With the exit code.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter's last flush fails again
+        raise SystemExit(ExitCode.FAILED_CHECK) from None
+    except Exception as error:
+        known = find_user_error(error)
+        message, code = known or (f"unexpected {type(error).__name__}: {error}", ExitCode.FAILED_CHECK)
+        if known is None:
+            traceback.print_exc()
+        else:
+            print_error(message)
+        if output is not None and output.as_json:
+            JsonReporter().error(message, int(code))
+        raise SystemExit(int(code)) from None
+
+
+def print_error(message: str) -> None:
+    """Write an error message to the error stream, whatever characters are in it; every line is marked."""
+    text = "".join(f"error: {line}\n" for line in message.splitlines() or [""])
+    sys.stderr.write(text.encode("utf-8", "backslashreplace").decode())
+    sys.stderr.flush()
+
+
+def find_user_error(error: Exception) -> tuple[str, ExitCode] | None:
+    """Return message and exit code of an error that the user can mend, None for any other.
+
+    An error that a Beam worker raised in another thread or process comes back as the text of its traceback; its class
+    is read from there, so that a command ends in the same way on every engine.
+    """
+    if isinstance(error, CppmillError):
+        return strip_label(str(error)), error.exit_code
+    core = sys.modules.get("cppmill_core")
+    if core is not None and isinstance(error, core.CoreError):
+        return strip_label(str(error)), _core_exit_code(type(error).__name__)
+    return _find_in_traceback(str(error))
+
+
+def _core_exit_code(name: str) -> ExitCode:
+    """Return the exit code of an error of the native core: what was asked for, or what was found in a file."""
+    return ExitCode.USAGE if name in ("InvalidInputError", "VocabularyError") else ExitCode.FAILED_CHECK
+
+
+_RAISED = re.compile(r"^(schemas\.errors|cppmill_core\._native|cppmill_core)\.(\w+): (.*?)(?:\n\s*\n|\Z)", re.M | re.S)
+
+
+def _find_in_traceback(text: str) -> tuple[str, ExitCode] | None:
+    """Return message and exit code of the last error of ours at the end of a traceback."""
+    found = list(_RAISED.finditer(text))
+    if not found:
+        return None
+    module, name, message = found[-1].groups()
+    if module != "schemas.errors":
+        return strip_label(message), _core_exit_code(name)
+    kind = getattr(errors, name, CppmillError)
+    return strip_label(message), kind.exit_code
+
+
+def strip_label(message: str) -> str:
+    """Return a message without the label of the step that Beam appends."""
+    return re.sub(r"\s*\[while running '[^']*'\]", "", message).strip()
+
+
+@contextmanager
+def log_to_console(output: Output) -> Iterator[None]:
+    """Log to the error stream within the block: our own from INFO, others from WARNING; everything if verbose."""
+    handler = _ErrorStreamHandler()
+    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s" if output.verbose else "%(message)s"))
+    if not output.verbose:
+        handler.addFilter(worth_showing)
+    levels: dict[str | None, int] = dict.fromkeys(OWN_LOGGERS, _own_level(output))
+    levels[None] = logging.INFO if output.verbose else logging.WARNING
+    root = logging.getLogger()
+    previous = root.handlers, {name: logging.getLogger(name).level for name in levels}
+    with warnings.catch_warnings():
+        if not output.verbose:
+            warnings.filterwarnings("ignore", module=rf"({'|'.join(NOISY_PACKAGES)})(\.|$)")
+        root.handlers = [handler]
+        _set_levels(levels)
+        try:
+            with _worker_log_levels(output):
+                yield
+        finally:
+            root.handlers = previous[0]
+            _set_levels(previous[1])
+
+
+@contextmanager
+def _worker_log_levels(output: Output) -> Iterator[None]:
+    """Give Beam's worker processes on this machine the same log levels: they inherit the name of an options file."""
+    levels = {
+        "default_sdk_harness_log_level": "INFO" if output.verbose else "ERROR",
+        "sdk_harness_log_level_overrides": {name: logging.getLevelName(_own_level(output)) for name in OWN_LOGGERS},
+    }
+    if WORKER_OPTIONS in os.environ:
+        yield
+        return
+    with tempfile.NamedTemporaryFile("w", prefix="cppmill-worker-", suffix=".json") as file:
+        json.dump(levels, file)
+        file.flush()
+        os.environ[WORKER_OPTIONS] = file.name
+        try:
+            yield
+        finally:
+            del os.environ[WORKER_OPTIONS]
+
+
+def _set_levels(levels: Mapping[str | None, int]) -> None:
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
+
+
+def _own_level(output: Output) -> int:
+    if output.verbose:
+        return logging.DEBUG
+    return logging.WARNING if output.quiet else logging.INFO
+
+
+def worth_showing(record: logging.LogRecord) -> bool:
+    """Tell whether a log record is for the user: no warning of Beam, no copy of an error that we tell anyway."""
+    if "apache_beam" not in f"{record.name} {record.pathname}":
+        return True
+    ours = record.exc_info is not None and isinstance(record.exc_info[1], CppmillError)
+    return record.levelno >= logging.ERROR and not ours and not _find_in_traceback(record.getMessage())
+
+
+class _ErrorStreamHandler(logging.StreamHandler[TextIO]):
+    """Writes to what the error stream is at that moment: a live display moves aside for it."""
+
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> TextIO:  # type: ignore[override]
+        return sys.stderr

@@ -1,0 +1,161 @@
+"""The event log of a run: what its reporter is told, one JSON object a line, in `OUT/.cache/events`.
+
+Another process can read it while the run goes on (`cppmill status`). It is for people: in no digest, and a run does
+without it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+from pipelines.console.console import find_user_error
+from pipelines.console.progress import JsonReporter, Reporter, Summary
+from pipelines.console.signals import done_before_end, is_stopping
+from schemas.errors import BlockedError
+from transforms.storage.folder import CACHE, OutputFolder
+
+EVENTS = f"{CACHE}/events"
+"""The folder of the logs, relative to OUT; their names sort by the time when they were begun."""
+
+DONE, FAILED, STOPPED, BLOCKED = "done", "failed", "stopped", "blocked"
+"""Outcomes; blocked is only a command that found another one at work."""
+
+KEPT_LOGS = 20
+
+EVERY_SECONDS = 2.0
+"""Least time between two events of progress."""
+
+
+class EventLog(JsonReporter):
+    """Writes the events of `JsonReporter`, each with its `time` in UTC, to a log in OUT.
+
+    Args:
+        out: The output folder, locked.
+        clock: Seconds that only grow.
+    """
+
+    def __init__(self, out: OutputFolder, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """Begin a log, and remove the oldest ones."""
+        super().__init__(every_seconds=EVERY_SECONDS, clock=clock)
+        for name in sorted(out.files(EVENTS))[: -KEPT_LOGS + 1]:
+            out.remove(name)
+        self._log = out.open_log(f"{EVENTS}/{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}-{uuid.uuid4().hex[:8]}.jsonl")
+        self._started = clock()
+
+    def started(self, *, engine: str, threads: int) -> None:
+        """Write `run_started`."""
+        self._write(
+            "run_started",
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            version=version("cppmill"),
+            engine=engine,
+            threads=threads,
+        )
+
+    def stage_started(self, stage: str, units: int, num_bytes: int) -> None:
+        """Write `stage_started`, to be read at once."""
+        super().stage_started(stage, units, num_bytes)
+        self.flush()
+
+    def stage_done(self, stage: str, seconds: float, summary: Summary) -> None:
+        """Write `stage_done`, to be read at once."""
+        super().stage_done(stage, seconds, summary)
+        self.flush()
+
+    def flush(self) -> None:
+        """Let others read what was written."""
+        self._log.flush()
+
+    def ended(self, outcome: str, message: str = "") -> None:
+        """Write `run_ended` with the outcome; nothing can be written after it."""
+        seconds = round(self._clock() - self._started, 3)
+        self._write("run_ended", outcome=outcome, seconds=seconds, **({"message": message} if message else {}))
+        self._log.close()
+
+    def _write(self, event: str, **values: object) -> None:
+        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        self._log.write(json.dumps({"time": now, "event": event, **values}))
+
+
+class Reporters:
+    """Tell several reporters the same.
+
+    Args:
+        reporters: Them.
+    """
+
+    def __init__(self, *reporters: Reporter) -> None:
+        """Keep them."""
+        self._reporters = reporters
+
+    def stage_started(self, stage: str, units: int, num_bytes: int) -> None:
+        """Tell all."""
+        for reporter in self._reporters:
+            reporter.stage_started(stage, units, num_bytes)
+
+    def progress(self, done_units: int, done_bytes: int) -> None:
+        """Tell all."""
+        for reporter in self._reporters:
+            reporter.progress(done_units, done_bytes)
+
+    def stage_done(self, stage: str, seconds: float, summary: Summary) -> None:
+        """Tell all."""
+        for reporter in self._reporters:
+            reporter.stage_done(stage, seconds, summary)
+
+    def note(self, message: str) -> None:
+        """Tell all."""
+        for reporter in self._reporters:
+            reporter.note(message)
+
+
+@contextmanager
+def logged(out: OutputFolder, reporter: Reporter, *, engine: str, threads: int) -> Iterator[Reporter]:
+    """Give a reporter that writes the event log of a run as well; its last event tells how the block ended.
+
+    Args:
+        out: The output folder, locked.
+        reporter: What else is told.
+        engine: Where the pipelines run.
+        threads: What this process may use.
+    """
+    with open_log(out, engine=engine, threads=threads) as log:
+        yield Reporters(reporter, log)
+
+
+@contextmanager
+def open_log(out: OutputFolder, *, engine: str, threads: int) -> Iterator[EventLog]:
+    """Give an event log whose last event tells how the block ended.
+
+    Args:
+        out: The folder.
+        engine: Where the pipelines run.
+        threads: What this process may use.
+    """
+    log = EventLog(out)
+    log.started(engine=engine, threads=threads)
+    with done_before_end(lambda: log.ended(STOPPED)):
+        try:
+            yield log
+        except BaseException as error:
+            log.ended(*_find_outcome(error))
+            raise
+        log.ended(DONE)
+
+
+def _find_outcome(error: BaseException) -> tuple[str, str]:
+    """Return outcome and message of a run that an error ends; one that is stopped fails of what the stop breaks."""
+    if is_stopping() or not isinstance(error, Exception):
+        return STOPPED, ""
+    known = find_user_error(error)
+    message = known[0] if known else f"unexpected {type(error).__name__}: {error}"
+    return BLOCKED if isinstance(error, BlockedError) else FAILED, message

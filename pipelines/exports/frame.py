@@ -1,0 +1,161 @@
+"""The frame of exports: from the token shards of a finished run to files of another shape, in a folder of their own.
+
+An export works as a stage of a run does: units with keys and receipts, one writer, the same engines. Its manifest takes
+the place of the receipt. The run itself is only read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Generic
+
+import apache_beam as beam
+import cppmill_core
+
+from configs.exports import ExportConfig, ExportOptions
+from pipelines.console.progress import Reporter
+from pipelines.stages.session import Session, open_session
+from pipelines.stages.validate import code_versions
+from schemas.errors import ConfigError, IntegrityError
+from schemas.units import Stage, Unit, UnitReceipt, unit_key
+from transforms.records.manifests import MANIFEST, ExportFacts, foreign_files, make_manifest, publish_manifest
+from transforms.records.receipts import RECEIPT, read_receipt
+from transforms.storage.folder import OutputFolder
+from transforms.tokens.shards import TokenShard, token_shards
+from transforms.tokens.tokenize import manifest_digest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Export(Generic[ExportOptions]):
+    """An export at work.
+
+    Attributes:
+        session: The session in the folder of the export: `run_units` carries out its stages.
+        run: The folder of the run.
+        receipt: The receipt of the run.
+        shards: Its token shards, in the order of their paths: the same wherever and however the run was carried out.
+    """
+
+    session: Session[ExportConfig[ExportOptions]]
+    run: OutputFolder
+    receipt: dict[str, Any]
+    shards: Sequence[TokenShard]
+
+    @property
+    def options(self) -> ExportOptions:
+        """What decides the bytes of the export, besides the run."""
+        return self.session.config.options
+
+    def unit(
+        self,
+        stage: Stage,
+        label: str,
+        payload: dict[str, Any],
+        *,
+        inputs: Any,  # noqa: ANN401 - JSON
+        config: dict[str, Any],
+        num_bytes: int,
+    ) -> Unit:
+        """Return a unit of the export.
+
+        Args:
+            stage: The stage that runs it.
+            label: What a person calls it, for messages.
+            payload: What the stage needs to run it, JSON values.
+            inputs: The SHA-256 of the token shards that it reads, and what else tells it from other units.
+            config: The options that decide its output; the tokenizer's digest is added.
+            num_bytes: Bytes of input, for progress.
+        """
+        key = unit_key(
+            stage,
+            core_version=cppmill_core.__version__,
+            config={"tokenizer": self.receipt["tokenizer"]["digest"], **config},
+            inputs=inputs,
+        )
+        return Unit(stage=stage, key=key, num_bytes=num_bytes, label=label, payload=payload)
+
+    def run_units(
+        self, stage: Stage, units: Sequence[Unit], construct: Callable[[beam.PCollection[Unit]], object]
+    ) -> list[UnitReceipt]:
+        """Run the units whose receipts do not stand, and return the receipts of all, in order.
+
+        Where there are any the manifest is withdrawn first, as what it speaks of is about to change.
+
+        Args:
+            stage: The stage.
+            units: Every unit of the stage.
+            construct: Adds the stage's steps after the units.
+        """
+        if not all(self.session.out.each(self.session.stands, units)):
+            self.session.out.remove(MANIFEST)
+        return self.session.run_units(stage, units, construct)
+
+    def publish(
+        self,
+        stage: Stage,
+        receipts: Sequence[UnitReceipt],
+        *,
+        totals: dict[str, Any],
+        facts: Mapping[str, dict[str, Any]] | None = None,
+    ) -> dict[str, Any]:
+        """Write the manifest, remove what it does not name, and return it.
+
+        Args:
+            stage: The stage that wrote the files.
+            receipts: The receipts of its units: the manifest names them and the files that they name.
+            totals: What the files add up to.
+            facts: What is to be said of files besides path, SHA-256, bytes and rows, by path.
+        """
+        out = self.session.out
+        manifest = make_manifest(
+            ExportFacts(
+                run=self.receipt,
+                stage=stage,
+                options=self.options.to_json(),
+                files=[output for receipt in receipts for output in receipt.outputs],
+                facts=facts or {},
+                receipts={receipt.path: out.digest(receipt.path) or "" for receipt in receipts},
+                totals=totals,
+                code=code_versions(),
+            )
+        )
+        publish_manifest(out, manifest, stage)
+        return manifest
+
+
+@contextmanager
+def open_export(
+    config: ExportConfig[ExportOptions], reporter: Reporter, stage: Stage
+) -> Iterator[Export[ExportOptions]]:
+    """Open a finished run for reading and a folder of an export for writing.
+
+    Args:
+        config: The run, the folder, the options.
+        reporter: Where progress goes.
+        stage: The stage that writes the files.
+
+    Raises:
+        ConfigError: If the run is not finished, or the folder holds what no such export wrote; all that `open_session`
+            raises.
+        IntegrityError: If the receipt cannot be read, or the tokenizer is not the one that it names.
+        LockedError: If something else is writing there.
+    """
+    run = OutputFolder(config.run)
+    receipt = read_receipt(run)
+    if receipt is None:
+        raise ConfigError(f"{config.run}: no {RECEIPT}; give the folder of a finished run")
+    found, expected = manifest_digest(run), receipt["tokenizer"]["digest"]
+    if found != expected:
+        raise IntegrityError(
+            f"{run.where('tokenizer')}: the tokenizer's digest is {found or 'none'}, the receipt says {expected}; put "
+            "that one back, or run again"
+        )
+    foreign = next(foreign_files(OutputFolder(config.out), stage), None)
+    if foreign is not None:
+        raise ConfigError(
+            f"--out {config.out}: it holds {foreign}, which no export of {stage} wrote; name another folder"
+        )
+    with open_session(config, reporter) as session:
+        yield Export(session=session, run=run, receipt=receipt, shards=token_shards(receipt))

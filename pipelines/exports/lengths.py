@@ -1,0 +1,120 @@
+"""The program of `cppmill lengths`: the token lengths of a finished run's documents, as a table and as a plot."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from schemas.errors import ConfigError
+from transforms.records.receipts import read_receipt
+from transforms.storage.folder import OutputFolder
+from transforms.tokens.lengths import CANDIDATES, PERCENTILES, Lengths, count_lengths
+
+_PLOTS = (".svg", ".png", ".pdf")
+
+
+def read_lengths(run: str) -> Lengths:
+    """Return the lengths of the documents of a finished run; only one column of its token shards is read.
+
+    Raises:
+        ConfigError: If it is no finished run.
+    """
+    out = OutputFolder(run)
+    receipt = read_receipt(out)
+    if receipt is None:
+        raise ConfigError(f"{run}: no receipt.json; give the folder of a finished run")
+    return count_lengths(_columns(out, receipt))
+
+
+def describe_lengths(found: Lengths) -> list[str]:
+    """Return the table, a line each."""
+    mean = found.tokens / found.documents if found.documents else 0
+    spread = ", ".join(f"{percent:g} %: {found.percentile(percent):,}" for percent in PERCENTILES)
+    lines = [
+        f"{found.documents:,} documents, {found.tokens:,} tokens, {mean:,.0f} a document, the longest "
+        f"{found.percentile(100):,}",
+        f"of the documents have at most  {spread}",
+        "",
+        "     up to   documents              tokens",
+    ]
+    lines += [
+        f"{bound:>10,}  {documents:>10,} {_percent(documents, found.documents)}  {tokens:>12,} "
+        f"{_percent(tokens, found.tokens)}"
+        for bound, documents, tokens in found.doublings()
+        if documents
+    ]
+    lines += ["", "  sequence   documents   tokens kept, longer ones     tokens in padded sequences"]
+    lines += ["    length       whole     dropped         cut            dropped         cut"]
+    for kept in map(found.kept, CANDIDATES):
+        lines.append(
+            f"{kept.length:>10,}    {kept.whole:8.2%}    {kept.tokens_dropped:8.2%}    {kept.tokens_cut:8.2%}"
+            f"           {kept.padded_dropped:8.2%}    {kept.padded_cut:8.2%}"
+        )
+    return lines
+
+
+def print_lengths(found: Lengths, *, as_json: bool) -> None:
+    """Print the table, or one JSON object."""
+    print(json.dumps(found.to_json()) if as_json else "\n".join(describe_lengths(found)))
+
+
+def check_plot(file: Path) -> None:
+    """Check that a plot can be drawn, before anything is read.
+
+    Raises:
+        ConfigError: If matplotlib is not installed, or the file is of no kind that is drawn, or has no folder.
+    """
+    if file.suffix not in _PLOTS:
+        raise ConfigError(f"--plot {file}: not allowed; its name ends with {', '.join(_PLOTS)}")
+    if not file.parent.is_dir():
+        raise ConfigError(f"--plot {file}: there is no folder {file.parent}; make it, or name another")
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise ConfigError("--plot needs matplotlib: pip install 'cppmill[plots]'") from error
+
+
+def plot_lengths(found: Lengths, file: Path) -> None:
+    """Draw the shares of documents and of tokens up to each length.
+
+    Args:
+        found: The distribution.
+        file: Where to; its ending is the format. Equal distributions give equal SVG files.
+    """
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    bounds = [1 << power for power in range(6, max(18, found.percentile(100).bit_length() + 1))]
+    rows = [found.kept(bound) for bound in bounds]
+    lines = {
+        "documents that are no longer": [row.whole for row in rows],
+        "tokens kept, longer documents dropped": [row.tokens_dropped for row in rows],
+        "tokens kept, longer documents cut": [row.tokens_cut for row in rows],
+    }
+    with rc_context({"svg.hashsalt": "cppmill", "svg.fonttype": "none"}):
+        figure = Figure(figsize=(8, 4.5), layout="constrained")
+        axes = figure.subplots()
+        for label, values in lines.items():
+            axes.plot(bounds, [100 * value for value in values], marker=".", label=label)
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(bounds, [f"{bound:,}" for bound in bounds], rotation=45)
+        axes.set_xlabel("sequence length, tokens")
+        axes.set_ylabel("% of all")
+        axes.set_title(f"{found.documents:,} documents, {found.tokens:,} tokens")
+        axes.grid(alpha=0.3)
+        axes.legend()
+        figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None)
+
+
+def _columns(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[Any]:
+    for shard in receipt["dataset"]["shards"]:
+        with out.open_ranges(shard["path"]) as source, pq.ParquetFile(source) as file:
+            yield file.read(columns=["num_tokens"])["num_tokens"].to_numpy()
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{part / whole:7.2%}" if whole else f"{'':7}"

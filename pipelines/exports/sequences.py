@@ -1,0 +1,192 @@
+"""The program of `cppmill sequences`: a run's token shards to rows of one length."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from configs.exports import ExportConfig, load_export_config
+from configs.layers import Flag
+from configs.mixtures import read_mixture
+from pipelines.console.progress import Reporter
+from pipelines.exports.frame import Export, open_export
+from schemas.errors import ConfigError
+from schemas.options import TokenizeOptions
+from schemas.sequences import SequenceOptions
+from schemas.units import Stage, Unit, UnitReceipt
+from transforms.exports.sequences.export import UNIT_TOKENS, MakeSequences, SequenceSettings
+from transforms.exports.sequences.fill_in_middle import fim_ids
+from transforms.exports.sequences.repositories import FindProjects, ProjectSettings, Rows, separator_id
+from transforms.exports.sequences.segments import LEFT_OUT, WEIGHT, check_ledger
+from transforms.tokens.shards import TokenShard
+from transforms.tokens.tokenize import TokenizeSettings, open_tokenizer
+from transforms.units.chunking import cut
+
+_MIXTURE, _DEFAULT_WEIGHT = "--mixture", "--mixture, default"
+_FLAGS = {
+    "--length": Flag("options", "length", numeric=True),
+    "--mode": Flag("options", "mode"),
+    "--long": Flag("options", "long"),
+    "--repositories": Flag("options", "repositories"),
+    "--fim": Flag("options", "fim_rate", numeric=True),
+    "--fim-spm": Flag("options", "fim_spm_share", numeric=True),
+    "--seed": Flag("options", "seed", numeric=True),
+    _MIXTURE: Flag("options", "weights"),
+    _DEFAULT_WEIGHT: Flag("options", "default_weight"),
+}
+
+
+def load_config(run: str, *, flags: Mapping[str, object], mixture: Path | None = None) -> ExportConfig[SequenceOptions]:
+    """Return the configuration of the command.
+
+    Args:
+        run: The finished run.
+        flags: Values by flag, text as it was typed; None for a flag that was not given.
+        mixture: The file of weights.
+
+    Raises:
+        ConfigError: With one line for every problem.
+    """
+    given = dict(flags)
+    if mixture is not None:
+        given[_DEFAULT_WEIGHT], given[_MIXTURE] = read_mixture(mixture)
+    config = load_export_config(SequenceOptions, run=run, flags=given, option_flags=_FLAGS)
+    if config.options.repositories and config.options.fim_rate:
+        raise ConfigError("--repositories --fim: not together; what is split in the middle is a document, no project")
+    return config
+
+
+def run(config: ExportConfig[SequenceOptions], reporter: Reporter) -> None:
+    """Make the sequences of a finished run, and the manifest."""
+    with open_export(config, reporter, Stage.SEQUENCES) as export:
+        settings = sequence_settings(export)
+        check_tokenizer(settings)
+        units = plan_repositories(export) if export.options.repositories else plan_documents(export)
+        receipts = export.run_units(
+            Stage.SEQUENCES, units, lambda found: found | "MakeSequences" >> MakeSequences(settings=settings)
+        )
+        totals = sum_totals(receipts)
+        check_ledger(totals, where=export.session.out.root)
+        export.publish(Stage.SEQUENCES, receipts, totals=dict(sorted(totals.items())))
+        for line in describe(totals, export.options):
+            reporter.note(line)
+
+
+def sequence_settings(export: Export[SequenceOptions]) -> SequenceSettings:
+    """Return what the workers need."""
+    receipt = export.receipt
+    source = TokenizeSettings(
+        out=export.run,
+        tokenizer_digest=receipt["tokenizer"]["digest"],
+        options=TokenizeOptions.model_validate(receipt["configs"]["tokenize"]),
+        threads=export.session.config.worker_threads,
+    )
+    return SequenceSettings(out=export.session.out, source=source, options=export.options)
+
+
+def check_tokenizer(settings: SequenceSettings) -> None:
+    """Check, before anything is started, that the tokenizer has the control tokens that are asked for.
+
+    Raises:
+        ConfigError: Naming the first one that it lacks.
+        IntegrityError: If it is not the tokenizer of the run's receipt.
+    """
+    tokenizer = open_tokenizer(settings.source)
+    if settings.options.fim_rate:
+        fim_ids(tokenizer)
+    if settings.options.repositories:
+        separator_id(tokenizer)
+
+
+def plan_documents(export: Export[SequenceOptions]) -> list[Unit]:
+    """Return units of token shards: a shard more or less changes one or two of them."""
+    ends = cut([(shard.sha256, shard.tokens) for shard in export.shards], UNIT_TOKENS)
+    groups = [export.shards[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    return [_unit(export, group, {}, label=group[0].path) for group in groups]
+
+
+def plan_repositories(export: Export[SequenceOptions]) -> list[Unit]:
+    """Find the projects of all token shards, and return units of whole projects, by name.
+
+    Where a project's rows are is all that is known of it here; its tokens are read by one worker.
+    """
+    settings = ProjectSettings(out=export.session.out, run=export.run)
+    lookups = [
+        export.unit(
+            Stage.PROJECTS, shard.path, shard.to_json(), inputs=[shard.sha256], config={}, num_bytes=shard.num_bytes
+        )
+        for shard in export.shards
+    ]
+    found = export.run_units(
+        Stage.PROJECTS, lookups, lambda units: units | "FindProjects" >> FindProjects(settings=settings)
+    )
+    projects: dict[str, list[Rows]] = {}
+    for shard, receipt in zip(export.shards, found, strict=True):
+        for project, start, end, tokens in receipt.totals["projects"]:
+            projects.setdefault(project, []).append(Rows(project, shard.path, start, end, tokens))
+    names = sorted(projects, key=str.encode)
+    ends = cut([(name, sum(rows.tokens for rows in projects[name])) for name in names], UNIT_TOKENS)
+    groups = [names[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    return [_repository_unit(export, [rows for name in group for rows in projects[name]]) for group in groups]
+
+
+def _repository_unit(export: Export[SequenceOptions], rows: Sequence[Rows]) -> Unit:
+    shards = {shard.path: shard for shard in export.shards}
+    used = [shards[path] for path in sorted({row.shard for row in rows})]
+    listed = [list(row) for row in rows]
+    tokens = sum(row.tokens for row in rows)
+    num_bytes = sum(shard.num_bytes for shard in export.shards) * tokens // max(1, sum(s.tokens for s in export.shards))
+    label = f"{rows[0].project}, {len({row.project for row in rows}):,} projects"
+    return _unit(export, used, {"projects": listed}, label=label, num_bytes=num_bytes)
+
+
+def _unit(
+    export: Export[SequenceOptions],
+    shards: Sequence[TokenShard],
+    payload: dict[str, Any],
+    *,
+    label: str,
+    num_bytes: int | None = None,
+) -> Unit:
+    return export.unit(
+        Stage.SEQUENCES,
+        label,
+        {"shards": [shard.to_json() for shard in shards], **payload},
+        inputs={"shards": [shard.sha256 for shard in shards], **payload},
+        config={"tokenize": export.receipt["configs"]["tokenize"], "options": export.options.to_json()},
+        num_bytes=sum(shard.num_bytes for shard in shards) if num_bytes is None else num_bytes,
+    )
+
+
+def sum_totals(receipts: Sequence[UnitReceipt]) -> Counter[str]:
+    """Return the ledger of all units."""
+    totals: Counter[str] = Counter()
+    for receipt in receipts:
+        totals.update(receipt.totals)
+    return totals
+
+
+def describe(totals: Counter[str], options: SequenceOptions) -> list[str]:
+    """Return what was made, in plain words, a line each."""
+    left_out = ", ".join(f"{why} {totals[f'documents_left_out_{why}']:,}" for why in LEFT_OUT)
+    positions = totals["positions"] or 1
+    lines = [
+        f"documents {totals['documents_in']:,}: {totals['documents_in_sequences']:,} in sequences, left out {left_out}",
+        f"tokens    {totals['tokens_in']:,} and {totals['tokens_repeated']:,} repeated: "
+        f"{totals['tokens_in_sequences']:,} in sequences, {totals['tokens_cut']:,} cut",
+        f"sequences {totals['sequences']:,} of {options.length:,} positions, {totals['segments']:,} segments",
+        f"used      {totals['positions_with_loss'] / positions:.2%} of the positions are tokens with loss, "
+        f"{totals['tokens_in_sequences'] / positions:.2%} are tokens",
+    ]
+    if options.fim_rate:
+        psm, spm, too_long = (totals[f"segments_{name}"] for name in ("psm", "spm", "too_long_to_rearrange"))
+        lines.append(
+            f"fim       {psm:,} PSM, {spm:,} SPM; left as they were {too_long:,}, too long once rearranged, and "
+            f"{totals['segments'] - psm - spm - too_long:,}, not chosen or with nothing to split"
+        )
+    unused = [name for name, _ in options.weights if not totals[WEIGHT + name]]
+    if unused:
+        lines.append(f"mixture   no document takes the weight of {', '.join(unused)}")
+    return lines

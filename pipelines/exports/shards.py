@@ -1,0 +1,225 @@
+"""The shards program: the token shards of a finished run to `.bin` shards or Megatron pairs, split for validation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cppmill_core import InvalidInputError
+
+from configs.exports import ExportConfig
+from configs.layers import Flag
+from pipelines.console.progress import Reporter
+from pipelines.exports.frame import Export, open_export
+from pipelines.tokenizers.codec import load_tokenizer
+from schemas.digests import add_digests
+from schemas.errors import ConfigError, IntegrityError
+from schemas.export_options import ShardOptions
+from schemas.units import Stage, Unit, UnitReceipt
+from transforms.exports.shards.formats import MAX_BIN_VOCABULARY
+from transforms.exports.shards.plan import FilePlan, plan_files
+from transforms.exports.shards.split_counts import CountSplits, SplitSettings
+from transforms.exports.shards.splits import SPLITS
+from transforms.exports.shards.streams import Borders
+from transforms.exports.shards.writer import ShardSettings, WriteShards, file_name
+from transforms.tokens.tokenize import BOS, EOS
+
+OPTION_FLAGS = {
+    "--format": Flag("options", "format"),
+    "--split-by": Flag("options", "split_by"),
+    "--validation-fraction": Flag("options", "validation_fraction", numeric=True),
+    "--bos": Flag("options", "bos"),
+    "--shard-tokens": Flag("options", "shard_tokens", numeric=True),
+    "--name": Flag("options", "name"),
+}
+"""Where the flags of `cppmill shards` belong."""
+
+
+def run(config: ExportConfig[ShardOptions], reporter: Reporter) -> None:
+    """Write the training shards of a run and tell what came of it.
+
+    Raises:
+        ConfigError: If the format cannot hold the ids, or the tokenizer lacks the id that documents are to begin with.
+        IntegrityError: If what was written does not add up to the dataset.
+    """
+    with open_export(config, reporter, Stage.SHARDS) as export:
+        settings = shard_settings(export)
+        units = plan_units(export, count_documents(export), settings)
+        receipts = export.run_units(
+            Stage.SHARDS, units, lambda found: found | "WriteShards" >> WriteShards(settings=settings)
+        )
+        totals = sum_splits(export, receipts, settings)
+        manifest = export.publish(Stage.SHARDS, receipts, totals=totals, facts=_facts(receipts))
+        for line in describe(export, manifest, settings):
+            reporter.note(line)
+
+
+def shard_settings(export: Export[ShardOptions]) -> ShardSettings:
+    """Return what the workers need.
+
+    Raises:
+        ConfigError: If the format cannot hold the ids, or the tokenizer lacks the id that documents are to begin with.
+    """
+    vocab_size = export.receipt["tokenizer"]["vocab_size"]
+    if export.options.format == "bin" and vocab_size > MAX_BIN_VOCABULARY:
+        raise ConfigError(
+            f"--format bin: it holds ids below {MAX_BIN_VOCABULARY:,}, and the vocabulary of {export.run.root} has "
+            f"{vocab_size:,} ids; take --format megatron"
+        )
+    return ShardSettings(
+        out=export.session.out,
+        run=export.run,
+        options=export.options,
+        borders=find_borders(export),
+        vocab_size=vocab_size,
+        threads=export.session.config.worker_threads,
+    )
+
+
+def find_borders(export: Export[ShardOptions]) -> Borders:
+    """Return what stands around documents: by the run's receipt, and by what is asked for."""
+    policy, wanted = export.receipt["policy"], export.options.bos
+    with export.run.open_local_folder("tokenizer") as directory:
+        tokenizer = load_tokenizer(directory, argument="RUN")
+
+    def control(name: str) -> int:
+        try:
+            return tokenizer.control_id(name)
+        except InvalidInputError as error:
+            raise ConfigError(f"--bos {wanted}: {error}; take --bos dataset or --bos none") from error
+
+    return Borders(
+        wanted=wanted,
+        bos=control(BOS) if policy["bos"] else None,
+        eos=control(EOS) if policy["eos"] else None,
+        added=control(BOS) if wanted == "document" and not policy["bos"] else None,
+    )
+
+
+def count_documents(export: Export[ShardOptions]) -> list[UnitReceipt]:
+    """Count, in each token shard, what is in each split."""
+    options = export.options
+    config = {"split_by": options.split_by, "validation_fraction": options.validation_fraction}
+    units = [
+        export.unit(
+            Stage.SPLITS, shard.path, shard.to_json(), inputs=[shard.sha256], config=config, num_bytes=shard.num_bytes
+        )
+        for shard in export.shards
+    ]
+    settings = SplitSettings(
+        out=export.session.out,
+        run=export.run,
+        split_by=options.split_by,
+        validation_fraction=options.validation_fraction,
+    )
+    return export.session.run_units(
+        Stage.SPLITS, units, lambda found: found | "CountSplits" >> CountSplits(settings=settings)
+    )
+
+
+def plan_units(export: Export[ShardOptions], counts: Sequence[UnitReceipt], settings: ShardSettings) -> list[Unit]:
+    """Return one unit a file."""
+    plans = plan_files(
+        [count.totals for count in counts], more=settings.borders.more, shard_tokens=export.options.shard_tokens
+    )
+    return [_plan_unit(export, plan) for plan in plans]
+
+
+def sum_splits(
+    export: Export[ShardOptions], receipts: Sequence[UnitReceipt], settings: ShardSettings
+) -> dict[str, dict[str, Any]]:
+    """Return what each split adds up to, and check that both together are the dataset, each document once.
+
+    Raises:
+        IntegrityError: If they are not.
+    """
+    totals: dict[str, dict[str, Any]] = {
+        split: _sum_split([receipt for receipt in receipts if receipt.totals["split"] == split]) for split in SPLITS
+    }
+    dataset = export.receipt["dataset"]
+    expected = {
+        "documents": dataset["documents"],
+        "bytes": dataset["bytes"],
+        "tokens": dataset["tokens"] + settings.borders.more * dataset["documents"],
+        "dataset_digest": dataset["digest"],
+    }
+    found: dict[str, Any] = {
+        name: sum(total[name] for total in totals.values()) for name in ("documents", "bytes", "tokens")
+    }
+    found["dataset_digest"] = add_digests(total["dataset_digest"] for total in totals.values())
+    for name, value in expected.items():
+        if found[name] != value:
+            raise IntegrityError(
+                f"{settings.out.root}: both splits have {name} {found[name]}, the run's receipt asks for {value}; "
+                "delete the folder and export again"
+            )
+    return totals
+
+
+def describe(export: Export[ShardOptions], manifest: dict[str, Any], settings: ShardSettings) -> list[str]:
+    """Return what was made in plain words, and what to tell a training program."""
+    lines = [
+        f"{split:<9} {total['documents']:,} documents, {total['tokens']:,} tokens in {total['files']:,} files"
+        for split, total in manifest["totals"].items()
+    ]
+    for split, total in manifest["totals"].items():
+        if not total["documents"]:
+            lines.append(
+                f"{split} is empty: no {export.options.split_by} hashes into it; take another "
+                "--validation-fraction, or --split-by document"
+            )
+    return [*lines, *_advice(manifest, settings), f"manifest  {manifest['digest']}"]
+
+
+def _advice(manifest: dict[str, Any], settings: ShardSettings) -> list[str]:
+    files = [file for file in manifest["files"] if file["path"].endswith(".bin")]
+    if settings.options.format == "bin":
+        return [
+            f"{split:<9} {settings.out.where(f'shards/{settings.options.name}_{split}_*.bin')}"
+            for split, total in manifest["totals"].items()
+            if total["files"]
+        ]
+    lines = []
+    for split, flag in (("train", "--train-data-path"), ("val", "--valid-data-path")):
+        blend = [
+            f"{file['tokens']} {settings.out.where(file['path'].removesuffix('.bin'))}"
+            for file in files
+            if file["split"] == split
+        ]
+        lines += [f"{flag} {' '.join(blend)}"] if blend else []
+    return lines
+
+
+def _plan_unit(export: Export[ShardOptions], plan: FilePlan) -> Unit:
+    parts: list[dict[str, Any]] = [
+        {"shard": export.shards[number].to_json(), "place": place} for number, place in plan.parts
+    ]
+    policy = {name: export.receipt["policy"][name] for name in ("bos", "eos")}
+    dataset = export.receipt["dataset"]
+    return export.unit(
+        Stage.SHARDS,
+        f"{file_name(export.options, plan.split, plan.index)}.bin",
+        {"split": plan.split, "index": plan.index, "begin": plan.begin, "end": plan.end, "parts": parts},
+        inputs=[plan.split, plan.begin, plan.end, [[part["shard"]["sha256"], part["place"]] for part in parts]],
+        config={"options": export.options.to_json(), "policy": policy},
+        num_bytes=dataset["bytes"] * (plan.end - plan.begin) // max(dataset["tokens"], 1),
+    )
+
+
+def _sum_split(receipts: Sequence[UnitReceipt]) -> dict[str, Any]:
+    sums = {name: sum(receipt.totals[name] for receipt in receipts) for name in ("documents", "bytes", "tokens")}
+    return {
+        "files": sum(bool(receipt.outputs) for receipt in receipts),
+        **sums,
+        "dataset_digest": add_digests(receipt.totals["dataset_digest"] for receipt in receipts),
+    }
+
+
+def _facts(receipts: Sequence[UnitReceipt]) -> dict[str, dict[str, Any]]:
+    """Return what the manifest says of each file with ids: its split, its tokens and the SHA-256 of their bytes."""
+    return {
+        output.path: {name: receipt.totals[name] for name in ("split", "tokens", "ids_sha256")}
+        for receipt in receipts
+        for output in receipt.outputs
+        if output.path.endswith(".bin")
+    }

@@ -1,0 +1,73 @@
+"""The program of `cppmill vocab working-set`: a run's token shards to an allow-list of ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.tokenizers.codec import load_tokenizer
+from schemas.digests import canonical_json
+from schemas.errors import ConfigError
+from tokenizer_build.compare.diff import read_ids
+from tokenizer_build.working_set import count_tokens, describe_working_set
+from transforms.records.receipts import read_receipt
+from transforms.storage.folder import OutputFolder
+
+_ROWS_A_BATCH = 1024
+
+
+def write_working_set(run: str, file: Path, *, globs: Sequence[str], coverage: float) -> str:
+    """Write the working set of some projects of a finished run.
+
+    Args:
+        run: The run's folder, or its URL.
+        file: The file to write.
+        globs: Patterns of project names.
+        coverage: Share of the projects' tokens to cover.
+
+    Returns:
+        What to print: a line with the figures.
+
+    Raises:
+        ConfigError: If there is no finished run, no project matches, the share is none, or the file cannot stand there.
+    """
+    if not 0 < coverage <= 1:
+        raise ConfigError(f"--coverage {coverage}: not allowed; it takes a number above 0 and up to 1")
+    _check_file(run, file)
+    out = OutputFolder(run)
+    receipt = read_receipt(out)
+    if receipt is None:
+        raise ConfigError(f"{run}: no receipt.json; give the folder of a finished run")
+    with out.open_local_folder("tokenizer") as tokenizer:
+        ids = read_ids(tokenizer, load_tokenizer(tokenizer, argument="OUT"))
+    histogram = count_tokens(_batches(out, receipt), globs, ids.tokenizer.vocab_size)
+    if not histogram.projects:
+        raise ConfigError(f"--projects {' '.join(globs)}: no project of {run} has such a name; try --projects '*'")
+    made = describe_working_set(histogram, ids, globs=globs, coverage=coverage, dataset=receipt["dataset"]["digest"])
+    file.write_bytes(canonical_json(made) + b"\n")
+    return _describe(made)
+
+
+def _check_file(run: str, file: Path) -> None:
+    if not file.parent.is_dir():
+        raise ConfigError(f"--out {file}: there is no folder {file.parent}; make it, or name another")
+    if file.resolve().is_relative_to(Path(run).resolve()):
+        raise ConfigError(f"--out {file}: in the run's own folder, whose receipt names every file; name another folder")
+
+
+def _batches(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+    for shard in receipt["dataset"]["shards"]:
+        with out.open_local(shard["path"]) as path, pq.ParquetFile(path) as file:
+            yield from file.iter_batches(batch_size=_ROWS_A_BATCH, columns=["project", "token_ids"])
+
+
+def _describe(made: dict[str, Any]) -> str:
+    projects, reached = made["projects"], made["coverage"]
+    return (
+        f"{len(projects['names']):,} projects, {projects['documents']:,} documents, {reached['tokens']:,} tokens: "
+        f"{len(made['ids']):,} of {made['tokenizer']['vocab_size']:,} ids cover {reached['reached']:.4%}"
+    )

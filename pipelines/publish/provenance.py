@@ -1,0 +1,148 @@
+"""The program of `cppmill provenance`: a run's receipt in standard clothes, in a folder that can be published.
+
+The folder gets `provenance.json`, `croissant.json` and `README.md`, and, if the run is on this machine, links to its
+shards and tokenizer, so that what the three files name stands beside them. Nothing is written into the run itself:
+its receipt names every file in it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.publish.card import Licenses, describe_run, render_card
+from schemas.digests import canonical_json
+from schemas.errors import ConfigError
+from schemas.places import is_remote
+from transforms.records.croissant import Publication, make_croissant
+from transforms.records.in_toto import BUILD_TYPE, PRODUCTS, make_statement, products
+from transforms.records.receipts import read_sound_receipt
+from transforms.storage.folder import OutputFolder
+
+STATEMENT = "provenance.json"
+CROISSANT = "croissant.json"
+CARD = "README.md"
+
+_MARKS = {STATEMENT: BUILD_TYPE.encode(), CROISSANT: b'"@id": "tokens/token_ids"', CARD: b"\nMade by cppmill "}
+"""What each of the files has in it that this command wrote."""
+
+
+def write_provenance(run: str, folder: Path, publication: Publication, *, builder: str) -> Iterator[str]:
+    """Write statement, Croissant description and card of a finished run; the same bytes for the same arguments.
+
+    Args:
+        run: The run's folder, or its URL.
+        folder: Where to write; made if it is not there. What an earlier call wrote there is replaced.
+        publication: What the receipt does not know.
+        builder: URI of who vouches for the run.
+
+    Yields:
+        Lines that tell what was written.
+
+    Raises:
+        ConfigError: If there is no finished run, an option is no date or URI, or the folder is in the run's or holds
+            files of others.
+        IntegrityError: If the receipt is not the one that was published.
+    """
+    _check_options(publication, builder)
+    out = OutputFolder(run)
+    receipt = read_sound_receipt(out)
+    _check_folder(run, folder)
+    licenses = count_licenses(out, receipt)
+    names = sorted({license for _, license in licenses if license is not None})
+    manifest = json.loads(out.read_bytes("tokenizer/manifest.json"))
+    statement = make_statement(receipt, builder=builder)
+    description = describe_run(receipt, licenses)
+    croissant = make_croissant(receipt, publication, licenses=names, description=description)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / STATEMENT).write_bytes(canonical_json(statement) + b"\n")
+    (folder / CROISSANT).write_text(json.dumps(croissant, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / CARD).write_text(render_card(receipt, manifest, publication, licenses) + "\n", encoding="utf-8")
+    yield f"{folder / STATEMENT}: in-toto statement, SLSA provenance of {len(statement['subject']):,} files"
+    yield f"{folder / CROISSANT}: Croissant, {len(croissant['recordSet'])} record sets"
+    configs = (
+        "configs tokens and documents" if receipt["dataset"]["documents"] else "no configs, as there are no documents"
+    )
+    yield f"{folder / CARD}: dataset card, {configs}; licences: {', '.join(names) or 'none told'}"
+    yield _link_products(run, folder, receipt)
+
+
+def count_licenses(out: OutputFolder, receipt: dict[str, Any]) -> Licenses:
+    """Return the number of documents by project and licence; two columns of the documents are read."""
+    counts: Counter[tuple[str, str | None]] = Counter()
+    for name in products(receipt, "documents"):
+        with out.open_ranges(name) as file, pq.ParquetFile(file) as shard:
+            for batch in shard.iter_batches(columns=["project", "license"]):
+                table = pa.table(batch).group_by(["project", "license"]).aggregate([([], "count_all")])
+                for row in table.to_pylist():
+                    counts[row["project"], row["license"]] += row["count_all"]
+    return counts
+
+
+def default_name(run: str) -> str:
+    """Return what a run's dataset is called if nobody says: the last part of its place, as text in any case."""
+    name = run.rstrip("/").rpartition("/")[2] if is_remote(run) else Path(run).resolve().name
+    return os.fsencode(name).decode("utf-8", "replace")
+
+
+def _check_options(publication: Publication, builder: str) -> None:
+    for option, uri in (("--builder", builder), ("--url", publication.url)):
+        if uri is not None and not urlsplit(uri).scheme:
+            raise ConfigError(f"{option} {uri}: not allowed; it takes a URI with its scheme, as https://example.org/a")
+    try:
+        date.fromisoformat(publication.date or "2000-01-01")
+    except ValueError:
+        raise ConfigError(f"--date {publication.date}: not allowed; it takes a day as YYYY-MM-DD") from None
+
+
+def _check_folder(run: str, folder: Path) -> None:
+    if not is_remote(run) and folder.resolve().is_relative_to(Path(run).resolve()):
+        raise ConfigError(f"--out {folder}: in the run's own folder, whose receipt names every file; name another")
+    foreign = next(_foreign_entries(folder), None)
+    if foreign is not None:
+        raise ConfigError(f"--out {folder}: {foreign} was not made by this command; name another folder")
+
+
+def _foreign_entries(folder: Path) -> Iterator[Path]:
+    """Yield what this command would replace and did not make, or what shows that the folder is for something else.
+
+    Beside a statement of ours may stand anything, and hidden files (`.git`, `.gitattributes`) anywhere.
+    """
+    for name, mark in _MARKS.items():
+        path = folder / name
+        if path.exists() and not (path.is_file() and mark in path.read_bytes()):
+            yield path
+    for name in PRODUCTS:
+        yield from (path for path in _entries(folder / name) if not path.is_symlink())
+    if not (folder / STATEMENT).exists():
+        ours = (*_MARKS, *PRODUCTS)
+        yield from (path for path in _entries(folder) if path.name not in ours and not path.name.startswith("."))
+
+
+def _entries(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def _link_products(run: str, folder: Path, receipt: dict[str, Any]) -> str:
+    """Link the files that the card speaks of, one by one; return what to tell of them."""
+    if is_remote(run):
+        return f"{run}: copy documents/, tokens/ and tokenizer/ from there into {folder} to load it"
+    number = 0
+    for name in PRODUCTS:
+        (folder / name).mkdir(exist_ok=True)
+        for link in _entries(folder / name):
+            link.unlink()
+        for path in products(receipt, name):
+            link = folder / path
+            link.symlink_to(os.path.relpath(Path(run).resolve() / path, link.parent.resolve()))
+            number += 1
+    return f"{folder}: {number:,} links to the shards and the tokenizer of {run}"

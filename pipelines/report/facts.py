@@ -1,0 +1,121 @@
+"""What a report reads of a finished run beside its token shards: tokenizer, counts, decisions.
+
+Of tables that grow with the corpus only the head is kept. What a run does not have (one with a tokenizer that was given
+has no counts) is None, and is not shown.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from cppmill_core.kinds import AnyTokenizer
+
+from pipelines.console.stage_times import StageTime, read_stage_times
+from tokenizer_build.bands import Strength
+from tokenizer_build.compare.comparison import LEARNED, RESERVED, read_bands
+from tokenizer_build.compare.diff import Entry, read_ids
+from tokenizer_build.decision_files import DECISIONS_PARQUET
+from tokenizer_build.findings import FINDINGS_MD
+from transforms.storage.folder import OutputFolder
+from transforms.tokens.usage import Usage
+
+SHOWN_NAMESPACES = 16
+
+_OTHERS = {Strength.CONTROL: "control", Strength.RESERVED: RESERVED}
+
+
+@dataclass(frozen=True)
+class Namespaces:
+    """The namespaces that are referred to most, and how many references and namespaces there are in all."""
+
+    rows: list[dict[str, Any]]
+    hits: int
+    number: int
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All that a page is made of.
+
+    Attributes:
+        receipt: The run's receipt.
+        usage: What the token shards hold.
+        entries: Every id, in order.
+        bands: The band of each id: that of the vocabulary's files, or how it was learned.
+        statistics: `counts/statistics.json`.
+        namespaces: The head of `counts/namespaces.parquet`.
+        decisions: The rows of `decisions.parquet`.
+        findings: `findings.md`.
+        stages: How fast the stages were; none if it is not known.
+    """
+
+    receipt: dict[str, Any]
+    usage: Usage
+    entries: tuple[Entry, ...]
+    bands: tuple[str, ...]
+    statistics: dict[str, Any] | None
+    namespaces: Namespaces | None
+    decisions: list[dict[str, Any]] | None
+    findings: str | None
+    stages: list[StageTime]
+
+
+def read_facts(
+    out: OutputFolder,
+    directory: Path,
+    tokenizer: AnyTokenizer,
+    receipt: dict[str, Any],
+    usage: Usage,
+) -> Facts:
+    """Read what a report needs of a run.
+
+    Args:
+        out: The run's folder.
+        directory: Its tokenizer directory, local.
+        tokenizer: The same, loaded.
+        receipt: Its receipt.
+        usage: What its token shards hold.
+    """
+    entries = read_ids(directory, tokenizer).entries
+    decisions, findings = directory / DECISIONS_PARQUET, directory / FINDINGS_MD
+    counted = "counts/statistics.json" in receipt["files"]
+    return Facts(
+        receipt=receipt,
+        usage=usage,
+        entries=entries,
+        bands=_bands(directory, entries),
+        statistics=json.loads(out.read_bytes("counts/statistics.json")) if counted else None,
+        namespaces=_read_namespaces(out) if counted else None,
+        decisions=pq.read_table(io.BytesIO(decisions.read_bytes())).to_pylist() if decisions.is_file() else None,
+        findings=findings.read_text(encoding="utf-8") if findings.is_file() else None,
+        stages=read_stage_times(out),
+    )
+
+
+def _bands(directory: Path, entries: Sequence[Entry]) -> tuple[str, ...]:
+    """Return the band of each id; a tokenizer of another program has only control tokens and learned ones."""
+    found = read_bands(directory)
+    return tuple(found or (_OTHERS.get(entry.strength, LEARNED) for entry in entries))
+
+
+def _read_namespaces(out: OutputFolder) -> Namespaces:
+    """Read the namespaces a row group at a time, and keep those with the most hits."""
+    head: list[dict[str, Any]] = []
+    hits = number = 0
+    with out.open_ranges("counts/namespaces.parquet") as source, pq.ParquetFile(source) as file:
+        for place in range(file.num_row_groups):
+            table = file.read_row_group(place)
+            counted: list[Any] = table["hits"].to_pylist()
+            hits, number = hits + sum(counted), number + table.num_rows
+            best: pa.Table = table.sort_by([("hits", "descending"), ("namespace", "ascending")])
+            head = sorted(
+                [*head, *best.slice(0, SHOWN_NAMESPACES).to_pylist()], key=lambda row: (-row["hits"], row["namespace"])
+            )[:SHOWN_NAMESPACES]
+    return Namespaces(head, hits, number)

@@ -1,0 +1,192 @@
+"""The program of `cppmill report`: a finished run to one page that shows it, from the run's files alone.
+
+The page grows with the vocabulary and with what is shown of each table, never with the documents.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pipelines.pages import render_page, write_page
+from pipelines.report import sections, text
+from pipelines.report.facts import Facts, read_facts
+from pipelines.report.text import count
+from pipelines.tokenizers.codec import load_tokenizer
+from schemas.errors import ConfigError, IntegrityError
+from schemas.places import is_remote
+from transforms.records.receipts import read_sound_receipt
+from transforms.storage.folder import OutputFolder
+from transforms.tokens.usage import Usage, read_usage
+
+_TEXT_ENTRIES = {"documents", "bytes", "digest", "projects"}
+_TOKENIZER_ENTRIES = {
+    "tokenizer",
+    "vocab_size",
+    "bytes_per_token",
+    "lossy_documents",
+    "megabytes_per_second",
+    "projects",
+}
+"""What the page shows of each record of a comparison."""
+
+_HEAD_BYTES = 4096
+
+
+def write_report(run: str, page: Path, *, compare: Path | None = None, threads: int) -> str:
+    """Write the page of a finished run.
+
+    Args:
+        run: The run's folder, or its URL.
+        page: The HTML file to write.
+        compare: Lines of JSON that `cppmill compare --json` printed.
+        threads: Token shards that are read at once.
+
+    Returns:
+        What to print: a line with the figures.
+
+    Raises:
+        ConfigError: If there is no finished run, a file cannot stand there, or the comparison is none.
+        IntegrityError: If the token shards are not what the receipt says of them.
+    """
+    _check_page(run, page)
+    comparison = read_comparison(compare) if compare else []
+    out = OutputFolder(run)
+    receipt = read_sound_receipt(out)
+    usage = count_tokens(out, receipt, threads=threads)
+    with out.open_local_folder("tokenizer") as directory:
+        facts = read_facts(out, directory, load_tokenizer(directory, argument="OUT"), receipt, usage)
+    told = write_page(render_report(facts, comparison, name=run_name(run)), page, option="--out")
+    total = usage.total
+    amounts = ((total.documents, "document"), (total.tokens, "token"), (len(usage.projects), "project"))
+    return f"{told}; {', '.join(count(*amount) for amount in amounts)}"
+
+
+def default_page(run: str) -> Path:
+    """Return the file of a report that nobody named: in the working folder, after the run."""
+    return Path(f"{run_name(run)}-report.html")
+
+
+def run_name(run: str) -> str:
+    """Return what a run is called: the last part of its place."""
+    return run.rstrip("/").rpartition("/")[2] if is_remote(run) else Path(run).resolve().name
+
+
+def render_report(facts: Facts, comparison: Sequence[dict[str, Any]], *, name: str) -> str:
+    """Return the page of what is known of a run.
+
+    Args:
+        facts: What is known.
+        comparison: Records of a comparison, the text's first; none if there was none.
+        name: What the run is called.
+    """
+    return render_page(
+        "report.html.j2",
+        title=name,
+        receipt=facts.receipt,
+        ledger=sections.ledger(facts),
+        vocabulary=sections.vocabulary(facts),
+        compression=sections.compression(facts),
+        comparison=sections.comparison(facts, comparison),
+        lengths=text.lengths(facts),
+        text=text.text(facts),
+        platforms=text.platforms(facts),
+        speed=sections.speed(facts),
+        decisions=sections.decisions(facts),
+        findings=facts.findings,
+        proof=sections.proof(facts),
+        data=sections.data(facts),
+    )
+
+
+def read_comparison(file: Path) -> list[dict[str, Any]]:
+    """Return what `cppmill compare --json` printed: a record of the text, then one a tokenizer.
+
+    Raises:
+        ConfigError: If the file is nothing of the kind.
+    """
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+        records: list[dict[str, Any]] = [json.loads(line) for line in lines if line.strip()]
+        kinds = [record["record"] for record in records]
+        if kinds[:1] != ["text"] or set(kinds[1:]) != {"tokenizer"}:
+            raise ValueError("not a record of a text, then one a tokenizer")
+        _check_entries(records)
+    except OSError as error:
+        raise ConfigError(f"--compare {file}: cannot be read: {error.strerror}") from error
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise ConfigError(
+            f"--compare {file}: not what `cppmill compare --json` prints ({error}); "
+            f"write it with: cppmill compare … --json > {file}"
+        ) from error
+    return records
+
+
+def count_tokens(out: OutputFolder, receipt: dict[str, Any], *, threads: int) -> Usage:
+    """Return what the token shards of a run hold, which is what its receipt says.
+
+    Raises:
+        IntegrityError: If they differ, or one is missing.
+    """
+    shards = [shard["path"] for shard in receipt["dataset"]["shards"]]
+    try:
+        usage = read_usage(out, shards, receipt["tokenizer"]["vocab_size"], threads=threads)
+    except FileNotFoundError as error:
+        raise IntegrityError(
+            f"{out.root}: a token shard that the receipt names is missing ({error}); "
+            "see `cppmill verify`, and run again"
+        ) from error
+    check_usage(usage, receipt, where=out.root)
+    return usage
+
+
+def check_usage(usage: Usage, receipt: dict[str, Any], *, where: str) -> None:
+    """Compare what was counted in the token shards with the receipt.
+
+    Raises:
+        IntegrityError: If they differ.
+    """
+    total, said = usage.total, receipt["dataset"]
+    for name, found in (
+        ("documents", total.documents),
+        ("bytes", total.num_bytes),
+        ("tokens", total.tokens),
+        ("tokens", int(usage.ids.sum())),
+    ):
+        if found != said[name]:
+            raise IntegrityError(
+                f"{where}: the receipt says {said[name]:,} {name}, the token shards have {found:,}; "
+                "see `cppmill verify`, and run again"
+            )
+
+
+def _check_entries(records: Sequence[dict[str, Any]]) -> None:
+    """Raise ValueError for the first entry that the page shows and a record does not have."""
+    text, *made = records
+    for record in records:
+        names = _TEXT_ENTRIES if record is text else _TOKENIZER_ENTRIES
+        missing = sorted(names - record.keys())
+        if missing:
+            raise ValueError(f"a record without {missing[0]!r}")
+    for row in made:
+        missing = sorted(text["projects"].keys() - row["projects"].keys())
+        if missing:
+            raise ValueError(f"nothing of project {missing[0]!r} in the record of {row['tokenizer']}")
+
+
+def _check_page(run: str, page: Path) -> None:
+    if not page.parent.is_dir():
+        raise ConfigError(f"--out {page}: there is no folder {page.parent}; make it, or name another")
+    if page.is_dir():
+        raise ConfigError(f"--out {page}: it is a folder; name a file in it")
+    if page.is_file() and page.stat().st_size and not _is_ours(page):
+        raise ConfigError(f"--out {page}: it is there, and no page of cppmill; name another file")
+    if page.resolve().is_relative_to(Path(run).resolve()):
+        raise ConfigError(f"--out {page}: in the run's own folder, whose receipt names every file; name another folder")
+
+
+def _is_ours(page: Path) -> bool:
+    with page.open("rb") as file:
+        return b"cppmill</title>" in file.read(_HEAD_BYTES)

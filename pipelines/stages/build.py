@@ -1,0 +1,222 @@
+"""The build program: counts and vocabulary configuration to a tokenizer directory, in one process."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import cppmill_core
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from configs.runs import RunConfig
+from configs.vocabulary import VOCABULARY
+from pipelines.console.progress import Reporter, Summary
+from pipelines.stages.session import Session, open_session
+from schemas.digests import sha256_file
+from schemas.errors import ConfigError, IntegrityError
+from schemas.options import RunOptions, TokenizeOptions
+from schemas.tables import WORDS
+from schemas.units import Stage, Unit, UnitReceipt, unit_key
+from tokenizer_build.build import ScanCounts, build_tokenizer
+from tokenizer_build.findings import FINDINGS_MD
+from tokenizer_build.sentencepiece import build_sentencepiece, trainer_version
+from transforms.scan.count import read_counts
+from transforms.storage.folder import OutputFolder
+from transforms.tokens.tokenize import BOS, EOS, control_id
+
+MANIFEST = "manifest.json"
+
+
+def run(config: RunConfig, reporter: Reporter) -> None:
+    """Build the tokenizer from the counts that stand in OUT, and tell all of the findings."""
+    with open_session(config, reporter) as session:
+        build(session, session.current(Stage.SCAN)[-1])
+        for line in session.out.read_bytes(f"tokenizer/{FINDINGS_MD}").decode().splitlines():
+            reporter.note(line)
+
+
+def build(session: Session, counts: UnitReceipt) -> UnitReceipt:
+    """Build the tokenizer from merged counts, unless it stands, and tell in a few lines what became of the slots.
+
+    Args:
+        session: The session.
+        counts: The receipt that commits the merged counts.
+    """
+    unit = plan_build(session, counts)
+    started = time.monotonic()
+    standing = session.out.find_receipt(unit)
+    session.reporter.stage_started(Stage.BUILD, int(standing is None), unit.num_bytes if standing is None else 0)
+    if standing is None:
+        standing, findings = _build(session, unit, counts)
+        session.reporter.progress(1, unit.num_bytes)
+        summary: Summary = {"ids": session.config.options.build.vocab_size}
+    else:
+        findings, summary = (), {"tokenizer": "stood"}
+    session.remember(Stage.BUILD, [unit])
+    session.reporter.stage_done(Stage.BUILD, time.monotonic() - started, summary)
+    for line in findings:
+        session.reporter.note(f"build: {line}")
+    return standing
+
+
+def plan_build(session: Session, counts: UnitReceipt) -> Unit:
+    """Return the unit of the build: keyed by the counts' digests, the vocabulary files and the options."""
+    config: dict[str, Any] = {
+        "build": session.config.options.build.to_json(),
+        "pattern": session.config.options.scan.pattern,
+        **_unit_pattern(session.config.options),
+        **({} if session.config.options.build.kind == "bpe" else {"sentencepiece": trainer_version()}),
+        "vocabulary": {
+            path.name: sha256_file(path) for path in sorted(VOCABULARY.iterdir()) if path.suffix in (".toml", ".lock")
+        },
+    }
+    inputs = {output.path: output.sha256 for output in counts.outputs}
+    key = unit_key(Stage.BUILD, core_version=cppmill_core.__version__, config=config, inputs=inputs)
+    size = sum(output.num_bytes for output in counts.outputs)
+    return Unit(stage=Stage.BUILD, key=key, num_bytes=size, label="tokenizer", payload={})
+
+
+def install_tokenizer(session: Session, place: Path | str) -> None:
+    """Copy a tokenizer directory, local or on an object store, to OUT/tokenizer, unless it is already there.
+
+    Raises:
+        ConfigError: If the directory is no tokenizer directory with a manifest, or one whose files are not those of
+            the manifest.
+    """
+    with OutputFolder(place).open_local_folder("") as source:
+        if not (source / MANIFEST).is_file():
+            raise ConfigError(
+                f"--tokenizer {place}: there is no {MANIFEST} in it; give a directory that `cppmill build` made"
+            )
+        try:
+            tokenizer = cppmill_core.load_tokenizer(source)
+        except cppmill_core.CoreError as error:
+            raise ConfigError(f"--tokenizer {place}: {error}") from error
+        check_ends(tokenizer, session.config.options.tokenize, where=f"--tokenizer {place}")
+        if _install(session, source):
+            session.reporter.note(f"tokenizer {tokenizer.digest} of {tokenizer.vocab_size:,} ids copied from {place}")
+
+
+def check_ends(tokenizer: cppmill_core.AnyTokenizer, options: TokenizeOptions, *, where: str) -> None:
+    """Refuse a tokenizer without a control token that the policy puts around documents.
+
+    Raises:
+        ConfigError: Naming the token and what to do.
+    """
+    for key, name, wanted in (("bos", BOS, options.bos), ("eos", EOS, options.eos)):
+        try:
+            control_id(tokenizer, name, wanted)
+        except cppmill_core.InvalidInputError as error:
+            raise ConfigError(
+                f"{where}: it has no {name}, which is put around documents; set {key} = false in [tokenize], or name "
+                f"a control token of it with `cppmill adopt --{key} NAME`"
+            ) from error
+
+
+def _install(session: Session, source: Path) -> bool:
+    """Publish the files of a tokenizer directory as OUT's tokenizer; False if they stand."""
+    names = [path.name for path in sorted(source.iterdir()) if path.is_file() and not path.name.startswith("_unit-")]
+    same = all(session.out.digest(f"tokenizer/{name}") == sha256_file(source / name) for name in names)
+    if same and set(session.out.files("tokenizer")) == {f"tokenizer/{name}" for name in names}:
+        return False
+    staged = _staging_folder(session)
+    for name in names:
+        shutil.copyfile(source / name, staged / name)
+    _publish(session, staged)
+    return True
+
+
+def _build(session: Session, unit: Unit, counts: UnitReceipt) -> tuple[UnitReceipt, tuple[str, ...]]:
+    """Build, publish, and return the receipt and the few lines of findings."""
+    staged = _staging_folder(session)
+    out, options = session.out, session.config.options
+    found = read_scan_counts(out, [output.path for output in counts.outputs])
+    findings = write_tokenizer(found, options, staged, threads=session.config.threads)
+    names = _publish(session, staged)
+    outputs = tuple(out.describe(name) for name in names)
+    receipt = UnitReceipt(
+        stage=Stage.BUILD,
+        key=unit.key,
+        outputs=outputs,
+        totals={},
+        inputs={output.path: output.sha256 for output in counts.outputs},
+    )
+    out.publish_receipt(receipt)
+    return receipt, findings
+
+
+def write_tokenizer(counts: ScanCounts, options: RunOptions, folder: Path, *, threads: int) -> tuple[str, ...]:
+    """Write the tokenizer of the kind that is asked for, and return the few lines of findings.
+
+    Args:
+        counts: What the scan counted.
+        options: The run's options.
+        folder: An existing, empty folder.
+        threads: Threads of the native core; the bytes do not depend on them.
+    """
+    if options.build.kind != "bpe":
+        return build_sentencepiece(
+            counts.words, vocabulary_dir=VOCABULARY, options=options.build, pattern=options.scan.pattern, out=folder
+        )
+    built = build_tokenizer(
+        counts,
+        vocabulary_dir=VOCABULARY,
+        options=options.build,
+        pattern=options.scan.pattern,
+        unit_pattern=options.scan.unit_pattern,
+        out=folder,
+        threads=threads,
+    )
+    return built.findings
+
+
+def read_scan_counts(out: OutputFolder, names: Sequence[str]) -> ScanCounts:
+    """Return the merged counts of a scan, whose files have these names; those of units are read later, and once."""
+    words, units = ([name for name in names if name.startswith(f"counts/{kind}/")] for kind in ("words", "units"))
+    return ScanCounts(
+        words=list(_read_batches(out, words)),
+        units=pa.RecordBatchReader.from_batches(WORDS, _read_batches(out, units)) if units else None,
+        terms=read_counts(out, "counts/terms.parquet"),
+        morphemes=read_counts(out, "counts/morphemes.parquet"),
+        namespaces=read_counts(out, "counts/namespaces.parquet"),
+        statistics=json.loads(out.read_bytes("counts/statistics.json")),
+    )
+
+
+def _read_batches(out: OutputFolder, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the words or units of merged files, a row group at a time."""
+    for name in names:
+        with out.open_local(name) as path, pq.ParquetFile(path) as file:
+            for number in range(file.num_row_groups):
+                yield from file.read_row_group(number).cast(WORDS).to_batches()
+
+
+def _unit_pattern(options: RunOptions) -> dict[str, str]:
+    """Return the pattern that superwords are learned with, for the key of the unit: nothing where there are none."""
+    superwords = options.build.superwords_after is not None
+    return {"unit_pattern": options.scan.unit_pattern} if superwords and options.scan.unit_pattern else {}
+
+
+def _staging_folder(session: Session) -> Path:
+    return Path(tempfile.mkdtemp(dir=session.out.temporary))
+
+
+def _publish(session: Session, staged: Path) -> list[str]:
+    """Move a finished tokenizer into OUT: the receipt goes first, the manifest comes last."""
+    session.withdraw_receipt()
+    session.out.remove(f"tokenizer/{MANIFEST}")
+    for name in list(session.out.files("tokenizer")):
+        session.out.remove(name)
+    files = sorted((path for path in staged.iterdir()), key=lambda path: (path.name == MANIFEST, path.name))
+    if not files or files[-1].name != MANIFEST:
+        raise IntegrityError(f"{staged}: the build left no {MANIFEST}")
+    for path in files:
+        session.out.adopt(f"tokenizer/{path.name}", path, rows=0)
+    shutil.rmtree(staged)
+    return sorted(f"tokenizer/{path.name}" for path in files)

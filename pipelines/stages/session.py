@@ -1,0 +1,300 @@
+"""What every stage's program does around its pipeline: lock, plan, skip what stands, watch, remember."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol
+
+import apache_beam as beam
+from typing_extensions import TypeVar  # the standard one has no defaults before Python 3.13
+
+from configs.runs import Place, RunConfig, usable_threads
+from pipelines.console.events import logged
+from pipelines.console.progress import Reporter
+from pipelines.console.signals import done_before_end
+from pipelines.engines.execution import OpenEngine, open_engine
+from pipelines.engines.setting import Setting
+from pipelines.engines.worker_check import CheckWorkers
+from schemas.errors import ConfigError, IntegrityError, StoreError
+from schemas.units import RECEIPT_FOLDERS, Stage, Unit, UnitReceipt, is_unit_receipt, unit_receipt_path
+from transforms.records.receipts import RECEIPT
+from transforms.records.versions import Versions
+from transforms.storage.folder import CACHE, OutputFolder
+from transforms.storage.protocol import is_keyed
+from transforms.units.attempts import clear_attempts, count_repeated
+from transforms.units.plan import ReadUnits, write_plan
+
+logger = logging.getLogger(__name__)
+
+_WRITTEN = ("counts", *(folder for folder in RECEIPT_FOLDERS.values() if not folder.startswith((CACHE, "counts"))))
+"""The folders whose files a run or an export removes if no receipt names them."""
+
+WORKER_LOGS = f"{CACHE}/workers"
+"""Where worker processes of an engine write: below OUT if that is local."""
+
+
+class Work(Protocol):
+    """What a session has to know of a configuration, of a run or of an export."""
+
+    @property
+    def out(self) -> Place:
+        """The output folder."""
+
+    @property
+    def engine(self) -> str:
+        """Where pipelines run."""
+
+    @property
+    def beam_options(self) -> tuple[str, ...]:
+        """Options handed to Beam as they are."""
+
+    def stage_options(self, stage: Stage) -> dict[str, Any]:
+        """Return the options of a stage as JSON values; empty if it has none."""
+
+
+Config = TypeVar("Config", bound=Work, default=RunConfig)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session(Generic[Config]):
+    """One command at work in one output folder.
+
+    Attributes:
+        config: The configuration of the run or the export.
+        out: The output folder, locked.
+        reporter: Where progress goes.
+        engine: Where pipelines run.
+    """
+
+    config: Config
+    out: OutputFolder
+    reporter: Reporter
+    engine: OpenEngine
+
+    def run_units(
+        self,
+        stage: Stage,
+        units: Sequence[Unit],
+        construct: Callable[[beam.PCollection[Unit]], object],
+        *,
+        revisit: bool = False,
+    ) -> list[UnitReceipt]:
+        """Run the units whose receipts do not stand, and return the receipts of all, in order.
+
+        Args:
+            stage: The stage.
+            units: Every unit of the stage.
+            construct: Adds the stage's steps after the units.
+            revisit: Send the units that stand through the pipeline too; its steps pass them on without doing them
+                again.
+        """
+        standing = self.out.each(self.stands, units)
+        todo = [unit for unit, stands in zip(units, standing, strict=True) if not stands]
+        self.out.withdraw(todo)
+        started = time.monotonic()
+        self.reporter.stage_started(stage, len(todo), sum(unit.num_bytes for unit in todo))
+        if todo or revisit:
+            watched = {unit: unit.receipt_path for unit in todo}
+            self.execute(stage, units if revisit else todo, construct, watched=watched)
+        receipts = self.out.each(self.require, units)
+        self.remember(stage, units)
+        summary = {"units run": len(todo), "units that stood": len(units) - len(todo), **self.repeated(todo)}
+        self.reporter.stage_done(stage, time.monotonic() - started, summary)
+        return receipts
+
+    def execute(
+        self,
+        name: str,
+        units: Sequence[Unit],
+        construct: Callable[[beam.PCollection[Unit]], object],
+        *,
+        watched: dict[Unit, str],
+    ) -> None:
+        """Run a pipeline that starts from `units`, and report units as their files appear.
+
+        Args:
+            name: Names the plan.
+            units: What the pipeline starts from.
+            construct: Adds the steps after the units.
+            watched: Units to report, with the path, relative to OUT, whose appearance says that the unit is done.
+        """
+        ranges = write_plan(self.out, name, units)
+        with self._watched(watched):
+            self.engine.run(
+                lambda pipeline: construct(
+                    pipeline | "Units" >> ReadUnits(ranges=ranges) | "CheckWorkers" >> CheckWorkers()
+                ),
+                label=name,
+            )
+
+    def repeated(self, units: Sequence[Unit]) -> dict[str, int]:
+        """Return, for a stage's summary, how many units ran more than once; nothing if none did."""
+        number = count_repeated(units, self.out)
+        return {"units that ran more than once": number} if number else {}
+
+    def stands(self, unit: Unit) -> bool:
+        """Tell whether a unit is done for good: its receipt and its files stand, and no input changed while it ran."""
+        receipt = self.out.find_receipt(unit)
+        return receipt is not None and receipt.is_final
+
+    def require(self, unit: Unit) -> UnitReceipt:
+        """Return the receipt of a unit that must have one.
+
+        Raises:
+            IntegrityError: If it does not stand.
+        """
+        receipt = self.out.find_receipt(unit)
+        if receipt is None:
+            raise IntegrityError(
+                f"{self.out.where(unit.receipt_path)}: unit {unit.label} left no receipt that matches its files; "
+                f"run again"
+            )
+        return receipt
+
+    def remember(self, stage: Stage, units: Sequence[Unit]) -> None:
+        """Record which units are the stage's current ones."""
+        index = {"units": [unit.key for unit in units], "options": self.config.stage_options(stage)}
+        self.out.publish_bytes(f"{CACHE}/stages/{stage}.json", json.dumps(index).encode())
+        self.out.save_digests()
+
+    def current(self, stage: Stage) -> list[UnitReceipt]:
+        """Return the receipts of the stage's current units, in order.
+
+        Without the cache (a folder that was copied), every unit receipt of the stage counts.
+
+        Raises:
+            IntegrityError: If the stage has not run here.
+        """
+        names = [unit_receipt_path(stage, key) for key in self._index(stage).get("units", ())]
+        if not names:
+            names = [name for name in self.out.files(RECEIPT_FOLDERS[stage]) if is_unit_receipt(name, stage)]
+        if not names:
+            raise IntegrityError(
+                f"{self.out.root}: no {stage} has finished here; run `cppmill {stage}` first, or `cppmill run` "
+                f"for everything"
+            )
+        return self.out.each(lambda name: UnitReceipt.from_bytes(self.out.read_bytes(name), where=name), names)
+
+    def _index(self, stage: Stage) -> dict[str, Any]:
+        """Return what `remember` wrote for a stage; empty if it is missing or damaged, as all of the cache may be."""
+        try:
+            index = json.loads(self.out.read_bytes(f"{CACHE}/stages/{stage}.json"))
+        except (FileNotFoundError, ValueError):
+            return {}
+        return index if isinstance(index, dict) else {}
+
+    def check_options(self, stages: Sequence[Stage]) -> None:
+        """Check that what stands was made with the options of this command.
+
+        Raises:
+            ConfigError: Naming the first option that differs, and both values.
+        """
+        for stage in stages:
+            options = self.config.stage_options(stage)
+            made = self._index(stage).get("options") or options
+            for name in {**options, **made}:
+                value = options.get(name)
+                if made.get(name) != value:
+                    said, found = json.dumps(value), json.dumps(made.get(name))
+                    raise ConfigError(
+                        f"{stage}.{name} = {said}: {self.out.root} was made with {found}; "
+                        "give the arguments of the run, or run again"
+                    )
+
+    def withdraw_receipt(self) -> None:
+        """Remove the run's receipt: what it speaks of is about to change."""
+        self.out.remove(RECEIPT)
+
+    @contextmanager
+    def _watched(self, files: dict[Unit, str]) -> Iterator[None]:
+        """Report units as their files appear, from a thread of its own."""
+        stop = threading.Event()
+        watcher = threading.Thread(target=self._watch, args=(files, stop), daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            watcher.join()
+
+    def _watch(self, files: dict[Unit, str], stop: threading.Event) -> None:
+        waiting, done_units, done_bytes = dict(files), 0, 0
+        while waiting:
+            last = stop.wait(self.out.poll_seconds)
+            try:
+                present = self.out.present(waiting.values())
+            except StoreError as error:
+                logger.warning("how far it is, is not known for now: %s", error)
+                present = set()
+            found = [unit for unit, name in waiting.items() if name in present]
+            for unit in found:
+                del waiting[unit]
+            done_units, done_bytes = done_units + len(found), done_bytes + sum(unit.num_bytes for unit in found)
+            self.reporter.progress(done_units, done_bytes)
+            if last:
+                return
+
+
+@contextmanager
+def open_session(config: Config, reporter: Reporter) -> Iterator[Session[Config]]:
+    """Lock the output folder, clear what a dead run left, and yield the session.
+
+    Raises:
+        ConfigError: For options that Beam does not know, a folder that cannot be written or holds files of others, and
+            all that the engine lacks.
+        LockedError: If another run is writing there.
+    """
+    out = OutputFolder(config.out)
+    check_unused(out)
+    with open_engine(config.engine, engine_setting(config, out)) as engine, locked(out):
+        out.clear_temporary()
+        clear_attempts(out)
+        out.load_digests()
+        with logged(out, reporter, engine=config.engine, threads=usable_threads()) as told:
+            if config.engine != "local":
+                told.note(engine.describe())
+            yield Session(config=config, out=out, reporter=told, engine=engine)
+            out.save_digests()
+
+
+def check_unused(out: OutputFolder) -> None:
+    """Check that the folders which are written and cleaned up hold no files of others: `--out ~/src`, by mistake.
+
+    Raises:
+        ConfigError: Naming the first such file, or that it is a store of versions.
+    """
+    if Versions(out.root).names:
+        raise ConfigError(
+            f"--out {out.root}: a store of versions, which `cppmill retokenize --store` writes; name another folder"
+        )
+    if out.exists(RECEIPT) or any(out.files(f"{CACHE}/plans")):
+        return
+    found = [name for folder in _WRITTEN for name in out.files(folder)]
+    given = out.exists("tokenizer/manifest.json")
+    foreign = [name for name in found if not (given and name.startswith("tokenizer/"))]
+    if foreign and not any(map(is_keyed, found)):
+        raise ConfigError(f"--out {out.root}: it holds {foreign[0]}, which no run wrote; name another folder")
+
+
+@contextmanager
+def locked(out: OutputFolder) -> Iterator[None]:
+    """Hold the lock, and give it back even if the process is stopped without an orderly end."""
+    lock = out.lock()
+    with lock, done_before_end(lock.release):
+        yield
+
+
+def engine_setting(config: Work, out: OutputFolder) -> Setting:
+    """Return what an engine is asked to run with."""
+    return Setting(
+        out=out.root,
+        log_folder=out.local_folder(WORKER_LOGS),
+        cpus=usable_threads(),
+        beam_options=config.beam_options,
+    )

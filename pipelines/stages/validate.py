@@ -1,0 +1,124 @@
+"""The validate program: token shards and documents to proofs, and the receipt of the run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from importlib.metadata import version
+
+import cppmill_core
+
+from configs.platforms import PLATFORM_VOCAB
+from configs.runs import RunConfig
+from configs.vocabulary import VOCABULARY
+from pipelines.console.progress import Reporter
+from pipelines.stages.benchmarks import recorded_options
+from pipelines.stages.session import Session, open_session
+from pipelines.stages.tokenize import tokenize_settings
+from schemas.digests import canonical_json, sha256_file
+from schemas.units import RECEIPT_FOLDERS, RUN_STAGES, Stage, Unit, UnitReceipt, is_unit_receipt, unit_key
+from tokenizer_build.lock import revision
+from transforms.records.receipts import RECEIPT, RunFacts, TokenizerFacts, describe_receipt, make_receipt
+from transforms.tokens.tokenize import TokenizeSettings, manifest_digest, open_tokenizer
+from transforms.tokens.validate import ValidateShards, check_origin
+
+_OWN_FOLDERS = ("counts/", *(f"{RECEIPT_FOLDERS[stage]}/" for stage in RUN_STAGES))
+_DEPENDENCIES = ("pyarrow", "numpy", "apache-beam", "tokenizers")
+
+
+def run(config: RunConfig, reporter: Reporter) -> None:
+    """Validate the token shards that stand in OUT and write the receipt."""
+    with open_session(config, reporter) as session:
+        validate(session, session.current(Stage.INGEST), session.current(Stage.TOKENIZE))
+
+
+def validate(session: Session, documents: Sequence[UnitReceipt], tokens: Sequence[UnitReceipt]) -> None:
+    """Prove every token shard, write the receipt, and remove what it does not name.
+
+    Args:
+        session: The session.
+        documents: Receipts of the ingest units.
+        tokens: Receipts of the token shards.
+    """
+    settings = tokenize_settings(session)
+    made = (Stage.INGEST, Stage.TOKENIZE, *((Stage.SCAN, Stage.BUILD) if _is_built_here(session) else ()))
+    session.check_options(made)
+    if tokens:
+        check_origin(session.out, tokens[0].outputs[0].path, open_tokenizer(settings))
+    units = plan_validate(tokens, settings)
+    proofs = session.run_units(
+        Stage.VALIDATE, units, lambda found: found | "ValidateShards" >> ValidateShards(settings=settings)
+    )
+    _publish_receipt(session, documents, tokens, proofs)
+
+
+def plan_validate(tokens: Sequence[UnitReceipt], settings: TokenizeSettings) -> list[Unit]:
+    """Return one unit a token shard."""
+    config = {"tokenizer": settings.tokenizer_digest, "options": settings.options.to_json()}
+    units = []
+    for receipt in tokens:
+        shard, (documents, _) = receipt.outputs[0], next(iter(receipt.inputs.items()))
+        inputs = {shard.path: shard.sha256, **receipt.inputs}
+        key = unit_key(Stage.VALIDATE, core_version=cppmill_core.__version__, config=config, inputs=inputs)
+        payload = {"shard": shard.path, "documents": documents, "unit": receipt.key, "inputs": inputs}
+        units.append(
+            Unit(stage=Stage.VALIDATE, key=key, num_bytes=receipt.totals["bytes"], label=shard.path, payload=payload)
+        )
+    return units
+
+
+def code_versions() -> dict[str, str]:
+    """Return the versions of the code and of the dependencies that decide bytes."""
+    return {
+        "cppmill": version("cppmill"),
+        "cppmill-core": cppmill_core.__version__,
+        **{name: version(name) for name in _DEPENDENCIES},
+    }
+
+
+def _publish_receipt(
+    session: Session, documents: Sequence[UnitReceipt], tokens: Sequence[UnitReceipt], proofs: Sequence[UnitReceipt]
+) -> None:
+    out = session.out
+    keep = _named_files(session, [*documents, *tokens, *proofs])
+    shards = {output.path for receipt in tokens for output in receipt.outputs}
+    files = {name: out.digest(name) or "" for name in sorted(keep - shards)}
+    digest = manifest_digest(out)
+    manifest = json.loads(out.read_bytes("tokenizer/manifest.json"))
+    facts = RunFacts(
+        documents=documents,
+        tokens=tokens,
+        proofs=proofs,
+        tokenizer=TokenizerFacts(
+            digest=digest,
+            revision=revision(VOCABULARY, digest),
+            vocab_size=manifest["vocab_size"],
+        ),
+        options=recorded_options(session.config.options, out),
+        platform_vocab_digest=sha256_file(PLATFORM_VOCAB),
+        code=code_versions(),
+        files=files,
+    )
+    receipt = make_receipt(facts)
+    data = canonical_json(receipt)
+    if not out.exists(RECEIPT) or out.read_bytes(RECEIPT) != data:
+        out.publish_bytes(RECEIPT, data)
+    for name in set(out.files()) - keep - shards - {RECEIPT}:
+        out.remove(name)
+    for line in describe_receipt(receipt):
+        session.reporter.note(line)
+
+
+def _named_files(session: Session, receipts: Sequence[UnitReceipt]) -> set[str]:
+    """Return the files that the receipt names: what current units published, and whatever else stands in OUT."""
+    named = {receipt.path for receipt in receipts} | {output.path for receipt in receipts for output in receipt.outputs}
+    tokenizer = set(session.out.files("tokenizer"))
+    for receipt in session.current(Stage.SCAN) if _is_built_here(session) else ():
+        named |= {receipt.path, *(output.path for output in receipt.outputs)}
+    others = {name for name in session.out.files() if not name.startswith(_OWN_FOLDERS) and name != RECEIPT}
+    return named | tokenizer | others
+
+
+def _is_built_here(session: Session) -> bool:
+    """Tell whether OUT's tokenizer was built in it, not copied into it."""
+    return any(is_unit_receipt(name, Stage.BUILD) for name in session.out.files(RECEIPT_FOLDERS[Stage.BUILD]))

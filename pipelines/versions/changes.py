@@ -1,0 +1,158 @@
+"""What became of a dataset from one run to the next: documents, tokens, ids, told from the two receipts and the shards.
+
+Only token shards that one run has and the other has not are read: what a shard with the same digest holds is the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import cppmill_core
+import pyarrow.parquet as pq
+
+from tokenizer_build.compare.diff import VocabularyDiff, read_ids
+from transforms.storage.folder import OutputFolder
+
+CHANGES_FORMAT = "cppmill-changes-1"
+
+SHOWN = 20
+"""How many documents of a kind are named."""
+
+Place = tuple[str, str]
+"""Project and path of a document."""
+
+_ROW = ["project", "path", "doc_id"]
+_COMPARED = ("corpus", "tokenizer", "ledger", "policy", "platform_vocab")
+
+
+class FinishedRun(NamedTuple):
+    """The output folder of a run, and its receipt."""
+
+    out: OutputFolder
+    receipt: Mapping[str, Any]
+
+    @property
+    def shards(self) -> dict[str, str]:
+        """The paths of its token shards by their digests."""
+        return {shard["sha256"]: shard["path"] for shard in self.receipt["dataset"]["shards"]}
+
+
+def is_same(before: FinishedRun, after: FinishedRun) -> bool:
+    """Tell whether two runs made the same dataset of the same input with the same tokenizer."""
+    old, new = before.receipt, after.receipt
+    return old["dataset"]["digest"] == new["dataset"]["digest"] and all(old[name] == new[name] for name in _COMPARED)
+
+
+def find_changes(before: FinishedRun | None, after: FinishedRun) -> dict[str, Any]:
+    """Return, as JSON values, what changed from one run to another.
+
+    Documents are told apart by project and path, and are changed if their bytes are. Takes some hundred bytes of memory
+    a document of the shards that differ.
+
+    Args:
+        before: The run before; None if there is none.
+        after: The run.
+    """
+    return {
+        "format": CHANGES_FORMAT,
+        "receipt": {"before": before and before.receipt["digest"], "after": after.receipt["digest"]},
+        "documents": {**_sums(before, after, "documents"), **_documents(before, after)},
+        "bytes": _sums(before, after, "bytes"),
+        "tokens": _sums(before, after, "tokens"),
+        "shards": _shards(before, after),
+        "ids": _ids(before, after),
+    }
+
+
+def describe_changes(changes: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of a table of what `find_changes` returned."""
+    yield f"{'':10} {'before':>15} {'after':>15} {'change':>15}"
+    for name in ("documents", "bytes", "tokens"):
+        before, after = changes[name]["before"], changes[name]["after"]
+        yield f"{name:10} {before:>15,} {after:>15,} {after - before:>+15,}"
+    documents, shards, ids = changes["documents"], changes["shards"], changes["ids"]
+    yield "documents  " + ", ".join(f"{documents[kind]:,} {kind}" for kind in ("added", "removed", "changed", "same"))
+    yield f"shards     {shards['written']:,} written, {shards['removed']:,} removed, {shards['kept']:,} the same"
+    yield "ids        " + ", ".join(f"{ids[kind]:,} {kind}" for kind in ("kept", "moved", "added", "removed"))
+    yield f"tokenizer  {ids['tokenizer']['after']}"
+
+
+def _sums(before: FinishedRun | None, after: FinishedRun, name: str) -> dict[str, int]:
+    return {
+        "before": int(before.receipt["dataset"][name]) if before else 0,
+        "after": int(after.receipt["dataset"][name]),
+    }
+
+
+def _shards(before: FinishedRun | None, after: FinishedRun) -> dict[str, int]:
+    old, new = set(before.shards if before else ()), set(after.shards)
+    return {
+        "before": len(old),
+        "after": len(new),
+        "written": len(new - old),
+        "kept": len(new & old),
+        "removed": len(old - new),
+    }
+
+
+def _documents(before: FinishedRun | None, after: FinishedRun) -> dict[str, Any]:
+    """Return how many documents were added, removed, changed and stayed, and the first of each by name."""
+    old, new = before.shards if before else {}, after.shards
+    gone = Counter(_rows(before.out, [old[digest] for digest in old.keys() - new.keys()])) if before else Counter()
+    come = Counter(_rows(after.out, [new[digest] for digest in new.keys() - old.keys()]))
+    removed, added = _by_place(gone - come), _by_place(come - gone)
+    changed = {place: min(removed[place], added[place]) for place in removed.keys() & added.keys()}
+    kinds: dict[str, Counter[Place]] = {
+        "added": Counter(added) - Counter(changed),
+        "removed": Counter(removed) - Counter(changed),
+        "changed": Counter(changed),
+    }
+    numbers = {kind: places.total() for kind, places in kinds.items()}
+    same = int(after.receipt["dataset"]["documents"]) - numbers["added"] - numbers["changed"]
+    named = {
+        kind: [{"project": project, "path": path} for project, path in sorted(places)[:SHOWN]]
+        for kind, places in kinds.items()
+    }
+    return {**numbers, "same": same, "named": named}
+
+
+def _by_place(rows: Counter[tuple[Place, str]]) -> dict[Place, int]:
+    places: dict[Place, int] = defaultdict(int)
+    for (place, _), number in rows.items():
+        places[place] += number
+    return places
+
+
+def _rows(out: OutputFolder, shards: list[str]) -> Iterator[tuple[Place, str]]:
+    """Yield place and `doc_id` of the documents of token shards."""
+    for shard in shards:
+        with out.open_ranges(shard) as source, pq.ParquetFile(source) as file:
+            for batch in file.iter_batches(columns=_ROW):
+                projects, paths, digests = (batch.column(name).to_pylist() for name in _ROW)
+                yield from zip(zip(projects, paths, strict=True), digests, strict=True)
+
+
+def _ids(before: FinishedRun | None, after: FinishedRun) -> dict[str, Any]:
+    """Return what became of the ids: those of the same tokenizer stay."""
+    facts, old = after.receipt["tokenizer"], before.receipt["tokenizer"] if before else None
+    if before is None or old is None:
+        counts = {"kept": 0, "moved": 0, "added": facts["vocab_size"], "removed": 0}
+    elif old["digest"] == facts["digest"]:
+        counts = {"kept": facts["vocab_size"], "moved": 0, "added": 0, "removed": 0}
+    else:
+        counts = _moved(before.out, after.out)
+    largest = [run and run.receipt["dataset"]["max_token_id"] for run in (before, after)]
+    return {
+        "tokenizer": {"before": old and old["digest"], "after": facts["digest"]},
+        **counts,
+        "largest": {"before": largest[0], "after": largest[1]},
+    }
+
+
+def _moved(old: OutputFolder, new: OutputFolder) -> dict[str, int]:
+    with old.open_local_folder("tokenizer") as first, new.open_local_folder("tokenizer") as second:
+        before, after = (read_ids(path, cppmill_core.load_tokenizer(path)) for path in (first, second))
+    diff = VocabularyDiff(before, after)
+    return {name: len(getattr(diff, name)) for name in ("kept", "moved", "added", "removed")}

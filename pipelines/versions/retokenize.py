@@ -1,0 +1,200 @@
+"""Scheduled retokenization: a new version of a dataset beside the last one, of what changed, with the same ids.
+
+The version before gives the tokenizer, the options, and every file that is the same; what the sources changed since is
+made anew. The pointer `current` moves when the new version is whole (`transforms.records.versions`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from configs.layers import Layer, receipt_layer
+from configs.runs import STORE_FLAGS, RunConfig, load_run_config
+from pipelines.console.events import BLOCKED, FAILED, EventLog, open_log
+from pipelines.console.progress import Reporter
+from pipelines.stages import run
+from pipelines.stages.plan import plan
+from pipelines.stages.session import locked
+from pipelines.versions.changes import FinishedRun, find_changes, is_same
+from schemas.errors import BadInputError, BlockedError, ConfigError, CppmillError, IntegrityError, LockedError
+from schemas.units import Stage
+from transforms.records.receipts import RECEIPT, read_receipt
+from transforms.records.versions import Versions
+from transforms.storage.folder import OutputFolder
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What is asked for.
+
+    Attributes:
+        file: The TOML file of the run; None if there is none.
+        flags: Values by flag, `--store` among them; they win over the file, both over the version before.
+        keep: How many versions stay.
+    """
+
+    file: Path | None
+    flags: Mapping[str, object]
+    keep: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What became of it.
+
+    Attributes:
+        version: The current version.
+        place: Where it is, a path or a URL.
+        changes: What it changed; None if there was nothing to do.
+        removed: The versions that went.
+    """
+
+    version: str
+    place: str
+    changes: dict[str, Any] | None
+    removed: tuple[str, ...]
+
+    @property
+    def summary(self) -> str:
+        """What became of it, in a line."""
+        done = "made" if self.changes else "up to date: nothing to do"
+        return f"{self.version} is {done}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "version": self.version,
+            "place": self.place,
+            "nothing_to_do": self.changes is None,
+            "changes": self.changes,
+            "removed": list(self.removed),
+        }
+
+
+def retokenize(order: Order, reporter: Reporter) -> Outcome:
+    """Make a new version of a store if there is anything new, and return what it changed.
+
+    Raises:
+        BlockedError: If another run is at work in the store.
+        ConfigError: For a configuration that cannot be used, or a store that is the folder of a run.
+        BadInputError: If the sources hold no document any more.
+        IntegrityError: If it is not known which version counts.
+    """
+    try:
+        config = _load(order)
+    except ConfigError as error:
+        _leave_word(str(order.flags.get("--store")), FAILED, error)
+        raise
+    versions = Versions(config.out)
+    versions.check_place()
+    try:
+        with locked(versions.store):
+            return _log_and_retokenize(order, config, versions, reporter)
+    except BlockedError:
+        raise
+    except LockedError as error:
+        _leave_word(config.out, BLOCKED, error)
+        raise BlockedError(str(error)) from error
+
+
+def _leave_word(place: Path | str, outcome: str, error: CppmillError) -> None:
+    """Log in a store that stands that a command could not begin; where it cannot be logged, that is no matter."""
+    with suppress(CppmillError, OSError):
+        versions = Versions(place)
+        if versions.names:
+            EventLog(versions.store).ended(outcome, str(error))
+
+
+def _log_and_retokenize(order: Order, asked: RunConfig, versions: Versions, reporter: Reporter) -> Outcome:
+    """Retokenize, and log in the store how it ended; what a run does is in the log of its version."""
+    log_folder = OutputFolder(versions.store.root)  # one that does not ask for the lock: it is written to the very end
+    with open_log(log_folder, engine=asked.engine, threads=asked.threads) as log:
+        try:
+            outcome = _retokenize(order, asked, versions, reporter)
+        except LockedError as error:
+            raise BlockedError(str(error)) from error
+        log.note(outcome.summary)
+    return outcome
+
+
+def _retokenize(order: Order, asked: RunConfig, versions: Versions, reporter: Reporter) -> Outcome:
+    versions.store.clear_temporary()
+    versions.check_pointer()
+    current = versions.current
+    before = None if current is None else _finished(versions, current)
+    config = asked if before is None else _go_on(order, asked, before)
+    if before is not None and is_up_to_date(config, before):
+        versions.discard()
+        return _outcome(versions, None, order.keep)
+    name = versions.begin(current)
+    place = versions.out(name).root
+    reporter.note(f"{name}: {'the first version' if current is None else f'beside {current}'}, in {place}")
+    run.run(config.model_copy(update={"out": place}), reporter)
+    after = _finished(versions, name)
+    if before is not None and is_same(before, after):
+        versions.discard()
+        return _outcome(versions, None, order.keep)
+    _check_not_emptied(versions, before, after)
+    changes = {"version": name, "previous": current, **find_changes(before, after)}
+    versions.finish(name, changes, replaced=current)
+    return _outcome(versions, changes, order.keep)
+
+
+def is_up_to_date(config: RunConfig, before: FinishedRun) -> bool:
+    """Tell whether a run would find every unit of a finished one standing, and no other; nothing is written.
+
+    Args:
+        config: The configuration, with the tokenizer to use.
+        before: The finished run.
+    """
+    planned = plan(config.model_copy(update={"out": before.out.root}))
+    shards = {unit.unit for unit in planned if unit.stage == Stage.VALIDATE}
+    return all(unit.action == "skip" for unit in planned) and shards == set(before.shards.values())
+
+
+def _go_on(order: Order, asked: RunConfig, before: FinishedRun) -> RunConfig:
+    """Return the configuration of the next version: options and tokenizer are those of the one before, if not given."""
+    base = receipt_layer(
+        before.receipt["configs"], origin=before.out.where(RECEIPT), with_tokenizer=asked.tokenizer is None
+    )
+    config = _load(replace(order, flags={**order.flags, "--vocab-size": None}), base)
+    if config.tokenizer is not None:
+        return config
+    return config.model_copy(update={"tokenizer": f"{before.out.root}/tokenizer"})
+
+
+def _load(order: Order, base: Layer | None = None) -> RunConfig:
+    return load_run_config(file=order.file, flags=order.flags, names=STORE_FLAGS, needs_sources=True, base=base)
+
+
+def _finished(versions: Versions, name: str) -> FinishedRun:
+    out = versions.out(name)
+    receipt = read_receipt(out)
+    if receipt is None:
+        raise IntegrityError(
+            f"{out.where(RECEIPT)}: there is none, and {name} is the current version; let `current` name another "
+            f"one of {', '.join(versions.names)}, or name another --store"
+        )
+    return FinishedRun(out, receipt)
+
+
+def _check_not_emptied(versions: Versions, before: FinishedRun | None, after: FinishedRun) -> None:
+    """Discard a version that holds nothing where the one before held something: its sources are not what was meant."""
+    documents = 0 if before is None else int(before.receipt["dataset"]["documents"])
+    if documents and not int(after.receipt["dataset"]["documents"]):
+        versions.discard()
+        raise BadInputError(
+            f"{versions.store.root}: nothing is left of the {documents:,} documents of {versions.current}, which stays "
+            "the current version; name the sources that hold them, or begin another --store"
+        )
+
+
+def _outcome(versions: Versions, changes: dict[str, Any] | None, keep: int) -> Outcome:
+    """Let go of old versions, and return what there is."""
+    removed = versions.prune(keep)
+    current = versions.current or ""
+    return Outcome(version=current, place=versions.out(current).root, changes=changes, removed=tuple(removed))

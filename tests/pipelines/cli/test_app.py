@@ -1,0 +1,350 @@
+"""The command line: what it hands to the programs, what it prints, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import re
+import resource
+import subprocess
+import sys
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import pipelines
+from configs.runs import DEFAULT_PROFILE, FLAGS, RunConfig, RunTable
+from pipelines.cli.app import app
+from schemas.errors import BadInputError, ConfigError, CppmillError, IntegrityError, LockedError, VocabularyConfigError
+from schemas.options import RunOptions
+
+REPOSITORY = Path(__file__).parents[3]
+STAGES = ("ingest", "scan", "build", "tokenize", "validate")
+Install = Callable[..., types.ModuleType]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A planned unit."""
+
+    stage: str
+    unit: str
+    action: str
+    reason: str
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Put a stand-in in the place of a module of `pipelines`."""
+
+    def install(name: str, **functions: Any) -> types.ModuleType:
+        module = types.ModuleType(f"pipelines.{name}")
+        vars(module).update(functions)
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        monkeypatch.setattr(pipelines, name, module, raising=False)
+        return module
+
+    return install
+
+
+def call(*arguments: str) -> Any:
+    """Run a command in this process."""
+    return CliRunner().invoke(app, list(arguments))
+
+
+def call_process(*arguments: str | bytes, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """Run a command in a process of its own."""
+    command = [sys.executable, "-m", "pipelines.cli.app", *arguments]
+    return subprocess.run(command, cwd=REPOSITORY, input=data, capture_output=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("command", ["run", *STAGES])
+def test_a_stage_gets_the_configuration_and_a_reporter(command: str, install: Install, tmp_path: Path) -> None:
+    seen: list[tuple[RunConfig, object]] = []
+    install(command, run=lambda config, reporter: seen.append((config, reporter)))
+    source, out = tmp_path / "source", tmp_path / "out"
+    source.mkdir()
+    result = call(command, str(source), "--out", str(out), "--threads", "3", "--rehash", "--", "--a=1", "--", "-b", "c")
+    assert result.exit_code == 0, result.output
+    ((config, reporter),) = seen
+    assert (config.sources, config.out, config.threads, config.rehash) == ((str(source),), out, 3, True)
+    assert config.beam_options == ("--a=1", "--", "-b", "c")
+    assert all(hasattr(reporter, name) for name in ("stage_started", "progress", "stage_done", "note"))
+
+
+@pytest.mark.parametrize("command", ["run", *STAGES, "plan"])
+def test_every_stage_takes_every_flag_of_a_run(command: str) -> None:
+    options = {name for parameter in _command(command).params for name in parameter.opts}
+    assert {flag for flag in FLAGS if flag.startswith("--") and len(flag) > 2} <= options
+    assert {"--config", "--quiet", "--json", "--verbose"} <= options
+
+
+@pytest.mark.parametrize(("command", "needed"), [(name, name == "ingest") for name in STAGES])
+def test_only_what_reads_sources_needs_them(command: str, needed: bool, install: Install, tmp_path: Path) -> None:
+    install(command, run=lambda config, reporter: None)
+    result = call(command, "--out", str(tmp_path))
+    assert result.exit_code == (2 if needed else 0)
+    assert ("error: no sources: " in result.stderr) == needed
+
+
+def test_problems_are_told_before_anything_starts(install: Install) -> None:
+    install("run", run=lambda config, reporter: pytest.fail("started"))
+    result = call("run", "/no/such", "--threads", "0", "--sample", "2")
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.splitlines() == [
+        "error: --threads 0: not allowed; it takes a whole number from 1 to 1,024",
+        "error: --sample 2: not allowed; it takes a number above 0 and up to 1",
+        "error: SOURCE /no/such: no such file or folder",
+        "error: no output folder: give --out DIR, or out in [run] of the --config file",
+    ]
+
+
+def test_an_unknown_flag_is_told_with_the_nearest() -> None:
+    result = call("run", "--thread", "2")
+    assert result.exit_code == 2
+    assert "--threads" in result.stderr
+
+
+ERRORS: list[tuple[Exception, int, str]] = [
+    (ConfigError("a\nb"), 2, "error: a\nerror: b\n"),
+    (BadInputError("too much is dead"), 3, "error: too much is dead\n"),
+    (IntegrityError("shard x differs"), 1, "error: shard x differs\n"),
+    (VocabularyConfigError("id moved"), 2, "error: id moved\n"),
+    (LockedError("locked"), 1, "error: locked\n"),
+    (CppmillError("in a worker [while running 'Scan/Count']"), 1, "error: in a worker\n"),
+    (
+        RuntimeError(
+            "Error processing instruction 7. Original traceback is\nTraceback (most recent call last):\n"
+            '  File "x.py", line 4, in f\n'
+            "schemas.errors.BadInputError: shard 5 is bad [while running 'Ingest/Read']\n\n"
+        ),
+        3,
+        "error: shard 5 is bad\n",
+    ),
+    (
+        RuntimeError("Traceback\ncppmill_core._native.CorruptDataError: manifest.json differs [while running 'X']\n"),
+        1,
+        "error: manifest.json differs\n",
+    ),
+]
+
+
+@pytest.mark.parametrize(("error", "code", "message"), ERRORS, ids=[type(e).__name__ + str(c) for e, c, _ in ERRORS])
+def test_an_error_of_ours_is_one_message_and_its_exit_code(
+    error: Exception, code: int, message: str, install: Install, tmp_path: Path
+) -> None:
+    def fail(config: RunConfig, reporter: object) -> None:
+        raise error
+
+    install("scan", run=fail)
+    result = call("scan", "--out", str(tmp_path))
+    assert (result.exit_code, result.stderr, result.stdout) == (code, message, "")
+
+
+def test_an_error_of_the_native_core_is_one_message(install: Install, tmp_path: Path) -> None:
+    import cppmill_core
+
+    def fail(config: RunConfig, reporter: object) -> None:
+        raise cppmill_core.VocabularyError("seed cannot become one token")
+
+    install("build", run=fail)
+    result = call("build", "--out", str(tmp_path))
+    assert (result.exit_code, result.stderr) == (2, "error: seed cannot become one token\n")
+
+
+def test_an_unexpected_error_shows_its_traceback(install: Install, tmp_path: Path) -> None:
+    install("scan", run=lambda config, reporter: {}["missing"])
+    result = call("scan", "--out", str(tmp_path))
+    assert result.exit_code == 1
+    assert "Traceback (most recent call last)" in result.stderr
+    assert "KeyError: 'missing'" in result.stderr
+
+
+def test_json_output_is_one_object_a_line_and_ends_with_the_error(install: Install, tmp_path: Path) -> None:
+    def fail(config: RunConfig, reporter: Any) -> None:
+        reporter.stage_started("scan", 1, 10)
+        raise BadInputError("too much is dead")
+
+    install("scan", run=fail)
+    result = call("scan", "--out", str(tmp_path), "--json")
+    events = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [event["event"] for event in events] == ["stage_started", "error"]
+    assert events[-1] == {"event": "error", "message": "too much is dead", "exit_code": 3}
+    assert result.exit_code == 3
+
+
+def test_quiet_and_json_exclude_each_other(tmp_path: Path) -> None:
+    assert call("scan", "--out", str(tmp_path), "--json", "--quiet").exit_code == 2
+
+
+def test_quiet_says_nothing_when_all_is_well(install: Install, tmp_path: Path) -> None:
+    def work(config: RunConfig, reporter: Any) -> None:
+        reporter.stage_started("scan", 1, 10)
+        reporter.note("a note")
+
+    install("scan", run=work)
+    result = call("scan", "--out", str(tmp_path), "--quiet")
+    assert (result.exit_code, result.output) == (0, "")
+
+
+class TestPlan:
+    """The command `plan`."""
+
+    UNITS = (Planned("ingest", "aa11", "run", "new"), Planned("ingest", "bb22", "skip", "up to date"))
+
+    def test_json_is_a_line_a_unit(self, install: Install, tmp_path: Path) -> None:
+        install("plan", plan=lambda config: list(self.UNITS))
+        result = call("plan", str(REPOSITORY / "schemas"), "--out", str(tmp_path), "--json")
+        assert [json.loads(line) for line in result.stdout.splitlines()] == [vars(unit) for unit in self.UNITS]
+
+    def test_the_table_counts_stages_and_lists_what_would_run(self, install: Install, tmp_path: Path) -> None:
+        install("plan", plan=lambda config: list(self.UNITS))
+        result = call("plan", str(REPOSITORY / "schemas"), "--out", str(tmp_path))
+        assert result.stdout.splitlines() == [
+            "ingest           1 to run        1 to skip",
+            "",
+            "stage     action unit reason",
+            "ingest    run    aa11 new",
+        ]
+
+    def test_a_run_with_nothing_to_do_is_said(self, install: Install, tmp_path: Path) -> None:
+        install("plan", plan=lambda config: [self.UNITS[1]])
+        result = call("plan", str(REPOSITORY / "schemas"), "--out", str(tmp_path))
+        assert result.stdout.splitlines()[-1] == "nothing to do: every unit is up to date"
+
+
+class TestVerify:
+    """The command `verify`."""
+
+    def test_no_difference_is_exit_code_0(self, install: Install, tmp_path: Path) -> None:
+        install("verify", verify=lambda out: [], record=lambda out: "receipt")
+        assert call("verify", str(tmp_path)).exit_code == 0
+
+    def test_a_folder_that_is_not_there_is_wrong_usage(self, install: Install) -> None:
+        install("verify", verify=lambda out: pytest.fail("started"))
+        result = call("verify", "/no/such")
+        assert result.exit_code == 2
+        assert "/no/such" in result.stderr
+
+    def test_differences_are_exit_code_1_and_the_first_are_shown(self, install: Install, tmp_path: Path) -> None:
+        found = [f"tokens/part-{i}.parquet: differs" for i in range(25)]
+        install("verify", verify=lambda out: found, record=lambda out: "receipt")
+        result = call("verify", str(tmp_path))
+        assert result.exit_code == 1
+        assert result.stdout.splitlines()[0] == "tokens/part-0.parquet: differs"
+        assert result.stdout.splitlines()[-1] == "… and 5 more"
+        assert "25 differences" in result.stderr
+
+
+class TestVocab:
+    """The commands of `vocab`."""
+
+    def test_release_hands_on_its_arguments(self, install: Install, tmp_path: Path) -> None:
+        seen: list[tuple[Path, Path, str]] = []
+        install("vocab", release=lambda *arguments: seen.append(arguments) or 48)
+        result = call("vocab", "release", "1.0", "--tokenizer", str(tmp_path))
+        assert result.stdout == "1.0: 48 ids newly locked\n"
+        assert seen == [(REPOSITORY / "configs" / "vocab", tmp_path, "1.0")]
+
+    @pytest.mark.parametrize(("severities", "code"), [((), 0), (("warning",), 0), (("note", "error"), 1)])
+    def test_lint_fails_on_errors_alone(self, severities: tuple[str, ...], code: int, install: Install) -> None:
+        findings = [types.SimpleNamespace(severity=s, rule="band", message="x.toml: wrong band") for s in severities]
+        install("vocab", lint=lambda directory, pattern: findings)
+        result = call("vocab", "lint")
+        assert result.exit_code == code
+        assert result.stdout.count("x.toml: wrong band") == len(findings)
+
+
+class TestHelp:
+    """What help says is so."""
+
+    @pytest.mark.parametrize(
+        "command", [(), ("run",), *((stage,) for stage in STAGES), ("plan",), ("verify",), ("encode",), ("decode",)]
+    )
+    def test_every_command_tells_the_exit_codes(self, command: tuple[str, ...]) -> None:
+        text = " ".join(call(*command, "--help").stdout.split())
+        for words in ("0 done", "1 a check failed", "2 wrong usage", "3 more unusable input", "130", "143"):
+            assert words in text
+
+    def test_the_defaults_are_the_real_ones(self) -> None:
+        text = " ".join(call("run", "--help").stdout.split())
+        options, run = RunOptions(), RunTable()
+        assert f"hybrid-64k, hybrid-64k-superwords, sentencepiece-32k or demo. [default: {DEFAULT_PROFILE}]" in text
+        assert f"{options.build.vocab_size:,} in {DEFAULT_PROFILE}]" in text
+        assert f"{options.ingest.unit_bytes:,} (64 MiB) in {DEFAULT_PROFILE}]" in text
+        assert f"[default: {options.ingest.sample}, all]" in text
+        assert f"damaged. [default: {run.max_dead_fraction}]" in text
+        assert f"[default: {run.engine}]" in text
+
+    def test_examples_are_real_command_lines(self) -> None:
+        examples = re.findall(r"^ {4}(cppmill .*)$", call("run", "--help").stdout, re.MULTILINE)
+        assert len(examples) == 5
+        for example in examples:
+            known = {name for parameter in _command("run").params for name in parameter.opts}
+            ours = example.split(" -- ")[0]
+            assert set(re.findall(r" (--[a-z-]+)", ours)) <= known
+
+    def test_the_version_is_one_line(self) -> None:
+        assert re.fullmatch(r"cppmill [^\n]+ \(cppmill-core [^\n]+\)\n", call("--version").stdout)
+
+
+class TestProcess:
+    """The command line as a process."""
+
+    def test_help_and_errors_load_nothing_heavy(self) -> None:
+        code = (
+            "import sys\nfrom pipelines.cli.app import main\nsys.argv = ['cppmill', *sys.argv[1:]]\n"
+            "try:\n    main()\nfinally:\n    print(*sorted({name.split('.')[0] for name in sys.modules}))"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code, "run", "--help"], cwd=REPOSITORY, capture_output=True, text=True, check=True
+        )
+        loaded = set(done.stdout.splitlines()[-1].split())
+        assert "typer" in loaded
+        assert not loaded & {"apache_beam", "pyarrow", "numpy", "pandas", "rich", "transforms", "tokenizer_build"}
+
+    def test_help_takes_little_time(self) -> None:
+        seconds = []
+        for _ in range(3):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            assert call_process("run", "--help").returncode == 0
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        assert min(seconds) < 1.0  # about 0.35 on an idle machine; importing Beam takes 2
+
+    def test_a_source_whose_name_is_not_utf8_is_named(self) -> None:
+        done = call_process("run", b"/no/such/\xff", "--out", "/tmp/out")
+        assert done.returncode == 2
+        assert done.stderr == b"error: SOURCE /no/such/\\udcff: no such file or folder\n"
+
+    def test_a_reader_that_goes_away_is_no_traceback(self, tmp_path: Path) -> None:
+        code = (
+            "import sys, types, pipelines\n"
+            "from types import SimpleNamespace as N\n"
+            "units = [N(stage='scan', unit='u' * 64, action='run', reason='new')] * 20000\n"
+            "pipelines.stages.plan = sys.modules['pipelines.stages.plan'] = N(plan=lambda config: units)\n"
+            "from pipelines.cli.app import main\nmain()"
+        )
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, "plan", "schemas", "--out", str(tmp_path), "--json"],
+            cwd=REPOSITORY,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        process.stderr.close()
+        assert process.wait(timeout=60) == 1
+
+
+def _command(name: str) -> Any:
+    return typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]

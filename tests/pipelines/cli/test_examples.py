@@ -1,0 +1,99 @@
+"""The examples of the documentation work: those that begin with what `make demo` leaves are copied and run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.timeout(900)  # a page of commands is one test, each of them a process
+
+ROOT = Path(__file__).parents[3]
+TUTORIAL = ROOT / "docs" / "tutorial.md"
+PAGES = [ROOT / "README.md", *sorted(set((ROOT / "docs").glob("*.md")) - {TUTORIAL})]
+
+BLOCK = re.compile(r"(?:(?<=\n\n)|\A)(?: {4}.*\n(?:\n(?= {4}))*)+|(?<=^```sh\n)[\s\S]*?(?=^```$)", re.MULTILINE)
+PYTHON = re.compile(r"(?:from|import) ")
+SHELL = re.compile(r"(?:\$ )?((?:\.venv/bin/|cppmill |make |printf |echo |rm |[A-Z]+=\$).*)")
+ELSEWHERE = re.compile(r"~|…|\bmake |(?<![/\w])[\w-]+\.(?:toml|jsonl|gz)\b")
+"""What needs something of the reader's, or what the fixture did: the demo."""
+
+
+def scripts(page: Path, *, every: bool = False) -> Iterator[list[str]]:
+    """Yield the commands of a page's runnable examples.
+
+    They are the indented blocks of Python, and the lines of a shell, that name the demo, and whole blocks that begin
+    with it; or every one, if the page is to be followed as a whole.
+    """
+    for match in BLOCK.finditer(page.read_text() + "\n"):
+        block = textwrap.dedent(match[0])
+        if PYTHON.match(block):
+            if every or re.search(r"out/(?:demo|card)\b", block):
+                yield [sys.executable, "-c", block]
+        else:
+            lines = block.splitlines()[1:] if block.startswith("make demo\n") else list(demo_lines(block, every=every))
+            if lines:
+                yield ["bash", "-euo", "pipefail", "-c", "\n".join(lines)]
+
+
+def demo_lines(block: str, *, every: bool) -> Iterator[str]:
+    """Yield the commands of a block that name the demo, or every one, as far as nothing is the reader's."""
+    for line in map(SHELL.match, block.splitlines()):
+        if line and not ELSEWHERE.search(line[1]) and (every or re.search(r"out/demo\b", line[1])):
+            yield line[1]
+
+
+@pytest.fixture
+def checkout(run, tmp_path):
+    """A folder that looks like the checkout after `make demo`; of the reader's own files there are none."""
+    (tmp_path / ".venv").symlink_to(sys.prefix)
+    shutil.copytree(run.out, tmp_path / "out" / "demo", copy_function=os.link)
+    for name in ("setup.py", "README.md"):
+        shutil.copy(ROOT / name, tmp_path)
+    return tmp_path
+
+
+def follow(commands, checkout):
+    path = f"{checkout}/.venv/bin:{os.environ['PATH']}"
+    for command in commands:
+        done = subprocess.run(
+            command, cwd=checkout, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"{command[-1]}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if any(scripts(page))], ids=lambda page: page.stem)
+def test_examples_on_the_demo_work(page, checkout):
+    follow(scripts(page), checkout)
+
+
+def test_every_block_of_the_tutorial_works(checkout):
+    found = list(scripts(TUTORIAL, every=True))
+    assert sum(command[0] == "bash" for command in found) == 6
+    assert sum(command[0] == sys.executable for command in found) == 3
+    follow(found, checkout)
+    assert (checkout / "out/numpy/receipt.json").exists()
+
+
+def test_a_broken_example_is_found(checkout, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("Text\n\n    .venv/bin/cppmill verify out/demo\n    .venv/bin/cppmill verify out/demo/nothing\n")
+    with pytest.raises(AssertionError, match="no such folder"):
+        follow(scripts(page), checkout)
+
+
+def test_make_clean_deletes_what_the_examples_write():
+    done = subprocess.run(["make", "--dry-run", "clean"], cwd=ROOT, capture_output=True, text=True, check=True)
+    deleted = [word for word in done.stdout.split() if word.startswith("out/")]
+    commands = [command[-1] for page in [*PAGES, TUTORIAL] for command in scripts(page, every=page == TUTORIAL)]
+    named = set(re.findall(r"\bout/[\w.-]+", "\n".join(commands)))
+    assert {"out/demo", "out/card"} <= named
+    assert [name for name in sorted(named) if not any(fnmatch(name, pattern) for pattern in deleted)] == []

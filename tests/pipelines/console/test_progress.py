@@ -1,0 +1,176 @@
+"""Reporters: what they show, how often, and from several threads."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from pipelines.console.bar import LiveReporter
+from pipelines.console.progress import (
+    JsonReporter,
+    Meter,
+    PlainReporter,
+    QuietReporter,
+    Reporter,
+    describe_done,
+    format_seconds,
+    format_summary,
+)
+
+
+class Clock:
+    """Seconds that pass when told to."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def drive(reporter: Reporter, clock: Clock) -> None:
+    """Report a stage of four units, ten seconds each."""
+    reporter.stage_started("scan", 4, 400_000_000)
+    for done in range(1, 5):
+        clock.now += 10
+        reporter.progress(done, done * 100_000_000)
+    reporter.stage_done("scan", 40.0, {"documents": 1234, "bytes": 400_000_000})
+    reporter.note("over")
+
+
+def test_plain_lines_tell_units_megabytes_rate_and_time_left() -> None:
+    clock, stream = Clock(), io.StringIO()
+    drive(PlainReporter(stream, clock=clock), clock)
+    assert stream.getvalue().splitlines() == [
+        "scan: 4 units, 400.0 MB to do",
+        "scan: 1 of 4 units, 100.0 of 400.0 MB, 10.0 MB/s, 30.0 s left",
+        "scan: 2 of 4 units, 200.0 of 400.0 MB, 10.0 MB/s, 20.0 s left",
+        "scan: 3 of 4 units, 300.0 of 400.0 MB, 10.0 MB/s, 10.0 s left",
+        "scan: 4 of 4 units, 400.0 of 400.0 MB, 10.0 MB/s, 0.0 s left",
+        "scan: 4 units in 40.0 s, 10.0 MB/s (1,234 documents, 400.0 MB)",
+        "over",
+    ]
+
+
+@pytest.mark.parametrize("reporter", [PlainReporter, JsonReporter])
+def test_progress_is_told_at_most_once_in_a_while(reporter: Any) -> None:
+    clock, stream = Clock(), io.StringIO()
+    told = reporter(stream, every_seconds=5.0, clock=clock)
+    told.stage_started("scan", 1000, 1000)
+    for done in range(1000):
+        clock.now += 0.02
+        told.progress(done, done)
+    assert 3 <= len(stream.getvalue().splitlines()) - 1 <= 5  # 20 seconds
+
+
+def test_json_is_one_object_a_line_in_bytes_and_seconds() -> None:
+    clock, stream = Clock(), io.StringIO()
+    drive(JsonReporter(stream, clock=clock), clock)
+    events = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert events[0] == {"event": "stage_started", "stage": "scan", "units": 4, "bytes": 400_000_000}
+    assert events[1] == {
+        "event": "progress",
+        "stage": "scan",
+        "done_units": 1,
+        "units": 4,
+        "done_bytes": 100_000_000,
+        "bytes": 400_000_000,
+        "bytes_per_second": 10_000_000,
+        "eta_seconds": 30.0,
+    }
+    assert events[-2] == {
+        "event": "stage_done",
+        "stage": "scan",
+        "seconds": 40.0,
+        "summary": {"documents": 1234, "bytes": 400_000_000},
+    }
+    assert events[-1] == {"event": "note", "message": "over"}
+
+
+def test_a_quiet_reporter_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    drive(QuietReporter(), Clock())
+    assert capsys.readouterr() == ("", "")
+
+
+def test_people_read_the_error_stream_and_programs_the_output_stream(capsys: pytest.CaptureFixture[str]) -> None:
+    PlainReporter().note("for people")
+    JsonReporter().note("for programs")
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {"event": "note", "message": "for programs"}
+    assert err == "for people\n"
+
+
+@pytest.mark.parametrize("make", [PlainReporter, JsonReporter])
+def test_lines_of_several_threads_stay_whole(make: Any) -> None:
+    stream = io.StringIO()
+    reporter = make(stream, every_seconds=0.0)
+    reporter.stage_started("scan", 4000, 0)
+    threads = [threading.Thread(target=lambda: [reporter.progress(done, 0) for done in range(1000)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == 4001
+    assert all(line.startswith(("scan: ", '{"event": ')) for line in lines)
+
+
+def test_the_live_display_shows_the_bar_and_keeps_one_line_a_stage() -> None:
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, width=120, color_system=None)
+    with LiveReporter(console) as reporter:
+        drive(reporter, Clock())
+    text = stream.getvalue()
+    assert "scan: 0 of 4 units" in text or "scan: 4 of 4 units" in text
+    assert "scan: 4 units in 40.0 s, 10.0 MB/s (1,234 documents, 400.0 MB)" in text
+    assert text.count("\x1b[?25l") == text.count("\x1b[?25h") == 1  # the cursor is given back
+
+
+def test_the_live_display_shows_brackets_as_they_are() -> None:
+    stream = io.StringIO()
+    with LiveReporter(Console(file=stream, force_terminal=True, width=120, color_system=None)) as reporter:
+        reporter.note("dead[changed] and :smile:")
+    assert "dead[changed] and :smile:" in stream.getvalue()
+
+
+def test_nothing_is_divided_by_zero() -> None:
+    clock = Clock()
+    meter = Meter("scan", 0, 0, clock)
+    assert (meter.bytes_per_second, meter.eta_seconds) == (0.0, None)
+    assert meter.describe() == "scan: 0 of 0 units"
+    meter = Meter("scan", 4, 0, clock)
+    clock.now += 10
+    meter.done_units = 1
+    assert meter.eta_seconds == 30.0  # by units where there are no bytes
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0.0 s"), (59.94, "59.9 s"), (60, "1 min 00 s"), (3599, "59 min 59 s"), (3600, "1 h 00 min")],
+)
+def test_durations_are_readable(seconds: float, text: str) -> None:
+    assert format_seconds(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("summary", "text"),
+    [
+        ({}, ""),
+        ({"max_token_id": 65535, "tokens": 12}, "65,535 max token id, 12 tokens"),
+        ({"source_bytes": 2_500_000}, "source 2.5 MB"),
+        ({"bytes_per_token": 3.91234}, "3.912 bytes per token"),
+        ({"tokenizer": "kept"}, "tokenizer kept"),
+    ],
+)
+def test_summaries_are_readable(summary: dict[str, int | float | str], text: str) -> None:
+    assert format_summary(summary) == text
+
+
+def test_a_stage_with_nothing_to_do_says_so() -> None:
+    assert describe_done("scan", 0, 0.1, 0, {}) == "scan: nothing to do, every unit is up to date"
+    assert describe_done("build", 1, 2.0, 0, {}) == "build: 1 unit in 2.0 s"

@@ -1,0 +1,124 @@
+"""`cppmill compare`: the figures of a finished run are those of its receipt, on any way to name its documents."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from importlib.metadata import distribution
+
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.tokenizers.compare import parse_size
+from pipelines.tokenizers.texts import BATCH_BYTES, read_texts
+from schemas.errors import ConfigError
+from schemas.options import IngestOptions
+
+O200K = distribution("bpe-openai").locate_file("bpe_openai/data/o200k_base.tiktoken.gz")
+
+
+@pytest.fixture(scope="module")
+def compared(run, cppmill):
+    """The records of three tokenizers on the run's documents."""
+    tokenizer = run.out / "tokenizer"
+    named = ("ours=" + str(tokenizer), "theirs=" + str(tokenizer / "tokenizer.json"), O200K)
+    done = cppmill("compare", *named, "--on", run.out, "--json", "--corpus-bytes", "2GB", "--threads", 2)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_the_text_is_the_corpus_of_the_receipt(run, compared):
+    text, receipt = compared[0], run.receipt
+    assert {"digest": text["digest"], "documents": text["documents"], "bytes": text["bytes"]} == receipt["corpus"]
+    assert set(text["projects"]) == {"numpy", "arrow"}
+
+
+def test_tokens_are_those_of_the_dataset_but_for_bos_and_eos(run, compared):
+    ours, theirs, foreign = compared[1:]
+    dataset = run.receipt["dataset"]
+    assert ours["tokens"] == theirs["tokens"] == dataset["tokens"] - 2 * dataset["documents"] != foreign["tokens"]
+    assert ours["bytes_per_token"] == dataset["bytes"] / ours["tokens"]
+    for name, number in (("ours", ours), ("theirs", theirs), ("o200k_base", foreign)):
+        assert number["tokenizer"] == name
+        assert number["lossy_documents"] == 0
+        assert sum(project["tokens"] for project in number["projects"].values()) == number["tokens"]
+        assert sum(bar["tokens"] for bar in number["token_lengths"]) == number["tokens"]
+        assert number["corpus_seconds"] == pytest.approx(2000 / number["megabytes_per_second"])
+    assert [row["library"].split()[0] for row in compared[1:]] == ["cppmill", "tokenizers", "tiktoken"]
+
+
+def test_bands_and_unused_ids_are_those_of_the_token_shards(run, compared):
+    ours, theirs, _ = compared[1:]
+    used = set()
+    for shard in sorted((run.out / "tokens").glob("part-*.parquet")):
+        used.update(pq.read_table(shard, columns=["token_ids"])["token_ids"].combine_chunks().values.to_pylist())
+    manifest = json.loads((run.out / "tokenizer/manifest.json").read_bytes())
+    domain = {row["id"] for row in manifest["tokens"] if row["band"] == "domain"}
+    assert ours["bands"]["domain"]["ids"] == len(domain)
+    assert ours["bands"]["domain"]["never_used"] == len(domain - used)
+    reserved = sum(last - first + 1 for first, last in manifest["reserved"])
+    control = ours["bands"]["control"]["ids"]
+    assert ours["never_used"]["ids"] == manifest["vocab_size"] - reserved - control - len(used - {2, 3})
+    assert sum(band["share"] for band in ours["bands"].values()) == pytest.approx(1)
+    assert theirs["bands"] is None
+
+
+def test_the_sources_of_a_run_are_read_as_its_documents(run):
+    options = IngestOptions(detect_platforms=False)
+    folders = {"run": run.out, "documents": run.out / "documents", "sources": run.sources}
+    found = {name: list(read_texts([str(path)], options, argument="--on")) for name, path in folders.items()}
+    digests = {
+        name: sorted(doc for rows in batches for doc in rows["doc_id"].to_pylist()) for name, batches in found.items()
+    }
+    assert digests["run"] == digests["documents"] == digests["sources"]
+    assert len(digests["run"]) == run.receipt["corpus"]["documents"]
+    assert max(sum(map(len, rows["content"].to_pylist())) for rows in found["run"]) <= BATCH_BYTES
+
+
+def test_a_document_is_taken_once_and_a_sample_is_a_part(run, tmp_path):
+    shutil.copytree(run.sources / "numpy", tmp_path / "copy")
+    options = IngestOptions(detect_platforms=False)
+    places = [str(run.sources / "numpy"), str(tmp_path / "copy")]
+    (once,) = read_texts(places[:1], options, argument="--on")
+    (both,) = read_texts(places, options, argument="--on")
+    assert both["doc_id"].to_pylist() == once["doc_id"].to_pylist()
+    (part,) = read_texts(places[:1], options.model_copy(update={"sample": 0.3}), argument="--on")
+    assert set(part["doc_id"].to_pylist()) < set(once["doc_id"].to_pylist())
+
+
+def test_the_tables_tell_what_the_records_have(run, compared, cppmill):
+    tokenizer = run.out / "tokenizer"
+    shown = cppmill("compare", f"ours={tokenizer}", O200K, "--on", run.out, "--corpus-bytes", "2GB").stdout
+    ours, _, foreign = compared[1:]
+    lines = shown.splitlines()
+    assert f"{compared[0]['documents']:,} documents, {compared[0]['bytes']:,} bytes" in lines[0]
+    (row,) = [line for line in lines if line.startswith("ours ")]
+    assert f" {ours['bytes_per_token']:.3f} " in row
+    assert f" {ours['identifiers']['tokens_per_identifier']:.3f} " in row
+    (total,) = [line for line in lines if line.startswith("all ")]
+    assert total.split()[-2:] == [f"{one['bytes_per_token']:.3f}" for one in (ours, foreign)]
+    assert f"  {foreign['longest_tokens'][0]['bytes']:>4} bytes" in shown
+    assert foreign["longest_tokens"][0]["token"] in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("{run}/none", "--on", "{run}"), "no tokenizer; give a directory"),
+        (("{run}/tokenizer", "{run}/tokenizer", "--on", "{run}"), "two have this name; give them names"),
+        (("{run}/tokenizer", "--on", "{run}/none"), "does not exist"),
+        (("{run}/tokenizer", "--on", "{run}/proofs"), "no document in it"),
+        (("{run}/tokenizer", "--on", "{run}", "--corpus-bytes", "much"), "--corpus-bytes much: no size"),
+    ],
+)
+def test_what_cannot_be_compared_is_said(run, cppmill, arguments, message):
+    done = cppmill("compare", *(argument.format(run=run.out) for argument in arguments), check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert all(line.startswith(("error: ", "left out: ")) for line in done.stderr.splitlines())
+
+
+def test_sizes_are_read_as_they_are_written():
+    assert [parse_size(text) for text in ("1TB", "2.5 GB", "12")] == [10**12, 2_500_000_000, 12]
+    for text in ("", "0", "TB", "1 tb", "-1MB"):
+        with pytest.raises(ConfigError, match="no size"):
+            parse_size(text)

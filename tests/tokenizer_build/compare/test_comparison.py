@@ -1,0 +1,204 @@
+"""A comparison has the figures of a slow twin, of one tokenizer run by two libraries, and of any cut of the text."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import cppmill_core
+import numpy as np
+import pyarrow as pa
+import pytest
+import sentencepiece
+
+from tokenizer_build.build import BuildSummary
+from tokenizer_build.compare.candidates import Contender, Encode, TokenLists, open_contender
+from tokenizer_build.compare.comparison import Comparison, Entrant, Tally, compare, read_bands
+
+PROJECTS = ("one", "two", "three")
+
+
+def batch(documents: Sequence[bytes]) -> pa.RecordBatch:
+    """Give documents a project each in turn."""
+    columns = {
+        "doc_id": pa.array([hashlib.sha256(document).hexdigest() for document in documents]),
+        "project": pa.array([PROJECTS[len(document) % 3] for document in documents]),
+        "path": pa.array([f"{hashlib.sha256(document).hexdigest()[:8]}.h" for document in documents]),
+        "content": pa.array(documents, pa.binary()),
+    }
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def entrant(path: Path, name: str = "one") -> Entrant:
+    contender = open_contender(path)
+    return Entrant(name, contender, contender.token_bytes(), read_bands(path))
+
+
+@pytest.fixture(scope="module")
+def texts(documents: list[bytes]) -> list[bytes]:
+    return [*documents[:50], b"", b"int \xff x;"]
+
+
+@pytest.fixture(scope="module")
+def found(small_tokenizer: Path, texts: list[bytes]) -> Comparison:
+    entrants = [entrant(small_tokenizer), entrant(small_tokenizer / "tokenizer.json", "two")]
+    return compare(entrants, [batch(texts[:20]), batch(texts[20:])], threads=2)
+
+
+def test_the_text_is_counted_as_it_is(found: Comparison, texts: list[bytes]) -> None:
+    sizes = Counter[str]()
+    for text in texts:
+        sizes[PROJECTS[len(text) % 3]] += len(text)
+    assert found.text.projects == sizes
+    assert found.text.documents == len(texts)
+    rows = batch(texts)
+    digest = cppmill_core.corpus_digest_sum(rows["doc_id"], rows["project"], rows["path"])
+    assert found.text.digest == digest.hex()
+
+
+def test_figures_are_those_of_a_slow_twin(found: Comparison, small_tokenizer: Path, texts: list[bytes]) -> None:
+    """Tokens by project, ids, and identifiers, document by document and token by token."""
+    tokenizer = cppmill_core.Tokenizer.from_dir(small_tokenizer)
+    projects, ids, tokens, whole, identifiers = Counter[str](), Counter[int](), 0, 0, 0
+    for text in texts:
+        encoded: list[Any] = tokenizer.encode(text).to_pylist()
+        projects[PROJECTS[len(text) % 3]] += len(encoded)
+        ids.update(encoded)
+        begins, at = [], 0
+        for number in encoded:
+            begins.append(at)
+            at += len(tokenizer.token_bytes(number) or b"")
+        lexed: list[Any] = cppmill_core.lex(text).to_pylist()
+        for one in lexed:
+            if one["kind"] == "identifier":
+                spread = bisect_right(begins, one["end"] - 1) - bisect_right(begins, one["start"]) + 1
+                tokens += spread
+                whole += spread == 1
+                identifiers += 1
+    tally = found.tallies[0]
+    assert tally.projects == projects
+    assert {number: count for number, count in enumerate(tally.counts.tolist()) if count} == ids
+    assert found.text.identifiers == tally.measured_identifiers == identifiers > 10_000
+    assert (tally.identifier_tokens, tally.whole_identifiers) == (tokens, whole)
+    assert 0 < whole < identifiers < tokens
+
+
+def test_one_tokenizer_has_the_same_figures_in_two_libraries(found: Comparison, texts: list[bytes]) -> None:
+    """But for the document that is no text, which one of them cannot keep."""
+    ours, theirs = found.tallies
+    assert (ours.lossy, ours.first_lossy) == (0, None)
+    name = f"{PROJECTS[len(texts[-1]) % 3]}: {hashlib.sha256(texts[-1]).hexdigest()[:8]}.h"
+    assert (theirs.lossy, theirs.first_lossy) == (1, name)
+    changed = np.flatnonzero(ours.counts != theirs.counts)
+    assert 1 <= len(changed) <= 5
+    lost = [one["kind"] for one in cppmill_core.lex(texts[-1]).to_pylist()].count("identifier")
+    assert ours.measured_identifiers == theirs.measured_identifiers + lost
+
+
+@pytest.mark.parametrize("cuts", [(), (1, 2, 3), (30, 51)])
+def test_figures_do_not_depend_on_threads_and_batches(
+    found: Comparison, texts: list[bytes], cuts: tuple[int, ...]
+) -> None:
+    parts = np.split(np.array(texts, object), cuts)
+    again = compare(found.entrants, [batch(list(part)) for part in parts], threads=1)
+    assert again.text == found.text
+    for one, other in zip(again.tallies, found.tallies, strict=True):
+        assert one.counts.tolist() == other.counts.tolist()
+        assert replace(one, counts=0, timed=[]) == replace(other, counts=0, timed=[])
+
+
+def test_no_batch_is_timed_but_what_comes_after_the_first_part(found: Comparison) -> None:
+    sizes = [[size for size, _ in tally.timed] for tally in found.tallies]
+    assert sizes[0] == sizes[1]
+    assert len(sizes[0]) == 3
+    assert sum(sizes[0]) == found.text.num_bytes
+    assert Tally(timed=[(10, 1.0), (6, 2.0), (4, 3.0)]).bytes_a_second == 2.0
+    assert Tally(timed=[(10, 2.0)]).bytes_a_second == 5.0
+
+
+@dataclass(frozen=True)
+class Forgetful:
+    """A tokenizer that loses spaces and is fast: what it gives is never taken on trust."""
+
+    contender: Contender
+    library: str = "forgetful 1"
+    vocab_size: int = 12_288
+
+    def encoder(self, documents: pa.Array[Any], threads: int) -> Encode:
+        contents: list[Any] = documents.to_pylist()
+        return self.contender.encoder(pa.array([one.replace(b" ", b"") for one in contents], pa.binary()), threads)
+
+    def decode(self, lists: TokenLists, threads: int) -> pa.Array[Any]:
+        return self.contender.decode(lists, threads)
+
+    def token_bytes(self) -> list[bytes | None]:
+        return self.contender.token_bytes()
+
+
+def test_what_does_not_decode_to_the_document_is_told(small_tokenizer: Path) -> None:
+    forgetful = Forgetful(open_contender(small_tokenizer))
+    texts = [b"nospace;", b"int x;", b"int y;"]
+    found = compare([Entrant("forgetful", forgetful, forgetful.token_bytes())], [batch(texts)], threads=1)
+    (tally,) = found.tallies
+    assert tally.lossy == 2
+    assert (tally.first_lossy or "").endswith(f"{hashlib.sha256(texts[1]).hexdigest()[:8]}.h")
+    assert (found.text.identifiers, tally.measured_identifiers) == (5, 1)
+
+
+def test_a_space_that_sentencepiece_puts_in_front_moves_no_identifier(documents: list[bytes], tmp_path: Path) -> None:
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(documents[3].decode().splitlines()),
+        model_writer=model,
+        model_type="bpe",
+        vocab_size=400,
+        byte_fallback=True,
+        normalization_rule_name="identity",
+        remove_extra_whitespaces=False,
+        add_dummy_prefix=True,
+        minloglevel=2,
+    )
+    (tmp_path / "pieces.model").write_bytes(model.getvalue())
+    pieces = entrant(tmp_path / "pieces.model")
+    texts = [b"int x;", b"\n", b"size_t int_of(int x);"]
+    (tally,) = compare([pieces], [batch(texts)], threads=1).tallies
+    encoded = [pieces.contender.encoder(pa.array([text], pa.binary()), 1)()() for text in texts]
+    assert [sum(len(pieces.tokens[number] or b"") for number in one.ids) for one in encoded] == [7, 2, 22]
+    assert (tally.lossy, tally.measured_identifiers) == (0, 6)
+    expected = 0
+    for text, one in zip(texts, encoded, strict=True):
+        owner = [place for place, number in enumerate(one.ids) for _ in pieces.tokens[number] or b""][1:]
+        names = re.finditer(rb"\w+", text)
+        expected += sum(len(set(owner[name.start() : name.end()])) for name in names)
+    assert tally.identifier_tokens == expected > 6
+
+
+def test_bands_are_those_of_the_manifest(small_tokenizer: Path) -> None:
+    manifest = json.loads((small_tokenizer / "manifest.json").read_bytes())
+    bands = read_bands(small_tokenizer)
+    assert bands is not None
+    assert len(bands) == manifest["vocab_size"]
+    assert all(bands[row["id"]] == row["band"] for row in manifest["tokens"])
+    reserved = {number for first, last in manifest["reserved"] for number in range(first, last + 1)}
+    assert {number for number, band in enumerate(bands) if band == "reserved"} == reserved
+    assert bands.count("learned") == len(bands) - len(manifest["tokens"]) - len(reserved)
+    assert read_bands(small_tokenizer / "tokenizer.json") is None
+
+
+def test_superwords_are_a_band_of_their_own(build: Callable[..., BuildSummary], lenient: Any, tmp_path: Path) -> None:
+    options = lenient.model_copy(update={"superwords_after": 0.95, "max_superword_words": 4, "max_superword_bytes": 24})
+    summary = build(tmp_path / "tokenizer", options=options)
+    bands = read_bands(tmp_path / "tokenizer")
+    assert bands is not None
+    assert bands.count("superwords") == summary.superwords > 500
+    made = cppmill_core.Tokenizer.from_dir(tmp_path / "tokenizer")
+    spelled = [made.token_bytes(number) or b"" for number, band in enumerate(bands) if band == "superwords"]
+    assert sum(len(cppmill_core.split("cpp-words-1", token)) > 1 for token in spelled) > 0.5 * len(spelled)

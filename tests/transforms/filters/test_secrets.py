@@ -1,0 +1,196 @@
+"""Secrets: each detector finds what its service gives out, and nothing in real headers.
+
+The tokens are made here: none stands in this file, so that no scanner takes it for a leak.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schemas.errors import ConfigError
+from schemas.options import IngestOptions
+from schemas.reasons import Filtered
+from transforms.filters.secrets import DETECTORS, SecretDetectors, _load
+from transforms.filters.verdicts import make_judge
+
+SECRETS = SecretDetectors()
+BODY = "Q9zR" * 30
+PATTERNS = [(markers, regex) for name, markers in DETECTORS.items() for regex in _load(name).denylist]
+
+
+def tokens() -> dict[str, str]:
+    """A token of each kind."""
+    return {
+        "AWS Access Key": "AK" + "IA" + BODY.upper()[:16],
+        "Azure Storage Account access key": "Account" + "Key=" + BODY[:86] + "==",
+        "GitHub Token": "gh" + "p_" + BODY[:36],
+        "GitLab Token": "gl" + "pat-" + BODY[:20],
+        "JSON Web Token": ".".join(["ey" + "JhbGciOiJIUzI1NiJ9", "ey" + "JzdWIiOiIxIn0", BODY[:43]]),
+        "NPM tokens": "//registry.example/:_auth" + "Token=npm_" + BODY[:36],
+        "OpenAI Token": "sk-" + BODY[:20] + "T3Blbk" + "FJ" + BODY[:20],
+        "PyPI Token": "pypi-AgEIcHlwaS5" + "vcmc" + BODY[:80],
+        "SendGrid API Key": "S" + "G." + BODY[:22] + "." + BODY[:43],
+        "Slack Token": "xo" + "xb-1234567890-" + BODY[:24],
+        "Square OAuth Secret": "sq0" + "csp-" + BODY[:43],
+        "Stripe Access Key": "sk_" + "live_" + BODY[:99],
+    }
+
+
+def private_key(line_end: str) -> bytes:
+    header = "PRIVATE" + " KEY-----"
+    return f"-----BEGIN RSA {header}{line_end}{BODY[:64]}{line_end}{BODY[:20]}{line_end}-----END RSA {header}".encode()
+
+
+@pytest.mark.parametrize("kind", tokens())
+def test_each_kind_is_named_with_its_line_and_never_repeated(kind: str) -> None:
+    token = tokens()[kind]
+    found = SECRETS.find_secret(f'int a;\nint b;\nconst char* key = "{token}";\n'.encode())
+    assert found == f"{kind} in line 3"
+    assert token not in found
+
+
+def test_every_detector_is_tried() -> None:
+    kinds = {_load(name).secret_type for name in DETECTORS}
+    assert kinds == {*tokens(), "Private Key"}
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", '\\n"\n  "', "\\n"])
+def test_a_private_key_counts_with_its_material_alone(line_end: str) -> None:
+    key = private_key(line_end)
+    assert SECRETS.find_secret(b"int a;\n" + key) == "Private Key in line 2"
+    assert SECRETS.find_secret(b"int a;\n" + key[:40]) is None
+    assert (
+        SECRETS.find_secret(b'if (line == "-----BEGIN RSA ' + b'PRIVATE KEY-----") parse(rest_of_the_file);\n') is None
+    )
+
+
+@pytest.mark.parametrize(
+    "lines", [["Version: GnuPG v1", ""], ["Proc-Type: 4,ENCRYPTED", "DEK-Info: AES-128-CBC,0", ""]]
+)
+def test_a_private_key_may_have_lines_of_its_own_before_the_material(lines: list[str]) -> None:
+    header = "-----BEGIN PGP PRIVATE" + " KEY BLOCK-----"
+    assert SECRETS.find_secret("\n".join([header, *lines, BODY[:64]]).encode()) == "Private Key in line 1"
+    assert SECRETS.find_secret("\n".join([header, *lines, "// no key"]).encode()) is None
+
+
+@pytest.mark.parametrize(
+    ("start", "line_end"),
+    [
+        ('"{ \\"private_key\\": \\"', '"\n    "\\\\n'),
+        ('"{ \\"private_key\\": \\"', '\\\\n"\n    "'),
+        ('#define K \\\n  "', '\\n" \\\n  "'),
+        ("#define K \\\n", "\\n\\\n"),
+        ("// ", "\n// "),
+        ("/// ", "\r\n/// "),
+        ("/*\n * ", "\n * "),
+        ("# ", "\n# "),
+    ],
+)
+@pytest.mark.parametrize("kind", ["", "RSA ", "EC ", "ENCRYPTED "])
+def test_a_private_key_is_found_as_cpp_writes_it(start: str, line_end: str, kind: str) -> None:
+    key = private_key(line_end).decode().replace("RSA ", kind)
+    line = start.count("\n") + 2
+    assert SECRETS.find_secret(f"int a;\n{start}{key}".encode()) == f"Private Key in line {line}"
+    assert SECRETS.find_secret(f"int a;\n{start}{key.replace(BODY[:20], 'no key ')}".encode()) is None
+
+
+@pytest.mark.parametrize("rule", ["=" * 70, "/" * 70, "*" * 70, "-" * 70])
+def test_a_rule_of_a_comment_is_no_key(rule: str) -> None:
+    header = "-----BEGIN PRIVATE" + " KEY-----"
+    assert SECRETS.find_secret(f"// {header}\n// {rule}\n".encode()) is None
+
+
+def test_a_public_key_beside_the_header_of_a_private_one_is_none() -> None:
+    private, public = ("-----BEGIN " + kind + " KEY-----" for kind in ("PRIVATE", "PUBLIC"))
+    assert SECRETS.find_secret(f'find("{private}");\n{public}\n{BODY[:64]}\n'.encode()) is None
+
+
+def test_a_fine_grained_token_of_github_is_found() -> None:
+    token = "github" + "_pat_" + BODY[:22] + "_" + BODY[:59]
+    assert SECRETS.find_secret(f'auto t = "{token}";'.encode()) == "GitHub Token in line 1"
+    assert SECRETS.find_secret(f'auto t = "{token[:80]}";'.encode()) is None
+
+
+@pytest.mark.parametrize("kind", tokens())
+@pytest.mark.parametrize("before", [0, 1000, 1024, 5000])
+def test_a_token_is_found_behind_others_that_are_none(kind: str, before: int) -> None:
+    token = tokens()[kind]
+    almost = token[:11] + "!"
+    text = f"{almost}\n{'x' * before}\n{token}\n"
+    assert SECRETS.find_secret(text.encode()) == f"{kind} in line 3"
+
+
+def test_texts_that_are_all_markers_end() -> None:
+    header = b"BEGIN PRIVATE" + b" KEY-----"
+    keys = (header + b"a: " * 20_000, (header + b"\\" * 99) * 1_000, (header + b"// " * 300) * 100)
+    for text in (b"eyJ" * 20_000, b"//" * 20_000 + b"/:_authToken=", *keys, b"aws" * 20_000):
+        assert SECRETS.find_secret(text) is None
+
+
+@pytest.mark.parametrize("unit", [b"eyJ", b"eyJ" * 1_000 + b" ", b"eyJ" * 1_000 + b"."])
+def test_megabytes_of_the_starts_of_web_tokens_take_no_square_of_their_length(unit: bytes) -> None:
+    start = time.process_time()
+    assert SECRETS.find_secret(unit * (4_000_000 // len(unit))) is None
+    assert time.process_time() - start < 2
+
+
+def web_token(header: str, payload: str) -> bytes:
+    parts = [base64.urlsafe_b64encode(part.encode()).rstrip(b"=") for part in (header, payload)]
+    return b".".join([*parts, BODY[:43].encode()])
+
+
+@pytest.mark.parametrize("size", [10, 1_500, 100_000])
+def test_a_web_token_of_any_length_is_found(size: int) -> None:
+    long = json.dumps({"sub": "x" * size})
+    for token in (web_token('{"alg":"none"}', long), web_token(long, '{"sub":1}')):
+        assert SECRETS.find_secret(b'int a;\nauto t = "token=' + token + b'";\n') == "JSON Web Token in line 2"
+
+
+def test_a_web_token_nested_deeper_than_python_reads_is_none() -> None:
+    assert SECRETS.find_secret(web_token('{"a":' + "[" * 200_000, "{}")) is None
+
+
+def test_an_aws_key_inside_of_a_longer_word_is_none() -> None:
+    token = tokens()["AWS Access Key"]
+    assert SECRETS.find_secret(f"TTCACTACG{token}AGGG\n".encode()) is None
+    assert SECRETS.find_secret(f"{token}\n".encode()) == "AWS Access Key in line 1"
+
+
+def test_a_document_that_is_no_text_is_read_too() -> None:
+    assert SECRETS.find_secret(b"\xff\xfe\n" + tokens()["GitHub Token"].encode()) == "GitHub Token in line 2"
+
+
+@settings(max_examples=30)
+@given(data=st.data())
+def test_what_a_detector_finds_has_one_of_its_markers(data: st.DataObject) -> None:
+    markers, regex = data.draw(st.sampled_from(PATTERNS))
+    text = data.draw(st.from_regex(regex, fullmatch=True, alphabet=st.characters(max_codepoint=127)))
+    assert any(re.search(marker, text.lower().encode()) for marker in markers)
+
+
+def test_real_headers_have_none() -> None:
+    headers = [*Path(np.get_include()).rglob("*.h"), *Path(pa.get_include()).rglob("*.h")]
+    assert len(headers) > 400
+    assert not [path for path in headers if SECRETS.find_secret(path.read_bytes())]
+
+
+def test_the_filter_says_what_it_found() -> None:
+    found = make_judge(IngestOptions(drop_secrets=True))(tokens()["GitHub Token"].encode(), None)
+    assert (found.reason, found.detail) == (Filtered.SECRET, "GitHub Token in line 1")
+
+
+def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "detect_secrets.plugins.aws", None)
+    with pytest.raises(ConfigError, match=r"cppmill\[secrets\]"):
+        make_judge(IngestOptions(drop_secrets=True))

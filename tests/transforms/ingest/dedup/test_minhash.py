@@ -1,0 +1,97 @@
+"""Signatures estimate the similarity of sets of shingles, and are those of the fingerprints beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from schemas.options import IngestOptions
+from transforms.filters.verdicts import make_judge
+from transforms.ingest.dedup.minhash import agreeing, estimate, read_signatures, sign, signatures_name, sketch
+from transforms.ingest.dedup.shingles import Shingles, shingle
+from transforms.ingest.first_pass import fingerprint_unit, is_read
+from transforms.ingest.input_units import plan_inputs
+from transforms.sources.listing import list_inputs
+from transforms.storage.folder import OutputFolder
+
+OPTIONS = IngestOptions(near_duplicate_similarity=0.8)
+JUDGE = make_judge(OPTIONS)
+
+
+def similarity(first: np.ndarray, second: np.ndarray, permutations: int) -> float:
+    """What the sketches of two sets of shingles say."""
+    offsets = np.array([0, len(first), len(first) + len(second)], dtype=np.uint64)
+    sketches = sketch(sign(Shingles(np.concatenate([first, second]), offsets), permutations))
+    return float(estimate(agreeing(sketches[:1], sketches[1:]), permutations)[0])
+
+
+@pytest.mark.parametrize("size", [20, 1000])
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8, 0.95])
+def test_the_estimate_is_right_on_average(size: int, share: float) -> None:
+    random = np.random.default_rng(7)
+    common = round(2 * size * share / (1 + share))
+    exact = common / (2 * size - common)
+    found = []
+    for _ in range(60):
+        values = random.integers(0, 1 << 64, 2 * size - common, dtype=np.uint64)
+        found.append(similarity(values[:size], values[size - common :], 256))
+    assert abs(np.mean(found) - exact) < 0.02
+    assert np.std(found) < 0.06
+
+
+def test_order_and_repetition_change_nothing() -> None:
+    values = np.random.default_rng(8).integers(0, 1 << 64, 500, dtype=np.uint64)
+    assert similarity(values, np.concatenate([values[::-1], values[:100]]), 64) == 1.0
+
+
+def test_the_signature_of_a_text_is_this_one_on_every_machine() -> None:
+    found = sign(shingle([b"int main(int argc, char** argv) { return argc > 1 ? 0 : 1; }"], 5), 64)
+    assert found[0, :8].tolist() == [109, 199, 130, 51, 56, 43, 225, 236]
+
+
+def test_a_unit_is_read_again_if_its_signatures_are_missing_or_of_another_reading(
+    tmp_path: Path, out: OutputFolder
+) -> None:
+    (tmp_path / "in").mkdir()
+    for name, text in {"a.h": b"int a;", "b.h": b"// b", "c.h": b"int\0c;", "d.h": b"int a; // d"}.items():
+        (tmp_path / "in" / name).write_bytes(text)
+    (unit,) = plan_inputs(list_inputs([str(tmp_path / "in")], OPTIONS), OPTIONS)
+    fingerprint_unit(unit, out, IngestOptions(), JUDGE)
+    assert is_read(unit, out, IngestOptions())
+    assert not is_read(unit, out, OPTIONS)
+    fingerprint_unit(unit, out, OPTIONS, JUDGE)
+    assert is_read(unit, out, OPTIONS)
+    assert not is_read(unit, out, OPTIONS.model_copy(update={"near_duplicate_tokens": 6}))
+    with out.open_local(signatures_name(unit.key, OPTIONS)) as path:
+        [(rows, signatures)] = read_signatures(path, 256)
+    assert rows.tolist() == [0, 3]
+    assert np.array_equal(signatures[0], signatures[1])
+    (tmp_path / "in" / "a.h").write_bytes(b"int b;")
+    fingerprint_unit(unit, out, IngestOptions(), JUDGE, rehash=True)
+    assert not is_read(unit, out, OPTIONS)
+
+
+def test_units_whose_last_document_fills_a_batch_or_that_have_none_have_signatures(
+    tmp_path: Path, out: OutputFolder
+) -> None:
+    for name, text in {"full/a.h": b"int a;" * (1 << 18), "none/a.h": b""}.items():
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_bytes(text)
+        (unit,) = plan_inputs(list_inputs([str(tmp_path / name)], OPTIONS), OPTIONS)
+        fingerprint_unit(unit, out, OPTIONS, JUDGE)
+        with out.open_local(signatures_name(unit.key, OPTIONS)) as path:
+            assert sum(len(signed.rows) for signed in read_signatures(path, 256)) == bool(text)
+
+
+def test_signatures_that_are_damaged_are_made_again(tmp_path: Path, out: OutputFolder) -> None:
+    (tmp_path / "a.h").write_bytes(b"int a;")
+    (unit,) = plan_inputs(list_inputs([str(tmp_path / "a.h")], OPTIONS), OPTIONS)
+    fingerprint_unit(unit, out, OPTIONS, JUDGE)
+    name = signatures_name(unit.key, OPTIONS)
+    whole = out.read_bytes(name)
+    out.publish_bytes(name, whole[:-9])
+    assert not is_read(unit, out, OPTIONS)
+    fingerprint_unit(unit, out, OPTIONS, JUDGE)
+    assert out.read_bytes(name) == whole

@@ -1,0 +1,136 @@
+"""Keys of the second pass: they follow what was found, not where or when."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schemas.errors import IntegrityError
+from schemas.options import IngestOptions
+from transforms.filters.verdicts import make_judge
+from transforms.ingest.first_pass import fingerprint_unit, fingerprints_digest, fingerprints_name, has_fingerprints
+from transforms.ingest.input_units import plan_inputs
+from transforms.ingest.plan import plan_ingest, prune_cache
+from transforms.sources.listing import list_inputs
+from transforms.storage.folder import OutputFolder
+
+SMALL = IngestOptions(unit_bytes=1 << 16)
+JUDGE = make_judge(SMALL)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    root = tmp_path / "corpus"
+    for index in range(80):
+        path = root / f"p{index % 4}/f{index:02d}.cpp"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"int a_%d;\n" % index * 400)
+    return root
+
+
+def keys(result: Any) -> list[str]:
+    return [unit.key for unit in result.units]
+
+
+def test_touched_and_moved_files_redo_nothing(
+    corpus: Path, out: OutputFolder, tmp_path: Path, run_first_pass: Any
+) -> None:
+    before = keys(run_first_pass([corpus], out, SMALL))
+    for path in corpus.rglob("*.cpp"):
+        os.utime(path, ns=(7, 7))
+    assert keys(run_first_pass([corpus], out, SMALL)) == before
+    shutil.copytree(corpus, tmp_path / "elsewhere/corpus")
+    assert keys(run_first_pass([tmp_path / "elsewhere/corpus"], OutputFolder(f"{out.root}-other"), SMALL)) == before
+
+
+@pytest.mark.parametrize("change", ["edit", "add", "remove"])
+def test_a_change_in_the_middle_redoes_two_units_at_most(
+    change: str, corpus: Path, out: OutputFolder, run_first_pass: Any
+) -> None:
+    before = keys(run_first_pass([corpus], out, SMALL))
+    assert len(before) > 5
+    path = corpus / "p2/f42.cpp"
+    if change == "edit":
+        path.write_bytes(b"int other;\n")
+    elif change == "add":
+        (corpus / "p2/f41x.cpp").write_bytes(b"int more;\n")
+    else:
+        path.unlink()
+    assert 1 <= len(set(keys(run_first_pass([corpus], out, SMALL))) - set(before)) <= 2
+
+
+def test_a_duplicate_elsewhere_redoes_the_unit_that_loses_its_copy(
+    corpus: Path, out: OutputFolder, run_first_pass: Any
+) -> None:
+    before = run_first_pass([corpus], out, SMALL)
+    (corpus / "p0/a.cpp").write_bytes((corpus / "p3/f43.cpp").read_bytes())
+    after = run_first_pass([corpus], out, SMALL)
+    changed = [unit for unit in after.units if unit.key not in keys(before)]
+    paths = [{path for path, *_ in unit.payload["inputs"]} for unit in changed]
+    assert any("p3/f43.cpp" in group for group in paths)
+    assert len(changed) <= 3
+
+
+def test_options_that_shape_the_output_are_in_the_key(corpus: Path, out: OutputFolder, run_first_pass: Any) -> None:
+    plain = keys(run_first_pass([corpus], out, SMALL))
+    result = run_first_pass([corpus], out, SMALL.model_copy(update={"detect_platforms": False}))
+    assert not set(plain) & set(keys(result))
+    rules = plan_ingest(result.inputs, out, SMALL, config={"rules": "x"}, core_version="1")
+    newer = plan_ingest(result.inputs, out, SMALL, config={}, core_version="2")
+    assert not {unit.key for unit in rules} & set(plain)
+    assert not {unit.key for unit in newer} & set(plain)
+
+
+def test_units_of_equal_content_have_keys_of_their_own(corpus: Path, out: OutputFolder, run_first_pass: Any) -> None:
+    result = run_first_pass([corpus, corpus], out, SMALL.model_copy(update={"drop_duplicates": False}))
+    assert len(set(keys(result))) == len(result.units)
+    assert keys(result) == keys(
+        run_first_pass([corpus, corpus], out, SMALL.model_copy(update={"drop_duplicates": False}))
+    )
+
+
+def test_a_plan_without_a_first_pass_is_refused(corpus: Path, out: OutputFolder) -> None:
+    inputs = plan_inputs(list_inputs([str(corpus)], SMALL), SMALL)
+    with pytest.raises(IntegrityError, match="first pass"):
+        plan_ingest(inputs, out, SMALL, config={}, core_version="1")
+
+
+def test_fingerprints_are_made_once_unless_asked_for_again(corpus: Path, out: OutputFolder) -> None:
+    options = IngestOptions()
+    (unit,) = plan_inputs(list_inputs([str(corpus)], options), options)
+    assert not has_fingerprints(unit, out)
+    name = fingerprint_unit(unit, out, options, JUDGE)
+    assert name == fingerprints_name(unit.key)
+    digest = fingerprints_digest(out, name)
+    (corpus / "p0/f00.cpp").write_bytes(b"changed in secret")
+    fingerprint_unit(unit, out, options, JUDGE)
+    assert fingerprints_digest(out, name) == digest
+    fingerprint_unit(unit, out, options, JUDGE, rehash=True)
+    assert fingerprints_digest(out, name) != digest
+
+
+def test_fingerprints_that_are_damaged_are_made_again(corpus: Path, out: OutputFolder) -> None:
+    options = IngestOptions()
+    (unit,) = plan_inputs(list_inputs([str(corpus)], options), options)
+    name = fingerprint_unit(unit, out, options, JUDGE)
+    digest = fingerprints_digest(out, name)
+    out.publish_bytes(name, out.read_bytes(name)[:-9])
+    assert not has_fingerprints(unit, out)
+    fingerprint_unit(unit, out, options, JUDGE)
+    assert fingerprints_digest(out, name) == digest
+
+
+def test_what_no_unit_needs_any_more_is_removed_from_the_cache(
+    corpus: Path, out: OutputFolder, run_first_pass: Any
+) -> None:
+    first = run_first_pass([corpus], out, SMALL)
+    assert prune_cache(first.inputs, out, SMALL) == 0
+    (corpus / "p2/f42.cpp").unlink()
+    second = run_first_pass([corpus], out, SMALL)
+    assert prune_cache(second.inputs, out, SMALL) >= 2
+    assert all(has_fingerprints(unit, out) for unit in second.inputs)
+    assert plan_ingest(second.inputs, out, SMALL, config={}, core_version="1") == second.units

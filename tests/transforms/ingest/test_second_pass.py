@@ -1,0 +1,261 @@
+"""Both passes: what is kept comes out byte for byte, the ledger balances, changes between the passes are counted."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from schemas.options import IngestOptions
+from schemas.tables import DOCUMENTS, REJECTS
+from transforms.ingest import document_shards, input_units
+from transforms.ingest.second_pass import ingest_unit
+from transforms.storage.folder import OutputFolder
+
+CORPUS = {
+    "p/a.cpp": b"int a;\r\n",
+    "p/b.h": b"\xff\xfe\x80",
+    "p/copy.h": b"int copy;\n",
+    "q/copy.h": b"int copy;\n",
+    "q/empty.h": b"",
+    "q/nul.h": b"a\0b",
+    "README": b"read me",
+}
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    root = tmp_path / "corpus"
+    for name, content in CORPUS.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(content)
+    return root
+
+
+def test_documents_come_out_byte_for_byte_with_their_digests(corpus: Path, out: OutputFolder, run_ingest: Any) -> None:
+    result = run_ingest([corpus], out)
+    table = result.table()
+    assert table.schema.equals(DOCUMENTS)
+    rows = {row["path"]: row for row in table.to_pylist()}
+    assert {path: row["content"] for path, row in rows.items()} == {
+        name: CORPUS[name] for name in ("p/a.cpp", "p/b.h", "p/copy.h")
+    }
+    for row in rows.values():
+        assert row["doc_id"] == hashlib.sha256(row["content"]).hexdigest()
+        assert row["num_bytes"] == len(row["content"])
+        assert (row["platform_ids"], row["platform_info"], row["license"]) == ([], "{}", None)
+    assert {row["project"] for row in rows.values()} == {"p"}
+
+
+def test_everything_else_is_in_the_rejects_and_the_ledger_balances(
+    corpus: Path, out: OutputFolder, run_ingest: Any
+) -> None:
+    result = run_ingest([corpus], out)
+    assert result.table("rejects").schema.equals(REJECTS)
+    assert sorted(result.rejects) == [
+        ("README", "filtered", "extension"),
+        ("q/copy.h", "duplicate", ""),
+        ("q/empty.h", "empty", ""),
+        ("q/nul.h", "filtered", "binary"),
+    ]
+    ledger = result.ledger.to_json()
+    assert ledger["documents"]["in"] == len(CORPUS)
+    assert ledger["bytes"]["in"] == sum(map(len, CORPUS.values()))
+
+
+def test_a_receipt_commits_the_outputs(corpus: Path, out: OutputFolder, run_ingest: Any) -> None:
+    result = run_ingest([corpus], out)
+    for unit, receipt in zip(result.units, result.receipts, strict=True):
+        assert out.find_receipt(unit) == receipt
+    assert sum(receipt.totals["documents"] for receipt in result.receipts) == 3
+
+
+def test_running_a_unit_twice_gives_the_same_bytes(corpus: Path, out: OutputFolder, run_ingest: Any) -> None:
+    result = run_ingest([corpus], out)
+    assert [ingest_unit(unit, out, IngestOptions(), None) for unit in result.units] == result.receipts
+
+
+def test_duplicates_are_kept_if_the_options_say_so(corpus: Path, out: OutputFolder, run_ingest: Any) -> None:
+    result = run_ingest([corpus, corpus], out, IngestOptions(drop_duplicates=False))
+    assert result.ledger.documents.kept == 8
+    assert len({unit.key for unit in result.units}) == len(result.units)
+
+
+def test_a_source_given_twice_is_kept_once(corpus: Path, out: OutputFolder, run_ingest: Any) -> None:
+    result = run_ingest([corpus, corpus], out)
+    assert result.ledger.documents.kept == 3
+    assert result.ledger.documents.duplicate == 5
+    assert not any("rejects" not in output.path for output in result.receipts[1].outputs)
+
+
+def test_nothing_kept_writes_no_shard(tmp_path: Path, out: OutputFolder, run_ingest: Any) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/x.txt").write_bytes(b"x")
+    (receipt,) = run_ingest([tmp_path / "in"], out).receipts
+    assert [output.path.split("-")[0] for output in receipt.outputs] == ["documents/rejects"]
+
+
+@pytest.mark.parametrize("change", ["edit", "grow", "remove", "link", "deny"])
+def test_a_file_that_changes_between_the_passes_is_dead_and_costs_no_other(
+    change: str, corpus: Path, out: OutputFolder, run_first_pass: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = run_first_pass([corpus], out, IngestOptions())
+    path = corpus / "p/a.cpp"
+    if change == "edit":
+        path.write_bytes(b"int A;\r\n")
+    elif change == "grow":
+        path.write_bytes(CORPUS["p/a.cpp"] * 2)
+    elif change == "deny":
+        deny(monkeypatch, "p/a.cpp")
+    else:
+        path.unlink()
+        if change == "link":
+            path.symlink_to("b.h")
+    result.receipts = [ingest_unit(unit, out, IngestOptions(), None) for unit in result.units]
+    assert sorted(result.contents) == ["p/b.h", "p/copy.h"]
+    assert ("p/a.cpp", "dead", "changed") in result.rejects
+    assert result.ledger.documents.total == len(CORPUS)
+    assert result.ledger.num_bytes.dead == {"changed": len(CORPUS["p/a.cpp"])}
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"), [("remove", "vanished"), ("link", "vanished"), ("pipe", "vanished"), ("deny", "unreadable")]
+)
+def test_a_file_that_cannot_be_read_is_dead_with_its_listed_size(
+    change: str, reason: str, corpus: Path, out: OutputFolder, run_ingest: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = corpus / "p/a.cpp"
+    real = input_units.plan_inputs
+
+    def plan(*arguments: Any) -> Any:
+        units = real(*arguments)
+        if change == "deny":
+            deny(monkeypatch, "p/a.cpp")
+            return units
+        path.unlink()
+        if change == "link":
+            path.symlink_to("b.h")
+        elif change == "pipe":
+            os.mkfifo(path)
+        return units
+
+    monkeypatch.setitem(run_ingest.__globals__, "plan_inputs", plan)
+    result = run_ingest([corpus], out)
+    assert ("p/a.cpp", "dead", reason) in result.rejects
+    assert result.ledger.num_bytes.dead == {reason: len(CORPUS["p/a.cpp"])}
+    assert result.ledger.documents.kept == 2
+
+
+def test_an_archive_that_changes_between_the_passes_is_counted_row_by_row(
+    tmp_path: Path, out: OutputFolder, archives: Any, run_first_pass: Any
+) -> None:
+    path = tmp_path / "a.tar"
+    path.write_bytes(archives.tar(archives.members(6)))
+    result = run_first_pass([path], out, IngestOptions())
+    entries = archives.members(9)
+    entries[2] = (entries[2][0], b"other")
+    path.write_bytes(archives.tar(entries))
+    result.receipts = [ingest_unit(unit, out, IngestOptions(), None) for unit in result.units]
+    assert sorted(result.contents) == [f"a.tar/m/f{index}.cpp" for index in (0, 1, 3, 4, 5)]
+    assert [path for path, _, reason in result.rejects if reason == "changed"] == [
+        f"a.tar/m/f{index}.cpp" for index in (2, 6, 7, 8)
+    ]
+    path.write_bytes(archives.tar(archives.members(2)))
+    out.withdraw(result.units)
+    result.receipts = [ingest_unit(unit, out, IngestOptions(), None) for unit in result.units]
+    assert result.ledger.documents.kept == 2
+    assert result.ledger.documents.dead == {"changed": 4}
+
+
+def test_an_archive_is_cut_into_shards_that_move_little(
+    tmp_path: Path, out: OutputFolder, archives: Any, run_ingest: Any
+) -> None:
+    options = IngestOptions(unit_bytes=1 << 16)
+    entries = [(f"f{index:03d}.cpp", b"int x_%d;\n" % index * 400) for index in range(200)]
+
+    def shards(name: str, members: list[tuple[str, bytes]]) -> set[bytes]:
+        (tmp_path / "a.tar").write_bytes(archives.tar(members))
+        result = run_ingest([tmp_path / "a.tar"], OutputFolder(f"{out.root}-{name}"), options)
+        outputs = [output for receipt in result.receipts for output in receipt.outputs]
+        tables = [result.read(output.path) for output in outputs]
+        assert [path for table in tables for path in table["path"].to_pylist()] == [
+            f"a.tar/{name}" for name, _ in members
+        ]
+        return {"".join(table["doc_id"].to_pylist()).encode() for table in tables}
+
+    before, after = shards("one", entries), shards("two", [*entries[:90], ("f089x.cpp", b"new"), *entries[90:]])
+    assert len(before) > 5
+    assert len(after - before) <= 2
+
+
+def test_row_groups_are_bounded(
+    tmp_path: Path, out: OutputFolder, run_ingest: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(document_shards, "ROW_GROUP_BYTES", 10_000)
+    (tmp_path / "in").mkdir()
+    for index in range(40):
+        (tmp_path / f"in/{index}.h").write_bytes(b"%d;" % index * 1_000)
+    (receipt,) = run_ingest([tmp_path / "in"], out).receipts
+    with out.open_local(receipt.outputs[0].path) as path:
+        metadata = pq.read_metadata(path)
+    sizes = [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]
+    assert sum(sizes) == 40
+    assert max(sizes) <= 5
+    assert metadata.row_group(0).column(3).statistics is None
+    assert metadata.metadata[b"cppmill.format"] == b"1"
+
+
+def test_platforms_come_from_the_detector(corpus: Path, out: OutputFolder, run_first_pass: Any) -> None:
+    def detect(documents: pa.RecordBatch) -> pa.RecordBatch:
+        ids = [[3, 7] if path.endswith("cpp") else [] for path in documents.column("path").to_pylist()]
+        assert documents.schema.names == ["path", "content"]
+        return pa.RecordBatch.from_pydict({"platform_ids": ids, "platform_info": ['{"x":1}'] * len(ids)})
+
+    result = run_first_pass([corpus], out, IngestOptions())
+    for unit in result.units:
+        ingest_unit(unit, out, IngestOptions(), detect)
+    rows = {row["path"]: row for row in result.table().to_pylist()}
+    assert rows["p/a.cpp"]["platform_ids"] == [3, 7]
+    assert rows["p/b.h"]["platform_ids"] == []
+    assert rows["p/a.cpp"]["platform_info"] == '{"x":1}'
+
+
+def test_licences_travel(tmp_path: Path, out: OutputFolder, run_ingest: Any) -> None:
+    (tmp_path / "a.jsonl").write_text('{"content": "int a;", "terms": "MIT"}\n{"content": "int b;"}\n')
+    result = run_ingest([tmp_path / "a.jsonl"], out, IngestOptions(license_column="terms"))
+    assert result.table()["license"].to_pylist() == ["MIT", None]
+    assert result.ledger.documents.kept == 2
+
+
+def deny(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    real = os.open
+
+    def refuse(path: Any, *arguments: Any, **options: Any) -> int:
+        if str(path).endswith(name):
+            raise PermissionError(13, "denied")
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", refuse)
+
+
+def test_an_object_store_is_read_like_a_folder(out: OutputFolder, archives: Any, run_ingest: Any) -> None:
+    system = fsspec.filesystem("memory")
+    entries = archives.members(5)
+    system.pipe("/store/p/a::b#1.cpp", b"int a;")
+    system.pipe("/store/p/big.cpp", b"x" * 2_000)
+    system.pipe("/store/t.tar.gz", gzip.compress(archives.tar(entries)))
+    system.pipe("/store/z.zip", archives.zip([("z.cpp", b"int z;")]))
+    try:
+        result = run_ingest(["memory://store"], out, IngestOptions(max_document_bytes=1_000))
+    finally:
+        system.rm("/store", recursive=True)
+    tarred = {f"t.tar.gz/{name}": content for name, content in entries}
+    assert result.contents == {"p/a::b#1.cpp": b"int a;", "z.zip/z.cpp": b"int z;", **tarred}
+    assert result.rejects == [("p/big.cpp", "filtered", "size")]

@@ -1,0 +1,205 @@
+"""Versions in a store: the pointer, what goes and what stays, and what one takes from another."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from schemas.errors import ConfigError, IntegrityError, LockedError
+from transforms.records.versions import BUILDING, CURRENT, Versions
+from transforms.storage.folder import OutputFolder
+from transforms.storage.local import LocalStore
+
+SHARD = f"tokens/part-{'a' * 64}.parquet"
+
+
+@pytest.fixture
+def versions(place):
+    return Versions(place)
+
+
+def make(versions, *, finished=True):
+    """Make a version as far as its receipt, and return its name."""
+    name = versions.begin(versions.current)
+    out = versions.out(name)
+    out.publish_bytes("tokens/own", name.encode())
+    if finished:
+        out.publish_bytes("receipt.json", b"{}")
+    return name
+
+
+def finish(versions):
+    """Make a version that is the current one then."""
+    before = versions.current
+    name = make(versions)
+    versions.finish(name, {"version": name}, replaced=before)
+    return name
+
+
+def test_the_pointer_names_the_last_one_that_was_finished(versions):
+    assert (versions.current, versions.building, versions.names) == (None, None, [])
+    assert finish(versions) == "v000001"
+    name = make(versions)
+    assert (versions.current, versions.building) == ("v000001", name)
+    versions.finish(name, {}, replaced="v000001")
+    assert (versions.current, versions.building, versions.names) == (name, None, ["v000001", "v000002"])
+    assert versions.store.exists("changes/v000002.json")
+
+
+def test_a_version_that_was_begun_is_gone_on_with(versions):
+    finish(versions)
+    name = make(versions, finished=False)
+    assert versions.begin("v000001") == name
+    assert versions.out(name).read_bytes("tokens/own") == name.encode()
+
+
+def test_a_version_that_became_current_just_before_its_maker_died_is_not_begun_again(versions):
+    name = finish(versions)
+    versions.store.publish_bytes(BUILDING, b'{"version": "v000001"}')
+    assert versions.begin(name) == "v000002"
+    versions.store.publish_bytes(BUILDING, b'{"version": "v000001"}')
+    versions.discard()
+    assert versions.building is None
+    assert versions.out(name).exists("receipt.json")
+
+
+def test_what_was_begun_for_nothing_goes_with_all_that_it_left(versions):
+    finish(versions)
+    make(versions)
+    versions.discard()
+    versions.discard()
+    assert (versions.current, versions.building, versions.names) == ("v000001", None, ["v000001"])
+    assert list(versions.store.files("versions/v000002")) == []
+
+
+@pytest.mark.parametrize(("keep", "left"), [(1, [4]), (2, [3, 4]), (4, [1, 2, 3, 4]), (9, [1, 2, 3, 4])])
+def test_the_last_versions_stay(versions, keep, left):
+    for _ in range(4):
+        finish(versions)
+    removed = versions.prune(keep)
+    assert versions.names == [f"v{number:06}" for number in left]
+    assert removed == [f"v{number:06}" for number in range(1, 5) if number not in left]
+    assert versions.prune(keep) == []
+
+
+def test_the_current_version_stays_however_old_it_is(versions):
+    for _ in range(3):
+        finish(versions)
+    versions.store.point(CURRENT, "versions/v000001", expected="versions/v000003")
+    assert versions.prune(1) == ["v000002", "v000003"]
+    assert versions.names == ["v000001"]
+    assert finish(versions) == "v000002"
+
+
+def test_what_is_no_finished_run_goes_but_what_is_being_made(versions):
+    for _ in range(2):
+        finish(versions)
+    versions.out("v000001").remove("receipt.json")
+    name = make(versions, finished=False)
+    assert versions.prune(5) == ["v000001"]
+    assert versions.names == ["v000002", name]
+
+
+def test_the_pointer_is_not_moved_if_another_moved_it(versions):
+    finish(versions)
+    name = make(versions)
+    versions.store.point(CURRENT, "versions/v000009", expected="versions/v000001")
+    with pytest.raises(LockedError, match="another wrote it"):
+        versions.finish(name, {}, replaced="v000001")
+    assert versions.current == "v000009"
+
+
+def test_a_pointer_to_something_else_is_an_error(versions):
+    versions.store.point(CURRENT, "../elsewhere", expected=None)
+    with pytest.raises(IntegrityError, match=r"it names \.\./elsewhere, which is no version"):
+        _ = versions.current
+
+
+@pytest.mark.parametrize("data", [b"\x00garbage", b"[]", b"{}", b'{"version": "../../home"}', b'{"version": 3}'])
+def test_a_damaged_note_of_what_is_being_made_is_an_error_that_says_what_to_do(versions, data):
+    finish(versions)
+    versions.store.publish_bytes(BUILDING, data)
+    for look in (lambda: versions.building, lambda: versions.begin("v000001"), versions.discard):
+        with pytest.raises(IntegrityError, match="it names no version of this store; remove it and run again"):
+            look()
+    versions.store.remove(BUILDING)
+    assert versions.begin("v000001") == "v000002"
+
+
+def test_finished_versions_without_a_pointer_are_an_error_that_names_the_newest(versions):
+    versions.check_pointer()
+    name = make(versions)
+    versions.check_pointer()
+    versions.finish(name, {}, replaced=None)
+    finish(versions)
+    versions.check_pointer()
+    versions.store.remove(CURRENT)
+    with pytest.raises(IntegrityError, match=r"it is gone, and v000001, v000002 stand; .*versions/v000002"):
+        versions.check_pointer()
+
+
+def test_a_pointer_that_a_copy_made_a_folder_of_is_an_error(tmp_path):
+    versions = Versions(tmp_path)
+    finish(versions)
+    (tmp_path / CURRENT).unlink()
+    (tmp_path / CURRENT).mkdir()
+    with pytest.raises(IntegrityError, match="no symbolic link, as in a copy that followed links"):
+        versions.check_pointer()
+
+
+@pytest.mark.parametrize(
+    "name", ["receipt.json", "manifest.json", "documents/part", "tokenizer/manifest.json", "shards/x"]
+)
+def test_the_folder_of_a_run_or_an_export_is_no_store(versions, name):
+    versions.check_place()
+    finish(versions)
+    versions.check_place()
+    versions.store.publish_bytes(name, b"{}")
+    with pytest.raises(ConfigError, match="the folder of a run or an export, and no store of versions"):
+        versions.check_place()
+
+
+def test_a_version_has_what_it_may_keep_of_the_one_before(versions):
+    name = make(versions)
+    out = versions.out(name)
+    kept = (SHARD, "documents/part", "proofs/_unit", "tokenizer/manifest.json", ".cache/fingerprints/x")
+    left = ("counts/terms.parquet", "tokenizer/_unit-1.json", ".cache/events/x.jsonl", ".cache/attempts/x")
+    for path in (*kept, *left):
+        out.publish_bytes(path, path.encode())
+    versions.finish(name, {}, replaced=None)
+    second = versions.out(versions.begin(name))
+    for path in kept:
+        assert second.read_bytes(path) == path.encode()
+        assert second.digest(path) == out.digest(path)
+    assert not [path for path in (*left, "receipt.json") if second.exists(path)]
+
+
+def test_what_is_replaced_in_a_version_stays_in_the_one_before(versions):
+    name = make(versions)
+    first = versions.out(name)
+    first.publish_bytes("tokenizer/manifest.json", b"old")
+    versions.finish(name, {}, replaced=None)
+    second = versions.out(versions.begin(name))
+    second.publish_bytes("tokenizer/manifest.json", b"new")
+    second.remove("tokens/own")
+    assert first.read_bytes("tokenizer/manifest.json") == b"old"
+    assert first.exists("tokens/own")
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EXDEV, errno.EMLINK, errno.ENOTSUP])
+def test_where_there_are_no_hard_links_files_are_copied(tmp_path, monkeypatch, number):
+    source, out = OutputFolder(tmp_path / "a"), OutputFolder(tmp_path / "b")
+    source.publish_bytes(SHARD, b"bytes")
+
+    def refuse(self, target):
+        raise OSError(number, "refused")
+
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    out.take(source, [SHARD])
+    assert out.read_bytes(SHARD) == b"bytes"
+    first, second = ((tmp_path / folder / SHARD).stat() for folder in "ab")
+    assert first.st_ino != second.st_ino
+    assert first.st_mtime_ns == second.st_mtime_ns, "so that its digest is remembered"
+    assert list(LocalStore(tmp_path / "b").temporary().iterdir()) == []

@@ -1,0 +1,116 @@
+"""JSONL: bad lines are counted and passed over, good ones come out byte for byte."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from typing import Any
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.options import IngestOptions
+from transforms.sources.document import Archive, Document
+from transforms.sources.jsonl import iter_jsonl
+from transforms.sources.streams import MemberStream
+
+
+def lines(*records: object) -> bytes:
+    return "\n".join(item if isinstance(item, str) else json.dumps(item) for item in records).encode()
+
+
+GOOD = [{"path": f"d/{index}.cpp", "content": f"int a_{index}; // \u540d\n"} for index in range(50)]
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.ndjson", "a.jsonl.gz", "a.jsonl.zst"])
+@pytest.mark.parametrize("end", ["", "\n", "\n\n"])
+def test_records_come_out_byte_for_byte(name: str, end: str, read: Any) -> None:
+    data = lines(*GOOD) + end.encode()
+    data = gzip.compress(data) if name.endswith("gz") else data
+    data = zstandard.ZstdCompressor().compress(data) if name.endswith("zst") else data
+    found = read(name, data)
+    assert found.whole == {record["path"]: record["content"].encode() for record in GOOD}
+    assert not found.rest
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("{not json", "bad_record"),
+        ("[]", "bad_record"),
+        ("7", "bad_record"),
+        ("[" * 100_000, "bad_record"),
+        ('{"path": "a.cpp"}', "missing_column"),
+        ('{"path": "a.cpp", "content": 7}', "bad_content"),
+        ('{"path": "a.cpp", "content": null}', "bad_content"),
+        ('{"path": "a.cpp", "content": "\\ud800"}', "bad_content"),
+        ('{"path": "a.txt", "content": "x"}', "extension"),
+        ('{"path": "a.txt"}', "extension"),
+        ('{"n": ' + "9" * 5_000 + "}", "bad_record"),
+    ],
+)
+def test_a_line_without_a_document_has_a_reason_and_costs_no_other(line: str, reason: str, read: Any) -> None:
+    found = read("a.jsonl", lines(GOOD[0], line, GOOD[1]))
+    assert len(found.whole) == 2
+    assert [entry[1] for entry in found.rest] == [reason]
+
+
+def test_blank_lines_are_no_documents(read: Any) -> None:
+    assert read("a.jsonl", b"\n \n\t\r\n").documents == []
+
+
+def test_a_line_that_is_not_utf8_is_a_bad_record(read: Any) -> None:
+    assert read("a.jsonl", b'{"content": "\xff"}\n').rest == [("a.jsonl/line-1", "bad_record", 17)]
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_record(read: Any) -> None:
+    assert len(read("a.jsonl", b"\xef\xbb\xbf" + lines(GOOD[0])).whole) == 1
+
+
+def test_a_cut_line_is_dead_with_its_bytes(read: Any) -> None:
+    data = gzip.compress(lines(*GOOD))
+    found = read("a.jsonl.gz", data[:-20])
+    assert len(found.whole) < 50
+    assert [reason for _, reason, _ in found.rest] == ["truncated"]
+    assert found.rest[0][2] > 0
+
+
+def test_a_line_too_long_for_any_document_is_counted_and_not_held(read: Any) -> None:
+    options = IngestOptions(max_document_bytes=100)
+    data = lines(
+        GOOD[0], {"path": "x.cpp", "content": "y" * 3_000_000}, {"path": "z.cpp", "content": "y" * 101}, GOOD[1]
+    )
+    assert len(read("a.jsonl", data, options).whole) == 3  # the content filter has the last word on the third
+    assert [entry[1:] for entry in read("b.jsonl", data, options).rest] == [("size", len(data.splitlines()[1]) + 1)]
+
+
+def test_columns_are_named_by_the_options(read: Any) -> None:
+    options = IngestOptions(content_column="text", path_column="file", project_column="repo", license_column="terms")
+    (document,) = read(
+        "a.jsonl", lines({"file": "x.cpp", "text": "1", "repo": "boost", "terms": "BSL-1.0"}), options
+    ).documents
+    assert (document.project, document.path, document.license) == ("boost", "a.jsonl/x.cpp", "BSL-1.0")
+
+
+def test_a_record_without_a_path_is_named_by_its_line_and_needs_no_extension(read: Any) -> None:
+    (document,) = read("a.jsonl", b"\n" + lines({"content": "1"})).documents
+    assert (document.project, document.path, document.content) == ("a", "a.jsonl/line-2", b"1")
+
+
+@given(st.binary(max_size=400))
+def test_any_bytes_end_in_documents_or_a_reason(data: bytes) -> None:
+    assert all(document.content is not None or document.reason for document in read_bytes(data))
+
+
+@given(st.lists(st.text(max_size=30), max_size=9), st.booleans())
+def test_any_text_comes_back(texts: list[str], ascii_only: bool) -> None:
+    data = "\n".join(json.dumps({"content": text}, ensure_ascii=ascii_only) for text in texts).encode("utf-8")
+    assert [document.content for document in read_bytes(data)] == [text.encode() for text in texts]
+
+
+def read_bytes(data: bytes) -> list[Document]:
+    archive = Archive("a.jsonl", len(data), "a", IngestOptions())
+    return list(iter_jsonl(archive, MemberStream(archive, lambda: io.BytesIO(data), "")))

@@ -1,0 +1,181 @@
+"""Listing: every regular file once, in bytewise order, nothing followed, nothing waited for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+
+from schemas.errors import ConfigError
+from schemas.options import IngestOptions
+from transforms.sources.listing import Kind, Listing, codec_of, kind_of, list_inputs, stem_of
+
+OPTIONS = IngestOptions()
+
+
+def paths(listing: Listing) -> list[str]:
+    return [item.path for item in listing.inputs]
+
+
+def write(root: Path, *names: str) -> None:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(name.encode())
+
+
+def listed(*sources: Path | str, options: IngestOptions = OPTIONS) -> Listing:
+    return list_inputs([str(source) for source in sources], options)
+
+
+@pytest.fixture
+def memory() -> Iterator[str]:
+    system = fsspec.filesystem("memory")
+    for name in ("p/a.cpp", "p/.git/x.cpp", "q/b.cpp", "c.tar.gz", "q/d.txt"):
+        system.pipe(f"/corpus/{name}", name.encode())
+    yield "memory://corpus"
+    system.rm("/corpus", recursive=True)
+
+
+def test_paths_are_in_bytewise_order(tmp_path: Path) -> None:
+    write(tmp_path, "a/x.h", "a-b/x.h", "a.h", "\u540d.h", "B.h", "\U0001f600.h", "\uff5e.h")
+    (tmp_path / os.fsdecode(b"caf\xe9.h")).write_bytes(b"")
+    found = [os.fsencode(path) for path in paths(listed(tmp_path))]
+    assert found == sorted(found)
+    assert len(found) == 8
+
+
+def test_links_pipes_and_hidden_folders_are_said_and_left_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(tmp_path, "a.h", ".hidden.h", ".git/config", "sub/.svn/x.h", "x.cpp/inner.h")
+    (tmp_path / "loop").symlink_to(".")
+    (tmp_path / "dangling.h").symlink_to("nowhere")
+    os.mkfifo(tmp_path / "pipe.h")
+    with caplog.at_level("INFO"):
+        found = listed(tmp_path)
+    assert paths(found) == [".hidden.h", "a.h", "x.cpp/inner.h"]
+    for said in (
+        "2 links left alone: dangling.h, loop",
+        "left alone: pipe.h",
+        "2 hidden folders not walked: .git, sub/.svn",
+    ):
+        assert said in caplog.text
+
+
+def test_a_source_may_be_a_file_a_folder_or_a_glob(tmp_path: Path) -> None:
+    write(tmp_path, "p/a.h", "p/b.cc", "q/c.h", "q/deep/d.h", "e[1].h")
+    assert paths(listed(tmp_path / "p/a.h")) == ["a.h"]
+    assert paths(listed(tmp_path / "e[1].h")) == ["e[1].h"]
+    assert paths(listed(f"{tmp_path}/*/*.h")) == ["p/a.h", "q/c.h"]
+    assert paths(listed(f"{tmp_path}/**/*.h")) == ["e[1].h", "p/a.h", "q/c.h", "q/deep/d.h"]
+    assert paths(listed(f"{tmp_path}/q*")) == ["q/c.h", "q/deep/d.h"]
+    assert paths(listed(f"file://{tmp_path}/p")) == ["a.h", "b.cc"]
+    assert {root.location for root in listed(f"{tmp_path}/*/*.h").roots} == {str(tmp_path)}
+
+
+def test_sources_keep_their_order(tmp_path: Path) -> None:
+    write(tmp_path, "p/a.h", "q/b.h")
+    found = listed(tmp_path / "q", tmp_path / "p", tmp_path / "q")
+    assert [(item.source, item.path) for item in found.inputs] == [(0, "b.h"), (1, "a.h"), (2, "b.h")]
+    assert [root.name for root in found.roots] == ["q", "p", "q"]
+
+
+@pytest.mark.parametrize("name", ["nothing", "nothing*.h"])
+def test_a_source_that_is_not_there_is_named(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match="nothing"):
+        listed(f"{tmp_path}/{name}")
+
+
+def test_a_pipe_as_a_source_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.h")
+    with pytest.raises(ConfigError, match="no regular file"):
+        listed(tmp_path / "pipe.h")
+
+
+def test_a_link_given_as_a_source_is_followed_once(tmp_path: Path) -> None:
+    write(tmp_path, "real/a.h")
+    (tmp_path / "folder").symlink_to("real")
+    (tmp_path / "file.h").symlink_to("real/a.h")
+    assert paths(listed(tmp_path / "folder")) == ["a.h"]
+    assert paths(listed(tmp_path / "file.h")) == ["a.h"]
+
+
+def test_a_folder_that_cannot_be_read_is_in_the_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "a.h", "closed/b.h", "gone/c.h")
+    real = os.scandir
+
+    def scandir(path: str) -> Any:
+        if path.rstrip("/").endswith("closed"):
+            raise PermissionError(13, "denied")
+        if path.rstrip("/").endswith("gone"):
+            raise FileNotFoundError(2, "gone")
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    found = {item.path: item.reason for item in listed(tmp_path).inputs}
+    assert found == {"a.h": "", "closed": "unreadable", "gone": "vanished"}
+
+
+def test_a_tree_deeper_than_python_recurses_is_walked(tmp_path: Path) -> None:
+    folder = str(tmp_path)
+    for _ in range(600):
+        folder += "/d"
+        os.mkdir(folder)  # noqa: PTH102 - pathlib recurses
+    try:
+        Path(f"{folder}/x.h").write_bytes(b"x")
+        assert len(paths(listed(tmp_path))) == 1
+    finally:
+        Path(f"{folder}/x.h").unlink()
+        for _ in range(600):
+            os.rmdir(folder)  # noqa: PTH106 - as above
+            folder = folder[:-2]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "codec", "stem"),
+    [
+        ("d/x.cpp", Kind.FILE, "", "x.cpp"),
+        ("d/boost-1.83.tar.gz", Kind.TAR, "gz", "boost-1.83"),
+        ("a.TGZ", Kind.TAR, "gz", "a"),
+        ("a.tar", Kind.TAR, "", "a"),
+        ("a.tar.xz", Kind.TAR, "xz", "a"),
+        ("a.txz", Kind.TAR, "xz", "a"),
+        ("a.tar.zst", Kind.TAR, "zst", "a"),
+        ("a.tzst", Kind.TAR, "zst", "a"),
+        ("a.tar.bz2", Kind.TAR, "bz2", "a"),
+        ("a.zip", Kind.ZIP, "", "a"),
+        ("a.parquet", Kind.PARQUET, "", "a"),
+        ("a.jsonl", Kind.JSONL, "", "a"),
+        ("a.ndjson", Kind.JSONL, "", "a"),
+        ("a.jsonl.gz", Kind.JSONL, "gz", "a"),
+        ("a.jsonl.zst", Kind.JSONL, "zst", "a"),
+        ("a.gz", Kind.FILE, "", "a.gz"),
+        (".tar.gz", Kind.TAR, "gz", ".tar.gz"),
+        ("tar", Kind.FILE, "", "tar"),
+    ],
+)
+def test_names_say_what_an_input_is(name: str, kind: Kind, codec: str, stem: str) -> None:
+    assert (kind_of(name), codec_of(name), stem_of(name)) == (kind, codec, stem)
+
+
+def test_archives_in_folders_stay_closed_if_the_options_say_so(tmp_path: Path) -> None:
+    write(tmp_path, "a.tar", "b.zip")
+    options = IngestOptions(open_archives=False)
+    assert {item.kind for item in listed(tmp_path, options=options).inputs} == {Kind.FILE}
+    assert [item.kind for item in listed(tmp_path / "a.tar", options=options).inputs] == [Kind.TAR]
+
+
+def test_urls_are_listed_like_folders(memory: str) -> None:
+    found = listed(memory)
+    assert paths(found) == ["c.tar.gz", "p/a.cpp", "q/b.cpp", "q/d.txt"]
+    assert found.hidden == ["p/.git"]
+    assert found.roots[0].name == "corpus"
+    assert all(item.version for item in found.inputs)
+    assert paths(listed(f"{memory}/*/*.cpp")) == ["p/a.cpp", "q/b.cpp"]
+    assert paths(listed(f"{memory}/p/a.cpp")) == ["a.cpp"]
+    with pytest.raises(ConfigError, match="does not exist"):
+        listed("memory://corpus/none")

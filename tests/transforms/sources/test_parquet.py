@@ -1,0 +1,130 @@
+"""Parquet: rows come out byte for byte from any text or binary column; damage costs its own row group."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from schemas.options import IngestOptions
+
+CONTENTS = [b"int a_%d;\n" % index * 30 for index in range(2_500)]
+PATHS = [f"d/{index}.cpp" for index in range(2_500)]
+
+
+def parquet(table: pa.Table, **options: Any) -> bytes:
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer, **options)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.string(), pa.large_string()])
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_rows_come_out_byte_for_byte(kind: pa.DataType, dictionary: bool, read: Any) -> None:
+    column = pa.array(CONTENTS, pa.binary()).cast(kind)
+    data = parquet(pa.table({"path": PATHS, "content": column}), row_group_size=1_000, use_dictionary=dictionary)
+    found = read("a.parquet", data)
+    assert list(found.whole.values()) == CONTENTS
+    assert list(found.whole) == PATHS
+    assert not found.rest
+
+
+def test_a_dictionary_column_is_text_too(read: Any) -> None:
+    column = pa.array(["int a;", "int b;", "int a;"]).dictionary_encode()
+    assert list(read("a.parquet", parquet(pa.table({"content": column}))).whole.values()) == [
+        b"int a;",
+        b"int b;",
+        b"int a;",
+    ]
+
+
+def test_bytes_that_are_not_utf8_come_back_even_from_a_text_column(read: Any) -> None:
+    raw = pa.array([b"int \xff;"], pa.binary())
+    text = pa.Array.from_buffers(pa.string(), 1, raw.buffers())
+    assert list(read("a.parquet", parquet(pa.table({"content": text}))).whole.values()) == [b"int \xff;"]
+
+
+@pytest.mark.parametrize(
+    ("table", "reason"),
+    [
+        (pa.table({"text": ["int a;"]}), "missing_column"),
+        (pa.table({"content": [1, 2]}), "bad_content"),
+        (pa.table({"content": [["a"], ["b"]]}), "bad_content"),
+    ],
+)
+def test_a_file_without_usable_text_is_one_dead_document_of_its_size(table: pa.Table, reason: str, read: Any) -> None:
+    data = parquet(table)
+    assert read("a.parquet", data).rest == [("a.parquet", reason, len(data))]
+
+
+def test_null_text_is_bad_content_and_costs_no_other_row(read: Any) -> None:
+    found = read("a.parquet", parquet(pa.table({"content": ["a", None, "b"], "path": ["1.h", "2.h", None]})))
+    assert found.whole == {"1.h": b"a", "row-3": b"b"}
+    assert found.rest == [("a.parquet/2.h", "bad_content", 0)]
+
+
+def test_a_damaged_row_group_costs_its_rows_and_no_others(read: Any) -> None:
+    table = pa.table({"content": CONTENTS})
+    data = bytearray(parquet(table, row_group_size=500, use_dictionary=False, compression="zstd"))
+    place = pq.read_metadata(io.BytesIO(bytes(data))).row_group(2).column(0).data_page_offset
+    data[place + 20 : place + 400] = b"\xa5" * 380
+    found = read("a.parquet", bytes(data))
+    assert list(found.whole.values()) == CONTENTS[:1_000] + CONTENTS[1_500:]
+    assert [(reason, size) for _, reason, size in found.rest] == [("corrupt", 0)] * 500
+
+
+def test_a_flipped_byte_that_a_page_checksum_sees_is_damage(read: Any) -> None:
+    data = bytearray(
+        parquet(pa.table({"content": CONTENTS}), use_dictionary=False, compression="none", write_page_checksum=True)
+    )
+    data[data.find(b"int a_77;")] ^= 1
+    assert {reason for _, reason, _ in read("a.parquet", bytes(data)).rest} == {"corrupt"}
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
+def test_a_cut_file_is_one_dead_document_of_its_size(share: float, read: Any) -> None:
+    data = parquet(pa.table({"content": CONTENTS}))
+    data = data[: int(len(data) * share)]
+    reason = "corrupt" if data else "not_an_archive"
+    assert read("a.parquet", data).rest == [("a.parquet", reason, len(data))]
+
+
+def test_what_is_no_parquet_is_not_an_archive(read: Any) -> None:
+    assert read("a.parquet", b"x" * 100).rest == [("a.parquet", "not_an_archive", 100)]
+
+
+def test_columns_are_named_by_the_options(read: Any) -> None:
+    options = IngestOptions(content_column="text", path_column="file", project_column="repo", license_column="terms")
+    table = pa.table(
+        {"file": ["x.cpp", "y.txt"], "text": ["1", "2"], "repo": ["boost", "boost"], "terms": ["BSL-1.0", None]}
+    )
+    first, second = read("a.parquet", parquet(table), options).documents
+    assert (first.project, first.path, first.license) == ("boost", "a.parquet/x.cpp", "BSL-1.0")
+    assert (second.path, second.reason, second.num_bytes) == ("a.parquet/y.txt", "extension", 1)
+
+
+def test_one_long_value_behind_many_rows_is_held_once(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transforms.sources.document._ARCHIVE_FLOOR_BYTES", 200 << 20)
+    value = b"x" * (4 << 20)
+    column = pa.DictionaryArray.from_arrays(pa.array([0] * 100_000, pa.int32()), pa.array([value], pa.binary()))
+    data = parquet(pa.table({"content": column}))
+    pool, usual = pa.proxy_memory_pool(pa.default_memory_pool()), pa.default_memory_pool()
+    pa.set_memory_pool(pool)
+    try:
+        found = read("a.parquet", data, IngestOptions(max_expansion=2))
+    finally:
+        pa.set_memory_pool(usual)
+    assert 4 << 20 < (pool.max_memory() or 0) < 64 << 20
+    assert found.rest == [("a.parquet", "expansion", 0)]
+    assert len(found.whole) == 49
+
+
+def test_rows_of_nothing_end_too(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transforms.sources.document._ARCHIVE_FLOOR_BYTES", 1 << 20)
+    data = parquet(pa.table({"content": pa.nulls(100_000, pa.binary())}))
+    found = read("a.parquet", data, IngestOptions(max_expansion=2))
+    assert found.rest[-1] == ("a.parquet", "expansion", 0)
+    assert len(found.rest) < 20_000

@@ -1,0 +1,150 @@
+"""Compressed streams: everything before damage is delivered, damage is said and never raised."""
+
+from __future__ import annotations
+
+import bz2
+import errno
+import gzip
+import io
+import lzma
+import os
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schemas.options import IngestOptions
+from schemas.reasons import Dead
+from transforms.sources.document import Archive
+from transforms.sources.streams import MemberStream, NotRegularError, open_input, os_error_reason
+
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "gz": lambda data: gzip.compress(data, mtime=0),
+    "bz2": bz2.compress,
+    "xz": lambda data: lzma.compress(data, preset=0),
+    "zst": zstandard.ZstdCompressor().compress,
+    "": bytes,
+}
+TEXT = b"".join(b"int value_%d = %d;\n" % (index, index * index % 977) for index in range(40_000))
+PACKED = {codec: compress(TEXT) for codec, compress in COMPRESS.items()}
+codecs = st.sampled_from(list(COMPRESS))
+compressed = st.sampled_from([codec for codec in COMPRESS if codec])
+
+
+def stream(data: bytes, codec: str) -> MemberStream:
+    return MemberStream(Archive("a", len(data), "a", IngestOptions()), lambda: io.BytesIO(data), codec)
+
+
+def drain(source: MemberStream, size: int = 100_000) -> bytes:
+    parts = []
+    while piece := source.read(size):
+        parts.append(piece)
+    return b"".join(parts)
+
+
+@given(st.lists(st.binary(max_size=300), max_size=4), codecs, st.integers(1, 700))
+def test_streams_one_after_the_other_are_one(parts: list[bytes], codec: str, size: int) -> None:
+    data = b"".join(map(COMPRESS[codec], parts)) or COMPRESS[codec](b"")
+    source = stream(data, codec)
+    assert drain(source, size) == b"".join(parts)
+    assert source.damage is None
+
+
+@pytest.mark.parametrize("codec", COMPRESS)
+def test_a_long_stream_comes_out_whole_in_any_steps(codec: str) -> None:
+    data = PACKED[codec]
+    assert drain(stream(data, codec), 77_777) == TEXT
+    source = stream(data, codec)
+    assert source.skip(300_000) == 300_000
+    assert source.read(50) == TEXT[300_000:300_050]
+    assert source.skip(1 << 40) == len(TEXT) - 300_050
+
+
+@given(compressed, st.floats(0, 0.999))
+@settings(max_examples=40)
+def test_a_cut_stream_delivers_a_prefix_and_says_truncated(codec: str, share: float) -> None:
+    data = PACKED[codec]
+    source = stream(data[: int(len(data) * share)], codec)
+    found = drain(source)
+    assert TEXT.startswith(found)
+    assert source.damage is not None
+    assert source.damage.reason == (Dead.TRUNCATED if int(len(data) * share) else Dead.NOT_AN_ARCHIVE)
+
+
+@pytest.mark.parametrize("codec", ["gz", "bz2", "xz", "zst"])
+def test_garbage_behind_a_stream_is_damage_and_padding_is_not(codec: str) -> None:
+    data = PACKED[codec]
+    source = stream(data + bytes(1_000), codec)
+    assert drain(source) == TEXT
+    assert source.damage is None
+    source = stream(data + b"no stream" * 20, codec)
+    assert drain(source) == TEXT
+    assert source.damage is not None
+    assert source.damage.reason == Dead.CORRUPT
+
+
+def test_bytes_decoded_in_the_step_of_an_error_are_delivered() -> None:
+    packer = zlib.compressobj(wbits=31)
+    data = packer.compress(TEXT[:100_000]) + packer.flush(zlib.Z_SYNC_FLUSH) + b"\xff" * 50
+    source = stream(data, "gz")
+    found = drain(source)
+    assert TEXT.startswith(found)
+    assert len(found) >= 99_999  # the decoder looks one byte ahead
+    assert source.damage is not None
+    assert source.damage.reason == Dead.CORRUPT
+
+
+@given(st.binary(max_size=200), compressed)
+def test_any_bytes_end(data: bytes, codec: str) -> None:
+    source = stream(data, codec)
+    drain(source)
+    assert source.damage is not None or not data or codec == "xz" or len(data) > 5
+
+
+@given(st.lists(st.binary(max_size=60), max_size=9), codecs, st.integers(1, 40))
+def test_lines_are_cut_at_line_feeds_and_long_ones_only_counted(lines: list[bytes], codec: str, bound: int) -> None:
+    data = b"\n".join(lines)
+    source = stream(COMPRESS[codec](data), codec)
+    for line in io.BytesIO(data):
+        assert source.read_line(bound) == ((line if len(line) <= bound else b""), len(line), len(line) <= bound)
+    assert source.read_line(bound) == (b"", 0, True)
+
+
+def test_a_line_across_many_pieces_is_one() -> None:
+    line = b"x" * 3_000_000 + b"\n"
+    source = stream(gzip.compress(line + b"y"), "gz")
+    assert source.read_line(1 << 22) == (line, len(line), True)
+    assert source.read_line(1 << 22) == (b"y", 1, True)
+
+
+def test_an_error_of_the_file_system_is_damage() -> None:
+    class Failing(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            raise OSError(errno.EIO, "input/output error")
+
+    source = MemberStream(Archive("a", 9, "a", IngestOptions()), Failing, "gz")
+    assert drain(source) == b""
+    assert source.damage is not None
+    assert (source.damage.reason, source.damage.detail) == (Dead.UNREADABLE, "EIO")
+
+
+def test_links_and_pipes_are_not_opened(tmp_path: Path) -> None:
+    (tmp_path / "real").write_bytes(b"x")
+    (tmp_path / "link").symlink_to("real")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("link", "pipe", "none"):
+        with pytest.raises(OSError) as raised:
+            open_input(str(tmp_path), name)
+        assert os_error_reason(raised.value)[0] == Dead.VANISHED
+    with pytest.raises(NotRegularError):
+        open_input(str(tmp_path), "pipe")
+    with open_input(str(tmp_path), "real") as file:
+        assert file.read() == b"x"
+
+
+def test_a_denied_file_is_unreadable() -> None:
+    assert os_error_reason(PermissionError(errno.EACCES, "denied")) == (Dead.UNREADABLE, "EACCES")

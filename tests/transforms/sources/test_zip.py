@@ -1,0 +1,219 @@
+"""Zip archives, whole, damaged and lying: every whole member comes out, everything else is counted."""
+
+from __future__ import annotations
+
+import io
+import stat
+import struct
+import zipfile
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.options import IngestOptions
+from transforms.sources.document import Archive, DamageError, Document
+from transforms.sources.zip import iter_zip
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2])
+def test_members_come_out_byte_for_byte(method: int, archives: Any, read: Any) -> None:
+    entries = [*archives.members(30), ("empty.cpp", b"")]
+    found = read("a.zip", archives.zip(entries, method))
+    assert found.whole == dict(entries)
+    assert not found.rest
+
+
+@pytest.mark.parametrize(
+    ("method", "unseekable"),
+    [
+        (zipfile.ZIP_STORED, False),
+        (zipfile.ZIP_DEFLATED, False),
+        (zipfile.ZIP_BZIP2, False),
+        (zipfile.ZIP_DEFLATED, True),
+        (zipfile.ZIP_BZIP2, True),
+    ],
+)
+def test_a_cut_archive_is_read_by_its_local_headers(method: int, unseekable: bool, archives: Any, read: Any) -> None:
+    entries = archives.members(40)
+    data = written(entries, method, seekable=not unseekable)
+    for cut in (300, 1_500, data.rfind(b"PK\x01\x02")):
+        found = read("a.zip", data[:cut])
+        assert list(found.whole.items()) == entries[: len(found.whole)]
+        assert [reason for _, reason, _ in found.rest] == ["truncated"]
+    assert len(found.whole) == 40
+    assert found.rest == [("a.zip", "truncated", 0)]
+
+
+def test_a_stored_member_of_unknown_size_is_unsupported_where_the_directory_is_gone(archives: Any, read: Any) -> None:
+    data = written(archives.members(3), zipfile.ZIP_STORED, seekable=False)
+    assert len(read("a.zip", data).whole) == 3
+    assert [reason for _, reason, _ in read("b.zip", data[:-30]).rest][:3] == ["unsupported"] * 3
+
+
+def test_a_damaged_member_is_dead_and_the_others_are_kept(archives: Any, read: Any) -> None:
+    entries = archives.members(20)
+    data = bytearray(archives.zip(entries, zipfile.ZIP_STORED))
+    data[data.find(b"m/f7.cpp") + 20] ^= 0xFF
+    found = read("a.zip", bytes(data))
+    assert list(found.whole.items()) == [entry for entry in entries if entry[0] != "m/f7.cpp"]
+    assert found.rest == [("a.zip/m/f7.cpp", "corrupt", len(entries[7][1]))]
+
+
+def test_a_damaged_directory_is_done_without(archives: Any, read: Any) -> None:
+    entries = archives.members(20)
+    data = bytearray(archives.zip(entries))
+    data[data.find(b"PK\x01\x02", data.find(b"PK\x01\x02") + 1) + 2] ^= 0xFF
+    found = read("a.zip", bytes(data))
+    assert found.whole == dict(entries)
+    assert found.rest == [("a.zip", "corrupt", 0)]
+
+
+@pytest.mark.parametrize("field", ["size", "crc", "offset"])
+@pytest.mark.parametrize("value", [0, 1, 0x7FFFFFFF])
+def test_a_directory_that_lies_costs_only_the_member_it_lies_about(
+    field: str, value: int, archives: Any, read: Any
+) -> None:
+    entries = archives.members(6)
+    data = bytearray(archives.zip(entries))
+    place = data.find(b"PK\x01\x02", data.find(b"PK\x01\x02") + 1)
+    struct.pack_into("<I", data, place + {"crc": 16, "size": 24, "offset": 42}[field], value)
+    found = read("a.zip", bytes(data))
+    assert len(found.whole) == 5 or (field, value) == ("offset", 0)
+    assert ("a.zip/m/f1.cpp", "corrupt") in [(path, reason) for path, reason, _ in found.rest]
+
+
+def test_a_claim_beyond_what_deflate_can_do_is_not_believed(archives: Any, read: Any) -> None:
+    data = bytearray(archives.zip([("huge.cpp", b"tiny"), ("huge.txt", b"tiny")]))
+    for place in (data.find(b"PK\x01\x02"), data.rfind(b"PK\x01\x02")):
+        struct.pack_into("<I", data, place + 24, 0xF0000000)
+    assert all(num_bytes < 20_000 for _, _, num_bytes in read("a.zip", bytes(data)).rest)
+
+
+def test_encrypted_and_unknown_members_are_counted_with_their_size(archives: Any, read: Any) -> None:
+    data = bytearray(archives.zip([("a.cpp", b"12345"), ("b.cpp", b"1234567"), ("c.cpp", b"1")], zipfile.ZIP_STORED))
+    first = data.find(b"PK\x01\x02")
+    second = data.find(b"PK\x01\x02", first + 1)
+    struct.pack_into("<H", data, first + 8, 1)
+    struct.pack_into("<H", data, second + 10, 97)
+    found = read("a.zip", bytes(data))
+    assert found.rest == [("a.zip/a.cpp", "encrypted", 5), ("a.zip/b.cpp", "unsupported", 7)]
+    assert found.whole == {"c.cpp": b"1"}
+
+
+def test_names_are_normalised_or_percent_encoded(archives: Any, read: Any) -> None:
+    data = archives.zip([("../../up.cpp", b"1"), ("/abs.cpp", b"2"), ("latin1_X.cpp", b"3"), ("\u540d.cpp", b"4")])
+    found = read("a.zip", data.replace(b"latin1_X", b"latin1_\xe9"))
+    assert [item.path for item in found.documents] == [
+        "a.zip/up.cpp",
+        "a.zip/abs.cpp",
+        "a.zip/latin1_%E9.cpp",
+        "a.zip/\u540d.cpp",
+    ]
+
+
+def test_a_name_that_lies_about_being_utf8_costs_nothing(archives: Any, read: Any) -> None:
+    data = archives.zip([("\u540d.cpp", b"1"), ("ok.cpp", b"2")]).replace("\u540d".encode(), b"\xff\xfe\xfd")
+    assert [item.path for item in read("a.zip", data).documents] == ["a.zip/%FF%FE%FD.cpp", "a.zip/ok.cpp"]
+
+
+def test_folders_and_links_are_no_documents(read: Any) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("folder/", b"")
+        link = zipfile.ZipInfo("link.cpp")
+        link.external_attr = (stat.S_IFLNK | 0o777) << 16
+        archive.writestr(link, b"target.cpp")
+    assert read("a.zip", buffer.getvalue()).documents == []
+
+
+def test_what_stands_before_the_archive_is_passed_over(archives: Any, read: Any) -> None:
+    entries = archives.members(4)
+    assert read("a.zip", b"#!/bin/sh\nexit\n" + archives.zip(entries)).whole == dict(entries)
+
+
+def test_zip64_is_read(archives: Any, read: Any) -> None:
+    buffer = io.BytesIO()
+    with (
+        zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("a.cpp", "w", force_zip64=True) as file,
+    ):
+        file.write(b"int a;\n" * 100)
+    assert read("a.zip", buffer.getvalue()).whole == {"a.cpp": b"int a;\n" * 100}
+    assert read("b.zip", buffer.getvalue()[:-30]).whole == {"a.cpp": b"int a;\n" * 100}
+
+
+@pytest.mark.parametrize("data", [b"", b"no archive" * 100, b"PK\x05\x06"])
+def test_what_is_no_archive_is_one_dead_document_of_its_size(data: bytes, read: Any) -> None:
+    assert read("a.zip", data).rest == [("a.zip", "not_an_archive", len(data))]
+
+
+def test_sizes_that_add_up_beyond_measure_end_the_reading(
+    archives: Any, read: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transforms.sources.document._ARCHIVE_FLOOR_BYTES", 1_000_000)
+    entries = [(f"f{index}.cpp", b"%03d" % index * 30_000) for index in range(50)]
+    found = read("a.zip", archives.zip(entries), IngestOptions(max_expansion=2))
+    assert 5 < len(found.whole) < 12
+    assert found.rest == [("a.zip", "expansion", 0)]
+
+
+@given(st.binary(max_size=2_000))
+def test_any_bytes_end_in_documents_or_a_reason(data: bytes) -> None:
+    for item in [*read_bytes(data), *read_bytes(b"PK\x03\x04" + data)]:
+        assert item.content is not None or item.reason
+
+
+@given(place=st.integers(0, 2_600), flip=st.integers(1, 255))
+def test_one_damaged_byte_loses_one_member_at_most(place: int, flip: int, archives: Any) -> None:
+    entries = archives.members(12)
+    data = bytearray(archives.zip(entries))
+    data[place % len(data)] ^= flip
+    found = read_bytes(bytes(data))
+    contents = [item.content for item in found]
+    assert sum(content in contents for _, content in entries) >= len(entries) - 1
+    assert not {content for content in contents if content is not None} - {content for _, content in entries} - {b""}
+
+
+@given(cut=st.integers(0, 2_600))
+def test_an_archive_cut_anywhere_keeps_every_whole_member(cut: int, archives: Any) -> None:
+    entries = archives.members(12)
+    data = archives.zip(entries)
+    found = read_bytes(data[:cut])
+    contents = [item.content for item in found if item.content is not None]
+    ends = [info.header_offset for info in zipfile.ZipFile(io.BytesIO(data)).infolist()][1:] + [
+        data.find(b"PK\x01\x02")
+    ]
+    assert contents == [content for _, content in entries[: sum(end <= cut for end in ends)]]
+    assert cut >= len(data) or sum(item.content is None for item in found) == 1
+
+
+def written(entries: list[tuple[str, bytes]], method: int, *, seekable: bool) -> bytes:
+    """Write an archive to a file that can or cannot seek: the latter puts sizes behind the data."""
+
+    class Pipe(io.BytesIO):
+        def seekable(self) -> bool:
+            return seekable
+
+        def tell(self) -> int:
+            if not seekable:
+                raise io.UnsupportedOperation
+            return super().tell()
+
+    buffer = Pipe()
+    with zipfile.ZipFile(buffer, "w", method) as archive:
+        for name, content in entries:
+            archive.writestr(zipfile.ZipInfo(name), content, method)
+    return buffer.getvalue()
+
+
+def read_bytes(data: bytes) -> list[Document]:
+    archive = Archive("a.zip", len(data), "a", IngestOptions())
+    found = []
+    try:
+        for document in iter_zip(archive, io.BytesIO(data)):
+            found.append(document)
+    except DamageError as damage:
+        found.append(archive.entry(damage.reason, damage.detail))
+    return found

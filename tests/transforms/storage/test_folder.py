@@ -1,0 +1,159 @@
+"""Publishing is all or nothing, digests are remembered only while nothing changed, and one run writes at a time."""
+
+import hashlib
+import json
+import os
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+from schemas.errors import LockedError
+from schemas.units import Stage, Unit, UnitReceipt
+from transforms.storage.folder import OutputFolder
+
+
+def a_unit(key="a" * 64):
+    return Unit(stage=Stage.TOKENIZE, key=key, num_bytes=3, label="unit", payload={})
+
+
+def test_a_published_file_is_described_truly(out):
+    output = out.publish("tokens/part-0.parquet", lambda path: path.write_bytes(b"abc"))
+    assert (output.path, output.num_bytes, output.rows) == ("tokens/part-0.parquet", 3, 3)
+    assert output.sha256 == hashlib.sha256(b"abc").hexdigest() == out.digest(output.path) == out.hash(output.path)
+    assert out.read_bytes(output.path) == b"abc"
+    assert out.describe(output.path, rows=3) == output
+    assert (out.exists(output.path), out.size(output.path)) == (True, 3)
+    assert out.where(output.path) == f"{out.root}/tokens/part-0.parquet"
+
+
+def test_a_file_is_given_as_a_path_and_in_parts(out):
+    out.publish_bytes("tokenizer/manifest.json", b"abcdef")
+    out.publish_bytes("tokenizer/deeper/x", b"")
+    with out.open_local("tokenizer/manifest.json") as path:
+        assert (path.name, path.read_bytes()) == ("manifest.json", b"abcdef")
+    with out.open_local_folder("tokenizer") as folder:
+        assert (folder / "manifest.json").read_bytes() == b"abcdef"
+    with out.open_ranges("tokenizer/manifest.json") as file:
+        assert (file.size(), file.read_at(2, 3)) == (6, b"de")
+
+
+def test_what_is_not_there_is_told(out):
+    assert (out.exists("a"), out.digest("a"), out.present(["a", "b/c"])) == (False, None, set())
+    assert list(out.files()) == list(out.files("a")) == []
+    out.remove("a")
+    out.remove_folder("b")
+    for read in (out.read_bytes, out.size, out.describe, out.hash):
+        with pytest.raises(FileNotFoundError):
+            read("a")
+    for opened in (out.open_local, out.open_ranges):
+        with pytest.raises(FileNotFoundError), opened("a"):
+            pass
+
+
+def test_a_writer_that_fails_leaves_nothing(out):
+    def write(path):
+        path.write_bytes(b"half")
+        raise RuntimeError("disk on fire")
+
+    with pytest.raises(RuntimeError):
+        out.publish("tokens/part-0.parquet", write)
+    assert list(out.files()) == []
+    assert [path for path in out.temporary.iterdir() if path.name != ".lock"] == []
+
+
+def test_a_receipt_stands_only_while_its_outputs_do(out):
+    output = out.publish_bytes("tokens/part-0.parquet", b"abc")
+    out.publish_receipt(UnitReceipt(stage=Stage.TOKENIZE, key=a_unit().key, outputs=(output,), totals={}))
+    assert out.find_receipt(a_unit()) is not None
+    assert out.find_receipt(a_unit("b" * 64)) is None
+    out.publish_bytes(output.path, b"abd")
+    assert out.find_receipt(a_unit()) is None
+    out.remove(output.path)
+    assert out.find_receipt(a_unit()) is None
+
+
+def test_a_unit_whose_files_are_damaged_publishes_them_again_once_withdrawn(out):
+    name = f"tokens/part-{a_unit().key}.parquet"
+    damaged = out.publish_bytes(name, b"abd")
+    out.publish_receipt(UnitReceipt(stage=Stage.TOKENIZE, key=a_unit().key, outputs=(damaged,), totals={}))
+    out.withdraw([a_unit(), a_unit("b" * 64)])
+    output = out.publish_bytes(name, b"abc")
+    out.publish_receipt(UnitReceipt(stage=Stage.TOKENIZE, key=a_unit().key, outputs=(output,), totals={"tokens": 1}))
+    receipt = out.find_receipt(a_unit())
+    assert receipt is not None
+    assert (receipt.totals, out.read_bytes(name)) == ({"tokens": 1}, b"abc")
+
+
+def test_digests_are_remembered_for_files_that_stand(out):
+    for name in ("file", "gone"):
+        out.publish_bytes(name, b"abc")
+        out.digest(name)
+    out.remove("gone")
+    out.save_digests()
+    assert list(json.loads(out.read_bytes(".cache/digests.json"))) == ["file"]
+    again = OutputFolder(out.root)
+    again.load_digests()
+    out.publish_bytes("file", b"xyz!")
+    assert again.digest("file") == hashlib.sha256(b"xyz!").hexdigest()
+
+
+def test_digests_are_remembered_by_size_and_time(tmp_path):
+    out, path = OutputFolder(tmp_path), tmp_path / "file"
+    out.publish_bytes("file", b"abc")
+    first = out.digest("file")
+    out.save_digests()
+    again = OutputFolder(out.root)
+    again.load_digests()
+    status = path.stat()
+    path.write_bytes(b"xyz")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert again.digest("file") == first, "same size and time: remembered"
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
+    assert again.digest("file") == hashlib.sha256(b"xyz").hexdigest(), "another time: read again"
+
+
+def test_files_leave_out_the_cache_and_the_lock(out):
+    out.publish_bytes("b/two", b"")
+    out.publish_bytes("a", b"")
+    out.publish_bytes(".cache/x", b"")
+    with out.lock():
+        assert list(out.files()) == ["a", "b/two"]
+    assert list(out.files("b")) == ["b/two"]
+    assert list(out.files(".cache")) == [".cache/x"]
+    assert out.present(["a", "b/two", "b/three", "c/x"]) == {"a", "b/two"}
+    out.remove_folder("b")
+    assert list(out.files()) == ["a"]
+
+
+def test_the_folder_travels_as_its_place_alone(out):
+    out.publish_bytes("a", b"")
+    out.digest("a")
+    copy = pickle.loads(pickle.dumps(out))
+    assert (copy, hash(copy)) == (out, hash(out))
+    assert len(pickle.dumps(out)) < 500
+
+
+@pytest.mark.usefixtures("short_lease")
+def test_two_runs_cannot_write_at_once(out):
+    with out.lock(), pytest.raises(LockedError, match="another run is writing here"):
+        OutputFolder(out.root).lock()
+    with out.lock():
+        pass
+
+
+def test_the_lock_of_a_dead_process_is_free(out):
+    code = (
+        "import os, sys; import transforms.storage.lease; from transforms.storage.folder import OutputFolder; "
+        "transforms.storage.lease.LEASE_SECONDS = 1; OutputFolder(sys.argv[1]).lock(); os.kill(os.getpid(), 9)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, out.root], check=False)
+    assert done.returncode == -9
+    with out.lock():
+        out.publish_bytes("a", b"")
+
+
+@pytest.fixture
+def short_lease(monkeypatch):
+    monkeypatch.setattr("transforms.storage.lease.LEASE_SECONDS", 1.0)

@@ -1,0 +1,51 @@
+"""A process's scratch folder is its own, goes with it, and is removed by the next one if it was killed."""
+
+import subprocess
+import sys
+
+import pytest
+
+CODE = """
+import os, sys
+from transforms.storage.scratch import scratch_folder
+folder = scratch_folder()
+(folder / "copy").write_bytes(b"x")
+assert scratch_folder() == folder
+print(folder, flush=True)
+if sys.argv[1] == "wait":
+    sys.stdin.read()
+elif sys.argv[1] == "die":
+    os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.fixture
+def start(tmp_path, monkeypatch):
+    """Start a process that makes its folder below an empty TMPDIR."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+
+    def run(what):
+        command = [sys.executable, "-c", CODE, what]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        return process, process.stdout.readline().strip()
+
+    return run
+
+
+def folders(tmp_path):
+    return {str(path) for path in tmp_path.glob("cppmill-*/*") if path.is_dir()}
+
+
+def test_a_folder_goes_with_its_process_but_not_with_a_killed_one(tmp_path, start):
+    living, first = start("wait")
+    ended, second = start("end")
+    killed, third = start("die")
+    for process in (ended, killed):
+        process.communicate()
+    assert (ended.returncode, killed.returncode) == (0, -9)
+    assert len({first, second, third}) == 3
+    assert folders(tmp_path) == {first, third}
+    start("end")[0].communicate()
+    assert folders(tmp_path) == {first}, "of the living one nothing is taken"
+    living.communicate()
+    assert folders(tmp_path) == set()

@@ -1,0 +1,288 @@
+"""Tokenizers side by side on the same documents: compression, losslessness, speed, what their tokens are used for.
+
+Documents come in batches; each batch goes through every tokenizer before the next one is read, so a text need not fit
+into memory and whatever slows the machine for a while slows all of them. Each batch begins with another tokenizer.
+
+A figure of speed is of nothing but encoding: reading, making what a library takes, and seeing its ids are outside the
+clock, and so is the first batch, which warms up. Each document is encoded once, so that a cache of words helps as it
+does in a real run. What was encoded is decoded, by the same library, and compared with the document.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import cppmill_core
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tokenizer_build.artifact import MANIFEST_JSON, TOKENIZER_JSON
+from tokenizer_build.compare.candidates import Contender, TokenLists
+
+Counts = npt.NDArray[np.int64]
+
+LEARNED, SUPERWORDS, RESERVED = "learned", "superwords", "reserved"
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A tokenizer of a comparison.
+
+    Attributes:
+        name: For the tables.
+        contender: What encodes.
+        tokens: The bytes of each id; None where it stands for none.
+        bands: The band of each id, if the tokenizer has bands.
+    """
+
+    name: str
+    contender: Contender
+    tokens: Sequence[bytes | None]
+    bands: Sequence[str] | None = None
+
+
+@dataclass
+class Text:
+    """The documents of a comparison: how many, their bytes by project, their identifiers, and the corpus' digest."""
+
+    documents: int = 0
+    projects: dict[str, int] = field(default_factory=dict)
+    identifiers: int = 0
+    digest_sum: int = 0
+
+    @property
+    def digest(self) -> str:
+        """The corpus' digest, as the receipt of a run of these documents has it."""
+        return f"{self.digest_sum:064x}"
+
+    @property
+    def num_bytes(self) -> int:
+        """The bytes of all documents."""
+        return sum(self.projects.values())
+
+
+@dataclass
+class Tally:
+    """What one tokenizer made of the text.
+
+    Attributes:
+        projects: Tokens by project.
+        counts: How often each id occurred.
+        lossy: Documents that did not decode to themselves.
+        first_lossy: Project and path of the first of them.
+        measured_identifiers: Identifiers whose tokens could be told: those of documents whose tokens' bytes add up.
+        identifier_tokens: Tokens that have a byte of one of these, each counted with each.
+        whole_identifiers: How many of these lie in one token.
+        timed: Bytes and seconds of each batch.
+    """
+
+    projects: dict[str, int] = field(default_factory=dict)
+    counts: Counts = field(default_factory=lambda: np.zeros(0, np.int64))
+    lossy: int = 0
+    first_lossy: str | None = None
+    measured_identifiers: int = 0
+    identifier_tokens: int = 0
+    whole_identifiers: int = 0
+    timed: list[tuple[int, float]] = field(default_factory=list)
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of all documents."""
+        return sum(self.projects.values())
+
+    @property
+    def bytes_a_second(self) -> float:
+        """The speed of encoding; the first batch is the warm-up, and left out if there are more."""
+        timed = self.timed[1:] or self.timed
+        seconds = sum(seconds for _, seconds in timed)
+        return sum(num_bytes for num_bytes, _ in timed) / seconds if seconds else 0.0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The text, the tokenizers, and what each made of it, in the same order."""
+
+    text: Text
+    entrants: Sequence[Entrant]
+    tallies: Sequence[Tally]
+    threads: int
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Some documents with all that is measured on them.
+
+    Attributes:
+        rows: Columns doc_id, project, path, content.
+        first: Where each document begins in the bytes of the batch, and where the last one ends.
+        identifiers: Where each identifier begins and ends in the bytes of the batch, and its document's row.
+    """
+
+    rows: pa.RecordBatch
+    first: Counts
+    identifiers: tuple[Counts, Counts, Counts]
+
+    @property
+    def contents(self) -> pa.Array[Any]:
+        return self.rows["content"]
+
+    @property
+    def num_bytes(self) -> int:
+        return int(self.first[-1])
+
+
+def compare(entrants: Sequence[Entrant], documents: Iterable[pa.RecordBatch], *, threads: int) -> Comparison:
+    """Encode documents with every tokenizer and tally.
+
+    All but the speed is the same in every run and for any number of threads and cut into batches.
+
+    Args:
+        entrants: The tokenizers.
+        documents: Batches with the columns doc_id, project, path (string) and content (binary).
+        threads: How many threads encode.
+    """
+    text, tallies = Text(), [Tally(counts=np.zeros(entrant.contender.vocab_size, np.int64)) for entrant in entrants]
+    lengths = [_lengths(entrant.tokens) for entrant in entrants]
+    for number, rows in enumerate(_first_in_two(documents)):
+        batch = _read(rows)
+        _add_text(text, batch)
+        order = [(number + place) % len(entrants) for place in range(len(entrants))]
+        for place in order:
+            lists = _encode(entrants[place].contender, batch, tallies[place], threads)
+            lossless = _check(entrants[place].contender, batch, lists, tallies[place], threads)
+            _add_tokens(tallies[place], batch, lists)
+            _add_identifiers(tallies[place], batch, lists, lengths[place], lossless)
+    return Comparison(text, entrants, tallies, threads)
+
+
+def _first_in_two(documents: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches, the first in two parts, so that there is one to warm up with however small the text."""
+    batches = iter(documents)
+    for first in batches:
+        half = first.num_rows // 2
+        yield from (part for part in (first.slice(0, half), first.slice(half)) if part.num_rows)
+        break
+    yield from batches
+
+
+def _read(rows: pa.RecordBatch) -> _Batch:
+    contents: list[Any] = rows["content"].to_pylist()
+    first = np.cumsum([0, *map(len, contents)], dtype=np.int64)
+    found = [_identifiers(content) for content in contents]
+    starts, ends = (
+        np.concatenate([np.zeros(0, np.int64), *(pair[side] + at for pair, at in zip(found, first[:-1], strict=True))])
+        for side in (0, 1)
+    )
+    documents = np.repeat(np.arange(len(found)), [len(pair[0]) for pair in found])
+    return _Batch(rows, first, (starts, ends, documents))
+
+
+def _identifiers(content: bytes) -> tuple[Counts, Counts]:
+    """Return where the identifiers of a document begin and end, as the lexer has them, keywords among them."""
+    lexed = cppmill_core.lex(content)
+    chosen = lexed.filter(pc.equal(pc.cast(lexed["kind"], pa.string()), pa.scalar("identifier")))
+    return chosen["start"].to_numpy().astype(np.int64), chosen["end"].to_numpy().astype(np.int64)
+
+
+def _add_text(text: Text, batch: _Batch) -> None:
+    projects: list[Any] = batch.rows["project"].to_pylist()
+    rows = batch.rows
+    digest = cppmill_core.corpus_digest_sum(rows["doc_id"], rows["project"], rows["path"])
+    text.digest_sum = (text.digest_sum + int.from_bytes(digest)) % (1 << 256)
+    text.documents += len(projects)
+    text.identifiers += len(batch.identifiers[0])
+    for project, size in zip(projects, np.diff(batch.first).tolist(), strict=True):
+        text.projects[project] = text.projects.get(project, 0) + size
+
+
+def _encode(contender: Contender, batch: _Batch, tally: Tally, threads: int) -> TokenLists:
+    encode = contender.encoder(batch.contents, threads)
+    started = time.perf_counter()
+    result = encode()
+    tally.timed.append((batch.num_bytes, time.perf_counter() - started))
+    return result()
+
+
+def _check(contender: Contender, batch: _Batch, lists: TokenLists, tally: Tally, threads: int) -> npt.NDArray[np.bool_]:
+    """Decode the documents and return which of them come out as they were."""
+    decoded = contender.decode(lists, threads).cast(pa.large_binary())
+    same: npt.NDArray[np.bool_] = pc.equal(batch.contents.cast(pa.large_binary()), decoded).to_numpy(
+        zero_copy_only=False
+    )
+    lossy = np.flatnonzero(~same)
+    if len(lossy) and tally.first_lossy is None:
+        row = int(lossy[0])
+        tally.first_lossy = f"{batch.rows['project'][row].as_py()}: {batch.rows['path'][row].as_py()}"
+    tally.lossy += len(lossy)
+    return same
+
+
+def _add_tokens(tally: Tally, batch: _Batch, lists: TokenLists) -> None:
+    tally.counts += np.bincount(lists.ids, minlength=len(tally.counts))
+    projects: list[Any] = batch.rows["project"].to_pylist()
+    for project, tokens in zip(projects, np.diff(lists.offsets).tolist(), strict=True):
+        tally.projects[project] = tally.projects.get(project, 0) + tokens
+
+
+def _add_identifiers(
+    tally: Tally, batch: _Batch, lists: TokenLists, lengths: Counts, lossless: npt.NDArray[np.bool_]
+) -> None:
+    """Count the tokens that have a byte of an identifier.
+
+    A token's place follows from the bytes of those before it. So a document counts only if these add up to its own;
+    one byte more is the space that SentencePiece puts in front.
+    """
+    sizes, num_tokens = lengths[lists.ids], np.diff(lists.offsets)
+    ends = np.cumsum(np.concatenate([[0], sizes]))
+    made = ends[lists.offsets[1:]] - ends[lists.offsets[:-1]]
+    added = made - np.diff(batch.first)
+    measured = lossless & ((added == 0) | (added == 1))
+    document = np.repeat(np.arange(len(num_tokens)), num_tokens)
+    inside = ends[:-1] - ends[lists.offsets[:-1]][document] - added[document]
+    begins = batch.first[document] + np.maximum(inside, 0)
+    begins = begins[measured[document] & (sizes > 0)]
+    starts, stops, of = batch.identifiers
+    starts, stops = starts[measured[of]], stops[measured[of]]
+    tokens = np.searchsorted(begins, stops, "left") - np.searchsorted(begins, starts, "right") + 1
+    tally.measured_identifiers += len(tokens)
+    tally.identifier_tokens += int(tokens.sum())
+    tally.whole_identifiers += int((tokens == 1).sum())
+
+
+def _lengths(tokens: Sequence[bytes | None]) -> Counts:
+    return np.array([len(token or b"") for token in tokens], np.int64)
+
+
+def read_bands(directory: Path) -> list[str] | None:
+    """Return the band of each id of a tokenizer directory of ours: of a fixed one its own, else how it was learned.
+
+    None if there is no manifest with bands.
+    """
+    if not (directory / MANIFEST_JSON).is_file():
+        return None
+    manifest: Mapping[str, Any] = json.loads((directory / MANIFEST_JSON).read_bytes())
+    if "tokens" not in manifest or "bands" not in manifest:
+        return None
+    bands = [LEARNED] * int(manifest["vocab_size"])
+    for number in _superword_ids(directory, manifest):
+        bands[number] = SUPERWORDS
+    for first, last in manifest.get("reserved", ()):
+        bands[first : last + 1] = [RESERVED] * (last + 1 - first)
+    for row in manifest["tokens"]:
+        bands[row["id"]] = row["band"]
+    return bands
+
+
+def _superword_ids(directory: Path, manifest: Mapping[str, Any]) -> list[int]:
+    if "superwords" not in manifest:
+        return []
+    model: Mapping[str, Any] = json.loads((directory / TOKENIZER_JSON).read_bytes())["model"]
+    merges = model["merges"][manifest["superwords"]["first_merge"] :]
+    return [model["vocab"][left + right] for left, right in merges]

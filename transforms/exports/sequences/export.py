@@ -1,0 +1,140 @@
+"""Sequences: token shards to rows of one length, packed or padded, and proved by reading them back.
+
+Packing happens inside a unit, a group of token shards or of projects, so that the bytes depend on what is in it and on
+nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import cppmill_core
+import pyarrow as pa
+import pyarrow.parquet as pq
+from cppmill_core.kinds import AnyTokenizer
+
+from schemas.sequences import SequenceOptions, sequences_schema
+from schemas.units import Stage, Unit, UnitReceipt
+from transforms.exports.sequences.proofs import prove_sequences
+from transforms.exports.sequences.repositories import read_repositories
+from transforms.exports.sequences.rows import make_rows
+from transforms.exports.sequences.segments import Encoding, Text, make_segments
+from transforms.storage.folder import OutputFolder
+from transforms.tokens.shards import TokenShard, open_token_shard
+from transforms.tokens.tokenize import TokenizeSettings, footer, open_tokenizer
+from transforms.units.batches import list_column
+from transforms.units.execution import RunUnits
+
+UNIT_TOKENS = 1 << 24
+"""Mean tokens of a unit: they are held in memory, and packing gets better the more there are."""
+
+PAD = "<PAD>"
+_COLUMNS = ["doc_id", "project", "token_ids"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequenceSettings:
+    """What a worker needs to make sequences.
+
+    Attributes:
+        out: The folder of the export.
+        source: The run, its tokenizer, and its policy of BOS and EOS.
+        options: What sequences are made of.
+    """
+
+    out: OutputFolder
+    source: TokenizeSettings
+    options: SequenceOptions
+
+
+def sequence_unit(unit: Unit, settings: SequenceSettings) -> UnitReceipt:
+    """Make the sequences of one unit, prove them, publish them and the receipt.
+
+    Args:
+        unit: Its payload: `{"shards": [token shard, …]}`; of repositories `{"shards", "projects"}`, as
+            `read_repositories` takes them.
+        settings: The run and the options.
+
+    Raises:
+        IntegrityError: If a shard is not the run's, or the written file is not what was meant.
+    """
+    source, options = settings.source, settings.options
+    tokenizer = open_tokenizer(source)
+    encoding = Encoding(tokenizer, source.options, source.threads)
+    shards = [TokenShard(**shard) for shard in unit.payload["shards"]]
+    if options.repositories:
+        texts = read_repositories(source.out, shards, unit.payload["projects"], encoding)
+    else:
+        texts = list(read_texts(source.out, shards))
+    segments, ledger = make_segments(texts, options, encoding)
+    schema = sequences_schema(tokenizer.vocab_size, options)
+
+    def write(path: Path) -> int:
+        rows = make_rows(segments, texts, options, pad_id=pad_id(tokenizer), schema=schema)
+        number = _write(path, rows, schema, unit.key, tokenizer)
+        proved = prove_sequences(path, texts, options, encoding, pad_id=pad_id(tokenizer), ledger=ledger)
+        ledger.update(proved)
+        return number
+
+    output = settings.out.publish(f"sequences/part-{unit.key}.parquet", write)
+    inputs = {shard.path: shard.sha256 for shard in shards}
+    receipt = UnitReceipt(
+        stage=Stage.SEQUENCES, key=unit.key, outputs=(output,), totals=dict(sorted(ledger.items())), inputs=inputs
+    )
+    settings.out.publish_receipt(receipt)
+    return receipt
+
+
+def read_texts(run: OutputFolder, shards: Sequence[TokenShard]) -> Iterator[Text]:
+    """Yield the documents of token shards, in order."""
+    for shard in shards:
+        with open_token_shard(run, shard) as file:
+            for group in range(file.num_row_groups):
+                for batch in file.read_row_group(group, columns=_COLUMNS, use_threads=False).to_batches():
+                    yield from _texts(batch)
+
+
+def pad_id(tokenizer: AnyTokenizer) -> int:
+    """Return the id that stands behind the last token: that of `<PAD>`, 0 if the tokenizer has none."""
+    try:
+        return tokenizer.control_id(PAD)
+    except cppmill_core.InvalidInputError:
+        return 0
+
+
+@dataclass(kw_only=True)
+class MakeSequences(beam.PTransform[beam.PCollection[Unit], beam.PCollection[UnitReceipt]]):
+    """Make the sequences of planned units: PCollection[Unit] to PCollection[UnitReceipt]."""
+
+    settings: SequenceSettings
+
+    def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[UnitReceipt]:
+        """Make the sequences of each unit."""
+        make = beam.ParDo(RunUnits(sequence_unit, self.settings)).with_output_types(UnitReceipt)
+        receipts: beam.PCollection[UnitReceipt] = units | "MakeSequences" >> make
+        return receipts
+
+
+def _texts(batch: pa.RecordBatch) -> Iterator[Text]:
+    lists = list_column(batch, "token_ids")
+    ids, offsets = lists.flatten().to_numpy(), lists.offsets.to_numpy()
+    ends = (offsets - offsets[0]).tolist()
+    names = zip(batch["doc_id"].to_pylist(), batch["project"].to_pylist(), strict=True)
+    for (doc_id, project), start, end in zip(names, ends[:-1], ends[1:], strict=True):
+        yield Text(str(doc_id), str(project), ids[start:end], 1, end - start)
+
+
+def _write(path: Path, rows: Iterator[pa.RecordBatch], schema: pa.Schema, key: str, tokenizer: AnyTokenizer) -> int:
+    number = largest = 0
+    with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=False, write_statistics=False) as writer:
+        for batch in rows:
+            writer.write_batch(batch)
+            number += batch.num_rows
+            column: Any = batch["token_ids"]
+            largest = max(largest, int(column.flatten().to_numpy().max(initial=0)))
+        writer.add_key_value_metadata(footer(key, tokenizer, largest))
+    return number

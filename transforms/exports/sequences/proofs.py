@@ -1,0 +1,149 @@
+"""Proofs of sequences: a written file is read back, and every position is compared with the texts it was made from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from schemas.errors import IntegrityError
+from schemas.sequences import Fim, SequenceOptions
+from transforms.exports.sequences.fill_in_middle import NAMES, Ids, list_array
+from transforms.exports.sequences.segments import Encoding, Text, bare_range, segment_end
+
+
+class _Found(NamedTuple):
+    """A segment as the file has it."""
+
+    where: str
+    name: str
+    ids: Ids
+    first: int
+    fim: Fim
+    start: int
+    end: int
+
+
+def prove_sequences(
+    path: Path,
+    texts: Sequence[Text],
+    options: SequenceOptions,
+    encoding: Encoding,
+    *,
+    pad_id: int,
+    ledger: Counter[str],
+) -> Counter[str]:
+    """Check a file of sequences against the texts and the ledger of its segments.
+
+    Each segment must have the ids of its text from its first token on; a rearranged one, decoded, the bytes of it, in
+    the order that it says. The mask must have loss on all tokens but the first of a segment, and on no padding.
+
+    Args:
+        path: The file.
+        texts: What it was made from.
+        options: How.
+        encoding: How the texts were encoded.
+        pad_id: What stands behind the last token.
+        ledger: What `make_segments` counted.
+
+    Returns:
+        sequences, positions, positions_with_loss.
+
+    Raises:
+        IntegrityError: At the first difference, naming the row.
+    """
+    by_name = {text.name: text for text in texts}
+    counted: Counter[str] = Counter(dict.fromkeys(("sequences", "positions", "positions_with_loss"), 0))
+    segments = tokens = 0
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(batch_size=max(1, (1 << 22) // options.length)):
+            at = counted["sequences"]
+            found = list(_segments(batch, options, pad_id, where=f"{path}, from row {at}"))
+            counted["sequences"] += batch.num_rows
+            counted["positions"] += batch.num_rows * options.length
+            counted["positions_with_loss"] += _loss(batch, options.length, where=f"{path}, from row {at}")
+            segments += len(found)
+            tokens += sum(len(segment.ids) for segment in found)
+            _prove_plain([segment for segment in found if not segment.fim], by_name)
+            _prove_rearranged([segment for segment in found if segment.fim], by_name, options, encoding)
+    for name, value in (("segments", segments), ("tokens_in_sequences", tokens)):
+        if ledger[name] != value:
+            raise IntegrityError(f"{path}: it has {value} {name}, {ledger[name]} were meant; run again")
+    return counted
+
+
+def _segments(batch: pa.RecordBatch, options: SequenceOptions, pad_id: int, *, where: str) -> Iterator[_Found]:
+    ids = _matrix(batch, "token_ids", options.length)
+    names = [name for name in batch.schema.names if name not in ("token_ids", "loss_mask")]
+    rows: list[dict[str, Any]] = batch.select(names).to_pylist()
+    for number, row in enumerate(rows):
+        ends = [*row["starts"][1:], row["num_tokens"]]
+        if (ids[number, row["num_tokens"] :] != pad_id).any():
+            raise IntegrityError(f"{where}, row {number}: behind its {row['num_tokens']} tokens is more than padding")
+        for at, (name, start, end) in enumerate(zip(row["doc_ids"], row["starts"], ends, strict=True)):
+            split = (row["fim"][at], row["fim_starts"][at], row["fim_ends"][at]) if options.fim_rate else (0, 0, 0)
+            label = f"{where}, row {number}, segment {at} of {name}"
+            yield _Found(label, name, ids[number, start:end], row["first_tokens"][at], Fim(split[0]), *split[1:])
+
+
+def _loss(batch: pa.RecordBatch, length: int, *, where: str) -> int:
+    """Return how many positions have loss, after a look at each."""
+    mask = _matrix(batch, "loss_mask", length)
+    used: Any = batch["num_tokens"].to_numpy()
+    expected = np.arange(length) < used[:, None]
+    for row, starts in enumerate(batch["starts"].to_pylist()):
+        expected[row, starts] = False
+    if not np.array_equal(mask, expected):
+        row = int(np.argmax((mask != expected).any(axis=1)))
+        raise IntegrityError(f"{where}, row {row}: loss_mask is not that of its starts and num_tokens; run again")
+    return int(mask.sum())
+
+
+def _matrix(batch: pa.RecordBatch, name: str, length: int) -> npt.NDArray[Any]:
+    column: Any = batch[name]
+    values: npt.NDArray[Any] = column.flatten().to_numpy(zero_copy_only=False)
+    return values.reshape(batch.num_rows, length)
+
+
+def _prove_plain(found: Sequence[_Found], texts: dict[str, Text]) -> None:
+    for segment in found:
+        expected = texts[segment.name].ids[segment.first : segment.first + len(segment.ids)]
+        if not np.array_equal(segment.ids, expected):
+            raise IntegrityError(f"{segment.where}: its ids are not those of the document from {segment.first} on")
+
+
+def _prove_rearranged(
+    found: Sequence[_Found], texts: dict[str, Text], options: SequenceOptions, encoding: Encoding
+) -> None:
+    if not found:
+        return
+    tokenizer, control = encoding.tokenizer, [encoding.tokenizer.control_id(name) for name in NAMES]
+    meant, pieces = list[Ids](), list[Ids]()
+    for segment in found:
+        text = texts[segment.name].ids
+        last = segment_end(segment.first, len(text), options)
+        start, end = bare_range(segment.first, last, len(text), encoding.policy)
+        meant.append(text[segment.first + start : segment.first + end])
+        around = last - segment.first - end
+        pieces += _undo(segment, segment.ids[start : len(segment.ids) - around], control)
+    decoded: list[Any] = tokenizer.decode_batch(list_array(pieces), encoding.threads).to_pylist()
+    original: list[Any] = tokenizer.decode_batch(list_array(meant), encoding.threads).to_pylist()
+    for number, (segment, text) in enumerate(zip(found, original, strict=True)):
+        start = segment.start if segment.fim == Fim.PSM else 0
+        if decoded[3 * number : 3 * number + 3] != [text[:start], text[start : segment.end], text[segment.end :]]:
+            raise IntegrityError(f"{segment.where}: its pieces are not those of the document at {segment[-2:]}")
+
+
+def _undo(segment: _Found, ids: Ids, control: Sequence[int]) -> tuple[Ids, Ids, Ids]:
+    """Return the ids of prefix, middle and suffix; in SPM prefix and middle are one, the middle."""
+    places = [np.flatnonzero(ids == number) for number in control]
+    if any(len(place) != 1 for place in places) or places[0][0] != 0:
+        raise IntegrityError(f"{segment.where}: its control tokens are not those of {segment.fim.name}")
+    suffix, middle = int(places[1][0]), int(places[2][0])
+    return ids[1:suffix], ids[middle + 1 :], ids[suffix + 1 : middle]

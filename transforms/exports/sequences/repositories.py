@@ -1,0 +1,190 @@
+"""Repositories: the files of a project joined to one text, wherever its documents stand.
+
+Each file is `<FILE_SEP>`, the line of its path, and its text; BOS and EOS stand around the whole, where the dataset has
+them. Files are in bytewise order of their paths. The separator is an id: its characters in a path are text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import apache_beam as beam
+import cppmill_core
+import numpy as np
+import pyarrow as pa
+from cppmill_core.kinds import AnyTokenizer
+
+from schemas.errors import ConfigError
+from schemas.units import Stage, Unit, UnitReceipt
+from transforms.exports.sequences.fill_in_middle import Ids
+from transforms.exports.sequences.segments import Encoding, File, Text
+from transforms.storage.folder import OutputFolder
+from transforms.tokens.shards import TokenShard, open_token_shard
+from transforms.tokens.tokenize import BOS, EOS
+from transforms.units.batches import list_column
+from transforms.units.execution import RunUnits
+
+FILE_SEP = "<FILE_SEP>"
+_COLUMNS = ["doc_id", "project", "path", "token_ids"]
+
+
+class Rows(NamedTuple):
+    """Rows of a token shard, one behind the other, that are of one project.
+
+    Attributes:
+        project: The project.
+        shard: The shard's path.
+        start: The first row.
+        end: The row behind the last one.
+        tokens: What they have.
+    """
+
+    project: str
+    shard: str
+    start: int
+    end: int
+    tokens: int
+
+
+class _Document(NamedTuple):
+    project: str
+    path: bytes
+    doc_id: str
+    ids: Ids
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProjectSettings:
+    """What a worker needs to find projects: the export, and the run."""
+
+    out: OutputFolder
+    run: OutputFolder
+
+
+def find_projects(unit: Unit, settings: ProjectSettings) -> UnitReceipt:
+    """Publish, as the totals of a receipt, which rows of a token shard are of which project.
+
+    Args:
+        unit: Its payload is a token shard.
+        settings: Where it is.
+    """
+    shard = TokenShard(**unit.payload)
+    with open_token_shard(settings.run, shard) as file:
+        table = file.read(columns=["project", "num_tokens"])
+    rows = project_rows(table["project"].to_pylist(), table["num_tokens"].to_pylist())
+    totals = {"projects": [[project, start, end, tokens] for project, start, end, tokens in rows]}
+    receipt = UnitReceipt(
+        stage=Stage.PROJECTS, key=unit.key, outputs=(), totals=totals, inputs={shard.path: shard.sha256}
+    )
+    settings.out.publish_receipt(receipt)
+    return receipt
+
+
+def project_rows(projects: Iterable[Any], tokens: Iterable[Any]) -> Iterator[tuple[str, int, int, int]]:
+    """Yield project, first row, row behind the last one, and tokens, of rows of one project behind one another.
+
+    Example:
+        >>> list(project_rows(["a", "a", "b"], [5, 1, 2]))
+        [('a', 0, 2, 6), ('b', 2, 3, 2)]
+    """
+    start = 0
+    for project, group in groupby(zip(projects, tokens, strict=True), key=lambda row: row[0]):
+        counts = [count for _, count in group]
+        yield project, start, start + len(counts), sum(counts)
+        start += len(counts)
+
+
+def read_repositories(
+    run: OutputFolder, shards: Sequence[TokenShard], rows: Sequence[Sequence[Any]], encoding: Encoding
+) -> list[Text]:
+    """Return the projects of a unit, each as one text, by name.
+
+    Args:
+        run: The run.
+        shards: The token shards that have rows of them.
+        rows: What `Rows` has, of all their rows.
+        encoding: Tokenizer and policy of the dataset.
+    """
+    wanted: dict[str, list[Rows]] = {}
+    for row in rows:
+        wanted.setdefault(Rows(*row).shard, []).append(Rows(*row))
+    documents = [document for shard in shards for document in _read(run, shard, wanted[shard.path])]
+    documents.sort(key=lambda document: (document.project.encode(), document.path, document.doc_id))
+    return [
+        join_files(project, list(files), encoding)
+        for project, files in groupby(documents, key=lambda document: document.project)
+    ]
+
+
+def join_files(project: str, documents: Sequence[_Document], encoding: Encoding) -> Text:
+    """Return the text of a project: its files, in the order given, with their paths."""
+    tokenizer, policy = encoding.tokenizer, encoding.policy
+    kind = documents[0].ids.dtype
+    lines = [document.path + b"\n" for document in documents]
+    paths: list[Any] = tokenizer.encode_batch(lines, encoding.threads).to_pylist()
+    around = {
+        name: [tokenizer.control_id(name)] if wanted else [] for name, wanted in ((BOS, policy.bos), (EOS, policy.eos))
+    }
+    separator = separator_id(tokenizer)
+    parts, files, place = [np.array(around[BOS], kind)], list[File](), len(around[BOS])
+    for document, path in zip(documents, paths, strict=True):
+        text = document.ids[len(around[BOS]) : len(document.ids) - len(around[EOS])]
+        files.append(File(place, document.doc_id))
+        parts += [np.array([separator, *path], kind), text]
+        place += 1 + len(path) + len(text)
+    parts.append(np.array(around[EOS], kind))
+    tokens = sum(len(document.ids) for document in documents)
+    return Text(project, project, np.concatenate(parts), len(documents), tokens, tuple(files))
+
+
+def separator_id(tokenizer: AnyTokenizer) -> int:
+    """Return the id of `<FILE_SEP>`.
+
+    Raises:
+        ConfigError: If the tokenizer lacks it.
+    """
+    try:
+        return tokenizer.control_id(FILE_SEP)
+    except cppmill_core.InvalidInputError as error:
+        raise ConfigError(f"--repositories: {error}; joined files need {FILE_SEP}") from error
+
+
+@dataclass(kw_only=True)
+class FindProjects(beam.PTransform[beam.PCollection[Unit], beam.PCollection[UnitReceipt]]):
+    """Find the projects of token shards: PCollection[Unit] to PCollection[UnitReceipt]."""
+
+    settings: ProjectSettings
+
+    def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[UnitReceipt]:
+        """Find the projects of each shard."""
+        find = beam.ParDo(RunUnits(find_projects, self.settings)).with_output_types(UnitReceipt)
+        receipts: beam.PCollection[UnitReceipt] = units | "FindProjects" >> find
+        return receipts
+
+
+def _read(run: OutputFolder, shard: TokenShard, wanted: Sequence[Rows]) -> Iterator[_Document]:
+    """Yield the wanted rows of a token shard; row groups without any are not read."""
+    with open_token_shard(run, shard) as file:
+        start = 0
+        for group in range(file.num_row_groups):
+            end = start + file.metadata.row_group(group).num_rows
+            inside = [(max(rows.start, start) - start, min(rows.end, end) - start) for rows in wanted]
+            inside = [(first, last) for first, last in inside if first < last]
+            if inside:
+                table = file.read_row_group(group, columns=_COLUMNS, use_threads=False)
+                for first, last in inside:
+                    for batch in table.slice(first, last - first).to_batches():
+                        yield from _documents(batch)
+            start = end
+
+
+def _documents(batch: pa.RecordBatch) -> Iterator[_Document]:
+    lists = list_column(batch, "token_ids")
+    ids, offsets = lists.flatten().to_numpy(), lists.offsets.to_numpy()
+    ends = (offsets - offsets[0]).tolist()
+    rows: list[dict[str, Any]] = batch.select(["project", "path", "doc_id"]).to_pylist()
+    for row, start, end in zip(rows, ends[:-1], ends[1:], strict=True):
+        yield _Document(row["project"], row["path"].encode(), row["doc_id"], ids[start:end])

@@ -1,0 +1,232 @@
+"""Segments: what of each document stands in one sequence, after weights, lengths and filling in the middle.
+
+The ledger of it balances, in documents and in tokens, for each unit and for the whole.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from cppmill_core.kinds import AnyTokenizer
+
+from schemas.errors import IntegrityError
+from schemas.options import TokenizeOptions
+from schemas.sequences import SequenceOptions
+from transforms.exports.sequences.fill_in_middle import NOT_SPLIT, Choice, Ids, Split, choose_fim, rearrange
+from transforms.exports.sequences.mixture import Mixture
+
+LEFT_OUT = ("weight", "long")
+"""Why a document is in no sequence: the weight of its project, or its length."""
+
+WEIGHT = "weight: "
+"""What the ledger counts under a name or glob of the mixture begins so; nothing follows for the default."""
+
+FIM_ROOM = 16
+"""Pieces of a split document are shorter by so many tokens, so that the rearranged ones nearly always fit."""
+
+
+class File(NamedTuple):
+    """A file in a repository: where its separator stands, and its `doc_id`."""
+
+    start: int
+    doc_id: str
+
+
+class Text(NamedTuple):
+    """A document, or the joined files of a project.
+
+    Attributes:
+        name: Its `doc_id`; of a repository the project.
+        project: Its project.
+        ids: Its ids, with BOS and EOS where the dataset has them.
+        documents: How many documents it is made of.
+        document_tokens: The tokens that these have in the dataset.
+        files: Of a repository, its files, in order.
+    """
+
+    name: str
+    project: str
+    ids: Ids
+    documents: int
+    document_tokens: int
+    files: tuple[File, ...] = ()
+
+
+class Segment(NamedTuple):
+    """What of a text stands in one sequence.
+
+    Attributes:
+        text: The number of the text.
+        first: Where in its ids the segment begins.
+        end: Where it ends.
+        ids: The ids in the sequence: those of the text, or rearranged ones.
+        split: How they are rearranged.
+    """
+
+    text: int
+    first: int
+    end: int
+    ids: Ids
+    split: Split = NOT_SPLIT
+
+
+class _Piece(NamedTuple):
+    """A segment before it is known whether it is rearranged."""
+
+    text: int
+    copy: int
+    first: int
+    end: int
+
+
+class Encoding(NamedTuple):
+    """How the texts were encoded.
+
+    Attributes:
+        tokenizer: Decodes and encodes what is rearranged.
+        policy: Whether texts begin with BOS and end with EOS.
+        threads: Threads of the native core.
+    """
+
+    tokenizer: AnyTokenizer
+    policy: TokenizeOptions
+    threads: int = 1
+
+
+class _Chosen(NamedTuple):
+    """A piece that is rearranged: its number, how, and where in it BOS ends and EOS begins."""
+
+    number: int
+    choice: Choice
+    start: int
+    end: int
+
+
+def make_segments(
+    texts: Sequence[Text], options: SequenceOptions, encoding: Encoding
+) -> tuple[list[Segment], Counter[str]]:
+    """Return the segments of texts, in order, and the ledger.
+
+    Args:
+        texts: The texts.
+        options: Weights, lengths, filling in the middle.
+        encoding: How the texts were encoded.
+
+    Raises:
+        IntegrityError: If the ledger does not balance.
+    """
+    ledger: Counter[str] = Counter()
+    pieces = list(_cut(texts, options, ledger))
+    segments = [
+        Segment(piece.text, piece.first, piece.end, texts[piece.text].ids[piece.first : piece.end]) for piece in pieces
+    ]
+    if options.fim_rate:
+        chosen = _choose(texts, pieces, options, encoding.policy)
+        _rearrange(segments, chosen, options, encoding, ledger)
+    ledger["segments"] += len(segments)
+    ledger["tokens_in_sequences"] += sum(len(segment.ids) for segment in segments)
+    check_ledger(ledger, where="a unit")
+    return segments, ledger
+
+
+def check_ledger(ledger: Counter[str], *, where: str) -> None:
+    """Raise IntegrityError, with the figures, if documents or tokens came in that are not accounted for."""
+    for come, gone in (
+        (("documents_in",), ("documents_in_sequences", *(f"documents_left_out_{why}" for why in LEFT_OUT))),
+        (
+            ("tokens_in", "tokens_repeated", "tokens_joined", "tokens_rearranged"),
+            ("tokens_in_sequences", "tokens_cut", *(f"tokens_left_out_{why}" for why in LEFT_OUT)),
+        ),
+    ):
+        if sum(ledger[name] for name in come) != sum(ledger[name] for name in gone):
+            figures = ", ".join(f"{name} {ledger[name]:,}" for name in (*come, *gone))
+            raise IntegrityError(f"{where}: the ledger of sequences does not balance: {figures}")
+
+
+def _cut(texts: Sequence[Text], options: SequenceOptions, ledger: Counter[str]) -> Iterator[_Piece]:
+    mixture = Mixture(options)
+    for number, text in enumerate(texts):
+        ledger["documents_in"] += text.documents
+        ledger["tokens_in"] += text.document_tokens
+        ledger["tokens_joined"] += len(text.ids) - text.document_tokens
+        ledger[WEIGHT + mixture.entry(text.project)[0]] += text.documents
+        copies = mixture.copies(text.project, text.name)
+        reason = _reason(copies, text, options)
+        if reason is not None:
+            ledger[f"documents_left_out_{reason}"] += text.documents
+            ledger[f"tokens_left_out_{reason}"] += len(text.ids)
+            continue
+        ledger["documents_in_sequences"] += text.documents
+        ledger["tokens_repeated"] += (copies - 1) * len(text.ids)
+        for copy in range(copies):
+            yield from _cut_text(number, copy, len(text.ids), options, ledger)
+
+
+def _reason(copies: int, text: Text, options: SequenceOptions) -> str | None:
+    """Return why a text is left out, None if it is not."""
+    if not copies:
+        return "weight"
+    return "long" if options.long == "drop" and len(text.ids) > options.length else None
+
+
+def _cut_text(number: int, copy: int, tokens: int, options: SequenceOptions, ledger: Counter[str]) -> Iterator[_Piece]:
+    first = 0
+    while first < tokens:
+        end = segment_end(first, tokens, options)
+        yield _Piece(number, copy, first, end)
+        if options.long == "cut":
+            ledger["tokens_cut"] += tokens - end
+            return
+        first = end
+
+
+def segment_end(first: int, tokens: int, options: SequenceOptions) -> int:
+    """Return where the segment of a text of so many tokens that begins at `first` ends."""
+    if tokens <= options.length:
+        return tokens
+    return min(tokens, first + options.length - (min(FIM_ROOM, options.length // 2) if options.fim_rate else 0))
+
+
+def _choose(
+    texts: Sequence[Text], pieces: Sequence[_Piece], options: SequenceOptions, policy: TokenizeOptions
+) -> list[_Chosen]:
+    """Return the pieces that are rearranged; one that has no text, only BOS or EOS, is not."""
+    chosen = []
+    for number, piece in enumerate(pieces):
+        text = texts[piece.text]
+        choice = choose_fim(options, text.name, piece.copy, piece.first)
+        if choice is not None:
+            start, end = bare_range(piece.first, piece.end, len(text.ids), policy)
+            if start < end:
+                chosen.append(_Chosen(number, choice, start, end))
+    return chosen
+
+
+def _rearrange(
+    segments: list[Segment],
+    chosen: Sequence[_Chosen],
+    options: SequenceOptions,
+    encoding: Encoding,
+    ledger: Counter[str],
+) -> None:
+    """Put the rearranged segments, where they fit, in the place of those that were chosen."""
+    inner = [segments[number].ids[start:end] for number, _, start, end in chosen]
+    choices = [piece.choice for piece in chosen]
+    made = rearrange(inner, choices, encoding.tokenizer, threads=encoding.threads)
+    for (number, _, start, end), (split, ids) in zip(chosen, made, strict=True):
+        before = segments[number].ids
+        after = np.concatenate([before[:start], ids, before[end:]])
+        if len(after) > options.length:
+            ledger["segments_too_long_to_rearrange"] += 1
+            continue
+        ledger[f"segments_{split.kind.name.lower()}"] += 1
+        ledger["tokens_rearranged"] += len(after) - len(before)
+        segments[number] = segments[number]._replace(ids=after, split=split)
+
+
+def bare_range(first: int, end: int, tokens: int, policy: TokenizeOptions) -> tuple[int, int]:
+    """Return where in a part of a text, from `first` to `end` of `tokens`, BOS ends and EOS begins."""
+    return int(policy.bos and first == 0), end - first - int(policy.eos and end == tokens)

@@ -1,0 +1,217 @@
+"""Write one file of a split, or a Megatron pair, from the token shards that its stretch of the stream lies in.
+
+A `.bin` shard has exactly its stretch, so that a document may begin in one file and end in the next, as with llm.c. A
+pair has the documents that begin in its stretch, whole. Each file is read back before it gets its name.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import cppmill_core
+import numpy as np
+
+from schemas.digests import add_digests
+from schemas.errors import IntegrityError
+from schemas.export_options import ShardOptions
+from schemas.units import OutputFile, Stage, Unit, UnitReceipt
+from transforms.exports.shards.formats import (
+    BIN_HEADER_BYTES,
+    Ids,
+    Written,
+    hash_ids,
+    megatron_type,
+    read_bin,
+    read_index,
+    write_bin,
+    write_ids,
+    write_index,
+)
+from transforms.exports.shards.splits import Split
+from transforms.exports.shards.streams import Borders, StreamSettings, Stretch, read_stretches
+from transforms.storage.folder import OutputFolder
+from transforms.tokens.shards import TokenShard, open_token_shard
+from transforms.units.execution import RunUnits
+from transforms.units.prefetch import ahead
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardSettings:
+    """What a worker needs to write training shards.
+
+    Attributes:
+        out: The folder of the export.
+        run: The folder of the run.
+        options: Format, split, borders and names.
+        borders: What stands around the text of a document.
+        vocab_size: Number of ids of the tokenizer.
+        threads: Threads of the native core.
+    """
+
+    out: OutputFolder
+    run: OutputFolder
+    options: ShardOptions
+    borders: Borders
+    vocab_size: int
+    threads: int = 1
+
+
+@dataclass
+class Counted:
+    """What the documents that begin in a stretch add up to, counted as they pass."""
+
+    threads: int
+    documents: int = 0
+    num_bytes: int = 0
+    tokens: int = 0
+    digest: str = field(default_factory=lambda: add_digests([]))
+    lengths: list[Ids] = field(default_factory=list)
+
+    def add(self, stretch: Stretch, chosen: Ids) -> None:
+        """Count the chosen documents of a stretch; their row digests are those of the dataset's digest."""
+        rows = stretch.rows.filter(chosen)
+        self.documents += rows.num_rows
+        self.num_bytes += int(rows.column("num_bytes").to_numpy().sum())
+        self.lengths.append(stretch.lengths[chosen])
+        self.tokens += int(self.lengths[-1].sum())
+        doc_id, project, path = (rows.column(name) for name in ("doc_id", "project", "path"))
+        num_bytes, token_ids, platforms = (rows.column(name) for name in ("num_bytes", "token_ids", "platform_ids"))
+        digest = cppmill_core.dataset_digest_sum(doc_id, project, path, num_bytes, token_ids, platforms, self.threads)
+        self.digest = add_digests([self.digest, digest.hex()])
+
+
+def write_shard(unit: Unit, settings: ShardSettings) -> UnitReceipt:
+    """Write a file of a split, read it back, and publish it and its receipt.
+
+    Args:
+        unit: Its payload: `split`, `index`, `begin` and `end` of the stretch, and `parts`, the token shards that it
+            lies in, each {shard, place}.
+        settings: What to write.
+
+    Raises:
+        IntegrityError: If a token shard is not the receipt's, the counts of the plan do not hold, or what is read back
+            is not what was written.
+    """
+    counted = Counted(settings.threads)
+    write = _write_bin if settings.options.format == "bin" else _write_pair
+    outputs, written = write(unit.payload, settings, counted)
+    totals = {
+        "split": unit.payload["split"],
+        "documents": counted.documents,
+        "bytes": counted.num_bytes,
+        "tokens": written.tokens,
+        "ids_sha256": written.sha256,
+        "dataset_digest": counted.digest,
+    }
+    inputs = {part["shard"]["path"]: part["shard"]["sha256"] for part in unit.payload["parts"]}
+    receipt = UnitReceipt(stage=Stage.SHARDS, key=unit.key, outputs=outputs, totals=totals, inputs=inputs)
+    settings.out.publish_receipt(receipt)
+    return receipt
+
+
+def file_name(options: ShardOptions, split: Split, index: int) -> str:
+    """Return the name of a file of a split, relative to the export, without its ending: what loaders glob."""
+    return f"shards/{options.name}_{split}_{index:06d}"
+
+
+@dataclass(kw_only=True)
+class WriteShards(beam.PTransform[beam.PCollection[Unit], beam.PCollection[UnitReceipt]]):
+    """Write planned files: PCollection[Unit] to PCollection[UnitReceipt]."""
+
+    settings: ShardSettings
+
+    def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[UnitReceipt]:
+        """Write each unit's file."""
+        write = beam.ParDo(RunUnits(write_shard, self.settings)).with_output_types(UnitReceipt)
+        receipts: beam.PCollection[UnitReceipt] = units | "WriteShard" >> write
+        return receipts
+
+
+def _write_bin(
+    plan: dict[str, Any], settings: ShardSettings, counted: Counted
+) -> tuple[tuple[OutputFile, ...], Written]:
+    results: list[Written] = []
+
+    def write(path: Path) -> int:
+        written = write_bin(path, _cut(plan, settings, counted), tokens=plan["end"] - plan["begin"])
+        read_bin(path)
+        _check_read_back(path, written, skip=BIN_HEADER_BYTES)
+        results.append(written)
+        return counted.documents
+
+    name = file_name(settings.options, plan["split"], plan["index"])
+    return (settings.out.publish(f"{name}.bin", write),), results[0]
+
+
+def _write_pair(
+    plan: dict[str, Any], settings: ShardSettings, counted: Counted
+) -> tuple[tuple[OutputFile, ...], Written]:
+    """Write a pair, or nothing if no document begins in the stretch: one that fills it began before."""
+    out, kind = settings.out, megatron_type(settings.vocab_size)
+    name = file_name(settings.options, plan["split"], plan["index"])
+    with tempfile.TemporaryDirectory(dir=out.temporary) as folder:
+        ids, index = Path(folder) / "ids", Path(folder) / "index"
+        written = write_ids(ids, _whole(plan, settings, counted), kind=kind)
+        _check_read_back(ids, written, skip=0)
+        if not counted.documents:
+            return (), written
+        write_index(index, np.concatenate(counted.lengths), kind=kind)
+        if int(read_index(index).lengths.sum(dtype=np.int64)) != written.tokens:
+            raise IntegrityError(f"{out.where(name)}.idx: read back it has other lengths; run again")
+        published = [
+            out.adopt(f"{name}.{ending}", path, rows=counted.documents)
+            for ending, path in (("bin", ids), ("idx", index))
+        ]
+        return tuple(published), written
+
+
+def _check_read_back(path: Path, written: Written, *, skip: int) -> None:
+    found = hash_ids(path, skip=skip)
+    if found != written.sha256:
+        raise IntegrityError(
+            f"{path}: read back its ids have SHA-256 {found}, written were "
+            f"{written.sha256}; is the disk sound? Export again"
+        )
+
+
+def _cut(plan: dict[str, Any], settings: ShardSettings, counted: Counted) -> Iterator[Ids]:
+    """Yield exactly the ids of the stretch; documents count where they begin."""
+    for stretch in ahead(_stretches(plan, settings)):
+        starts = stretch.starts
+        counted.add(stretch, (starts >= plan["begin"]) & (starts < plan["end"]))
+        yield stretch.ids[max(plan["begin"] - stretch.begin, 0) : plan["end"] - stretch.begin]
+
+
+def _whole(plan: dict[str, Any], settings: ShardSettings, counted: Counted) -> Iterator[Ids]:
+    """Yield the ids of the documents that begin in the stretch."""
+    for stretch in ahead(_stretches(plan, settings)):
+        starts = stretch.starts
+        chosen = (starts >= plan["begin"]) & (starts < plan["end"])
+        counted.add(stretch, chosen)
+        yield stretch.ids[np.repeat(chosen, stretch.lengths)]
+
+
+def _stretches(plan: dict[str, Any], settings: ShardSettings) -> Iterator[Stretch]:
+    options = settings.options
+    stream = StreamSettings(
+        split=plan["split"],
+        split_by=options.split_by,
+        validation_fraction=options.validation_fraction,
+        borders=settings.borders,
+    )
+    for part in plan["parts"]:
+        shard = TokenShard(**part["shard"])
+        with open_token_shard(settings.run, shard) as file:
+            yield from read_stretches(
+                file,
+                stream,
+                place=part["place"],
+                begin=plan["begin"],
+                end=plan["end"],
+                where=settings.run.where(shard.path),
+            )

@@ -1,0 +1,119 @@
+"""The allow-list of licences, by SPDX: what the source says of a document, else the tags in its first lines.
+
+A licence text, or the name of one in words, is not read: what has no tag and no metadata tells no licence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from schemas.licenses import canonical_license, parse_expression, spdx_licenses
+from schemas.options import Unlicensed
+from transforms.sources.document import bounded, label
+
+if TYPE_CHECKING:
+    from boolean.boolean import Expression
+
+READING = "2"
+"""How licences are read; what was judged by another reading is judged again."""
+
+_HEAD_BYTES = 4096
+_MAX_TAG_BYTES = 1024
+_MAX_BYTES = 16 << 10
+_TAG = re.compile(rb"SPDX-License-Identifier:[ \t]*(?=([^\r\n]{0,4096}))")
+_COMMENT_END = re.compile(r"\*/|-->")
+_AROUND = " \t\v\f\"'`*/#|"
+_READABLE = re.compile(r"[A-Za-z0-9.+:()\s-]+", re.ASCII)
+_NO_TEXT = "(what is no text)"
+_TELLS_NONE = ("NOASSERTION", "NONE")
+_ONLY, _OR_LATER = "-only", "-or-later"
+
+
+def find_tags(content: bytes) -> str | None:
+    r"""Return the expression of the SPDX tags in the first 4096 bytes; all of them hold if there are several.
+
+    Example:
+        >>> find_tags(b"/* SPDX-License-Identifier: GPL-2.0-only OR MIT */\n")
+        'GPL-2.0-only OR MIT'
+    """
+    found = _TAG.finditer(content, 0, 2 * _HEAD_BYTES)
+    return _all_of(_tag(match[1]) for match in found if match.start(1) < _HEAD_BYTES)
+
+
+def read_terms(value: object) -> str | None:
+    """Return the expression of a licence that is no text: all texts of a list hold; None if it tells nothing.
+
+    Example:
+        >>> read_terms(["MIT", "ISC"]), read_terms(["NOASSERTION"]), read_terms([]), read_terms(3)
+        ('(MIT) AND (ISC)', 'NOASSERTION', None, '(what is no text)')
+    """
+    if value is None or isinstance(value, str):
+        return None
+    names = [name for name in value if name is not None] if isinstance(value, list) else [value]
+    return _all_of((label(name) or "").strip() if isinstance(name, str) else _NO_TEXT for name in names)
+
+
+def _tag(line: bytes) -> str:
+    """The expression in the rest of a tag's line; what is too long is cut so that it cannot be read."""
+    text = _COMMENT_END.split(line.decode("utf-8", "replace"), maxsplit=1)[0]
+    return bounded(text, _MAX_TAG_BYTES).strip(_AROUND)
+
+
+def _all_of(texts: Iterable[str]) -> str | None:
+    """One expression of several that hold together; one that cannot be read if brackets would reach across them."""
+    names = [name for name in dict.fromkeys(texts) if name]
+    if len(names) < 2:
+        return names[0] if names else None
+    joined = " AND ".join(f"({name})" for name in names) if all(map(_is_balanced, names)) else ", ".join(names)
+    return bounded(joined, _MAX_BYTES)
+
+
+def _is_balanced(text: str) -> bool:
+    depths = [*accumulate((character == "(") - (character == ")") for character in text)]
+    return min(depths) >= 0 and depths[-1] == 0
+
+
+class AllowList:
+    """The licences that are allowed; expressions are judged once each."""
+
+    def __init__(self, allowed: tuple[str, ...], *, unlicensed: Unlicensed) -> None:
+        """Take SPDX identifiers, with exceptions or without, and what is to become of what tells no licence."""
+        names = {canonical_license(name) or name for name in allowed}
+        later = {name.removesuffix(_ONLY) + _OR_LATER for name in names if name.endswith(_ONLY)}
+        self._allowed = names | later
+        self._unlicensed = unlicensed
+        self._judged = dict[str, bool]()
+
+    def allows(self, expression: str) -> bool:
+        """Tell whether one may take what is under an SPDX expression; not if it cannot be read.
+
+        Of `A OR B` one has to be allowed, of `A AND B` both. `A-or-later` and `A+` may be taken under `A`. An exception
+        only permits more, so `A WITH E` is allowed if `A` is, or if it is named itself; a licence is no exception.
+        """
+        if expression not in self._judged:
+            parsed = parse_expression(expression) if _READABLE.fullmatch(expression) else None
+            self._judged[expression] = parsed is not None and self._accepts(parsed)
+        return self._judged[expression]
+
+    def _accepts(self, node: Expression) -> bool:
+        licensing = spdx_licenses()
+        if isinstance(node, licensing.OR):
+            return any(map(self._accepts, node.args))
+        if isinstance(node, licensing.AND):
+            return all(map(self._accepts, node.args))
+        if not getattr(getattr(node, "exception_symbol", None), "is_exception", True):
+            return False
+        base = getattr(node, "license_symbol", node)
+        return not self._allowed.isdisjoint((str(node), str(base), str(base).removesuffix("+")))
+
+    def find_forbidden(self, content: bytes, license_name: str | None) -> str | None:
+        """Return under what a document is that is not allowed, None if it is."""
+        told, expression = "the source says", (license_name or "").strip() or None
+        if expression is None or expression in _TELLS_NONE:
+            told, expression = "tagged", find_tags(content)
+        if expression is None or expression in _TELLS_NONE:
+            return "tells no licence" if self._unlicensed == "drop" else None
+        return None if self.allows(expression) else f"{told} {expression}"

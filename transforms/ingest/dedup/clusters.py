@@ -1,0 +1,291 @@
+"""Near-duplicates across the whole corpus: pairs become clusters, and a cluster keeps one document.
+
+Documents that are connected by pairs are a cluster, exact copies of them too. It keeps the one with the smallest
+(project, path), bytewise, among equal names the first in source and member order, and exact copies of that one are
+duplicates of it; all others are near-duplicates.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from schemas.digests import sha256_json
+from schemas.options import IngestOptions
+from schemas.tables import DUPLICATES, NEAR_CLUSTERS, NEAR_DUPLICATES, NEAR_KEPT, NEAR_MEMBERS, NEAR_PAIRS
+from schemas.units import Unit
+from transforms.ingest.dedup.components import connected_components
+from transforms.ingest.dedup.exact import find_duplicates
+from transforms.ingest.dedup.lsh import PAIRS
+from transforms.ingest.dedup.minhash import (
+    Sketches,
+    agreeing,
+    estimate,
+    finds_near_duplicates,
+    read_signatures,
+    settings,
+    signatures_name,
+    sketch,
+)
+from transforms.ingest.first_pass import fingerprints_name
+from transforms.storage.folder import CACHE, OutputFolder
+from transforms.units.batches import bounded_batches
+from transforms.units.parts import WriteParts, merge_parts, read_rows, sort_rows, write_rows
+
+FOLDER = f"{CACHE}/near_duplicates"
+_PARTS = f"{FOLDER}/parts"
+_CLUSTERS = f"{FOLDER}/clusters.parquet"
+
+_CLUSTER_PARTITIONS = 64
+_UNITS_A_PART = 8
+"""The rows of so many units are chosen by one worker, and stand in one part."""
+
+_FINGERPRINTS_READ = ["project", "path", "doc_id"]
+
+
+def near_duplicates_name(units: Sequence[Unit], out: OutputFolder, options: IngestOptions) -> str | None:
+    """Return the name of the near-duplicates of these units, which depends on all that was found in them.
+
+    None if the exact duplicates are not chosen yet.
+    """
+    duplicates = find_duplicates(units, out)
+    if duplicates is None:
+        return None
+    value = {"duplicates": duplicates, "similarity": options.near_duplicate_similarity, **settings(options)}
+    return f"{FOLDER}/{sha256_json(value)}.parquet"
+
+
+def find_near_duplicates(units: Sequence[Unit], out: OutputFolder, options: IngestOptions) -> str | None:
+    """Return the path, relative to OUT, of the near-duplicates among these input units.
+
+    Empty if none are to be found, None if they are not chosen yet.
+    """
+    if not finds_near_duplicates(options):
+        return ""
+    name = near_duplicates_name(units, out, options)
+    try:
+        if name is not None:
+            with out.open_ranges(name) as file:
+                pq.read_metadata(file)
+    except (FileNotFoundError, pa.ArrowException):  # not chosen yet, or damaged: they are chosen again
+        return None
+    return name
+
+
+def clear_near_duplicates(out: OutputFolder) -> None:
+    """Remove what an unfinished choice left; to be called before `FindNearPairs`."""
+    for folder in (PAIRS, _PARTS):
+        out.remove_folder(folder)
+    out.remove(_CLUSTERS)
+
+
+def make_clusters(out: OutputFolder, duplicates: str) -> int:
+    """Make clusters of the pairs that `FindNearPairs` found, and return how many documents are in them.
+
+    Args:
+        out: The output folder.
+        duplicates: The file of the exact duplicates, relative to OUT.
+    """
+    pairs = merge_parts(out, PAIRS, NEAR_PAIRS)
+    with out.open_local(duplicates) as path:
+        table = _cluster(pairs, pq.read_table(path, schema=DUPLICATES))
+    out.publish(_CLUSTERS, lambda path: write_rows(path, table))
+    return int(table.num_rows)
+
+
+def _cluster(pairs: pa.Table, duplicates: pa.Table) -> pa.Table:
+    """Return the clusters of pairs as a table of NEAR_CLUSTERS; copies are with what they are copies of."""
+    first, second = _places(pairs, "unit", "row"), _places(pairs, "near_unit", "near_row")
+    nodes, ends = np.unique(np.concatenate([first, second]), return_inverse=True)
+    labels = connected_components(len(nodes), ends[: len(first)], ends[len(first) :])
+    kept = _places(duplicates, "kept_unit", "kept_row")
+    is_of = np.isin(kept, nodes)
+    copied = labels[np.searchsorted(nodes, kept[is_of])]
+    places = np.concatenate([nodes, _places(duplicates, "unit", "row")[is_of]])
+    columns = (places >> np.uint64(32), places & np.uint64(0xFFFFFFFF), np.concatenate([labels, copied]))
+    arrays = [pa.array(column.astype(np.uint32)) for column in columns]
+    return sort_rows(pa.Table.from_arrays(arrays, schema=NEAR_CLUSTERS))
+
+
+def _places(table: pa.Table, unit: str, row: str) -> npt.NDArray[np.uint64]:
+    """Return units and rows as one number each."""
+    units, rows = (table.column(name).to_numpy().astype(np.uint64) for name in (unit, row))
+    return np.asarray((units << np.uint64(32)) | rows)
+
+
+def merge_near_duplicates(units: Sequence[Unit], out: OutputFolder, options: IngestOptions) -> int:
+    """Merge the parts that `ChooseNearDuplicates` wrote, and return how many documents are dropped."""
+    table = merge_parts(out, _PARTS, NEAR_DUPLICATES)
+    name = near_duplicates_name(units, out, options)
+    if name is not None:
+        out.publish(name, lambda path: write_rows(path, table))
+    clear_near_duplicates(out)
+    return int(table.num_rows)
+
+
+def near_duplicates_by_unit(path: Path) -> dict[int, str]:
+    """Return for each input unit that has near-duplicates the SHA-256 of what is said of them."""
+    table = pq.read_table(path)
+    found, starts = np.unique(table.column("unit").to_numpy(), return_index=True)
+    ends = [*starts[1:].tolist(), table.num_rows]
+    shares = (table.slice(first, last - first) for first, last in zip(starts.tolist(), ends, strict=False))
+    return {unit: _digest(share) for unit, share in zip(found.tolist(), shares, strict=True)}
+
+
+def _digest(share: pa.Table) -> str:
+    digest = hashlib.sha256(share.column("row").to_numpy().astype("<u4").tobytes())
+    digest.update(share.column("similarity").to_numpy().astype("<f4").tobytes())
+    digest.update(json.dumps(share.column("kept").to_pylist()).encode("ascii"))
+    return digest.hexdigest()
+
+
+def unit_near_duplicates(file: Path | pa.NativeFile, index: int) -> dict[int, str]:
+    """Return the rows of one input unit's fingerprints that are near-duplicates, each with a few words for people."""
+    columns = (read_rows(file, index).column(name).to_pylist() for name in ("row", "kept", "similarity"))
+    return {row: f"{similarity:.2f} like {kept}" for row, kept, similarity in zip(*columns, strict=True)}
+
+
+def _sketches(path: Path, rows: npt.NDArray[np.uint32], permutations: int) -> Sketches:
+    """Return the sketches of rows, in their order, all of which have one."""
+    found = [
+        (batch_rows[wanted], sketch(signatures[wanted]))
+        for batch_rows, signatures in read_signatures(path, permutations)
+        if (wanted := np.isin(batch_rows, rows)).any()
+    ]
+    have, sketches = (np.concatenate(column) for column in zip(*found, strict=True))
+    return np.asarray(sketches[np.searchsorted(have, rows)])
+
+
+def _by_number(table: pa.Table, numbers: npt.NDArray[np.uint32]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield the rows of a table by the number of each, as (number, batch)."""
+    found, place = np.unique(numbers, return_inverse=True)
+    for index, number in enumerate(found.tolist()):
+        yield from ((number, batch) for batch in bounded_batches(table.take(np.flatnonzero(place == index))))
+
+
+# Beam does not resolve annotations that are strings: types that choose a coder are given outright.
+@beam.typehints.with_input_types(Unit)
+@beam.typehints.with_output_types(tuple[int, pa.RecordBatch])
+class _MembersFn(beam.DoFn):
+    """Yields what units have of clusters, the smallest name of each, as (partition, batch of NEAR_MEMBERS)."""
+
+    def __init__(self, out: OutputFolder, options: IngestOptions) -> None:
+        self._out, self._options = out, options
+
+    def process(self, unit: Unit) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield the members of a unit."""
+        with self._out.open_ranges(_CLUSTERS) as file:
+            places = read_rows(file, unit.payload["index"])
+        if places.num_rows:
+            members = self._members(unit, places)
+            yield from _by_number(members, members.column("cluster").to_numpy() % _CLUSTER_PARTITIONS)
+
+    def _members(self, unit: Unit, places: pa.Table) -> pa.Table:
+        """Return a table of NEAR_MEMBERS, a row a cluster."""
+        with self._out.open_local(fingerprints_name(unit.key)) as path:
+            named = pq.read_table(path, columns=_FINGERPRINTS_READ).take(places.column("row"))
+        for name in _FINGERPRINTS_READ:
+            places = places.append_column(name, named.column(name))
+        members = _smallest(places).sort_by("row")
+        with self._out.open_local(signatures_name(unit.key, self._options)) as path:
+            sketches = _sketches(path, members.column("row").to_numpy(), self._options.near_duplicate_permutations)
+        members = members.append_column("sketch", pa.array([sketch.tobytes() for sketch in sketches], pa.binary()))
+        members = members.append_column("key", pa.array([unit.key] * len(sketches), pa.string()))
+        return members.select(NEAR_MEMBERS.names).cast(NEAR_MEMBERS)
+
+
+def _smallest(members: pa.Table) -> pa.Table:
+    """Return of each cluster, in their order, the row with the smallest name, among equal ones the first."""
+    names = ("cluster", "project", "path", "unit", "row")
+    ordered = members.sort_by([(name, "ascending") for name in names])
+    return ordered.take(np.unique(ordered.column("cluster").to_numpy(), return_index=True)[1])
+
+
+def _choose_kept(_: int, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield the kept documents of a partition's clusters, as (part of units, batch of NEAR_KEPT)."""
+    members = pa.Table.from_batches(batches, NEAR_MEMBERS)
+    kept = _smallest(members)
+    chosen = kept.take(np.searchsorted(kept.column("cluster").to_numpy(), members.column("cluster").to_numpy()))
+    columns = [*members.select(["cluster", "unit", "key"]).columns, *chosen.select(["doc_id", "sketch"]).columns]
+    table = pa.Table.from_arrays(columns, schema=NEAR_KEPT)
+    yield from _by_number(table, table.column("unit").to_numpy() // _UNITS_A_PART)
+
+
+@beam.typehints.with_input_types(tuple[int, Iterable[pa.RecordBatch]])
+@beam.typehints.with_output_types(tuple[int, pa.RecordBatch])
+class _DropFn(beam.DoFn):
+    """Yields the near-duplicates of several units, as (number of the part, batch of NEAR_DUPLICATES)."""
+
+    def __init__(self, out: OutputFolder, options: IngestOptions) -> None:
+        self._out, self._options = out, options
+
+    def process(self, part: tuple[int, Iterable[pa.RecordBatch]]) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield what is dropped of a part's units."""
+        number, batches = part
+        kept = pa.Table.from_batches(batches, NEAR_KEPT).sort_by("cluster")
+        units: npt.NDArray[np.uint32] = kept.column("unit").to_numpy()
+        for index in np.unique(units).tolist():
+            dropped = self._dropped(index, kept.take(np.flatnonzero(units == index)))
+            yield from ((number, batch) for batch in bounded_batches(dropped))
+
+    def _dropped(self, index: int, kept: pa.Table) -> pa.Table:
+        """Return what is dropped of a unit, as a table of NEAR_DUPLICATES."""
+        key = str(kept.column("key")[0])
+        with self._out.open_ranges(_CLUSTERS) as file:
+            places = read_rows(file, index)
+        with self._out.open_local(fingerprints_name(key)) as path:
+            own = pq.read_table(path, columns=["doc_id"]).take(places.column("row")).column("doc_id")
+        kept = kept.take(np.searchsorted(kept.column("cluster").to_numpy(), places.column("cluster").to_numpy()))
+        others = np.flatnonzero(pc.not_equal(own, kept.column("doc_id")).to_numpy())
+        places, kept = places.take(others), kept.take(others)
+        similarity = pa.array(self._similarity(key, places, kept), pa.float32())
+        dropped = places.select(["unit", "row"]).append_column("kept", kept.column("doc_id"))
+        return dropped.append_column("similarity", similarity).cast(NEAR_DUPLICATES)
+
+    def _similarity(self, key: str, places: pa.Table, kept: pa.Table) -> npt.NDArray[np.float64]:
+        """Return how similar each document of a unit is to the one that is kept of its cluster."""
+        if not places.num_rows:
+            return np.empty(0)
+        permutations = self._options.near_duplicate_permutations
+        with self._out.open_local(signatures_name(key, self._options)) as path:
+            own = _sketches(path, places.column("row").to_numpy(), permutations)
+        theirs = b"".join(value.as_buffer() for value in kept.column("sketch"))
+        return estimate(agreeing(own, np.frombuffer(theirs, dtype="<u8").reshape(own.shape)), permutations)
+
+
+@dataclass(kw_only=True)
+class ChooseNearDuplicates(beam.PTransform[beam.PCollection[Unit], beam.PCollection[tuple[int, int]]]):
+    """Chooses what clusters of near-duplicates keep, and writes what is dropped.
+
+    Call `make_clusters` before the pipeline and `merge_near_duplicates` after it. Yields (part, number of documents).
+
+    Attributes:
+        out: The output folder.
+        options: The options of ingest, with a similarity.
+    """
+
+    out: OutputFolder
+    options: IngestOptions
+
+    def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[tuple[int, int]]:
+        """Apply the choice to a PCollection of input units."""
+        counts: beam.PCollection[tuple[int, int]] = (
+            units
+            | "Members" >> beam.ParDo(_MembersFn(self.out, self.options))
+            | "GroupByCluster" >> beam.GroupByKey()
+            | "ChooseKept" >> beam.FlatMapTuple(_choose_kept).with_output_types(tuple[int, pa.RecordBatch])
+            | "GroupByUnits" >> beam.GroupByKey()
+            | "Drop" >> beam.ParDo(_DropFn(self.out, self.options))
+            | "WriteParts" >> WriteParts(out=self.out, folder=_PARTS, schema=NEAR_DUPLICATES)
+        )
+        return counts

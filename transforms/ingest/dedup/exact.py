@@ -1,0 +1,129 @@
+"""Exact duplicates across the whole corpus: which copy is kept, by a rule that depends on nothing but names and order.
+
+Of documents with equal bytes that passed every other filter, the one with the smallest (project, path), bytewise, is
+kept; among equal names the first in source and member order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from schemas.tables import DUPLICATE_CANDIDATES, DUPLICATES
+from schemas.units import Unit
+from transforms.ingest.first_pass import fingerprints_digest, fingerprints_name, unpack_candidates
+from transforms.storage.folder import CACHE, OutputFolder
+from transforms.units.batches import bounded_batches
+from transforms.units.parts import WriteParts, merge_parts, read_rows, sort_rows, write_rows
+
+_FOLDER = f"{CACHE}/duplicates"
+_PARTS = f"{_FOLDER}/parts"
+_PARTITIONS_A_PART = 32
+"""What so many partitions drop stands in one file."""
+
+
+def choose_kept(candidates: pa.Table) -> pa.Table:
+    """Return the copies that are not kept, each with the one that is.
+
+    Args:
+        candidates: A table of DUPLICATE_CANDIDATES with every copy of each doc_id in it, in any order.
+
+    Returns:
+        A table of DUPLICATES, sorted by unit and row.
+    """
+    ordered = candidates.sort_by([(name, "ascending") for name in DUPLICATE_CANDIDATES.names]).combine_chunks()
+    if ordered.num_rows < 2:
+        return DUPLICATES.empty_table()
+    ids = ordered.column("doc_id")
+    again = np.append(False, pc.equal(ids.slice(1), ids.slice(0, len(ids) - 1)).to_numpy())
+    places = ordered.select(["unit", "row"])
+    kept = places.take(np.maximum.accumulate(np.where(again, 0, np.arange(len(again))))[again])
+    return sort_rows(pa.Table.from_arrays([*places.filter(again).columns, *kept.columns], schema=DUPLICATES))
+
+
+def clear_duplicates(out: OutputFolder) -> None:
+    """Remove what an earlier choice left in parts; to be called before a pipeline with `ChooseDuplicates` starts."""
+    out.remove_folder(_PARTS)
+
+
+def find_duplicates(units: Sequence[Unit], out: OutputFolder) -> str | None:
+    """Return the path, relative to OUT, of the duplicates among these input units if they are known, else None."""
+    try:
+        name = _merged_name(units, out)
+        with out.open_ranges(name) as file:
+            is_whole = pq.read_schema(file).equals(DUPLICATES)
+    except (FileNotFoundError, pa.ArrowException):  # not chosen yet, or damaged: they are chosen again
+        return None
+    return name if is_whole else None
+
+
+def merge_duplicates(units: Sequence[Unit], out: OutputFolder) -> str:
+    """Merge the parts that `ChooseDuplicates` wrote, sorted by unit and row; return the path relative to OUT."""
+    table = merge_parts(out, _PARTS, DUPLICATES)
+    name = _merged_name(units, out)
+    out.publish(name, lambda path: write_rows(path, table))
+    clear_duplicates(out)
+    return name
+
+
+def unit_duplicates(file: Path | pa.NativeFile, index: int) -> npt.NDArray[np.uint32]:
+    """Return the rows of one input unit's fingerprints that are duplicates, ascending; reads no other row groups."""
+    return np.asarray(read_rows(file, index, ["row"]).column("row").to_numpy(), dtype=np.uint32)
+
+
+def duplicates_by_unit(path: Path) -> dict[int, str]:
+    """Return for each input unit that has duplicates the SHA-256 of their row numbers."""
+    table = pq.read_table(path, columns=["unit", "row"])
+    units, rows = table.column("unit").to_numpy(), table.column("row").to_numpy().astype("<u4")
+    found, starts = np.unique(units, return_index=True)
+    return {
+        int(unit): hashlib.sha256(part.tobytes()).hexdigest()
+        for unit, part in zip(found, np.split(rows, starts[1:]), strict=False)
+    }
+
+
+def _merged_name(units: Sequence[Unit], out: OutputFolder) -> str:
+    """Return the name of the duplicates of these units, which depends on all that was found in them."""
+    digest = hashlib.sha256()
+    found = out.each(lambda unit: fingerprints_digest(out, fingerprints_name(unit.key)), units)
+    for unit, rows in zip(units, found, strict=True):
+        digest.update(f"{unit.payload['index']} {rows}\n".encode())
+    return f"{_FOLDER}/{digest.hexdigest()}.parquet"
+
+
+def _drop_copies(partition: int, packed: Iterable[bytes]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield the copies of a partition that are not kept, as (number of a part, batch of DUPLICATES)."""
+    losers = choose_kept(unpack_candidates(packed))
+    yield from ((partition // _PARTITIONS_A_PART, batch) for batch in bounded_batches(losers))
+
+
+@dataclass(kw_only=True)
+class ChooseDuplicates(beam.PTransform[beam.PCollection[tuple[int, bytes]], beam.PCollection[tuple[int, int]]]):
+    """Chooses the copies that are not kept, of what `FingerprintInputs` yields, and writes them to `.cache/duplicates`.
+
+    Yields (part, number of copies). Call `clear_duplicates` before the pipeline and `merge_duplicates` after it.
+
+    Attributes:
+        out: The output folder.
+    """
+
+    out: OutputFolder
+
+    def expand(self, candidates: beam.PCollection[tuple[int, bytes]]) -> beam.PCollection[tuple[int, int]]:
+        """Apply the choice to a PCollection of (partition, packed candidates)."""
+        counts: beam.PCollection[tuple[int, int]] = (
+            candidates
+            | "GroupByPartition" >> beam.GroupByKey()
+            | "ChooseKept" >> beam.FlatMapTuple(_drop_copies).with_output_types(tuple[int, pa.RecordBatch])
+            | "WriteParts" >> WriteParts(out=self.out, folder=_PARTS, schema=DUPLICATES)
+        )
+        return counts

@@ -1,0 +1,214 @@
+"""MinHash signatures of documents: what near-duplicates are found by.
+
+The signature of a document has, for each of so many permutations of all shingles, the least of its own ones; two
+documents agree in as many of them as their sets of shingles have in common (Broder, 1997: the share is their Jaccard
+similarity). rensa computes them. One byte of each is kept, and two bits of it are compared (Li and König, 2010,
+"b-bit minwise hashing"): by chance one in four agrees, which the estimate takes into account.
+
+A unit's signatures are kept in `.cache/signatures`, for every document that passed the filters and has a code token;
+they are those of its fingerprints, whose digest stands in the footer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import cppmill_core
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from schemas.errors import ConfigError, IntegrityError
+from schemas.options import IngestOptions
+from schemas.tables import signatures_schema
+from transforms.ingest.dedup.shingles import Shingles, shingle
+from transforms.storage.folder import CACHE, OutputFolder
+
+Signatures = npt.NDArray[np.uint8]
+Sketches = npt.NDArray[np.uint64]
+
+BATCH_ROWS = 1024
+"""Rows of signatures that are read at a time."""
+
+_FORMAT = 1
+_SEED = 1
+_FOLD = np.uint32(0x9E3779B1)
+_BATCH_BYTES = 1 << 20
+_DIGEST = b"cppmill.fingerprints"
+_LOW_BITS = np.uint64(0x5555555555555555)
+_CHANCE = 0.25
+"""The share of two bits that agree by chance."""
+
+
+class Signed(NamedTuple):
+    """Signatures as they are read.
+
+    Attributes:
+        rows: Row numbers in the unit's fingerprints.
+        signatures: A row of bytes for each, one a permutation.
+    """
+
+    rows: npt.NDArray[np.uint32]
+    signatures: Signatures
+
+
+def finds_near_duplicates(options: IngestOptions) -> bool:
+    """Tell whether near-duplicates are to be found."""
+    return options.near_duplicate_similarity is not None
+
+
+def settings(options: IngestOptions) -> dict[str, Any]:
+    """Return all that decides the signature of a document.
+
+    Raises:
+        ConfigError: If rensa is not installed.
+    """
+    return {
+        "format": _FORMAT,
+        "core": cppmill_core.__version__,
+        "rensa": _library_version(),
+        "tokens": options.near_duplicate_tokens,
+        "permutations": options.near_duplicate_permutations,
+    }
+
+
+@cache
+def _library_version() -> str:
+    try:
+        return version("rensa")
+    except PackageNotFoundError as error:
+        raise ConfigError(
+            "ingest.near_duplicate_similarity: it needs rensa: pip install 'cppmill[near-duplicates]'"
+        ) from error
+
+
+def signatures_name(key: str, options: IngestOptions) -> str:
+    """Return the path, relative to OUT, of the signatures of the input unit with a key."""
+    value = json.dumps({"unit": key, **settings(options)}, sort_keys=True)
+    return f"{CACHE}/signatures/{hashlib.sha256(value.encode('ascii')).hexdigest()}.parquet"
+
+
+def sign(shingles: Shingles, permutations: int) -> Signatures:
+    """Return the signature of each document, a row of one byte a permutation; all of them must have a shingle.
+
+    Args:
+        shingles: The documents' shingles.
+        permutations: How many bytes a signature has.
+    """
+    import rensa
+
+    matrix = rensa.RMinHash.digest_matrix_from_flat_token_hashes(*shingles, permutations, _SEED)
+    least = np.array(matrix.to_rows(), dtype=np.uint32).reshape(-1, permutations)
+    return np.asarray((least * _FOLD) >> np.uint32(24), dtype=np.uint8)
+
+
+def sketch(signatures: Signatures) -> Sketches:
+    """Return two bits of each byte of the signatures, 32 of them a number."""
+    bits = np.unpackbits(signatures[..., None], axis=-1, count=2).reshape(len(signatures), 2 * signatures.shape[1])
+    return np.packbits(bits, axis=-1).view("<u8")
+
+
+def agreeing(first: Sketches, second: Sketches) -> npt.NDArray[np.int64]:
+    """Return in how many permutations the sketches of two documents agree, for each row."""
+    differing = first ^ second
+    differing = (differing | (differing >> np.uint64(1))) & _LOW_BITS
+    return np.asarray(32 * first.shape[-1] - np.bitwise_count(differing).sum(axis=-1, dtype=np.int64))
+
+
+def least_agreeing(similarity: float, permutations: int) -> float:
+    """Return in how many permutations the sketches of documents of a similarity agree on average."""
+    return permutations * (_CHANCE + (1 - _CHANCE) * similarity)
+
+
+def estimate(agreed: npt.NDArray[np.int64], permutations: int) -> npt.NDArray[np.float64]:
+    """Return the similarity that so many agreeing permutations speak of, from 0 to 1.
+
+    Example:
+        >>> estimate(np.array([64, 256]), 256).tolist()
+        [0.0, 1.0]
+    """
+    return np.clip((agreed / permutations - _CHANCE) / (1 - _CHANCE), 0.0, 1.0)
+
+
+class SignatureWriter:
+    """Signs the documents of a unit, as they are read, into a file.
+
+    Args:
+        path: Where to.
+        options: The options of ingest.
+    """
+
+    def __init__(self, path: Path, options: IngestOptions) -> None:
+        """Open the file."""
+        self._tokens, self._permutations = options.near_duplicate_tokens, options.near_duplicate_permutations
+        self._schema = signatures_schema(self._permutations)
+        self._writer = pq.ParquetWriter(path, self._schema, compression="zstd")
+        self._waiting, self._waiting_bytes = list[tuple[int, bytes]](), 0
+        self.count = 0
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file."""
+        self._writer.close()
+
+    def add(self, row: int, content: bytes) -> None:
+        """Take a document up, the row of its fingerprint and its bytes."""
+        self._waiting.append((row, content))
+        self._waiting_bytes += len(content)
+        if self._waiting_bytes >= _BATCH_BYTES:
+            self._write()
+
+    def finish(self, digest: str) -> None:
+        """Write what is left, and the digest of the unit's fingerprints."""
+        self._write()
+        self._writer.add_key_value_metadata({_DIGEST.decode("ascii"): digest})
+
+    def _write(self) -> None:
+        shingles = shingle([content for _, content in self._waiting], self._tokens)
+        has_any = np.diff(shingles.offsets.astype(np.int64)) > 0
+        rows = np.array([row for row, _ in self._waiting], dtype=np.uint32)[has_any]
+        self._waiting.clear()
+        self._waiting_bytes = 0
+        if len(rows):
+            offsets = np.unique(shingles.offsets)
+            signatures = sign(Shingles(shingles.hashes, offsets), self._permutations)
+            column = pa.FixedSizeBinaryArray.from_buffers(
+                self._schema.field("signature").type, len(rows), [None, pa.py_buffer(signatures.tobytes())]
+            )
+            self._writer.write_batch(pa.RecordBatch.from_arrays([pa.array(rows), column], schema=self._schema))
+            self.count += len(rows)
+
+
+def read_signatures(path: Path, permutations: int) -> Iterator[Signed]:
+    """Yield the signatures of a unit in order, in batches."""
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(BATCH_ROWS, use_threads=False):
+            data = b"".join(value.as_buffer() for value in batch.column("signature"))
+            signatures = np.frombuffer(data, dtype=np.uint8).reshape(-1, permutations)
+            yield Signed(batch.column("row").to_numpy(), signatures)
+
+
+def signed_digest(out: OutputFolder, name: str) -> str:
+    """Return the digest of the fingerprints that a file of signatures is of.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        IntegrityError: If it is none of signatures.
+    """
+    try:
+        with out.open_ranges(name) as file:
+            return str((pq.read_metadata(file).metadata or {})[_DIGEST].decode("ascii"))
+    except (pa.ArrowException, KeyError) as error:
+        raise IntegrityError(
+            f"{out.where(name)}: not a file of signatures ({error}); delete it and run again"
+        ) from error

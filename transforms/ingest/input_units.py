@@ -1,0 +1,107 @@
+"""Input units: what one worker reads at a time, with the verdicts that names and listed sizes alone decide."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.metadata import version
+from itertools import groupby, pairwise
+from typing import Any
+
+from schemas.digests import path_fraction
+from schemas.options import NEAR_DUPLICATE_OPTIONS, IngestOptions
+from schemas.reasons import Filtered
+from schemas.tables import DATA_FORMAT_VERSION
+from schemas.units import Stage, Unit
+from transforms.filters.decontamination import Benchmark
+from transforms.filters.verdicts import filter_versions
+from transforms.sources.document import accepts_extension, display_path, in_sample
+from transforms.sources.listing import Input, Kind, Listing, Root, stem_of
+from transforms.units.chunking import cut
+
+READER_VERSION = 1
+"""To be raised when readers or filters come to another verdict on the same bytes: all is then read again."""
+
+_NOT_READ_BY = ("unit_bytes", "drop_duplicates", "detect_platforms", "decontaminate", *NEAR_DUPLICATE_OPTIONS)
+_DECIDED_BY_PLAN = ("sample", "limit")
+
+
+def plan_inputs(listing: Listing, options: IngestOptions, benchmark: Benchmark | None = None) -> list[Unit]:
+    """Return the input units of a listing, in source order, within a source by their first path.
+
+    Loose files are cut by content-defined boundaries; an archive, Parquet or JSONL file is a unit by itself. The key
+    of a unit changes when its files, their sizes or versions, or an option that bears on reading them does. The
+    payload holds `root`, `kind`, `project`, `inputs` as [path, bytes, version, reason], and `index`, the unit's
+    number.
+
+    Args:
+        listing: The inputs.
+        options: The options of ingest.
+        benchmark: What `read_benchmark` makes of the options.
+    """
+    versions = filter_versions(options, benchmark)
+    units = list[Unit]()
+    for source, group in groupby(listing.inputs, key=lambda item: item.source):
+        root, inputs = listing.roots[source], list(group)
+        parts = [[item] for item in inputs if item.kind != Kind.FILE]
+        loose = _with_verdicts([item for item in inputs if item.kind == Kind.FILE], options)
+        ends = cut(((item.path, 0 if item.reason else item.num_bytes) for item in loose), options.unit_bytes)
+        parts.extend(loose[first:last] for first, last in pairwise([0, *ends]))
+        parts.sort(key=lambda part: part[0].path.encode("utf-8", "surrogateescape"))
+        units += [_unit(root, part, index, options, versions) for index, part in enumerate(parts, start=len(units))]
+    return units
+
+
+def _with_verdicts(files: Sequence[Input], options: IngestOptions) -> list[Input]:
+    """Return loose files with the reason of the first filter that drops them unread."""
+    judged = [item if item.reason else replace(item, reason=_verdict(item, options)) for item in files]
+    if options.limit is None:
+        return judged
+    open_places = (place for place, item in enumerate(judged) if item.reason in ("", Filtered.SIZE))
+    taken = set(heapq.nsmallest(options.limit, open_places, key=lambda place: path_fraction(judged[place].path)))
+    return [
+        replace(item, reason=Filtered.LIMIT) if item.reason in ("", Filtered.SIZE) and place not in taken else item
+        for place, item in enumerate(judged)
+    ]
+
+
+def _verdict(item: Input, options: IngestOptions) -> str:
+    if not accepts_extension(item.path, options):
+        return Filtered.EXTENSION
+    if not in_sample(display_path(item.path), options.sample):
+        return Filtered.SAMPLE
+    return Filtered.SIZE if item.num_bytes > options.max_document_bytes else ""
+
+
+def _unit(root: Root, inputs: list[Input], index: int, options: IngestOptions, versions: dict[str, str]) -> Unit:
+    first = inputs[0]
+    payload: dict[str, Any] = {
+        "root": root.location,
+        "kind": str(first.kind),
+        "project": root.name if first.kind == Kind.FILE else stem_of(first.path),
+        "inputs": [[item.path, item.num_bytes, item.version, str(item.reason)] for item in inputs],
+    }
+    more = f" and {len(inputs) - 1} more" if len(inputs) > 1 else ""
+    return Unit(
+        stage=Stage.INGEST,
+        key=_read_key(payload, options, versions),
+        num_bytes=sum(item.num_bytes for item in inputs if not item.reason),
+        label=display_path(first.path) + more,
+        payload={**payload, "index": index},
+    )
+
+
+def _read_key(payload: dict[str, Any], options: IngestOptions, versions: dict[str, str]) -> str:
+    """Return the SHA-256 of all that a reader's findings depend on, versions of libraries among it."""
+    unread = _NOT_READ_BY if payload["kind"] != Kind.FILE else (*_NOT_READ_BY, *_DECIDED_BY_PLAN)
+    value: dict[str, Any] = {
+        "format": [DATA_FORMAT_VERSION, READER_VERSION, version("pyarrow") if payload["kind"] == Kind.PARQUET else ""],
+        "options": {name: value for name, value in options.to_json().items() if name not in unread},
+        "inputs": payload,
+    }
+    if versions:
+        value["filters"] = versions
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode("ascii")).hexdigest()

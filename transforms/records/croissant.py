@@ -1,0 +1,193 @@
+"""A run's receipt as Croissant 1.0, the metadata by which ML tools find and load a dataset.
+
+The format is that of https://docs.mlcommons.org/croissant/docs/croissant-spec.html. Each shard is a file with its
+SHA-256; `documents` and `tokens` are record sets over all of theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+import pyarrow as pa
+
+from schemas.tables import DOCUMENTS, tokens_schema
+from transforms.records.in_toto import products
+
+CONFORMS_TO = "http://mlcommons.org/croissant/1.0"
+
+MEANINGS = {
+    "doc_id": "SHA-256 of the document's bytes, lower-case hex",
+    "project": "the project that the document is of",
+    "path": "path of the document in its source",
+    "content": "the document's exact bytes",
+    "num_bytes": "number of bytes of the document",
+    "license": "licence, if the source gives it",
+    "num_tokens": "number of token ids",
+    "token_ids": "the document's tokens; BOS and EOS included where the policy has them",
+    "platform_ids": "platforms that the document is written for, ids of the platform vocabulary",
+    "platform_info": "the evidence for the platforms, JSON",
+    "prefix_token_ids": "tokens of a comment that tells the platforms",
+}
+"""What each column of the shards means, in a few words."""
+
+_TABLES = {"documents": "the kept documents, byte for byte", "tokens": "the documents' tokens"}
+_TYPES = {
+    pa.string(): "sc:Text",
+    pa.binary(): "sc:Text",
+    pa.uint64(): "cr:UInt64",
+    pa.uint32(): "cr:UInt32",
+    pa.uint16(): "cr:UInt16",
+}
+_MEDIA_TYPES = {
+    ".parquet": "application/x-parquet",
+    ".json": "application/json",
+    ".tsv": "text/tab-separated-values",
+    ".txt": "text/plain",
+    ".md": "text/markdown",
+}
+
+# The context that the specification prescribes for 1.0, word for word (its section "Namespaces").
+_CONTEXT: dict[str, Any] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "citeAs": "cr:citeAs",
+    "column": "cr:column",
+    "conformsTo": "dct:conformsTo",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "equivalentProperty": "cr:equivalentProperty",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "extract": "cr:extract",
+    "field": "cr:field",
+    "fileProperty": "cr:fileProperty",
+    "fileObject": "cr:fileObject",
+    "fileSet": "cr:fileSet",
+    "format": "cr:format",
+    "includes": "cr:includes",
+    "isLiveDataset": "cr:isLiveDataset",
+    "jsonPath": "cr:jsonPath",
+    "key": "cr:key",
+    "md5": "cr:md5",
+    "parentField": "cr:parentField",
+    "path": "cr:path",
+    "recordSet": "cr:recordSet",
+    "references": "cr:references",
+    "regex": "cr:regex",
+    "repeated": "cr:repeated",
+    "replace": "cr:replace",
+    "samplingRate": "cr:samplingRate",
+    "sc": "https://schema.org/",
+    "separator": "cr:separator",
+    "source": "cr:source",
+    "subField": "cr:subField",
+    "transform": "cr:transform",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Publication:
+    """What a receipt does not know of a dataset: what its publisher says.
+
+    Attributes:
+        name: What it is called.
+        url: Where it is published, if it is.
+        creator: Who made it, if that is to be said.
+        date: Day of publication, YYYY-MM-DD, if that is to be said.
+    """
+
+    name: str
+    url: str | None = None
+    creator: str | None = None
+    date: str | None = None
+
+
+def make_croissant(
+    receipt: dict[str, Any], publication: Publication, *, licenses: Sequence[str], description: str
+) -> dict[str, Any]:
+    """Return the Croissant description of a run, JSON values; paths are relative to a folder like OUT.
+
+    Args:
+        receipt: The run's receipt.
+        publication: Name, place, creator and date.
+        licenses: Those of the documents, sorted; none if the source did not tell.
+        description: One paragraph.
+    """
+    about = {
+        "license": list(licenses) or None,
+        "url": publication.url,
+        "creator": publication.creator and {"@type": "sc:Organization", "name": publication.creator},
+        "datePublished": publication.date,
+    }
+    return {
+        "@context": _CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": CONFORMS_TO,
+        "name": publication.name,
+        "description": description,
+        **{name: value for name, value in about.items() if value},
+        "keywords": ["C++", "source code", "tokens"],
+        "distribution": [
+            *_shards("documents", receipt),
+            *_shards("tokens", receipt),
+            *(_file(name, sha256) for name, sha256 in products(receipt, "tokenizer").items()),
+        ],
+        "recordSet": [_record_set(table, schema) for table, schema in table_schemas(receipt).items()],
+    }
+
+
+def table_schemas(receipt: dict[str, Any]) -> dict[str, pa.Schema]:
+    """Return the schemas of a run's two tables, `documents` and `tokens`."""
+    prefix = receipt["configs"]["tokenize"]["platform_prefix"]
+    return {"documents": DOCUMENTS, "tokens": tokens_schema(receipt["tokenizer"]["vocab_size"], prefix=prefix)}
+
+
+def _shards(table: str, receipt: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        *(_file(name, sha256) for name, sha256 in products(receipt, table).items()),
+        {
+            "@type": "cr:FileSet",
+            "@id": f"{table}-files",
+            "encodingFormat": _MEDIA_TYPES[".parquet"],
+            "includes": f"{table}/part-*.parquet",
+        },
+    ]
+
+
+def _file(name: str, sha256: str) -> dict[str, Any]:
+    return {
+        "@type": "cr:FileObject",
+        "@id": name,
+        "name": PurePosixPath(name).name,
+        "contentUrl": name,
+        "encodingFormat": _MEDIA_TYPES.get(PurePosixPath(name).suffix, "application/octet-stream"),
+        "sha256": sha256,
+    }
+
+
+def _record_set(table: str, schema: pa.Schema) -> dict[str, Any]:
+    return {
+        "@type": "cr:RecordSet",
+        "@id": table,
+        "name": table,
+        "description": _TABLES[table],
+        "field": [_field(table, field) for field in schema],
+    }
+
+
+def _field(table: str, field: pa.Field[Any]) -> dict[str, Any]:
+    is_list = isinstance(field.type, pa.ListType)
+    return {
+        "@type": "cr:Field",
+        "@id": f"{table}/{field.name}",
+        "name": field.name,
+        "description": MEANINGS[field.name],
+        "dataType": _TYPES[field.type.value_type if is_list else field.type],
+        **({"repeated": True} if is_list else {}),
+        "source": {"fileSet": {"@id": f"{table}-files"}, "extract": {"column": field.name}},
+    }

@@ -1,0 +1,105 @@
+"""The manifest of an export: what was made from which run, every file with its SHA-256, and the proof of it later.
+
+It is written last, and withdrawn before anything that it names changes: an export with a manifest is whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from schemas.digests import canonical_json, sha256_json
+from schemas.errors import IntegrityError
+from schemas.units import RECEIPT_FOLDERS, OutputFile, Stage
+from transforms.records.record import check_files, check_record, read_record
+from transforms.storage.folder import OutputFolder
+
+MANIFEST = "manifest.json"
+MANIFEST_FORMAT = "cppmill-export-1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportFacts:
+    """What a manifest is assembled from.
+
+    Attributes:
+        run: The receipt of the run.
+        stage: The stage that wrote the files.
+        options: The options of the export, JSON values.
+        files: The files.
+        facts: What is to be said of files besides path, SHA-256, bytes and rows, by path.
+        receipts: SHA-256 of the units' receipts, by path.
+        totals: What the files add up to.
+        code: Versions of the code and of the dependencies that decide bytes.
+    """
+
+    run: dict[str, Any]
+    stage: Stage
+    options: dict[str, Any]
+    files: Sequence[OutputFile]
+    facts: Mapping[str, dict[str, Any]]
+    receipts: dict[str, str]
+    totals: dict[str, Any]
+    code: dict[str, str]
+
+
+def make_manifest(facts: ExportFacts) -> dict[str, Any]:
+    """Return the manifest of an export as JSON, its own digest included."""
+    files = [{**asdict(file), **facts.facts.get(file.path, {})} for file in facts.files]
+    manifest = {
+        "format": MANIFEST_FORMAT,
+        "export": str(facts.stage),
+        "tokenizer": {name: facts.run["tokenizer"][name] for name in ("digest", "vocab_size")},
+        "dataset": {"digest": facts.run["dataset"]["digest"], "receipt": facts.run["digest"]},
+        "options": facts.options,
+        "files": sorted(files, key=lambda file: str(file["path"])),
+        "receipts": facts.receipts,
+        "totals": facts.totals,
+        "code": facts.code,
+    }
+    return {**manifest, "digest": sha256_json(manifest)}
+
+
+def publish_manifest(out: OutputFolder, manifest: dict[str, Any], stage: Stage) -> None:
+    """Publish the manifest, then remove the files of the stage that it does not name."""
+    data = canonical_json(manifest)
+    if not out.exists(MANIFEST) or out.read_bytes(MANIFEST) != data:
+        out.publish_bytes(MANIFEST, data)
+    for name in sorted(set(out.files()) - named_files(manifest).keys() - {MANIFEST, *foreign_files(out, stage)}):
+        out.remove(name)
+
+
+def foreign_files(out: OutputFolder, stage: Stage) -> Iterator[str]:
+    """Yield the files of a folder that stand where an export of a stage does not write."""
+    yield from (name for name in out.files() if not name.startswith(f"{RECEIPT_FOLDERS[stage]}/") and name != MANIFEST)
+
+
+def read_manifest(out: OutputFolder) -> dict[str, Any] | None:
+    """Return the manifest of an export, or None if there is none.
+
+    Raises:
+        IntegrityError: If it is no manifest of this version.
+    """
+    return read_record(out, MANIFEST, kind="manifest", record_format=MANIFEST_FORMAT, advice="export again")
+
+
+def named_files(manifest: dict[str, Any]) -> dict[str, str]:
+    """Return the SHA-256 of every file that a manifest names, by path."""
+    return {**manifest["receipts"], **{file["path"]: file["sha256"] for file in manifest["files"]}}
+
+
+def verify_export(out: OutputFolder) -> list[str]:
+    """Return every difference between an export and its manifest; every byte is read again."""
+    try:
+        manifest = read_manifest(out)
+        if manifest is None:
+            return [f"{out.where(MANIFEST)}: there is no manifest; the export is unfinished: export again"]
+        return [
+            *check_record(out, MANIFEST, manifest),
+            *check_files(out, MANIFEST, named_files(manifest), kind="manifest"),
+        ]
+    except IntegrityError as error:
+        return [str(error)]
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        return [f"{out.where(MANIFEST)}: it is not laid out as a manifest ({type(error).__name__}: {error})"]

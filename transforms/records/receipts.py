@@ -1,0 +1,187 @@
+"""The receipt of a run: what was made from what, assembled from unit receipts and proofs.
+
+Totals are sums over unit receipts, checked against what validation counted from the files; never engine metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from schemas.digests import add_digests, sha256_json
+from schemas.errors import ConfigError, IntegrityError
+from schemas.ledger import Ledger
+from schemas.options import RunOptions
+from schemas.units import UnitReceipt
+from transforms.records.record import read_record
+from transforms.storage.folder import OutputFolder
+
+RECEIPT = "receipt.json"
+RECEIPT_FORMAT = "cppmill-receipt-1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizerFacts:
+    """What the receipt says of the tokenizer."""
+
+    digest: str
+    revision: str
+    vocab_size: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFacts:
+    """Everything that a receipt is assembled from.
+
+    Attributes:
+        documents: Receipts of ingest units.
+        tokens: Receipts of tokenize units.
+        proofs: Receipts of validate units, one a token shard.
+        tokenizer: Digest, revision and size.
+        options: The run's options.
+        platform_vocab_digest: SHA-256 of the platform vocabulary file.
+        code: Versions of the code and of the dependencies that decide bytes.
+        files: SHA-256 of every other file in OUT, by path.
+    """
+
+    documents: Sequence[UnitReceipt]
+    tokens: Sequence[UnitReceipt]
+    proofs: Sequence[UnitReceipt]
+    tokenizer: TokenizerFacts
+    options: RunOptions
+    platform_vocab_digest: str
+    code: dict[str, str]
+    files: dict[str, str]
+
+
+def make_receipt(facts: RunFacts) -> dict[str, Any]:
+    """Return the receipt as JSON, its own digest included.
+
+    Raises:
+        IntegrityError: If ledgers, unit receipts and proofs do not agree.
+    """
+    ledger = Ledger.sum(Ledger.from_json(receipt.ledger, where=receipt.path) for receipt in facts.documents)
+    proofs = {digest: proof for proof in facts.proofs for digest in proof.inputs.items()}
+    shards = [_shard_line(receipt, proofs) for receipt in facts.tokens]
+    dataset = {
+        "digest": add_digests(proof.totals["dataset_digest"] for proof in facts.proofs),
+        "documents": sum(shard["rows"] for shard in shards),
+        "tokens": sum(shard["tokens"] for shard in shards),
+        "bytes": sum(shard["bytes"] for shard in shards),
+        "max_token_id": max((shard["max_token_id"] for shard in shards), default=0),
+        "shards": sorted(shards, key=lambda shard: str(shard["path"])),
+    }
+    _check_kept(ledger, dataset)
+    receipt = {
+        "format": RECEIPT_FORMAT,
+        "corpus": {
+            "digest": add_digests(proof.totals["corpus_digest"] for proof in facts.proofs),
+            "documents": dataset["documents"],
+            "bytes": dataset["bytes"],
+        },
+        "tokenizer": vars(facts.tokenizer),
+        "dataset": dataset,
+        "policy": {
+            "bos": facts.options.tokenize.bos,
+            "eos": facts.options.tokenize.eos,
+            "control_text": control_text(facts.tokens),
+        },
+        "ledger": ledger.to_json(),
+        "platform_vocab": {"digest": facts.platform_vocab_digest},
+        "configs": facts.options.to_json(),
+        "code": facts.code,
+        "files": dict(sorted(facts.files.items())),
+    }
+    return {**receipt, "digest": sha256_json(receipt)}
+
+
+def read_receipt(out: OutputFolder) -> dict[str, Any] | None:
+    """Return the receipt of OUT, or None if there is none.
+
+    Raises:
+        IntegrityError: If it is no receipt of this version.
+    """
+    return read_record(out, RECEIPT, kind="receipt", record_format=RECEIPT_FORMAT, advice="run again to write it anew")
+
+
+def read_sound_receipt(out: OutputFolder) -> dict[str, Any]:
+    """Return the receipt of a finished run whose content gives the digest in it.
+
+    Raises:
+        ConfigError: If there is none.
+        IntegrityError: If it was changed.
+    """
+    receipt = read_receipt(out)
+    if receipt is None:
+        raise ConfigError(f"{out.root}: no {RECEIPT}; give the folder of a finished run")
+    found = sha256_json({name: value for name, value in receipt.items() if name != "digest"})
+    if found != receipt.get("digest"):
+        raise IntegrityError(
+            f"{out.where(RECEIPT)}: its digest is {receipt.get('digest')}, its content gives {found}; "
+            "it was changed, so run again to write it anew"
+        )
+    return receipt
+
+
+def describe_receipt(receipt: dict[str, Any]) -> list[str]:
+    """Return the receipt in plain words, a line each."""
+    documents, sizes, dataset = receipt["ledger"]["documents"], receipt["ledger"]["bytes"], receipt["dataset"]
+    lines = [f"in        {documents['in']:,} documents, {sizes['in']:,} bytes"]
+    lines += [
+        f"{column:<9} {documents[column]:,} documents, {sizes[column]:,} bytes"
+        for column in ("kept", "empty", "duplicate")
+    ]
+    for column in ("filtered", "dead"):
+        reasons = ", ".join(f"{reason} {number:,}" for reason, number in documents[column].items())
+        lines.append(
+            f"{column:<9} {sum(documents[column].values()):,} documents" + (f" ({reasons})" if reasons else "")
+        )
+    ratio = dataset["bytes"] / dataset["tokens"] if dataset["tokens"] else 0.0
+    lines += [
+        f"tokens    {dataset['tokens']:,} in {len(dataset['shards'])} shards, {ratio:.2f} bytes a token",
+        f"largest   id {dataset['max_token_id']:,} of a vocabulary of {receipt['tokenizer']['vocab_size']:,}",
+        f"tokenizer {receipt['tokenizer']['digest']} ({receipt['tokenizer']['revision']})",
+        f"dataset   {dataset['digest']}",
+        f"receipt   {receipt['digest']}",
+    ]
+    return lines
+
+
+def _shard_line(receipt: UnitReceipt, proofs: dict[tuple[str, str], UnitReceipt]) -> dict[str, Any]:
+    shard = receipt.outputs[0]
+    proof = proofs.get((shard.path, shard.sha256))
+    if proof is None:
+        raise IntegrityError(f"{shard.path}: no proof for SHA-256 {shard.sha256}; run `cppmill validate`")
+    for name in ("documents", "bytes", "tokens", "max_token_id"):
+        if receipt.totals[name] != proof.totals[name]:
+            raise IntegrityError(
+                f"{shard.path}: its receipt says {receipt.totals[name]} {name}, its rows say {proof.totals[name]}"
+            )
+    return {
+        "path": shard.path,
+        "sha256": shard.sha256,
+        "rows": shard.rows,
+        "tokens": receipt.totals["tokens"],
+        "bytes": receipt.totals["bytes"],
+        "max_token_id": receipt.totals["max_token_id"],
+        "unit": receipt.key,
+    }
+
+
+def _check_kept(ledger: Ledger, dataset: dict[str, Any]) -> None:
+    for name, kept, written in (
+        ("documents", ledger.documents.kept, dataset["documents"]),
+        ("bytes", ledger.num_bytes.kept, dataset["bytes"]),
+    ):
+        if kept != written:
+            raise IntegrityError(f"the ledger keeps {kept} {name}, the token shards hold {written}")
+
+
+def control_text(receipts: Sequence[UnitReceipt]) -> dict[str, int]:
+    """Return how often the characters of each control token stood in the documents of token shards."""
+    totals: dict[str, int] = {}
+    for receipt in receipts:
+        for token, number in receipt.totals["control_text"].items():
+            totals[token] = totals.get(token, 0) + number
+    return dict(sorted(totals.items()))

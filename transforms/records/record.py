@@ -1,0 +1,71 @@
+"""Records: the JSON file that says what a folder holds, a receipt or a manifest, and the proof of it later.
+
+A record has a `format`, and a `digest`: the SHA-256 of it without that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from schemas.digests import canonical_json, sha256_json
+from schemas.errors import IntegrityError
+from transforms.storage.folder import OutputFolder
+
+
+def read_record(out: OutputFolder, name: str, *, kind: str, record_format: str, advice: str) -> dict[str, Any] | None:
+    """Return a record, or None if there is none.
+
+    Args:
+        out: The folder.
+        name: The file.
+        kind: What it is called in messages, `receipt`.
+        record_format: The format that it must have.
+        advice: What to do if it has another.
+
+    Raises:
+        IntegrityError: If it is no record of this format.
+    """
+    try:
+        data = out.read_bytes(name)
+    except FileNotFoundError:
+        return None
+    try:
+        record = json.loads(data)
+        if record["format"] != record_format:
+            raise ValueError(f"format {record['format']!r}")
+    except (ValueError, KeyError, TypeError) as error:
+        raise IntegrityError(
+            f"{out.where(name)}: not a {kind} of format {record_format} ({error}); {advice}"
+        ) from error
+    return dict(record)
+
+
+def check_record(out: OutputFolder, name: str, record: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with a record itself: its digest, or how it is written."""
+    found = sha256_json({key: value for key, value in record.items() if key != "digest"})
+    if found != record.get("digest"):
+        yield f"{out.where(name)}: its digest is {record.get('digest')}, its content gives {found}"
+    elif out.read_bytes(name) != canonical_json(record):
+        yield f"{out.where(name)}: it is not written as canonical JSON"
+
+
+def check_files(out: OutputFolder, name: str, expected: Mapping[str, str], *, kind: str) -> Iterator[str]:
+    """Yield every difference between the files of a folder and their SHA-256 in a record; every byte is read.
+
+    Args:
+        out: The folder.
+        name: The record's file, which it does not name.
+        expected: SHA-256 of each file.
+        kind: What the record is called in messages.
+    """
+    present = set(out.files()) - {name}
+    for missing in sorted(expected.keys() - present):
+        yield f"{out.where(missing)}: the {kind} names it, but it is missing"
+    for unknown in sorted(present - expected.keys()):
+        yield f"{out.where(unknown)}: the {kind} does not name it"
+    for known in sorted(present & expected.keys()):
+        found = out.hash(known)
+        if found != expected[known]:
+            yield f"{out.where(known)}: its SHA-256 is {found}, the {kind} says {expected[known]}"

@@ -1,0 +1,147 @@
+"""Verify a finished run from its files alone, offline: every byte that the receipt speaks of is read again.
+
+Each check yields the differences that it finds, as sentences that name the file and both values.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import cppmill_core
+
+from schemas.digests import add_digests
+from schemas.errors import CppmillError, IntegrityError
+from schemas.ledger import Ledger
+from schemas.options import TokenizeOptions
+from schemas.units import Stage, UnitReceipt, is_unit_receipt, unit_receipt_path
+from transforms.records.receipts import RECEIPT, control_text, read_receipt
+from transforms.records.record import check_files, check_record
+from transforms.storage.folder import OutputFolder
+from transforms.tokens.tokenize import TokenizeSettings
+from transforms.tokens.validate import prove_shard
+
+_TOTALS = ("documents", "bytes", "tokens", "max_token_id")
+
+
+def verify_run(out: OutputFolder, *, threads: int) -> list[str]:
+    """Return every difference between OUT and its receipt; empty if there is none.
+
+    Args:
+        out: The run's folder.
+        threads: Shards that are proved at once.
+    """
+    try:
+        receipt = read_receipt(out)
+    except IntegrityError as error:
+        return [str(error)]
+    if receipt is None:
+        return [f"{out.where(RECEIPT)}: there is no receipt; the run is unfinished: run it again"]
+    try:
+        differences = [
+            *check_record(out, RECEIPT, receipt),
+            *check_files(out, RECEIPT, _named_files(receipt), kind="receipt"),
+        ]
+        if differences:
+            return differences
+        return [
+            *_tokenizer(out, receipt),
+            *_ledger(out, receipt),
+            *_facts(out, receipt),
+            *_shards(out, receipt, threads),
+        ]
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        return [f"{out.where(RECEIPT)}: it is not laid out as a receipt ({type(error).__name__}: {error})"]
+
+
+def _named_files(receipt: dict[str, Any]) -> dict[str, str]:
+    return {**receipt["files"], **{shard["path"]: shard["sha256"] for shard in receipt["dataset"]["shards"]}}
+
+
+def _tokenizer(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
+    folder, facts = out.where("tokenizer"), receipt["tokenizer"]
+    try:
+        with out.open_local_folder("tokenizer") as directory:
+            tokenizer = cppmill_core.load_tokenizer(directory)
+    except (cppmill_core.CoreError, OSError) as error:
+        yield f"{folder}: {error}"
+        return
+    for name, found in (("digest", tokenizer.digest), ("vocab_size", tokenizer.vocab_size)):
+        if found != facts[name]:
+            yield f"{folder}: its {name} is {found}, the receipt says {facts[name]}"
+
+
+def _ledger(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
+    try:
+        Ledger.from_json(receipt["ledger"], where=out.where(RECEIPT))
+        units = [_read_unit(out, name) for name in receipt["files"] if is_unit_receipt(name, Stage.INGEST)]
+        total = Ledger.sum(Ledger.from_json(unit.ledger, where=unit.path) for unit in units).to_json()
+    except IntegrityError as error:
+        yield str(error)
+        return
+    if total != receipt["ledger"]:
+        said, summed = json.dumps(receipt["ledger"]), json.dumps(total)
+        yield f"{out.where(RECEIPT)}: its ledger is {said}, the unit receipts sum to {summed}"
+
+
+def _facts(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
+    """Compare what the receipt sums up of the token shards' unit receipts."""
+    units = [_read_unit(out, name) for name in receipt["files"] if is_unit_receipt(name, Stage.TOKENIZE)]
+    counted = control_text(units)
+    if counted != receipt["policy"]["control_text"]:
+        said = json.dumps(receipt["policy"]["control_text"])
+        yield f"{out.where(RECEIPT)}: it says control_text {said}, the unit receipts sum to {json.dumps(counted)}"
+
+
+def _shards(out: OutputFolder, receipt: dict[str, Any], threads: int) -> Iterator[str]:
+    settings = TokenizeSettings(
+        out=out,
+        tokenizer_digest=receipt["tokenizer"]["digest"],
+        options=TokenizeOptions.model_validate(receipt["configs"]["tokenize"]),
+    )
+    with ThreadPoolExecutor(max_workers=threads) as pool:
+        results = list(pool.map(lambda line: _prove(line, settings), receipt["dataset"]["shards"]))
+    failures = [result for result in results if isinstance(result, str)]
+    if failures:
+        yield from failures
+        return
+    yield from _sums(out, receipt, [result for result in results if not isinstance(result, str)])
+
+
+def _prove(line: dict[str, Any], settings: TokenizeSettings) -> dict[str, Any] | str:
+    """Return the totals counted from one shard, or what is wrong with it."""
+    shard = line["path"]
+    try:
+        unit = _read_unit(settings.out, unit_receipt_path(Stage.TOKENIZE, line["unit"]))
+        documents = next(iter(unit.inputs))
+        totals = prove_shard(shard, documents, unit_key=line["unit"], settings=settings, digests={})
+    except (CppmillError, cppmill_core.CoreError, OSError) as error:
+        return str(error)
+    found = {"rows": totals["documents"], **{name: totals[name] for name in _TOTALS[1:]}}
+    wrong = [f"{name} {line[name]} (counted {value})" for name, value in found.items() if line[name] != value]
+    return f"{settings.out.where(shard)}: the receipt says {', '.join(wrong)}" if wrong else totals
+
+
+def _sums(out: OutputFolder, receipt: dict[str, Any], totals: list[dict[str, Any]]) -> Iterator[str]:
+    dataset, corpus = receipt["dataset"], receipt["corpus"]
+    counted: list[tuple[str, Any, Any]] = [
+        ("dataset digest", dataset["digest"], add_digests(total["dataset_digest"] for total in totals)),
+        ("corpus digest", corpus["digest"], add_digests(total["corpus_digest"] for total in totals)),
+        ("corpus documents", corpus["documents"], sum(total["documents"] for total in totals)),
+        ("corpus bytes", corpus["bytes"], sum(total["bytes"] for total in totals)),
+        ("kept documents", receipt["ledger"]["documents"]["kept"], sum(total["documents"] for total in totals)),
+        ("kept bytes", receipt["ledger"]["bytes"]["kept"], sum(total["bytes"] for total in totals)),
+        ("max_token_id", dataset["max_token_id"], max((total["max_token_id"] for total in totals), default=0)),
+    ]
+    counted += [
+        (name, dataset[name], sum(total[name] for total in totals)) for name in ("documents", "bytes", "tokens")
+    ]
+    for name, said, found in counted:
+        if said != found:
+            yield f"{out.where(RECEIPT)}: it says {name} {said}, the shards give {found}"
+
+
+def _read_unit(out: OutputFolder, name: str) -> UnitReceipt:
+    return UnitReceipt.from_bytes(out.read_bytes(name), where=out.where(name))

@@ -1,0 +1,92 @@
+"""Documents in JSONL files: one JSON object a line, the text under a key that the options name.
+
+Blank lines are no documents. A line that is no object, lacks the text or whose text is no Unicode is counted, and the
+next one read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from schemas.reasons import Dead, Filtered
+from transforms.filters.licenses import read_terms
+from transforms.sources.document import Archive, DamageError, Document, label
+from transforms.sources.streams import MemberStream
+
+_BYTES_PER_CHARACTER = 6
+_SLACK_BYTES = 1 << 20
+_BOM = b"\xef\xbb\xbf"
+
+
+def iter_jsonl(archive: Archive, stream: MemberStream) -> Iterator[Document]:
+    """Yield the documents of a JSONL file in order.
+
+    A line is held up to the longest form in which JSON can write the largest document; a longer one is
+    `filtered[size]`.
+
+    Raises:
+        DamageError: At its end, for damage that cut no line.
+    """
+    max_bytes = _BYTES_PER_CHARACTER * archive.options.max_document_bytes + _SLACK_BYTES
+    number = 0
+    while True:
+        line, length, whole = stream.read_line(max_bytes)
+        number += 1
+        if stream.damage and (not length or not line.endswith(b"\n")):
+            yield from _cut_line(archive, number, length, stream.damage)
+            return
+        if not length:
+            return
+        member = f"line-{number}"
+        if not whole:
+            yield archive.filtered(member, Filtered.SIZE, length, detail="a longer line than any document allows")
+        elif line.strip():
+            yield _document(archive, member, line.removeprefix(_BOM) if number == 1 else line)
+
+
+def _cut_line(archive: Archive, number: int, length: int, damage: DamageError) -> Iterator[Document]:
+    """Yield the entry of a line that damage cut; raise where it cut none."""
+    if not length:
+        raise damage
+    yield archive.dead(f"line-{number}", damage.reason, damage.detail, num_bytes=length)
+
+
+def _document(archive: Archive, member: str, line: bytes) -> Document:
+    """Return the document of a line; `member` names it if nothing in the line does."""
+    options = archive.options
+    try:
+        record = json.loads(line.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        return archive.dead(member, Dead.BAD_RECORD, f"not JSON ({type(error).__name__})", num_bytes=len(line))
+    if not isinstance(record, dict):
+        return archive.dead(member, Dead.BAD_RECORD, "not a JSON object", num_bytes=len(line))
+    path = record.get(options.path_column)
+    name = path if isinstance(path, str) and path else member
+    content = _content(record, options.content_column)
+    drop = archive.drops(name, has_extension=name is path)
+    if drop:
+        return archive.filtered(name, drop, len(content) if isinstance(content, bytes) else len(line))
+    if not isinstance(content, bytes):
+        return archive.dead(name, *content, num_bytes=len(line))
+    return archive.document(
+        name,
+        content,
+        project=label(record.get(options.project_column)) if options.project_column else None,
+        license_name=label(record.get(options.license_column)) if options.license_column else None,
+        terms=read_terms(record.get(options.license_column)) if options.license_column else None,
+    )
+
+
+def _content(record: dict[str, Any], key: str) -> bytes | tuple[Dead, str]:
+    """Return the text of a record as UTF-8, or why there is none."""
+    if key not in record:
+        return Dead.MISSING_COLUMN, f"no key {key!r}"
+    text = record[key]
+    if not isinstance(text, str):
+        return Dead.BAD_CONTENT, f"{key!r} is no text"
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        return Dead.BAD_CONTENT, f"{key!r} has a lone surrogate"

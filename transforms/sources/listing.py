@@ -1,0 +1,308 @@
+"""What there is to read: the inputs below the sources, in an order that does not depend on the machine.
+
+A source is a folder, a file, a glob (`*`, `?`, `[...]`, `**`) or any of these as an fsspec URL. Regular files only:
+links and special files are left alone, hidden folders are not walked, and the log says so.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import fsspec
+
+from schemas.errors import ConfigError
+from schemas.options import IngestOptions
+from schemas.places import is_remote
+from transforms.sources.document import display_path, raw_path
+from transforms.sources.globs import Glob, is_glob, split_glob
+from transforms.sources.streams import os_error_reason
+
+logger = logging.getLogger(__name__)
+
+
+class Kind(StrEnum):
+    """What an input is, by its name."""
+
+    FILE = "file"
+    TAR = "tar"
+    ZIP = "zip"
+    PARQUET = "parquet"
+    JSONL = "jsonl"
+
+
+_SUFFIXES: dict[str, tuple[Kind, str]] = {
+    ".tar": (Kind.TAR, ""),
+    ".tar.gz": (Kind.TAR, "gz"),
+    ".tgz": (Kind.TAR, "gz"),
+    ".tar.xz": (Kind.TAR, "xz"),
+    ".txz": (Kind.TAR, "xz"),
+    ".tar.zst": (Kind.TAR, "zst"),
+    ".tzst": (Kind.TAR, "zst"),
+    ".tar.bz2": (Kind.TAR, "bz2"),
+    ".tbz2": (Kind.TAR, "bz2"),
+    ".zip": (Kind.ZIP, ""),
+    ".parquet": (Kind.PARQUET, ""),
+    ".jsonl": (Kind.JSONL, ""),
+    ".ndjson": (Kind.JSONL, ""),
+    ".jsonl.gz": (Kind.JSONL, "gz"),
+    ".jsonl.zst": (Kind.JSONL, "zst"),
+}
+_LOCAL_SCHEMES = ("file://", "local://")
+_VERSION_KEYS = (
+    "ETag",
+    "etag",
+    "md5Hash",
+    "generation",
+    "mtime",
+    "LastModified",
+    "last_modified",
+    "updated",
+    "created",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One regular file below a source.
+
+    Attributes:
+        source: Index of the source.
+        path: Path relative to the source's root; bytes that are not UTF-8 as surrogate escapes.
+        num_bytes: Size when it was listed.
+        version: Modification time in nanoseconds, or what the store calls a version.
+        kind: What it is.
+        reason: Why it cannot be read, if that is known already (a reason of the ledger), else empty.
+    """
+
+    source: int
+    path: str
+    num_bytes: int
+    version: str
+    kind: Kind
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Root:
+    """A source, resolved.
+
+    Attributes:
+        location: The folder or URL that paths are relative to.
+        name: Project of the files directly in it.
+        is_file: Whether the source is one file, and `location` the folder that it is in.
+    """
+
+    location: str
+    name: str
+    is_file: bool = False
+
+
+@dataclass(kw_only=True)
+class Listing:
+    """All inputs: by source in the given order, within a source by path, bytewise.
+
+    Attributes:
+        roots: One a source.
+        inputs: The regular files.
+        links: Paths of links, left alone.
+        special: Paths of pipes, sockets and devices, left alone.
+        hidden: Paths of hidden folders, not walked.
+    """
+
+    roots: list[Root] = field(default_factory=list)
+    inputs: list[Input] = field(default_factory=list)
+    links: list[str] = field(default_factory=list)
+    special: list[str] = field(default_factory=list)
+    hidden: list[str] = field(default_factory=list)
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of all inputs."""
+        return sum(item.num_bytes for item in self.inputs)
+
+
+def kind_of(path: str) -> Kind:
+    """Return the kind of an input by its extension, without regard to case.
+
+    Example:
+        >>> kind_of("a/Src.TAR.GZ"), kind_of("a/x.cpp")
+        (<Kind.TAR: 'tar'>, <Kind.FILE: 'file'>)
+    """
+    return _SUFFIXES.get(_suffix(path), (Kind.FILE, ""))[0]
+
+
+def codec_of(path: str) -> str:
+    """Return the compression of an archive by its extension: gz, xz, zst, bz2 or none."""
+    return _SUFFIXES.get(_suffix(path), (Kind.FILE, ""))[1]
+
+
+def stem_of(path: str) -> str:
+    """Return an archive's name without its extensions, its project."""
+    name = path.rpartition("/")[2]
+    return display_path(name[: len(name) - len(_suffix(path))] or name)
+
+
+def _suffix(path: str) -> str:
+    """Return the known suffix that a path ends in, lower case; empty if none."""
+    parts = path.rpartition("/")[2].lower().split(".")
+    for count in (2, 1):
+        suffix = "".join(f".{part}" for part in parts[-count:])
+        if len(parts) > count and suffix in _SUFFIXES:
+            return suffix
+    return ""
+
+
+def list_inputs(sources: Sequence[str], options: IngestOptions) -> Listing:
+    """List the regular files of all sources.
+
+    Args:
+        sources: Folders, files, globs, or fsspec URLs of these.
+        options: Whether archives in folders are opened; a source that is an archive always is.
+
+    Raises:
+        ConfigError: If a source does not exist or a glob matches nothing.
+    """
+    listing = Listing()
+    for index, source in enumerate(sources):
+        for scheme in _LOCAL_SCHEMES:
+            source = source.removeprefix(scheme)
+        found = list(_list_remote(source, index, listing) if is_remote(source) else _list_local(source, index, listing))
+        is_file = listing.roots[index].is_file
+        if not found and (is_file or is_glob(source)):
+            raise ConfigError(f"source {source!r} is no regular file and matches none; check the name or pattern")
+        if not options.open_archives and not is_file:
+            found = [_as_file(item) for item in found]
+        listing.inputs.extend(sorted(found, key=lambda item: raw_path(item.path)))
+    _log(listing)
+    return listing
+
+
+def _as_file(item: Input) -> Input:
+    return Input(item.source, item.path, item.num_bytes, item.version, Kind.FILE, item.reason)
+
+
+def _list_local(source: str, index: int, listing: Listing) -> Iterator[Input]:
+    """Yield the files of a local source and note its root."""
+    absolute = os.path.abspath(source)  # noqa: PTH100 - names need not be UTF-8
+    glob = None
+    is_file = False
+    if os.path.isdir(absolute):  # noqa: PTH112
+        root = absolute
+    elif os.path.exists(absolute):  # noqa: PTH110
+        root, name = os.path.split(os.path.realpath(absolute))
+        glob, is_file = Glob((name,), literal=True), True
+    elif is_glob(source):
+        root, pattern = split_glob(absolute)
+        glob = Glob(tuple(pattern.split("/")))
+    else:
+        raise ConfigError(f"source {source!r} does not exist; give a folder, a file, a glob or an fsspec URL")
+    root = root.rstrip("/")
+    listing.roots.append(Root(location=root, name=_root_name(root), is_file=is_file))
+    yield from _Walk(root, index, listing).files(glob)
+
+
+def _root_name(root: str) -> str:
+    return display_path(root.rpartition("/")[2]) or "source"
+
+
+class _Walk:
+    """One walk over a local folder."""
+
+    def __init__(self, root: str, source: int, listing: Listing) -> None:
+        self._root, self._source, self._listing = root, source, listing
+        self._folders: list[tuple[str, frozenset[int] | None]] = []
+
+    def files(self, glob: Glob | None) -> Iterator[Input]:
+        """Yield the files that a glob matches, all without one; a folder that it matches is taken whole."""
+        self._folders = [("", glob.start() if glob else None)]
+        while self._folders:
+            prefix, state = self._folders.pop()
+            try:
+                with os.scandir(f"{self._root}/{prefix}") as entries:
+                    found = list(entries)
+            except OSError as error:
+                yield self._dead(prefix.rstrip("/") or ".", error)
+                continue
+            for entry in found:
+                after = glob.advance(state, entry.name) if glob and state is not None else None
+                if after is None or after:
+                    whole = after is None or (glob is not None and glob.accepts(after))
+                    yield from self._entry(entry, prefix + entry.name, None if whole else after)
+
+    def _entry(self, entry: os.DirEntry[str], path: str, state: frozenset[int] | None) -> Iterator[Input]:
+        """Yield an entry if it is a file, and note it if it is anything else; a state of None takes it."""
+        try:
+            if entry.is_symlink():
+                self._listing.links.append(path)
+            elif entry.is_dir(follow_symlinks=False):
+                if entry.name.startswith("."):
+                    self._listing.hidden.append(path)
+                else:
+                    self._folders.append((f"{path}/", state))
+            elif not entry.is_file(follow_symlinks=False):
+                self._listing.special.append(path)
+            elif state is None:
+                status = entry.stat(follow_symlinks=False)
+                yield Input(self._source, path, status.st_size, str(status.st_mtime_ns), kind_of(path))
+        except OSError as error:
+            yield self._dead(path, error)
+
+    def _dead(self, path: str, error: OSError) -> Input:
+        """Return the entry of a folder or file that cannot be looked at."""
+        reason, _ = os_error_reason(error)
+        return Input(self._source, path, 0, "", Kind.FILE, reason)
+
+
+def _list_remote(source: str, index: int, listing: Listing) -> Iterator[Input]:
+    """Yield the files of an fsspec URL and note its root."""
+    scheme = source.partition("://")[0]
+    system, path = fsspec.core.url_to_fs(source)
+    root, is_file = path.rstrip("/"), False
+    if is_glob(source):
+        root = split_glob(path)[0].rstrip("/")
+        found = system.glob(path, detail=True)
+        for folder in [name for name, info in found.items() if info["type"] == "directory"]:
+            found.update(system.find(folder, detail=True))
+    elif system.isfile(path):
+        found, root, is_file = {path: system.info(path)}, path.rpartition("/")[0], True
+    elif system.exists(path):
+        found = system.find(path, detail=True)
+    else:
+        raise ConfigError(f"source {source!r} does not exist; give a folder, a file or a glob")
+    listing.roots.append(Root(location=f"{scheme}://{root}", name=_root_name(root), is_file=is_file))
+    hidden = set()
+    for name, info in found.items():
+        relative = name[len(root) :].lstrip("/")
+        folder = _hidden_folder(relative)
+        if folder:
+            hidden.add(folder)
+        elif info["type"] == "file":
+            yield Input(index, relative, int(info["size"] or 0), _version(info), kind_of(relative))
+        elif info["type"] != "directory":
+            listing.special.append(relative)
+    listing.hidden.extend(sorted(hidden))
+
+
+def _hidden_folder(path: str) -> str:
+    """Return the first hidden folder that a path goes through, empty if none."""
+    parts = path.split("/")[:-1]
+    return next(("/".join(parts[: place + 1]) for place, part in enumerate(parts) if part.startswith(".")), "")
+
+
+def _version(info: dict[str, object]) -> str:
+    return next((str(info[key]) for key in _VERSION_KEYS if info.get(key) is not None), "")
+
+
+def _log(listing: Listing) -> None:
+    """Say what was left alone: one line a kind."""
+    for what, paths in (
+        ("links left alone", listing.links),
+        ("pipes, sockets and devices left alone", listing.special),
+        ("hidden folders not walked", listing.hidden),
+    ):
+        if paths:
+            logger.info("%d %s: %s", len(paths), what, ", ".join(sorted(map(display_path, paths))))

@@ -1,0 +1,181 @@
+"""Documents in Parquet files: one row each, the bytes in a text or binary column that the options name.
+
+Row groups are read one by one in small batches, and values as dictionaries, so that one long value behind a million
+rows is held once. A row group that cannot be read costs its own rows and no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from schemas.reasons import Dead
+from transforms.filters.licenses import read_terms
+from transforms.sources.document import Archive, DamageError, Document, label
+
+_BATCH_BYTES = 4 << 20
+_MAX_BATCH_ROWS = 1024
+_BUFFER_BYTES = 1 << 20
+_MAX_LOST_ROWS = 1_000_000
+_READ_ERRORS = (pa.ArrowException, OSError, ValueError, MemoryError, IndexError)
+
+
+def iter_parquet(archive: Archive, file: BinaryIO) -> Iterator[Document]:
+    """Yield the rows of a Parquet file in order.
+
+    Raises:
+        DamageError: If it is no Parquet file, or expands beyond measure.
+    """
+    column = archive.options.content_column
+    try:
+        metadata = pq.read_metadata(file)
+        schema = metadata.schema.to_arrow_schema()
+    except _READ_ERRORS as error:
+        reason = Dead.CORRUPT if _has_magic(file) else Dead.NOT_AN_ARCHIVE
+        raise DamageError(reason, f"no readable Parquet footer ({type(error).__name__})") from error
+    problem = _problem(schema, column)
+    if problem:
+        yield archive.entry(*problem, num_bytes=archive.num_bytes)
+        return
+    table = pq.ParquetFile(
+        file,
+        metadata=metadata,
+        pre_buffer=False,
+        buffer_size=_BUFFER_BYTES,
+        page_checksum_verification=True,
+        read_dictionary=[column],
+    )
+    first = 0
+    for group in range(metadata.num_row_groups):
+        yield from _RowGroup(archive, table, group, first).documents()
+        first += metadata.row_group(group).num_rows
+
+
+def _problem(schema: pa.Schema, column: str) -> tuple[Dead, str] | None:
+    """Return why no row of a file can be used, if so."""
+    if schema.get_field_index(column) < 0:
+        return Dead.MISSING_COLUMN, f"no column {column!r}"
+    kind = schema.field(column).type
+    return None if _is_text(kind) else (Dead.BAD_CONTENT, f"column {column!r} is {kind}: neither text nor binary")
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    """Tell whether a type holds text or bytes."""
+    if pa.types.is_dictionary(kind):
+        return _is_text(kind.value_type)
+    return bool(
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+    )
+
+
+def _has_magic(file: BinaryIO) -> bool:
+    try:
+        file.seek(0)
+        return file.read(4) == b"PAR1"
+    except (OSError, ValueError):
+        return False
+
+
+class _RowGroup:
+    """The rows of one row group."""
+
+    def __init__(self, archive: Archive, table: pq.ParquetFile, group: int, first: int) -> None:
+        self._archive, self._table, self._group, self._first = archive, table, group, first
+        self._metadata = table.metadata.row_group(group)
+        schema, options = table.schema_arrow, archive.options
+        wanted = (options.content_column, options.path_column, options.project_column, options.license_column)
+        found = [
+            name for name in wanted if name and schema.get_field_index(name) >= 0 and _is_text(schema.field(name).type)
+        ]
+        self._columns = list(dict.fromkeys(found))
+        terms = options.license_column if options.allowed_licenses else None
+        is_there = terms and terms not in found and schema.get_field_index(terms) >= 0
+        self._terms = [terms] if terms and is_there else []
+
+    def documents(self) -> Iterator[Document]:
+        """Yield the rows, then an entry for each that could not be read."""
+        done = 0
+        try:
+            for batch in self._table.iter_batches(
+                batch_size=self._batch_rows(),
+                row_groups=[self._group],
+                columns=self._columns + self._terms,
+                use_threads=False,
+            ):
+                for document in self._batch(batch, self._first + done):
+                    yield document
+                    done += 1
+        except _READ_ERRORS as error:
+            lost = min(self._metadata.num_rows - done, _MAX_LOST_ROWS)
+            detail = f"row group {self._group} is damaged ({type(error).__name__})"
+            for row in range(self._first + done, self._first + done + max(lost, 1)):
+                self._archive.grow_row(0)
+                yield self._archive.dead(f"row-{row + 1}", Dead.CORRUPT, detail, num_bytes=0)
+
+    def _batch_rows(self) -> int:
+        rows = max(1, self._metadata.num_rows)
+        return max(1, min(_MAX_BATCH_ROWS, _BATCH_BYTES * rows // max(1, self._metadata.total_byte_size)))
+
+    def _batch(self, batch: pa.RecordBatch, first: int) -> Iterator[Document]:
+        columns = {name: _Values(batch.column(batch.schema.get_field_index(name))) for name in self._columns}
+        for row in range(batch.num_rows):
+            values = {name: column.value(row) for name, column in columns.items()}
+            terms = [_terms(batch.column(batch.schema.get_field_index(name)), row) for name in self._terms]
+            yield self._document(values, f"row-{first + row + 1}", terms[0] if terms else None)
+
+    def _document(self, values: dict[str, bytes | None], member: str, terms: str | None) -> Document:
+        archive, options = self._archive, self._archive.options
+        path, content = _text(values.get(options.path_column)), values[options.content_column]
+        archive.grow_row(len(content or b""))
+        name = path or member
+        drop = archive.drops(name, has_extension=name is path)
+        if drop:
+            return archive.filtered(name, drop, len(content or b""))
+        if content is None:
+            return archive.dead(name, Dead.BAD_CONTENT, f"{options.content_column!r} is null", num_bytes=0)
+        return archive.document(
+            name,
+            content,
+            project=label(_text(values.get(options.project_column or ""))),
+            license_name=label(_text(values.get(options.license_column or ""))),
+            terms=terms,
+        )
+
+
+class _Values:
+    """The values of a text or binary column as bytes, one at a time."""
+
+    def __init__(self, column: pa.Array[Any]) -> None:
+        self._indices = column.indices if isinstance(column, pa.DictionaryArray) else None
+        values: Any = column.dictionary if isinstance(column, pa.DictionaryArray) else column
+        large = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
+        self._values = values.cast(pa.large_binary() if large else pa.binary())
+
+    def value(self, row: int) -> bytes | None:
+        """Return the bytes of a row, None for null."""
+        if self._indices is None:
+            value = self._values[row].as_py()
+        else:
+            index = self._indices[row].as_py()
+            value = None if index is None else self._values[index].as_py()
+        return value  # type: ignore[no-any-return]
+
+
+def _terms(column: pa.Array[Any], row: int) -> str | None:
+    """Return what a column of licences that is no text tells of a row; what is no Python value is no text either."""
+    try:
+        value = column[row].as_py()
+    except (pa.ArrowException, ValueError, OverflowError):
+        value = ()
+    return read_terms([value] if isinstance(value, str) else value)
+
+
+def _text(value: bytes | None) -> str | None:
+    """Return text with surrogate escapes; None for null and for nothing."""
+    return value.decode("utf-8", "surrogateescape") if value else None

@@ -1,0 +1,182 @@
+"""OUT on a local or mounted file system.
+
+A file is written below `.cache/tmp`, flushed to disk and renamed to its name: a reader sees all of it or nothing, and a
+run that died leaves nothing half-named. The lock is one of the operating system: that of a dead process is free.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from schemas.errors import IntegrityError, LockedError
+from transforms.storage.lock import FolderLock, find_holder
+from transforms.storage.log import FileLog
+from transforms.storage.protocol import CACHE, LOCK, Holder, Status
+
+_NO_LINKS = (errno.EPERM, errno.EXDEV, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS)
+"""What a file system says that has no hard links, or no more of this file."""
+
+
+class LocalStore:
+    """A folder.
+
+    Args:
+        root: Its path; it is created when something is published.
+    """
+
+    poll_seconds = 0.2
+    at_once = 1
+
+    def __init__(self, root: Path) -> None:
+        """Keep the folder."""
+        self._root = root
+
+    def where(self, name: str) -> str:
+        """Return the path of a file."""
+        return str(self._root / name)
+
+    def temporary(self) -> Path:
+        """Return `.cache/tmp`, made if it is not there."""
+        folder = self._root / CACHE / "tmp"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def local_folder(self, name: str) -> Path:
+        """Return a folder below this one."""
+        return self._root / name
+
+    def status(self, name: str) -> Status | None:
+        """Return size and modification time."""
+        try:
+            status = (self._root / name).stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return Status(status.st_size, status.st_mtime_ns)
+
+    def present(self, names: Iterable[str]) -> set[str]:
+        """Return those names that files have."""
+        return {name for name in names if (self._root / name).is_file()}
+
+    def read_bytes(self, name: str) -> bytes:
+        """Return a file's bytes."""
+        return (self._root / name).read_bytes()
+
+    def open_local(self, name: str) -> AbstractContextManager[Path]:
+        """Give the file itself."""
+        path = self._root / name
+        path.stat()
+        return nullcontext(path)
+
+    def open_local_folder(self, below: str) -> AbstractContextManager[Path]:
+        """Give the folder itself."""
+        return nullcontext(self._root / below)
+
+    def open_ranges(self, name: str) -> AbstractContextManager[pa.NativeFile]:
+        """Open the file itself."""
+        path: Any = os.fsencode(self._root / name)  # of which the stubs do not know
+        return pa.OSFile(path, mode="r")
+
+    def put(self, name: str, temporary: Path, *, sha256: str) -> None:
+        """Flush a finished file of this file system to disk and rename it."""
+        target = self._root / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary.chmod(0o644)
+        _sync(temporary)
+        temporary.replace(target)
+        _sync(target.parent)
+
+    def files(self, below: str) -> Iterator[str]:
+        """Walk the folder."""
+        for folder, folders, names in os.walk(self._root / below):
+            relative = Path(folder).relative_to(self._root)
+            if relative == Path():
+                folders[:] = [name for name in folders if name != CACHE]
+                names = [name for name in names if name != LOCK]
+            folders.sort()
+            yield from ((relative / name).as_posix() for name in sorted(names))
+
+    def remove(self, name: str) -> None:
+        """Remove a file if it exists."""
+        (self._root / name).unlink(missing_ok=True)
+
+    def remove_folder(self, below: str) -> None:
+        """Remove a folder with all that is in it."""
+        shutil.rmtree(self._root / below, ignore_errors=True)
+
+    def withdraw(self, names: Iterable[str]) -> None:
+        """Do nothing: what is renamed takes the place of what stands there."""
+
+    def clear_temporary(self) -> None:
+        """Remove `.cache/tmp`."""
+        self.remove_folder(f"{CACHE}/tmp")
+
+    def lock(self) -> FolderLock:
+        """Take the lock, free when the process has ended however it ended."""
+        return FolderLock(self._root)
+
+    def holder(self) -> Holder | None:
+        """Look at the lock."""
+        return find_holder(self._root)
+
+    def open_log(self, name: str) -> FileLog:
+        """Append to a file."""
+        return FileLog(self._root / name)
+
+    def take(self, name: str, source: str) -> None:
+        """Make a hard link, as published files never change; a copy where the file system has no such."""
+        target = self._root / name
+        if target.exists():
+            return
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            target.hardlink_to(source)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            temporary = self.temporary() / uuid.uuid4().hex
+            shutil.copy2(source, temporary)
+            temporary.replace(target)
+
+    def folders(self, below: str) -> list[str]:
+        """List the folder."""
+        try:
+            return sorted(entry.name for entry in (self._root / below).iterdir() if entry.is_dir())
+        except FileNotFoundError:
+            return []
+
+    def pointed(self, name: str) -> str | None:
+        """Read a symbolic link."""
+        path = self._root / name
+        if path.exists() and not path.is_symlink():
+            raise IntegrityError(
+                f"{path}: no symbolic link, as in a copy that followed links; remove it, and link what it named: "
+                f"ln -s versions/NAME {path}"
+            )
+        return str(path.readlink()) if path.is_symlink() else None
+
+    def point(self, name: str, target: str, *, expected: str | None) -> None:
+        """Rename a new symbolic link to its name."""
+        if self.pointed(name) != expected:
+            raise LockedError(f"{self.where(name)}: it names {self.pointed(name)}, not {expected}: another wrote it")
+        temporary = self.temporary() / uuid.uuid4().hex
+        temporary.symlink_to(target)
+        temporary.replace(self._root / name)
+        _sync(self._root)
+
+
+def _sync(path: Path) -> None:
+    """Flush a file or a folder's entries to disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

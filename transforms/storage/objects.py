@@ -1,0 +1,294 @@
+"""OUT on an object store.
+
+A file is written to a local temporary file and uploaded: an object is seen as a whole or not at all. A name that holds
+a unit's key is created only if it is free, so of two writers of a unit one wins and the other finds its own digest
+there; all other names are overwritten, by the holder of the lock or on its behalf. Objects are read by downloading them
+to a private file, or by ranges. The digest of each file is in the metadata of its object.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+
+from schemas.digests import sha256_file
+from schemas.errors import ConfigError, IntegrityError, LockedError, StoreError
+from schemas.units import UnitReceipt
+from transforms.storage.lease import ConflictError, Lease, read_holder
+from transforms.storage.log import ObjectLog
+from transforms.storage.protocol import CACHE, LOCK, Holder, Status, is_keyed
+from transforms.storage.s3 import S3Objects
+from transforms.storage.scratch import scratch_folder
+
+_CONFLICT_ATTEMPTS = 8
+_CONFLICT_SECONDS = 0.1
+
+
+class ObjectStore:
+    """A prefix of an object store.
+
+    Args:
+        root: Its URL.
+    """
+
+    poll_seconds = 2.0
+    at_once = 16
+
+    def __init__(self, root: str) -> None:
+        """Keep the place; nothing is asked of the store."""
+        self._root = root
+        self._prefix = root.partition("://")[2]
+        self._objects = S3Objects()
+        self._lease: Lease | None = None
+
+    def where(self, name: str) -> str:
+        """Return the URL of an object."""
+        return f"{self._root}/{name}"
+
+    def temporary(self) -> Path:
+        """Return this process's own folder."""
+        return scratch_folder()
+
+    def local_folder(self, name: str) -> Path:
+        """Return a folder of this machine and user."""
+        return Path(tempfile.gettempdir()) / f"cppmill-{os.getuid()}-{name.replace('/', '-').lstrip('.')}"
+
+    def status(self, name: str) -> Status | None:
+        """Return size, entity tag and digest."""
+        with self._told(name):
+            return self._objects.status(self._path(name))
+
+    def present(self, names: Iterable[str]) -> set[str]:
+        """List the folders of the names, in pages, and return those that are there."""
+        wanted = set(names)
+        folders = {name.rpartition("/")[0] for name in wanted}
+        return wanted & {name for folder in folders for name in self._list(folder)}
+
+    def read_bytes(self, name: str) -> bytes:
+        """Download an object."""
+        with self._told(name):
+            return bytes(self._objects.system.cat_file(self._path(name)))
+
+    @contextmanager
+    def open_local(self, name: str) -> Iterator[Path]:
+        """Give a private copy of an object, deleted afterwards."""
+        with tempfile.TemporaryDirectory(dir=self.temporary()) as folder:
+            path = Path(folder) / name.rpartition("/")[2]
+            with self._told(name):
+                self._objects.system.get_file(self._path(name), os.fspath(path))
+            yield path
+
+    @contextmanager
+    def open_local_folder(self, below: str) -> Iterator[Path]:
+        """Give private copies of the objects directly below, deleted afterwards."""
+        with tempfile.TemporaryDirectory(dir=self.temporary()) as folder:
+            for name in self._list(below):
+                (Path(folder) / name.rpartition("/")[2]).write_bytes(self.read_bytes(name))
+            yield Path(folder)
+
+    @contextmanager
+    def open_ranges(self, name: str) -> Iterator[pa.NativeFile]:
+        """Open an object; each read is a request for that range."""
+        with self._told(name):
+            source = self._objects.system.open(self._path(name), "rb", cache_type="none")
+        with source, pa.PythonFile(source, mode="r") as file:
+            yield file
+
+    def put(self, name: str, temporary: Path, *, sha256: str) -> None:
+        """Upload a file and delete it.
+
+        Raises:
+            IntegrityError: If the name holds a unit's key, and other bytes stand there.
+        """
+        self._check_lease()
+        with self._told(name):
+            if is_keyed(name):
+                self._create(name, temporary, sha256)
+            else:
+                self._objects.upload(self._path(name), temporary, sha256=sha256, create=False)
+        temporary.unlink()
+
+    def files(self, below: str) -> Iterator[str]:
+        """List in pages."""
+        with self._told(below):
+            found = self._objects.system.find(self._path(below))
+        names = (path[len(self._prefix) + 1 :] for path in sorted(found))
+        yield from (name for name in names if below or not (name == LOCK or name.startswith(f"{CACHE}/")))
+
+    def remove(self, name: str) -> None:
+        """Remove an object if it exists."""
+        self._check_lease()
+        with self._told(name):
+            self._objects.system.rm_file(self._path(name))
+
+    def remove_folder(self, below: str) -> None:
+        """Remove the objects below a folder."""
+        with ThreadPoolExecutor(self.at_once) as pool:
+            list(pool.map(self.remove, list(self.files(below))))
+
+    def withdraw(self, names: Iterable[str]) -> None:
+        """Remove the receipts and what they name: such names are only ever created."""
+        for name in self.present(names):
+            try:
+                outputs = UnitReceipt.from_bytes(self.read_bytes(name), where=self.where(name)).outputs
+            except IntegrityError:
+                outputs = ()
+            self.remove(name)
+            for output in outputs:
+                self.remove(output.path)
+
+    def clear_temporary(self) -> None:
+        """Abort the uploads that nobody finished."""
+        with self._told(""):
+            self._objects.abort_uploads(self._prefix)
+
+    def lock(self) -> Lease:
+        """Take the lease."""
+        try:
+            self._lease = Lease(_LeaseObject(self), self.where(LOCK))
+        except (OSError, StoreError) as error:
+            raise ConfigError(f"--out {self._root}: cannot be written: {error}") from error
+        return self._lease
+
+    def holder(self) -> Holder | None:
+        """Read the lease."""
+        return read_holder(_LeaseObject(self))
+
+    def open_log(self, name: str) -> ObjectLog:
+        """Put it as a whole, again and again."""
+
+        def put(data: bytes) -> None:
+            handle, temporary = tempfile.mkstemp(dir=self.temporary())
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            self.put(name, Path(temporary), sha256=hashlib.sha256(data).hexdigest())
+
+        return ObjectLog(put)
+
+    def take(self, name: str, source: str) -> None:
+        """Copy within the store, metadata and all."""
+        self._check_lease()
+        if self.status(name) is None:
+            with self._told(name):
+                self._objects.system.cp_file(source.partition("://")[2], self._path(name))
+
+    def folders(self, below: str) -> list[str]:
+        """List the common prefixes."""
+        with self._told(below):
+            try:
+                found = self._objects.system.ls(self._path(below), detail=True)
+            except FileNotFoundError:
+                return []
+        return sorted(item["name"].rpartition("/")[2] for item in found if item["type"] == "directory")
+
+    def pointed(self, name: str) -> str | None:
+        """Read a small object."""
+        return self._pointed(name)[0]
+
+    def point(self, name: str, target: str, *, expected: str | None) -> None:
+        """Write it on the condition that it is still what was read."""
+        self._check_lease()
+        found, version = self._pointed(name)
+        try:
+            if found != expected:
+                raise ConflictError(name)
+            with self._told(name):
+                self._objects.write(self._path(name), json.dumps({"target": target}).encode(), expected=version)
+        except ConflictError as error:
+            raise LockedError(f"{self.where(name)}: it does not name {expected} any more: another wrote it") from error
+
+    def _pointed(self, name: str) -> tuple[str | None, str | None]:
+        """Return what a pointer names, and its version."""
+        status = self.status(name)
+        if status is None:
+            return None, None
+        try:
+            return str(json.loads(self.read_bytes(name))["target"]), str(status.version)
+        except (ValueError, KeyError, TypeError) as error:
+            raise IntegrityError(f"{self.where(name)}: it names nothing ({error}); let it name a version") from error
+
+    def _create(self, name: str, temporary: Path, sha256: str) -> None:
+        """Create an object; where one stands, compare."""
+        for attempt in range(_CONFLICT_ATTEMPTS):
+            try:
+                return self._objects.upload(self._path(name), temporary, sha256=sha256, create=True)
+            except ConflictError:
+                time.sleep(_CONFLICT_SECONDS * 2**attempt)
+            except FileExistsError:
+                found = self._found_digest(name)
+                if found == sha256:
+                    return None
+                if found is not None:
+                    raise IntegrityError(
+                        f"{self.where(name)}: its SHA-256 is {found}, another writer of the same unit has {sha256}; "
+                        "are all workers of one version? Remove the file and run again"
+                    ) from None
+        raise StoreError(f"{self.where(name)}: others wrote it each time it was to be created; run again")
+
+    def _found_digest(self, name: str) -> str | None:
+        """Return the digest of an object, None if it is gone."""
+        try:
+            with self.open_local(name) as path:
+                return sha256_file(path)
+        except FileNotFoundError:
+            return None
+
+    def _check_lease(self) -> None:
+        if self._lease is not None:
+            self._lease.check()
+
+    def _list(self, folder: str) -> list[str]:
+        """Return the names directly in a folder."""
+        with self._told(folder):
+            try:
+                found = self._objects.system.ls(self._path(folder), detail=True)
+            except FileNotFoundError:
+                return []
+        return [item["name"][len(self._prefix) + 1 :] for item in found if item["type"] == "file"]
+
+    def _path(self, name: str) -> str:
+        return f"{self._prefix}/{name}" if name else self._prefix
+
+    @contextmanager
+    def _told(self, name: str) -> Iterator[None]:
+        """Name the object in what the store raises; that there is none is the caller's to judge."""
+        try:
+            yield
+        except (FileNotFoundError, FileExistsError, IntegrityError, StoreError, ConflictError):
+            raise
+        except Exception as error:
+            raise StoreError(
+                f"{self.where(name)}: the object store failed after all retries: {type(error).__name__}: {error}; "
+                "check credentials, endpoint and bucket, and run again"
+            ) from error
+
+
+class _LeaseObject:
+    """The lease's object in a store."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+
+    def version(self) -> str | None:
+        status = self._store.status(LOCK)
+        return None if status is None else str(status.version)
+
+    def read(self) -> bytes:
+        return self._store.read_bytes(LOCK)
+
+    def write(self, data: bytes, *, expected: str | None) -> str:
+        with self._store._told(LOCK):
+            return self._store._objects.write(self._store._path(LOCK), data, expected=expected)
+
+    def remove(self) -> None:
+        with self._store._told(LOCK):
+            self._store._objects.system.rm_file(self._store._path(LOCK))

@@ -1,0 +1,122 @@
+"""What is S3's own in an object store: entity tags, conditional writes, uploads in parts, retries.
+
+Everything goes through s3fs, and so through botocore, which takes credentials, region and endpoint from the environment
+(AWS_ACCESS_KEY_ID, AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL_S3, …).
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import fsspec
+
+from transforms.storage.lease import ConflictError
+from transforms.storage.protocol import Status
+
+PART_BYTES = 16 << 20
+"""Files of twice this size are uploaded in parts."""
+
+_PARTS_AT_ONCE = 4
+_CONFIG = {
+    "retries": {"mode": "standard", "total_max_attempts": 10},
+    "connect_timeout": 10,
+    "read_timeout": 60,
+    "max_pool_connections": 32,
+}
+"""botocore tries again on 5xx, throttling and lost connections, after up to 1, 2, 4, 8, 16, then 20 s: for a minute."""
+
+_ROUNDS = 2
+"""s3fs's own retries, around botocore's: what breaks while a body is read is read again."""
+
+_SHA256 = "sha256"
+
+
+@lru_cache(maxsize=1)
+def _open_system(process: int) -> Any:  # noqa: ANN401 - s3fs has no annotations
+    """Return the file system of a process; all its threads share the connections."""
+    system = fsspec.filesystem("s3", config_kwargs=_CONFIG, use_listings_cache=False, skip_instance_cache=True)
+    system.retries = _ROUNDS
+    return system
+
+
+class S3Objects:
+    """Objects of S3, and of stores that speak as it does, by their paths (`bucket/key`)."""
+
+    @property
+    def system(self) -> Any:  # noqa: ANN401 - s3fs has no annotations
+        """The s3fs file system."""
+        return _open_system(os.getpid())
+
+    def status(self, path: str) -> Status | None:
+        """Return size, entity tag, and the digest that the object's metadata tells; one request."""
+        try:
+            found = self._call("head_object", path)
+        except FileNotFoundError:
+            return None
+        return Status(found["ContentLength"], found["ETag"], found.get("Metadata", {}).get(_SHA256))
+
+    def upload(self, path: str, file: Path, *, sha256: str, create: bool) -> None:
+        """Upload a file with its digest in the metadata; s3fs aborts an upload in parts that fails.
+
+        Raises:
+            FileExistsError: If it is to be created and is there.
+            ConflictError: If others write it at the same time: try again.
+        """
+        try:
+            self.system.put_file(
+                os.fspath(file),
+                path,
+                mode="create" if create else "overwrite",
+                chunksize=PART_BYTES,
+                max_concurrency=_PARTS_AT_ONCE,
+                Metadata={_SHA256: sha256},
+                ContentType="application/octet-stream",
+            )
+        except OSError as error:
+            if isinstance(error, FileExistsError) or (create and _http_status(error) == 412):
+                raise FileExistsError(17, "Exists", path) from error
+            if create and _http_status(error) == 409:
+                raise ConflictError(path) from error
+            raise
+
+    def write(self, path: str, data: bytes, *, expected: str | None) -> str:
+        """Write an object if it has the expected entity tag (None: if there is none); return the new one.
+
+        Raises:
+            ConflictError: If it has not.
+        """
+        condition = {"IfNoneMatch": "*"} if expected is None else {"IfMatch": expected}
+        try:
+            return str(self._call("put_object", path, Body=data, **condition)["ETag"])
+        except OSError as error:
+            gone = expected is not None and isinstance(error, FileNotFoundError)
+            if gone or isinstance(error, FileExistsError) or _http_status(error) in (409, 412):
+                raise ConflictError(path) from error
+            raise
+
+    def abort_uploads(self, below: str) -> int:
+        """Abort the uploads in parts that nobody finished, below a path; return how many there were."""
+        bucket, prefix, _ = self.system.split_path(below)
+        aborted, marker = 0, dict[str, str]()
+        while True:
+            page = self.system.call_s3("list_multipart_uploads", Bucket=bucket, Prefix=f"{prefix}/", **marker)
+            for upload in page.get("Uploads", ()):
+                self.system.abort_mpu(bucket, upload["Key"], upload["UploadId"])
+                aborted += 1
+            if not page.get("IsTruncated"):
+                return aborted
+            marker = {"KeyMarker": page["NextKeyMarker"], "UploadIdMarker": page["NextUploadIdMarker"]}
+
+    def _call(self, method: str, path: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - S3's own
+        bucket, key, _ = self.system.split_path(path)
+        answer: dict[str, Any] = self.system.call_s3(method, Bucket=bucket, Key=key, **arguments)
+        return answer
+
+
+def _http_status(error: BaseException) -> int:
+    """Return the HTTP status behind an error of s3fs; 0 if there is none."""
+    response = getattr(error.__cause__, "response", None) or {}
+    return int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))

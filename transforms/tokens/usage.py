@@ -1,0 +1,151 @@
+"""What the token shards of a run hold, counted: ids, projects, lengths of documents, platforms.
+
+Shards are read a batch of rows at a time, so memory grows with the vocabulary, the projects and the distinct lengths,
+not with the documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from schemas.tables import PLATFORM_VOCAB_SIZE
+from transforms.storage.folder import OutputFolder
+from transforms.tokens.lengths import Lengths
+
+Counts = npt.NDArray[np.int64]
+
+_COLUMNS = ("project", "num_bytes", "num_tokens", "token_ids", "platform_ids")
+_ROWS_A_BATCH = 1024
+
+
+@dataclass
+class ProjectUsage:
+    """The documents of a project, with their bytes and tokens."""
+
+    documents: int = 0
+    num_bytes: int = 0
+    tokens: int = 0
+
+    def add(self, other: ProjectUsage) -> None:
+        """Add what was counted elsewhere."""
+        self.documents += other.documents
+        self.num_bytes += other.num_bytes
+        self.tokens += other.tokens
+
+
+@dataclass
+class Usage:
+    """What was counted; usages add up in any order.
+
+    Attributes:
+        ids: Occurrences by id.
+        projects: What each project has.
+        lengths: Documents by their number of tokens.
+        platforms: Documents by platform id; under 0 those without any.
+    """
+
+    ids: Counts
+    projects: dict[str, ProjectUsage] = field(default_factory=dict)
+    lengths: dict[int, int] = field(default_factory=dict)
+    platforms: Counts = field(default_factory=lambda: np.zeros(PLATFORM_VOCAB_SIZE, np.int64))
+
+    @classmethod
+    def empty(cls, vocab_size: int) -> Usage:
+        """Return the usage of no documents."""
+        return cls(np.zeros(vocab_size, np.int64))
+
+    @property
+    def distribution(self) -> Lengths:
+        """How long the documents are."""
+        rows = sorted(self.lengths.items())
+        lengths, documents = np.array(rows, np.int64).reshape(-1, 2).T
+        return Lengths(lengths, documents)
+
+    @property
+    def total(self) -> ProjectUsage:
+        """The documents of all projects, with their bytes and tokens."""
+        total = ProjectUsage()
+        for project in self.projects.values():
+            total.add(project)
+        return total
+
+    def add(self, other: Usage) -> None:
+        """Add what was counted elsewhere, with the same vocabulary."""
+        self.ids += other.ids
+        self.platforms += other.platforms
+        for name, project in other.projects.items():
+            self.projects.setdefault(name, ProjectUsage()).add(project)
+        for length, documents in other.lengths.items():
+            self.lengths[length] = self.lengths.get(length, 0) + documents
+
+
+def count_usage(batches: Iterable[pa.RecordBatch], vocab_size: int) -> Usage:
+    """Count the rows of token shards.
+
+    Args:
+        batches: Columns project, num_bytes, num_tokens, token_ids and platform_ids (`schemas.tables.tokens_schema`), in
+            any order; others are ignored.
+        vocab_size: Number of ids.
+    """
+    usage = Usage.empty(vocab_size)
+    for batch in batches:
+        usage.ids += np.bincount(_flat(batch["token_ids"]), minlength=vocab_size)
+        usage.platforms += _count_platforms(batch["platform_ids"])
+        _add_projects(usage, batch)
+        lengths, documents = np.unique(batch["num_tokens"].to_numpy(), return_counts=True)
+        for length, number in zip(lengths.tolist(), documents.tolist(), strict=True):
+            usage.lengths[length] = usage.lengths.get(length, 0) + number
+    return usage
+
+
+def read_usage(out: OutputFolder, shards: Iterable[str], vocab_size: int, *, threads: int) -> Usage:
+    """Count the token shards of a run.
+
+    Args:
+        out: The run's folder.
+        shards: The shards, relative to it.
+        vocab_size: Number of ids.
+        threads: Shards that are read at once.
+    """
+    usage = Usage.empty(vocab_size)
+    with ThreadPoolExecutor(threads) as pool:
+        for part in pool.map(lambda shard: _read_shard(out, shard, vocab_size), shards):
+            usage.add(part)
+    return usage
+
+
+def _read_shard(out: OutputFolder, shard: str, vocab_size: int) -> Usage:
+    with out.open_ranges(shard) as source, pq.ParquetFile(source) as file:
+        return count_usage(file.iter_batches(batch_size=_ROWS_A_BATCH, columns=list(_COLUMNS)), vocab_size)
+
+
+def _flat(lists: Any) -> npt.NDArray[Any]:  # noqa: ANN401 - the stubs know no array of lists
+    return lists.flatten().to_numpy()  # type: ignore[no-any-return]
+
+
+def _count_platforms(platform_ids: Any) -> Counts:  # noqa: ANN401
+    counts = np.bincount(_flat(platform_ids), minlength=PLATFORM_VOCAB_SIZE).astype(np.int64)
+    counts[0] = int((platform_ids.value_lengths().to_numpy() == 0).sum())
+    return counts
+
+
+def _add_projects(usage: Usage, batch: pa.RecordBatch) -> None:
+    encoded: Any = batch["project"].dictionary_encode()
+    codes, names = encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
+    amounts = [np.ones(len(codes), np.int64), *(_integers(batch[name]) for name in ("num_bytes", "num_tokens"))]
+    sums = np.zeros((len(names), len(amounts)), np.int64)
+    np.add.at(sums, codes, np.column_stack(amounts))
+    for name, (documents, num_bytes, tokens) in zip(names, sums.tolist(), strict=True):
+        usage.projects.setdefault(name, ProjectUsage()).add(ProjectUsage(documents, num_bytes, tokens))
+
+
+def _integers(column: pa.Array[Any]) -> Counts:
+    return column.to_numpy().astype(np.int64)

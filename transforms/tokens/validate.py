@@ -1,0 +1,281 @@
+"""Validate: read token shards back and prove them against the documents that they were made from.
+
+Every row of a token shard stands beside the row of its documents shard: names, sizes and platform ids must agree, the
+ids must lie in the vocabulary and decode to bytes whose SHA-256 is `doc_id`. What was counted goes into a proof, a
+unit receipt below `proofs/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+import cppmill_core
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from schemas.digests import add_digests, sha256_file
+from schemas.errors import IntegrityError
+from schemas.tables import DATA_FORMAT_VERSION, MAX_PLATFORM_IDS, PLATFORM_VOCAB_SIZE, tokens_schema
+from schemas.units import Stage, Unit, UnitReceipt
+from transforms.storage.folder import OutputFolder
+from transforms.tokens.tokenize import BOS, EOS, TokenizeSettings, control_id, open_tokenizer
+from transforms.units.batches import list_column
+from transforms.units.execution import RunUnits
+from transforms.units.prefetch import ahead
+
+_SAME = ("doc_id", "project", "path", "num_bytes", "platform_ids", "platform_info")
+
+
+def validate_unit(unit: Unit, settings: TokenizeSettings) -> UnitReceipt:
+    """Prove one token shard and publish the proof.
+
+    Args:
+        unit: Its payload: `{"shard", "documents", "unit", "inputs"}`: the token shard, the documents shard that it
+            was made from, the key of the token shard's unit, and the SHA-256 of both files.
+        settings: Tokenizer and policy.
+
+    Returns:
+        The proof; its totals are counted from the file, not copied from the shard's receipt.
+
+    Raises:
+        IntegrityError: Naming the shard, the row and both values, at the first difference.
+    """
+    totals = prove_shard(
+        unit.payload["shard"],
+        unit.payload["documents"],
+        unit_key=unit.payload["unit"],
+        settings=settings,
+        digests=unit.payload["inputs"],
+    )
+    receipt = UnitReceipt(stage=Stage.VALIDATE, key=unit.key, outputs=(), totals=totals, inputs=unit.payload["inputs"])
+    settings.out.publish_receipt(receipt)
+    return receipt
+
+
+def prove_shard(
+    shard: str, documents: str, *, unit_key: str, settings: TokenizeSettings, digests: Mapping[str, str]
+) -> dict[str, Any]:
+    """Check every row of a token shard and return the totals counted from it.
+
+    Args:
+        shard: The token shard, relative to OUT.
+        documents: The documents shard that it was made from.
+        unit_key: The key of the token shard's unit.
+        settings: Tokenizer and policy.
+        digests: The SHA-256 that both files must have, by name; none is checked of a file that is not named.
+
+    Returns:
+        documents, bytes, tokens, max_token_id, dataset_digest and corpus_digest (sums of row digests, mergeable in
+        any order).
+
+    Raises:
+        IntegrityError: At the first difference.
+    """
+    tokenizer = open_tokenizer(settings)
+    totals: dict[str, Any] = {
+        "documents": 0,
+        "bytes": 0,
+        "tokens": 0,
+        "max_token_id": 0,
+        "dataset_digest": add_digests([]),
+        "corpus_digest": add_digests([]),
+    }
+    out, where = settings.out, settings.out.where(shard)
+    with _open_shard(out, shard, digests) as tokens, _open_shard(out, documents, digests) as sources:
+        check_footer(tokens, where, {**tokenizer_facts(tokenizer), "unit": unit_key})
+        check_schema(tokens, where, tokenizer, settings)
+        for start, rows, origin in ahead(_paired(tokens, sources, where)):
+            prove_rows(rows, origin, tokenizer, settings, where=f"{where}, from row {start}")
+            _count(totals, rows, settings.threads)
+        check_footer(tokens, where, {"max_token_id": str(totals["max_token_id"])})
+    return totals
+
+
+@contextmanager
+def _open_shard(out: OutputFolder, name: str, digests: Mapping[str, str]) -> Iterator[pq.ParquetFile]:
+    """Open a shard whose bytes have the SHA-256 that is expected."""
+    with out.open_local(name) as path:
+        if name in digests and (found := sha256_file(path)) != digests[name]:
+            raise IntegrityError(
+                f"{out.where(name)}: its SHA-256 is {found}, its receipt says {digests[name]}; remove the file and run "
+                "again"
+            )
+        with pq.ParquetFile(path) as file:
+            yield file
+
+
+def check_schema(
+    tokens: pq.ParquetFile, where: str, tokenizer: cppmill_core.AnyTokenizer, settings: TokenizeSettings
+) -> None:
+    """Raise IntegrityError if a shard's columns are not those of its vocabulary size and policy."""
+    expected = tokens_schema(tokenizer.vocab_size, prefix=settings.options.platform_prefix)
+    found = tokens.schema_arrow.remove_metadata()
+    if found != expected:
+        raise IntegrityError(
+            f"{where}: its columns are\n{found}\nbut a vocabulary of {tokenizer.vocab_size} ids asks for\n{expected}"
+        )
+
+
+def check_footer(tokens: pq.ParquetFile, where: str, expected: dict[str, str]) -> None:
+    """Raise IntegrityError, naming both values, if a shard's footer does not say what it must.
+
+    Args:
+        tokens: The open shard.
+        where: Names it in the message.
+        expected: Values by name, without the prefix `cppmill.`.
+    """
+    metadata = tokens.metadata.metadata or {}
+    for name, value in expected.items():
+        found = metadata.get(f"cppmill.{name}".encode(), b"").decode()
+        if found != value:
+            raise IntegrityError(f"{where}: its footer says {name} {found or 'nothing'}, but it is {value}")
+
+
+def check_origin(out: OutputFolder, shard: str, tokenizer: cppmill_core.AnyTokenizer) -> None:
+    """Raise IntegrityError, naming both digests, if a shard was not made with this tokenizer."""
+    with out.open_ranges(shard) as file, pq.ParquetFile(file) as tokens:
+        check_footer(tokens, out.where(shard), tokenizer_facts(tokenizer))
+
+
+def tokenizer_facts(tokenizer: cppmill_core.AnyTokenizer) -> dict[str, str]:
+    """Return what the footer of every shard of a tokenizer says."""
+    return {
+        "format": str(DATA_FORMAT_VERSION),
+        "tokenizer": tokenizer.digest,
+        "vocab_size": str(tokenizer.vocab_size),
+    }
+
+
+def prove_rows(
+    rows: pa.RecordBatch,
+    origin: pa.RecordBatch,
+    tokenizer: cppmill_core.AnyTokenizer,
+    settings: TokenizeSettings,
+    *,
+    where: str,
+) -> None:
+    """Check a batch of token rows against the document rows that they were made from.
+
+    Args:
+        rows: Columns of a token shard.
+        origin: The same number of rows of the documents shard, without content.
+        tokenizer: The decoder.
+        settings: BOS and EOS policy.
+        where: Names the batch in errors.
+    """
+    for name in _SAME:
+        if not rows.column(name).equals(origin.column(name)):
+            raise IntegrityError(f"{where}: column {name} differs from the documents shard")
+    ids = list_column(rows, "token_ids")
+    if not np.array_equal(np.diff(ids.offsets.to_numpy()), rows.column("num_tokens").to_numpy()):
+        raise IntegrityError(f"{where}: num_tokens is not the length of token_ids")
+    _check_range(rows, tokenizer, where)
+    _check_platforms(list_column(rows, "platform_ids"), where)
+    _check_bytes(rows, digest_documents(ids, tokenizer, settings, where=where), where)
+
+
+def digest_documents(
+    ids: pa.ListArray[Any], tokenizer: cppmill_core.AnyTokenizer, settings: TokenizeSettings, *, where: str
+) -> pa.RecordBatch:
+    """Decode the ids of documents and return lengths and digests; BOS and EOS are left out where the policy has them.
+
+    Raises:
+        IntegrityError: If a list does not begin or end with them, or holds another id that stands for no text.
+    """
+    options = settings.options
+    bos, eos = (control_id(tokenizer, *wanted) for wanted in ((BOS, options.bos), (EOS, options.eos)))
+    try:
+        return tokenizer.digest_batch(ids, settings.threads, bos=bos, eos=eos)
+    except cppmill_core.InvalidInputError as error:
+        raise IntegrityError(f"{where}: {error}") from error
+
+
+@dataclass(kw_only=True)
+class ValidateShards(beam.PTransform[beam.PCollection[Unit], beam.PCollection[UnitReceipt]]):
+    """Validate planned units: PCollection[Unit] to PCollection[UnitReceipt]."""
+
+    settings: TokenizeSettings
+
+    def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[UnitReceipt]:
+        """Prove each unit's shard."""
+        validate = beam.ParDo(RunUnits(validate_unit, self.settings)).with_output_types(UnitReceipt)
+        receipts: beam.PCollection[UnitReceipt] = units | "Validate" >> validate
+        return receipts
+
+
+def _paired(
+    tokens: pq.ParquetFile, sources: pq.ParquetFile, where: str
+) -> Iterator[tuple[int, pa.RecordBatch, pa.RecordBatch]]:
+    """Yield (first row, token rows, document rows without content), a row group of tokens at a time."""
+    origin = sources.read(columns=list(_SAME)).combine_chunks()
+    if origin.num_rows != tokens.metadata.num_rows:
+        raise IntegrityError(f"{where}: it has {tokens.metadata.num_rows} rows, its documents shard {origin.num_rows}")
+    start = 0
+    for number in range(tokens.num_row_groups):
+        for rows in tokens.read_row_group(number, use_threads=False).to_batches():
+            beside = origin.slice(start, rows.num_rows).combine_chunks().to_batches()
+            yield start, rows, beside[0]
+            start += rows.num_rows
+
+
+def _check_range(rows: pa.RecordBatch, tokenizer: cppmill_core.AnyTokenizer, where: str) -> None:
+    for name in ("token_ids", "prefix_token_ids"):
+        if name in rows.schema.names:
+            largest = int(list_column(rows, name).flatten().to_numpy().max(initial=0))
+            if largest >= tokenizer.vocab_size:
+                raise IntegrityError(
+                    f"{where}: {name} holds id {largest}, the vocabulary has {tokenizer.vocab_size} ids"
+                )
+
+
+def _check_platforms(ids: pa.ListArray[Any], where: str) -> None:
+    offsets, values = ids.offsets.to_numpy().astype(np.int64), ids.values.to_numpy().astype(np.int64)
+    starts = np.zeros(len(values) + 1, dtype=bool)
+    starts[offsets] = True
+    falls = np.flatnonzero(~starts[1:-1] & (np.diff(values) <= 0)) + 1
+    strange = np.flatnonzero((values < 1) | (values >= PLATFORM_VOCAB_SIZE))
+    inside = [place for place in (*falls, *strange) if offsets[0] <= place < offsets[-1]]
+    wrong = {int(np.searchsorted(offsets, place, side="right")) - 1 for place in inside}
+    wrong |= {int(row) for row in np.flatnonzero(np.diff(offsets) > MAX_PLATFORM_IDS)}
+    if wrong:
+        row = min(wrong)
+        raise IntegrityError(
+            f"{where}: row {row} has platform ids {ids[row].as_py()}; they must be sorted, distinct, at most "
+            f"{MAX_PLATFORM_IDS}, and in 1-{PLATFORM_VOCAB_SIZE - 1}"
+        )
+
+
+def _check_bytes(rows: pa.RecordBatch, decoded: pa.RecordBatch, where: str) -> None:
+    expected = rows.select(["num_bytes", "doc_id"])
+    if all(decoded.column(number).equals(expected.column(number)) for number in range(2)):
+        return
+    names: list[Any] = rows.column("path").to_pylist()
+    for path, wanted, found in zip(names, expected.to_pylist(), decoded.to_pylist(), strict=True):
+        if found != {"num_bytes": wanted["num_bytes"], "sha256": wanted["doc_id"]}:
+            raise IntegrityError(
+                f"{where}: {path} decodes to {found['num_bytes']} bytes that are not those of its doc_id "
+                f"{wanted['doc_id']} ({wanted['num_bytes']} bytes)"
+            )
+
+
+def _count(totals: dict[str, Any], rows: pa.RecordBatch, threads: int) -> None:
+    ids = list_column(rows, "token_ids").flatten().to_numpy()
+    totals["documents"] += rows.num_rows
+    totals["bytes"] += int(rows.column("num_bytes").to_numpy().sum())
+    totals["tokens"] += len(ids)
+    totals["max_token_id"] = max(totals["max_token_id"], int(ids.max(initial=0)))
+    doc_id, project, path = (rows.column(name) for name in ("doc_id", "project", "path"))
+    num_bytes, token_ids, platforms = (rows.column(name) for name in ("num_bytes", "token_ids", "platform_ids"))
+    sums = {
+        "corpus_digest": cppmill_core.corpus_digest_sum(doc_id, project, path, threads),
+        "dataset_digest": cppmill_core.dataset_digest_sum(
+            doc_id, project, path, num_bytes, token_ids, platforms, threads
+        ),
+    }
+    for name, digest in sums.items():
+        totals[name] = add_digests([totals[name], digest.hex()])
