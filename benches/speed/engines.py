@@ -125,7 +125,7 @@ class Growth:
     def _run(self, engine: str, fraction: float) -> Sample:
         out = self._work / engine
         shutil.rmtree(out, ignore_errors=True)
-        command = [sys.executable, "-m", "pipelines.cli.app", "run", str(self._tree), "--out", str(out), "--json"]
+        command = [sys.executable, "-m", "pipelines.cli", "run", str(self._tree), "--out", str(out), "--json"]
         command += ["--engine", engine, "--vocab-size", str(self._vocab_size)]
         command += ["--sample", f"{fraction:.6f}"] if fraction < _SAME_SIZE else []
         ended = run_measured(command, self._work / f"{engine}.log")

@@ -355,7 +355,3 @@ def decode(
 def main() -> None:
     """Run the command line."""
     app(prog_name="cppmill")
-
-
-if __name__ == "__main__":
-    main()

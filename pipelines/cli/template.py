@@ -96,7 +96,7 @@ def run_cppmill(run: list[str]) -> None:
         CppmillError: If it fails, with the last that it said.
     """
     with tempfile.TemporaryDirectory(prefix="cppmill-") as folder:
-        command = [sys.executable, "-m", "pipelines.cli.app", "run", *_fetch(run, Path(folder))]
+        command = [sys.executable, "-m", "pipelines.cli", "run", *_fetch(run, Path(folder))]
         said: deque[str] = deque(maxlen=_TOLD_LINES)
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
             for line in process.stdout or ():

@@ -20,7 +20,7 @@ DIGESTS = ["counts", "tokenizer", "dataset", "receipt"]
 
 def equivalence(repository: Path, out: Path, *arguments: str) -> list[dict[str, str]]:
     """Run the command and return what it tells of each way; fail if it does."""
-    command = [sys.executable, "-m", "pipelines.cli.app", "equivalence", "--json", "--out", str(out), *arguments]
+    command = [sys.executable, "-m", "pipelines.cli", "equivalence", "--json", "--out", str(out), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=repository)
     assert done.returncode == 0, done.stdout + done.stderr
     events = map(json.loads, done.stdout.splitlines())

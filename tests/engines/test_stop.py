@@ -60,7 +60,7 @@ def interrupted(repository: Path, tmp_path: Path) -> Iterator[Callable[..., tupl
 
     def interrupt(*beam_options: str) -> tuple[Path, int]:
         out = tmp_path / "out"
-        command = [sys.executable, "-m", "pipelines.cli.app", "run", *default_sources(), "--out", str(out)]
+        command = [sys.executable, "-m", "pipelines.cli", "run", *default_sources(), "--out", str(out)]
         command += ["--profile", "demo", "--engine", "flink", "--", *beam_options]
         process = subprocess.Popen(command, cwd=repository, stderr=subprocess.PIPE, text=True, start_new_session=True)
         processes.append(process)

@@ -19,7 +19,7 @@ from pipelines.stages import scan as scan_program
 from pipelines.stages.session import Session
 
 ROOT = Path(__file__).parents[2]
-CPPMILL = [sys.executable, "-m", "pipelines.cli.app"]
+CPPMILL = [sys.executable, "-m", "pipelines.cli"]
 VOCAB_SIZE = "12288"
 
 

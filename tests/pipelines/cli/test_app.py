@@ -59,7 +59,7 @@ def call(*arguments: str) -> Any:
 
 def call_process(*arguments: str | bytes, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     """Run a command in a process of its own."""
-    command = [sys.executable, "-m", "pipelines.cli.app", *arguments]
+    command = [sys.executable, "-m", "pipelines.cli", *arguments]
     return subprocess.run(command, cwd=REPOSITORY, input=data, capture_output=True, timeout=60, check=False)
 
 
