@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import resource
@@ -17,7 +18,6 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-import pipelines
 from configs.runs import DEFAULT_PROFILE, FLAGS, RunConfig, RunTable
 from pipelines.cli.app import app
 from schemas.errors import BadInputError, ConfigError, CppmillError, IntegrityError, LockedError, VocabularyConfigError
@@ -40,13 +40,14 @@ class Planned:
 
 @pytest.fixture
 def install(monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Put a stand-in in the place of a module of `pipelines`."""
+    """Put a stand-in in the place of a module of a package of `pipelines`."""
 
     def install(name: str, **functions: Any) -> types.ModuleType:
-        module = types.ModuleType(f"pipelines.{name}")
+        package, _, leaf = f"pipelines.{name}".rpartition(".")
+        module = types.ModuleType(f"{package}.{leaf}")
         vars(module).update(functions)
         monkeypatch.setitem(sys.modules, module.__name__, module)
-        monkeypatch.setattr(pipelines, name, module, raising=False)
+        monkeypatch.setattr(importlib.import_module(package), leaf, module, raising=False)
         return module
 
     return install
@@ -66,7 +67,7 @@ def call_process(*arguments: str | bytes, data: bytes = b"") -> subprocess.Compl
 @pytest.mark.parametrize("command", ["run", *STAGES])
 def test_a_stage_gets_the_configuration_and_a_reporter(command: str, install: Install, tmp_path: Path) -> None:
     seen: list[tuple[RunConfig, object]] = []
-    install(command, run=lambda config, reporter: seen.append((config, reporter)))
+    install(f"stages.{command}", run=lambda config, reporter: seen.append((config, reporter)))
     source, out = tmp_path / "source", tmp_path / "out"
     source.mkdir()
     result = call(command, str(source), "--out", str(out), "--threads", "3", "--rehash", "--", "--a=1", "--", "-b", "c")
@@ -86,14 +87,14 @@ def test_every_stage_takes_every_flag_of_a_run(command: str) -> None:
 
 @pytest.mark.parametrize(("command", "needed"), [(name, name == "ingest") for name in STAGES])
 def test_only_what_reads_sources_needs_them(command: str, needed: bool, install: Install, tmp_path: Path) -> None:
-    install(command, run=lambda config, reporter: None)
+    install(f"stages.{command}", run=lambda config, reporter: None)
     result = call(command, "--out", str(tmp_path))
     assert result.exit_code == (2 if needed else 0)
     assert ("error: no sources: " in result.stderr) == needed
 
 
 def test_problems_are_told_before_anything_starts(install: Install) -> None:
-    install("run", run=lambda config, reporter: pytest.fail("started"))
+    install("stages.run", run=lambda config, reporter: pytest.fail("started"))
     result = call("run", "/no/such", "--threads", "0", "--sample", "2")
     assert result.exit_code == 2
     assert result.stdout == ""
@@ -142,7 +143,7 @@ def test_an_error_of_ours_is_one_message_and_its_exit_code(
     def fail(config: RunConfig, reporter: object) -> None:
         raise error
 
-    install("scan", run=fail)
+    install("stages.scan", run=fail)
     result = call("scan", "--out", str(tmp_path))
     assert (result.exit_code, result.stderr, result.stdout) == (code, message, "")
 
@@ -153,13 +154,13 @@ def test_an_error_of_the_native_core_is_one_message(install: Install, tmp_path: 
     def fail(config: RunConfig, reporter: object) -> None:
         raise cppmill_core.VocabularyError("seed cannot become one token")
 
-    install("build", run=fail)
+    install("stages.build", run=fail)
     result = call("build", "--out", str(tmp_path))
     assert (result.exit_code, result.stderr) == (2, "error: seed cannot become one token\n")
 
 
 def test_an_unexpected_error_shows_its_traceback(install: Install, tmp_path: Path) -> None:
-    install("scan", run=lambda config, reporter: {}["missing"])
+    install("stages.scan", run=lambda config, reporter: {}["missing"])
     result = call("scan", "--out", str(tmp_path))
     assert result.exit_code == 1
     assert "Traceback (most recent call last)" in result.stderr
@@ -171,7 +172,7 @@ def test_json_output_is_one_object_a_line_and_ends_with_the_error(install: Insta
         reporter.stage_started("scan", 1, 10)
         raise BadInputError("too much is dead")
 
-    install("scan", run=fail)
+    install("stages.scan", run=fail)
     result = call("scan", "--out", str(tmp_path), "--json")
     events = [json.loads(line) for line in result.stdout.splitlines()]
     assert [event["event"] for event in events] == ["stage_started", "error"]
@@ -188,7 +189,7 @@ def test_quiet_says_nothing_when_all_is_well(install: Install, tmp_path: Path) -
         reporter.stage_started("scan", 1, 10)
         reporter.note("a note")
 
-    install("scan", run=work)
+    install("stages.scan", run=work)
     result = call("scan", "--out", str(tmp_path), "--quiet")
     assert (result.exit_code, result.output) == (0, "")
 
@@ -199,12 +200,12 @@ class TestPlan:
     UNITS = (Planned("ingest", "aa11", "run", "new"), Planned("ingest", "bb22", "skip", "up to date"))
 
     def test_json_is_a_line_a_unit(self, install: Install, tmp_path: Path) -> None:
-        install("plan", plan=lambda config: list(self.UNITS))
+        install("stages.plan", plan=lambda config: list(self.UNITS))
         result = call("plan", str(REPOSITORY / "schemas"), "--out", str(tmp_path), "--json")
         assert [json.loads(line) for line in result.stdout.splitlines()] == [vars(unit) for unit in self.UNITS]
 
     def test_the_table_counts_stages_and_lists_what_would_run(self, install: Install, tmp_path: Path) -> None:
-        install("plan", plan=lambda config: list(self.UNITS))
+        install("stages.plan", plan=lambda config: list(self.UNITS))
         result = call("plan", str(REPOSITORY / "schemas"), "--out", str(tmp_path))
         assert result.stdout.splitlines() == [
             "ingest           1 to run        1 to skip",
@@ -214,7 +215,7 @@ class TestPlan:
         ]
 
     def test_a_run_with_nothing_to_do_is_said(self, install: Install, tmp_path: Path) -> None:
-        install("plan", plan=lambda config: [self.UNITS[1]])
+        install("stages.plan", plan=lambda config: [self.UNITS[1]])
         result = call("plan", str(REPOSITORY / "schemas"), "--out", str(tmp_path))
         assert result.stdout.splitlines()[-1] == "nothing to do: every unit is up to date"
 
@@ -223,18 +224,18 @@ class TestVerify:
     """The command `verify`."""
 
     def test_no_difference_is_exit_code_0(self, install: Install, tmp_path: Path) -> None:
-        install("verify", verify=lambda out: [], record=lambda out: "receipt")
+        install("versions.verify", verify=lambda out: [], record=lambda out: "receipt")
         assert call("verify", str(tmp_path)).exit_code == 0
 
     def test_a_folder_that_is_not_there_is_wrong_usage(self, install: Install) -> None:
-        install("verify", verify=lambda out: pytest.fail("started"))
+        install("versions.verify", verify=lambda out: pytest.fail("started"))
         result = call("verify", "/no/such")
         assert result.exit_code == 2
         assert "/no/such" in result.stderr
 
     def test_differences_are_exit_code_1_and_the_first_are_shown(self, install: Install, tmp_path: Path) -> None:
         found = [f"tokens/part-{i}.parquet: differs" for i in range(25)]
-        install("verify", verify=lambda out: found, record=lambda out: "receipt")
+        install("versions.verify", verify=lambda out: found, record=lambda out: "receipt")
         result = call("verify", str(tmp_path))
         assert result.exit_code == 1
         assert result.stdout.splitlines()[0] == "tokens/part-0.parquet: differs"
@@ -247,7 +248,7 @@ class TestVocab:
 
     def test_release_hands_on_its_arguments(self, install: Install, tmp_path: Path) -> None:
         seen: list[tuple[Path, Path, str]] = []
-        install("vocab", release=lambda *arguments: seen.append(arguments) or 48)
+        install("tokenizers.vocab", release=lambda *arguments: seen.append(arguments) or 48)
         result = call("vocab", "release", "1.0", "--tokenizer", str(tmp_path))
         assert result.stdout == "1.0: 48 ids newly locked\n"
         assert seen == [(REPOSITORY / "configs" / "vocab", tmp_path, "1.0")]
@@ -255,7 +256,7 @@ class TestVocab:
     @pytest.mark.parametrize(("severities", "code"), [((), 0), (("warning",), 0), (("note", "error"), 1)])
     def test_lint_fails_on_errors_alone(self, severities: tuple[str, ...], code: int, install: Install) -> None:
         findings = [types.SimpleNamespace(severity=s, rule="band", message="x.toml: wrong band") for s in severities]
-        install("vocab", lint=lambda directory, pattern: findings)
+        install("tokenizers.vocab", lint=lambda directory, pattern: findings)
         result = call("vocab", "lint")
         assert result.exit_code == code
         assert result.stdout.count("x.toml: wrong band") == len(findings)
@@ -325,7 +326,7 @@ class TestProcess:
 
     def test_a_reader_that_goes_away_is_no_traceback(self, tmp_path: Path) -> None:
         code = (
-            "import sys, types, pipelines\n"
+            "import sys, types, pipelines.stages\n"
             "from types import SimpleNamespace as N\n"
             "units = [N(stage='scan', unit='u' * 64, action='run', reason='new')] * 20000\n"
             "pipelines.stages.plan = sys.modules['pipelines.stages.plan'] = N(plan=lambda config: units)\n"

@@ -21,7 +21,7 @@ REPOSITORY = Path(__file__).parents[3]
 STAND_IN = """
 import hashlib, subprocess, sys, threading, time, types
 from pathlib import Path
-import pipelines
+import pipelines.stages
 from transforms.storage.folder import OutputFolder
 
 def run(config, reporter):
