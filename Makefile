@@ -10,6 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 WHEELS := .make/wheels
+NATIVE_LOG := .make/native.log
 CARGO := cargo
 NATIVE := --manifest-path native/Cargo.toml
 NATIVE_SOURCES := $(shell find native \( -name target -o -name fuzz \) -prune -o -type f ! -name '*.so' ! -name '*.pyc' ! -name '*.md' -print) \
@@ -22,7 +23,11 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Cargo and maturin must build for the same interpreter, or each builds everything again.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_NO_INPUT := 1
-LOCKED = $(shell grep -c '^[a-z].*==' requirements.lock)
+# uv installs the locked packages in seconds; pip, which comes with Python, installs uv.
+UV := $(BIN)/uv --quiet --system-certs
+COMPILE = $(UV) pip compile --python-version 3.11 --generate-hashes --no-emit-index-url --custom-compile-command "make lock"
+# One lock for each purpose, all exported from the one resolution in requirements.lock.
+GROUPS := run test lint docs bench release
 
 DEMO_OUT := out/demo
 DEMO_SOURCES = $(shell $(BIN)/python -c 'import numpy, pyarrow; print(numpy.get_include(), pyarrow.get_include())') \
@@ -48,27 +53,30 @@ FUZZ_TARGETS := encode load lex
 FUZZ_OUT := out/fuzz
 SECONDS := 60
 
-.PHONY: help setup demo test engines test-engines fuzz check lint docs format bench bench-scan bench-filters bench-train bench-engines bench-encode equal-encode bench-patterns bench-units ablations lexer-agreement licenses wheels test-release dataflow-context lock clean
+.PHONY: help setup packages demo test engines test-engines fuzz check lint docs format bench bench-scan bench-filters bench-train bench-engines bench-encode equal-encode bench-patterns bench-units ablations lexer-agreement licenses wheels test-release dataflow-context lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-setup: $(STAMPS)/native $(STAMPS)/project ## Make .venv with cppmill and everything it needs
+setup: $(STAMPS)/native $(STAMPS)/project ## Make .venv with cppmill and what it needs to run
 	@echo "$(if $(DID),.venv is ready: $(BIN)/cppmill,Nothing to do: .venv is up to date)"
+
+packages: $(GROUPS:%=$(STAMPS)/%) ## Install the packages of all purposes: tests, lint, docs, benchmarks, releases
 
 demo: setup ## Run the main job on the C++ headers of installed packages, into out/demo
 	$(BIN)/cppmill run $(DEMO_SOURCES) --out $(DEMO_OUT) --profile demo
 	@echo
-	@echo "The tokenizer is in $(DEMO_OUT)/tokenizer, the dataset in $(DEMO_OUT)/tokens. What to try next:"
-	@sed -n 's/^    /  /p' docs/after-the-demo.md
-	@echo "Again, and every unit is up to date: make demo. Your own code: $(BIN)/cppmill run YOUR/SOURCES --out out/mine --sample 0.1"
+	@echo "The tokenizer is in $(DEMO_OUT)/tokenizer, the dataset in $(DEMO_OUT)/tokens. Next:"
+	@echo "  $(BIN)/cppmill report $(DEMO_OUT) --out $(DEMO_OUT)-report.html       # see the run on one page"
+	@echo "  $(BIN)/cppmill run YOUR/SOURCES --out out/mine --sample 0.1          # run on a tenth of your own code"
+	@echo "  less docs/after-the-demo.md                                         # one example of each command"
 
-test: setup ## Run the tests of the native core and of the Python packages
+test: setup $(STAMPS)/test ## Run the tests of the native core and of the Python packages
 	@# The whole workspace, so that dependencies have the features, and so the builds, that the wheel has.
 	$(CARGO) test $(NATIVE) --workspace --release --locked --quiet
 	$(BIN)/python -m pytest -n auto --dist loadfile -m "not engines and not release"
 
-engines: setup ## Fetch Flink, Spark, Prism and an object store into a cache outside of here, and a browser (NAME=flink: one)
+engines: setup $(STAMPS)/test ## Fetch Flink, Spark, Prism and an object store into a cache outside of here, and a browser (NAME=flink: one)
 	@$(BIN)/python -m deploy.local fetch $(NAME)
 
 test-engines: engines ## Run the tests that need what `make engines` fetches: each engine, its faults, the object store
@@ -104,75 +112,64 @@ check: demo ## Prove the demo's output, and a hostile corpus, with the independe
 		--tokenizer $(DEMO_OUT)/tokenizer --max-dead-fraction 1
 	$(BIN)/python tests/run_check.py $(HOSTILE_OUT)/run --expect $(HOSTILE_OUT)/corpus/expect.json
 
-lint: setup ## Check style, types, stubs, the direction of imports, and the Rust code
+lint: setup $(STAMPS)/lint ## Check style, types, stubs, the direction of imports, and the Rust code
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest cppmill_core --allowlist native/py/stubtest-allowlist.txt
 	$(BIN)/lint-imports
-	$(CARGO) clippy $(NATIVE) --all-targets --locked -- -D warnings
+	$(CARGO) clippy $(NATIVE) --all-targets --release --locked -- -D warnings
 	@if $(CARGO) fmt --version >/dev/null 2>&1; then $(CARGO) fmt $(NATIVE) --all --check; \
 	else echo "Rust formatting not checked: no rustfmt here"; fi
 
-docs: setup ## Build the site of docs/ into out/site; a link to nothing is an error
+docs: setup $(STAMPS)/docs ## Build the site of docs/ into out/site; a link to nothing is an error
 	@# Not --quiet: it hides warnings from --strict too, which counts them.
 	@NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict --site-dir $(SITE)
 	@echo "Open $(SITE)/index.html; with the search: $(BIN)/python -m http.server --directory $(SITE)"
 
-format: setup ## Format the Python code, and the Rust code where rustfmt is installed
+format: setup $(STAMPS)/lint ## Format the Python code, and the Rust code where rustfmt is installed
 	$(BIN)/ruff check --fix-only --quiet
 	$(BIN)/ruff format
 	@if $(CARGO) fmt --version >/dev/null 2>&1; then $(CARGO) fmt $(NATIVE) --all; else echo "Rust code left alone: no rustfmt here"; fi
 
-bench: setup ## Measure every stage on CORPUS=DIR; JSON=FILE writes one line a row
-	@$(if $(CORPUS),,echo "make bench needs a folder of C++ sources: make bench CORPUS=DIR" >&2; exit 2)
+bench: needs-CORPUS setup $(STAMPS)/bench ## Measure every stage on CORPUS=DIR; JSON=FILE writes one line a row
 	$(BIN)/python -m benches $(CORPUS) $(if $(JSON),--json $(JSON))
 
-bench-scan: setup ## Measure the native scanner, its speed and memory, on CORPUS=DIR
-	@$(if $(CORPUS),,echo "make bench-scan needs a folder of C++ sources: make bench-scan CORPUS=DIR" >&2; exit 2)
+bench-scan: needs-CORPUS setup $(STAMPS)/bench ## Measure the native scanner, its speed and memory, on CORPUS=DIR
 	$(BIN)/python -m benches.speed.scanning $(CORPUS) $(if $(JSON),--json $(JSON))
 
-bench-filters: setup ## Measure what each filter of ingest drops from CORPUS=DIR, and its speed (BENCHMARK=PATH)
-	@$(if $(CORPUS),,echo "make bench-filters needs a folder of C++ sources: make bench-filters CORPUS=DIR" >&2; exit 2)
+bench-filters: needs-CORPUS setup $(STAMPS)/bench ## Measure what each filter of ingest drops from CORPUS=DIR, and its speed (BENCHMARK=PATH)
 	$(BIN)/python -m benches.speed.filters $(CORPUS) $(foreach place,$(BENCHMARK),--benchmark $(place)) --show
 
-bench-train: setup ## Measure training beside public trainers on CORPUS=DIR, its growth and its superwords (ROUNDS=3)
-	@$(if $(CORPUS),,echo "make bench-train needs a folder of C++ sources: make bench-train CORPUS=DIR" >&2; exit 2)
+bench-train: needs-CORPUS setup $(STAMPS)/bench ## Measure training beside public trainers on CORPUS=DIR, its growth and its superwords (ROUNDS=3)
 	$(BIN)/python -m benches.speed.training $(CORPUS) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(JSON),--json $(JSON))
 
-bench-engines: setup ## Measure whole runs on engines on more and more of CORPUS=DIR, what Beam costs and what is shuffled (GB=4 ROUNDS=1)
-	@$(if $(CORPUS),,echo "make bench-engines needs a folder of C++ sources: make bench-engines CORPUS=DIR" >&2; exit 2)
+bench-engines: needs-CORPUS setup $(STAMPS)/bench ## Measure whole runs on engines on more and more of CORPUS=DIR, what Beam costs and what is shuffled (GB=4 ROUNDS=1)
 	$(BIN)/python -m benches.speed.engines $(CORPUS) $(foreach size,$(GB),--gb $(size)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(JSON),--json $(JSON))
 
-bench-encode: setup ## Measure encoding beside public encoders and datatrove on CORPUS=DIR (TOKENIZER=DIR SUPERWORDS=DIR ROUNDS=3)
-	@$(if $(CORPUS),,echo "make bench-encode needs a folder of C++ sources: make bench-encode CORPUS=DIR" >&2; exit 2)
+bench-encode: needs-CORPUS setup $(STAMPS)/bench ## Measure encoding beside public encoders and datatrove on CORPUS=DIR (TOKENIZER=DIR SUPERWORDS=DIR ROUNDS=3)
 	$(BIN)/python -m benches.speed.encode $(CORPUS) $(if $(TOKENIZER),--tokenizer $(TOKENIZER)) $(if $(SUPERWORDS),--superwords $(SUPERWORDS)) \
 		$(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(JSON),--json $(JSON))
 
-equal-encode: setup ## Compare the ids of every document of RUN=DIR with those of tokenizers, which REFERENCES=DIR keeps (TOKENIZER=DIR)
-	@$(if $(and $(RUN),$(REFERENCES)),,echo "make equal-encode needs two folders: make equal-encode RUN=DIR REFERENCES=DIR" >&2; exit 2)
+equal-encode: needs-RUN needs-REFERENCES setup $(STAMPS)/bench ## Compare the ids of every document of RUN=DIR with those of tokenizers, which REFERENCES=DIR keeps (TOKENIZER=DIR)
 	$(BIN)/python -m benches.agreement.equality $(RUN) $(REFERENCES) $(if $(TOKENIZER),--tokenizer $(TOKENIZER))
 
-bench-patterns: setup ## Compare pre-token patterns, trained on CORPUS=DIR, in bytes a token of HELD_OUT=DIR
-	@$(if $(and $(CORPUS),$(HELD_OUT)),,echo "make bench-patterns needs two folders of C++ sources: make bench-patterns CORPUS=DIR HELD_OUT=DIR" >&2; exit 2)
+bench-patterns: needs-CORPUS needs-HELD_OUT setup $(STAMPS)/bench ## Compare pre-token patterns, trained on CORPUS=DIR, in bytes a token of HELD_OUT=DIR
 	$(BIN)/python -m benches.studies.patterns $(CORPUS) $(HELD_OUT) $(if $(JSON),--json $(JSON))
 
-bench-units: setup ## Compare units of superwords, trained on CORPUS=DIR, in bytes a token of HELD_OUT=DIR
-	@$(if $(and $(CORPUS),$(HELD_OUT)),,echo "make bench-units needs two folders of C++ sources: make bench-units CORPUS=DIR HELD_OUT=DIR" >&2; exit 2)
+bench-units: needs-CORPUS needs-HELD_OUT setup $(STAMPS)/bench ## Compare units of superwords, trained on CORPUS=DIR, in bytes a token of HELD_OUT=DIR
 	$(BIN)/python -m benches.studies.lines $(CORPUS) $(HELD_OUT) $(if $(JSON),--json $(JSON))
 
-ablations: setup ## Measure what each part of a build is worth, trained on CORPUS=DIR, in bytes a token of HELD_OUT=DIR
-	@$(if $(and $(CORPUS),$(HELD_OUT)),,echo "make ablations needs two folders of C++ sources: make ablations CORPUS=DIR HELD_OUT=DIR" >&2; exit 2)
+ablations: needs-CORPUS needs-HELD_OUT setup $(STAMPS)/bench ## Measure what each part of a build is worth, trained on CORPUS=DIR, in bytes a token of HELD_OUT=DIR
 	$(BIN)/python -m benches.studies.ablations $(CORPUS) $(HELD_OUT) $(if $(JSON),--json $(JSON))
 
-lexer-agreement: setup ## Compare the lexer with libclang's tokens on CORPUS=DIR, a folder with a folder a project
-	@$(if $(CORPUS),,echo "make lexer-agreement needs a folder of C++ sources: make lexer-agreement CORPUS=DIR" >&2; exit 2)
+lexer-agreement: needs-CORPUS setup $(STAMPS)/test ## Compare the lexer with libclang's tokens on CORPUS=DIR, a folder with a folder a project
 	$(BIN)/python -m benches.agreement.lexer $(CORPUS)
 
-licenses: setup ## Write native/py/THIRD_PARTY_LICENSES again, of what Cargo.lock links; a licence that is not allowed is an error
+licenses: setup $(STAMPS)/release ## Write native/py/THIRD_PARTY_LICENSES again, of what Cargo.lock links; a licence that is not allowed is an error
 	$(BIN)/python -m deploy.release licenses
 
-wheels: setup $(STAMPS)/zig ## Build a release into dist/: manylinux wheels, sources, bills of materials, SHA256SUMS
+wheels: setup $(STAMPS)/release $(STAMPS)/zig ## Build a release into dist/: manylinux wheels, sources, bills of materials, SHA256SUMS
 	rm -rf dist && mkdir -p dist
 	$(BIN)/python -m deploy.release crates-bill --out dist/cppmill-core-$(VERSION).cdx.json
 	PATH="$(CURDIR)/$(BIN):$$PATH" RUSTFLAGS="$(REMAP)" $(BIN)/maturin build --release --locked --quiet --strip --zig \
@@ -193,20 +190,27 @@ dataflow-context: wheels ## Gather what the image of deploy/dataflow is built fr
 	cp $(DATAFLOW_FILES) $(DATAFLOW_CONTEXT)
 	@echo "Build the image: podman build --platform linux/amd64 --tag IMAGE $(DATAFLOW_CONTEXT)"
 
-lock: ## Resolve the requirements of pyproject.toml again into requirements.lock and those of deploy/ (needs uv)
-	@command -v uv >/dev/null || { echo "make lock needs uv: python3 -m pip install uv" >&2; exit 1; }
-	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --quiet \
-		--no-emit-package cppmill-core --no-emit-index-url --custom-compile-command "make lock" --output-file requirements.lock
-	uv pip compile pyproject.toml --extra dataflow --constraint requirements.lock --python-version 3.11 --python-platform x86_64-$(MANYLINUX) \
-		--generate-hashes --quiet --no-emit-package cppmill-core --no-emit-index-url --custom-compile-command "make lock" \
-		--output-file deploy/dataflow/requirements.lock
-	uv pip compile --group zig --universal --python-version 3.11 --generate-hashes --quiet --no-emit-index-url \
-		--custom-compile-command "make lock" --output-file deploy/release/requirements.lock
+lock: $(STAMPS)/uv ## Resolve the requirements of pyproject.toml again, and export a lock for each purpose
+	$(COMPILE) pyproject.toml --group dev --universal --no-emit-package cppmill-core --output-file requirements.lock
+	@for name in $(GROUPS); do $(MAKE) lock-$$name; done
+	$(COMPILE) --group uv --universal --output-file requirements/uv.lock
+	$(COMPILE) pyproject.toml --extra dataflow --constraint requirements.lock --python-platform x86_64-$(MANYLINUX) \
+		--no-emit-package cppmill-core --output-file deploy/dataflow/requirements.lock
+	$(COMPILE) --group zig --universal --output-file deploy/release/requirements.lock
+
+# The tests import the benchmarks, the code of a release and that of the site.
+lock-%:
+	$(COMPILE) pyproject.toml --group native $(addprefix --group ,$(if $(filter test,$*),test bench release docs,$(filter-out run,$*))) \
+		--constraint requirements.lock --universal --no-emit-package cppmill-core --output-file requirements/$*.lock
 
 clean: ## Delete everything that make made
 	rm -rf $(VENV) .make native/target native/fuzz/artifacts dist build *.egg-info $(FUZZ_OUT) $(HOSTILE_OUT) $(SITE)
 	rm -rf $(addprefix out/,demo demo-* demo.npz adopted byte-tables.npz card config.json hello.cpp numpy sources store tokens.html)
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+
+# A folder that must be given, checked before anything is installed.
+needs-%:
+	@$(if $($*),,echo "Which folder? make $(firstword $(MAKECMDGOALS)) $*=DIR" >&2; exit 2)
 
 # Set-up, one stamp a step.
 
@@ -217,29 +221,35 @@ $(STAMPS)/venv:
 	@"$(PYTHON)" -m venv --clear $(VENV)
 	@mkdir -p $(STAMPS) && touch $@$(eval DID := 1)
 
-$(STAMPS)/requirements: requirements.lock $(STAMPS)/venv
-	@echo "Installing the $(LOCKED) packages of requirements.lock (some minutes the first time)"
-	@# jsonpath-rw, which mlcroissant needs, is a source package alone: its hash is checked, pip brings what builds it.
-	@$(filter-out --quiet,$(PIP)) install --require-hashes --no-deps --only-binary :all: --no-binary jsonpath-rw --requirement $< \
-		| awk '/^Collecting / && ++n % 25 == 0 { print "  " n " of $(LOCKED) fetched" } /^Installing / { print "  unpacking" } { fflush() }'
+$(STAMPS)/uv: requirements/uv.lock $(STAMPS)/venv
+	@$(PIP) install --require-hashes --no-deps --only-binary :all: --requirement $<
 	@touch $@$(eval DID := 1)
 
-$(STAMPS)/native: $(NATIVE_SOURCES) $(STAMPS)/requirements
+# jsonpath-rw, which mlcroissant needs, has no wheel: its hash is checked, and it is built.
+$(GROUPS:%=$(STAMPS)/%): $(STAMPS)/%: requirements/%.lock $(STAMPS)/uv
+	@echo "Installing what is missing of the $$(grep -c '^[a-z].*==' $<) packages of $<"
+	@$(UV) pip install --python $(BIN)/python --require-hashes --no-deps --only-binary :all: --no-binary jsonpath-rw --requirement $<
+	@touch $@$(eval DID := 1)
+
+$(STAMPS)/native: $(NATIVE_SOURCES) $(STAMPS)/run
 	@command -v $(CARGO) >/dev/null || { echo "No cargo was found. Install Rust with rustup (https://rustup.rs), then open a new shell." >&2; exit 1; }
 	@$(CARGO) --version >/dev/null || { echo "The Rust version of rust-toolchain.toml is missing: rustup toolchain install" >&2; exit 1; }
 	@command -v cc >/dev/null || { echo "No C compiler was found to link with. On Debian or Ubuntu: apt-get install build-essential" >&2; exit 1; }
 	@echo "Building the native core (a first build takes a minute or two)"
-	@rm -rf $(WHEELS)
-	@$(BIN)/maturin build --release --locked --quiet --manifest-path native/py/Cargo.toml --out $(WHEELS)
-	@$(PIP) install --no-index --no-deps --force-reinstall $(WHEELS)/*.whl
+	@rm -rf $(WHEELS) && mkdir -p $(WHEELS)
+	@crates=$$($(CARGO) tree $(NATIVE) --package cppmill-core-py --edges normal,build --prefix none --locked 2>/dev/null | cut -d' ' -f1,2 | sort -u | wc -l); \
+	$(BIN)/maturin build --release --locked --manifest-path native/py/Cargo.toml --out $(WHEELS) 2>&1 | tee $(NATIVE_LOG) \
+		| awk -v of="$$crates" '/^ *Compiling / && ++n % 10 == 0 { print "  " n " of " of " crates"; fflush() }' \
+		|| { cat $(NATIVE_LOG) >&2; exit 1; }
+	@$(UV) pip install --python $(BIN)/python --no-index --no-deps --reinstall $(WHEELS)/*.whl
 	@touch $@$(eval DID := 1)
 
-$(STAMPS)/project: pyproject.toml setup.py $(STAMPS)/requirements
+$(STAMPS)/project: pyproject.toml setup.py $(STAMPS)/run
 	@echo "Installing cppmill, editable"
-	@$(PIP) install --no-build-isolation --no-deps --editable .
+	@$(UV) pip install --python $(BIN)/python --no-build-isolation --no-deps --editable .
 	@touch $@$(eval DID := 1)
 
-$(STAMPS)/zig: deploy/release/requirements.lock $(STAMPS)/venv
-	@echo "Installing the linker that deploy/release/requirements.lock names"
-	@$(PIP) install --require-hashes --no-deps --only-binary :all: --requirement $<
+$(STAMPS)/zig: deploy/release/requirements.lock $(STAMPS)/uv
+	@echo "Installing the linker of deploy/release/requirements.lock"
+	@$(UV) pip install --python $(BIN)/python --require-hashes --no-deps --only-binary :all: --requirement $<
 	@touch $@

@@ -84,7 +84,7 @@ def prepare_stage(base: RunConfig, stage: Stage) -> Ready:
     if NEEDS[stage]:  # what the stages before remembered, as in a whole run
         shutil.copyfile(base.out_folder / CACHE / "digests.json", out / CACHE / "digests.json")
     with log_to_console(Output(quiet=True)):
-        program = import_module(f"pipelines.{stage}").run
+        program = import_module(f"pipelines.stages.{stage}").run
     return Ready(program, base.model_copy(update={"out": out}))
 
 

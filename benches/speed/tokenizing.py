@@ -93,7 +93,7 @@ def run_both(amounts: dict[str, float], ready: Ready) -> Outcome:
     """Tokenize and validate, up to the receipt of the run."""
     run_stage(Stage.TOKENIZE, {}, ready)
     with log_to_console(Output(quiet=True)):
-        import_module(f"pipelines.{Stage.VALIDATE}").run(ready.config, QuietReporter())
+        import_module(f"pipelines.stages.{Stage.VALIDATE}").run(ready.config, QuietReporter())
     return Outcome(amounts, partial(hash_receipts, ready.config.out_folder / RECEIPT_FOLDERS[Stage.VALIDATE]))
 
 

@@ -96,7 +96,7 @@ def _make_spark(folder: Path) -> None:
 def _make_dataflow(folder: Path) -> None:
     """Install what only the image of Dataflow's workers has, beside what this environment has."""
     here, image = (
-        _requirements(path) for path in (_ROOT / "requirements.lock", _ROOT / "deploy/dataflow/requirements.lock")
+        _requirements(path) for path in (_ROOT / "requirements/test.lock", _ROOT / "deploy/dataflow/requirements.lock")
     )
     requirements = folder / "requirements.txt"
     requirements.write_text("".join(text for name, text in image.items() if name not in here), encoding="utf-8")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-STEPS = ("venv", "requirements", "native", "project")
+STEPS = ("venv", "uv", "run", "native", "project")
 SHELL_TOOLS = ("bash", "find", "awk", "rm", "mkdir", "touch")
 
 
@@ -27,8 +27,10 @@ def checkout(tmp_path: Path, repository: Path) -> Path:
     """A folder in which set-up has just been done, as far as make can see, but the venv is empty."""
     shutil.copy(repository / "Makefile", tmp_path)
     (tmp_path / "native").mkdir()
-    sources = [tmp_path / name for name in ("pyproject.toml", "setup.py", "requirements.lock", "native/lib.rs")]
-    sources.append(tmp_path / "rust-toolchain.toml")
+    sources = [
+        tmp_path / name for name in ("pyproject.toml", "setup.py", "requirements/uv.lock", "requirements/run.lock")
+    ]
+    sources += [tmp_path / name for name in ("native/lib.rs", "rust-toolchain.toml")]
     for age, file in enumerate([*sources, *(tmp_path / ".venv/.stamps" / step for step in STEPS)]):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
@@ -70,7 +72,8 @@ def test_a_second_setup_does_nothing_and_says_so(checkout: Path) -> None:
         ("native/lib.rs", {"native"}),
         ("rust-toolchain.toml", {"native"}),
         ("pyproject.toml", {"project"}),
-        ("requirements.lock", {"requirements", "native", "project"}),
+        ("requirements/run.lock", {"run", "native", "project"}),
+        ("requirements/uv.lock", {"uv", "run", "native", "project"}),
     ],
 )
 def test_setup_redoes_what_a_change_needs(changed: str, steps: set[str], checkout: Path) -> None:

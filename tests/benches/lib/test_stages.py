@@ -40,7 +40,7 @@ def test_a_stage_starts_with_what_it_needs_alone(stage: Stage, base: RunConfig) 
         assert found == needed | ({".cache/digests.json"} if needed else set())
         (out / FILES[stage]).parent.mkdir(parents=True, exist_ok=True)
         (out / FILES[stage]).write_text("made by the stage")
-    assert ready.program.__module__ == f"pipelines.{stage}"
+    assert ready.program.__module__ == f"pipelines.stages.{stage}"
     assert (ready.config.sources, ready.config.options) == (base.sources, base.options)
 
 
