@@ -175,7 +175,7 @@ class ScanOptions(Options):
 class BuildOptions(Options):
     """What vocabulary is built: its size, and which candidates of the domain band keep their id.
 
-    The reason for each default is in `docs/running.md`.
+    The reason for each default is in `docs/how-to/running.md`.
 
     Attributes:
         profile: Name of the profile, recorded in the manifest.

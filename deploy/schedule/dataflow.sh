@@ -1,6 +1,6 @@
 #!/bin/sh
 # Retokenizes on Dataflow: this process plans and submits, the service's workers run the units. For cron, a timer or Airflow on
-# a small machine; what the variables are, and what the service needs, is in docs/dataflow.md.
+# a small machine; what the variables are, and what the service needs, is in docs/how-to/dataflow.md.
 # The first version is made by hand, as only it is told of a tokenizer: retokenize SOURCES --store STORE --tokenizer DIR
 # (or --profile and --vocab-size, to build one).
 set -eu

@@ -1,7 +1,7 @@
-"""Hooks of MkDocs: pages that stand outside of docs/, the navigation, and an API page a module.
+"""Hooks of MkDocs: pages from outside of docs/, the navigation, and one API page for each module.
 
-The same files are read on a forge, where they link to one another by their places in the repository; here such a link
-becomes one to the page, or to a copy of the file. A page that nobody placed in the navigation is a task's.
+People also read the same files on a code forge, where links follow places in the repository. Here such a link leads to
+the page, or to a copy of the file.
 """
 
 from __future__ import annotations
@@ -19,21 +19,17 @@ ROOT = Path(__file__).parents[2]
 
 OUTSIDE = {
     "README.md": "index.md",
-    "configs/vocab/README.md": "vocabulary.md",
-    "CHANGELOG.md": "changelog.md",
-    "deploy/README.md": "deploying.md",
+    "configs/vocab/README.md": "reference/vocabulary.md",
+    "CHANGELOG.md": "explanation/changelog.md",
+    "deploy/README.md": "how-to/deploying.md",
 }
-"""Pages that stand outside of docs/, by their place in the repository."""
+"""Pages from outside of docs/, by their place in the repository."""
 
-SECTIONS = {
-    "Start": ("index", "tutorial", "after-the-demo"),
-    "Tasks": ("running",),
-    "Engines and places": ("engines", "object-stores", "dataflow", "deploying", "capacity"),
-    "Formats": ("formats", "vocabulary"),
-    "Reasons": ("design", "lexer", "training", "encoding"),
-    "History": ("changelog", "releasing", "LOG"),
-}
-"""Pages of each section, in order; those that are not there are passed over, all others are tasks."""
+SECTIONS = {"Tutorials": "tutorials", "How-to guides": "how-to", "Reference": "reference", "Explanation": "explanation"}
+"""The sections of the navigation and the folders of their pages."""
+
+FIRST = ("first-dataset", "after-the-demo", "running", "options", "commands", "design")
+"""Pages that come first in their section; the others follow by name."""
 
 STYLE = ".md-grid { max-width: 90rem; }"
 """Tables and printed lines are wide."""
@@ -97,21 +93,24 @@ def navigation(pages: list[str]) -> list[Any]:
         pages: Their paths in the site, `api/` among them.
 
     Example:
-        >>> navigation(["index.md", "show.md"])[:2]
-        [{'Start': ['index.md']}, {'Tasks': ['show.md']}]
+        >>> navigation(["index.md", "how-to/show.md"])
+        ['index.md', {'How-to guides': ['how-to/show.md']}]
     """
-    placed = {f"{name}.md" for names in SECTIONS.values() for name in names}
-    others = sorted(page for page in pages if page not in placed and not page.startswith("api/"))
     found: dict[str, list[Any]] = {
-        section: [f"{name}.md" for name in names if f"{name}.md" in pages] + (others if section == "Tasks" else [])
-        for section, names in SECTIONS.items()
+        section: sorted((page for page in pages if page.startswith(f"{folder}/")), key=_order)
+        for section, folder in SECTIONS.items()
     }
     api = {
         heading: [{module: _api_page(module)} for module in modules(package) if _api_page(module) in pages]
         for heading, package in PACKAGES.items()
     }
     found["API"] = [{heading: entries} for heading, entries in api.items() if entries]
-    return [{section: entries} for section, entries in found.items() if entries]
+    return ["index.md", *({section: entries} for section, entries in found.items() if entries)]
+
+
+def _order(page: str) -> tuple[int, str]:
+    name = posixpath.basename(page).removesuffix(".md")
+    return (FIRST.index(name) if name in FIRST else len(FIRST), name)
 
 
 def modules(package: str) -> list[str]:
@@ -126,7 +125,7 @@ def modules(package: str) -> list[str]:
 
 
 def repository_place(page: str) -> str:
-    """Return where in the repository a page of the site stands."""
+    """Return where in the repository a page of the site comes from."""
     outside = {name: place for place, name in OUTSIDE.items()}
     return outside.get(page, f"docs/{page}")
 
@@ -139,8 +138,10 @@ def site_place(place: str, link: str) -> str | None:
         link: A relative path or a URL.
 
     Example:
-        >>> site_place("README.md", "docs/running.md"), site_place("docs/LOG.md", "../configs/vocab/README.md")
-        ('running.md', 'vocabulary.md')
+        >>> site_place("README.md", "docs/how-to/running.md")
+        'how-to/running.md'
+        >>> site_place("docs/explanation/LOG.md", "../../configs/vocab/README.md")
+        'reference/vocabulary.md'
     """
     if "://" in link or link.startswith("mailto:"):
         return None

@@ -88,7 +88,7 @@ def diff(
     """Tell what became of a tokenizer's tokens and ids in another one.
 
     Tokens added, removed, moved and kept; with --verbose every one is named. Exit code 1 if a fixed id moved. The map
-    is for embedding surgery; docs/running.md has an example.
+    is for embedding surgery; docs/how-to/running.md has an example.
 
     Example:
       cppmill vocab diff old/tokenizer new/tokenizer --documents new --id-map ids.parquet

@@ -1,7 +1,7 @@
 """How fast the stages of a run were, from the event logs in `OUT/.cache/events`, which may not be there.
 
-A log has a JSON object a line, as `cppmill run --json` prints them (docs/running.md). Of each stage counts the newest
-log in which it had something to do and finished.
+A log has one JSON object per line, as `cppmill run --json` prints them (docs/how-to/running.md). For each stage the
+newest log counts in which it had something to do and finished.
 """
 
 from __future__ import annotations

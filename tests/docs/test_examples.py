@@ -14,7 +14,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```$", re.M | re.S)
 
 def pages() -> list[Path]:
     """The pages with examples."""
-    return [path for path in sorted(DOCS.glob("*.md")) if any(">>> " in block for block in examples(path))]
+    return [path for path in sorted(DOCS.rglob("*.md")) if any(">>> " in block for block in examples(path))]
 
 
 def examples(path: Path) -> list[str]:

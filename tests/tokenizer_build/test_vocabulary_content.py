@@ -1,4 +1,4 @@
-"""What the shipped vocabulary holds, band by band; what a corpus keeps of it is measured in docs/LOG.md."""
+"""What the shipped vocabulary holds, band by band; what a corpus keeps of it is measured in docs/explanation/LOG.md."""
 
 from __future__ import annotations
 

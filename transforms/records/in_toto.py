@@ -18,7 +18,7 @@ PREDICATE_TYPE = "https://slsa.dev/provenance/v1"
 BUILD_TYPE = "urn:cppmill:run:1"
 BUILDER = "urn:cppmill:builder"
 CORPUS_DIGEST = "cppmill_corpus_1"
-"""Name of the corpus' digest, which is a sum of SHA-256 (docs/formats.md) and no SHA-256 of a file."""
+"""Name of the corpus' digest, which is a sum of SHA-256 (docs/reference/formats.md) and no SHA-256 of a file."""
 
 PRODUCTS = ("documents", "tokens", "tokenizer")
 """The folders of OUT that hold what a run is for."""

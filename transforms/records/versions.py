@@ -103,7 +103,7 @@ class Versions:
         if found:
             raise ConfigError(
                 f"--store {self.store.root}: it holds {found[0]}: the folder of a run or an export, and no store of "
-                "versions; name another one (a run can become the first version of one: docs/scheduling.md)"
+                "versions; name another one (a run can become the first version of one: docs/how-to/scheduling.md)"
             )
 
     def check_pointer(self) -> None:

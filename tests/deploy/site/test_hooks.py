@@ -34,7 +34,14 @@ class Fetched(HTMLParser):
 
 def build(checkout, target):
     """Run `make docs` in a checkout, with what is installed here; not as part of another make."""
-    command = ["make", "--old-file=setup", "docs", f"BIN={Path(sys.executable).parent}", f"SITE={target}"]
+    command = [
+        "make",
+        "--old-file=setup",
+        "--old-file=.venv/.stamps/docs",
+        "docs",
+        f"BIN={Path(sys.executable).parent}",
+        f"SITE={target}",
+    ]
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     return subprocess.run(
         command, cwd=checkout, env=environment, capture_output=True, text=True, timeout=120, check=False
@@ -52,9 +59,11 @@ def site(repository: Path, tmp_path_factory):
 
 def test_every_page_is_in_the_navigation(site, repository):
     text = (site / "index.html").read_text()
-    pages = [page.stem for page in (repository / "docs").glob("*.md")]
+    docs = repository / "docs"
+    pages = [page.relative_to(docs).with_suffix("").as_posix() for page in docs.rglob("*.md")]
     assert len(pages) > 10
-    for name in [*pages, "vocabulary", "changelog", "api/cppmill_core", "api/schemas.tables"]:
+    outside = ["reference/vocabulary", "explanation/changelog", "how-to/deploying"]
+    for name in [*pages, *outside, "api/cppmill_core", "api/schemas.tables"]:
         assert f'href="{name}.html"' in text, name
 
 
@@ -82,7 +91,7 @@ def test_links_lead_to_files_as_no_server_makes_a_page_of_a_folder(site):
 
 def test_a_link_to_a_folder_of_the_repository_leads_to_its_files(site):
     folder = site / "source" / "deploy" / "schedule"
-    assert 'href="source/deploy/schedule/index.html"' in (site / "scheduling.html").read_text()
+    assert 'href="../source/deploy/schedule/index.html"' in (site / "how-to" / "scheduling.html").read_text()
     assert 'href="crontab"' in (folder / "index.html").read_text()
     assert (folder / "crontab").is_file()
 
@@ -92,7 +101,7 @@ def test_a_link_to_nothing_fails_the_build(repository, tmp_path):
         shutil.copytree(repository / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("Makefile", "mkdocs.yml", "README.md", "CHANGELOG.md", "pyproject.toml"):
         shutil.copy(repository / name, tmp_path)
-    (tmp_path / "docs" / "new.md").write_text("# New\n\n[gone](gone.md) and [nowhere](running.md#nowhere)\n")
+    (tmp_path / "docs" / "how-to" / "new.md").write_text("# New\n\n[gone](gone.md) and [nowhere](running.md#nowhere)\n")
     done = build(tmp_path, tmp_path / "site")
     assert done.returncode != 0
     assert "gone.md" in done.stderr
@@ -102,13 +111,13 @@ def test_a_link_to_nothing_fails_the_build(repository, tmp_path):
 @pytest.mark.parametrize(
     ("place", "link", "target"),
     [
-        ("README.md", "docs/running.md", "running.md"),
-        ("README.md", "configs/vocab/", "vocabulary.md"),
-        ("docs/running.md", "engines.md", "engines.md"),
-        ("docs/running.md", "images/a.png", "images/a.png"),
-        ("docs/running.md", "../configs/run.example.toml", "source/configs/run.example.toml"),
-        ("configs/vocab/README.md", "../../docs/running.md", "running.md"),
-        ("docs/running.md", "https://example.org/docs/a.md", None),
+        ("README.md", "docs/how-to/running.md", "how-to/running.md"),
+        ("README.md", "configs/vocab/", "reference/vocabulary.md"),
+        ("docs/how-to/running.md", "engines.md", "how-to/engines.md"),
+        ("docs/how-to/running.md", "../images/a.png", "images/a.png"),
+        ("docs/how-to/running.md", "../../configs/run.example.toml", "source/configs/run.example.toml"),
+        ("configs/vocab/README.md", "../../docs/how-to/running.md", "how-to/running.md"),
+        ("docs/how-to/running.md", "https://example.org/docs/a.md", None),
     ],
 )
 def test_links_lead_where_the_file_is_in_the_site(place, link, target):
@@ -116,14 +125,15 @@ def test_links_lead_where_the_file_is_in_the_site(place, link, target):
 
 
 def test_pages_know_their_place_in_the_repository():
-    assert repository_place("vocabulary.md") == "configs/vocab/README.md"
-    assert repository_place("running.md") == "docs/running.md"
+    assert repository_place("reference/vocabulary.md") == "configs/vocab/README.md"
+    assert repository_place("how-to/running.md") == "docs/how-to/running.md"
 
 
-def test_a_page_that_nobody_placed_is_a_task_and_a_missing_one_is_passed_over():
-    assert navigation(["new.md", "running.md", "index.md", "api/cppmill_core.md"]) == [
-        {"Start": ["index.md"]},
-        {"Tasks": ["running.md", "new.md"]},
+def test_a_page_is_in_the_section_of_its_folder_and_those_to_be_read_first_come_first():
+    pages = ["how-to/filters.md", "how-to/a.md", "how-to/running.md", "index.md", "new.md", "api/cppmill_core.md"]
+    assert navigation(pages) == [
+        "index.md",
+        {"How-to guides": ["how-to/running.md", "how-to/a.md", "how-to/filters.md"]},
         {"API": [{"Training code": [{"cppmill_core": "api/cppmill_core.md"}]}]},
     ]
 

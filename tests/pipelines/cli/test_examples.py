@@ -17,8 +17,8 @@ import pytest
 pytestmark = pytest.mark.timeout(900)  # a page of commands is one test, each of them a process
 
 ROOT = Path(__file__).parents[3]
-TUTORIAL = ROOT / "docs" / "tutorial.md"
-PAGES = [ROOT / "README.md", *sorted(set((ROOT / "docs").glob("*.md")) - {TUTORIAL})]
+TUTORIAL = ROOT / "docs" / "tutorials" / "first-dataset.md"
+PAGES = [ROOT / "README.md", *sorted(set((ROOT / "docs").rglob("*.md")) - {TUTORIAL})]
 
 BLOCK = re.compile(r"(?:(?<=\n\n)|\A)(?: {4}.*\n(?:\n(?= {4}))*)+|(?<=^```sh\n)[\s\S]*?(?=^```$)", re.MULTILINE)
 PYTHON = re.compile(r"(?:from|import) ")
