@@ -2,9 +2,9 @@
 
 The oracle of the native core, and the code of docs/tutorials/bpe.md. It is slow on purpose: every step counts all
 pairs anew, and a text's segmentation is always what `encode` makes of it with the merges so far. So whatever is learned
-here is by definition what an encoder does.
-`cppmill_core.train_bpe` must give the same merges as `train_bpe` on any input. In the
-(https://aclanthology.org/P16-1162).
+here is by definition what an encoder does. `cppmill_core.train_bpe` must give the same merges as `train_bpe` on any
+input. In the spirit of Andrej Karpathy's minbpe; `learn_merges` is BPE as Sennrich, Haddow and Birch published it for
+words (https://aclanthology.org/P16-1162).
 
 It does not split text into words: a word is whatever it is given.
 """
