@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from cppmill_core.kinds import SENTENCEPIECE
+from cppmill_core.manifests import SENTENCEPIECE
 from cppmill_core.sentencepiece import MODEL, SPACE, lossy_properties, piece_bytes
 from cppmill_core.sentencepiece_proto import Model, Piece, PieceType, read_model, rewrite_pieces
 from sentencepiece import SentencePieceTrainer

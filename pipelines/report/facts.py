@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from cppmill_core.kinds import AnyTokenizer
+from cppmill_core import AnyTokenizer
 
 from pipelines.console.stage_times import StageTime, read_stage_times
 from tokenizer_build.bands import Strength

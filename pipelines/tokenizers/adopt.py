@@ -50,7 +50,8 @@ def adopt_tokenizer(source: Path, out: Path, *, bos: str | None = None, eos: str
 def _write(source: Path, staged: Path, *, bos: str | None, eos: str | None) -> list[str]:
     try:
         found = find_source(source).with_ends({BOS: bos, EOS: eos})
-        tokenizer = write_directory(found, staged)
+        write_directory(found, staged)
+        tokenizer = cppmill_core.load_tokenizer(staged)
     except (OSError, cppmill_core.CoreError, ImportError) as error:
         raise ConfigError(str(error)) from error
     decoded = tokenizer.decode_batch(tokenizer.encode_batch(_HOSTILE)).to_pylist()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cppmill_core.kinds import AnyTokenizer
+from cppmill_core import AnyTokenizer
 from rich.console import Console
 from rich.style import Style
 from rich.text import Text

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import cppmill_core
-from cppmill_core.kinds import AnyTokenizer
+from cppmill_core import AnyTokenizer
 
 from schemas.errors import ConfigError
 from tokenizer_build.artifact import MANIFEST_JSON, TOKENIZER_JSON

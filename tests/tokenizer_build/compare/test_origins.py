@@ -8,7 +8,7 @@ from typing import cast
 
 import cppmill_core
 import pytest
-from cppmill_core.kinds import AnyTokenizer
+from cppmill_core import AnyTokenizer
 
 from schemas.errors import ConfigError
 from schemas.options import BuildOptions

@@ -15,7 +15,7 @@ import apache_beam as beam
 import cppmill_core
 import pyarrow as pa
 import pyarrow.parquet as pq
-from cppmill_core.kinds import AnyTokenizer
+from cppmill_core import AnyTokenizer
 
 from schemas.sequences import SequenceOptions, sequences_schema
 from schemas.units import Stage, Unit, UnitReceipt

@@ -16,7 +16,7 @@ import cppmill_core
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from cppmill_core.kinds import AnyTokenizer
+from cppmill_core import AnyTokenizer
 
 from schemas.errors import ConfigError
 from schemas.sequences import Fim, SequenceOptions

@@ -15,7 +15,7 @@ import apache_beam as beam
 import cppmill_core
 import numpy as np
 import pyarrow as pa
-from cppmill_core.kinds import AnyTokenizer
+from cppmill_core import AnyTokenizer
 
 from schemas.errors import ConfigError
 from schemas.units import Stage, Unit, UnitReceipt

@@ -24,7 +24,8 @@ from cppmill_core._native import (
     train_bpe,
 )
 from cppmill_core.checkpoints import VocabStamp, assert_vocab, read_stamp, stamp
-from cppmill_core.kinds import AnyTokenizer, load_tokenizer, open_any
+from cppmill_core.loading import load_tokenizer, open_any
+from cppmill_core.protocol import AnyTokenizer
 
 __all__ = [
     "PATTERNS",

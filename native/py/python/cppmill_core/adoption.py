@@ -1,11 +1,10 @@
-"""Tokenizers of other programs: found, described by a manifest, written as tokenizer directories, and opened."""
+"""Adopts tokenizers of other programs: finds their files, makes a manifest, writes a tokenizer directory."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,11 +12,10 @@ from typing import Any
 
 from cppmill_core._native import CoreError, InvalidInputError, Tokenizer
 from cppmill_core.hugging_face import CONFIG, SPECIAL_TOKENS, TOKENIZER, describe_hugging_face
-from cppmill_core.kinds import HUGGING_FACE, AnyTokenizer, load_tokenizer
-from cppmill_core.manifests import BOS, EOS, MANIFEST
+from cppmill_core.manifests import BOS, EOS, HUGGING_FACE, MANIFEST
 from cppmill_core.sentencepiece import MODEL, describe_sentencepiece
 
-__all__ = ["Source", "find_source", "open_source", "write_directory"]
+__all__ = ["Source", "find_source", "write_directory"]
 
 _WORDS_PATTERN = "cpp-words-1"
 
@@ -27,21 +25,21 @@ class Source:
     """A tokenizer of another program.
 
     Attributes:
-        files: What it consists of: the name in a tokenizer directory, and where it is.
-        manifest: What `manifest.json` says of it, but for the digests of the files.
+        files: Its files: the name in a tokenizer directory, and the path now.
+        manifest: The content of its `manifest.json`, without the digests of the files.
     """
 
     files: Mapping[str, Path]
     manifest: Mapping[str, Any]
 
     def with_ends(self, ends: Mapping[str, str | None]) -> Source:
-        """Return it with other tokens as `<BOS>` and `<EOS>`.
+        """Return the source with other control tokens as `<BOS>` and `<EOS>`.
 
         Args:
-            ends: The name of a control token for `<BOS>` and `<EOS>`; None leaves what it is.
+            ends: The name of a control token for `<BOS>` and for `<EOS>`; None keeps the present one.
 
         Raises:
-            InvalidInputError: There is no control token of a name.
+            InvalidInputError: The tokenizer has no control token of that name.
         """
         control = {token["token"]: token["id"] for token in self.manifest["tokens"]}
         roles = dict(self.manifest["roles"])
@@ -62,8 +60,8 @@ def find_source(path: str | os.PathLike[str]) -> Source:
 
     Raises:
         OSError: There is no such file or folder, or it cannot be read.
-        CorruptDataError: The file is no tokenizer.
-        InvalidInputError: Nothing in the folder is known, or text would be lost; the message names by what.
+        CorruptDataError: The file is not a tokenizer.
+        InvalidInputError: The folder has no known file, or the tokenizer would lose text; the message names the cause.
     """
     place = Path(path)
     file = _tokenizer_file(place) if place.is_dir() else place
@@ -74,15 +72,12 @@ def find_source(path: str | os.PathLike[str]) -> Source:
     return Source(files, describe_hugging_face(file))
 
 
-def write_directory(source: Source, out: Path) -> AnyTokenizer:
-    """Write a tokenizer directory: the source's files as they are, and `manifest.json` last.
+def write_directory(source: Source, out: Path) -> None:
+    """Write a tokenizer directory: copies of the source's files, then `manifest.json`.
 
     Args:
-        source: What to write.
+        source: The tokenizer.
         out: An existing, empty folder.
-
-    Returns:
-        The tokenizer, loaded from there.
     """
     for name, file in source.files.items():
         (out / name).write_bytes(file.read_bytes())
@@ -91,14 +86,6 @@ def write_directory(source: Source, out: Path) -> AnyTokenizer:
     if source.manifest["kind"] == HUGGING_FACE:
         manifest["run"] = "native" if _is_native(manifest, out) else "tokenizers"
     _write_manifest(manifest, out)
-    return load_tokenizer(out)
-
-
-def open_source(path: str | os.PathLike[str]) -> AnyTokenizer:
-    """Open what `find_source` finds, by way of a temporary directory."""
-    source = find_source(path)
-    with tempfile.TemporaryDirectory(prefix="cppmill-adopt-") as folder:
-        return write_directory(source, Path(folder))
 
 
 def _tokenizer_file(folder: Path) -> Path:
@@ -112,9 +99,9 @@ def _tokenizer_file(folder: Path) -> Path:
 
 
 def _is_native(manifest: Mapping[str, Any], out: Path) -> bool:
-    """Return whether the native core takes a tokenizer under the names that it has.
+    """Return whether the native core can run a tokenizer with the names that it has.
 
-    It does not know of roles, and units of several words need to know which merges are superwords.
+    The core knows no roles, and for a pattern of lines it must know which merges are superwords.
     """
     if set(manifest["roles"]) & {BOS, EOS}:
         return False

@@ -34,7 +34,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cppmill_core._native import CorruptDataError, InvalidInputError
-from cppmill_core.kinds import AnyTokenizer
+from cppmill_core.protocol import AnyTokenizer
 from cppmill_core.sentencepiece_proto import read_model
 
 __all__ = ["DUMMY_PREFIX", "EXACT", "FORMAT", "ByteTables", "bits_per_byte", "bits_per_character"]

@@ -1,8 +1,8 @@
-"""Byte-level BPE of other programs: a directory, or a `tokenizer.json`, as `tokenizers` and `transformers` write it.
+"""Byte-level BPE of other programs: a folder or a `tokenizer.json` that `tokenizers` or `transformers` wrote.
 
-The `tokenizers` package cuts documents into words with the tokenizer's own rules, and each distinct word is encoded
-once. Ids are those that it gives text, but for two things: special tokens in text are text, and bytes that are not
-UTF-8 have the tokens of single bytes. A tokenizer that the native core takes is run by the core instead.
+The `tokenizers` package cuts documents into words by the tokenizer's own rules, and encodes each distinct word once.
+The ids are those of the package, with two exceptions: special tokens in text are ordinary text, and bytes that are not
+UTF-8 become single-byte tokens. If the native core supports the tokenizer, the core runs it instead.
 
 Needs the `tokenizers` package, which the rest of `cppmill_core` does not.
 """
@@ -20,10 +20,10 @@ import numpy as np
 import pyarrow as pa
 
 from cppmill_core._native import CorruptDataError, InvalidInputError, Tokenizer
-from cppmill_core.kinds import HUGGING_FACE, AnyTokenizer
-from cppmill_core.manifests import BOS, EOS, describe_ids, named_ids, read_manifest
+from cppmill_core.manifests import BOS, EOS, HUGGING_FACE, describe_ids, named_ids, read_manifest
+from cppmill_core.protocol import AnyTokenizer
 from cppmill_core.segments import Bytes, Marks, SegmentTokenizer, invalid_bytes
-from cppmill_core.token_table import Ids, TokenTable
+from cppmill_core.token_table import Integers, TokenTable
 
 __all__ = [
     "CONFIG",
@@ -40,18 +40,18 @@ SPECIAL_TOKENS = "special_tokens_map.json"
 
 _ENDS = {BOS: "bos_token", EOS: "eos_token"}
 _WINDOW = 1 << 20
-"""A longer document is cut into words window by window, as the words of one are Python objects."""
+"""Characters that are cut into words at a time: each word is a Python object, which bounds memory."""
 
 _MARGIN = 1 << 12
-"""Words that end so near to the end of a window might end elsewhere with more text; they are cut again in the next."""
+"""Characters at the end of a window whose words may change with more text; the next window cuts them again."""
 
-_NOT_TAKEN = ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback")
-"""Settings of a model under which the tokens of a word are not its bytes, or not always the same."""
+_REFUSED = ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback")
+"""Settings of a model with which the tokens of a word vary or are not its bytes."""
 
 _PRINTABLE = (*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100))
 _OTHERS = [byte for byte in range(256) if byte not in _PRINTABLE]
 _ALPHABET = {byte: chr(byte) for byte in _PRINTABLE} | {byte: chr(0x100 + at) for at, byte in enumerate(_OTHERS)}
-"""GPT-2's byte alphabet: the character that each byte is spelled with."""
+"""GPT-2's byte alphabet: the character of each byte."""
 
 _BYTES = {character: byte for byte, character in _ALPHABET.items()}
 _SPELLED = {byte: ord(character) for byte, character in _ALPHABET.items()}
@@ -61,14 +61,14 @@ def load_hugging_face(path: str | os.PathLike[str], digest: str | None = None) -
     """Load a tokenizer directory of the kind `hugging-face`.
 
     Args:
-        path: The directory, as `cppmill adopt` made it.
-        digest: Take no tokenizer but that of this digest.
+        path: The directory, as `cppmill adopt` writes it.
+        digest: Refuse a tokenizer with another digest.
 
     Raises:
         ImportError: The `tokenizers` package is needed and not installed.
         OSError: A file cannot be read.
-        CorruptDataError: A file is not what the manifest says.
-        InvalidInputError: A newer format.
+        CorruptDataError: A file contradicts the manifest.
+        InvalidInputError: The format is newer.
     """
     folder = Path(path)
     found, manifest = read_manifest(folder, digest)
@@ -77,18 +77,19 @@ def load_hugging_face(path: str | os.PathLike[str], digest: str | None = None) -
     rules = read_rules(folder / TOKENIZER)
     control, roles = named_ids(manifest)
     table = TokenTable(token_bytes(rules, manifest["vocab_size"]), control, roles)
-    return SegmentTokenizer(path, found, table, WordSegmenter((folder / TOKENIZER).read_text(encoding="utf-8")))
+    segmenter = WordSegmenter((folder / TOKENIZER).read_text(encoding="utf-8"))
+    return SegmentTokenizer(path, found, table, segmenter, load_hugging_face)
 
 
 def describe_hugging_face(file: Path) -> dict[str, Any]:
-    """Return what the manifest of an adopted tokenizer says of its ids: kind, vocab_size, tokens, reserved, roles.
+    """Return an adopted tokenizer's manifest, without digests of files: kind, vocab_size, tokens, reserved, roles.
 
     Args:
         file: The `tokenizer.json`; `<BOS>` and `<EOS>` are looked up in the two other files beside it.
 
     Raises:
-        CorruptDataError: It is none.
-        InvalidInputError: It is no byte-level BPE, or loses text; every rule that does is named.
+        CorruptDataError: The file is not a `tokenizer.json`.
+        InvalidInputError: The tokenizer is not a byte-level BPE, or loses text; the message has every reason.
     """
     rules = read_rules(file)
     lossy = lossy_rules(rules)
@@ -105,8 +106,8 @@ def read_rules(file: Path) -> dict[str, Any]:
     """Read a `tokenizer.json`.
 
     Raises:
-        OSError: It cannot be read.
-        CorruptDataError: It is none.
+        OSError: The file cannot be read.
+        CorruptDataError: It is not a `tokenizer.json`.
     """
     try:
         rules: dict[str, Any] = json.loads(file.read_bytes())
@@ -117,7 +118,7 @@ def read_rules(file: Path) -> dict[str, Any]:
 
 
 def lossy_rules(rules: Mapping[str, Any]) -> list[str]:
-    """Return what keeps a tokenizer from giving any text back as it was; empty if nothing does."""
+    """Return the reasons why a tokenizer loses text; empty for a lossless one."""
     model, steps = rules["model"], _steps(rules.get("pre_tokenizer"), "pretokenizers")
     kind = str(model.get("type", "BPE"))
     if kind != "BPE":
@@ -131,18 +132,18 @@ def lossy_rules(rules: Mapping[str, Any]) -> list[str]:
         ),
         ("it removes what it splits at", any(step.get("behavior") == "Removed" for step in steps)),
         ("it normalises text (`normalizer` is set)", bool(rules.get("normalizer"))),
-        *((f"`model.{name}` is set", bool(model.get(name))) for name in _NOT_TAKEN),
+        *((f"`model.{name}` is set", bool(model.get(name))) for name in _REFUSED),
         ("it has no token for some byte", any(character not in model["vocab"] for character in _BYTES)),
         *(
             (f"its added token {token['content']!r} is not special: it would be cut out of text", not token["special"])
             for token in rules["added_tokens"]
         ),
     ]
-    return [said for said, is_wrong in wrong if is_wrong]
+    return [message for message, is_wrong in wrong if is_wrong]
 
 
 def token_bytes(rules: Mapping[str, Any], vocab_size: int) -> list[bytes | None]:
-    """Return the bytes of each id; None for special tokens, unused ids and what is not spelled in the byte alphabet."""
+    """Return the bytes of each id; None for special tokens, unused ids and tokens not in the byte alphabet."""
     tokens: list[bytes | None] = [None] * vocab_size
     special = {token["id"] for token in rules["added_tokens"]}
     for token, id_ in rules["model"]["vocab"].items():
@@ -152,15 +153,15 @@ def token_bytes(rules: Mapping[str, Any], vocab_size: int) -> list[bytes | None]
 
 
 class WordSegmenter:
-    """Cuts texts into the words of a tokenizer, and has the `tokenizers` package encode each."""
+    """Cuts texts into words and encodes them, both with the `tokenizers` package."""
 
     def __init__(self, content: str) -> None:
-        """Take the text of a `tokenizer.json`."""
+        """Make a segmenter from the content of a `tokenizer.json`."""
         tokenizer = open_tokenizer(content)
         self._pre_tokenizer, self._model = tokenizer.pre_tokenizer, tokenizer.model
 
-    def borders(self, text: Bytes, documents: pa.Array[Any], starts: Ids) -> Marks:
-        """Mark where words begin, within the stretches of valid UTF-8; other bytes are words of their own."""
+    def borders(self, text: Bytes, documents: pa.Array[Any], starts: Integers) -> Marks:
+        """Mark where words begin within runs of valid UTF-8; each other byte is a word by itself."""
         begins = np.zeros(len(text), bool)
         invalid = invalid_bytes(text, documents, starts)
         begins[invalid] = True
@@ -178,7 +179,7 @@ class WordSegmenter:
         return [[token.id for token in tokenize(segment.decode("latin-1").translate(_SPELLED))] for segment in segments]
 
     def _word_lengths(self, text: str) -> Iterator[int]:
-        """Yield the length of each word in bytes: a word is spelled with a character a byte."""
+        """Yield the length of each word in bytes, which is the number of characters in the byte alphabet."""
         at = 0
         while at < len(text):
             window = text[at : at + _WINDOW]
@@ -189,7 +190,7 @@ class WordSegmenter:
             at += words[-1][1][1]
 
 
-def open_tokenizer(content: str) -> Any:  # noqa: ANN401 - the package is imported where it is used
+def open_tokenizer(content: str) -> Any:  # noqa: ANN401 - an optional package
     """Return the `tokenizers.Tokenizer` of a `tokenizer.json`.
 
     Raises:
@@ -203,14 +204,14 @@ def open_tokenizer(content: str) -> Any:  # noqa: ANN401 - the package is import
 
 
 def _steps(rule: Mapping[str, Any] | None, name: str) -> list[Mapping[str, Any]]:
-    """Return the steps of a rule that may be a sequence of some."""
+    """Return the steps of a rule, which may be a sequence."""
     if not rule:
         return []
     return list(rule[name]) if rule.get("type") == "Sequence" else [rule]
 
 
 def _ends(folder: Path, control: Mapping[str, int]) -> dict[str, int]:
-    """Return the ids of `<BOS>` and `<EOS>` as the files beside a `tokenizer.json` name them."""
+    """Return the ids of `<BOS>` and `<EOS>`, by their names in the files beside a `tokenizer.json`."""
     named: dict[str, Any] = {}
     for name in (SPECIAL_TOKENS, CONFIG):
         if (folder / name).is_file():

@@ -1,4 +1,4 @@
-"""Reads the manifest of a tokenizer directory and proves its files, for the kinds that the native core does not run."""
+"""Reads manifests of tokenizer directories and checks their files, for the kinds that the native core does not run."""
 
 from __future__ import annotations
 
@@ -10,24 +10,40 @@ from typing import Any
 
 from cppmill_core._native import CorruptDataError, InvalidInputError
 
-__all__ = ["BOS", "EOS", "MANIFEST", "MANIFEST_FORMAT", "describe_ids", "named_ids", "read_manifest"]
+__all__ = [
+    "BOS",
+    "EOS",
+    "HUGGING_FACE",
+    "MANIFEST",
+    "MANIFEST_FORMAT",
+    "SENTENCEPIECE",
+    "describe_ids",
+    "named_ids",
+    "read_manifest",
+]
 
 MANIFEST = "manifest.json"
 MANIFEST_FORMAT = "cppmill-tokenizer-1"
 BOS, EOS = "<BOS>", "<EOS>"
 
+SENTENCEPIECE = "sentencepiece"
+"""The kind of a SentencePiece model: `tokenizer.model`."""
+
+HUGGING_FACE = "hugging-face"
+"""The kind of an adopted byte-level BPE: `tokenizer.json`."""
+
 
 def read_manifest(folder: Path, digest: str | None) -> tuple[str, dict[str, Any]]:
-    """Return the digest and the content of a manifest whose files are what it says.
+    """Return the digest and the content of a manifest, after checking the digests of the files that it names.
 
     Args:
         folder: The tokenizer directory.
-        digest: The digest that it must have; any by default.
+        digest: The digest that the manifest must have; any by default.
 
     Raises:
         OSError: A file cannot be read.
-        CorruptDataError: Another digest, no manifest, or a file that is not what it says.
-        InvalidInputError: A newer format.
+        CorruptDataError: The manifest has another digest or is damaged, or a file does not have the digest it gives.
+        InvalidInputError: The format is newer.
     """
     data = (folder / MANIFEST).read_bytes()
     found = hashlib.sha256(data).hexdigest()
@@ -41,7 +57,7 @@ def read_manifest(folder: Path, digest: str | None) -> tuple[str, dict[str, Any]
     if format_ != MANIFEST_FORMAT:
         raise InvalidInputError(
             f"{folder / MANIFEST}: its format is {format_!r}, and this version knows {MANIFEST_FORMAT!r}: install the "
-            "cppmill-core that goes with it"
+            "version of cppmill-core that wrote it"
         )
     for name, expected in files.items():
         _check_file(folder, name, expected)
@@ -51,13 +67,13 @@ def read_manifest(folder: Path, digest: str | None) -> tuple[str, dict[str, Any]
 def describe_ids(
     vocab_size: int, control: Mapping[str, int], unused: Iterable[int], roles: Mapping[str, int]
 ) -> dict[str, Any]:
-    """Return what the manifest of an adopted tokenizer says of its ids.
+    """Return the part of an adopted tokenizer's manifest that describes its ids.
 
     Args:
         vocab_size: Number of ids.
-        control: The control tokens' names with their ids.
-        unused: The ids that nothing uses.
-        roles: The ids of `<BOS>` and `<EOS>`; left out where a control token has that name.
+        control: The ids of the control tokens, by name.
+        unused: The ids that have no token.
+        roles: The ids of `<BOS>` and `<EOS>`; a role whose control token has that very name is left out.
     """
     return {
         "format": MANIFEST_FORMAT,
@@ -72,25 +88,25 @@ def describe_ids(
 
 
 def named_ids(manifest: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the control tokens of a manifest by name, and the other names of some."""
+    """Return the ids of a manifest's control tokens by name, and the ids of its roles (`<BOS>`, `<EOS>`)."""
     control = {str(token["token"]): int(token["id"]) for token in manifest["tokens"] if token["strength"] == "control"}
     return control, dict(manifest.get("roles", {}))
 
 
 def _ranges(ids: Iterable[int]) -> list[list[int]]:
     """Return ids as sorted ranges `[first, last]`."""
-    found: list[list[int]] = []
+    ranges: list[list[int]] = []
     for id_ in sorted(ids):
-        if found and found[-1][1] == id_ - 1:
-            found[-1][1] = id_
+        if ranges and ranges[-1][1] == id_ - 1:
+            ranges[-1][1] = id_
         else:
-            found.append([id_, id_])
-    return found
+            ranges.append([id_, id_])
+    return ranges
 
 
 def _check_file(folder: Path, name: str, expected: str) -> None:
     if Path(name).name != name:
-        raise CorruptDataError(f"{folder / MANIFEST}: it names {name!r}, which is not a plain file name")
+        raise CorruptDataError(f"{folder / MANIFEST}: {name!r} is not a plain file name")
     found = hashlib.sha256((folder / name).read_bytes()).hexdigest()
     if found != expected:
         raise CorruptDataError(f"{folder / name}: SHA-256 is {found}, {MANIFEST} says {expected}")

@@ -1,14 +1,14 @@
-"""Encoding for the kinds that the native core does not run: documents are cut into segments, and each is encoded once.
+"""Encoding for the kinds that the native core does not run: each distinct segment of a batch is encoded once.
 
-A segment is a stretch of text that its program encodes as it would within the whole text. A batch has the same segments
-again and again, so that its distinct ones are a small part of it. Bytes that no program takes (what is not UTF-8, say)
-are segments of one byte, and have tokens of their own.
+A segment is a stretch of text that the other program encodes to the same ids alone as within the whole text. Segments
+repeat often, so the distinct ones are a small part of a batch. Each byte that the program does not accept, such as one
+that is not UTF-8, is a segment by itself and has its own token.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
@@ -19,30 +19,32 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cppmill_core._native import InvalidInputError
-from cppmill_core.kinds import Documents, load_tokenizer
-from cppmill_core.token_table import Ids, TokenTable, as_array
+from cppmill_core.protocol import AnyTokenizer, Documents
+from cppmill_core.token_table import Integers, TokenTable, as_array
 
 __all__ = ["Bytes", "Marks", "SegmentTokenizer", "Segmenter", "invalid_bytes"]
 
 MAX_SEGMENT_BYTES = 1 << 16
-"""A longer segment is cut, so that time and memory of a program stay bounded whatever the text is."""
+"""A longer segment is cut, to bound the time and memory of the program for any text."""
 
 _MAX_TOKENS = (1 << 31) - 1
 
 Bytes = npt.NDArray[np.uint8]
 Marks = npt.NDArray[np.bool_]
+Load = Callable[[str | os.PathLike[str], str | None], AnyTokenizer]
+"""Loads a tokenizer directory from its path, and checks the digest if one is given."""
 
 
 class Segmenter(Protocol):
-    """What a program brings: where to cut texts, and the ids of segments."""
+    """What each program must provide: where to cut texts, and the ids of segments."""
 
-    def borders(self, text: Bytes, documents: pa.Array[Any], starts: Ids) -> Marks:
-        """Mark each byte that begins a segment; the first of each document is marked by the caller.
+    def borders(self, text: Bytes, documents: pa.Array[Any], starts: Integers) -> Marks:
+        """Mark each byte that begins a segment; the caller marks the first byte of each document.
 
         Args:
-            text: The bytes of all documents, one after another; at least one.
+            text: The concatenated bytes of all documents; at least one byte.
             documents: The documents.
-            starts: Where each begins, and the end.
+            starts: The offset of each document in `text`, and the end.
         """
 
     def encode(self, segments: Sequence[bytes]) -> list[Sequence[int]]:
@@ -51,20 +53,30 @@ class Segmenter(Protocol):
 
 @dataclass(frozen=True)
 class _Encoded:
-    """Ids of documents, one after another, and where those of each begin; one more for the end."""
+    """The concatenated ids of documents, and the offset of each document in them; one more for the end."""
 
-    ids: Ids
-    offsets: Ids
+    ids: Integers
+    offsets: Integers
 
 
 class SegmentTokenizer(TokenTable):
-    """A tokenizer of segments, an `AnyTokenizer`. Pickled as its path and digest."""
+    """A tokenizer of segments, an `AnyTokenizer`; its pickle has the path and digest of its directory."""
 
-    def __init__(self, path: str | os.PathLike[str], digest: str, table: TokenTable, segmenter: Segmenter) -> None:
-        """Take what a directory was read to."""
+    def __init__(
+        self, path: str | os.PathLike[str], digest: str, table: TokenTable, segmenter: Segmenter, load: Load
+    ) -> None:
+        """Make a tokenizer from the parts of its directory.
+
+        Args:
+            path: The directory.
+            digest: The digest of its manifest.
+            table: Its tokens.
+            segmenter: What cuts and encodes text.
+            load: The function that loads such a directory; unpickling calls it.
+        """
         super().__init__(table.tokens, table.control, table.roles)
         self.digest = digest
-        self._path, self._segmenter = path, segmenter
+        self._path, self._segmenter, self._load = path, segmenter, load
 
     def encode(self, data: bytes | str) -> pa.Array[Any]:
         """Encode one text to a uint16 array, or uint32 if the vocabulary has more than 65,536 ids."""
@@ -73,11 +85,11 @@ class SegmentTokenizer(TokenTable):
     def encode_batch(
         self, documents: Documents, threads: int = 1, *, bos: int | None = None, eos: int | None = None
     ) -> pa.ListArray[Any]:
-        """Encode many texts, in order, with the ids `bos` and `eos` around those of each.
+        """Encode many texts, in order, with the id `bos` before and `eos` after the ids of each.
 
         Raises:
-            InvalidInputError: another type, a null, a `bos` or `eos` that is not below `vocab_size`, or more than
-                2^31 - 1 tokens.
+            InvalidInputError: The texts have another type or a null, `bos` or `eos` is not below `vocab_size`, or there
+                are more than 2^31 - 1 tokens.
         """
         for id_ in (bos, eos):
             if id_ is not None:
@@ -116,26 +128,26 @@ class SegmentTokenizer(TokenTable):
         return lists
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as path and digest."""
-        return load_tokenizer, (self._path, self.digest)
+        """Pickle the path and digest."""
+        return self._load, (self._path, self.digest)
 
 
-def invalid_bytes(text: Bytes, documents: pa.Array[Any], starts: Ids) -> Ids:
-    """Return the places of the bytes that are not UTF-8, each document by itself, ascending.
+def invalid_bytes(text: Bytes, documents: pa.Array[Any], starts: Integers) -> Integers:
+    """Return the ascending offsets of the bytes that are not UTF-8, document by document.
 
-    A document is cut into its maximal valid runs; every byte between them counts.
+    A document is cut into its maximal valid runs; every byte between them is returned.
     """
     try:
         documents.cast(pa.large_string())
     except pa.ArrowInvalid:
-        found = (
+        offsets = (
             start + _invalid_in(text[start:end].tobytes()) for start, end in zip(starts[:-1], starts[1:], strict=True)
         )
-        return np.concatenate([np.zeros(0, np.int64), *found])
+        return np.concatenate([np.zeros(0, np.int64), *offsets])
     return np.zeros(0, np.int64)
 
 
-def _invalid_in(document: bytes) -> Ids:
+def _invalid_in(document: bytes) -> Integers:
     try:
         document.decode()
     except UnicodeDecodeError:
@@ -149,7 +161,7 @@ def _invalid_in(document: bytes) -> Ids:
 
 
 def _shares(documents: pa.Array[Any], threads: int) -> list[pa.Array[Any]]:
-    """Cut documents into runs of about equally many bytes, one a thread."""
+    """Cut documents into runs of about equally many bytes, one per thread."""
     _, starts = _flat(documents)
     wanted = np.linspace(0, starts[-1], max(threads, 1) + 1)[1:-1]
     cuts = [0, *np.searchsorted(starts[1:], wanted).tolist(), len(documents)]
@@ -157,8 +169,8 @@ def _shares(documents: pa.Array[Any], threads: int) -> list[pa.Array[Any]]:
     return [run for run in runs if len(run)]
 
 
-def _flat(documents: pa.Array[Any]) -> tuple[Bytes, Ids]:
-    """Return the bytes of all documents, without a copy, and where each begins, and the end."""
+def _flat(documents: pa.Array[Any]) -> tuple[Bytes, Integers]:
+    """Return the bytes of all documents, without a copy, and the offset of each document, then the end."""
     width = np.int64 if pa.types.is_large_binary(documents.type) else np.int32
     buffers: list[Any] = documents.buffers()
     _, places, data = buffers
@@ -167,8 +179,8 @@ def _flat(documents: pa.Array[Any]) -> tuple[Bytes, Ids]:
     return text[offsets[0] : offsets[-1]], offsets - offsets[0]
 
 
-def _bounded(text: Bytes, places: Ids) -> Ids:
-    """Add borders within segments that are too long, between characters."""
+def _bounded(text: Bytes, places: Integers) -> Integers:
+    """Add borders between characters within segments that are too long."""
     ends = np.append(places[1:], len(text))
     more: list[int] = []
     for number in np.flatnonzero(ends - places > MAX_SEGMENT_BYTES).tolist():
@@ -181,21 +193,21 @@ def _bounded(text: Bytes, places: Ids) -> Ids:
     return np.sort(np.append(places, more)).astype(np.int64) if more else places
 
 
-def _slices(text: Bytes, places: Ids) -> Any:  # noqa: ANN401 - dictionary_encode has no types
-    """Return the bytes between places as an array, without a copy."""
+def _slices(text: Bytes, places: Integers) -> Any:  # noqa: ANN401 - dictionary_encode has no types
+    """Return the bytes between consecutive places as a binary array, without a copy."""
     width, kind = (np.int32, pa.binary()) if len(text) <= _MAX_TOKENS else (np.int64, pa.large_binary())
     offsets: Any = places.astype(width)
     data: Any = text
     return pa.Array.from_buffers(kind, len(places) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
 
 
-def _repeated(ids: Ids, lengths: Ids, which: npt.NDArray[Any]) -> Ids:
-    """Return the ids of segments one after another, those of segment `which[0]` first."""
+def _repeated(ids: Integers, lengths: Integers, which: npt.NDArray[Any]) -> Integers:
+    """Return the concatenated ids of the segments numbered `which`."""
     starts = np.cumsum(lengths) - lengths
     taken = lengths[which]
     ends = np.cumsum(taken)
     within = np.arange(int(taken.sum())) - np.repeat(ends - taken, taken)
-    repeated: Ids = ids[np.repeat(starts[which], taken) + within]
+    repeated: Integers = ids[np.repeat(starts[which], taken) + within]
     return repeated
 
 
@@ -209,7 +221,7 @@ def _joined(shares: Sequence[_Encoded]) -> _Encoded:
 
 
 def _surrounded(encoded: _Encoded, bos: int | None, eos: int | None) -> _Encoded:
-    """Put ids around those of each document."""
+    """Put `bos` before and `eos` after the ids of each document."""
     ids, offsets = encoded.ids, encoded.offsets
     if eos is not None:
         ids = np.insert(ids, offsets[1:], eos)

@@ -1,12 +1,11 @@
 """SentencePiece vocabularies, lossless for any bytes.
 
-A model decides the ids of text; the bytes that it cannot keep are kept beside it: each byte that is not UTF-8, and
-the character U+2581, which stands for a space in the pieces, becomes byte tokens. All other text has the ids that the
-`sentencepiece` package gives it.
+Text has the ids that the `sentencepiece` package gives it. Only what SentencePiece would lose is encoded as byte
+tokens here: bytes that are not UTF-8, and the character U+2581, which represents a space in pieces.
 
-Text is cut where no piece has both bytes around the cut, so that none can lie across it. What is between is encoded
-once, however often it occurs, and the ids of a text do not depend on how much else stands around it: unigram's sums of
-scores, which are float32, would run out of digits in long texts.
+Text is cut between two bytes if no piece has them side by side, so no piece can cross a cut. Each distinct segment is
+encoded once, and the ids of a segment do not depend on the text around it. In one long text they would: unigram adds up
+scores in float32, which loses precision.
 
 Needs the `sentencepiece` package, which the rest of `cppmill_core` does not.
 """
@@ -23,11 +22,10 @@ import numpy as np
 import pyarrow as pa
 
 from cppmill_core._native import CorruptDataError, InvalidInputError
-from cppmill_core.kinds import SENTENCEPIECE
-from cppmill_core.manifests import BOS, EOS, describe_ids, named_ids, read_manifest
+from cppmill_core.manifests import BOS, EOS, SENTENCEPIECE, describe_ids, named_ids, read_manifest
 from cppmill_core.segments import Bytes, Marks, SegmentTokenizer, invalid_bytes
 from cppmill_core.sentencepiece_proto import Model, ModelType, PieceType, read_model
-from cppmill_core.token_table import Ids, TokenTable
+from cppmill_core.token_table import Integers, TokenTable
 
 __all__ = [
     "MODEL",
@@ -43,7 +41,7 @@ __all__ = [
 MODEL = "tokenizer.model"
 
 SPACE = "\u2581"
-"""What stands for a space in the pieces."""
+"""The character that represents a space in pieces."""
 
 _SPACE_BYTES = SPACE.encode()
 _IN_TEXT = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)
@@ -54,13 +52,13 @@ def load_sentencepiece(path: str | os.PathLike[str], digest: str | None = None) 
 
     Args:
         path: The directory.
-        digest: Take no tokenizer but that of this digest.
+        digest: Refuse a tokenizer with another digest.
 
     Raises:
         ImportError: The `sentencepiece` package is not installed.
         OSError: A file cannot be read.
-        CorruptDataError: A file is not what the manifest says.
-        InvalidInputError: A newer format, or a model that is not lossless.
+        CorruptDataError: A file contradicts the manifest.
+        InvalidInputError: The format is newer, or the model is not lossless.
     """
     folder = Path(path)
     found, manifest = read_manifest(folder, digest)
@@ -72,19 +70,19 @@ def load_sentencepiece(path: str | os.PathLike[str], digest: str | None = None) 
         )
     control, roles = named_ids(manifest)
     table = TokenTable(piece_bytes(model), control, roles)
-    return SegmentTokenizer(path, found, table, SentencePieceSegmenter(data, model))
+    return SegmentTokenizer(path, found, table, SentencePieceSegmenter(data, model), load_sentencepiece)
 
 
 def describe_sentencepiece(data: bytes, *, where: str) -> dict[str, Any]:
-    """Return what the manifest of an adopted model says of its ids: kind, vocab_size, tokens, reserved, roles.
+    """Return an adopted model's manifest, without digests of files: kind, vocab_size, tokens, reserved, roles.
 
     Args:
         data: The `.model` file.
-        where: Names it in errors.
+        where: Names the file in errors.
 
     Raises:
-        CorruptDataError: It is no model.
-        InvalidInputError: It is not lossless; every property that is missing is named.
+        CorruptDataError: The file is not a model.
+        InvalidInputError: The model is not lossless; the message has every reason.
     """
     model = read_lossless_model(data, where=where)
     processor = open_processor(data)
@@ -99,23 +97,23 @@ def describe_sentencepiece(data: bytes, *, where: str) -> dict[str, Any]:
 
 
 def read_lossless_model(data: bytes, *, where: str) -> Model:
-    """Read a model, and refuse one that does not give text back as it was, with what keeps it from that.
+    """Read a model; refuse one that loses text.
 
     Raises:
-        CorruptDataError: It is no model.
-        InvalidInputError: It is not lossless.
+        CorruptDataError: The file is not a model.
+        InvalidInputError: The model is not lossless; the message has every reason.
     """
     model = read_model(data, where=where)
     lossy = lossy_properties(model)
     if lossy:
         raise InvalidInputError(
-            f"{where}: text would not come back as it was: {'; '.join(lossy)}; train it with the other setting"
+            f"{where}: text would not come back as it was: {'; '.join(lossy)}; train it with other settings"
         )
     return model
 
 
 def lossy_properties(model: Model) -> list[str]:
-    """Return what would keep text from coming back as it was, and what must be instead; empty if nothing does."""
+    """Return the reasons why a model is not lossless, with the setting to change; empty for a lossless one."""
     byte_pieces = {piece.text for piece in model.pieces if piece.type is PieceType.BYTE}
     without_bytes = not model.byte_fallback or any(byte_piece(byte) not in byte_pieces for byte in range(256))
     rules, kind = model.rules or "its own", model.type.name.lower()
@@ -123,15 +121,15 @@ def lossy_properties(model: Model) -> list[str]:
         (f"its model type is {kind}, not bpe or unigram", model.type not in (ModelType.BPE, ModelType.UNIGRAM)),
         (f"it normalises text (normalization_rule_name = {rules}, not identity)", model.has_charsmap),
         ("it puts a space before text (add_dummy_prefix = true)", model.add_dummy_prefix),
-        ("it makes runs of spaces one (remove_extra_whitespaces = true)", model.remove_extra_whitespaces),
+        ("it collapses runs of spaces (remove_extra_whitespaces = true)", model.remove_extra_whitespaces),
         ("it drops spaces (escape_whitespaces = false)", not model.escape_whitespaces),
         ("it has no tokens for bytes (byte_fallback = false)", without_bytes),
     ]
-    return [said for said, is_wrong in wrong if is_wrong]
+    return [message for message, is_wrong in wrong if is_wrong]
 
 
 def byte_piece(byte: int) -> str:
-    """Return the text of the piece of a byte.
+    """Return the text of the byte piece of a byte.
 
     Example:
         >>> byte_piece(10)
@@ -141,7 +139,7 @@ def byte_piece(byte: int) -> str:
 
 
 def piece_bytes(model: Model) -> list[bytes | None]:
-    """Return the bytes of each piece, None where it stands for no text."""
+    """Return the bytes of each piece, None for a piece without text."""
     return [
         bytes([int(piece.text[3:5], 16)])
         if piece.type is PieceType.BYTE
@@ -153,10 +151,10 @@ def piece_bytes(model: Model) -> list[bytes | None]:
 
 
 class SentencePieceSegmenter:
-    """Cuts texts where no piece can lie across, and has the `sentencepiece` package encode what is between."""
+    """Cuts texts where no piece can cross, and encodes the segments with the `sentencepiece` package."""
 
     def __init__(self, data: bytes, model: Model) -> None:
-        """Take a model, as a file and as it was read."""
+        """Make a segmenter of a model, given as the bytes of its file and as parsed."""
         self._processor = open_processor(data)
         self._joined = _joined_bytes(model)
         self._byte_ids = {
@@ -165,8 +163,8 @@ class SentencePieceSegmenter:
             if piece.type is PieceType.BYTE
         }
 
-    def borders(self, text: Bytes, documents: pa.Array[Any], starts: Ids) -> Marks:
-        """Mark where segments begin; bytes that the model does not take are segments of their own."""
+    def borders(self, text: Bytes, documents: pa.Array[Any], starts: Integers) -> Marks:
+        """Mark where segments begin; each byte that SentencePiece would lose is a segment by itself."""
         begins = np.ones(len(text), bool)
         begins[1:] = ~self._joined[text[:-1].astype(np.uint16) << 8 | text[1:]]
         leads = np.flatnonzero(text[:-2] == _SPACE_BYTES[0])
@@ -177,7 +175,7 @@ class SentencePieceSegmenter:
         return begins
 
     def encode(self, segments: Sequence[bytes]) -> list[Sequence[int]]:
-        """Return the ids of each segment; a byte beyond ASCII that stands alone is no text."""
+        """Return the ids of each segment; a single byte beyond ASCII is a byte token."""
         alone = [len(segment) == 1 and segment >= b"\x80" for segment in segments]
         texts = [segment for segment, is_byte in zip(segments, alone, strict=True) if not is_byte]
         encoded = iter(self._processor.encode(texts, num_threads=1) if texts else [])
@@ -201,9 +199,9 @@ def open_processor(data: bytes) -> Any:  # noqa: ANN401 - the package is importe
 
 
 def _joined_bytes(model: Model) -> Marks:
-    """Return for each pair of bytes, the first times 256 and the second, whether a piece has them side by side.
+    """Return whether a piece has two bytes side by side, indexed by the first byte times 256 plus the second.
 
-    Within a character bytes are always joined.
+    The bytes within a character count as joined.
     """
     joined = np.zeros((256, 256), bool)
     joined[:, 0x80:0xC0] = True

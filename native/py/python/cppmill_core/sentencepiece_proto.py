@@ -1,8 +1,8 @@
 """Reads and rewrites SentencePiece's `.model` files: a protocol buffer, `ModelProto` of `sentencepiece_model.proto`.
 
-By its wire format (https://protobuf.dev/programming-guides/encoding/), as the classes that the `sentencepiece` package
-ships need a newer protobuf than Beam allows, and training needs none. Only the fields that decide tokens are read; when
-a model is rewritten, all others keep their bytes.
+The wire format (https://protobuf.dev/programming-guides/encoding/) is parsed here because the classes in the
+`sentencepiece` package need a newer protobuf than Beam allows, and training scripts should not need protobuf at all.
+Only the fields that determine tokens are read; rewriting a model keeps the bytes of all others.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ __all__ = ["Model", "ModelType", "Piece", "PieceType", "read_model", "rewrite_pi
 
 _VARINT, _BYTES = 0, 2
 _WIDTHS = {1: 8, 5: 4}
-"""Bytes of the numbers of fixed width, by wire type."""
+"""The length in bytes of fixed-width numbers, by wire type."""
 
 _PIECES, _TRAINER, _NORMALIZER = 1, 2, 3
 _TEXT, _TYPE = 1, 3
 
 Value = int | bytes
 Field = tuple[int, int, Value]
-"""Number, wire type and value; a number of fixed width comes as its bytes."""
+"""Number, wire type and value; a fixed-width number is kept as bytes."""
 
 
 class PieceType(IntEnum):
-    """What a piece stands for; only normal and user-defined ones are found in text."""
+    """The type of a piece; only normal and user-defined pieces match text."""
 
     NORMAL = 1
     UNKNOWN = 2
@@ -39,7 +39,7 @@ class PieceType(IntEnum):
 
 
 class ModelType(IntEnum):
-    """How a model chooses pieces."""
+    """The algorithm with which a model segments text."""
 
     UNIGRAM = 1
     BPE = 2
@@ -49,7 +49,7 @@ class ModelType(IntEnum):
 
 @dataclass(frozen=True)
 class Piece:
-    """One id: its text, with U+2581 for a space, and its type."""
+    """The piece of one id: its text, with U+2581 for a space, and its type."""
 
     text: str
     type: PieceType = PieceType.NORMAL
@@ -57,18 +57,18 @@ class Piece:
 
 @dataclass(frozen=True)
 class Model:
-    """What a model says of itself.
+    """The fields of a model that determine tokens.
 
     Attributes:
         pieces: The pieces, by id.
-        type: How it chooses pieces.
+        type: Its algorithm.
         byte_fallback: Whether characters without a piece become byte pieces.
-        rules: Name of the normalisation, `identity` if it changes nothing.
-        has_charsmap: Whether there is a table of normalisation.
-        add_dummy_prefix: Whether a space is put before each text.
-        remove_extra_whitespaces: Whether runs of spaces are made one.
-        escape_whitespaces: Whether a space is U+2581 in the pieces.
-        treat_whitespace_as_suffix: Whether spaces go with the word before.
+        rules: The name of its normalisation rules; `identity` changes nothing.
+        has_charsmap: Whether it has a normalisation table.
+        add_dummy_prefix: Whether it puts a space before each text.
+        remove_extra_whitespaces: Whether it collapses runs of spaces.
+        escape_whitespaces: Whether pieces have U+2581 for a space.
+        treat_whitespace_as_suffix: Whether a space belongs to the word before it.
     """
 
     pieces: tuple[Piece, ...]
@@ -87,10 +87,10 @@ def read_model(data: bytes, *, where: str) -> Model:
 
     Args:
         data: The file.
-        where: Names it in errors.
+        where: Names the file in errors.
 
     Raises:
-        CorruptDataError: It is none.
+        CorruptDataError: The file is not a model.
     """
     try:
         fields = list(_fields(data))
@@ -115,11 +115,11 @@ def read_model(data: bytes, *, where: str) -> Model:
 
 
 def rewrite_pieces(data: bytes, change: Callable[[int, Piece], Piece]) -> bytes:
-    """Return a model with other pieces; scores and all other fields stay as they are.
+    """Return the file of a model with changed pieces; scores and all other fields stay the same.
 
     Args:
         data: The file.
-        change: Gives the new piece for an id and its piece.
+        change: Returns the new piece for an id and its piece.
     """
     out, number_of_piece = bytearray(), 0
     for number, wire, value in _fields(data):
@@ -136,7 +136,7 @@ def _piece(data: bytes) -> Piece:
 
 
 def _rewritten(data: bytes, piece: Piece) -> bytes:
-    """Return the fields of a piece with another text and type; what else it has (its score) is copied."""
+    """Return a piece's message with another text and type; other fields, such as the score, are copied."""
     kept = [field for field in _fields(data) if field[0] not in (_TEXT, _TYPE)]
     fields: list[Field] = [(_TEXT, _BYTES, piece.text.encode()), *kept]
     if piece.type is not PieceType.NORMAL:
@@ -145,14 +145,14 @@ def _rewritten(data: bytes, piece: Piece) -> bytes:
 
 
 def _merged(fields: list[Field], message: int) -> dict[int, Value]:
-    """Return the last value of each field of a message, by number."""
+    """Return the last value of each field of an embedded message, by number."""
     parts = (_as_bytes(data) for at, _, data in fields if at == message)
     return {number: value for data in parts for number, _, value in _fields(data)}
 
 
 def _as_bytes(value: Value) -> bytes:
     if isinstance(value, int):
-        raise ValueError("a number stands where text is expected")
+        raise ValueError("a number where text is expected")
     return value
 
 
@@ -160,7 +160,8 @@ def _fields(data: bytes) -> Iterator[Field]:
     """Yield the fields of a message.
 
     Raises:
-        ValueError: It is none, or cut short; IndexError too.
+        ValueError: The data is not a message, or cut short.
+        IndexError: The data is cut short within a number.
     """
     at = 0
     while at < len(data):

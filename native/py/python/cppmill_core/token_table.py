@@ -1,4 +1,4 @@
-"""The ids of a tokenizer that the native core does not run: their bytes, their names, and so decoding."""
+"""The ids of a tokenizer that the native core does not run: their bytes and names, and decoding by look-up."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cppmill_core._native import InvalidInputError
-from cppmill_core.kinds import Documents
+from cppmill_core.protocol import Documents
 
-__all__ = ["Ids", "TokenTable", "as_array"]
+__all__ = ["Integers", "TokenTable", "as_array"]
 
 _MAX_OFFSET = (1 << 31) - 1
 
-Ids = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.int64]
+"""Token ids, row numbers, or offsets."""
 
 
 def as_array(documents: Documents) -> pa.Array[Any]:
     """Return texts as a binary or large binary array.
 
     Raises:
-        InvalidInputError: Another type, a null, or a str with lone surrogates.
+        InvalidInputError: The texts have another type, a null, or a str with lone surrogates.
     """
     array: Any = documents.combine_chunks() if isinstance(documents, pa.ChunkedArray) else documents
     if not isinstance(array, pa.Array):
@@ -50,16 +51,16 @@ def as_array(documents: Documents) -> pa.Array[Any]:
 class TokenTable:
     """Every id of a tokenizer with its bytes.
 
-    Decoding is a look-up: the bytes of a text are those of its tokens, one after another.
+    Decoding is a look-up: a text is the concatenation of the bytes of its tokens.
     """
 
     def __init__(self, tokens: Sequence[bytes | None], control: Mapping[str, int], roles: Mapping[str, int]) -> None:
-        """Take the tokens.
+        """Make the table.
 
         Args:
-            tokens: The bytes of each id; None if it stands for no text.
-            control: The control tokens' names with their ids.
-            roles: Other names of control tokens, `<BOS>` and `<EOS>` for example, with their ids.
+            tokens: The bytes of each id; None for an id without text.
+            control: The ids of the control tokens, by name.
+            roles: The ids of other names of control tokens, `<BOS>` and `<EOS>` for example.
         """
         self.tokens, self.control, self.roles = tuple(tokens), dict(control), dict(roles)
         self._bytes = pa.array([token or b"" for token in tokens], pa.large_binary())
@@ -75,11 +76,11 @@ class TokenTable:
 
     @property
     def id_type(self) -> pa.DataType:
-        """The type of its ids: uint16 while they fit."""
+        """The Arrow type of ids: uint16 for up to 65,536 ids, otherwise uint32."""
         return pa.uint16() if self.vocab_size <= 1 << 16 else pa.uint32()
 
     def token_bytes(self, id: int) -> bytes | None:
-        """Return the bytes that an id stands for, None for control, reserved and unused ids."""
+        """Return the bytes of an id, None for control, reserved and unused ids."""
         if not 0 <= id < len(self.tokens):
             raise InvalidInputError(f"token id {id} is not below the vocabulary size {len(self.tokens)}")
         return self.tokens[id]
@@ -93,7 +94,7 @@ class TokenTable:
         raise InvalidInputError(f"no control token {name!r}; there are {', '.join(near) or 'none'}")
 
     def count_control(self, documents: Documents) -> dict[str, int]:
-        """Count the control tokens whose characters stand in the texts: name to occurrences, by id."""
+        """Count how often the characters of each control token occur in the texts: name to occurrences, by id."""
         texts: Any = as_array(documents)
         any_name = "|".join(map(re.escape, self._names.values()))
         if not self._names or not pc.sum(pc.count_substring_regex(texts, pattern=any_name)).as_py():
@@ -102,7 +103,7 @@ class TokenTable:
         return {name: count for name, count in counts.items() if count}
 
     def decode(self, ids: pa.Array[Any] | Sequence[int], *, skip_control: bool = False) -> bytes:
-        """Decode ids to the bytes that they stand for."""
+        """Decode ids to bytes; control and reserved ids are refused, or left out with `skip_control`."""
         values = pa.array(ids, pa.int64()) if not isinstance(ids, pa.Array) else ids
         lists = pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
         decoded: bytes = self.decode_batch(lists, skip_control=skip_control)[0].as_py()
@@ -117,7 +118,7 @@ class TokenTable:
         eos: int | None = None,
         skip_control: bool = False,
     ) -> pa.BinaryArray:
-        """Decode each list of ids; `bos` and `eos` must be at its ends and are left out."""
+        """Decode each list of ids, without the `bos` and `eos` that it must begin and end with, if they are given."""
         shares = _map_rows(partial(self._decoded, bos=bos, eos=eos, skip_control=skip_control), ids, threads)
         size = sum(len(data) for _, data in shares)
         offsets, start = [np.zeros(1, np.int64)], 0
@@ -133,9 +134,9 @@ class TokenTable:
     def digest_batch(
         self, ids: pa.Array[Any], threads: int = 1, *, bos: int | None = None, eos: int | None = None
     ) -> pa.RecordBatch:
-        """Tell length and SHA-256 of what each list of ids decodes to: num_bytes (uint64), sha256 (string)."""
+        """Return the length (num_bytes, uint64) and SHA-256 (sha256, string) of each decoded list of ids."""
 
-        def digest(start: int, rows: pa.Array[Any]) -> tuple[Ids, list[str]]:
+        def digest(start: int, rows: pa.Array[Any]) -> tuple[Integers, list[str]]:
             ends, data = self._decoded(start, rows, bos=bos, eos=eos)
             texts = (data[first:last] for first, last in zip(ends[:-1], ends[1:], strict=True))
             return np.diff(ends), [hashlib.sha256(text).hexdigest() for text in texts]
@@ -148,8 +149,8 @@ class TokenTable:
 
     def _decoded(
         self, start: int, rows: pa.Array[Any], *, bos: int | None, eos: int | None, skip_control: bool = False
-    ) -> tuple[Ids, memoryview]:
-        """Return where the bytes of each row end, after a zero, and the bytes; `start` is the first row's number."""
+    ) -> tuple[Integers, memoryview]:
+        """Return the offsets of the rows' bytes, from 0 on, and the bytes; `start` is the number of the first row."""
         offsets, values = _lists(rows)
         self._check_ids(values, offsets, start)
         kept = np.ones(len(values), bool)
@@ -169,7 +170,7 @@ class TokenTable:
         taken = self._bytes.take(values[kept])
         return ends[offsets], memoryview(_data(taken))
 
-    def _check_ids(self, values: Ids, offsets: Ids, start: int) -> None:
+    def _check_ids(self, values: Integers, offsets: Integers, start: int) -> None:
         if len(values) and (int(values.max()) >= self.vocab_size or int(values.min()) < 0):
             at = int(np.flatnonzero((values >= self.vocab_size) | (values < 0))[0])
             row = start + _row_of(at, offsets)
@@ -177,14 +178,14 @@ class TokenTable:
                 f"row {row}: token id {values[at]} is not below the vocabulary size {self.vocab_size}"
             )
 
-    def _refuse(self, at: int, values: Ids, offsets: Ids, start: int) -> None:
+    def _refuse(self, at: int, values: Integers, offsets: Integers, start: int) -> None:
         id_ = int(values[at])
-        name = self._names.get(id_, "an id that is not used")
+        name = self._names.get(id_, "unused")
         raise InvalidInputError(f"row {start + _row_of(at, offsets)}: id {id_} ({name}) stands for no text")
 
 
-def _map_rows(work: Any, rows: pa.Array[Any], threads: int) -> list[Any]:  # noqa: ANN401 - of its own result
-    """Return `work(number of the first row, rows)` of shares of about equally many rows, in order."""
+def _map_rows(work: Any, rows: pa.Array[Any], threads: int) -> list[Any]:  # noqa: ANN401 - any result
+    """Cut rows into one share per thread and return `work(number of its first row, share)` of each, in order."""
     share = max(1, -(-len(rows) // max(threads, 1)))
     starts = range(0, len(rows), share)
     if len(starts) <= 1:
@@ -193,11 +194,11 @@ def _map_rows(work: Any, rows: pa.Array[Any], threads: int) -> list[Any]:  # noq
         return list(pool.map(lambda start: work(start, rows.slice(start, share)), starts))
 
 
-def _lists(rows: Any) -> tuple[Ids, Ids]:  # noqa: ANN401 - the stubs know no offsets of any list array
-    """Return offsets from 0 on and the values of a list array without nulls.
+def _lists(rows: Any) -> tuple[Integers, Integers]:  # noqa: ANN401 - the stubs lack the offsets of list arrays
+    """Return the offsets, from 0 on, and the values of a list array of integers without nulls.
 
     Raises:
-        InvalidInputError: It is none.
+        InvalidInputError: `rows` is not such an array.
     """
     kind = rows.type
     lists = pa.types.is_list(kind) or pa.types.is_large_list(kind)
@@ -210,19 +211,21 @@ def _lists(rows: Any) -> tuple[Ids, Ids]:  # noqa: ANN401 - the stubs know no of
     return offsets - offsets[0], values.to_numpy().astype(np.int64)
 
 
-def _check_ends(id_: int, places: Ids, values: Ids, room: npt.NDArray[np.bool_], said: str, start: int) -> None:
-    """Raise InvalidInputError for the first row that has no room for an id or another one at its place."""
+def _check_ends(
+    id_: int, places: Integers, values: Integers, room: npt.NDArray[np.bool_], message: str, start: int
+) -> None:
+    """Raise InvalidInputError for the first row that is too short or has another id than `id_` at its place."""
     right = room.copy()
     right[room] = values[places[room]] == id_
     if not right.all():
-        raise InvalidInputError(said.format(start + int(np.flatnonzero(~right)[0])))
+        raise InvalidInputError(message.format(start + int(np.flatnonzero(~right)[0])))
 
 
-def _row_of(at: int, offsets: Ids) -> int:
+def _row_of(at: int, offsets: Integers) -> int:
     return int(np.searchsorted(offsets, at, side="right")) - 1
 
 
 def _data(taken: pa.Array[Any]) -> pa.Buffer:
-    """Return the bytes of a binary array that begins at its first byte."""
+    """Return the data buffer of a binary array without an offset."""
     buffer = taken.buffers()[2]
     return buffer if buffer is not None else pa.py_buffer(b"")

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cppmill_core._native import CorruptDataError, InvalidInputError
-from cppmill_core.kinds import AnyTokenizer
+from cppmill_core.protocol import AnyTokenizer
 
 __all__ = ["FORMAT", "WorkingSet", "ids_digest", "logit_mask", "torch_logit_mask"]
 
