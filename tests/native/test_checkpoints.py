@@ -76,7 +76,7 @@ def test_a_stamp_is_read_back_and_takes_the_place_of_an_older_one(checkpoint: An
 
 def test_another_tokenizer_is_refused_with_both_names(checkpoint: Any) -> None:
     stamp(checkpoint, OTHER)
-    both = rf"of tokenizer {OTHER.tokenizer} \(no revision, 300 ids\), and .* is of {MINE.tokenizer} \(1\.0, 300 ids\)"
+    both = rf"of tokenizer {OTHER.tokenizer} \(no revision, 300 ids\), but .* is of {MINE.tokenizer} \(1\.0, 300 ids\)"
     with pytest.raises(cppmill_core.VocabularyError, match=both):
         assert_vocab(checkpoint, MINE)
 
@@ -173,7 +173,7 @@ class TestSizes:
         found: dict[str, Any] = {"vocab_size": "many"}
         stamp(found, MINE)
         with pytest.raises(
-            cppmill_core.VocabularyError, match="vocab_size is no number, and the VocabStamp has 300 ids"
+            cppmill_core.VocabularyError, match="vocab_size is not a number, and the VocabStamp has 300 ids"
         ):
             assert_vocab(found, MINE)
 
@@ -205,7 +205,7 @@ class TestSizes:
     def test_a_stamp_of_another_size(self) -> None:
         state: dict[str, Any] = {}
         stamp(state, VocabStamp(tokenizer=MINE.tokenizer, revision="1.0", vocab_size=299))
-        with pytest.raises(cppmill_core.VocabularyError, match="stamped with 299 ids, and .* has 300"):
+        with pytest.raises(cppmill_core.VocabularyError, match="stamped with 299 ids, but .* has 300"):
             assert_vocab(state, MINE)
 
 
@@ -229,7 +229,7 @@ class TestSources:
         (tmp_path / "receipt.json").write_text(json.dumps(RECEIPT))
         state: dict[str, Any] = {}
         stamp(state, OTHER)
-        with pytest.raises(cppmill_core.VocabularyError, match=rf"and {tmp_path}/receipt\.json is of {MINE.tokenizer}"):
+        with pytest.raises(cppmill_core.VocabularyError, match=rf"but {tmp_path}/receipt\.json is of {MINE.tokenizer}"):
             assert_vocab(state, tmp_path / "receipt.json")
 
     def test_what_is_none_is_refused(self, tmp_path: Path) -> None:

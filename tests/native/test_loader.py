@@ -173,7 +173,7 @@ def test_the_end_of_an_epoch_is_the_beginning_of_the_next(dataset: Dataset) -> N
 
 
 def test_positions_of_workers_need_the_steps_of_who_consumes_them(dataset: Dataset) -> None:
-    with pytest.raises(cppmill_core.InvalidInputError, match="how many steps were consumed"):
+    with pytest.raises(cppmill_core.InvalidInputError, match="pass the number of consumed steps"):
         loader_of(dataset, place=Place(workers=2)).state_dict()
 
 
@@ -284,7 +284,7 @@ class TestRefused:
 
     def test_parquet_files_of_others(self, tmp_path: Path) -> None:
         pq.write_table(pa.table({"a": [1]}), tmp_path / "part-0.parquet")
-        with pytest.raises(cppmill_core.CorruptDataError, match="no shard of cppmill"):
+        with pytest.raises(cppmill_core.CorruptDataError, match="not a shard of cppmill"):
             Dataset.open(tmp_path)
 
     @pytest.mark.parametrize(("place", "said"), [({"rank": 2, "ranks": 2}, "rank 2 of 2"), ({"worker": -1}, "worker")])
@@ -293,7 +293,7 @@ class TestRefused:
             Place(**place)
 
     def test_no_rows_a_batch(self, dataset: Dataset) -> None:
-        with pytest.raises(cppmill_core.InvalidInputError, match="1 at least"):
+        with pytest.raises(cppmill_core.InvalidInputError, match="at least 1"):
             Loader(dataset, batch_rows=0)
 
 
@@ -340,7 +340,9 @@ def test_a_torch_dataset_needs_the_steps_of_the_training_loop(torch_data: Any, d
     batches = iter(dealt)
     begun = [row for _ in range(5) for row in next(batches)["number"].tolist()]
     for loader in (dealt.loader, pickle.loads(pickle.dumps(dealt.loader))):
-        with pytest.raises(cppmill_core.InvalidInputError, match=r"state_dict\(steps=…\), as only the training loop"):
+        with pytest.raises(
+            cppmill_core.InvalidInputError, match=r"state_dict\(steps=…\): .* so only the training loop"
+        ):
             loader.state_dict()
     resumed = loader_of(dataset, 2)
     resumed.load_state_dict(dealt.loader.state_dict(steps=5))

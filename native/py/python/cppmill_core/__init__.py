@@ -1,6 +1,6 @@
 """Native core of cppmill: scanning, BPE training and encoding of C++ text.
 
-Training scripts import this package alone: it needs pyarrow, and neither Beam nor the `cppmill` package.
+Training scripts need this package only: it depends on pyarrow, and on neither Beam nor the `cppmill` package.
 """
 
 from cppmill_core._native import (

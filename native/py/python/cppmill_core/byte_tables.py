@@ -1,21 +1,20 @@
-r"""Byte tables: how many bytes of text each token stands for, so that a loss per token becomes bits per byte.
+r"""Byte tables: how many bytes of text each token has, to convert a loss per token to bits per byte.
 
-Loss per token means nothing between two tokenizers, as a token of more bytes has more loss. Bits per byte can be
-compared: the loss of a text in bits over the bytes of that text. The bytes are counted from ids alone, by three tables
-with a row an id, in the form that was published for SentencePiece with the small-model contest `parameter-golf` of
-OpenAI (`build_sentencepiece_luts` in its train_gpt.py):
+Loss per token cannot be compared between tokenizers, because longer tokens have a higher loss. Bits per byte can: the
+loss of a text in bits, divided by the bytes of the text. The bytes are counted from ids alone, with three tables of one
+row per id, in the form that OpenAI published for SentencePiece with its small-model contest `parameter-golf`
+(`build_sentencepiece_luts` in train_gpt.py):
 
     bytes of a token = base_bytes[id] + (has_leading_space[id] and not is_boundary[previous id])
 
-Tables are exact in one of two conventions, and say which. `exact`: an id stands for the same bytes wherever it is, so
-that `has_leading_space` is false throughout; byte-level BPE, and SentencePiece without a dummy prefix. `dummy-prefix`:
-a SentencePiece model puts a space before the text that is not in it, so that the leading space of a token counts only
-behind a token that is text.
+Tables follow one of two conventions, which they record. `exact`: an id has the same bytes everywhere, so
+`has_leading_space` is always false; for byte-level BPE, and SentencePiece without a dummy prefix. `dummy-prefix`: the
+SentencePiece model puts a space before each text, so the leading space of a token counts only after a token with text.
 
-What is counted is what the tokenizer was given: a SentencePiece model that normalises text has the bytes of the
-normalised text, and one without byte fallback has none for characters that it does not know.
+The tables count the text that the model sees: a SentencePiece model that normalises text counts the bytes of the
+normalised text, and one without byte fallback counts none for unknown characters.
 
-Needs numpy; SentencePiece models need the sentencepiece package, which is imported only then.
+Needs numpy. Tables of a `.model` file also need the sentencepiece package, which is imported only then.
 """
 
 from __future__ import annotations
@@ -53,10 +52,10 @@ class ByteTables:
     """The bytes of each id of one tokenizer.
 
     Attributes:
-        base_bytes: int16, a row an id: its bytes, without a leading space that may not be one of the text.
-        has_leading_space: bool: one byte more, unless the token before is a boundary.
-        is_boundary: bool: no text: control, unknown, reserved and unused ids, which have no bytes.
-        tokenizer: Digest of the tokenizer; of a SentencePiece model by itself the SHA-256 of its file.
+        base_bytes: int16, one row per id: its bytes, without a leading space that may come from the dummy prefix.
+        has_leading_space: bool: whether the token has one byte more after a token that is not a boundary.
+        is_boundary: bool: whether the id has no text: control, unknown, reserved and unused ids.
+        tokenizer: Digest of the tokenizer; for a `.model` file, its SHA-256.
         convention: `EXACT` or `DUMMY_PREFIX`.
 
     Example:
@@ -87,11 +86,11 @@ class ByteTables:
         )
 
     @classmethod
-    def of_sentencepiece(cls, model: str | os.PathLike[str] | Any) -> ByteTables:  # noqa: ANN401 - may not be there
-        """Make the tables of a SentencePiece model as it is, with the convention that it was trained with.
+    def of_sentencepiece(cls, model: str | os.PathLike[str] | Any) -> ByteTables:  # noqa: ANN401 - an optional package
+        """Make the tables of a SentencePiece model, with the convention that fits its training.
 
-        As published: a byte token counts 1; control, unknown and unused pieces are boundaries. Not as published: a
-        marker inside a piece is the one byte of a space, not the three of its own UTF-8.
+        As published, a byte token counts 1, and control, unknown and unused pieces are boundaries. Unlike the published
+        tables, a marker inside a piece counts as one byte, a space, not as the three bytes of its UTF-8.
 
         Args:
             model: A `.model` file, or a `sentencepiece.SentencePieceProcessor`.
@@ -99,8 +98,8 @@ class ByteTables:
         Raises:
             ImportError: If the sentencepiece package is not installed.
             OSError: If the file cannot be read.
-            CorruptDataError: If it is no model.
-            InvalidInputError: If the model puts its marker behind words.
+            CorruptDataError: If it is not a model.
+            InvalidInputError: If the model puts its marker after words.
         """
         processor = _open_sentencepiece(model) if isinstance(model, str | os.PathLike) else model
         dummy_prefix = _has_dummy_prefix(processor)
@@ -147,16 +146,15 @@ class ByteTables:
         return len(self.base_bytes)
 
     def token_num_bytes(self, ids: Any, previous: Any = None) -> npt.NDArray[np.int64]:  # noqa: ANN401 - any array
-        """Return the bytes of each token, an int64 in the place of each id.
+        """Return the number of bytes of each token, as int64 in the shape of `ids`.
 
         Args:
-            ids: Integers in any shape, tokens that follow one another along the last axis: a numpy or Arrow array, or a
-                sequence.
-            previous: The id before each row of tokens, or before each token where it has the shape of `ids` (the inputs
-                of a model beside its targets). Without it, each row begins a text.
+            ids: Integers in any shape, consecutive tokens along the last axis: a numpy or Arrow array, or a sequence.
+            previous: The id before each row of tokens; or, in the shape of `ids`, the id before each token, such as the
+                inputs of a model for its targets. Without it, each row begins a text.
 
         Raises:
-            InvalidInputError: For an id that is not one of the tokenizer, a padded one of the model say.
+            InvalidInputError: If an id is not one of the tokenizer, such as an id that pads the vocabulary.
         """
         tokens = self._ids(ids)
         num_bytes = self.base_bytes[tokens].astype(np.int64)
@@ -165,11 +163,11 @@ class ByteTables:
         return num_bytes
 
     def count_bytes(self, ids: Any, previous: Any = None) -> int:  # noqa: ANN401 - any array
-        """Return the bytes of all tokens together; the arguments are those of `token_num_bytes`."""
+        """Return the number of bytes of all tokens; the arguments are those of `token_num_bytes`."""
         return int(self.token_num_bytes(ids, previous).sum())
 
     def count_documents(self, lists: pa.ListArray[Any] | pa.ChunkedArray[Any]) -> npt.NDArray[np.int64]:
-        """Return the bytes of each list of ids, a whole text each: the column `token_ids` of token shards, say.
+        """Return the number of bytes of each list of ids, a whole text each, such as `token_ids` of token shards.
 
         Raises:
             InvalidInputError: As `token_num_bytes`.
@@ -197,7 +195,7 @@ class ByteTables:
         return tokens.astype(np.int64)
 
     def _boundary_before(self, tokens: npt.NDArray[np.int64], previous: Any) -> npt.NDArray[np.bool_]:  # noqa: ANN401
-        """Tell of each token whether what stands before it is no text."""
+        """Return for each token whether the one before it has no text."""
         if previous is not None and np.shape(previous) == tokens.shape:
             return self.is_boundary[self._ids(previous)]
         before = np.ones(tokens.shape, np.bool_)
@@ -207,9 +205,9 @@ class ByteTables:
         return before
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the tables as an .npz file: the three arrays, and `format`, `tokenizer` and `convention` as strings.
+        """Write an .npz file: the three arrays, and `format`, `tokenizer` and `convention` as strings.
 
-        The same tables give the same bytes.
+        Equal tables give equal files.
 
         Raises:
             OSError: If the file cannot be written.
@@ -224,12 +222,12 @@ class ByteTables:
 
         Args:
             path: The file.
-            tokenizer: The tokenizer of the model, or its digest: checked to be the one whose tables they are.
+            tokenizer: The tokenizer of the model, or its digest; tables of another one are refused.
 
         Raises:
             OSError: If the file cannot be read.
-            CorruptDataError: If it holds no byte tables, or damaged ones.
-            InvalidInputError: If they are another tokenizer's.
+            CorruptDataError: If the file has no byte tables, or damaged ones.
+            InvalidInputError: If the tables are for another tokenizer.
         """
         try:
             with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
@@ -263,12 +261,12 @@ class ByteTables:
 
 
 def bits_per_byte(loss_nats: float, tokens: int, num_bytes: int) -> float:
-    """Return the bits that a model needs for a byte of a text.
+    """Return the bits per byte of a text.
 
     Args:
-        loss_nats: Mean loss of a token, cross-entropy with the natural logarithm, as frameworks give it.
-        tokens: How many tokens it is the mean of.
-        num_bytes: How many bytes these tokens stand for, as `ByteTables.count_bytes` counts them.
+        loss_nats: Mean loss per token: cross-entropy with the natural logarithm, as frameworks compute it.
+        tokens: The number of tokens in the mean.
+        num_bytes: The bytes of these tokens, as `ByteTables.count_bytes` counts them.
 
     Raises:
         InvalidInputError: If there are no bytes.
@@ -281,7 +279,7 @@ def bits_per_byte(loss_nats: float, tokens: int, num_bytes: int) -> float:
 
 
 def bits_per_character(loss_nats: float, tokens: int, num_characters: int) -> float:
-    """Return the bits that a model needs for a character of a text: `bits_per_byte` with Unicode characters.
+    """Return the bits per Unicode character of a text; `bits_per_byte` explains the arguments.
 
     Raises:
         InvalidInputError: If there are no characters.
@@ -299,7 +297,7 @@ def _bits_per(loss_nats: float, tokens: int, number: int, unit: str) -> float:
     return loss_nats * tokens / number / math.log(2)
 
 
-def _open_sentencepiece(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401 - the package may not be there
+def _open_sentencepiece(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401 - an optional package
     try:
         library = importlib.import_module("sentencepiece")
     except ImportError as error:
@@ -312,16 +310,16 @@ def _open_sentencepiece(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401 - 
         raise CorruptDataError(f"{path}: not a SentencePiece model that sentencepiece takes") from error
 
 
-def _has_dummy_prefix(processor: Any) -> bool:  # noqa: ANN401 - the package may not be there
-    """Tell whether a model puts a space before a text, by what it does to one."""
+def _has_dummy_prefix(processor: Any) -> bool:  # noqa: ANN401 - an optional package
+    """Return whether a model puts a space before a text, by normalising one."""
     normalized = processor.normalize("a")
     if normalized.endswith(_MARKER):
         raise InvalidInputError("the model puts the marker of a space behind words, not before them: no tables for it")
     return bool(normalized.startswith(_MARKER))
 
 
-def _piece_bytes(processor: Any, id_: int) -> bytes | None:  # noqa: ANN401 - the package may not be there
-    """Return the text of a piece with its markers as spaces, None for what is no text."""
+def _piece_bytes(processor: Any, id_: int) -> bytes | None:  # noqa: ANN401 - an optional package
+    """Return the bytes of a piece with its markers as spaces, None for a piece without text."""
     if processor.is_control(id_) or processor.is_unknown(id_) or processor.is_unused(id_):
         return None
     piece = processor.id_to_piece(id_)

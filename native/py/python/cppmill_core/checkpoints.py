@@ -1,13 +1,13 @@
-"""Ties a checkpoint to the tokenizer that it was trained with: a stamp in its metadata, and a check of it.
+"""Ties a checkpoint to the tokenizer that it was trained with: writes a stamp into its metadata, and checks it.
 
-A model that meets ids of another vocabulary trains and answers without an error, only badly; and where an embedding has
-fewer rows than the vocabulary, ids beyond it read other memory or end the process, on some devices without a word.
-`stamp` writes the tokenizer's digest, revision and vocabulary size into what a checkpoint has for such things;
-`assert_vocab` compares it with a receipt or a tokenizer, and the rows of the embeddings with the vocabulary.
+With ids of another vocabulary, a model trains and answers without an error, only badly. Where an embedding has fewer
+rows than the vocabulary, ids beyond it read other memory or crash the process, on some devices without a message.
+`stamp` writes the tokenizer's digest, revision and vocabulary size into the metadata of a checkpoint. `assert_vocab`
+compares them with a receipt or a tokenizer, and the rows of the embeddings with the vocabulary size.
 
-Where the stamp stands: in a safetensors file in its header, under names as the footers of token shards have them; in a
-config.json and in a dict that is saved as a checkpoint under the key `cppmill`; for any other file in
-NAME.cppmill.json beside it. Needs neither torch nor safetensors: of a safetensors file only the header is read.
+The stamp of a safetensors file is in its header, under the names that footers of token shards use. A config.json and a
+dict that is saved as a checkpoint have it under the key `cppmill`. For any other file it is in NAME.cppmill.json beside
+the file. Neither torch nor safetensors is needed: only the header of a safetensors file is read.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CONFIG = "config.json"
 _SAFETENSORS = ".safetensors"
 _HEADER_LENGTH = struct.Struct("<Q")
 _MAX_HEADER_BYTES = 100_000_000
-"""The format's own bound."""
+"""The limit that the format sets."""
 _ALIGNMENT = 8
 _EMBEDDING = re.compile(
     r"(?:^|\.)(?:embed|embedding|embeddings|embed_tokens|embed_in|embed_out|wte|tok_emb|tok_embeddings|token_embedding|"
@@ -44,7 +44,7 @@ _SIZE = re.compile(r"(?:^|\.)(?:padded_)?vocab_size$")
 _OTHER_IDS = re.compile(
     r"(?:^|[._])(?:pos|position|patch|segment|time|token_type|vision|visual|image|audio|video)(?!_language)(?:[._]|$)"
 )
-"""What has rows, or ids, of another kind: positions, or what a model sees and hears."""
+"""Embeddings and sizes of something other than tokens: positions, images, audio."""
 _MATRIX = 2
 
 Checkpoint = MutableMapping[str, Any] | str | os.PathLike[str]
@@ -52,11 +52,11 @@ Checkpoint = MutableMapping[str, Any] | str | os.PathLike[str]
 
 @dataclass(frozen=True, kw_only=True)
 class VocabStamp:
-    """What ties a checkpoint to its tokenizer.
+    """The tokenizer of a checkpoint.
 
     Attributes:
         tokenizer: Its digest.
-        revision: The release of its vocabulary, `unreleased`, or empty if that is not known.
+        revision: The release of its vocabulary, `unreleased`, or empty if unknown.
         vocab_size: The number of its ids.
     """
 
@@ -74,8 +74,8 @@ class VocabStamp:
 
         Raises:
             OSError: If a file cannot be read.
-            InvalidInputError: If it is none of these.
-            CorruptDataError: If the file is none.
+            InvalidInputError: If the source is none of these.
+            CorruptDataError: If the file is neither a receipt nor the manifest of a tokenizer.
         """
         if isinstance(source, cls):
             return source
@@ -110,20 +110,21 @@ class VocabStamp:
 
 
 def stamp(checkpoint: Checkpoint, source: Any, *, revision: str | None = None) -> VocabStamp:  # noqa: ANN401
-    """Write into a checkpoint which tokenizer it is of, in the place of an older stamp.
+    """Write the stamp of a tokenizer into a checkpoint, replacing an older stamp.
 
     Args:
-        checkpoint: A safetensors file; a config.json; a folder with a config.json, of which every safetensors file is
-            stamped too; any other file; or a dict that is going to be saved.
-        source: What `VocabStamp.of` takes.
-        revision: The release of the vocabulary, where the source does not say it.
+        checkpoint: A safetensors file; a config.json; a folder with a config.json, in which every safetensors file is
+            stamped too; any other file; or a dict that will be saved.
+        source: A receipt or a tokenizer, as for `VocabStamp.of`.
+        revision: The release of the vocabulary, if the source does not have it.
 
     Returns:
         The stamp.
 
     Raises:
         OSError: If a file cannot be read or written.
-        InvalidInputError: If the source is none; or CorruptDataError for a damaged file.
+        InvalidInputError: If the source is neither a receipt nor a tokenizer.
+        CorruptDataError: If a file is damaged.
 
     Example:
         >>> checkpoint = {"model": {}}
@@ -147,7 +148,7 @@ def stamp(checkpoint: Checkpoint, source: Any, *, revision: str | None = None) -
 
 
 def read_stamp(checkpoint: Checkpoint) -> VocabStamp | None:
-    """Return the stamp of a checkpoint, None if it has none; of a folder that of its config.json.
+    """Return the stamp of a checkpoint, None if it has none; for a folder, the stamp of its config.json.
 
     Raises:
         OSError: If it cannot be read.
@@ -165,18 +166,18 @@ def read_stamp(checkpoint: Checkpoint) -> VocabStamp | None:
 
 
 def assert_vocab(checkpoint: Checkpoint, source: Any) -> None:  # noqa: ANN401 - one of several kinds
-    """Check that a checkpoint, or a model's configuration, is of a tokenizer; say nothing if it is.
+    """Check that a checkpoint, or a model's configuration, was made for a tokenizer; return nothing if it was.
 
-    Compared are the digest and the vocabulary size of the stamp, each `vocab_size` of a configuration (in parts of it
-    too: `text_config`, `model_args`), and the rows of every embedding and output layer that is found by its usual name:
-    they may be padded, and never fewer than the ids.
+    Checks the digest and the vocabulary size of the stamp, each `vocab_size` of a configuration (also nested, as in
+    `text_config` or `model_args`), and the rows of every embedding and output layer that has a usual name. There may be
+    more rows than ids (padding), but never fewer.
 
     Args:
-        checkpoint: As `stamp`; in a folder every file.
-        source: What `VocabStamp.of` takes.
+        checkpoint: As for `stamp`; every file of a folder is checked.
+        source: A receipt or a tokenizer, as for `VocabStamp.of`.
 
     Raises:
-        VocabularyError: If there is no stamp, or something differs; names both sides.
+        VocabularyError: If there is no stamp, or something differs; the message has both values.
         OSError: If a file cannot be read.
 
     Example:
@@ -194,14 +195,14 @@ def _problems(part: MutableMapping[str, Any] | Path, expected: VocabStamp, again
     where = "the checkpoint" if isinstance(part, MutableMapping) else str(part)
     found = read_stamp(part)
     if found is None:
-        yield f"{where}: no stamp of a tokenizer; write one where it is made: cppmill_core.stamp(checkpoint, tokenizer)"
+        yield f"{where}: no stamp of a tokenizer; write one when saving it: cppmill_core.stamp(checkpoint, tokenizer)"
     elif found.tokenizer != expected.tokenizer:
-        yield f"{where}: of tokenizer {_named(found)}, and {against} is of {_named(expected)}"
+        yield f"{where}: of tokenizer {_named(found)}, but {against} is of {_named(expected)}"
     elif found.vocab_size != expected.vocab_size:
-        yield f"{where}: stamped with {found.vocab_size:,} ids, and {against} has {expected.vocab_size:,}"
+        yield f"{where}: stamped with {found.vocab_size:,} ids, but {against} has {expected.vocab_size:,}"
     for name, rows in _row_counts(part):
         if rows is None:
-            yield f"{where}: {name} is no number, and {against} has {expected.vocab_size:,} ids"
+            yield f"{where}: {name} is not a number, and {against} has {expected.vocab_size:,} ids"
         elif rows < expected.vocab_size:
             yield f"{where}: {name} has {rows:,} rows, fewer than the {expected.vocab_size:,} ids of {against}"
 
@@ -211,7 +212,7 @@ def _named(found: VocabStamp) -> str:
 
 
 def _row_counts(part: MutableMapping[str, Any] | Path) -> Iterator[tuple[str, int | None]]:
-    """Give what must have a row for each id, with its rows: None where that cannot be read."""
+    """Yield the name and rows of everything that must have a row per id; None for unreadable rows."""
     if isinstance(part, MutableMapping):
         yield from _rows_within(part)
     elif part.suffix == _SAFETENSORS:
@@ -223,7 +224,7 @@ def _row_counts(part: MutableMapping[str, Any] | Path) -> Iterator[tuple[str, in
 
 
 def _rows_within(found: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, int | None]]:
-    """Give the sizes and matrices of a configuration or a checkpoint, by their path in it."""
+    """Yield the path and rows of each size and matrix in a configuration or a checkpoint."""
     for key, value in found.items():
         name = f"{above}{key}"
         if isinstance(value, Namespace):
@@ -250,7 +251,7 @@ def _whole(value: Any) -> int | None:  # noqa: ANN401 - any value of a configura
 
 
 def _files(path: Path) -> list[Path]:
-    """Return the files of a checkpoint that a stamp stands in, or beside."""
+    """Return the files of a checkpoint that have a stamp, in them or beside them."""
     if not path.is_dir():
         if not path.exists():
             raise FileNotFoundError(f"{path}: no such checkpoint")
@@ -276,7 +277,7 @@ def _found(value: Any, where: str) -> VocabStamp | None:  # noqa: ANN401 - any J
 
 
 def _read_header(path: Path) -> tuple[dict[str, Any], int]:
-    """Return the header of a safetensors file and where its data begins."""
+    """Return the header of a safetensors file and the offset of its data."""
     with path.open("rb") as file:
         start = file.read(_HEADER_LENGTH.size)
         length = _HEADER_LENGTH.unpack(start)[0] if len(start) == _HEADER_LENGTH.size else _MAX_HEADER_BYTES + 1
@@ -286,7 +287,7 @@ def _read_header(path: Path) -> tuple[dict[str, Any], int]:
 
 
 def _stamp_safetensors(path: Path, made: VocabStamp) -> None:
-    """Write a file with another header and the same data, then give it the name."""
+    """Write a copy with the stamp in its header, then replace the file."""
     header, begin = _read_header(path)
     named = {f"{KEY}.{name}": str(value) for name, value in asdict(made).items()}
     header["__metadata__"] = header.get("__metadata__", {}) | named

@@ -1,6 +1,6 @@
 """The columns of a decoded row group, and its rows as dicts of numpy arrays.
 
-A list column is one flat array with offsets, of which a row is a slice; only strings are converted one by one.
+A list column is one flat array with offsets, and a row is a slice of it. Only strings are converted one by one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow.types as types
 __all__ = ["Row", "Rows", "stack", "stackable"]
 
 Row = dict[str, Any]
-"""A row, or a batch of them, by column."""
+"""A row, or a batch of rows, by column."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class Rows:
     """The rows of a row group.
 
     Attributes:
-        length: How many.
-        readers: For each column, what gives the value of a row: a numpy number, a str, or an array of these.
+        length: The number of rows.
+        readers: For each column, a function from a row to its value: a numpy number, a str, or an array of these.
     """
 
     length: int
@@ -34,21 +34,21 @@ class Rows:
 
     @classmethod
     def of(cls, table: pa.Table) -> Rows:
-        """Take the columns of a table; the arrays stay as long as the rows are held."""
+        """Make rows from the columns of a table, which stay in memory as long as the rows do."""
         columns = {name: table.column(name).combine_chunks() for name in table.column_names}
         return cls(table.num_rows, {name: _reader(column) for name, column in columns.items()})
 
     def __len__(self) -> int:
-        """Return how many rows there are."""
+        """Return the number of rows."""
         return self.length
 
     def __getitem__(self, row: int) -> Row:
-        """Return a row; arrays are copies, so that a row that is kept does not keep its row group."""
+        """Return a row; its arrays are copies, so keeping a row does not keep its row group in memory."""
         return {name: read(row) for name, read in self.readers.items()}
 
 
 def stack(rows: Sequence[Row], stacked: Collection[str]) -> Row:
-    """Return rows as one dict: a numpy array of the columns that are in `stacked`, lists of the others.
+    """Return rows as one dict: a numpy array for each column in `stacked`, a list for each other column.
 
     Example:
         >>> stack([{"n": np.int64(1), "ids": np.zeros(2)}, {"n": np.int64(2), "ids": np.zeros(3)}], {"n"})["n"]
@@ -59,7 +59,7 @@ def stack(rows: Sequence[Row], stacked: Collection[str]) -> Row:
 
 
 def stackable(schema: pa.Schema) -> frozenset[str]:
-    """Return the columns whose values have one shape: numbers, truth values, and fixed-size lists of them."""
+    """Return the columns whose values all have one shape: numbers, booleans, and fixed-size lists of them."""
     return frozenset(field.name for field in schema if _has_one_shape(field.type))
 
 
@@ -89,5 +89,5 @@ def _list_reader(values: npt.NDArray[Any], offsets: list[int]) -> Callable[[int]
 
 
 def _as_numpy(array: Any) -> npt.NDArray[Any]:  # noqa: ANN401 - an array of any type
-    found: npt.NDArray[Any] = array.to_numpy(zero_copy_only=False)
-    return found
+    values: npt.NDArray[Any] = array.to_numpy(zero_copy_only=False)
+    return values

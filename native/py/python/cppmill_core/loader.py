@@ -1,13 +1,13 @@
-"""Reads a dataset for training: shuffled rows of token shards or sequences as numpy arrays, to be taken up anywhere.
+"""Reads a dataset for training: shuffled rows of token shards or sequences as numpy arrays, resumable at any step.
 
-The order of an epoch depends on the files, the seed and the epoch alone (`cppmill_core.shuffling`), and a position in
-it is the number of rows that were consumed, by all ranks together. Step t of an epoch is a batch a rank: with R ranks
-and batches of b rows, rank r has the positions start + t·R·b + i·R + r, i below b, and worker w of W of the rank makes
-each W-th step. So all that was consumed after any step is a beginning of the order, and any other number of ranks and
-workers can go on behind it.
+The order of an epoch depends on the files, the seed and the epoch only (`cppmill_core.shuffling`). A position is the
+number of rows of the epoch that all ranks together have consumed. In each step, every rank reads one batch: with R
+ranks and batches of b rows, rank r reads the positions start + t·R·b + i·R + r in step t, for i below b. Worker w of W
+reads every W-th step of its rank. After any step, the consumed rows are therefore a prefix of the order, and any other
+number of ranks and workers can resume after it.
 
-Bounded memory: a reader holds one decoded row group of each stream that it reads. Needs numpy and pyarrow; neither
-torch (`cppmill_core.torch_data`) nor Beam.
+Memory is bounded: a reader holds one decoded row group per stream. Needs numpy and pyarrow, but neither torch
+(`cppmill_core.torch_data` does) nor Beam.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ _FOOTER = {"tokenizer": b"cppmill.tokenizer", "vocab_size": b"cppmill.vocab_size
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """The files of a dataset and the rows of their row groups: what is read once, and sent to workers.
+    """The files of a dataset and the sizes of their row groups; read once, and sent to workers.
 
     Attributes:
         folder: The folder.
-        filesystem: Where it is.
-        groups: File, number in the file and rows of each row group, by name of the file.
-        tokenizer: Digest of the tokenizer, as the footers have it.
-        vocab_size: Number of its ids.
-        stackable: The columns whose values have one shape.
-        fingerprint: SHA-256 of the names of the files and the rows of their row groups.
+        filesystem: The file system of the folder.
+        groups: File, number in the file and number of rows of each row group, sorted by file.
+        tokenizer: Digest of the tokenizer, from the footers.
+        vocab_size: Number of ids of the tokenizer.
+        stackable: The columns whose values all have one shape.
+        fingerprint: SHA-256 of the file names and the sizes of the row groups.
     """
 
     folder: str
@@ -61,17 +61,17 @@ class Dataset:
         """Read the footers of `part-*.parquet` in a folder, `OUT/tokens` or one of sequences.
 
         Args:
-            folder: The folder; within `filesystem` if that is given.
-            filesystem: `pyarrow.fs.S3FileSystem(…)`, say; the local one by default.
+            folder: The folder; a path in `filesystem` if that is given.
+            filesystem: Such as `pyarrow.fs.S3FileSystem(…)`; the local one by default.
 
         Raises:
-            OSError: If it cannot be read.
+            OSError: If the folder or a file cannot be read.
             InvalidInputError: If there are no such files, or no rows in them.
-            CorruptDataError: If the files are of more than one tokenizer, or of none.
+            CorruptDataError: If a footer names no tokenizer, or footers name more than one.
         """
         where = filesystem or pafs.LocalFileSystem()
-        found = where.get_file_info(pafs.FileSelector(os.fspath(folder)))
-        names = sorted(info.base_name for info in found if _is_shard(info.base_name))
+        infos = where.get_file_info(pafs.FileSelector(os.fspath(folder)))
+        names = sorted(info.base_name for info in infos if _is_shard(info.base_name))
         groups: list[tuple[str, int, int]] = []
         footers: dict[tuple[str, str], str] = {}
         same_shape: frozenset[str] = frozenset()
@@ -83,7 +83,9 @@ class Dataset:
         if not any(rows for _, _, rows in groups):
             raise InvalidInputError(f"{folder}: no rows in part-*.parquet; give a folder as OUT/tokens")
         if len(footers) > 1:
-            raise CorruptDataError(f"{folder}: of more than one tokenizer: {', '.join(map(str, footers.items()))}")
+            raise CorruptDataError(
+                f"{folder}: files of more than one tokenizer: {', '.join(map(str, footers.items()))}"
+            )
         ((tokenizer, vocab_size),) = footers
         return cls(
             folder=os.fspath(folder),
@@ -97,7 +99,7 @@ class Dataset:
 
     @property
     def rows(self) -> int:
-        """How many rows it has."""
+        """The number of rows."""
         return sum(rows for _, _, rows in self.groups)
 
     def read(self, group: int, columns: Sequence[str] | None) -> Rows:
@@ -105,7 +107,7 @@ class Dataset:
 
         Raises:
             OSError: If the file cannot be read.
-            InvalidInputError: If it has not all the columns.
+            InvalidInputError: If the file lacks a column.
         """
         name, number, _ = self.groups[group]
         with pq.ParquetFile(f"{self.folder}/{name}", filesystem=self.filesystem) as file:
@@ -117,13 +119,13 @@ class Dataset:
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Which share of the steps a reader makes.
+    """Which reader this is, among all ranks and workers.
 
     Attributes:
         rank: Number of the process, from 0.
-        ranks: How many there are.
+        ranks: The number of processes.
         worker: Number of the worker in the process, from 0.
-        workers: How many the process has.
+        workers: The number of workers of the process.
     """
 
     rank: int = 0
@@ -132,35 +134,35 @@ class Place:
     workers: int = 1
 
     def __post_init__(self) -> None:
-        """Check that there is such a place."""
+        """Check the ranges of the numbers."""
         for name, number, count in (("rank", self.rank, self.ranks), ("worker", self.worker, self.workers)):
             if not 0 <= number < count:
                 raise InvalidInputError(f"{name} {number} of {count}: a number from 0 to {count - 1} is needed")
 
 
 class Loader:
-    """Iterates over an epoch of a dataset from where it stands; the next `for` has the next epoch.
+    """Iterates over an epoch of a dataset from its position; the next `for` reads the next epoch.
 
-    An iteration that is broken off is begun again by the next `for`, unless its position is loaded.
+    After a `break`, the next `for` begins the same iteration again, unless a position is loaded.
 
     Args:
-        dataset: A folder, or what `Dataset.open` gives.
-        columns: Which columns; all by default.
-        seed: Any number; another one gives another order.
+        dataset: A folder, or an opened `Dataset`.
+        columns: The columns to read; all by default.
+        seed: Any number; it determines the order.
         shuffle: False for the order of the files, in every epoch.
-        batch_rows: Rows of a step of a rank.
-        place: Which share is read.
-        streams: How many row groups are mixed at a time, and so how many a run with one reader has in memory. Make it
-            a multiple of the ranks. It is part of the order.
-        drop_last: Leave out the rows at the end of an epoch that do not fill a step of all ranks, so that each rank
-            makes as many steps.
+        batch_rows: Rows per step and rank.
+        place: The rank and worker of this reader; one reader of everything by default.
+        streams: How many row groups are mixed, and held in memory by a run with one reader. Make it a multiple of the
+            ranks. Changing it changes the order.
+        drop_last: Leave out the last rows of an epoch if they do not fill a step of all ranks, so that all ranks have
+            the same number of steps.
 
     Attributes:
         epoch: Number of the epoch, from 0.
-        consumed: Rows of it that all ranks consumed before the iteration.
-        groups_read: Row groups that were decoded.
-        read_by_copies: Set where only copies are iterated, as `torch_data.TokenDataset` does: this loader then cannot
-            count what they give, so `state_dict` needs `steps`.
+        consumed: Rows of the epoch that all ranks together consumed before the iteration.
+        groups_read: Row groups decoded so far.
+        read_by_copies: Whether only copies of this loader are iterated, as by `torch_data.TokenDataset`. It then cannot
+            count their rows, so `state_dict` needs `steps`.
 
     Example:
         >>> for row in Loader("out/demo/tokens", columns=["token_ids"], seed=1):
@@ -181,7 +183,7 @@ class Loader:
     ) -> None:
         """Open the dataset, at the beginning of epoch 0."""
         if batch_rows < 1 or streams < 1:
-            raise InvalidInputError(f"batch_rows = {batch_rows}, streams = {streams}: 1 at least is needed")
+            raise InvalidInputError(f"batch_rows = {batch_rows}, streams = {streams}: each must be at least 1")
         self.dataset = dataset if isinstance(dataset, Dataset) else Dataset.open(dataset)
         self.columns = None if columns is None else tuple(columns)
         self.seed = seed
@@ -197,7 +199,7 @@ class Loader:
         self._rows_given = 0
 
     def at(self, place: Place) -> Loader:
-        """Return a loader of the same position and options for another place: that of a worker, say."""
+        """Return a loader with the same position and options for another place, such as that of a worker."""
         made = Loader(
             self.dataset,
             columns=self.columns,
@@ -212,21 +214,21 @@ class Loader:
         return made
 
     def steps(self) -> int:
-        """Return how many steps the rest of the epoch has, for the rank with the most."""
+        """Return the number of steps left in the epoch, for the rank with the most."""
         rows, step = self.dataset.rows - self.consumed, self.batch_rows * self.place.ranks
         return rows // step if self.drop_last else -(-rows // step)
 
     def positions(self) -> Iterator[list[int]]:
-        """Give the positions in the epoch of each step of this place, to the end of the epoch."""
+        """Yield the positions of each step of this place, up to the end of the epoch."""
         place, step = self.place, self.batch_rows * self.place.ranks
         for number in range(place.worker, self.steps(), place.workers):
             first = self.consumed + number * step + place.rank
-            found = [first + i * place.ranks for i in range(self.batch_rows)]
-            if mine := [position for position in found if position < self.dataset.rows]:
+            step_positions = [first + i * place.ranks for i in range(self.batch_rows)]
+            if mine := [position for position in step_positions if position < self.dataset.rows]:
                 yield mine
 
     def __iter__(self) -> Iterator[Row]:
-        """Give each row of this place as a dict of numpy arrays, numbers and strings."""
+        """Yield each row of this place as a dict of numpy arrays, numbers and strings."""
         for rows in self._steps():
             for row in rows:
                 self._rows_given += 1
@@ -234,7 +236,7 @@ class Loader:
         self.next_epoch()
 
     def batches(self) -> Iterator[Row]:
-        """Give each step of this place as a dict: numbers and fixed lists stacked, a list of the others."""
+        """Yield each step of this place as a dict: numbers and fixed-size lists stacked, other columns as lists."""
         for rows in self._steps():
             self._rows_given += len(rows)
             yield stack(rows, self.dataset.stackable)
@@ -251,27 +253,26 @@ class Loader:
         return tuple(rows for _, _, rows in self.dataset.groups)
 
     def next_epoch(self) -> None:
-        """Go to the beginning of the next epoch, as an iteration does that comes to its end."""
+        """Go to the beginning of the next epoch; a complete iteration does so by itself."""
         self.epoch, self.consumed, self._rows_given = self.epoch + 1, 0, 0
 
     def state_dict(self, steps: int | None = None) -> dict[str, Any]:
-        """Return where the training stands, for a checkpoint: plain numbers and strings.
+        """Return the position of the training for a checkpoint, as plain numbers and strings.
 
-        Every rank is taken to have consumed as much as this one.
+        It assumes that every rank has consumed as much as this one.
 
         Args:
-            steps: How many steps (batches) of this epoch were consumed since it was begun or taken up. Needed with
-                workers and with a torch dataset, as only who consumes their batches knows; else what was given is
-                counted, row by row.
+            steps: The steps (batches) consumed since the epoch was begun or resumed. Needed with workers and with a
+                torch dataset, because only the consumer of their batches knows. By default, the loader counts the rows
+                that it has yielded.
 
         Raises:
-            InvalidInputError: If there are workers or a torch dataset, and no `steps`; or a
-                number that is none.
+            InvalidInputError: If `steps` is missing with workers or a torch dataset, or is not a whole number from 0.
         """
         if steps is None and (self.place.workers > 1 or self.read_by_copies):
             raise InvalidInputError(
-                "state_dict: say how many steps were consumed, state_dict(steps=…), as only the training loop knows "
-                "it: workers and torch datasets read by copies of the loader, ahead of it"
+                "state_dict: pass the number of consumed steps, state_dict(steps=…): workers and torch datasets read "
+                "ahead by copies of the loader, so only the training loop knows it"
             )
         given = self._rows_given if steps is None else _whole("state_dict: steps", steps) * self.batch_rows
         consumed = min(self.consumed + given * self.place.ranks, self.dataset.rows)
@@ -284,16 +285,17 @@ class Loader:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where a `state_dict` was made, by any number of ranks and workers and with any batch_rows.
+        """Resume from a `state_dict`, with any number of ranks and workers and any `batch_rows`.
 
         Raises:
-            InvalidInputError: If it is of other files or another order, naming what differs; or no position.
+            InvalidInputError: If it is for other files or another order (the message names the difference), or is not
+                a position of this dataset.
         """
         expected = {"format": FORMAT, **self._order()}
         differs = [name for name, value in expected.items() if state.get(name) != value]
         wrong = [f"{name} {state.get(name)!r} is not {expected[name]!r}" for name in differs]
         if wrong:
-            raise InvalidInputError(f"the position is of another order: {'; '.join(wrong)}")
+            raise InvalidInputError(f"the position is for another order: {'; '.join(wrong)}")
         epoch, consumed = (_whole(f"the position: {name}", state.get(name)) for name in ("epoch", "consumed"))
         if consumed >= self.dataset.rows:
             raise InvalidInputError(
@@ -312,7 +314,7 @@ class Loader:
 
 
 class _Reader:
-    """Rows by their position, from the row groups that are open: one of each stream."""
+    """Rows by their position; keeps one row group open per stream."""
 
     def __init__(self, loader: Loader, order: EpochOrder) -> None:
         self._loader = loader
@@ -320,7 +322,7 @@ class _Reader:
         self._open: dict[int, tuple[int, Rows, list[int]]] = {}
 
     def row(self, position: int) -> Row:
-        """Return the row at a position; of each stream the positions must come in order."""
+        """Return the row at a position; the positions within a stream must ascend."""
         stream, number = self._order.find(position)
         segment = self._order.segments[stream][number]
         if stream not in self._open or self._open[stream][0] != number:
@@ -332,7 +334,7 @@ class _Reader:
         return rows[order[position // self._order.streams - segment.at]]
 
 
-def _whole(name: str, value: Any) -> int:  # noqa: ANN401 - what a checkpoint holds
+def _whole(name: str, value: Any) -> int:  # noqa: ANN401 - any value from a checkpoint
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
         raise InvalidInputError(f"{name} is {value!r}: a whole number from 0 is needed")
     return int(value)
@@ -347,4 +349,4 @@ def _footer(file: pq.ParquetFile, name: str) -> tuple[str, str]:
     try:
         return metadata[_FOOTER["tokenizer"]].decode(), metadata[_FOOTER["vocab_size"]].decode()
     except KeyError as error:
-        raise CorruptDataError(f"{name}: no {error} in its footer; it is no shard of cppmill") from error
+        raise CorruptDataError(f"{name}: no {error} in its footer; it is not a shard of cppmill") from error

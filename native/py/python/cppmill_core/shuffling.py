@@ -1,14 +1,13 @@
-"""The order of an epoch: a function of the row groups, the seed and the epoch, and of nothing else.
+"""The order of an epoch: it depends on the row groups, the seed and the epoch only.
 
-The row groups of all files stand in a row, in an order of their own in each epoch. The rows in them are cut into
-`streams`, parts of the same length; within the part of a row group that is in a stream, rows are shuffled. Position p
-of the epoch is row p // streams of stream p % streams: as many row groups as there are streams are mixed at any time,
-and no more are in memory. So the share of a rank, each `ranks`-th position, is in a share of the streams only, where
-their number is a multiple of the ranks'.
+Each epoch permutes the row groups of all files and concatenates them. Their rows are cut into `streams` parts of equal
+length. A segment is the part of a row group that is in one stream; its rows are shuffled. Position p of the epoch is
+row p // streams of stream p % streams, so one row group per stream is mixed, and in memory, at any time. A rank reads
+every `ranks`-th position; if the number of streams is a multiple of the ranks, it reads some of the streams only.
 
-The idea, that the order is cut into a fixed number of parts which are then dealt to however many readers there are, is
-the "elastic determinism" of MosaicML's StreamingDataset. Permutations are made here, by sorting the outputs of
-SplitMix64 (Steele, Lea and Flood, 2014), as those of numpy may change from one version to the next.
+Cutting the order into a fixed number of parts, which are then dealt to any number of readers, is the "elastic
+determinism" of MosaicML's StreamingDataset. Permutations sort the outputs of SplitMix64 (Steele, Lea and Flood, 2014),
+because numpy's permutations may change between versions.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ __all__ = ["EpochOrder", "Segment", "permutation"]
 
 @dataclass(frozen=True, kw_only=True)
 class Segment:
-    """Rows of one row group that stand together in one stream.
+    """Consecutive rows of one row group in one stream.
 
     Attributes:
         group: Number of the row group, in the order of the files.
-        start: Its first row that is meant.
-        rows: How many.
-        at: Position in the stream of the first of them.
+        start: The first row, within the row group.
+        rows: The number of rows.
+        at: The position of the first row in the stream.
     """
 
     group: int
@@ -45,14 +44,14 @@ class Segment:
 
 @dataclass(frozen=True)
 class EpochOrder:
-    """Where each row of a dataset stands in an epoch.
+    """The position of each row of a dataset in an epoch.
 
     Attributes:
         group_rows: Rows of each row group, in the order of the files.
         seed: Any number.
         epoch: Number of the epoch, from 0.
-        streams: How many parts the rows are cut into; at most as many as there are row groups.
-        shuffled: False for the order of the files: one stream, nothing permuted.
+        streams: The number of parts that the rows are cut into; at most the number of row groups.
+        shuffled: False for the order of the files, with one stream and no permutation.
     """
 
     group_rows: Sequence[int]
@@ -63,21 +62,21 @@ class EpochOrder:
 
     @property
     def rows(self) -> int:
-        """How many rows an epoch has."""
+        """The number of rows of an epoch."""
         return sum(self.group_rows)
 
     def stream_rows(self, stream: int) -> int:
-        """Return how many rows a stream has: those of any two differ by one at most."""
+        """Return the number of rows of a stream; two streams differ by one row at most."""
         return (self.rows - stream + self.streams - 1) // self.streams
 
     def find(self, position: int) -> tuple[int, int]:
-        """Return the stream and the number of the segment in it that a position of the epoch is in."""
+        """Return the stream of a position of the epoch, and the number of its segment in that stream."""
         at, stream = divmod(position, self.streams)
         return stream, bisect_right(self._starts[stream], at) - 1
 
     @cached_property
     def segments(self) -> list[list[Segment]]:
-        """The row groups, in the order of the epoch, cut into streams."""
+        """The segments of each stream, in the order of the epoch."""
         count = len(self.group_rows)
         groups = self._permutation(count, "groups").tolist() if self.shuffled else list(range(count))
         return _cut(groups, self.group_rows, [self.stream_rows(stream) for stream in range(self.streams)])
@@ -87,7 +86,7 @@ class EpochOrder:
         return [[segment.at for segment in stream] for stream in self.segments]
 
     def rows_of(self, stream: int, number: int) -> npt.NDArray[np.int64]:
-        """Return the rows of a segment's row group in the order in which they are read."""
+        """Return the rows of a segment, numbered within their row group, in the order of the epoch."""
         segment = self.segments[stream][number]
         rows = np.arange(segment.start, segment.start + segment.rows, dtype=np.int64)
         return rows[self._permutation(segment.rows, f"rows {stream} {number}")] if self.shuffled else rows
@@ -97,7 +96,7 @@ class EpochOrder:
 
 
 def permutation(size: int, key: str) -> npt.NDArray[np.int64]:
-    """Return the numbers below `size` in an order that depends on `key` alone.
+    """Return the numbers below `size` in an order that depends on `key` only.
 
     Example:
         >>> permutation(5, "a").tolist()
@@ -113,7 +112,7 @@ def permutation(size: int, key: str) -> npt.NDArray[np.int64]:
 
 
 def _cut(groups: Sequence[int], group_rows: Sequence[int], lengths: Sequence[int]) -> list[list[Segment]]:
-    """Cut row groups that stand one after another into streams of given lengths."""
+    """Cut concatenated row groups into streams of the given lengths."""
     ends = list(accumulate(lengths))
     streams: list[list[Segment]] = [[] for _ in lengths]
     stream = reached = 0

@@ -1,4 +1,4 @@
-"""A loader as a torch dataset: it finds its worker, and gives tensors. Importing this module needs torch.
+"""A loader as a torch dataset: it splits the steps among workers, and yields tensors. Importing it needs torch.
 
     dataset = TokenDataset(Loader("OUT/tokens", batch_rows=8, place=Place(rank=rank, ranks=world_size)))
     for step, batch in enumerate(DataLoader(dataset, batch_size=None, num_workers=4), start=1):
@@ -6,8 +6,8 @@
         checkpoint["data"] = dataset.loader.state_dict(steps=step)
     dataset.loader.next_epoch()
 
-Batches are made by the loader, so `batch_size=None`. With persistent workers the next epoch would be the same one
-again, as these keep the loader that they were started with.
+The loader makes the batches, so pass `batch_size=None`. Persistent workers would repeat the epoch, because they keep
+the loader that they were started with.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ except ImportError as missing:
     ) from missing
 
 
-class TokenDataset(_data.IterableDataset):  # type: ignore[misc]  # torch may not be there
-    """The steps of a loader, dealt to the workers of a DataLoader.
+class TokenDataset(_data.IterableDataset):  # type: ignore[misc]  # an optional package
+    """The steps of a loader, split among the workers of a DataLoader.
 
     Args:
-        loader: Where the training stands. It is not moved by an iteration, as copies are read: from here on its
-            `state_dict` needs `steps`.
+        loader: The position of the training. Iterating reads copies and does not move it, so its `state_dict` needs
+            `steps` from now on.
     """
 
     def __init__(self, loader: Loader) -> None:
-        """Take a loader."""
+        """Make a dataset of a loader."""
         super().__init__()
         self.loader = loader
         loader.read_by_copies = True
 
     def __iter__(self) -> Iterator[Row]:
-        """Give the batches of this worker to the end of the epoch, numbers as tensors."""
+        """Yield this worker's batches up to the end of the epoch, with numbers as tensors."""
         worker = _data.get_worker_info()
         place = self.loader.place
         if worker is not None:
@@ -58,7 +58,7 @@ class TokenDataset(_data.IterableDataset):  # type: ignore[misc]  # torch may no
 
 
 def as_tensors(batch: Row) -> Row:
-    """Return a batch with its arrays as tensors: integers as int64, which embeddings take; strings as they are."""
+    """Return a batch with its arrays as tensors: integers as int64, which embeddings need; strings unchanged."""
     return {name: _tensor(value) for name, value in batch.items()}
 
 

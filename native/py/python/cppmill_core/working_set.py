@@ -1,10 +1,10 @@
 """Working sets: the ids that a group of projects uses, as a mask for a model's logits.
 
-A working set is the file that `cppmill vocab working-set` writes: a sorted allow-list of ids, with a receipt. A model
-that is routed to one kind of project can be kept to its ids by adding a mask to the logits. This changes what can be
-sampled; it does not make anything faster, as the logits are still computed.
+`cppmill vocab working-set` writes a working set: a sorted allow-list of ids, with a receipt. Adding its mask to the
+logits restricts a model for one kind of project to the ids of such projects. This limits what can be sampled; it makes
+nothing faster, because all logits are still computed.
 
-Needs numpy, which the rest of the package does not; a torch tensor needs torch, which is imported only then.
+Needs numpy. Torch is imported only for a torch tensor.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class WorkingSet:
 
     Attributes:
         ids: The allowed ids, ascending.
-        tokenizer: Digest of the tokenizer whose ids they are.
-        vocab_size: Number of its ids.
-        coverage: Share of the projects' tokens that they cover.
+        tokenizer: Digest of the tokenizer of the ids.
+        vocab_size: Number of ids of the tokenizer.
+        coverage: Share of the projects' tokens that the allowed ids cover.
 
     Example:
         >>> logits = logits + WorkingSet.load("cuda.json").mask()
@@ -54,51 +54,51 @@ class WorkingSet:
 
         Args:
             path: The file.
-            tokenizer: The tokenizer of the model: checked to be the one whose ids the file has.
+            tokenizer: The tokenizer of the model; a working set of another one is refused.
 
         Raises:
             OSError: If the file cannot be read.
-            CorruptDataError: If it is no working set, or its ids are not those of its receipt.
-            InvalidInputError: If it is another tokenizer's.
+            CorruptDataError: If it is not a working set, or its ids do not have the digest in it.
+            InvalidInputError: If it is for another tokenizer.
         """
         try:
             value = json.loads(Path(path).read_bytes())
             if value["format"] != FORMAT:
                 raise ValueError(f"format {value['format']!r}")
-            found = cls(
+            loaded = cls(
                 ids=tuple(value["ids"]),
                 tokenizer=value["tokenizer"]["digest"],
                 vocab_size=value["tokenizer"]["vocab_size"],
                 coverage=value["coverage"]["reached"],
             )
-            if ids_digest(found.ids) != value["ids_sha256"]:
+            if ids_digest(loaded.ids) != value["ids_sha256"]:
                 raise ValueError("the ids are not those of ids_sha256")
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptDataError(f"{path}: not a working set of format {FORMAT} ({error}); write it again") from error
-        if tokenizer is not None and tokenizer.digest != found.tokenizer:
+        if tokenizer is not None and tokenizer.digest != loaded.tokenizer:
             raise InvalidInputError(
-                f"{path}: a working set of tokenizer {found.tokenizer}, not of {tokenizer.digest}; write one for it"
+                f"{path}: a working set of tokenizer {loaded.tokenizer}, not of {tokenizer.digest}; write one for it"
             )
-        return found
+        return loaded
 
     def mask(self, size: int | None = None) -> npt.NDArray[np.float32]:
         """Return `logit_mask` of the ids; `size` is the length of the logits, `vocab_size` by default."""
         return logit_mask(self.ids, self.vocab_size if size is None else size)
 
-    def torch_mask(self, size: int | None = None, **options: Any) -> Any:  # noqa: ANN401 - torch may not be there
+    def torch_mask(self, size: int | None = None, **options: Any) -> Any:  # noqa: ANN401 - an optional package
         """Return `torch_logit_mask` of the ids; `size` is the length of the logits, `vocab_size` by default."""
         return torch_logit_mask(self.ids, self.vocab_size if size is None else size, **options)
 
 
 def logit_mask(ids: Sequence[int], size: int) -> npt.NDArray[np.float32]:
-    """Return what to add to logits to allow some ids only: 0 for each of them, -inf for every other one.
+    """Return the mask to add to logits: 0 for each allowed id, -inf for every other id.
 
     Args:
         ids: The allowed ids, in any order.
-        size: Length of the logits; a model may pad them beyond the vocabulary, and padding is never allowed.
+        size: Length of the logits; padding beyond the vocabulary is never allowed.
 
     Raises:
-        InvalidInputError: If there is no id, or one is not below `size`.
+        InvalidInputError: If there are no ids, or an id is not below `size`.
 
     Example:
         >>> logit_mask([0, 2], 4)
@@ -114,13 +114,13 @@ def logit_mask(ids: Sequence[int], size: int) -> npt.NDArray[np.float32]:
     return mask
 
 
-def torch_logit_mask(ids: Sequence[int], size: int, **options: Any) -> Any:  # noqa: ANN401 - torch may not be there
+def torch_logit_mask(ids: Sequence[int], size: int, **options: Any) -> Any:  # noqa: ANN401 - an optional package
     """Return `logit_mask` as a torch tensor.
 
     Args:
         ids: The allowed ids.
         size: Length of the logits.
-        options: What `torch.Tensor.to` takes: `dtype`, `device`.
+        options: Arguments of `torch.Tensor.to`, such as `dtype` and `device`.
 
     Raises:
         ImportError: If torch is not installed.
@@ -133,5 +133,5 @@ def torch_logit_mask(ids: Sequence[int], size: int, **options: Any) -> Any:  # n
 
 
 def ids_digest(ids: Sequence[int]) -> str:
-    """Return the SHA-256 of ids, each a little-endian u32, in lower-case hex."""
+    """Return the SHA-256 of ids as little-endian u32, in lower-case hexadecimal digits."""
     return hashlib.sha256(np.asarray(ids, "<u4").tobytes()).hexdigest()
