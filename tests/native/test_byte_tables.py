@@ -56,7 +56,7 @@ def foreign_texts() -> list[str]:
 
 @pytest.fixture(scope="session")
 def train(texts: list[str]) -> Callable[..., sentencepiece.SentencePieceProcessor]:
-    """Train a SentencePiece model that loses nothing, but for what is told otherwise; each is trained once."""
+    """Train a SentencePiece model, lossless unless options say otherwise; each is trained once."""
 
     @functools.cache
     def run(**options: Any) -> sentencepiece.SentencePieceProcessor:
@@ -94,7 +94,7 @@ def tables(tokenizer: Tokenizer) -> ByteTables:
 
 
 def published(processor: sentencepiece.SentencePieceProcessor) -> tuple[list[int], list[bool], list[bool]]:
-    """The tables as they were published, by their rules, one piece after another."""
+    """The tables by the published rules, one piece after another."""
     base, leading, boundary = [], [], []
     for id_ in range(processor.vocab_size()):
         piece = processor.id_to_piece(id_)
@@ -186,7 +186,7 @@ def test_the_first_space_counts_only_where_it_is_in_the_text(train: Any) -> None
 
 
 class TestTraps:
-    """Ways to count that look right and are not: the wrong count is made here, and the tables' is the text's."""
+    """Ways to count that look right but are not: each test makes the wrong count, and the tables give the right one."""
 
     def test_the_marker_that_decoding_takes_away(self, train: Any) -> None:
         model = train(add_dummy_prefix=True)
@@ -224,9 +224,9 @@ class TestTraps:
 
 
 class TestCounting:
-    """Shapes, and ids that are none."""
+    """Shapes and invalid ids."""
 
-    def test_what_stands_before_may_be_given_in_any_form(self, train: Any, texts: list[str]) -> None:
+    def test_the_previous_ids_may_have_any_shape(self, train: Any, texts: list[str]) -> None:
         model = train(add_dummy_prefix=True)
         tables = ByteTables.of_sentencepiece(model)
         ids = np.array(model.encode(texts[0], add_bos=True)[:801])
@@ -243,7 +243,7 @@ class TestCounting:
         assert tables.count_bytes([]) == 0
 
     @pytest.mark.parametrize(("ids", "said"), [([-1], "id -1"), ([10**6], "id 1000000"), ([0.5], "float64")])
-    def test_ids_that_are_none_are_refused(self, tables: ByteTables, ids: list[Any], said: str) -> None:
+    def test_invalid_ids_are_refused(self, tables: ByteTables, ids: list[Any], said: str) -> None:
         with pytest.raises(cppmill_core.InvalidInputError, match=said):
             tables.count_bytes(ids)
 
@@ -313,7 +313,7 @@ class TestFiles:
             ByteTables.load(tmp_path / "a.npz")
 
 
-def test_a_model_that_knows_nothing_needs_eight_bits_a_byte() -> None:
+def test_a_uniform_model_needs_eight_bits_per_byte() -> None:
     assert math.isclose(bits_per_byte(math.log(256), tokens=10, num_bytes=10), 8.0)
     assert math.isclose(bits_per_byte(math.log(65536), tokens=10, num_bytes=40), 4.0)
     assert math.isclose(bits_per_character(math.log(256), tokens=30, num_characters=10), 24.0)

@@ -118,7 +118,7 @@ def test_a_folder_is_stamped_and_checked_whole(config: Path, weights: Path) -> N
 
 
 class TestSizes:
-    """Embeddings may be padded, and have no fewer rows than there are ids."""
+    """Embeddings may be padded, but need at least as many rows as there are ids."""
 
     def test_rows_of_weights(self, weights: Path) -> None:
         stamp(weights, MINE)
@@ -169,7 +169,7 @@ class TestSizes:
             with pytest.raises(cppmill_core.VocabularyError, match=rf"config\.json: {said}"):
                 assert_vocab(tmp_path / "config.json", MINE)
 
-    def test_a_size_that_is_no_number(self) -> None:
+    def test_a_size_that_is_not_a_number(self) -> None:
         found: dict[str, Any] = {"vocab_size": "many"}
         stamp(found, MINE)
         with pytest.raises(
@@ -232,7 +232,7 @@ class TestSources:
         with pytest.raises(cppmill_core.VocabularyError, match=rf"but {tmp_path}/receipt\.json is of {MINE.tokenizer}"):
             assert_vocab(state, tmp_path / "receipt.json")
 
-    def test_what_is_none_is_refused(self, tmp_path: Path) -> None:
+    def test_other_sources_are_refused(self, tmp_path: Path) -> None:
         with pytest.raises(cppmill_core.InvalidInputError, match="neither a receipt nor a tokenizer"):
             VocabStamp.of(3)
         for content in ("{}", "[]", "no"):
@@ -244,7 +244,7 @@ class TestSources:
 
 
 class TestDamaged:
-    """Files that are not what their names say."""
+    """Files whose content does not fit their names."""
 
     @pytest.mark.parametrize("content", [b"", b"\x01", b"\xff" * 16, b"\x02" + b"\0" * 7 + b"[]", b"\x09" + b"\0" * 9])
     def test_weights(self, weights: Path, content: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Byte-level BPE of other programs: the ids that `tokenizers` gives, any bytes, and what is refused."""
+"""Byte-level BPE of other programs: ids equal those of `tokenizers`, any bytes encode, lossy ones are refused."""
 
 import json
 import pickle
@@ -210,18 +210,18 @@ def test_an_added_token_that_is_not_special_is_refused_by_name(peer: Peer, tmp_p
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"model": 1}', '{"model": {"vocab": {}}}'])
-def test_what_is_no_tokenizer_is_refused_by_its_path(content: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_tokenizer_is_refused_by_its_path(content: str, tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text(content)
     with pytest.raises(cppmill_core.CorruptDataError, match=r"tokenizer\.json: not a tokenizer"):
         find_source(tmp_path)
 
 
-def test_a_folder_with_nothing_known_says_what_to_name(tmp_path: Path) -> None:
+def test_a_folder_without_a_known_file_says_what_to_name(tmp_path: Path) -> None:
     with pytest.raises(cppmill_core.InvalidInputError, match=r"neither a tokenizer\.json nor a \.model file"):
         open_any(tmp_path)
 
 
-def test_ids_that_nothing_uses_are_reserved_and_stand_for_no_text(peer: Peer, tmp_path: Path) -> None:
+def test_unused_ids_are_reserved_and_have_no_text(peer: Peer, tmp_path: Path) -> None:
     rules = json.loads(peer.to_str())
     rules["model"]["vocab"]["Ġhole"] = 3010
     (tmp_path / "in.json").write_text(json.dumps(rules))

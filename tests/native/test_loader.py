@@ -28,7 +28,7 @@ COUNTS = st.tuples(st.integers(1, 5), st.integers(1, 4), st.integers(1, 5))
 
 
 def write_shards(folder: Path, files: list[list[int]], **footer: str) -> Path:
-    """Write shards whose row groups have so many rows; `number` counts them through."""
+    """Write shards whose row groups have the given numbers of rows; the column `number` counts all rows."""
     number = 0
     for index, groups in enumerate(files):
         schema = row_table(0, 1).schema.with_metadata(FOOTER | footer)
@@ -73,7 +73,7 @@ def numbers(loader: Loader) -> list[list[int]]:
 
 
 def steps_of_ranks(loader: Loader, ranks: int, workers: int) -> list[list[list[int]]]:
-    """For each rank its steps, taken from its workers in turn, as torch's DataLoader does."""
+    """The steps of each rank, taken from its workers in turn, as torch's DataLoader does."""
     found = []
     for row in places(ranks, workers):
         turns = zip_longest(*[numbers(loader.at(place)) for place in row])
@@ -82,7 +82,7 @@ def steps_of_ranks(loader: Loader, ranks: int, workers: int) -> list[list[list[i
 
 
 def in_order(ranks: list[list[list[int]]]) -> list[int]:
-    """The rows of all ranks as they stand in the order of the epoch."""
+    """The rows of all ranks in the order of the epoch."""
     found: list[int] = []
     for step in zip_longest(*ranks, fillvalue=[]):
         rows = [row for turn in zip_longest(*step) for row in turn]
@@ -108,7 +108,7 @@ def test_every_row_comes_once_an_epoch_and_in_one_order_for_any_ranks_and_worker
 
 
 @given(COUNTS, COUNTS, st.integers(0, 2), st.data())
-def test_what_is_left_comes_exactly_after_a_change_of_ranks_and_workers(
+def test_exactly_the_rest_follows_a_change_of_ranks_and_workers(
     dataset: Dataset, first: tuple[int, int, int], then: tuple[int, int, int], epoch: int, data: st.DataObject
 ) -> None:
     loader = loader_of(dataset, first[2], seed=3, place=Place(ranks=first[0], workers=first[1]))
@@ -172,7 +172,7 @@ def test_the_end_of_an_epoch_is_the_beginning_of_the_next(dataset: Dataset) -> N
     assert loader.state_dict(steps=1) | {"epoch": 1, "consumed": 0} == loader.state_dict(steps=1)
 
 
-def test_positions_of_workers_need_the_steps_of_who_consumes_them(dataset: Dataset) -> None:
+def test_positions_of_workers_need_the_steps_of_their_consumer(dataset: Dataset) -> None:
     with pytest.raises(cppmill_core.InvalidInputError, match="pass the number of consumed steps"):
         loader_of(dataset, place=Place(workers=2)).state_dict()
 
@@ -194,7 +194,7 @@ def test_positions_of_another_order_are_refused(dataset: Dataset, changes: dict[
 
 @pytest.mark.parametrize("name", ["epoch", "consumed"])
 @pytest.mark.parametrize("value", [None, "4", 2.5, -1, True])
-def test_positions_that_are_no_whole_numbers_are_refused(dataset: Dataset, name: str, value: Any) -> None:
+def test_positions_that_are_not_whole_numbers_are_refused(dataset: Dataset, name: str, value: Any) -> None:
     loader = loader_of(dataset)
     state = loader.state_dict() | {name: value}
     with pytest.raises(
@@ -208,12 +208,12 @@ def test_positions_that_are_no_whole_numbers_are_refused(dataset: Dataset, name:
 
 
 @pytest.mark.parametrize("steps", [-1, 1.5, "2", True])
-def test_steps_that_are_no_whole_number_are_refused(dataset: Dataset, steps: Any) -> None:
+def test_steps_that_are_not_a_whole_number_are_refused(dataset: Dataset, steps: Any) -> None:
     with pytest.raises(cppmill_core.InvalidInputError, match=f"steps is {steps!r}: a whole number from 0"):
         loader_of(dataset).state_dict(steps=steps)
 
 
-def test_numbers_of_numpy_are_whole_numbers(dataset: Dataset) -> None:
+def test_numpy_integers_are_whole_numbers(dataset: Dataset) -> None:
     loader = loader_of(dataset)
     state = loader.state_dict(steps=3)
     assert loader.state_dict(steps=np.int64(3)) == state
@@ -222,7 +222,7 @@ def test_numbers_of_numpy_are_whole_numbers(dataset: Dataset) -> None:
 
 
 class TestReading:
-    """What a row has, and what is decoded for it."""
+    """The content of rows, and the row groups that are decoded for them."""
 
     def test_rows_are_numpy_values_of_any_column(self, dataset: Dataset) -> None:
         for row in Loader(dataset):
@@ -267,7 +267,7 @@ class TestReading:
 
 
 class TestRefused:
-    """What is no dataset, or no place."""
+    """Invalid datasets and places."""
 
     def test_folders_without_rows(self, tmp_path: Path) -> None:
         with pytest.raises(cppmill_core.InvalidInputError, match="no rows"):
@@ -288,7 +288,7 @@ class TestRefused:
             Dataset.open(tmp_path)
 
     @pytest.mark.parametrize(("place", "said"), [({"rank": 2, "ranks": 2}, "rank 2 of 2"), ({"worker": -1}, "worker")])
-    def test_places_that_are_none(self, place: dict[str, int], said: str) -> None:
+    def test_invalid_places_are_refused(self, place: dict[str, int], said: str) -> None:
         with pytest.raises(cppmill_core.InvalidInputError, match=said):
             Place(**place)
 
@@ -304,13 +304,13 @@ def test_no_torch_and_no_beam_is_imported() -> None:
 
 @pytest.fixture
 def worker_info() -> list[Any]:
-    """What the stand-in for torch says of the worker: its last entry."""
+    """The answers of the fake torch about the worker; it returns the last entry."""
     return [None]
 
 
 @pytest.fixture
 def torch_data(worker_info: list[Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The adapter, with as much of torch as it uses where there is none."""
+    """The adapter, with a fake of the parts of torch that it uses."""
     data = types.ModuleType("torch.utils.data")
     data.__dict__.update(IterableDataset=object, get_worker_info=lambda: worker_info[-1])
     torch = types.ModuleType("torch")

@@ -1,4 +1,4 @@
-"""What loads a tokenizer directory, and what it refuses."""
+"""Loading tokenizer directories of any kind, and refusing invalid ones."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ def test_another_digest_is_refused(directory: Path) -> None:
         load_tokenizer(directory, "0" * 64)
 
 
-def test_a_kind_that_nothing_runs_is_refused_by_name(directory: Path, tmp_path: Path) -> None:
+def test_an_unknown_kind_is_refused_by_name(directory: Path, tmp_path: Path) -> None:
     manifest = json.loads((directory / "manifest.json").read_bytes())
     (tmp_path / "manifest.json").write_text(json.dumps({**manifest, "kind": "wordpiece"}))
     with pytest.raises(cppmill_core.InvalidInputError, match="'wordpiece'"):
@@ -27,12 +27,12 @@ def test_a_kind_that_nothing_runs_is_refused_by_name(directory: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("content", ["[]", "{", ""])
-def test_a_manifest_that_is_none_is_refused_by_its_path(content: str, tmp_path: Path) -> None:
+def test_an_invalid_manifest_is_refused_by_its_path(content: str, tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text(content)
     with pytest.raises(cppmill_core.CorruptDataError, match=r"manifest\.json"):
         load_tokenizer(tmp_path)
 
 
-def test_a_folder_without_a_manifest_says_what_to_give(tmp_path: Path) -> None:
+def test_a_folder_without_a_manifest_says_what_to_pass(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="give the folder `tokenizer`"):
         load_tokenizer(tmp_path)

@@ -72,7 +72,7 @@ def test_real_cpp_is_split_alike(pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern", NAMES)
 @given(data=st.binary(max_size=200))
-def test_words_are_the_bytes_and_invalid_ones_stand_alone(pattern: str, data: bytes) -> None:
+def test_words_are_the_bytes_and_invalid_bytes_are_words(pattern: str, data: bytes) -> None:
     words = split(data, pattern)
     assert b"".join(words) == data
     for word in words:

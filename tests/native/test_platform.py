@@ -1,4 +1,4 @@
-"""Platform detection with the rules that come with cppmill: every label, what is no evidence, the cut, and threads."""
+"""Platform detection with cppmill's own rules: every label, code without evidence, the limit, and threads."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def scan(documents: Documents, *, rows: int = 100, **options: Any) -> dict[str, 
 
 
 def finish(scanner: cppmill_core.Scanner) -> dict[str, pa.Table]:
-    """Read all words and units, and give every kind as a table."""
+    """Read all words and units, and return every kind as a table."""
     counts = scanner.finish()
     read = {kind: counts.pop(kind).read_all() for kind in ("words", "units") if kind in counts}
     return read | {kind: pa.Table.from_batches([rows]) for kind, rows in counts.items()}

@@ -1,4 +1,4 @@
-"""SentencePiece models: what they encode, that nothing is lost, and which of them are refused."""
+"""SentencePiece models: ids, losslessness, and the models that are refused."""
 
 import hashlib
 import pickle
@@ -134,7 +134,7 @@ def test_control_text_is_text_and_is_counted(pieces: AnyTokenizer) -> None:
     assert pieces.count_control([b"\xff<EO"]) == {}
 
 
-def test_ids_that_stand_for_no_text_are_refused_by_row(pieces: AnyTokenizer) -> None:
+def test_ids_without_text_are_refused_by_row(pieces: AnyTokenizer) -> None:
     lists = pa.array([[400], [401, 3]], pa.list_(pa.uint16()))
     refusals: list[tuple[str, Callable[[], object]]] = [
         (r"row 1: id 3 \(<EOS>\) stands for no text", lambda: pieces.decode_batch(lists)),
@@ -158,7 +158,7 @@ def test_one_id_is_not_both_ends_of_a_document(pieces: AnyTokenizer) -> None:
         pieces.decode_batch(one, bos=2, eos=2)
 
 
-def test_every_id_says_what_it_stands_for(pieces: AnyTokenizer) -> None:
+def test_every_id_has_its_bytes(pieces: AnyTokenizer) -> None:
     assert [pieces.token_bytes(id_) for id_ in range(64)] == [None] * 64
     assert [pieces.token_bytes(id_) for id_ in range(64, 320)] == [bytes([byte]) for byte in range(256)]
     tokens = [pieces.token_bytes(id_) for id_ in range(320, VOCAB_SIZE)]
@@ -220,7 +220,7 @@ def test_a_model_without_such_a_property_is_lossless(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff", b"\x0a\xff", b"{}", b"\x12\x00", b"\x0a\x03\x0a\x01\xff"])
-def test_what_is_no_model_is_refused_by_its_name(data: bytes) -> None:
+def test_a_file_that_is_not_a_model_is_refused_by_its_name(data: bytes) -> None:
     with pytest.raises(cppmill_core.CorruptDataError, match="other: not a SentencePiece model"):
         read_model(data, where="other")
 
@@ -240,7 +240,7 @@ def test_rewriting_changes_text_and_type_alone(folder: Path) -> None:
 
 
 def escaped_bytes(document: bytes) -> list[int]:
-    """Return the places of the bytes that Python escapes when it decodes."""
+    """Return the offsets of the bytes that Python escapes when it decodes."""
     found, at = [], 0
     for character in document.decode(errors="surrogateescape"):
         is_escape = 0xDC80 <= ord(character) <= 0xDCFF

@@ -1,4 +1,4 @@
-"""What is stable stays whatever text follows, and little is given back."""
+"""Stable ids stay the same whatever text follows, and few ids are dropped."""
 
 import random
 import statistics

@@ -1,4 +1,4 @@
-"""The examples in the stub's docstrings run and give what they say."""
+"""The examples in the stub's docstrings run and have the results that they show."""
 
 import ast
 import doctest
@@ -16,13 +16,13 @@ DOCUMENTED = ast.ClassDef | ast.FunctionDef
 
 
 def documented() -> list[tuple[str, str]]:
-    """Return name and docstring of all that has an example."""
+    """Return the name and docstring of everything with an example."""
     nodes = [node for node in ast.walk(ast.parse(STUB.read_text())) if isinstance(node, DOCUMENTED)]
     return [(node.name, text) for node in nodes if ">>>" in (text := ast.get_docstring(node) or "")]
 
 
 @pytest.mark.parametrize(("name", "text"), documented(), ids=[name for name, _ in documented()])
-def test_the_example_gives_what_it_says(
+def test_the_example_has_the_result_that_it_shows(
     name: str, text: str, directory: Path, tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "out").mkdir()

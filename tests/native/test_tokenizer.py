@@ -215,7 +215,7 @@ def test_threads_and_array_types_do_not_change_the_ids(tokenizer: Tokenizer) -> 
 
 
 @pytest.mark.parametrize(("bos", "eos"), [(None, None), (2, None), (None, 3), (2, 3)])
-def test_markers_stand_around_every_text_and_are_left_out_again(
+def test_markers_surround_every_text_and_are_left_out_again(
     tokenizer: Tokenizer, bos: int | None, eos: int | None
 ) -> None:
     documents = [b"", *islice(real_files(), 20), b"", b"<BOS>\xff"]

@@ -43,7 +43,7 @@ def test_files_have_the_ids_of_their_bytes_whatever_the_threads(tokenizer: Token
     assert tokenizer.encode_files([]).to_pylist() == []
 
 
-def test_a_path_that_is_no_file_is_named(tokenizer: Tokenizer, files: list[Path], tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_file_is_named(tokenizer: Tokenizer, files: list[Path], tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"missing\.h: No such file"):
         tokenizer.encode_files([*files, tmp_path / "missing.h"], threads=2)
     with pytest.raises(OSError, match="files: is a folder"):
@@ -152,7 +152,7 @@ def test_a_newer_format_and_a_missing_one_are_refused(copy: Path) -> None:
         Tokenizer.from_dir(copy)
 
 
-def test_a_folder_without_a_manifest_is_named_with_what_to_do(copy: Path, tmp_path: Path) -> None:
+def test_a_folder_without_a_manifest_is_named_with_the_remedy(copy: Path, tmp_path: Path) -> None:
     (copy / "manifest.json").unlink()
     with pytest.raises(
         OSError, match=r"copy: there is no manifest\.json: it has a tokenizer\.json, but other programs"

@@ -64,7 +64,7 @@ def test_the_columns_are_those_of_word_counts() -> None:
     assert schema == pa.schema([pa.field("word", pa.binary(), False), pa.field("count", pa.uint64(), False)])
 
 
-def test_what_cannot_be_counted_is_refused_by_name() -> None:
+def test_invalid_input_is_refused_by_name() -> None:
     with pytest.raises(cppmill_core.InvalidInputError, match="cpp-words-1, cpp-lines-1"):
         cppmill_core.WordCounter("cpp-words")
     with pytest.raises(cppmill_core.InvalidInputError, match="threads is 0"):

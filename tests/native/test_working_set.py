@@ -58,7 +58,7 @@ def test_a_working_set_is_read_back_and_padded_to_the_logits(tmp_path: Path) -> 
     [{"format": "other"}, {"ids": [1, 5]}, {"ids": None}, {"tokenizer": {}}, {"ids_sha256": None}],
     ids=str,
 )
-def test_a_file_that_is_no_working_set_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_a_file_that_is_not_a_working_set_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
     with pytest.raises(cppmill_core.CorruptDataError, match=r"set\.json: not a working set .*; write it again"):
         WorkingSet.load(write(tmp_path / "set.json", **changes))
 
