@@ -12,7 +12,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import TypeGuard
 
 from configs.layers import Layer, Tables
-from schemas.places import is_remote
+from schemas.places import OUTPUT_PACKAGES, is_remote
 
 WILDCARDS = "*?["
 
@@ -73,12 +73,14 @@ def _check_out(out: str, sources: Sequence[object], naming: _Naming) -> Iterator
 
 def _check_remote_out(out: str, sources: Sequence[object], naming: _Naming) -> Iterator[str]:
     scheme, _, path = out.partition("://")
-    if scheme != "s3" or not path.strip("/").count("/"):
-        yield f"{naming.place()}: not allowed; it takes a local or mounted folder, or s3://BUCKET/PREFIX"
-    elif importlib.util.find_spec("s3fs") is None:
-        yield f"{naming.place()}: s3:// needs s3fs, which is not installed: pip install 'cppmill[s3]'"
+    if scheme not in OUTPUT_PACKAGES or not path.strip("/").count("/"):
+        places = ", ".join(f"{known}://BUCKET/PREFIX" for known in OUTPUT_PACKAGES)
+        yield f"{naming.place()}: not allowed; it takes a local or mounted folder, or {places}"
+    elif importlib.util.find_spec(package := OUTPUT_PACKAGES[scheme]) is None:
+        install = f"pip install 'cppmill[{scheme}]'"
+        yield f"{naming.place()}: {scheme}:// needs {package}, which is not installed: {install}"
     for source in sources:
-        if isinstance(source, str) and source.startswith("s3://"):
+        if isinstance(source, str) and source.startswith(f"{scheme}://"):
             clash = _clash(PurePosixPath(path), PurePosixPath(source.partition("://")[2]))
             if clash:
                 yield f"{naming.place()}: {clash.format(source=source)}; choose a prefix apart from the sources"

@@ -1,6 +1,12 @@
-"""What tells the URL of a place from a path."""
+"""Places of files: what tells a URL from a path, and the kinds of URL that an output folder can have."""
 
 from __future__ import annotations
+
+OUTPUT_PACKAGES = {"s3": "s3fs"}
+"""The package that an output folder needs, by the scheme of its URL; the extra that installs it is named as the scheme.
+
+`transforms.storage.objects.OBJECTS` has the class for each scheme.
+"""
 
 
 def is_remote(place: str) -> bool:

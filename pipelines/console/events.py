@@ -47,7 +47,7 @@ class EventLog(JsonReporter):
         super().__init__(every_seconds=EVERY_SECONDS, clock=clock)
         for name in sorted(out.files(EVENTS))[: -KEPT_LOGS + 1]:
             out.remove(name)
-        self._log = out.open_log(f"{EVENTS}/{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}-{uuid.uuid4().hex[:8]}.jsonl")
+        self._log = out.store.open_log(f"{EVENTS}/{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}-{uuid.uuid4().hex[:8]}.jsonl")
         self._started = clock()
 
     def started(self, *, engine: str, threads: int) -> None:

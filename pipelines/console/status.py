@@ -150,7 +150,7 @@ def read_any_status(place: str, *, now: datetime | None = None, events: int = 5)
     if shown is None:
         versions.check_pointer()
         return read_status(place, now=now, events=events)
-    holder = _living_holder(versions.store, now)
+    holder = _living_holder(versions.folder, now)
     out = versions.out(shown)
     found = _look(out, out.root, now=now, events=events, maker=holder if building else None)
     if found is None and not building:
@@ -163,7 +163,7 @@ def read_any_status(place: str, *, now: datetime | None = None, events: int = 5)
         building=None if building == current else building,
         versions=tuple(versions.names),
         holder=holder,
-        attempt=None if holder else _last_attempt(versions.store),
+        attempt=None if holder else _last_attempt(versions.folder),
         run=found or _begun(out.root, at_work=holder is not None),
     )
 
@@ -373,7 +373,7 @@ def _time(event: Mapping[str, Any]) -> datetime:
 
 def _living_holder(out: OutputFolder, now: datetime) -> str | None:
     """Return who holds the lock, None if nobody does, or if whoever did has not renewed it for long."""
-    holder = out.holder()
+    holder = out.store.holder()
     if holder is None or holder.expires is None:
         return None if holder is None else holder.owner
     late = (now - datetime.fromisoformat(holder.expires)).total_seconds()

@@ -226,9 +226,9 @@ class Session(Generic[Config]):
     def _watch(self, files: dict[Unit, str], stop: threading.Event) -> None:
         waiting, done_units, done_bytes = dict(files), 0, 0
         while waiting:
-            last = stop.wait(self.out.poll_seconds)
+            last = stop.wait(self.out.store.poll_seconds)
             try:
-                present = self.out.present(waiting.values())
+                present = self.out.store.present(waiting.values())
             except StoreError as error:
                 logger.warning("how far it is, is not known for now: %s", error)
                 present = set()
@@ -253,7 +253,7 @@ def open_session(config: Config, reporter: Reporter) -> Iterator[Session[Config]
     out = OutputFolder(config.out)
     check_unused(out)
     with open_engine(config.engine, engine_setting(config, out)) as engine, locked(out):
-        out.clear_temporary()
+        out.store.clear_temporary()
         clear_attempts(out)
         out.load_digests()
         with logged(out, reporter, engine=config.engine, threads=usable_threads()) as told:
@@ -285,7 +285,7 @@ def check_unused(out: OutputFolder) -> None:
 @contextmanager
 def locked(out: OutputFolder) -> Iterator[None]:
     """Hold the lock, and give it back even if the process is stopped without an orderly end."""
-    lock = out.lock()
+    lock = out.store.lock()
     with lock, done_before_end(lock.release):
         yield
 
@@ -294,7 +294,7 @@ def engine_setting(config: Work, out: OutputFolder) -> Setting:
     """Return what an engine is asked to run with."""
     return Setting(
         out=out.root,
-        log_folder=out.local_folder(WORKER_LOGS),
+        log_folder=out.store.local_folder(WORKER_LOGS),
         cpus=usable_threads(),
         beam_options=config.beam_options,
     )

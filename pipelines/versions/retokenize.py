@@ -92,7 +92,7 @@ def retokenize(order: Order, reporter: Reporter) -> Outcome:
     versions = Versions(config.out)
     versions.check_place()
     try:
-        with locked(versions.store):
+        with locked(versions.folder):
             return _log_and_retokenize(order, config, versions, reporter)
     except BlockedError:
         raise
@@ -106,12 +106,12 @@ def _leave_word(place: Path | str, outcome: str, error: CppmillError) -> None:
     with suppress(CppmillError, OSError):
         versions = Versions(place)
         if versions.names:
-            EventLog(versions.store).ended(outcome, str(error))
+            EventLog(versions.folder).ended(outcome, str(error))
 
 
 def _log_and_retokenize(order: Order, asked: RunConfig, versions: Versions, reporter: Reporter) -> Outcome:
     """Retokenize, and log in the store how it ended; what a run does is in the log of its version."""
-    log_folder = OutputFolder(versions.store.root)  # one that does not ask for the lock: it is written to the very end
+    log_folder = OutputFolder(versions.folder.root)  # one that does not ask for the lock: it is written to the very end
     with open_log(log_folder, engine=asked.engine, threads=asked.threads) as log:
         try:
             outcome = _retokenize(order, asked, versions, reporter)
@@ -122,7 +122,7 @@ def _log_and_retokenize(order: Order, asked: RunConfig, versions: Versions, repo
 
 
 def _retokenize(order: Order, asked: RunConfig, versions: Versions, reporter: Reporter) -> Outcome:
-    versions.store.clear_temporary()
+    versions.folder.store.clear_temporary()
     versions.check_pointer()
     current = versions.current
     before = None if current is None else _finished(versions, current)
@@ -188,8 +188,8 @@ def _check_not_emptied(versions: Versions, before: FinishedRun | None, after: Fi
     if documents and not int(after.receipt["dataset"]["documents"]):
         versions.discard()
         raise BadInputError(
-            f"{versions.store.root}: nothing is left of the {documents:,} documents of {versions.current}, which stays "
-            "the current version; name the sources that hold them, or begin another --store"
+            f"{versions.folder.root}: nothing is left of the {documents:,} documents of {versions.current}, which "
+            "stays the current version; name the sources that hold them, or begin another --store"
         )
 
 

@@ -44,7 +44,7 @@ class Versions:
 
     def __init__(self, place: str | Path) -> None:
         """Name the place; nothing is looked at."""
-        self.store = OutputFolder(place)
+        self.folder = OutputFolder(place)
 
     @property
     def current(self) -> str | None:
@@ -53,12 +53,12 @@ class Versions:
         Raises:
             IntegrityError: If the pointer names something else.
         """
-        target = self.store.pointed(CURRENT)
+        target = self.folder.store.read_pointer(CURRENT)
         if target is None:
             return None
         name = target.removeprefix(f"{VERSIONS}/")
         if not _NAME.fullmatch(name):
-            raise IntegrityError(f"{self.store.where(CURRENT)}: it names {target}, which is no version of this store")
+            raise IntegrityError(f"{self.folder.where(CURRENT)}: it names {target}, which is no version of this store")
         return name
 
     @property
@@ -69,7 +69,7 @@ class Versions:
             IntegrityError: If the file names something else.
         """
         try:
-            data = self.store.read_bytes(BUILDING)
+            data = self.folder.read_bytes(BUILDING)
         except FileNotFoundError:
             return None
         try:
@@ -79,18 +79,18 @@ class Versions:
         except (ValueError, KeyError, TypeError):
             pass
         raise IntegrityError(
-            f"{self.store.where(BUILDING)}: it names no version of this store; remove it and run again: what was "
+            f"{self.folder.where(BUILDING)}: it names no version of this store; remove it and run again: what was "
             "begun is begun anew"
         )
 
     @property
     def names(self) -> list[str]:
         """The names of all versions, oldest first, finished or not."""
-        return sorted(filter(_NAME.fullmatch, self.store.folders(VERSIONS)), key=_number)
+        return sorted(filter(_NAME.fullmatch, self.folder.store.folders(VERSIONS)), key=_number)
 
     def out(self, name: str) -> OutputFolder:
         """Return the output folder of a version."""
-        return OutputFolder(f"{self.store.root}/{VERSIONS}/{name}")
+        return OutputFolder(f"{self.folder.root}/{VERSIONS}/{name}")
 
     def check_place(self) -> None:
         """Check that the place is not the folder of a run or an export.
@@ -98,11 +98,11 @@ class Versions:
         Raises:
             ConfigError: Naming what shows it.
         """
-        found = [name for name in (RECEIPT, MANIFEST) if self.store.exists(name)]
-        found += [f"{name}/" for name in self.store.folders() if name in _OF_A_RUN]
+        found = [name for name in (RECEIPT, MANIFEST) if self.folder.exists(name)]
+        found += [f"{name}/" for name in self.folder.store.folders("") if name in _OF_A_RUN]
         if found:
             raise ConfigError(
-                f"--store {self.store.root}: it holds {found[0]}: the folder of a run or an export, and no store of "
+                f"--store {self.folder.root}: it holds {found[0]}: the folder of a run or an export, and no store of "
                 "versions; name another one (a run can become the first version of one: docs/how-to/scheduling.md)"
             )
 
@@ -116,7 +116,7 @@ class Versions:
             return
         whole = [name for name in self.names if name != self.building and self.out(name).exists(RECEIPT)]
         if whole:
-            target, place = f"{VERSIONS}/{whole[-1]}", self.store.where(CURRENT)
+            target, place = f"{VERSIONS}/{whole[-1]}", self.folder.where(CURRENT)
             link = f"ln -s {target} {shlex.quote(place)}"
             advice = f"put {json.dumps({'target': target})} there" if is_remote(place) else link
             raise IntegrityError(f"{place}: it is gone, and {', '.join(whole)} stand; let it name one: {advice}")
@@ -129,10 +129,10 @@ class Versions:
         name = self.building
         if name is None or name == base:
             name = f"v{max(map(_number, self.names), default=0) + 1:06}"
-            self.store.publish_bytes(BUILDING, json.dumps({"version": name}).encode())
+            self.folder.publish_bytes(BUILDING, json.dumps({"version": name}).encode())
         if base is not None:
             source = self.out(base)
-            self.out(name).take(source, _taken(source))
+            self.out(name).link(source, _taken(source))
         return name
 
     def finish(self, name: str, changes: dict[str, object], *, replaced: str | None) -> None:
@@ -141,18 +141,18 @@ class Versions:
         Raises:
             LockedError: If the pointer does not name the version that is replaced any more.
         """
-        self.store.publish_bytes(f"{CHANGES}/{name}.json", canonical_json(changes))
+        self.folder.publish_bytes(f"{CHANGES}/{name}.json", canonical_json(changes))
         expected = None if replaced is None else f"{VERSIONS}/{replaced}"
-        self.store.point(CURRENT, f"{VERSIONS}/{name}", expected=expected)
-        self.store.remove(BUILDING)
+        self.folder.store.set_pointer(CURRENT, f"{VERSIONS}/{name}", expected=expected)
+        self.folder.remove(BUILDING)
 
     def discard(self) -> None:
         """Remove the version that was begun, unless it became the current one; do nothing if none was."""
         name = self.building
         if name is not None and name != self.current:
             self._remove(name)
-            self.store.remove(f"{CHANGES}/{name}.json")
-        self.store.remove(BUILDING)
+            self.folder.remove(f"{CHANGES}/{name}.json")
+        self.folder.remove(BUILDING)
 
     def prune(self, keep: int) -> list[str]:
         """Remove the oldest finished versions but so many, and the unfinished ones; never the current one.
@@ -173,8 +173,8 @@ class Versions:
 
     def _remove(self, name: str) -> None:
         """Remove a version, its receipt first: what is left of it if this is not finished is no finished run."""
-        self.store.remove(f"{VERSIONS}/{name}/{RECEIPT}")
-        self.store.remove_folder(f"{VERSIONS}/{name}")
+        self.folder.remove(f"{VERSIONS}/{name}/{RECEIPT}")
+        self.folder.remove_folder(f"{VERSIONS}/{name}")
 
 
 def _taken(source: OutputFolder) -> Iterator[str]:

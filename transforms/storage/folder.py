@@ -1,8 +1,8 @@
-"""The output folder, on a file system or on an object store: publishing, receipts, digests that are remembered.
+"""The output folder, on a file system or on an object store: publishing files, unit receipts, remembered digests.
 
-A file is written to a local temporary file, digested, and given its name as a whole: a reader sees all of it or
-nothing. Digests of published files are remembered by size and version (modification time, entity tag). How a file gets
-its name, and what the one-writer lock is, depends on the place: `storage_local`, `storage_objects`.
+A file is written to a local temporary file, digested and published atomically. Digests of published files are
+remembered by size and version (modification time, entity tag). What depends on the place is its `Store`
+(`protocol`), which callers use directly for the lock, logs, pointers and the like.
 """
 
 from __future__ import annotations
@@ -23,35 +23,37 @@ from schemas.errors import IntegrityError
 from schemas.places import is_remote
 from schemas.units import OutputFile, Unit, UnitReceipt
 from transforms.storage.local import LocalStore
-from transforms.storage.log import Log
 from transforms.storage.objects import ObjectStore
-from transforms.storage.protocol import CACHE, Holder, Lock, Status, Store
+from transforms.storage.protocol import CACHE, Status, Store
 
 __all__ = ["CACHE", "OutputFolder"]
 
 Item = TypeVar("Item")
-Found = TypeVar("Found")
+Result = TypeVar("Result")
+
+_DIGESTS = f"{CACHE}/digests.json"
 
 
 class OutputFolder:
     """OUT. Names of files are relative to it.
 
     Attributes:
-        root: A path, made absolute, or a URL (`s3://bucket/prefix`). Travels to workers as this alone.
+        root: An absolute path, or a URL (`s3://bucket/prefix`); all that is pickled.
+        store: The place itself.
 
     Args:
-        root: Where OUT is; a folder is created when something is published.
+        root: Where OUT is; a local folder is created when the first file is published.
     """
 
     def __init__(self, root: str | Path) -> None:
-        """Name the place; nothing is looked at."""
+        """Keep the place; it is not accessed."""
         remote = is_remote(str(root))
         self.root = str(root).rstrip("/") if remote else str(Path(root).absolute())
-        self._store: Store = ObjectStore(self.root) if remote else LocalStore(Path(self.root))
+        self.store: Store = ObjectStore(self.root) if remote else LocalStore(Path(self.root))
         self._digests: dict[str, tuple[int, int | str, str]] = {}
 
     def __reduce__(self) -> tuple[type[OutputFolder], tuple[str]]:
-        """Travel as the place alone."""
+        """Pickle the place alone."""
         return OutputFolder, (self.root,)
 
     def __eq__(self, other: object) -> bool:
@@ -67,77 +69,60 @@ class OutputFolder:
         return f"OutputFolder({self.root!r})"
 
     @property
-    def poll_seconds(self) -> float:
-        """How long to wait between looks for new files: looks at an object store cost requests."""
-        return self._store.poll_seconds
-
-    @property
     def temporary(self) -> Path:
-        """A local folder, which exists, for what has no name yet: in OUT if that is local, else this process's own."""
-        return self._store.temporary()
+        """An existing local folder for unpublished files: in OUT if that is local, else this process's own."""
+        return self.store.temporary()
 
-    def local_folder(self, name: str) -> Path:
-        """Return a local folder for what is no part of OUT, as logs: in OUT if that is local, else of the machine."""
-        return self._store.local_folder(name)
-
-    def each(self, look: Callable[[Item], Found], items: Iterable[Item]) -> list[Found]:
-        """Return what a look at files of OUT gives for each item, in order; several at a time on an object store."""
-        if self._store.at_once == 1:
+    def each(self, look: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+        """Return `look(item)` for each item, in order; concurrently on an object store, where each is a request."""
+        if self.store.max_requests == 1:
             return list(map(look, items))
-        with ThreadPoolExecutor(self._store.at_once) as pool:
+        with ThreadPoolExecutor(self.store.max_requests) as pool:
             return list(pool.map(look, items))
 
     def where(self, name: str) -> str:
-        """Return what messages call a file: its path or URL."""
-        return self._store.where(name)
+        """Return the path or URL of a file, for messages."""
+        return self.store.where(name)
 
     def exists(self, name: str) -> bool:
-        """Tell whether there is a file."""
-        return self._store.status(name) is not None
-
-    def size(self, name: str) -> int:
-        """Return the bytes of a file; FileNotFoundError if there is none."""
-        return self._status(name).num_bytes
-
-    def present(self, names: Iterable[str]) -> set[str]:
-        """Return those names that files have; of an object store the folders of the names are listed."""
-        return self._store.present(names)
+        """Tell whether a file exists."""
+        return self.store.status(name) is not None
 
     def read_bytes(self, name: str) -> bytes:
         """Return the bytes of a file; FileNotFoundError if there is none."""
-        return self._store.read_bytes(name)
+        return self.store.read_bytes(name)
 
     def open_local(self, name: str) -> AbstractContextManager[Path]:
-        """Give a file as a local path: the file itself, or a private copy that is deleted afterwards.
+        """Open a file as a local path: the file itself, or a private copy that is deleted afterwards.
 
         Raises:
             FileNotFoundError: If there is none.
         """
-        return self._store.open_local(name)
+        return self.store.open_local(name)
 
     def open_local_folder(self, below: str) -> AbstractContextManager[Path]:
-        """Give a folder and the files in it as a local one: itself, or a private copy that is deleted afterwards."""
-        return self._store.open_local_folder(below)
+        """Open a folder and the files in it as a local folder: itself, or a private copy that is deleted afterwards."""
+        return self.store.open_local_folder(below)
 
     def open_ranges(self, name: str) -> AbstractContextManager[pa.NativeFile]:
-        """Give a file to be read in parts: of an object only the ranges that are asked for are fetched.
+        """Open a file for random access; of an object only the ranges that are read are fetched.
 
         Raises:
             FileNotFoundError: If there is none.
         """
-        return self._store.open_ranges(name)
+        return self.store.open_ranges(name)
 
     def files(self, below: str = "") -> Iterator[str]:
-        """Yield the files below a folder of OUT; of all of OUT without the cache and the lock."""
-        return self._store.files(below)
+        """Yield the files below a folder of OUT; below "", all but the cache and the lock."""
+        return self.store.files(below)
 
     def remove(self, name: str) -> None:
         """Remove a file if it exists."""
-        self._store.remove(name)
+        self.store.remove(name)
 
     def remove_folder(self, below: str) -> None:
         """Remove all files below a folder."""
-        self._store.remove_folder(below)
+        self.store.remove_folder(below)
 
     def publish(self, name: str, write: Callable[[Path], int]) -> OutputFile:
         """Publish the file that `write` makes at the path it is given.
@@ -147,7 +132,7 @@ class OutputFolder:
             write: Writes the file and returns its number of rows.
 
         Raises:
-            IntegrityError: If the name holds a unit's key, and another writer has published other bytes under it.
+            IntegrityError: If the name contains a unit's key and another writer has published other bytes under it.
         """
         handle, temporary = tempfile.mkstemp(dir=self.temporary)
         os.close(handle)
@@ -159,9 +144,9 @@ class OutputFolder:
             raise
 
     def adopt(self, name: str, temporary: Path, *, rows: int) -> OutputFile:
-        """Publish a finished file of the folder `temporary`; it is gone then."""
+        """Publish a finished file of the folder `temporary`, and remove it there."""
         digest, size = sha256_file(temporary), temporary.stat().st_size
-        self._store.put(name, temporary, sha256=digest)
+        self.store.put(name, temporary, sha256=digest)
         return OutputFile(path=name, sha256=digest, num_bytes=size, rows=rows)
 
     def publish_bytes(self, name: str, data: bytes) -> OutputFile:
@@ -178,102 +163,62 @@ class OutputFolder:
         self.publish_bytes(receipt.path, receipt.to_bytes())
 
     def find_receipt(self, unit: Unit) -> UnitReceipt | None:
-        """Return the unit's receipt if it exists, is whole, and every output still has its digest, else None."""
-        receipt = self._read_receipt(unit)
-        if receipt is None:
+        """Return the unit's receipt if it is readable and every output still has its digest, else None."""
+        receipt = self._read_receipt(unit.receipt_path)
+        if receipt is None or any(self.digest(output.path) != output.sha256 for output in receipt.outputs):
             return None
-        whole = all(self.digest(output.path) == output.sha256 for output in receipt.outputs)
-        return receipt if whole else None
+        return receipt
 
     def withdraw(self, units: Sequence[Unit]) -> None:
-        """Make sure that units, which are to run because their receipts do not stand, may publish their files again.
+        """Allow units to publish their files again: remove receipts and outputs where they cannot be overwritten.
 
-        Only for the holder of the lock.
+        Only for the holder of the lock, and for units without a valid receipt.
         """
-        self._store.withdraw(unit.receipt_path for unit in units)
+        if self.store.overwrites:
+            return
+        for name in self.store.present(unit.receipt_path for unit in units):
+            receipt = self._read_receipt(name)
+            self.remove(name)
+            for output in receipt.outputs if receipt else ():
+                self.remove(output.path)
 
     def describe(self, name: str, *, rows: int = 0) -> OutputFile:
-        """Return the description of a file that exists."""
-        status = self._status(name)
+        """Return the description of a file; FileNotFoundError if there is none."""
+        status = self.store.status(name)
+        if status is None:
+            raise FileNotFoundError(2, "No such file", self.where(name))
         return OutputFile(path=name, sha256=self._digest(name, status), num_bytes=status.num_bytes, rows=rows)
 
     def digest(self, name: str) -> str | None:
-        """Return the SHA-256 of a file, from memory if size and version are unchanged; None if there is no file."""
-        status = self._store.status(name)
+        """Return the SHA-256 of a file, remembered if size and version are unchanged; None if there is no file."""
+        status = self.store.status(name)
         return None if status is None else self._digest(name, status)
 
     def hash(self, name: str) -> str:
-        """Return the SHA-256 of a file, whose bytes are all read."""
+        """Return the SHA-256 of a file by reading all its bytes."""
         with self.open_local(name) as path:
             return sha256_file(path)
 
     def load_digests(self) -> None:
-        """Take up the digests that earlier runs remembered."""
+        """Load the digests that earlier runs remembered."""
         try:
-            entries: dict[str, list[Any]] = json.loads(self.read_bytes(f"{CACHE}/digests.json"))
+            entries: dict[str, list[Any]] = json.loads(self.read_bytes(_DIGESTS))
             self._digests.update({name: (size, version, digest) for name, (size, version, digest) in entries.items()})
         except (FileNotFoundError, ValueError, AttributeError, TypeError):
-            self._digests.clear()  # only a memory: what is not in it is read again
+            self._digests.clear()  # only a cache: missing digests are computed again
 
     def save_digests(self) -> None:
-        """Remember the digests of the files that still exist."""
-        standing = self.present(self._digests)
-        entries = {name: entry for name, entry in sorted(self._digests.items()) if name in standing}
-        self.publish_bytes(f"{CACHE}/digests.json", json.dumps(entries).encode())
+        """Save the digests of the files that still exist."""
+        present = self.store.present(self._digests)
+        entries = {name: entry for name, entry in sorted(self._digests.items()) if name in present}
+        self.publish_bytes(_DIGESTS, json.dumps(entries).encode())
 
-    def clear_temporary(self) -> None:
-        """Remove what a run that died left unpublished; only for the holder of the lock."""
-        self._store.clear_temporary()
+    def link(self, source: OutputFolder, names: Iterable[str]) -> None:
+        """Share published files of another folder, in the same kind of place, under the same names.
 
-    def lock(self) -> Lock:
-        """Take the one-writer lock, which a process that died leaves free, at once or after a while.
-
-        Raises:
-            LockedError: If another run holds it.
-            ConfigError: If OUT cannot be written.
+        By hard links, or copies within the object store; names that exist here stay as they are.
         """
-        return self._store.lock()
-
-    def holder(self) -> Holder | None:
-        """Return who holds the one-writer lock, None if nobody does; on an object store it may be one that died."""
-        return self._store.holder()
-
-    def open_log(self, name: str) -> Log:
-        """Begin a log, which is written while it grows and is no part of OUT."""
-        return self._store.open_log(name)
-
-    def take(self, source: OutputFolder, names: Iterable[str]) -> None:
-        """Give published files of another folder, in the same kind of place, their names here too, sharing their bytes.
-
-        Hard links, or copies within the object store; what has its name already stays.
-        """
-        self.each(lambda name: self._store.take(name, source.where(name)), names)
-
-    def folders(self, below: str = "") -> list[str]:
-        """Return the names of the folders directly below a folder, sorted."""
-        return self._store.folders(below)
-
-    def pointed(self, name: str) -> str | None:
-        """Return what a pointer (a symbolic link, a small object) names; None if there is none.
-
-        Raises:
-            IntegrityError: If there is something else.
-        """
-        return self._store.pointed(name)
-
-    def point(self, name: str, target: str, *, expected: str | None) -> None:
-        """Let a pointer name another thing, at once and only if it names what is expected (None: nothing).
-
-        Raises:
-            LockedError: If it names something else: another process has written it.
-        """
-        self._store.point(name, target, expected=expected)
-
-    def _status(self, name: str) -> Status:
-        status = self._store.status(name)
-        if status is None:
-            raise FileNotFoundError(2, "No such file", self.where(name))
-        return status
+        self.each(lambda name: self.store.link(name, source.where(name)), names)
 
     def _digest(self, name: str, status: Status) -> str:
         known = self._digests.get(name)
@@ -283,8 +228,8 @@ class OutputFolder:
         self._digests[name] = (status.num_bytes, status.version, digest)
         return digest
 
-    def _read_receipt(self, unit: Unit) -> UnitReceipt | None:
+    def _read_receipt(self, name: str) -> UnitReceipt | None:
         try:
-            return UnitReceipt.from_bytes(self.read_bytes(unit.receipt_path), where=self.where(unit.receipt_path))
+            return UnitReceipt.from_bytes(self.read_bytes(name), where=self.where(name))
         except (FileNotFoundError, IntegrityError):
             return None

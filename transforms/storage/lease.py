@@ -1,8 +1,8 @@
-"""The one-writer lock on an object store: a lease, an object that its holder writes again before it runs out.
+"""The one-writer lock on an object store: a lease, an object that its holder rewrites before it expires.
 
-Every write is conditional: taking on there being no object, renewing and taking over on the version that was read. So
-of two that try at once one wins. Clocks are never compared: a lease is taken over when its object was *seen* unchanged
-for as long as it is given for.
+Every write is conditional: a lease is taken only if there is no object, and renewed or taken over only if the object
+still has the version that was read. So of two runs that try at once, one wins. Clocks are never compared: a lease is
+taken over after its object was *seen* unchanged for the lease's whole duration.
 """
 
 from __future__ import annotations
@@ -17,21 +17,17 @@ import uuid
 from typing import Any, Protocol
 
 from schemas.errors import LockedError, StoreError
-from transforms.storage.protocol import Holder
+from transforms.storage.protocol import ConflictError, Holder
 
 logger = logging.getLogger(__name__)
 
 LEASE_SECONDS = 60.0
-"""How long a lease lasts without being renewed; long enough for a store that fails for a while."""
+"""How long a lease lasts without renewal; long enough to survive a temporary failure of the store."""
 
 _RENEWALS = 4
-"""How often it is renewed in that time."""
+"""How many times it is renewed in that time."""
 
 _LOOK_SECONDS = 0.5
-
-
-class ConflictError(Exception):
-    """A conditional write that lost: the object is not, or not any more, what was expected."""
 
 
 class LeaseObject(Protocol):
@@ -55,7 +51,7 @@ class LeaseObject(Protocol):
 
 
 class Lease:
-    """A lease, held from its making until `release` or the end of a `with` block.
+    """A lease, taken when it is made and released by `release` or at the end of a `with` block.
 
     Args:
         holder: The object.
@@ -66,7 +62,7 @@ class Lease:
     """
 
     def __init__(self, holder: LeaseObject, where: str) -> None:
-        """Take the lease; if a run holds it that may be dead, wait to see whether it is renewed."""
+        """Take the lease; if another run holds it, wait to see whether that run still renews it."""
         self._object, self._where = holder, where
         self._token, self._seconds = uuid.uuid4().hex, LEASE_SECONDS
         self._lost = ""
@@ -76,11 +72,11 @@ class Lease:
         self._thread.start()
 
     def __enter__(self) -> Lease:
-        """Hold it for a block."""
+        """Return the lease."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Give it back."""
+        """Release it."""
         self.release()
 
     def check(self) -> None:
@@ -88,8 +84,8 @@ class Lease:
         if self._lost:
             raise LockedError(
                 f"{self._where}: {self._lost} took the lock over, as this run did not renew it for "
-                f"{self._seconds:g} s (stopped, or cut off from the store); nothing more is written: run again when "
-                "the other run has ended"
+                f"{self._seconds:g} s (suspended, or cut off from the store); this run writes nothing more: run again "
+                "when the other one has ended"
             )
 
     def release(self) -> None:
@@ -104,58 +100,61 @@ class Lease:
             return self._write(None)
         except ConflictError:
             pass
-        version, said = self._observe()
+        version, record = self._observe()
         try:
             taken = self._write(version)
         except ConflictError as error:
             raise self._locked(_owner(self._read())) from error
         if version is not None:
-            logger.warning("%s: taken over from %s, which did not renew it", self._where, _owner(said))
+            logger.warning("%s: lock taken over from %s, which stopped renewing it", self._where, _owner(record))
         return taken
 
     def _observe(self) -> tuple[str | None, dict[str, Any]]:
-        """Watch the object for the time of its lease; return its version, unchanged, or None if it went.
+        """Watch the object for the duration of its lease; return its unchanged version, or None if it was removed.
 
         Raises:
             LockedError: If its holder renews it.
         """
-        first, said = self._object.version(), self._read()
-        seconds = float(said.get("seconds", LEASE_SECONDS))
+        first, record = self._object.version(), self._read()
+        seconds = float(record.get("seconds", LEASE_SECONDS))
         logger.warning(
-            "%s: held by %s; waiting up to %g s to see whether that run is alive", self._where, _owner(said), seconds
+            "%s: locked by %s; waiting up to %g s to see whether that run is alive",
+            self._where,
+            _owner(record),
+            seconds,
         )
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             time.sleep(_LOOK_SECONDS)
             found = self._object.version()
             if found is None:
-                return None, said
+                return None, record
             if found != first:
                 raise self._locked(_owner(self._read()))
-        return first, said
+        return first, record
 
     def _renew(self) -> None:
         while not self._stop.wait(self._seconds / _RENEWALS):
             try:
                 self._version = self._write(self._version)
             except ConflictError:
-                said = self._read()
-                if said.get("token") != self._token:
-                    self._lost = _owner(said)
+                record = self._read()
+                if record.get("token") != self._token:
+                    self._lost = _owner(record)
                     return
                 self._version = self._object.version() or self._version  # written, but the answer was lost
             except StoreError as error:
-                logger.warning("%s: not renewed, to be tried again: %s", self._where, error)
+                logger.warning("%s: could not renew the lock, will try again: %s", self._where, error)
 
     def _write(self, expected: str | None) -> str:
-        said = {
+        record = {
             "token": self._token,
             "owner": f"{socket.gethostname()}, process {os.getpid()}",
             "seconds": self._seconds,
             "expires": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + self._seconds)),
-            "renewal": uuid.uuid4().hex,  # no two writes are alike, so each has a version of its own
+            "renewal": uuid.uuid4().hex,  # makes every write differ, and so get a new version
         }
-        return self._object.write(json.dumps(said).encode(), expected=expected)
+        return self._object.write(json.dumps(record).encode(), expected=expected)
 
     def _read(self) -> dict[str, Any]:
         return _read(self._object)
@@ -165,20 +164,20 @@ class Lease:
 
 
 def read_holder(holder: LeaseObject) -> Holder | None:
-    """Return who holds a lease, or held it and died; None if there is none."""
+    """Return who holds a lease, or held it when it crashed; None if there is none."""
     if holder.version() is None:
         return None
-    said = _read(holder)
-    return Holder(_owner(said), str(said.get("expires", "")) or None)
+    record = _read(holder)
+    return Holder(_owner(record), str(record.get("expires", "")) or None)
 
 
 def _read(holder: LeaseObject) -> dict[str, Any]:
     try:
-        said = json.loads(holder.read())
+        record = json.loads(holder.read())
     except (FileNotFoundError, ValueError):
         return {}
-    return said if isinstance(said, dict) else {}
+    return record if isinstance(record, dict) else {}
 
 
-def _owner(said: dict[str, Any]) -> str:
-    return str(said.get("owner", "an unknown run"))
+def _owner(record: dict[str, Any]) -> str:
+    return str(record.get("owner", "an unknown run"))

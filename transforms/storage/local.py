@@ -1,7 +1,7 @@
 """OUT on a local or mounted file system.
 
-A file is written below `.cache/tmp`, flushed to disk and renamed to its name: a reader sees all of it or nothing, and a
-run that died leaves nothing half-named. The lock is one of the operating system: that of a dead process is free.
+A file is written below `.cache/tmp`, flushed to disk and renamed: readers see all of it or nothing, even after a crash.
+The lock is a lock of the operating system, which is released when its process ends.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ from transforms.storage.log import FileLog
 from transforms.storage.protocol import CACHE, LOCK, Holder, Status
 
 _NO_LINKS = (errno.EPERM, errno.EXDEV, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS)
-"""What a file system says that has no hard links, or no more of this file."""
+"""Errors of a file system without hard links, or that allows no more of this file."""
 
 
 class LocalStore:
     """A folder.
 
     Args:
-        root: Its path; it is created when something is published.
+        root: Its path; it is created when the first file is published.
     """
 
     poll_seconds = 0.2
-    at_once = 1
+    max_requests = 1
+    overwrites = True
 
     def __init__(self, root: Path) -> None:
         """Keep the folder."""
@@ -45,7 +46,7 @@ class LocalStore:
         return str(self._root / name)
 
     def temporary(self) -> Path:
-        """Return `.cache/tmp`, made if it is not there."""
+        """Return `.cache/tmp`, created if missing."""
         folder = self._root / CACHE / "tmp"
         folder.mkdir(parents=True, exist_ok=True)
         return folder
@@ -63,7 +64,7 @@ class LocalStore:
         return Status(status.st_size, status.st_mtime_ns)
 
     def present(self, names: Iterable[str]) -> set[str]:
-        """Return those names that files have."""
+        """Return those of the names that are files."""
         return {name for name in names if (self._root / name).is_file()}
 
     def read_bytes(self, name: str) -> bytes:
@@ -71,22 +72,22 @@ class LocalStore:
         return (self._root / name).read_bytes()
 
     def open_local(self, name: str) -> AbstractContextManager[Path]:
-        """Give the file itself."""
+        """Return the file itself."""
         path = self._root / name
         path.stat()
         return nullcontext(path)
 
     def open_local_folder(self, below: str) -> AbstractContextManager[Path]:
-        """Give the folder itself."""
+        """Return the folder itself."""
         return nullcontext(self._root / below)
 
     def open_ranges(self, name: str) -> AbstractContextManager[pa.NativeFile]:
         """Open the file itself."""
-        path: Any = os.fsencode(self._root / name)  # of which the stubs do not know
+        path: Any = os.fsencode(self._root / name)  # the stubs lack bytes
         return pa.OSFile(path, mode="r")
 
     def put(self, name: str, temporary: Path, *, sha256: str) -> None:
-        """Flush a finished file of this file system to disk and rename it."""
+        """Flush the file, which is on the same file system, to disk and rename it."""
         target = self._root / name
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary.chmod(0o644)
@@ -109,30 +110,27 @@ class LocalStore:
         (self._root / name).unlink(missing_ok=True)
 
     def remove_folder(self, below: str) -> None:
-        """Remove a folder with all that is in it."""
+        """Remove a folder with everything in it."""
         shutil.rmtree(self._root / below, ignore_errors=True)
-
-    def withdraw(self, names: Iterable[str]) -> None:
-        """Do nothing: what is renamed takes the place of what stands there."""
 
     def clear_temporary(self) -> None:
         """Remove `.cache/tmp`."""
         self.remove_folder(f"{CACHE}/tmp")
 
     def lock(self) -> FolderLock:
-        """Take the lock, free when the process has ended however it ended."""
+        """Take the lock, which the operating system releases when this process ends."""
         return FolderLock(self._root)
 
     def holder(self) -> Holder | None:
-        """Look at the lock."""
+        """Return the holder of the lock."""
         return find_holder(self._root)
 
     def open_log(self, name: str) -> FileLog:
         """Append to a file."""
         return FileLog(self._root / name)
 
-    def take(self, name: str, source: str) -> None:
-        """Make a hard link, as published files never change; a copy where the file system has no such."""
+    def link(self, name: str, source: str) -> None:
+        """Make a hard link, as published files never change, or a copy if the file system has no hard links."""
         target = self._root / name
         if target.exists():
             return
@@ -153,20 +151,23 @@ class LocalStore:
         except FileNotFoundError:
             return []
 
-    def pointed(self, name: str) -> str | None:
+    def read_pointer(self, name: str) -> str | None:
         """Read a symbolic link."""
         path = self._root / name
         if path.exists() and not path.is_symlink():
             raise IntegrityError(
-                f"{path}: no symbolic link, as in a copy that followed links; remove it, and link what it named: "
-                f"ln -s versions/NAME {path}"
+                f"{path}: not a symbolic link, probably because a copy followed links; remove it and link the version "
+                f"again: ln -s versions/NAME {path}"
             )
         return str(path.readlink()) if path.is_symlink() else None
 
-    def point(self, name: str, target: str, *, expected: str | None) -> None:
-        """Rename a new symbolic link to its name."""
-        if self.pointed(name) != expected:
-            raise LockedError(f"{self.where(name)}: it names {self.pointed(name)}, not {expected}: another wrote it")
+    def set_pointer(self, name: str, target: str, *, expected: str | None) -> None:
+        """Rename a new symbolic link over the old one."""
+        found = self.read_pointer(name)
+        if found != expected:
+            raise LockedError(
+                f"{self.where(name)}: it points to {found}, not to {expected}: another process changed it"
+            )
         temporary = self.temporary() / uuid.uuid4().hex
         temporary.symlink_to(target)
         temporary.replace(self._root / name)

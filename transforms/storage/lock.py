@@ -25,14 +25,14 @@ logger = logging.getLogger(__name__)
 HOLDER = f"{CACHE}/holder.json"
 
 _LOOK_SECONDS = 1.0
-"""Longer than a look at the lock (`holder`) takes, which must keep nobody out."""
+"""Longer than `find_holder` holds the lock for its look, which must not make a run fail."""
 
 
 class FolderLock:
-    """The lock of a folder, held from its making until `release` or the end of a `with` block.
+    """The lock of a folder, taken when it is made and released by `release` or at the end of a `with` block.
 
     Args:
-        root: The folder; it is made if it is not there.
+        root: The folder; it is created if missing.
 
     Raises:
         LockedError: If another process holds it.
@@ -40,8 +40,8 @@ class FolderLock:
     """
 
     def __init__(self, root: Path) -> None:
-        """Take the lock; say so if its last holder died."""
-        self._root, self._held = root, True
+        """Take the lock; warn if its last holder crashed."""
+        self._root, self._locked = root, True
         self._lock = FileLock(root / LOCK, thread_local=False)
         try:
             root.mkdir(parents=True, exist_ok=True)
@@ -55,17 +55,17 @@ class FolderLock:
             raise ConfigError(f"--out {root}: cannot be written: {error.strerror or error}") from error
 
     def __enter__(self) -> FolderLock:
-        """Hold it for a block."""
+        """Return the lock."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Give it back."""
+        """Release it."""
         self.release()
 
     def release(self) -> None:
-        """Give it back, once."""
-        if self._held:
-            self._held = False
+        """Release it, once."""
+        if self._locked:
+            self._locked = False
             (self._root / HOLDER).unlink(missing_ok=True)
             self._lock.release()
 
@@ -73,7 +73,7 @@ class FolderLock:
         path = self._root / HOLDER
         if path.exists():
             logger.warning(
-                "%s: the lock is taken over from %s, which ended without giving it back", self._root, _owner(self._root)
+                "%s: lock taken over from %s, which ended without releasing it", self._root, _owner(self._root)
             )
         path.parent.mkdir(parents=True, exist_ok=True)
         since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -81,7 +81,7 @@ class FolderLock:
 
 
 def find_holder(root: Path) -> Holder | None:
-    """Return who holds the lock of a folder, None if nobody does; the lock is left as it is."""
+    """Return who holds the lock of a folder, None if nobody does; the lock is not changed."""
     try:
         handle = os.open(root / LOCK, os.O_RDONLY)
     except (FileNotFoundError, NotADirectoryError):

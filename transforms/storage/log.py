@@ -1,6 +1,6 @@
-"""A log in OUT, written line by line while a run goes on: for people, in no digest, and never a reason to fail.
+"""A log in OUT, written line by line during a run: for people, in no digest, and never a reason to fail.
 
-A file is appended to. An object cannot be: it is put again as a whole, every few seconds while there is something new.
+A file is appended to. An object cannot be: it is uploaded again as a whole, every few seconds if there are new lines.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PUT_SECONDS = 5.0
 
 
 class Log(Protocol):
-    """A log that is written; from several threads."""
+    """A log to write to, from several threads."""
 
     def write(self, line: str) -> None:
         """Add a line."""
@@ -28,18 +28,18 @@ class Log(Protocol):
         """Write what is not written yet."""
 
     def close(self) -> None:
-        """Write what is not written yet; lines that come later are lost."""
+        """Write what is not written yet; later lines are lost."""
 
 
 class FileLog:
     """A log in a file.
 
     Args:
-        path: The file; its folder is made.
+        path: The file; its folder is created.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open it; each line is handed to the system at once."""
+        """Open it; each line is written at once."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("a", encoding="utf-8", buffering=1)
         self._lock = threading.Lock()
@@ -63,11 +63,11 @@ class ObjectLog:
     """A log in an object.
 
     Args:
-        put: Puts the bytes of the whole log.
+        put: Uploads the bytes of the whole log.
     """
 
     def __init__(self, put: Callable[[bytes], object]) -> None:
-        """Start the thread that puts it."""
+        """Start the thread that uploads it."""
         self._put, self._lines = put, list[bytes]()
         self._written, self._closed = 0, threading.Event()
         self._putting = threading.Lock()
@@ -75,11 +75,11 @@ class ObjectLog:
         self._thread.start()
 
     def write(self, line: str) -> None:
-        """Keep the line until the next put."""
+        """Keep the line until the next upload."""
         self._lines.append(line.encode() + b"\n")
 
     def close(self) -> None:
-        """Put what is new, and no more after that."""
+        """Upload what is new; later lines are lost."""
         self._closed.set()
         self.flush()
 
@@ -88,7 +88,7 @@ class ObjectLog:
             self.flush()
 
     def flush(self) -> None:
-        """Put the whole log, if there is something new."""
+        """Upload the whole log, if there are new lines."""
         with self._putting:
             lines = self._lines[:]
             if len(lines) == self._written:
@@ -97,4 +97,4 @@ class ObjectLog:
                 self._put(b"".join(lines))
                 self._written = len(lines)
             except CppmillError as error:
-                logger.warning("the log of events is not written: %s", error)
+                logger.warning("could not write the event log: %s", error)

@@ -1,6 +1,6 @@
-"""OUT on an object store.
+"""OUT on an object store, of any kind that `OBJECTS` has.
 
-A file is written to a local temporary file and uploaded: an object is seen as a whole or not at all. A name that holds
+A file is written to a local temporary file and uploaded: readers see all of an object or nothing. A name that contains
 a unit's key is created only if it is free, so of two writers of a unit one wins and the other finds its own digest
 there; all other names are overwritten, by the holder of the lock or on its behalf. Objects are read by downloading them
 to a private file, or by ranges. The digest of each file is in the metadata of its object.
@@ -13,21 +13,23 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyarrow as pa
 
 from schemas.digests import sha256_file
 from schemas.errors import ConfigError, IntegrityError, LockedError, StoreError
-from schemas.units import UnitReceipt
-from transforms.storage.lease import ConflictError, Lease, read_holder
+from transforms.storage.lease import Lease, read_holder
 from transforms.storage.log import ObjectLog
-from transforms.storage.protocol import CACHE, LOCK, Holder, Status, is_keyed
+from transforms.storage.protocol import CACHE, LOCK, ConflictError, Holder, Objects, Status, is_keyed
 from transforms.storage.s3 import S3Objects
 from transforms.storage.scratch import scratch_folder
+
+OBJECTS: dict[str, Callable[[], Objects]] = {"s3": S3Objects}
+"""The kinds of object stores, by the scheme of their URLs; `schemas.places` has the package that each needs."""
 
 _CONFLICT_ATTEMPTS = 8
 _CONFLICT_SECONDS = 0.1
@@ -38,16 +40,24 @@ class ObjectStore:
 
     Args:
         root: Its URL.
+
+    Raises:
+        ConfigError: If there is no such kind of store.
     """
 
     poll_seconds = 2.0
-    at_once = 16
+    max_requests = 16
+    overwrites = False
 
     def __init__(self, root: str) -> None:
-        """Keep the place; nothing is asked of the store."""
+        """Keep the place; no request is made."""
+        scheme, _, self._prefix = root.partition("://")
+        if scheme not in OBJECTS:
+            raise ConfigError(
+                f"{root}: not supported; it takes a path or {', '.join(f'{kind}://' for kind in OBJECTS)}"
+            )
         self._root = root
-        self._prefix = root.partition("://")[2]
-        self._objects = S3Objects()
+        self._objects = OBJECTS[scheme]()
         self._lease: Lease | None = None
 
     def where(self, name: str) -> str:
@@ -63,33 +73,33 @@ class ObjectStore:
         return Path(tempfile.gettempdir()) / f"cppmill-{os.getuid()}-{name.replace('/', '-').lstrip('.')}"
 
     def status(self, name: str) -> Status | None:
-        """Return size, entity tag and digest."""
-        with self._told(name):
+        """Return size, version and digest; one request."""
+        with self._errors(name):
             return self._objects.status(self._path(name))
 
     def present(self, names: Iterable[str]) -> set[str]:
-        """List the folders of the names, in pages, and return those that are there."""
+        """List the folders of the names, in pages."""
         wanted = set(names)
         folders = {name.rpartition("/")[0] for name in wanted}
         return wanted & {name for folder in folders for name in self._list(folder)}
 
     def read_bytes(self, name: str) -> bytes:
         """Download an object."""
-        with self._told(name):
+        with self._errors(name):
             return bytes(self._objects.system.cat_file(self._path(name)))
 
     @contextmanager
     def open_local(self, name: str) -> Iterator[Path]:
-        """Give a private copy of an object, deleted afterwards."""
+        """Download a private copy of an object, deleted afterwards."""
         with tempfile.TemporaryDirectory(dir=self.temporary()) as folder:
             path = Path(folder) / name.rpartition("/")[2]
-            with self._told(name):
+            with self._errors(name):
                 self._objects.system.get_file(self._path(name), os.fspath(path))
             yield path
 
     @contextmanager
     def open_local_folder(self, below: str) -> Iterator[Path]:
-        """Give private copies of the objects directly below, deleted afterwards."""
+        """Download private copies of the objects directly below, deleted afterwards."""
         with tempfile.TemporaryDirectory(dir=self.temporary()) as folder:
             for name in self._list(below):
                 (Path(folder) / name.rpartition("/")[2]).write_bytes(self.read_bytes(name))
@@ -97,8 +107,8 @@ class ObjectStore:
 
     @contextmanager
     def open_ranges(self, name: str) -> Iterator[pa.NativeFile]:
-        """Open an object; each read is a request for that range."""
-        with self._told(name):
+        """Open an object; each read requests only its range."""
+        with self._errors(name):
             source = self._objects.system.open(self._path(name), "rb", cache_type="none")
         with source, pa.PythonFile(source, mode="r") as file:
             yield file
@@ -107,10 +117,10 @@ class ObjectStore:
         """Upload a file and delete it.
 
         Raises:
-            IntegrityError: If the name holds a unit's key, and other bytes stand there.
+            IntegrityError: If the name contains a unit's key and exists with other bytes.
         """
         self._check_lease()
-        with self._told(name):
+        with self._errors(name):
             if is_keyed(name):
                 self._create(name, temporary, sha256)
             else:
@@ -119,7 +129,7 @@ class ObjectStore:
 
     def files(self, below: str) -> Iterator[str]:
         """List in pages."""
-        with self._told(below):
+        with self._errors(below):
             found = self._objects.system.find(self._path(below))
         names = (path[len(self._prefix) + 1 :] for path in sorted(found))
         yield from (name for name in names if below or not (name == LOCK or name.startswith(f"{CACHE}/")))
@@ -127,28 +137,17 @@ class ObjectStore:
     def remove(self, name: str) -> None:
         """Remove an object if it exists."""
         self._check_lease()
-        with self._told(name):
+        with self._errors(name), suppress(FileNotFoundError):
             self._objects.system.rm_file(self._path(name))
 
     def remove_folder(self, below: str) -> None:
         """Remove the objects below a folder."""
-        with ThreadPoolExecutor(self.at_once) as pool:
+        with ThreadPoolExecutor(self.max_requests) as pool:
             list(pool.map(self.remove, list(self.files(below))))
 
-    def withdraw(self, names: Iterable[str]) -> None:
-        """Remove the receipts and what they name: such names are only ever created."""
-        for name in self.present(names):
-            try:
-                outputs = UnitReceipt.from_bytes(self.read_bytes(name), where=self.where(name)).outputs
-            except IntegrityError:
-                outputs = ()
-            self.remove(name)
-            for output in outputs:
-                self.remove(output.path)
-
     def clear_temporary(self) -> None:
-        """Abort the uploads that nobody finished."""
-        with self._told(""):
+        """Abort unfinished uploads."""
+        with self._errors(""):
             self._objects.abort_uploads(self._prefix)
 
     def lock(self) -> Lease:
@@ -164,7 +163,7 @@ class ObjectStore:
         return read_holder(_LeaseObject(self))
 
     def open_log(self, name: str) -> ObjectLog:
-        """Put it as a whole, again and again."""
+        """Upload it as a whole whenever it has grown."""
 
         def put(data: bytes) -> None:
             handle, temporary = tempfile.mkstemp(dir=self.temporary())
@@ -174,68 +173,69 @@ class ObjectStore:
 
         return ObjectLog(put)
 
-    def take(self, name: str, source: str) -> None:
-        """Copy within the store, metadata and all."""
+    def link(self, name: str, source: str) -> None:
+        """Copy within the store, with metadata."""
         self._check_lease()
         if self.status(name) is None:
-            with self._told(name):
+            with self._errors(name):
                 self._objects.system.cp_file(source.partition("://")[2], self._path(name))
 
     def folders(self, below: str) -> list[str]:
         """List the common prefixes."""
-        with self._told(below):
-            try:
-                found = self._objects.system.ls(self._path(below), detail=True)
-            except FileNotFoundError:
-                return []
-        return sorted(item["name"].rpartition("/")[2] for item in found if item["type"] == "directory")
+        return sorted(name.rpartition("/")[2] for name in self._list(below, kind="directory"))
 
-    def pointed(self, name: str) -> str | None:
+    def read_pointer(self, name: str) -> str | None:
         """Read a small object."""
-        return self._pointed(name)[0]
+        return self._read_pointer(name)[0]
 
-    def point(self, name: str, target: str, *, expected: str | None) -> None:
-        """Write it on the condition that it is still what was read."""
+    def set_pointer(self, name: str, target: str, *, expected: str | None) -> None:
+        """Write it if it still has the version that was read."""
         self._check_lease()
-        found, version = self._pointed(name)
+        found, version = self._read_pointer(name)
         try:
             if found != expected:
                 raise ConflictError(name)
-            with self._told(name):
+            with self._errors(name):
                 self._objects.write(self._path(name), json.dumps({"target": target}).encode(), expected=version)
         except ConflictError as error:
-            raise LockedError(f"{self.where(name)}: it does not name {expected} any more: another wrote it") from error
+            raise LockedError(
+                f"{self.where(name)}: it no longer points to {expected}: another process changed it"
+            ) from error
 
-    def _pointed(self, name: str) -> tuple[str | None, str | None]:
-        """Return what a pointer names, and its version."""
+    def _read_pointer(self, name: str) -> tuple[str | None, str | None]:
+        """Return the target of a pointer, and its version."""
         status = self.status(name)
         if status is None:
             return None, None
         try:
             return str(json.loads(self.read_bytes(name))["target"]), str(status.version)
         except (ValueError, KeyError, TypeError) as error:
-            raise IntegrityError(f"{self.where(name)}: it names nothing ({error}); let it name a version") from error
+            raise IntegrityError(
+                f'{self.where(name)}: not a pointer ({error}); write {{"target": "versions/NAME"}} to it'
+            ) from error
 
     def _create(self, name: str, temporary: Path, sha256: str) -> None:
-        """Create an object; where one stands, compare."""
+        """Create an object; if it exists, compare."""
         for attempt in range(_CONFLICT_ATTEMPTS):
             try:
                 return self._objects.upload(self._path(name), temporary, sha256=sha256, create=True)
             except ConflictError:
                 time.sleep(_CONFLICT_SECONDS * 2**attempt)
             except FileExistsError:
-                found = self._found_digest(name)
+                found = self._digest(name)
                 if found == sha256:
                     return None
                 if found is not None:
                     raise IntegrityError(
                         f"{self.where(name)}: its SHA-256 is {found}, another writer of the same unit has {sha256}; "
-                        "are all workers of one version? Remove the file and run again"
+                        "do all workers run the same version? Remove the file and run again"
                     ) from None
-        raise StoreError(f"{self.where(name)}: others wrote it each time it was to be created; run again")
+        raise StoreError(
+            f"{self.where(name)}: other writers interfered with each of {_CONFLICT_ATTEMPTS} attempts; run again"
+        )
 
-    def _found_digest(self, name: str) -> str | None:
-        """Return the digest of an object, None if it is gone."""
+    def _digest(self, name: str) -> str | None:
+        """Return the digest of an object's bytes, None if there is none."""
         try:
             with self.open_local(name) as path:
                 return sha256_file(path)
@@ -246,21 +246,21 @@ class ObjectStore:
         if self._lease is not None:
             self._lease.check()
 
-    def _list(self, folder: str) -> list[str]:
+    def _list(self, folder: str, *, kind: str = "file") -> list[str]:
         """Return the names directly in a folder."""
-        with self._told(folder):
+        with self._errors(folder):
             try:
                 found = self._objects.system.ls(self._path(folder), detail=True)
             except FileNotFoundError:
                 return []
-        return [item["name"][len(self._prefix) + 1 :] for item in found if item["type"] == "file"]
+        return [item["name"][len(self._prefix) + 1 :] for item in found if item["type"] == kind]
 
     def _path(self, name: str) -> str:
         return f"{self._prefix}/{name}" if name else self._prefix
 
     @contextmanager
-    def _told(self, name: str) -> Iterator[None]:
-        """Name the object in what the store raises; that there is none is the caller's to judge."""
+    def _errors(self, name: str) -> Iterator[None]:
+        """Turn errors of the store's library into one that names the object; the caller handles the expected ones."""
         try:
             yield
         except (FileNotFoundError, FileExistsError, IntegrityError, StoreError, ConflictError):
@@ -286,9 +286,9 @@ class _LeaseObject:
         return self._store.read_bytes(LOCK)
 
     def write(self, data: bytes, *, expected: str | None) -> str:
-        with self._store._told(LOCK):
+        with self._store._errors(LOCK):
             return self._store._objects.write(self._store._path(LOCK), data, expected=expected)
 
     def remove(self) -> None:
-        with self._store._told(LOCK):
+        with self._store._errors(LOCK), suppress(FileNotFoundError):
             self._store._objects.system.rm_file(self._store._path(LOCK))

@@ -1,4 +1,10 @@
-"""What OUT asks of the place where it stands: a folder of a file system, or a prefix of an object store."""
+"""What OUT needs from the place where it is: `Store`, and beneath it `Objects` for object stores.
+
+`Store` has two implementations: `LocalStore`, a folder of a file system, and `ObjectStore`, a prefix of any object
+store. What differs between object stores is `Objects`. To add one, `gs://` say, write a class with the five members of
+`Objects` in a module beside `s3`, and give its scheme in `OBJECTS` (`objects`) and in `OUTPUT_PACKAGES`
+(`schemas.places`); nothing else knows the schemes.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -18,13 +24,17 @@ LOCK = ".lock"
 _KEYED = re.compile(r"^(documents|counts/parts|tokens|proofs|shards|sequences)/[^/]*-[0-9a-f]{64}")
 
 
+class ConflictError(Exception):
+    """A conditional write that lost: the object is not, or no longer, what was expected."""
+
+
 class Status(NamedTuple):
     """What a place says of a file without reading it.
 
     Attributes:
         num_bytes: Its size.
         version: What changes when the file does: a modification time in nanoseconds, an entity tag.
-        sha256: The digest that its publisher wrote beside it, where the place keeps such; None if there is none.
+        sha256: The digest that its publisher stored as metadata; None if there is none.
     """
 
     num_bytes: int
@@ -37,7 +47,7 @@ class Holder(NamedTuple):
 
     Attributes:
         owner: Host and process, for people.
-        expires: When it ends unless it is renewed, in UTC by its owner's clock; None where it ends with its process.
+        expires: When it expires unless renewed, in UTC by its owner's clock; None where it ends with its process.
     """
 
     owner: str
@@ -45,10 +55,10 @@ class Holder(NamedTuple):
 
 
 class Lock(AbstractContextManager[object], Protocol):
-    """A lock that is held, to the end of a `with` block or until it is released."""
+    """A lock that was taken; it is released at the end of a `with` block or by `release`."""
 
     def release(self) -> object:
-        """Give it back."""
+        """Release it."""
 
 
 class Store(Protocol):
@@ -57,41 +67,44 @@ class Store(Protocol):
     poll_seconds: float
     """How long to wait between looks for new files."""
 
-    at_once: int
-    """How many looks at files are taken at once: they take time where each is a request."""
+    max_requests: int
+    """How many files are looked at concurrently: more than one where each look is a request."""
+
+    overwrites: bool
+    """Whether a file whose name contains a unit's key can be published again without removing it first."""
 
     def where(self, name: str) -> str:
-        """Return what messages call a file."""
+        """Return the path or URL of a file, for messages."""
 
     def temporary(self) -> Path:
-        """Return a local folder for files that have no name yet; it exists."""
+        """Return an existing local folder for files that are not published yet."""
 
     def local_folder(self, name: str) -> Path:
-        """Return a local folder for what is no part of the place; it may not exist."""
+        """Return a local folder for files that are not part of the place, such as logs; it may not exist."""
 
     def status(self, name: str) -> Status | None:
         """Return the status of a file, None if there is none."""
 
     def present(self, names: Iterable[str]) -> set[str]:
-        """Return those names that files have."""
+        """Return those of the names that are files."""
 
     def read_bytes(self, name: str) -> bytes:
         """Return a file's bytes; FileNotFoundError if there is none."""
 
     def open_local(self, name: str) -> AbstractContextManager[Path]:
-        """Give a file as a local path, not to be written to; FileNotFoundError if there is none."""
+        """Open a file as a read-only local path; FileNotFoundError if there is none."""
 
     def open_local_folder(self, below: str) -> AbstractContextManager[Path]:
-        """Give a folder and the files in it as a local one, not to be written to."""
+        """Open a folder and the files in it as a read-only local folder."""
 
     def open_ranges(self, name: str) -> AbstractContextManager[pa.NativeFile]:
-        """Give a file to be read in parts; FileNotFoundError if there is none."""
+        """Open a file for random access; FileNotFoundError if there is none."""
 
     def put(self, name: str, temporary: Path, *, sha256: str) -> None:
-        """Give a finished local file, which is gone then, its name: all of it or nothing is seen."""
+        """Publish a finished local file under a name, atomically, and remove the local file."""
 
     def files(self, below: str) -> Iterator[str]:
-        """Yield the names below a folder, sorted within each; without the cache and the lock where all is asked for."""
+        """Yield the names below a folder, sorted within each; below "", all but the cache and the lock."""
 
     def remove(self, name: str) -> None:
         """Remove a file if it exists."""
@@ -99,40 +112,75 @@ class Store(Protocol):
     def remove_folder(self, below: str) -> None:
         """Remove all files below a folder."""
 
-    def withdraw(self, names: Iterable[str]) -> None:
-        """Make sure that units may publish these files again, whatever stands in their place."""
-
     def clear_temporary(self) -> None:
-        """Remove what a run that died left without a name; only for the holder of the lock."""
+        """Remove the unpublished files of a crashed run; only for the holder of the lock."""
 
     def lock(self) -> Lock:
-        """Take the one-writer lock."""
+        """Take the one-writer lock; after a crash it becomes free, at once or after a while.
+
+        Raises:
+            LockedError: If another run holds it.
+            ConfigError: If the place cannot be written.
+        """
 
     def holder(self) -> Holder | None:
-        """Return who holds the lock, None if nobody does."""
+        """Return who holds the lock, None if nobody does; on an object store that may be a crashed run."""
 
     def open_log(self, name: str) -> Log:
-        """Begin a log."""
+        """Begin a log, which is published while it grows."""
 
-    def take(self, name: str, source: str) -> None:
-        """Give a file of another place of this kind, by what that calls it, a name here too; leave what is there."""
+    def link(self, name: str, source: str) -> None:
+        """Name a file of another place of this kind, given by its path or URL, here too; do nothing if it exists."""
 
     def folders(self, below: str) -> list[str]:
         """Return the names of the folders directly below a folder, sorted."""
 
-    def pointed(self, name: str) -> str | None:
-        """Return what a pointer names; None if there is none."""
-
-    def point(self, name: str, target: str, *, expected: str | None) -> None:
-        """Let a pointer name another thing, at once, if it names what is expected.
+    def read_pointer(self, name: str) -> str | None:
+        """Return the target of a pointer (a symbolic link, a small object); None if there is none.
 
         Raises:
-            LockedError: If it does not.
+            IntegrityError: If the name is not a pointer.
+        """
+
+    def set_pointer(self, name: str, target: str, *, expected: str | None) -> None:
+        """Change the target of a pointer atomically, if its present target is the expected one (None: no pointer).
+
+        Raises:
+            LockedError: If it is another: another process has changed it.
         """
 
 
+class Objects(Protocol):
+    """What an object store has to offer, by the paths that fsspec uses (`bucket/key`)."""
+
+    @property
+    def system(self) -> Any:  # noqa: ANN401 - fsspec has no annotations
+        """The fsspec file system of this process, without a cache of listings; it retries what fails for a while."""
+
+    def status(self, path: str) -> Status | None:
+        """Return size, version and the digest that `upload` stored; None if there is no object."""
+
+    def upload(self, path: str, file: Path, *, sha256: str, create: bool) -> None:
+        """Upload a file, with its digest as metadata.
+
+        Raises:
+            FileExistsError: If it is to be created and exists.
+            ConflictError: If others write it at the same time: try again.
+        """
+
+    def write(self, path: str, data: bytes, *, expected: str | None) -> str:
+        """Write an object if it has the expected version (None: if there is none), and return the new one.
+
+        Raises:
+            ConflictError: If it has not.
+        """
+
+    def abort_uploads(self, below: str) -> None:
+        """Discard unfinished uploads below a path; do nothing where a store has no such thing."""
+
+
 def is_keyed(name: str) -> bool:
-    """Tell whether a file's name holds the key of its unit, so that whoever writes it writes the same bytes.
+    """Tell whether a file's name contains the key of its unit: every writer of it writes the same bytes.
 
     Example:
         >>> is_keyed(f"tokens/part-{64 * 'a'}.parquet"), is_keyed("tokenizer/manifest.json")

@@ -1,4 +1,4 @@
-"""What is S3's own in an object store: entity tags, conditional writes, uploads in parts, retries.
+"""S3 as `Objects`: entity tags, conditional writes, uploads in parts, retries.
 
 Everything goes through s3fs, and so through botocore, which takes credentials, region and endpoint from the environment
 (AWS_ACCESS_KEY_ID, AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL_S3, …).
@@ -13,8 +13,7 @@ from typing import Any
 
 import fsspec
 
-from transforms.storage.lease import ConflictError
-from transforms.storage.protocol import Status
+from transforms.storage.protocol import ConflictError, Status
 
 PART_BYTES = 16 << 20
 """Files of twice this size are uploaded in parts."""
@@ -26,10 +25,10 @@ _CONFIG = {
     "read_timeout": 60,
     "max_pool_connections": 32,
 }
-"""botocore tries again on 5xx, throttling and lost connections, after up to 1, 2, 4, 8, 16, then 20 s: for a minute."""
+"""botocore retries on 5xx, throttling and lost connections, after up to 1, 2, 4, 8, 16, then 20 s: for a minute."""
 
 _ROUNDS = 2
-"""s3fs's own retries, around botocore's: what breaks while a body is read is read again."""
+"""s3fs's own retries, around botocore's: they repeat a read that breaks in the middle of a body."""
 
 _SHA256 = "sha256"
 
@@ -43,7 +42,7 @@ def _open_system(process: int) -> Any:  # noqa: ANN401 - s3fs has no annotations
 
 
 class S3Objects:
-    """Objects of S3, and of stores that speak as it does, by their paths (`bucket/key`)."""
+    """Objects of S3, and of stores with the same API, by their paths (`bucket/key`)."""
 
     @property
     def system(self) -> Any:  # noqa: ANN401 - s3fs has no annotations
@@ -51,7 +50,7 @@ class S3Objects:
         return _open_system(os.getpid())
 
     def status(self, path: str) -> Status | None:
-        """Return size, entity tag, and the digest that the object's metadata tells; one request."""
+        """Return size, entity tag, and the digest in the object's metadata; one request."""
         try:
             found = self._call("head_object", path)
         except FileNotFoundError:
@@ -62,7 +61,7 @@ class S3Objects:
         """Upload a file with its digest in the metadata; s3fs aborts an upload in parts that fails.
 
         Raises:
-            FileExistsError: If it is to be created and is there.
+            FileExistsError: If it is to be created and exists.
             ConflictError: If others write it at the same time: try again.
         """
         try:
@@ -97,17 +96,16 @@ class S3Objects:
                 raise ConflictError(path) from error
             raise
 
-    def abort_uploads(self, below: str) -> int:
-        """Abort the uploads in parts that nobody finished, below a path; return how many there were."""
+    def abort_uploads(self, below: str) -> None:
+        """Abort the unfinished uploads in parts below a path."""
         bucket, prefix, _ = self.system.split_path(below)
-        aborted, marker = 0, dict[str, str]()
+        marker = dict[str, str]()
         while True:
             page = self.system.call_s3("list_multipart_uploads", Bucket=bucket, Prefix=f"{prefix}/", **marker)
             for upload in page.get("Uploads", ()):
                 self.system.abort_mpu(bucket, upload["Key"], upload["UploadId"])
-                aborted += 1
             if not page.get("IsTruncated"):
-                return aborted
+                return
             marker = {"KeyMarker": page["NextKeyMarker"], "UploadIdMarker": page["NextUploadIdMarker"]}
 
     def _call(self, method: str, path: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - S3's own

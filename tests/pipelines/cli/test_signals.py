@@ -108,7 +108,7 @@ def test_a_signal_ends_the_process_within_seconds_and_says_how_to_go_on(
 
 def test_an_interrupted_command_leaves_no_temporary_file_and_no_lock(tmp_path: Path) -> None:
     body = f"""folder = OutputFolder(config.out)
-    lock = folder.lock()
+    lock = folder.store.lock()
     def write(path):
         path.write_bytes(b"half")
         {READY}
@@ -119,7 +119,7 @@ def test_an_interrupted_command_leaves_no_temporary_file_and_no_lock(tmp_path: P
         assert stop(process, signal.SIGTERM)[0] == 143
     assert not any((tmp_path / ".cache/tmp").iterdir())
     assert not (tmp_path / "counts").exists()
-    with running(f"OutputFolder(config.out).lock(); {READY}; time.sleep(600)", tmp_path) as process:
+    with running(f"OutputFolder(config.out).store.lock(); {READY}; time.sleep(600)", tmp_path) as process:
         assert stop(process, signal.SIGTERM)[0] == 143
 
 

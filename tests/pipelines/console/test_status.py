@@ -25,7 +25,7 @@ STAGES = ["read", "ingest", "scan", "build", "tokenize", "validate"]
 @pytest.fixture
 def log(out):
     """A log of a run in an output folder whose lock it holds."""
-    with out.lock():
+    with out.store.lock():
         log = EventLog(out)
         log.started(engine="local", threads=2)
         yield log
@@ -72,7 +72,7 @@ def test_a_run_is_seen_while_it_goes_on_and_after_it_was_killed(copied_run, cppm
     assert died.returncode == 1
     assert f"{copied_run.out}: died: the same command goes on" in died.stdout
     taken = cppmill(*copied_run.command)
-    assert f"the lock is taken over from {status['holder']}, which ended without giving it back" in taken.stderr
+    assert f"lock taken over from {status['holder']}, which ended without releasing it" in taken.stderr
     assert not (copied_run.out / HOLDER).exists()
     assert "taken over" not in cppmill(*copied_run.command).stderr
 
@@ -169,15 +169,16 @@ def test_where_nothing_has_begun_it_says_so(cppmill, tmp_path):
 
 def test_a_look_at_the_lock_keeps_nobody_out(tmp_path):
     out = OutputFolder(tmp_path)
-    out.lock().release()
+    out.store.lock().release()
     looking = (
-        "from transforms.storage.folder import OutputFolder\nimport sys\nwhile True: OutputFolder(sys.argv[1]).holder()"
+        "import sys\nfrom transforms.storage.folder import OutputFolder\n"
+        "while True: OutputFolder(sys.argv[1]).store.holder()"
     )
     with subprocess.Popen([sys.executable, "-c", looking, str(tmp_path)]) as process:
         try:
             for _ in range(20):
-                with out.lock():
-                    assert out.holder().owner.endswith(f", process {os.getpid()}")
+                with out.store.lock():
+                    assert out.store.holder().owner.endswith(f", process {os.getpid()}")
         finally:
             process.kill()
-    assert out.holder() is None
+    assert out.store.holder() is None

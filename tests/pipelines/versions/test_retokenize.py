@@ -31,7 +31,7 @@ import sys
 import transforms.storage.lease
 from transforms.storage.folder import OutputFolder
 transforms.storage.lease.LEASE_SECONDS = 1
-lock = OutputFolder(sys.argv[1]).lock()
+lock = OutputFolder(sys.argv[1]).store.lock()
 print("held", flush=True)
 sys.stdin.read()
 """
@@ -262,7 +262,7 @@ def test_a_store_tells_how_the_last_command_ended(store, cppmill):
     assert store.again().changes is None
     nothing = (0, ("done", "v000001 is up to date: nothing to do"))
     assert status_of(store, cppmill) == nothing
-    with OutputFolder(store.place).lock():
+    with OutputFolder(store.place).store.lock():
         assert cppmill(*store.command, check=False).returncode == 11
     assert status_of(store, cppmill) == nothing, "what was blocked is not what was done"
     logs = sorted((store.place / ".cache/events").iterdir())
@@ -277,7 +277,7 @@ def test_a_store_tells_how_the_last_command_ended(store, cppmill):
 
 def test_the_status_of_a_store_is_told_before_the_run_of_a_version_tells_its_own(store, cppmill):
     name = store.versions.begin("v000001")
-    with OutputFolder(store.place).lock():
+    with OutputFolder(store.place).store.lock():
         running = json.loads(cppmill("status", store.place, "--json").stdout)
     assert (running["current"], running["building"], running["run"]["state"]) == ("v000001", name, "running")
     assert running["holder"].endswith(f", process {os.getpid()}")
@@ -291,13 +291,13 @@ def test_the_status_of_a_store_is_told_before_the_run_of_a_version_tells_its_own
 
 def test_while_another_is_at_work_it_is_blocked(store, cppmill):
     store.change()
-    with OutputFolder(store.place).lock():
+    with OutputFolder(store.place).store.lock():
         done = cppmill(*store.command, check=False)
         assert done.returncode == 11
         assert "another run is writing here" in done.stderr
         assert f", process {os.getpid()}" in done.stderr
     version = store.versions.out(store.versions.begin("v000001"))
-    with version.lock(), pytest.raises(BlockedError):
+    with version.store.lock(), pytest.raises(BlockedError):
         store.again()
     assert store.versions.current == "v000001"
 
@@ -315,7 +315,7 @@ def test_the_lock_of_a_holder_that_died_is_taken_over_and_that_is_said(store, cp
     dead = die_holding(store.place)
     done = cppmill(*store.command, check=False)
     assert done.returncode == 10
-    assert f"process {dead}, which ended without giving it back" in done.stderr
+    assert f"process {dead}, which ended without releasing it" in done.stderr
 
 
 DYING = f"""
@@ -345,13 +345,13 @@ main()
 """
 POINTS = {
     "a version was begun": ("die_after(Versions, 'begin')", "v000001"),
-    "some files were taken": ("die_after(LocalStore, 'take', 7)", "v000001"),
+    "some files were taken": ("die_after(LocalStore, 'link', 7)", "v000001"),
     "its documents were written": ("run.tokenize = die", "v000001"),
     "its receipt was written": ("retokenize.find_changes = die", "v000001"),
-    "the changes were written": ("OutputFolder.point = die", "v000001"),
-    "the pointer was moved": ("die_after(OutputFolder, 'point')", "v000002"),
+    "the changes were written": ("LocalStore.set_pointer = die", "v000001"),
+    "the pointer was moved": ("die_after(LocalStore, 'set_pointer')", "v000002"),
     "a part of an old version was removed": (
-        "Versions._remove = lambda self, name: (self.store.remove(f'versions/{name}/receipt.json'), die())",
+        "Versions._remove = lambda self, name: (self.folder.remove(f'versions/{name}/receipt.json'), die())",
         "v000002",
     ),
 }

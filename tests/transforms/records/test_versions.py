@@ -45,7 +45,7 @@ def test_the_pointer_names_the_last_one_that_was_finished(versions):
     assert (versions.current, versions.building) == ("v000001", name)
     versions.finish(name, {}, replaced="v000001")
     assert (versions.current, versions.building, versions.names) == (name, None, ["v000001", "v000002"])
-    assert versions.store.exists("changes/v000002.json")
+    assert versions.folder.exists("changes/v000002.json")
 
 
 def test_a_version_that_was_begun_is_gone_on_with(versions):
@@ -57,9 +57,9 @@ def test_a_version_that_was_begun_is_gone_on_with(versions):
 
 def test_a_version_that_became_current_just_before_its_maker_died_is_not_begun_again(versions):
     name = finish(versions)
-    versions.store.publish_bytes(BUILDING, b'{"version": "v000001"}')
+    versions.folder.publish_bytes(BUILDING, b'{"version": "v000001"}')
     assert versions.begin(name) == "v000002"
-    versions.store.publish_bytes(BUILDING, b'{"version": "v000001"}')
+    versions.folder.publish_bytes(BUILDING, b'{"version": "v000001"}')
     versions.discard()
     assert versions.building is None
     assert versions.out(name).exists("receipt.json")
@@ -71,7 +71,7 @@ def test_what_was_begun_for_nothing_goes_with_all_that_it_left(versions):
     versions.discard()
     versions.discard()
     assert (versions.current, versions.building, versions.names) == ("v000001", None, ["v000001"])
-    assert list(versions.store.files("versions/v000002")) == []
+    assert list(versions.folder.files("versions/v000002")) == []
 
 
 @pytest.mark.parametrize(("keep", "left"), [(1, [4]), (2, [3, 4]), (4, [1, 2, 3, 4]), (9, [1, 2, 3, 4])])
@@ -87,7 +87,7 @@ def test_the_last_versions_stay(versions, keep, left):
 def test_the_current_version_stays_however_old_it_is(versions):
     for _ in range(3):
         finish(versions)
-    versions.store.point(CURRENT, "versions/v000001", expected="versions/v000003")
+    versions.folder.store.set_pointer(CURRENT, "versions/v000001", expected="versions/v000003")
     assert versions.prune(1) == ["v000002", "v000003"]
     assert versions.names == ["v000001"]
     assert finish(versions) == "v000002"
@@ -105,14 +105,14 @@ def test_what_is_no_finished_run_goes_but_what_is_being_made(versions):
 def test_the_pointer_is_not_moved_if_another_moved_it(versions):
     finish(versions)
     name = make(versions)
-    versions.store.point(CURRENT, "versions/v000009", expected="versions/v000001")
-    with pytest.raises(LockedError, match="another wrote it"):
+    versions.folder.store.set_pointer(CURRENT, "versions/v000009", expected="versions/v000001")
+    with pytest.raises(LockedError, match="another process changed it"):
         versions.finish(name, {}, replaced="v000001")
     assert versions.current == "v000009"
 
 
 def test_a_pointer_to_something_else_is_an_error(versions):
-    versions.store.point(CURRENT, "../elsewhere", expected=None)
+    versions.folder.store.set_pointer(CURRENT, "../elsewhere", expected=None)
     with pytest.raises(IntegrityError, match=r"it names \.\./elsewhere, which is no version"):
         _ = versions.current
 
@@ -120,11 +120,11 @@ def test_a_pointer_to_something_else_is_an_error(versions):
 @pytest.mark.parametrize("data", [b"\x00garbage", b"[]", b"{}", b'{"version": "../../home"}', b'{"version": 3}'])
 def test_a_damaged_note_of_what_is_being_made_is_an_error_that_says_what_to_do(versions, data):
     finish(versions)
-    versions.store.publish_bytes(BUILDING, data)
+    versions.folder.publish_bytes(BUILDING, data)
     for look in (lambda: versions.building, lambda: versions.begin("v000001"), versions.discard):
         with pytest.raises(IntegrityError, match="it names no version of this store; remove it and run again"):
             look()
-    versions.store.remove(BUILDING)
+    versions.folder.remove(BUILDING)
     assert versions.begin("v000001") == "v000002"
 
 
@@ -135,7 +135,7 @@ def test_finished_versions_without_a_pointer_are_an_error_that_names_the_newest(
     versions.finish(name, {}, replaced=None)
     finish(versions)
     versions.check_pointer()
-    versions.store.remove(CURRENT)
+    versions.folder.remove(CURRENT)
     with pytest.raises(IntegrityError, match=r"it is gone, and v000001, v000002 stand; .*versions/v000002"):
         versions.check_pointer()
 
@@ -145,7 +145,7 @@ def test_a_pointer_that_a_copy_made_a_folder_of_is_an_error(tmp_path):
     finish(versions)
     (tmp_path / CURRENT).unlink()
     (tmp_path / CURRENT).mkdir()
-    with pytest.raises(IntegrityError, match="no symbolic link, as in a copy that followed links"):
+    with pytest.raises(IntegrityError, match="not a symbolic link, probably because a copy followed links"):
         versions.check_pointer()
 
 
@@ -156,7 +156,7 @@ def test_the_folder_of_a_run_or_an_export_is_no_store(versions, name):
     versions.check_place()
     finish(versions)
     versions.check_place()
-    versions.store.publish_bytes(name, b"{}")
+    versions.folder.publish_bytes(name, b"{}")
     with pytest.raises(ConfigError, match="the folder of a run or an export, and no store of versions"):
         versions.check_place()
 
@@ -197,7 +197,7 @@ def test_where_there_are_no_hard_links_files_are_copied(tmp_path, monkeypatch, n
         raise OSError(number, "refused")
 
     monkeypatch.setattr(Path, "hardlink_to", refuse)
-    out.take(source, [SHARD])
+    out.link(source, [SHARD])
     assert out.read_bytes(SHARD) == b"bytes"
     first, second = ((tmp_path / folder / SHARD).stat() for folder in "ab")
     assert first.st_ino != second.st_ino

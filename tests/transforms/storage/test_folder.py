@@ -24,7 +24,7 @@ def test_a_published_file_is_described_truly(out):
     assert output.sha256 == hashlib.sha256(b"abc").hexdigest() == out.digest(output.path) == out.hash(output.path)
     assert out.read_bytes(output.path) == b"abc"
     assert out.describe(output.path, rows=3) == output
-    assert (out.exists(output.path), out.size(output.path)) == (True, 3)
+    assert (out.exists(output.path), out.store.status(output.path).num_bytes) == (True, 3)
     assert out.where(output.path) == f"{out.root}/tokens/part-0.parquet"
 
 
@@ -40,11 +40,11 @@ def test_a_file_is_given_as_a_path_and_in_parts(out):
 
 
 def test_what_is_not_there_is_told(out):
-    assert (out.exists("a"), out.digest("a"), out.present(["a", "b/c"])) == (False, None, set())
+    assert (out.exists("a"), out.digest("a"), out.store.present(["a", "b/c"])) == (False, None, set())
     assert list(out.files()) == list(out.files("a")) == []
     out.remove("a")
     out.remove_folder("b")
-    for read in (out.read_bytes, out.size, out.describe, out.hash):
+    for read in (out.read_bytes, out.describe, out.hash):
         with pytest.raises(FileNotFoundError):
             read("a")
     for opened in (out.open_local, out.open_ranges):
@@ -118,11 +118,11 @@ def test_files_leave_out_the_cache_and_the_lock(out):
     out.publish_bytes("b/two", b"")
     out.publish_bytes("a", b"")
     out.publish_bytes(".cache/x", b"")
-    with out.lock():
+    with out.store.lock():
         assert list(out.files()) == ["a", "b/two"]
     assert list(out.files("b")) == ["b/two"]
     assert list(out.files(".cache")) == [".cache/x"]
-    assert out.present(["a", "b/two", "b/three", "c/x"]) == {"a", "b/two"}
+    assert out.store.present(["a", "b/two", "b/three", "c/x"]) == {"a", "b/two"}
     out.remove_folder("b")
     assert list(out.files()) == ["a"]
 
@@ -137,20 +137,20 @@ def test_the_folder_travels_as_its_place_alone(out):
 
 @pytest.mark.usefixtures("short_lease")
 def test_two_runs_cannot_write_at_once(out):
-    with out.lock(), pytest.raises(LockedError, match="another run is writing here"):
-        OutputFolder(out.root).lock()
-    with out.lock():
+    with out.store.lock(), pytest.raises(LockedError, match="another run is writing here"):
+        OutputFolder(out.root).store.lock()
+    with out.store.lock():
         pass
 
 
 def test_the_lock_of_a_dead_process_is_free(out):
     code = (
         "import os, sys; import transforms.storage.lease; from transforms.storage.folder import OutputFolder; "
-        "transforms.storage.lease.LEASE_SECONDS = 1; OutputFolder(sys.argv[1]).lock(); os.kill(os.getpid(), 9)"
+        "transforms.storage.lease.LEASE_SECONDS = 1; OutputFolder(sys.argv[1]).store.lock(); os.kill(os.getpid(), 9)"
     )
     done = subprocess.run([sys.executable, "-c", code, out.root], check=False)
     assert done.returncode == -9
-    with out.lock():
+    with out.store.lock():
         out.publish_bytes("a", b"")
 
 

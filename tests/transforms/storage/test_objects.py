@@ -119,7 +119,7 @@ def test_uploads_that_a_dead_run_left_are_aborted_below_out_alone(out):
     prefix = out.root.split("/", 3)[3]
     for key in (f"{prefix}/tokens/a", f"{prefix}/b", f"{prefix}-other/c"):
         system.call_s3("create_multipart_upload", Bucket="cppmill-tests", Key=key)
-    out.clear_temporary()
+    out.store.clear_temporary()
     assert uploads(out) == [f"{prefix}-other/c"]
 
 
@@ -127,7 +127,7 @@ def test_lists_go_on_past_a_page(out):
     names = [f"documents/{number:04d}" for number in range(1_005)]
     S3Objects().system.pipe({f"{out.root}/{name}": b"" for name in names})
     assert list(out.files("documents")) == names
-    assert out.present([*names, "documents/x"]) == set(names)
+    assert out.store.present([*names, "documents/x"]) == set(names)
 
 
 class Proxy:
@@ -231,17 +231,17 @@ def test_retries_have_an_end_that_names_the_file(out, proxy, monkeypatch):
         out.read_bytes("a")
     assert proxy.refused == 2
     with pytest.raises(ConfigError, match=f"--out {out.root}: cannot be written"):
-        out.lock()
+        out.store.lock()
 
 
 def test_a_bucket_that_is_not_there_cannot_be_written(object_store):
     with pytest.raises(ConfigError, match="--out s3://no-such-bucket/out: cannot be written"):
-        OutputFolder("s3://no-such-bucket/out").lock()
+        OutputFolder("s3://no-such-bucket/out").store.lock()
 
 
 def test_a_run_whose_lock_was_taken_over_writes_nothing_more(out, monkeypatch):
     monkeypatch.setattr(transforms.storage.lease, "LEASE_SECONDS", 0.4)
-    with out.lock() as lease:
+    with out.store.lock() as lease:
         out.publish_bytes("a", b"")
         out.publish_bytes(".lock", b'{"token": "other", "owner": "another run"}')
         deadline = time.monotonic() + 30
