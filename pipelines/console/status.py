@@ -14,7 +14,7 @@ from typing import Any
 from pipelines.console.events import BLOCKED, DONE, EVENTS
 from pipelines.console.progress import MEGABYTE, format_seconds, format_summary
 from schemas.errors import ConfigError, IntegrityError
-from transforms.records.receipts import read_receipt
+from transforms.records.receipts import find_receipt
 from transforms.records.versions import Versions
 from transforms.storage.folder import OutputFolder
 
@@ -239,7 +239,7 @@ def _look(out: OutputFolder, place: str, *, now: datetime, events: int, maker: s
     logged = _read_events(out)
     if holding and logged and logged[-1]["event"] == "run_ended":
         logged = []  # the run that holds the lock has not begun its own log yet
-    receipt = read_receipt(out)
+    receipt = find_receipt(out)
     if not logged and holder is None and receipt is None:
         return None
     state, message = _state(logged, holding=holding, finished=receipt is not None)

@@ -62,9 +62,7 @@ def check_byte_tables(tables: ByteTables, run: str) -> str:
         IntegrityError: If they differ; names the first document.
     """
     out = OutputFolder(run)
-    receipt = read_receipt(out)
-    if receipt is None:
-        raise ConfigError(f"--check {run}: no receipt.json; give the folder of a finished run")
+    receipt = read_receipt(out, argument="--check")
     if receipt["tokenizer"]["digest"] != tables.tokenizer:
         raise ConfigError(
             f"--check {run}: made with tokenizer {receipt['tokenizer']['digest']}, these are tables of "

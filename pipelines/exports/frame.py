@@ -21,7 +21,7 @@ from pipelines.stages.validate import code_versions
 from schemas.errors import ConfigError, IntegrityError
 from schemas.units import Stage, Unit, UnitReceipt, unit_key
 from transforms.records.manifests import MANIFEST, ExportFacts, foreign_files, make_manifest, publish_manifest
-from transforms.records.receipts import RECEIPT, read_receipt
+from transforms.records.receipts import read_receipt
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.shards import TokenShard, token_shards
 from transforms.tokens.tokenize import manifest_digest
@@ -144,8 +144,6 @@ def open_export(
     """
     run = OutputFolder(config.run)
     receipt = read_receipt(run)
-    if receipt is None:
-        raise ConfigError(f"{config.run}: no {RECEIPT}; give the folder of a finished run")
     found, expected = manifest_digest(run), receipt["tokenizer"]["digest"]
     if found != expected:
         raise IntegrityError(

@@ -40,8 +40,6 @@ def write_working_set(run: str, file: Path, *, globs: Sequence[str], coverage: f
     _check_file(run, file)
     out = OutputFolder(run)
     receipt = read_receipt(out)
-    if receipt is None:
-        raise ConfigError(f"{run}: no receipt.json; give the folder of a finished run")
     with out.open_local_folder("tokenizer") as tokenizer:
         ids = read_ids(tokenizer, load_tokenizer(tokenizer, argument="OUT"))
     histogram = count_tokens(_batches(out, receipt), globs, ids.tokenizer.vocab_size)

@@ -25,7 +25,7 @@ from schemas.errors import ConfigError
 from schemas.places import is_remote
 from transforms.records.croissant import Publication, make_croissant
 from transforms.records.in_toto import BUILD_TYPE, PRODUCTS, make_statement, products
-from transforms.records.receipts import read_sound_receipt
+from transforms.records.receipts import read_checked_receipt
 from transforms.storage.folder import OutputFolder
 
 STATEMENT = "provenance.json"
@@ -55,7 +55,7 @@ def write_provenance(run: str, folder: Path, publication: Publication, *, builde
     """
     _check_options(publication, builder)
     out = OutputFolder(run)
-    receipt = read_sound_receipt(out)
+    receipt = read_checked_receipt(out)
     _check_folder(run, folder)
     licenses = count_licenses(out, receipt)
     names = sorted({license for _, license in licenses if license is not None})

@@ -17,7 +17,7 @@ from pipelines.report.text import count
 from pipelines.tokenizers.codec import load_tokenizer
 from schemas.errors import ConfigError, IntegrityError
 from schemas.places import is_remote
-from transforms.records.receipts import read_sound_receipt
+from transforms.records.receipts import read_checked_receipt
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.usage import Usage, read_usage
 
@@ -54,7 +54,7 @@ def write_report(run: str, page: Path, *, compare: Path | None = None, threads: 
     _check_page(run, page)
     comparison = read_comparison(compare) if compare else []
     out = OutputFolder(run)
-    receipt = read_sound_receipt(out)
+    receipt = read_checked_receipt(out)
     usage = count_tokens(out, receipt, threads=threads)
     with out.open_local_folder("tokenizer") as directory:
         facts = read_facts(out, directory, load_tokenizer(directory, argument="OUT"), receipt, usage)

@@ -109,9 +109,7 @@ def sweep(
 
 def _checked_counts(run: str, out: OutputFolder) -> tuple[RunOptions, list[str]]:
     """Return the run's options and the files of its merged counts, once these have the receipt's digests."""
-    receipt = read_receipt(out)
-    if receipt is None:
-        raise ConfigError(f"RUN {run}: no receipt.json; give the folder of a finished run")
+    receipt = read_receipt(out, argument="RUN")
     names = sorted(name for name in receipt["files"] if name.startswith("counts/") and "/parts/" not in name)
     if not any(name.startswith("counts/words/") for name in names):
         raise ConfigError(f"RUN {run}: it has no counts, as it used a tokenizer that was there; run `cppmill scan`")

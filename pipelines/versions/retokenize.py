@@ -22,7 +22,7 @@ from pipelines.stages.session import locked
 from pipelines.versions.changes import FinishedRun, find_changes, is_same
 from schemas.errors import BadInputError, BlockedError, ConfigError, CppmillError, IntegrityError, LockedError
 from schemas.units import Stage
-from transforms.records.receipts import RECEIPT, read_receipt
+from transforms.records.receipts import RECEIPT, find_receipt
 from transforms.records.versions import Versions
 from transforms.storage.folder import OutputFolder
 
@@ -173,7 +173,7 @@ def _load(order: Order, base: Layer | None = None) -> RunConfig:
 
 def _finished(versions: Versions, name: str) -> FinishedRun:
     out = versions.out(name)
-    receipt = read_receipt(out)
+    receipt = find_receipt(out)
     if receipt is None:
         raise IntegrityError(
             f"{out.where(RECEIPT)}: there is none, and {name} is the current version; let `current` name another "

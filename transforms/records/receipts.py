@@ -96,30 +96,45 @@ def make_receipt(facts: RunFacts) -> dict[str, Any]:
     return {**receipt, "digest": sha256_json(receipt)}
 
 
-def read_receipt(out: OutputFolder) -> dict[str, Any] | None:
+def find_receipt(out: OutputFolder) -> dict[str, Any] | None:
     """Return the receipt of OUT, or None if there is none.
 
     Raises:
-        IntegrityError: If it is no receipt of this version.
+        IntegrityError: If it is not a receipt of this version.
     """
-    return read_record(out, RECEIPT, kind="receipt", record_format=RECEIPT_FORMAT, advice="run again to write it anew")
+    return read_record(out, RECEIPT, kind="receipt", record_format=RECEIPT_FORMAT, advice="run again to rewrite it")
 
 
-def read_sound_receipt(out: OutputFolder) -> dict[str, Any]:
-    """Return the receipt of a finished run whose content gives the digest in it.
+def read_receipt(out: OutputFolder, *, argument: str = "") -> dict[str, Any]:
+    """Return the receipt of a finished run.
+
+    Args:
+        out: The run's folder.
+        argument: The argument that names the folder, for the message.
+
+    Raises:
+        ConfigError: If there is none.
+        IntegrityError: If it is not a receipt of this version.
+    """
+    receipt = find_receipt(out)
+    if receipt is None:
+        raise ConfigError(f"{argument} {out.root}: no {RECEIPT}; give the folder of a finished run".lstrip())
+    return receipt
+
+
+def read_checked_receipt(out: OutputFolder) -> dict[str, Any]:
+    """Return the receipt of a finished run, after checking its own digest.
 
     Raises:
         ConfigError: If there is none.
         IntegrityError: If it was changed.
     """
     receipt = read_receipt(out)
-    if receipt is None:
-        raise ConfigError(f"{out.root}: no {RECEIPT}; give the folder of a finished run")
     found = sha256_json({name: value for name, value in receipt.items() if name != "digest"})
     if found != receipt.get("digest"):
         raise IntegrityError(
             f"{out.where(RECEIPT)}: its digest is {receipt.get('digest')}, its content gives {found}; "
-            "it was changed, so run again to write it anew"
+            "it was changed, so run again to rewrite it"
         )
     return receipt
 

@@ -17,7 +17,7 @@ from schemas.errors import CppmillError, IntegrityError
 from schemas.ledger import Ledger
 from schemas.options import TokenizeOptions
 from schemas.units import Stage, UnitReceipt, is_unit_receipt, unit_receipt_path
-from transforms.records.receipts import RECEIPT, control_text, read_receipt
+from transforms.records.receipts import RECEIPT, control_text, find_receipt
 from transforms.records.record import check_files, check_record
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.tokenize import TokenizeSettings
@@ -34,7 +34,7 @@ def verify_run(out: OutputFolder, *, threads: int) -> list[str]:
         threads: Shards that are proved at once.
     """
     try:
-        receipt = read_receipt(out)
+        receipt = find_receipt(out)
     except IntegrityError as error:
         return [str(error)]
     if receipt is None:
