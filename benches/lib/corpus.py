@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from configs.runs import DEFAULT_PROFILE, RunConfig, load_run_config, usable_threads
-from pipelines.console.progress import MEGABYTE, Reporter, count_units
+from pipelines.console.lines import count_units
+from pipelines.console.progress import MEGABYTE, Reporter
 from pipelines.stages import ingest
 from pipelines.stages import run as whole_run
 from schemas.errors import ConfigError

@@ -48,7 +48,8 @@ def status(
       watch cppmill status llvm
     """
     with exit_on_error():
-        from pipelines.console.status import RunStatus, describe_status, describe_store, read_any_status
+        from pipelines.console.status import RunStatus, read_any_status
+        from pipelines.console.status_lines import describe_status, describe_store
 
         found = read_any_status(out, events=events)
         lines = describe_status(found) if isinstance(found, RunStatus) else describe_store(found)

@@ -1,4 +1,4 @@
-"""Progress on a terminal: a bar that is redrawn, and a line that stays for every stage that is done."""
+"""Progress on a terminal: a bar that is redrawn, and a line for every finished stage."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from pipelines.console.progress import Meter, Summary, describe_done
+from pipelines.console.lines import done_line, progress_line
+from pipelines.console.progress import Meter, Summary
 
 
 class LiveReporter:
@@ -41,7 +42,7 @@ class LiveReporter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End drawing; the terminal is as it was."""
+        """Stop drawing and restore the terminal."""
         self._progress.stop()
 
     def stage_started(self, stage: str, units: int, num_bytes: int) -> None:
@@ -49,7 +50,7 @@ class LiveReporter:
         self._meter = Meter(stage, units, num_bytes, time.monotonic)
         self._remove_bar()
         if units:
-            self._task = self._progress.add_task(self._meter.describe(), total=num_bytes or units)
+            self._task = self._progress.add_task(progress_line(self._meter), total=num_bytes or units)
 
     def progress(self, done_units: int, done_bytes: int) -> None:
         """Move the bar."""
@@ -57,12 +58,12 @@ class LiveReporter:
         meter.done_units, meter.done_bytes = done_units, done_bytes
         if self._task is not None:
             done = done_bytes if meter.num_bytes else done_units
-            self._progress.update(self._task, completed=done, description=meter.describe())
+            self._progress.update(self._task, completed=done, description=progress_line(meter))
 
     def stage_done(self, stage: str, seconds: float, summary: Summary) -> None:
-        """Put a line in place of the bar."""
+        """Replace the bar with a line."""
         self._remove_bar()
-        self.note(describe_done(stage, self._meter.units, seconds, self._meter.num_bytes, summary))
+        self.note(done_line(self._meter, seconds, summary))
 
     def note(self, message: str) -> None:
         """Write the message above the bar."""

@@ -19,7 +19,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
-from pipelines.console.progress import JsonReporter, PlainReporter, QuietReporter, Reporter
+from pipelines.console.progress import QuietReporter, Reporter
+from pipelines.console.reporters import JsonReporter, PlainReporter
 from pipelines.console.signals import RESUME_ADVICE, stop_on_signals
 from schemas import errors
 from schemas.errors import ConfigError, CppmillError, ExitCode

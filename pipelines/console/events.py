@@ -1,7 +1,6 @@
-"""The event log of a run: what its reporter is told, one JSON object a line, in `OUT/.cache/events`.
+"""The event log of a run: everything that it reports, one JSON object per line, in `OUT/.cache/events`.
 
-Another process can read it while the run goes on (`cppmill status`). It is for people: in no digest, and a run does
-without it.
+Another process can read it during the run (`cppmill status`). It is for people: in no digest, and no run needs it.
 """
 
 from __future__ import annotations
@@ -11,27 +10,29 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
+from typing import Any
 
 from pipelines.console.console import find_user_error
-from pipelines.console.progress import JsonReporter, Reporter, Summary
+from pipelines.console.progress import Reporter, Reporters, Summary
+from pipelines.console.reporters import JsonReporter
 from pipelines.console.signals import done_before_end, is_stopping
 from schemas.errors import BlockedError
 from transforms.storage.folder import CACHE, OutputFolder
 
 EVENTS = f"{CACHE}/events"
-"""The folder of the logs, relative to OUT; their names sort by the time when they were begun."""
+"""The folder of the logs, relative to OUT; their names sort by start time."""
 
 DONE, FAILED, STOPPED, BLOCKED = "done", "failed", "stopped", "blocked"
-"""Outcomes; blocked is only a command that found another one at work."""
+"""Outcomes; a command is blocked if it found another one at work."""
 
 KEPT_LOGS = 20
 
 EVERY_SECONDS = 2.0
-"""Least time between two events of progress."""
+"""Minimum time between two events of progress."""
 
 
 class EventLog(JsonReporter):
@@ -39,13 +40,13 @@ class EventLog(JsonReporter):
 
     Args:
         out: The output folder, locked.
-        clock: Seconds that only grow.
+        clock: Monotonic seconds.
     """
 
     def __init__(self, out: OutputFolder, *, clock: Callable[[], float] = time.monotonic) -> None:
         """Begin a log, and remove the oldest ones."""
         super().__init__(every_seconds=EVERY_SECONDS, clock=clock)
-        for name in sorted(out.files(EVENTS))[: -KEPT_LOGS + 1]:
+        for name in log_names(out)[: -KEPT_LOGS + 1]:
             out.remove(name)
         self._log = out.store.open_log(f"{EVENTS}/{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}-{uuid.uuid4().hex[:8]}.jsonl")
         self._started = clock()
@@ -62,17 +63,17 @@ class EventLog(JsonReporter):
         )
 
     def stage_started(self, stage: str, units: int, num_bytes: int) -> None:
-        """Write `stage_started`, to be read at once."""
+        """Write `stage_started`, for others to read at once."""
         super().stage_started(stage, units, num_bytes)
         self.flush()
 
     def stage_done(self, stage: str, seconds: float, summary: Summary) -> None:
-        """Write `stage_done`, to be read at once."""
+        """Write `stage_done`, for others to read at once."""
         super().stage_done(stage, seconds, summary)
         self.flush()
 
     def flush(self) -> None:
-        """Let others read what was written."""
+        """Make what was written readable for others."""
         self._log.flush()
 
     def ended(self, outcome: str, message: str = "") -> None:
@@ -86,47 +87,15 @@ class EventLog(JsonReporter):
         self._log.write(json.dumps({"time": now, "event": event, **values}))
 
 
-class Reporters:
-    """Tell several reporters the same.
-
-    Args:
-        reporters: Them.
-    """
-
-    def __init__(self, *reporters: Reporter) -> None:
-        """Keep them."""
-        self._reporters = reporters
-
-    def stage_started(self, stage: str, units: int, num_bytes: int) -> None:
-        """Tell all."""
-        for reporter in self._reporters:
-            reporter.stage_started(stage, units, num_bytes)
-
-    def progress(self, done_units: int, done_bytes: int) -> None:
-        """Tell all."""
-        for reporter in self._reporters:
-            reporter.progress(done_units, done_bytes)
-
-    def stage_done(self, stage: str, seconds: float, summary: Summary) -> None:
-        """Tell all."""
-        for reporter in self._reporters:
-            reporter.stage_done(stage, seconds, summary)
-
-    def note(self, message: str) -> None:
-        """Tell all."""
-        for reporter in self._reporters:
-            reporter.note(message)
-
-
 @contextmanager
 def logged(out: OutputFolder, reporter: Reporter, *, engine: str, threads: int) -> Iterator[Reporter]:
-    """Give a reporter that writes the event log of a run as well; its last event tells how the block ended.
+    """Yield a reporter that also writes the event log of a run; the log's last event is how the block ended.
 
     Args:
         out: The output folder, locked.
-        reporter: What else is told.
+        reporter: Gets everything too.
         engine: Where the pipelines run.
-        threads: What this process may use.
+        threads: How many threads this process may use.
     """
     with open_log(out, engine=engine, threads=threads) as log:
         yield Reporters(reporter, log)
@@ -134,12 +103,12 @@ def logged(out: OutputFolder, reporter: Reporter, *, engine: str, threads: int) 
 
 @contextmanager
 def open_log(out: OutputFolder, *, engine: str, threads: int) -> Iterator[EventLog]:
-    """Give an event log whose last event tells how the block ended.
+    """Yield an event log whose last event is how the block ended.
 
     Args:
         out: The folder.
         engine: Where the pipelines run.
-        threads: What this process may use.
+        threads: How many threads this process may use.
     """
     log = EventLog(out)
     log.started(engine=engine, threads=threads)
@@ -153,9 +122,30 @@ def open_log(out: OutputFolder, *, engine: str, threads: int) -> Iterator[EventL
 
 
 def _find_outcome(error: BaseException) -> tuple[str, str]:
-    """Return outcome and message of a run that an error ends; one that is stopped fails of what the stop breaks."""
+    """Return outcome and message of a run that an error ends; during a stop, errors are its consequences."""
     if is_stopping() or not isinstance(error, Exception):
         return STOPPED, ""
     known = find_user_error(error)
     message = known[0] if known else f"unexpected {type(error).__name__}: {error}"
     return BLOCKED if isinstance(error, BlockedError) else FAILED, message
+
+
+def log_names(out: OutputFolder) -> list[str]:
+    """Return the names of the event logs in OUT, oldest first."""
+    return sorted(out.files(EVENTS))
+
+
+def read_events(out: OutputFolder, name: str) -> list[dict[str, Any]]:
+    """Return the events of a log."""
+    return list(parse_events(out.read_bytes(name).splitlines()))
+
+
+def parse_events(lines: Iterable[str | bytes]) -> Iterator[dict[str, Any]]:
+    """Yield the events of a log; lines that are not events, such as a half-written last one, are skipped."""
+    for line in lines:
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(event, dict) and "event" in event:
+            yield event

@@ -1,16 +1,14 @@
-"""How fast the stages of a run were, from the event logs in `OUT/.cache/events`, which may not be there.
+"""How fast the stages of a run were, from its event logs, if it kept any.
 
-A log has one JSON object per line, as `cppmill run --json` prints them (docs/how-to/running.md). For each stage the
-newest log counts in which it had something to do and finished.
+Each stage is taken from the newest log in which it had something to do and finished.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from pipelines.console.events import EVENTS
+from pipelines.console.events import log_names, parse_events, read_events
 from transforms.storage.folder import OutputFolder
 
 
@@ -26,10 +24,8 @@ class StageTime(NamedTuple):
 def read_stage_times(out: OutputFolder) -> list[StageTime]:
     """Return the stages in the order in which they ran; none if no log was kept."""
     found: dict[str, StageTime] = {}
-    for name in sorted(out.files(EVENTS)):
-        found |= {
-            stage.name: stage for stage in stage_times(out.read_bytes(name).decode("utf-8", "replace").splitlines())
-        }
+    for name in log_names(out):
+        found |= {stage.name: stage for stage in _stage_times(read_events(out, name))}
     return list(found.values())
 
 
@@ -37,21 +33,17 @@ def stage_times(lines: Iterable[str]) -> list[StageTime]:
     """Return the stages of a log that finished and had something to do.
 
     Args:
-        lines: The log; lines that are no events are passed over, as the last one of a run that died may be.
+        lines: The log; lines that are not events are skipped.
     """
+    return _stage_times(parse_events(lines))
+
+
+def _stage_times(events: Iterable[Mapping[str, Any]]) -> list[StageTime]:
     found = []
     units = num_bytes = 0
-    for event in map(_event, lines):
-        if event.get("event") == "stage_started":
+    for event in events:
+        if event["event"] == "stage_started":
             units, num_bytes = event["units"], event["bytes"]
-        elif event.get("event") == "stage_done" and units and event["seconds"]:
+        elif event["event"] == "stage_done" and units and event["seconds"]:
             found.append(StageTime(event["stage"], units, num_bytes, event["seconds"]))
     return found
-
-
-def _event(line: str) -> dict[str, Any]:
-    try:
-        event = json.loads(line)
-    except ValueError:
-        return {}
-    return event if isinstance(event, dict) else {}

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.console.progress import MEGABYTE, format_seconds
+from pipelines.console.lines import format_seconds
+from pipelines.console.progress import MEGABYTE
 from tokenizer_build.compare.comparison import Comparison, Counts, Entrant, Tally
 
 LENGTHS = ((1, 1), (2, 2), (3, 3), (4, 4), (5, 6), (7, 8), (9, 12), (13, 16), (17, 32), (33, None))

@@ -15,7 +15,8 @@ import pytest
 
 from pipelines.console.bar import LiveReporter
 from pipelines.console.console import Output, command_session, is_live_terminal, log_to_console, open_reporter
-from pipelines.console.progress import JsonReporter, PlainReporter, QuietReporter
+from pipelines.console.progress import QuietReporter
+from pipelines.console.reporters import JsonReporter, PlainReporter
 from schemas.errors import BadInputError
 
 REPOSITORY = Path(__file__).parents[3]

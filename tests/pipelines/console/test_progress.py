@@ -11,16 +11,9 @@ import pytest
 from rich.console import Console
 
 from pipelines.console.bar import LiveReporter
-from pipelines.console.progress import (
-    JsonReporter,
-    Meter,
-    PlainReporter,
-    QuietReporter,
-    Reporter,
-    describe_done,
-    format_seconds,
-    format_summary,
-)
+from pipelines.console.lines import done_line, format_seconds, format_summary, progress_line
+from pipelines.console.progress import Meter, QuietReporter, Reporter
+from pipelines.console.reporters import JsonReporter, PlainReporter
 
 
 class Clock:
@@ -142,7 +135,7 @@ def test_nothing_is_divided_by_zero() -> None:
     clock = Clock()
     meter = Meter("scan", 0, 0, clock)
     assert (meter.bytes_per_second, meter.eta_seconds) == (0.0, None)
-    assert meter.describe() == "scan: 0 of 0 units"
+    assert progress_line(meter) == "scan: 0 of 0 units"
     meter = Meter("scan", 4, 0, clock)
     clock.now += 10
     meter.done_units = 1
@@ -172,5 +165,5 @@ def test_summaries_are_readable(summary: dict[str, int | float | str], text: str
 
 
 def test_a_stage_with_nothing_to_do_says_so() -> None:
-    assert describe_done("scan", 0, 0.1, 0, {}) == "scan: nothing to do, every unit is up to date"
-    assert describe_done("build", 1, 2.0, 0, {}) == "build: 1 unit in 2.0 s"
+    assert done_line(Meter("scan", 0, 0), 0.1, {}) == "scan: nothing to do, every unit is up to date"
+    assert done_line(Meter("build", 1, 0), 2.0, {}) == "build: 1 unit in 2.0 s"

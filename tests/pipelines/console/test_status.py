@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from pipelines.console.events import EVENTS, KEPT_LOGS, EventLog
-from pipelines.console.status import describe_status, read_status
+from pipelines.console.status import read_status
+from pipelines.console.status_lines import describe_status
 from schemas.errors import ConfigError
 from transforms.storage.folder import OutputFolder
 from transforms.storage.lock import HOLDER

@@ -1,0 +1,92 @@
+"""The lines about a stage that people read, in the terminal, in logs and in `cppmill status`."""
+
+from __future__ import annotations
+
+from pipelines.console.progress import MEGABYTE, Meter, Summary
+
+
+def progress_line(meter: Meter) -> str:
+    """Return the progress of a running stage."""
+    amounts = describe_amounts(
+        meter.done_units, meter.units, meter.done_bytes, meter.num_bytes, bytes_per_second=meter.bytes_per_second
+    )
+    return f"{meter.stage}: {amounts}{describe_time_left(meter.eta_seconds)}"
+
+
+def describe_amounts(done_units: int, units: int, done_bytes: int, num_bytes: int, *, bytes_per_second: float) -> str:
+    """Return how much of a stage is done.
+
+    Example:
+        >>> describe_amounts(1, 4, 25_000_000, 100_000_000, bytes_per_second=5e6)
+        '1 of 4 units, 25.0 of 100.0 MB, 5.0 MB/s'
+    """
+    text = f"{done_units:,} of {units:,} units"
+    if not num_bytes:
+        return text
+    return (
+        f"{text}, {done_bytes / MEGABYTE:,.1f} of {num_bytes / MEGABYTE:,.1f} MB, "
+        f"{bytes_per_second / MEGABYTE:,.1f} MB/s"
+    )
+
+
+def describe_time_left(eta_seconds: float | None) -> str:
+    """Return the end of a progress line; empty while the time left is unknown."""
+    return "" if eta_seconds is None else f", {format_seconds(eta_seconds)} left"
+
+
+def start_line(meter: Meter) -> str:
+    """Return the line that begins a stage."""
+    return f"{meter.stage}: {count_units(meter.units)}, {meter.num_bytes / MEGABYTE:,.1f} MB to do"
+
+
+def done_line(meter: Meter, seconds: float, summary: Summary) -> str:
+    """Return the line that ends a stage.
+
+    Args:
+        meter: The stage.
+        seconds: How long it took.
+        summary: What it made.
+    """
+    if meter.units == 0:
+        text = f"{meter.stage}: nothing to do, every unit is up to date"
+    else:
+        rate = f", {meter.num_bytes / MEGABYTE / seconds:,.1f} MB/s" if meter.num_bytes and seconds > 0 else ""
+        text = f"{meter.stage}: {count_units(meter.units)} in {format_seconds(seconds)}{rate}"
+    return f"{text} ({format_summary(summary)})" if summary else text
+
+
+def format_seconds(seconds: float) -> str:
+    """Return a duration for people.
+
+    Example:
+        >>> format_seconds(3.21), format_seconds(75), format_seconds(7500)
+        ('3.2 s', '1 min 15 s', '2 h 05 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    if seconds < 3600:
+        return f"{int(seconds) // 60} min {int(seconds) % 60:02d} s"
+    return f"{int(seconds) // 3600} h {int(seconds) % 3600 // 60:02d} min"
+
+
+def count_units(units: int) -> str:
+    """Return a number of units in words."""
+    return "1 unit" if units == 1 else f"{units:,} units"
+
+
+def format_summary(summary: Summary) -> str:
+    """Return a summary in words.
+
+    Example:
+        >>> format_summary({"documents": 5482, "bytes": 330_100_000, "tokenizer": "kept"})
+        '5,482 documents, 330.1 MB, tokenizer kept'
+    """
+    return ", ".join(_format_entry(name.replace("_", " "), value) for name, value in summary.items())
+
+
+def _format_entry(name: str, value: float | str) -> str:
+    if isinstance(value, str):
+        return f"{name} {value}"
+    if name == "bytes" or name.endswith(" bytes"):
+        return f"{name.removesuffix('bytes')}{value / MEGABYTE:,.1f} MB"
+    return f"{value:,} {name}" if isinstance(value, int) else f"{value:,.4g} {name}"

@@ -1,0 +1,149 @@
+"""Reporters that write lines: plain text for people, JSON for programs; the one that redraws a terminal is in `bar`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TextIO
+
+from pipelines.console.lines import done_line, progress_line, start_line
+from pipelines.console.progress import Meter, Summary
+
+
+@dataclass
+class _Throttle:
+    """Lets an event through at most once in an interval."""
+
+    every_seconds: float
+    clock: Callable[[], float]
+    last: float = float("-inf")
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def passes(self) -> bool:
+        """Tell whether the interval is over, and begin a new one if so."""
+        with self.lock:
+            now = self.clock()
+            if now - self.last < self.every_seconds:
+                return False
+            self.last = now
+            return True
+
+    def reset(self) -> None:
+        """Begin a new interval now."""
+        with self.lock:
+            self.last = self.clock()
+
+
+class PlainReporter:
+    """Write plain lines, one every few seconds while a stage runs.
+
+    Args:
+        stream: Where to write; by default what `sys.stderr` is then.
+        every_seconds: Minimum time between two lines of progress.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        stream: TextIO | None = None,
+        *,
+        every_seconds: float = 5.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Begin without a stage."""
+        self._stream = stream
+        self._clock = clock
+        self._throttle = _Throttle(every_seconds, clock)
+        self._meter = Meter("", 0, 0, clock)
+
+    def stage_started(self, stage: str, units: int, num_bytes: int) -> None:
+        """Write how much there is to do."""
+        self._meter = Meter(stage, units, num_bytes, self._clock)
+        self._throttle.reset()
+        if units:
+            self._write(start_line(self._meter))
+
+    def progress(self, done_units: int, done_bytes: int) -> None:
+        """Write the progress, at most every few seconds."""
+        self._meter.done_units, self._meter.done_bytes = done_units, done_bytes
+        if self._throttle.passes():
+            self._write(progress_line(self._meter))
+
+    def stage_done(self, stage: str, seconds: float, summary: Summary) -> None:
+        """Write what the stage made."""
+        self._write(done_line(self._meter, seconds, summary))
+
+    def note(self, message: str) -> None:
+        """Write the message."""
+        self._write(message)
+
+    def _write(self, line: str) -> None:
+        stream = self._stream or sys.stderr
+        stream.write(line + "\n")
+        stream.flush()
+
+
+class JsonReporter:
+    """Write one JSON object per line, with `event` and its values; sizes in bytes, times in seconds.
+
+    Args:
+        stream: Where to write; by default what `sys.stdout` is then.
+        every_seconds: Minimum time between two objects of progress.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        stream: TextIO | None = None,
+        *,
+        every_seconds: float = 1.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Begin without a stage."""
+        self._stream = stream
+        self._clock = clock
+        self._throttle = _Throttle(every_seconds, clock)
+        self._meter = Meter("", 0, 0, clock)
+
+    def stage_started(self, stage: str, units: int, num_bytes: int) -> None:
+        """Write `stage_started`."""
+        self._meter = Meter(stage, units, num_bytes, self._clock)
+        self._write("stage_started", stage=stage, units=units, bytes=num_bytes)
+
+    def progress(self, done_units: int, done_bytes: int) -> None:
+        """Write `progress`, at most every few seconds."""
+        meter = self._meter
+        meter.done_units, meter.done_bytes = done_units, done_bytes
+        if self._throttle.passes():
+            eta = meter.eta_seconds
+            self._write(
+                "progress",
+                stage=meter.stage,
+                done_units=done_units,
+                units=meter.units,
+                done_bytes=done_bytes,
+                bytes=meter.num_bytes,
+                bytes_per_second=round(meter.bytes_per_second),
+                eta_seconds=None if eta is None else round(eta, 1),
+            )
+
+    def stage_done(self, stage: str, seconds: float, summary: Summary) -> None:
+        """Write `stage_done`."""
+        self._write("stage_done", stage=stage, seconds=round(seconds, 3), summary=dict(summary))
+
+    def note(self, message: str) -> None:
+        """Write `note`."""
+        self._write("note", message=message)
+
+    def error(self, message: str, exit_code: int) -> None:
+        """Write `error`, the last object of a command that failed."""
+        self._write("error", message=message, exit_code=exit_code)
+
+    def _write(self, event: str, **values: object) -> None:
+        stream = self._stream or sys.stdout
+        stream.write(json.dumps({"event": event, **values}) + "\n")
+        stream.flush()
