@@ -1,7 +1,7 @@
 """What a scan found and what the build made of it, in words and one table: `findings.md` of a tokenizer directory.
 
-The form is that of the published scan: fixed candidates against morphemes, namespaces, generic words, the categories
-that fell whole, and what became of the slots. Everything is counted here from tables; nothing is read or decided.
+The form follows the published scan: fixed candidates against morphemes, namespaces, generic words, the categories that
+were cut entirely, and how the slots were used. Everything is counted here from tables; nothing is read or decided.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _CUT_COLUMNS = {Rule.GENERIC: "generic", Rule.RARE: "rare", Rule.CATEGORY: "cate
 
 @dataclass(frozen=True)
 class DomainSlots:
-    """What became of the domain band's ids.
+    """How the ids of the domain band were used.
 
     Attributes:
         proposed: Tokens that the files propose for the band.
@@ -58,7 +58,7 @@ class DomainSlots:
 
 @dataclass(frozen=True)
 class Findings:
-    """The tables that findings are taken from.
+    """The tables that findings are computed from.
 
     Attributes:
         decisions: What `decide` returned.
@@ -66,10 +66,10 @@ class Findings:
         namespaces: `counts/namespaces.parquet` (`schemas.tables.NAMESPACES`).
         statistics: `counts/statistics.json`: `documents` and `bytes.total` are used.
         morphemes_proposed: Number of different morphemes that were looked for.
-        slots: What became of the domain band's ids.
+        slots: How the ids of the domain band were used.
         options: The thresholds that decided.
         superwords: Tokens that merges in units made, with how often each occurred when it was learned.
-        left_out: What training had no room for.
+        left_out: What did not fit into training.
     """
 
     decisions: Sequence[Decision]
@@ -93,7 +93,7 @@ class Findings:
         return max([most_projects(self.decisions), *_numbers(self.morphemes), *_numbers(self.namespaces)])
 
     def report(self) -> list[str]:
-        """Return all of it as lines of Markdown that read well as they are."""
+        """Return everything as lines of Markdown that are readable as they are."""
         lines = [
             f"Scanned {self.documents:,} files, {int(self.statistics['bytes']['total']):,} bytes, of "
             f"{count(self.projects, 'project')}.",
@@ -104,14 +104,14 @@ class Findings:
         return [*lines, "", *_table(by_category(self.decisions)), "", _TABLE_NOTE]
 
     def summary(self) -> list[str]:
-        """Return the few lines that the end of a build stage says."""
+        """Return a few lines for the end of the build stage."""
         fallen = sum(1 for _ in self.fallen_categories())
         return [
             self._slot_sentence(),
             *self._lock_sentences(_SHOWN_LOCKED),
             *self._superword_sentences(),
             *self._left_out_sentences(),
-            f"{count(fallen, 'category', 'categories')} cut whole; the rest of the findings is in {FINDINGS_MD}",
+            f"{count(fallen, 'category', 'categories')} cut entirely; the other findings are in {FINDINGS_MD}",
         ]
 
     def fallen_categories(self) -> Iterable[str]:
@@ -133,9 +133,8 @@ class Findings:
         if self.slots.split:
             yield f"Not fixed, as the pre-token pattern splits them: {_listed(self.slots.split)}."
         fallen = sum(1 for _ in self.fallen_categories())
-        yield f"{count(fallen, 'category', 'categories')} of {len(by_category(self.decisions))} fell whole" + (
-            ":" if fallen else "."
-        )
+        groups = len(by_category(self.decisions))
+        yield f"{fallen:,} of {count(groups, 'category', 'categories')} cut entirely{':' if fallen else '.'}"
 
     def _morpheme_sentence(self) -> str:
         tokens = self._hits_by_token()
@@ -169,8 +168,8 @@ class Findings:
     def _slot_sentence(self) -> str:
         slots = self.slots
         return (
-            f"{slots.proposed} proposed domain tokens ended as {slots.kept}; the other {slots.proposed - slots.kept} "
-            f"ids are among the {slots.learned:,} learned tokens of this build."
+            f"Kept {slots.kept:,} of {count(slots.proposed, 'candidate library token')}; the other "
+            f"{slots.proposed - slots.kept:,} ids are among the {slots.learned:,} learned tokens of this build."
         )
 
     def _lock_sentences(self, shown: int | None = None) -> Iterable[str]:
@@ -190,12 +189,12 @@ class Findings:
         left_out, room = self.left_out, f"build.max_held_tokens = {self.options.max_held_tokens:,}"
         if left_out.words:
             words = count(left_out.words, "word")
-            yield f"{words} that occur fewer than {left_out.words_below:,} times had no place in training ({room})."
+            yield f"{words} that occur fewer than {left_out.words_below:,} times did not fit into training ({room})."
         if left_out.units:
             units, below = count(left_out.units, "unit"), f"{left_out.units_below:,}"
             yield (
-                f"{units} had no place in training ({room}): of those that occur fewer than {below} times only some "
-                f"were kept, chosen by hash, and each stands for {below}."
+                f"{units} did not fit into training ({room}): of those that occur fewer than {below} times only some "
+                f"were kept, chosen by hash, and each counts as {below}."
             )
 
     def _hits_by_token(self) -> dict[str, int]:

@@ -79,16 +79,16 @@ class Export(Generic[ExportOptions]):
     def run_units(
         self, stage: Stage, units: Sequence[Unit], construct: Callable[[beam.PCollection[Unit]], object]
     ) -> list[UnitReceipt]:
-        """Run the units whose receipts do not stand, and return the receipts of all, in order.
+        """Run the units that are not up to date, and return the receipts of all, in order.
 
-        Where there are any the manifest is withdrawn first, as what it speaks of is about to change.
+        If there are any, the manifest is withdrawn first, as files that it names are about to change.
 
         Args:
             stage: The stage.
             units: Every unit of the stage.
             construct: Adds the stage's steps after the units.
         """
-        if not all(self.session.out.each(self.session.stands, units)):
+        if not all(self.session.out.each(self.session.is_up_to_date, units)):
             self.session.out.remove(MANIFEST)
         return self.session.run_units(stage, units, construct)
 

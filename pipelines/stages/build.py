@@ -34,7 +34,7 @@ MANIFEST = "manifest.json"
 
 
 def run(config: RunConfig, reporter: Reporter) -> None:
-    """Build the tokenizer from the counts that stand in OUT, and tell all of the findings."""
+    """Build the tokenizer from the counts in OUT, and report all findings."""
     with open_session(config, reporter) as session:
         build(session, session.current(Stage.SCAN)[-1])
         for line in session.out.read_bytes(f"tokenizer/{FINDINGS_MD}").decode().splitlines():
@@ -42,7 +42,7 @@ def run(config: RunConfig, reporter: Reporter) -> None:
 
 
 def build(session: Session, counts: UnitReceipt) -> UnitReceipt:
-    """Build the tokenizer from merged counts, unless it stands, and tell in a few lines what became of the slots.
+    """Build the tokenizer from merged counts unless it is up to date, and report the findings in a few lines.
 
     Args:
         session: The session.
@@ -50,19 +50,19 @@ def build(session: Session, counts: UnitReceipt) -> UnitReceipt:
     """
     unit = plan_build(session, counts)
     started = time.monotonic()
-    standing = session.out.find_receipt(unit)
-    session.reporter.stage_started(Stage.BUILD, int(standing is None), unit.num_bytes if standing is None else 0)
-    if standing is None:
-        standing, findings = _build(session, unit, counts)
+    receipt = session.out.find_receipt(unit)
+    session.reporter.stage_started(Stage.BUILD, int(receipt is None), unit.num_bytes if receipt is None else 0)
+    if receipt is None:
+        receipt, findings = _build(session, unit, counts)
         session.reporter.progress(1, unit.num_bytes)
         summary: Summary = {"ids": session.config.options.build.vocab_size}
     else:
-        findings, summary = (), {"tokenizer": "stood"}
+        findings, summary = (), {"tokenizer": "reused"}
     session.remember(Stage.BUILD, [unit])
     session.reporter.stage_done(Stage.BUILD, time.monotonic() - started, summary)
     for line in findings:
-        session.reporter.note(f"build: {line}")
-    return standing
+        session.reporter.note(f"build: {line[0].lower()}{line[1:]}")
+    return receipt
 
 
 def plan_build(session: Session, counts: UnitReceipt) -> Unit:
@@ -120,7 +120,7 @@ def check_ends(tokenizer: cppmill_core.AnyTokenizer, options: TokenizeOptions, *
 
 
 def _install(session: Session, source: Path) -> bool:
-    """Publish the files of a tokenizer directory as OUT's tokenizer; False if they stand."""
+    """Publish the files of a tokenizer directory as OUT's tokenizer; False if it has them already."""
     names = [path.name for path in sorted(source.iterdir()) if path.is_file() and not path.name.startswith("_unit-")]
     same = all(session.out.digest(f"tokenizer/{name}") == sha256_file(source / name) for name in names)
     if same and set(session.out.files("tokenizer")) == {f"tokenizer/{name}" for name in names}:

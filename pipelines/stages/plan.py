@@ -73,7 +73,7 @@ def _plan(session: Session) -> Iterator[PlannedUnit]:
         return
     units = plan_documents(session, inputs)
     yield from _judged(session, units)
-    documents = _standing(session, units)
+    documents = _valid_receipts(session, units)
     if len(documents) < len(units):
         yield from _later(session, "documents are to be written first")
     else:
@@ -112,7 +112,7 @@ def _plan_tokens(session: Session, documents: Sequence[UnitReceipt]) -> Iterator
     settings = tokenize_settings(session)
     units = plan_tokenize(documents, settings)
     yield from _judged(session, units)
-    tokens = _standing(session, units)
+    tokens = _valid_receipts(session, units)
     yield from _judged(session, plan_validate(tokens, settings))
     if len(tokens) < len(units):
         yield _run(Stage.VALIDATE, f"{len(units) - len(tokens)} token shards", "to be written first")
@@ -122,14 +122,14 @@ def _judged(session: Session, units: Sequence[Unit]) -> Iterator[PlannedUnit]:
     for unit in units:
         if not session.out.exists(unit.receipt_path):
             yield _run(unit.stage, unit.label, "new or changed")
-        elif session.stands(unit):
-            yield PlannedUnit(str(unit.stage), unit.label, "skip", "its receipt and its files stand")
+        elif session.is_up_to_date(unit):
+            yield PlannedUnit(str(unit.stage), unit.label, "skip", "up to date")
         else:
             yield _run(unit.stage, unit.label, "a file of it is missing or damaged, or an input changed while it ran")
 
 
-def _standing(session: Session, units: Sequence[Unit]) -> list[UnitReceipt]:
-    found = (session.out.find_receipt(unit) if session.stands(unit) else None for unit in units)
+def _valid_receipts(session: Session, units: Sequence[Unit]) -> list[UnitReceipt]:
+    found = (session.out.find_receipt(unit) if session.is_up_to_date(unit) else None for unit in units)
     return [receipt for receipt in found if receipt is not None]
 
 

@@ -1,4 +1,4 @@
-"""What every stage's program does around its pipeline: lock, plan, skip what stands, watch, remember."""
+"""What every stage's program does around its pipeline: lock, plan, skip what is up to date, watch, remember."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from transforms.units.plan import ReadUnits, write_plan
 logger = logging.getLogger(__name__)
 
 _WRITTEN = ("counts", *(folder for folder in RECEIPT_FOLDERS.values() if not folder.startswith((CACHE, "counts"))))
-"""The folders whose files a run or an export removes if no receipt names them."""
+"""The folders from which a run or an export removes files that no receipt names."""
 
 WORKER_LOGS = f"{CACHE}/workers"
-"""Where worker processes of an engine write: below OUT if that is local."""
+"""Where worker processes of an engine write their logs: below OUT if that is local."""
 
 
 class Work(Protocol):
-    """What a session has to know of a configuration, of a run or of an export."""
+    """What a session needs from a configuration, of a run or of an export."""
 
     @property
     def out(self) -> Place:
@@ -52,7 +52,7 @@ class Work(Protocol):
 
     @property
     def beam_options(self) -> tuple[str, ...]:
-        """Options handed to Beam as they are."""
+        """Options passed to Beam unchanged."""
 
     def stage_options(self, stage: Stage) -> dict[str, Any]:
         """Return the options of a stage as JSON values; empty if it has none."""
@@ -85,17 +85,17 @@ class Session(Generic[Config]):
         *,
         revisit: bool = False,
     ) -> list[UnitReceipt]:
-        """Run the units whose receipts do not stand, and return the receipts of all, in order.
+        """Run the units that are not up to date, and return the receipts of all, in order.
 
         Args:
             stage: The stage.
             units: Every unit of the stage.
             construct: Adds the stage's steps after the units.
-            revisit: Send the units that stand through the pipeline too; its steps pass them on without doing them
-                again.
+            revisit: Send the units that are up to date through the pipeline too; its steps pass them on without doing
+                them again.
         """
-        standing = self.out.each(self.stands, units)
-        todo = [unit for unit, stands in zip(units, standing, strict=True) if not stands]
+        reused = self.out.each(self.is_up_to_date, units)
+        todo = [unit for unit, done in zip(units, reused, strict=True) if not done]
         self.out.withdraw(todo)
         started = time.monotonic()
         self.reporter.stage_started(stage, len(todo), sum(unit.num_bytes for unit in todo))
@@ -104,7 +104,7 @@ class Session(Generic[Config]):
             self.execute(stage, units if revisit else todo, construct, watched=watched)
         receipts = self.out.each(self.require, units)
         self.remember(stage, units)
-        summary = {"units run": len(todo), "units that stood": len(units) - len(todo), **self.repeated(todo)}
+        summary = {"units run": len(todo), "units reused": len(units) - len(todo), **self.repeated(todo)}
         self.reporter.stage_done(stage, time.monotonic() - started, summary)
         return receipts
 
@@ -122,7 +122,7 @@ class Session(Generic[Config]):
             name: Names the plan.
             units: What the pipeline starts from.
             construct: Adds the steps after the units.
-            watched: Units to report, with the path, relative to OUT, whose appearance says that the unit is done.
+            watched: Units to report, with the file, relative to OUT, whose existence means that the unit is done.
         """
         ranges = write_plan(self.out, name, units)
         with self._watched(watched):
@@ -138,8 +138,8 @@ class Session(Generic[Config]):
         number = count_repeated(units, self.out)
         return {"units that ran more than once": number} if number else {}
 
-    def stands(self, unit: Unit) -> bool:
-        """Tell whether a unit is done for good: its receipt and its files stand, and no input changed while it ran."""
+    def is_up_to_date(self, unit: Unit) -> bool:
+        """Tell whether a unit need not run: its receipt and files are intact, and no input changed while it ran."""
         receipt = self.out.find_receipt(unit)
         return receipt is not None and receipt.is_final
 
@@ -147,7 +147,7 @@ class Session(Generic[Config]):
         """Return the receipt of a unit that must have one.
 
         Raises:
-            IntegrityError: If it does not stand.
+            IntegrityError: If there is none that matches the unit's files.
         """
         receipt = self.out.find_receipt(unit)
         if receipt is None:
@@ -190,7 +190,7 @@ class Session(Generic[Config]):
         return index if isinstance(index, dict) else {}
 
     def check_options(self, stages: Sequence[Stage]) -> None:
-        """Check that what stands was made with the options of this command.
+        """Check that what OUT holds was made with the options of this command.
 
         Raises:
             ConfigError: Naming the first option that differs, and both values.
@@ -201,19 +201,19 @@ class Session(Generic[Config]):
             for name in {**options, **made}:
                 value = options.get(name)
                 if made.get(name) != value:
-                    said, found = json.dumps(value), json.dumps(made.get(name))
+                    given, found = json.dumps(value), json.dumps(made.get(name))
                     raise ConfigError(
-                        f"{stage}.{name} = {said}: {self.out.root} was made with {found}; "
+                        f"{stage}.{name} = {given}: {self.out.root} was made with {found}; "
                         "give the arguments of the run, or run again"
                     )
 
     def withdraw_receipt(self) -> None:
-        """Remove the run's receipt: what it speaks of is about to change."""
+        """Remove the run's receipt, as files that it names are about to change."""
         self.out.remove(RECEIPT)
 
     @contextmanager
     def _watched(self, files: dict[Unit, str]) -> Iterator[None]:
-        """Report units as their files appear, from a thread of its own."""
+        """Report units as their files appear, from a separate thread."""
         stop = threading.Event()
         watcher = threading.Thread(target=self._watch, args=(files, stop), daemon=True)
         watcher.start()
@@ -230,7 +230,7 @@ class Session(Generic[Config]):
             try:
                 present = self.out.store.present(waiting.values())
             except StoreError as error:
-                logger.warning("how far it is, is not known for now: %s", error)
+                logger.warning("cannot look for finished units, will try again: %s", error)
                 present = set()
             found = [unit for unit, name in waiting.items() if name in present]
             for unit in found:
@@ -243,11 +243,11 @@ class Session(Generic[Config]):
 
 @contextmanager
 def open_session(config: Config, reporter: Reporter) -> Iterator[Session[Config]]:
-    """Lock the output folder, clear what a dead run left, and yield the session.
+    """Lock the output folder, remove what a crashed run left, and yield the session.
 
     Raises:
-        ConfigError: For options that Beam does not know, a folder that cannot be written or holds files of others, and
-            all that the engine lacks.
+        ConfigError: For options that Beam does not know, a folder that cannot be written or holds other files, and
+            everything that the engine lacks.
         LockedError: If another run is writing there.
     """
     out = OutputFolder(config.out)
@@ -256,15 +256,15 @@ def open_session(config: Config, reporter: Reporter) -> Iterator[Session[Config]
         out.store.clear_temporary()
         clear_attempts(out)
         out.load_digests()
-        with logged(out, reporter, engine=config.engine, threads=usable_threads()) as told:
+        with logged(out, reporter, engine=config.engine, threads=usable_threads()) as reporters:
             if config.engine != "local":
-                told.note(engine.describe())
-            yield Session(config=config, out=out, reporter=told, engine=engine)
+                reporters.note(engine.describe())
+            yield Session(config=config, out=out, reporter=reporters, engine=engine)
             out.save_digests()
 
 
 def check_unused(out: OutputFolder) -> None:
-    """Check that the folders which are written and cleaned up hold no files of others: `--out ~/src`, by mistake.
+    """Check that the folders to be written and cleaned up hold no other files: `--out ~/src`, by mistake.
 
     Raises:
         ConfigError: Naming the first such file, or that it is a store of versions.
@@ -284,14 +284,14 @@ def check_unused(out: OutputFolder) -> None:
 
 @contextmanager
 def locked(out: OutputFolder) -> Iterator[None]:
-    """Hold the lock, and give it back even if the process is stopped without an orderly end."""
+    """Hold the lock, and release it even if a signal ends the process early."""
     lock = out.store.lock()
     with lock, done_before_end(lock.release):
         yield
 
 
 def engine_setting(config: Work, out: OutputFolder) -> Setting:
-    """Return what an engine is asked to run with."""
+    """Return what an engine needs to know of a run."""
     return Setting(
         out=out.root,
         log_folder=out.store.local_folder(WORKER_LOGS),

@@ -87,9 +87,9 @@ def test_the_report_begins_with_what_was_scanned(findings: Findings) -> None:
         "- 2,000 namespace references: `std::` 1,600 (80.0%, 9 projects), `absl::` 200 (10.0%, 2 projects), `boost::` "
         "200 (10.0%, 3 projects).",
         "- 2 of 9 found tokens are generic words (2.5% to 25.0% of the files): `stream`, `TEST`.",
-        "- 12 proposed domain tokens ended as 3; the other 9 ids are among the 58,000 learned tokens of this build.",
+        "- Kept 3 of 12 candidate library tokens; the other 9 ids are among the 58,000 learned tokens of this build.",
         "- Not fixed, as the pre-token pattern splits them: `e+`.",
-        "- 5 categories of 9 fell whole:",
+        "- 5 of 9 categories cut entirely:",
         "  - `cudnn` (1 proposed): not found",
         "  - `redis_commands` (1 proposed): 3 hits, every one of names with fewer than 10",
         "  - `mongodb_dollar` (2 proposed): 30 of 30 hits left, no name of it in more than 1 project",
@@ -106,9 +106,9 @@ def test_words_and_units_that_training_left_out_are_told(findings: Findings) -> 
     left_out = LeftOut(words_below=4, words=1_000, units_below=3, units=20_000)
     report = replace(findings, left_out=left_out).report()
     bound = "(build.max_held_tokens = 268,435,456)"
-    assert f"- 1,000 words that occur fewer than 4 times had no place in training {bound}." in report
-    assert any(line.startswith(f"- 20,000 units had no place in training {bound}: of those") for line in report)
-    assert not any("had no place" in line for line in findings.report())
+    assert f"- 1,000 words that occur fewer than 4 times did not fit into training {bound}." in report
+    assert any(line.startswith(f"- 20,000 units did not fit into training {bound}: of those") for line in report)
+    assert not any("did not fit" in line for line in findings.report())
 
 
 def test_the_table_has_a_row_for_each_category_that_adds_up(findings: Findings) -> None:
@@ -126,7 +126,7 @@ def test_every_line_of_the_table_is_as_wide(findings: Findings) -> None:
 
 
 def test_the_summary_is_short_and_says_what_the_lock_keeps(findings: Findings, vocabulary: Vocabulary) -> None:
-    assert findings.summary()[-1] == "5 categories cut whole; the rest of the findings is in findings.md"
+    assert findings.summary()[-1] == "5 categories cut entirely; the other findings are in findings.md"
     lock = Lock.from_entries([LockedId("TEST", vocabulary.by_token["TEST"].id, "1.0", "ids.lock:1")])
     decided = decide(vocabulary, lock, table(TERMS, ("TEST", "gtest", 800, 250, 9)), DOCUMENTS, OPTIONS)
     locked = replace(findings, decisions=decided)

@@ -183,10 +183,10 @@ def test_past_the_bound_the_findings_tell_what_was_left_out(
     for name, threads in (("a", 1), ("b", 2)):
         summary = build(tmp_path / name, counts=counts_of(), options=bounded, threads=threads)
     told = (tmp_path / "a" / "findings.md").read_text()
-    assert "had no place in training (build.max_held_tokens = 131,072)" in told
-    assert "only some were kept, chosen by hash, and each stands for" in told
-    assert any("had no place in training" in line for line in summary.findings)
-    assert "had no place" not in (tokenizer / "findings.md").read_text()
+    assert "did not fit into training (build.max_held_tokens = 131,072)" in told
+    assert "only some were kept, chosen by hash, and each counts as" in told
+    assert any("did not fit into training" in line for line in summary.findings)
+    assert "did not fit" not in (tokenizer / "findings.md").read_text()
     one, two = ((tmp_path / name / "manifest.json").read_bytes() for name in "ab")
     assert one == two != (tokenizer / "manifest.json").read_bytes()
 
