@@ -154,7 +154,7 @@ def describe_receipt(receipt: dict[str, Any]) -> list[str]:
         )
     ratio = dataset["bytes"] / dataset["tokens"] if dataset["tokens"] else 0.0
     lines += [
-        f"tokens    {dataset['tokens']:,} in {len(dataset['shards'])} shards, {ratio:.2f} bytes a token",
+        f"tokens    {dataset['tokens']:,} in {len(dataset['shards'])} shards, {ratio:.2f} bytes per token",
         f"largest   id {dataset['max_token_id']:,} of a vocabulary of {receipt['tokenizer']['vocab_size']:,}",
         f"tokenizer {receipt['tokenizer']['digest']} ({receipt['tokenizer']['revision']})",
         f"dataset   {dataset['digest']}",
