@@ -1,6 +1,6 @@
 """A run's receipt as Croissant 1.0, the metadata by which ML tools find and load a dataset.
 
-The format is that of https://docs.mlcommons.org/croissant/docs/croissant-spec.html. Each shard is a file with its
+The format is https://docs.mlcommons.org/croissant/docs/croissant-spec.html. Each shard is a file with its
 SHA-256; `documents` and `tokens` are record sets over all of theirs.
 """
 
@@ -31,7 +31,7 @@ MEANINGS = {
     "platform_info": "the evidence for the platforms, JSON",
     "prefix_token_ids": "tokens of a comment that tells the platforms",
 }
-"""What each column of the shards means, in a few words."""
+"""The meaning of each column of the shards."""
 
 _TABLES = {"documents": "the kept documents, byte for byte", "tokens": "the documents' tokens"}
 _TYPES = {
@@ -92,13 +92,13 @@ _CONTEXT: dict[str, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Publication:
-    """What a receipt does not know of a dataset: what its publisher says.
+    """What the publisher of a dataset adds to its receipt.
 
     Attributes:
-        name: What it is called.
-        url: Where it is published, if it is.
-        creator: Who made it, if that is to be said.
-        date: Day of publication, YYYY-MM-DD, if that is to be said.
+        name: Its name.
+        url: Where it is published, if anywhere.
+        creator: Who made it, if known.
+        date: Day of publication, YYYY-MM-DD, if known.
     """
 
     name: str
@@ -115,7 +115,7 @@ def make_croissant(
     Args:
         receipt: The run's receipt.
         publication: Name, place, creator and date.
-        licenses: Those of the documents, sorted; none if the source did not tell.
+        licenses: The documents' licences, sorted; none if the source has none.
         description: One paragraph.
     """
     about = {

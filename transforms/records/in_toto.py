@@ -1,7 +1,7 @@
 """A run's receipt as an in-toto statement with SLSA provenance: the same facts for supply-chain tools.
 
-The statement is that of https://in-toto.io/Statement/v1, the predicate that of https://slsa.dev/provenance/v1. It says
-nothing that the receipt does not say, but who vouches for it, and is not signed: that is for who holds the keys.
+The statement follows https://in-toto.io/Statement/v1, its predicate https://slsa.dev/provenance/v1. To the receipt's
+facts it adds only who vouches for them. It is not signed: that is up to whoever has the keys.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ PREDICATE_TYPE = "https://slsa.dev/provenance/v1"
 BUILD_TYPE = "urn:cppmill:run:1"
 BUILDER = "urn:cppmill:builder"
 CORPUS_DIGEST = "cppmill_corpus_1"
-"""Name of the corpus' digest, which is a sum of SHA-256 (docs/reference/formats.md) and no SHA-256 of a file."""
+"""Name of the corpus' digest, a sum of SHA-256 digests (docs/reference/formats.md), not the SHA-256 of a file."""
 
 PRODUCTS = ("documents", "tokens", "tokenizer")
-"""The folders of OUT that hold what a run is for."""
+"""The folders of OUT that hold the products of a run."""
 
 
 def make_statement(receipt: dict[str, Any], *, builder: str = BUILDER) -> dict[str, Any]:
@@ -29,11 +29,11 @@ def make_statement(receipt: dict[str, Any], *, builder: str = BUILDER) -> dict[s
 
     Args:
         receipt: The run's receipt.
-        builder: URI of who carried the run out and vouches for it.
+        builder: URI of who ran it and vouches for it.
 
     Returns:
-        Subjects are the shards of documents and tokens and the tokenizer's files, sorted by path; everything else that
-        the run keeps is a by-product.
+        The statement. Its subjects are the shards of documents and tokens and the tokenizer's files, sorted by path;
+        every other file is a by-product.
     """
     subjects = {name: sha256 for folder in PRODUCTS for name, sha256 in products(receipt, folder).items()}
     others = {name: sha256 for name, sha256 in receipt["files"].items() if name not in subjects}
@@ -61,12 +61,11 @@ def make_statement(receipt: dict[str, Any], *, builder: str = BUILDER) -> dict[s
 
 
 def products(receipt: dict[str, Any], folder: str) -> dict[str, str]:
-    """Return the SHA-256 of what a run is for, by path, sorted.
+    """Return the SHA-256 of the products of a run, by path, sorted.
 
     Args:
         receipt: The run's receipt.
-        folder: `documents` or `tokens`, of which it is the shards, or `tokenizer`, of which it is all files but unit
-            receipts.
+        folder: `documents` or `tokens`, for their shards, or `tokenizer`, for all its files but unit receipts.
     """
     if folder == "tokens":
         return {shard["path"]: shard["sha256"] for shard in receipt["dataset"]["shards"]}
@@ -79,7 +78,7 @@ def products(receipt: dict[str, Any], folder: str) -> dict[str, str]:
 
 
 def is_built_in(receipt: dict[str, Any]) -> bool:
-    """Tell whether a run built its tokenizer, rather than being given it."""
+    """Tell whether a run built its own tokenizer."""
     return any(is_unit_receipt(name, Stage.BUILD) for name in receipt["files"])
 
 

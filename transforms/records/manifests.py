@@ -1,6 +1,6 @@
-"""The manifest of an export: what was made from which run, every file with its SHA-256, and the proof of it later.
+"""The manifest of an export: what was made from which run, every file with its SHA-256; and its verification.
 
-It is written last, and withdrawn before anything that it names changes: an export with a manifest is whole.
+It is written last, and removed before any file that it names changes: an export with a manifest is complete.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from schemas.digests import canonical_json, sha256_json
 from schemas.errors import IntegrityError
 from schemas.units import RECEIPT_FOLDERS, OutputFile, Stage
-from transforms.records.record import check_files, check_record, read_record
+from transforms.records.record import check_files, check_record, malformed, read_record
 from transforms.storage.folder import OutputFolder
 
 MANIFEST = "manifest.json"
@@ -21,17 +21,17 @@ MANIFEST_FORMAT = "cppmill-export-1"
 
 @dataclass(frozen=True, kw_only=True)
 class ExportFacts:
-    """What a manifest is assembled from.
+    """Everything that a manifest is made from.
 
     Attributes:
         run: The receipt of the run.
         stage: The stage that wrote the files.
         options: The options of the export, JSON values.
         files: The files.
-        facts: What is to be said of files besides path, SHA-256, bytes and rows, by path.
+        facts: More about files than path, SHA-256, bytes and rows, by path.
         receipts: SHA-256 of the units' receipts, by path.
         totals: What the files add up to.
-        code: Versions of the code and of the dependencies that decide bytes.
+        code: Versions of the code and of the dependencies that determine the output's bytes.
     """
 
     run: dict[str, Any]
@@ -45,7 +45,7 @@ class ExportFacts:
 
 
 def make_manifest(facts: ExportFacts) -> dict[str, Any]:
-    """Return the manifest of an export as JSON, its own digest included."""
+    """Return the manifest of an export as JSON values, with its own digest."""
     files = [{**asdict(file), **facts.facts.get(file.path, {})} for file in facts.files]
     manifest = {
         "format": MANIFEST_FORMAT,
@@ -71,7 +71,7 @@ def publish_manifest(out: OutputFolder, manifest: dict[str, Any], stage: Stage) 
 
 
 def foreign_files(out: OutputFolder, stage: Stage) -> Iterator[str]:
-    """Yield the files of a folder that stand where an export of a stage does not write."""
+    """Yield the files of a folder that an export of a stage cannot have written."""
     yield from (name for name in out.files() if not name.startswith(f"{RECEIPT_FOLDERS[stage]}/") and name != MANIFEST)
 
 
@@ -79,7 +79,7 @@ def read_manifest(out: OutputFolder) -> dict[str, Any] | None:
     """Return the manifest of an export, or None if there is none.
 
     Raises:
-        IntegrityError: If it is no manifest of this version.
+        IntegrityError: If it is not a manifest of this version.
     """
     return read_record(out, MANIFEST, kind="manifest", record_format=MANIFEST_FORMAT, advice="export again")
 
@@ -90,7 +90,7 @@ def named_files(manifest: dict[str, Any]) -> dict[str, str]:
 
 
 def verify_export(out: OutputFolder) -> list[str]:
-    """Return every difference between an export and its manifest; every byte is read again."""
+    """Return every difference between an export and its manifest, by reading every byte."""
     try:
         manifest = read_manifest(out)
         if manifest is None:
@@ -102,4 +102,4 @@ def verify_export(out: OutputFolder) -> list[str]:
     except IntegrityError as error:
         return [str(error)]
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        return [f"{out.where(MANIFEST)}: it is not laid out as a manifest ({type(error).__name__}: {error})"]
+        return [malformed(out, MANIFEST, error, kind="manifest")]

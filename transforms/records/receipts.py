@@ -23,7 +23,7 @@ RECEIPT_FORMAT = "cppmill-receipt-1"
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerFacts:
-    """What the receipt says of the tokenizer."""
+    """The tokenizer, as the receipt describes it."""
 
     digest: str
     revision: str
@@ -32,16 +32,16 @@ class TokenizerFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class RunFacts:
-    """Everything that a receipt is assembled from.
+    """Everything that a receipt is made from.
 
     Attributes:
         documents: Receipts of ingest units.
         tokens: Receipts of tokenize units.
-        proofs: Receipts of validate units, one a token shard.
+        proofs: Receipts of validate units, one per token shard.
         tokenizer: Digest, revision and size.
         options: The run's options.
         platform_vocab_digest: SHA-256 of the platform vocabulary file.
-        code: Versions of the code and of the dependencies that decide bytes.
+        code: Versions of the code and of the dependencies that determine the output's bytes.
         files: SHA-256 of every other file in OUT, by path.
     """
 
@@ -56,14 +56,14 @@ class RunFacts:
 
 
 def make_receipt(facts: RunFacts) -> dict[str, Any]:
-    """Return the receipt as JSON, its own digest included.
+    """Return the receipt as JSON values, with its own digest.
 
     Raises:
         IntegrityError: If ledgers, unit receipts and proofs do not agree.
     """
     ledger = Ledger.sum(Ledger.from_json(receipt.ledger, where=receipt.path) for receipt in facts.documents)
     proofs = {digest: proof for proof in facts.proofs for digest in proof.inputs.items()}
-    shards = [_shard_line(receipt, proofs) for receipt in facts.tokens]
+    shards = [_shard_entry(receipt, proofs) for receipt in facts.tokens]
     dataset = {
         "digest": add_digests(proof.totals["dataset_digest"] for proof in facts.proofs),
         "documents": sum(shard["rows"] for shard in shards),
@@ -140,7 +140,7 @@ def read_checked_receipt(out: OutputFolder) -> dict[str, Any]:
 
 
 def describe_receipt(receipt: dict[str, Any]) -> list[str]:
-    """Return the receipt in plain words, a line each."""
+    """Return the lines that show a receipt to people."""
     documents, sizes, dataset = receipt["ledger"]["documents"], receipt["ledger"]["bytes"], receipt["dataset"]
     lines = [f"in        {documents['in']:,} documents, {sizes['in']:,} bytes"]
     lines += [
@@ -163,7 +163,7 @@ def describe_receipt(receipt: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _shard_line(receipt: UnitReceipt, proofs: dict[tuple[str, str], UnitReceipt]) -> dict[str, Any]:
+def _shard_entry(receipt: UnitReceipt, proofs: dict[tuple[str, str], UnitReceipt]) -> dict[str, Any]:
     shard = receipt.outputs[0]
     proof = proofs.get((shard.path, shard.sha256))
     if proof is None:
@@ -171,7 +171,7 @@ def _shard_line(receipt: UnitReceipt, proofs: dict[tuple[str, str], UnitReceipt]
     for name in ("documents", "bytes", "tokens", "max_token_id"):
         if receipt.totals[name] != proof.totals[name]:
             raise IntegrityError(
-                f"{shard.path}: its receipt says {receipt.totals[name]} {name}, its rows say {proof.totals[name]}"
+                f"{shard.path}: its receipt has {name} = {receipt.totals[name]}, its rows give {proof.totals[name]}"
             )
     return {
         "path": shard.path,
@@ -190,11 +190,11 @@ def _check_kept(ledger: Ledger, dataset: dict[str, Any]) -> None:
         ("bytes", ledger.num_bytes.kept, dataset["bytes"]),
     ):
         if kept != written:
-            raise IntegrityError(f"the ledger keeps {kept} {name}, the token shards hold {written}")
+            raise IntegrityError(f"the ledger has {kept} kept {name}, the token shards have {written}")
 
 
 def control_text(receipts: Sequence[UnitReceipt]) -> dict[str, int]:
-    """Return how often the characters of each control token stood in the documents of token shards."""
+    """Return how often the text of each control token occurs in the documents of token shards."""
     totals: dict[str, int] = {}
     for receipt in receipts:
         for token, number in receipt.totals["control_text"].items():

@@ -1,6 +1,6 @@
-"""Records: the JSON file that says what a folder holds, a receipt or a manifest, and the proof of it later.
+"""Records: the JSON file that lists what a folder holds, a receipt or a manifest; and its verification.
 
-A record has a `format`, and a `digest`: the SHA-256 of it without that.
+A record has a `format` and a `digest`, the SHA-256 of the record without the digest.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ def read_record(out: OutputFolder, name: str, *, kind: str, record_format: str, 
         name: The file.
         kind: What it is called in messages, `receipt`.
         record_format: The format that it must have.
-        advice: What to do if it has another.
+        advice: What to do if it has another format.
 
     Raises:
-        IntegrityError: If it is no record of this format.
+        IntegrityError: If it is not a record of this format.
     """
     try:
         data = out.read_bytes(name)
@@ -43,20 +43,20 @@ def read_record(out: OutputFolder, name: str, *, kind: str, record_format: str, 
 
 
 def check_record(out: OutputFolder, name: str, record: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is wrong with a record itself: its digest, or how it is written."""
+    """Yield what is wrong with a record itself: its digest, or its JSON form."""
     found = sha256_json({key: value for key, value in record.items() if key != "digest"})
     if found != record.get("digest"):
         yield f"{out.where(name)}: its digest is {record.get('digest')}, its content gives {found}"
     elif out.read_bytes(name) != canonical_json(record):
-        yield f"{out.where(name)}: it is not written as canonical JSON"
+        yield f"{out.where(name)}: it is not canonical JSON"
 
 
 def check_files(out: OutputFolder, name: str, expected: Mapping[str, str], *, kind: str) -> Iterator[str]:
-    """Yield every difference between the files of a folder and their SHA-256 in a record; every byte is read.
+    """Yield every difference between the files of a folder and their SHA-256 in a record, by reading every byte.
 
     Args:
         out: The folder.
-        name: The record's file, which it does not name.
+        name: The file of the record, which the record itself does not name.
         expected: SHA-256 of each file.
         kind: What the record is called in messages.
     """
@@ -69,3 +69,8 @@ def check_files(out: OutputFolder, name: str, expected: Mapping[str, str], *, ki
         found = out.hash(known)
         if found != expected[known]:
             yield f"{out.where(known)}: its SHA-256 is {found}, the {kind} says {expected[known]}"
+
+
+def malformed(out: OutputFolder, name: str, error: Exception, *, kind: str) -> str:
+    """Return the difference for a record that lacks a value or has one of a wrong type."""
+    return f"{out.where(name)}: not laid out as a {kind} ({type(error).__name__}: {error})"

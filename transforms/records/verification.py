@@ -1,6 +1,6 @@
-"""Verify a finished run from its files alone, offline: every byte that the receipt speaks of is read again.
+"""Verify a finished run from its files alone, offline: every byte that the receipt covers is read again.
 
-Each check yields the differences that it finds, as sentences that name the file and both values.
+Each check yields the differences that it finds, as messages that name the file and both values.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from schemas.ledger import Ledger
 from schemas.options import TokenizeOptions
 from schemas.units import Stage, UnitReceipt, is_unit_receipt, unit_receipt_path
 from transforms.records.receipts import RECEIPT, control_text, find_receipt
-from transforms.records.record import check_files, check_record
+from transforms.records.record import check_files, check_record, malformed
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.tokenize import TokenizeSettings
 from transforms.tokens.validate import prove_shard
@@ -31,7 +31,7 @@ def verify_run(out: OutputFolder, *, threads: int) -> list[str]:
 
     Args:
         out: The run's folder.
-        threads: Shards that are proved at once.
+        threads: Shards to verify concurrently.
     """
     try:
         receipt = find_receipt(out)
@@ -47,20 +47,20 @@ def verify_run(out: OutputFolder, *, threads: int) -> list[str]:
         if differences:
             return differences
         return [
-            *_tokenizer(out, receipt),
-            *_ledger(out, receipt),
-            *_facts(out, receipt),
-            *_shards(out, receipt, threads),
+            *_check_tokenizer(out, receipt),
+            *_check_ledger(out, receipt),
+            *_check_control_text(out, receipt),
+            *_check_shards(out, receipt, threads),
         ]
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        return [f"{out.where(RECEIPT)}: it is not laid out as a receipt ({type(error).__name__}: {error})"]
+        return [malformed(out, RECEIPT, error, kind="receipt")]
 
 
 def _named_files(receipt: dict[str, Any]) -> dict[str, str]:
     return {**receipt["files"], **{shard["path"]: shard["sha256"] for shard in receipt["dataset"]["shards"]}}
 
 
-def _tokenizer(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
+def _check_tokenizer(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
     folder, facts = out.where("tokenizer"), receipt["tokenizer"]
     try:
         with out.open_local_folder("tokenizer") as directory:
@@ -73,7 +73,7 @@ def _tokenizer(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
             yield f"{folder}: its {name} is {found}, the receipt says {facts[name]}"
 
 
-def _ledger(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
+def _check_ledger(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
     try:
         Ledger.from_json(receipt["ledger"], where=out.where(RECEIPT))
         units = [_read_unit(out, name) for name in receipt["files"] if is_unit_receipt(name, Stage.INGEST)]
@@ -82,20 +82,24 @@ def _ledger(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
         yield str(error)
         return
     if total != receipt["ledger"]:
-        said, summed = json.dumps(receipt["ledger"]), json.dumps(total)
-        yield f"{out.where(RECEIPT)}: its ledger is {said}, the unit receipts sum to {summed}"
+        yield (
+            f"{out.where(RECEIPT)}: its ledger is {json.dumps(receipt['ledger'])}, the unit receipts sum to "
+            f"{json.dumps(total)}"
+        )
 
 
-def _facts(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
-    """Compare what the receipt sums up of the token shards' unit receipts."""
+def _check_control_text(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
+    """Compare the receipt's `control_text` with the unit receipts of the token shards."""
     units = [_read_unit(out, name) for name in receipt["files"] if is_unit_receipt(name, Stage.TOKENIZE)]
-    counted = control_text(units)
-    if counted != receipt["policy"]["control_text"]:
-        said = json.dumps(receipt["policy"]["control_text"])
-        yield f"{out.where(RECEIPT)}: it says control_text {said}, the unit receipts sum to {json.dumps(counted)}"
+    expected, counted = receipt["policy"]["control_text"], control_text(units)
+    if counted != expected:
+        yield (
+            f"{out.where(RECEIPT)}: control_text is {json.dumps(expected)}, the unit receipts sum to "
+            f"{json.dumps(counted)}"
+        )
 
 
-def _shards(out: OutputFolder, receipt: dict[str, Any], threads: int) -> Iterator[str]:
+def _check_shards(out: OutputFolder, receipt: dict[str, Any], threads: int) -> Iterator[str]:
     settings = TokenizeSettings(
         out=out,
         tokenizer_digest=receipt["tokenizer"]["digest"],
@@ -107,7 +111,7 @@ def _shards(out: OutputFolder, receipt: dict[str, Any], threads: int) -> Iterato
     if failures:
         yield from failures
         return
-    yield from _sums(out, receipt, [result for result in results if not isinstance(result, str)])
+    yield from _check_sums(out, receipt, [result for result in results if not isinstance(result, str)])
 
 
 def _prove(line: dict[str, Any], settings: TokenizeSettings) -> dict[str, Any] | str:
@@ -124,7 +128,7 @@ def _prove(line: dict[str, Any], settings: TokenizeSettings) -> dict[str, Any] |
     return f"{settings.out.where(shard)}: the receipt says {', '.join(wrong)}" if wrong else totals
 
 
-def _sums(out: OutputFolder, receipt: dict[str, Any], totals: list[dict[str, Any]]) -> Iterator[str]:
+def _check_sums(out: OutputFolder, receipt: dict[str, Any], totals: list[dict[str, Any]]) -> Iterator[str]:
     dataset, corpus = receipt["dataset"], receipt["corpus"]
     counted: list[tuple[str, Any, Any]] = [
         ("dataset digest", dataset["digest"], add_digests(total["dataset_digest"] for total in totals)),
@@ -138,9 +142,9 @@ def _sums(out: OutputFolder, receipt: dict[str, Any], totals: list[dict[str, Any
     counted += [
         (name, dataset[name], sum(total[name] for total in totals)) for name in ("documents", "bytes", "tokens")
     ]
-    for name, said, found in counted:
-        if said != found:
-            yield f"{out.where(RECEIPT)}: it says {name} {said}, the shards give {found}"
+    for name, expected, found in counted:
+        if expected != found:
+            yield f"{out.where(RECEIPT)}: it says {name} {expected}, the shards give {found}"
 
 
 def _read_unit(out: OutputFolder, name: str) -> UnitReceipt:

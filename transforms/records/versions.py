@@ -1,12 +1,12 @@
-"""A store of versions: finished runs side by side, and a pointer to the one that counts.
+"""A store of versions: finished runs side by side, and a pointer to the current one.
 
     STORE/versions/v000001/  v000002/ …    whole output folders; files that are the same share their bytes
     STORE/current                          names one of them: a symbolic link, or a small object
     STORE/changes/v000002.json             what that version changed
-    STORE/building.json                    names the version that is being made; it is there only meanwhile
+    STORE/building.json                    names the unfinished version; it exists only while there is one
 
-The pointer is moved when a version is finished, and nothing that it names changes afterwards: whatever dies, it names
-a whole version. Only for the holder of the store's lock, but for reading.
+The pointer is changed when a version is finished, and no file of a finished version changes: after a crash, the pointer
+still names a complete version. All changes are only for the holder of the store's lock.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ VERSIONS, CHANGES = "versions", "changes"
 CURRENT, BUILDING = "current", "building.json"
 
 _NAME = re.compile(r"v(\d{6,})")
-_TAKEN_FOLDERS = tuple(RECEIPT_FOLDERS[stage] for stage in (Stage.INGEST, Stage.BUILD, Stage.TOKENIZE, Stage.VALIDATE))
-_TAKEN_CACHE = tuple(f"{CACHE}/{name}" for name in ("fingerprints", "duplicates", "signatures", "near_duplicates"))
-_TAKEN_FILES = (f"{CACHE}/digests.json",)
-_OF_A_RUN = frozenset(folder.partition("/")[0] for folder in RECEIPT_FOLDERS.values()) - {CACHE}
+_SHARED_FOLDERS = tuple(RECEIPT_FOLDERS[stage] for stage in (Stage.INGEST, Stage.BUILD, Stage.TOKENIZE, Stage.VALIDATE))
+_SHARED_CACHE = tuple(f"{CACHE}/{name}" for name in ("fingerprints", "duplicates", "signatures", "near_duplicates"))
+_SHARED_FILES = (f"{CACHE}/digests.json",)
+_RUN_FOLDERS = frozenset(folder.partition("/")[0] for folder in RECEIPT_FOLDERS.values()) - {CACHE}
 
 
 class Versions:
@@ -43,12 +43,12 @@ class Versions:
     """
 
     def __init__(self, place: str | Path) -> None:
-        """Name the place; nothing is looked at."""
+        """Keep the place; it is not accessed."""
         self.folder = OutputFolder(place)
 
     @property
     def current(self) -> str | None:
-        """The name of the version that counts; None before the first one is finished.
+        """The name of the current version; None before the first one is finished.
 
         Raises:
             IntegrityError: If the pointer names something else.
@@ -58,12 +58,14 @@ class Versions:
             return None
         name = target.removeprefix(f"{VERSIONS}/")
         if not _NAME.fullmatch(name):
-            raise IntegrityError(f"{self.folder.where(CURRENT)}: it names {target}, which is no version of this store")
+            raise IntegrityError(
+                f"{self.folder.where(CURRENT)}: it names {target}, which is not a version of this store"
+            )
         return name
 
     @property
     def building(self) -> str | None:
-        """The name of the version that is being made, or was when its maker died.
+        """The name of the unfinished version, also after a crash; None if there is none.
 
         Raises:
             IntegrityError: If the file names something else.
@@ -79,8 +81,8 @@ class Versions:
         except (ValueError, KeyError, TypeError):
             pass
         raise IntegrityError(
-            f"{self.folder.where(BUILDING)}: it names no version of this store; remove it and run again: what was "
-            "begun is begun anew"
+            f"{self.folder.where(BUILDING)}: it does not name a version of this store; remove it and run again: the "
+            "unfinished version is started again"
         )
 
     @property
@@ -99,32 +101,32 @@ class Versions:
             ConfigError: Naming what shows it.
         """
         found = [name for name in (RECEIPT, MANIFEST) if self.folder.exists(name)]
-        found += [f"{name}/" for name in self.folder.store.folders("") if name in _OF_A_RUN]
+        found += [f"{name}/" for name in self.folder.store.folders("") if name in _RUN_FOLDERS]
         if found:
             raise ConfigError(
-                f"--store {self.folder.root}: it holds {found[0]}: the folder of a run or an export, and no store of "
+                f"--store {self.folder.root}: it holds {found[0]}: the folder of a run or an export, not a store of "
                 "versions; name another one (a run can become the first version of one: docs/how-to/scheduling.md)"
             )
 
     def check_pointer(self) -> None:
-        """Check that no finished version stands without a pointer: which one counts is then not known.
+        """Check that the pointer exists if there are finished versions: else it is unknown which one is current.
 
         Raises:
-            IntegrityError: Saying how to let the pointer name the newest.
+            IntegrityError: Saying how to set the pointer to the newest.
         """
         if self.current is not None:
             return
-        whole = [name for name in self.names if name != self.building and self.out(name).exists(RECEIPT)]
-        if whole:
-            target, place = f"{VERSIONS}/{whole[-1]}", self.folder.where(CURRENT)
+        finished = [name for name in self.names if name != self.building and self.out(name).exists(RECEIPT)]
+        if finished:
+            target, place = f"{VERSIONS}/{finished[-1]}", self.folder.where(CURRENT)
             link = f"ln -s {target} {shlex.quote(place)}"
-            advice = f"put {json.dumps({'target': target})} there" if is_remote(place) else link
-            raise IntegrityError(f"{place}: it is gone, and {', '.join(whole)} stand; let it name one: {advice}")
+            advice = f"write {json.dumps({'target': target})} to it" if is_remote(place) else link
+            raise IntegrityError(f"{place}: missing, though {', '.join(finished)} exist; let it name one: {advice}")
 
     def begin(self, base: str | None) -> str:
-        """Return the version to be made: the one that was begun and not finished, else a new one.
+        """Return the version to make: the unfinished one, else a new one.
 
-        It has the files of the base that may stand in it too; its receipt is not among them.
+        It shares the files of the base that it may reuse; the base's receipt is not among them.
         """
         name = self.building
         if name is None or name == base:
@@ -132,14 +134,14 @@ class Versions:
             self.folder.publish_bytes(BUILDING, json.dumps({"version": name}).encode())
         if base is not None:
             source = self.out(base)
-            self.out(name).link(source, _taken(source))
+            self.out(name).link(source, _shared_files(source))
         return name
 
     def finish(self, name: str, changes: dict[str, object], *, replaced: str | None) -> None:
-        """Write down what a version changed, and let the pointer name it.
+        """Record what a version changed, and make it the current one.
 
         Raises:
-            LockedError: If the pointer does not name the version that is replaced any more.
+            LockedError: If the pointer no longer names the version to replace.
         """
         self.folder.publish_bytes(f"{CHANGES}/{name}.json", canonical_json(changes))
         expected = None if replaced is None else f"{VERSIONS}/{replaced}"
@@ -147,7 +149,7 @@ class Versions:
         self.folder.remove(BUILDING)
 
     def discard(self) -> None:
-        """Remove the version that was begun, unless it became the current one; do nothing if none was."""
+        """Remove the unfinished version, if there is one, unless it became the current one."""
         name = self.building
         if name is not None and name != self.current:
             self._remove(name)
@@ -155,13 +157,13 @@ class Versions:
         self.folder.remove(BUILDING)
 
     def prune(self, keep: int) -> list[str]:
-        """Remove the oldest finished versions but so many, and the unfinished ones; never the current one.
+        """Remove all but the newest finished versions, and abandoned ones; never the current one.
 
         Args:
-            keep: How many stay, the current one included; at least 1.
+            keep: How many versions to keep, the current one included; at least 1.
 
         Returns:
-            The versions that were removed.
+            The removed versions.
         """
         others = [name for name in self.names if name not in (self.current, self.building)]
         finished = [name for name in others if self.out(name).exists(RECEIPT)]
@@ -172,16 +174,16 @@ class Versions:
         return removed
 
     def _remove(self, name: str) -> None:
-        """Remove a version, its receipt first: what is left of it if this is not finished is no finished run."""
+        """Remove a version, its receipt first: if this is interrupted, the rest does not count as a finished run."""
         self.folder.remove(f"{VERSIONS}/{name}/{RECEIPT}")
         self.folder.remove_folder(f"{VERSIONS}/{name}")
 
 
-def _taken(source: OutputFolder) -> Iterator[str]:
-    """Yield the files of a version that the next one may keep: no logs, no counts, no build that was not its own."""
-    for folder in (*_TAKEN_FOLDERS, *_TAKEN_CACHE):
+def _shared_files(source: OutputFolder) -> Iterator[str]:
+    """Yield the files of a version that the next one may reuse: no logs, no counts, no receipt of the build."""
+    for folder in (*_SHARED_FOLDERS, *_SHARED_CACHE):
         yield from (name for name in source.files(folder) if not is_unit_receipt(name, Stage.BUILD))
-    yield from (name for name in _TAKEN_FILES if source.exists(name))
+    yield from (name for name in _SHARED_FILES if source.exists(name))
 
 
 def _number(name: str) -> int:

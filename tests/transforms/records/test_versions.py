@@ -113,7 +113,7 @@ def test_the_pointer_is_not_moved_if_another_moved_it(versions):
 
 def test_a_pointer_to_something_else_is_an_error(versions):
     versions.folder.store.set_pointer(CURRENT, "../elsewhere", expected=None)
-    with pytest.raises(IntegrityError, match=r"it names \.\./elsewhere, which is no version"):
+    with pytest.raises(IntegrityError, match=r"it names \.\./elsewhere, which is not a version"):
         _ = versions.current
 
 
@@ -122,7 +122,7 @@ def test_a_damaged_note_of_what_is_being_made_is_an_error_that_says_what_to_do(v
     finish(versions)
     versions.folder.publish_bytes(BUILDING, data)
     for look in (lambda: versions.building, lambda: versions.begin("v000001"), versions.discard):
-        with pytest.raises(IntegrityError, match="it names no version of this store; remove it and run again"):
+        with pytest.raises(IntegrityError, match="it does not name a version of this store; remove it and run again"):
             look()
     versions.folder.remove(BUILDING)
     assert versions.begin("v000001") == "v000002"
@@ -136,7 +136,7 @@ def test_finished_versions_without_a_pointer_are_an_error_that_names_the_newest(
     finish(versions)
     versions.check_pointer()
     versions.folder.remove(CURRENT)
-    with pytest.raises(IntegrityError, match=r"it is gone, and v000001, v000002 stand; .*versions/v000002"):
+    with pytest.raises(IntegrityError, match=r"missing, though v000001, v000002 exist; .*versions/v000002"):
         versions.check_pointer()
 
 
@@ -157,7 +157,7 @@ def test_the_folder_of_a_run_or_an_export_is_no_store(versions, name):
     finish(versions)
     versions.check_place()
     versions.folder.publish_bytes(name, b"{}")
-    with pytest.raises(ConfigError, match="the folder of a run or an export, and no store of versions"):
+    with pytest.raises(ConfigError, match="the folder of a run or an export, not a store of versions"):
         versions.check_place()
 
 
