@@ -1,7 +1,7 @@
-"""The one-writer lock of a folder: one of the operating system, which that of a dead process does not outlive.
+"""The one-writer lock of a folder: a lock of the operating system, which is released when its process ends.
 
-Beside it stands who holds it, for people: a holder that gives the lock back removes that, so what is found there by the
-next one tells of a process that died.
+A file beside it names the holder, for people. A holder that releases the lock removes that file, so one that is still
+there was left by a process that crashed.
 """
 
 from __future__ import annotations
