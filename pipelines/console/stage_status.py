@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 from pipelines.console.events import DONE
@@ -62,7 +63,7 @@ def read_stages(events: Sequence[Event], *, state: str, now: datetime) -> tuple[
 def _group_by_stage(events: Sequence[Event]) -> Iterator[Sequence[Event]]:
     """Yield the events of each stage, from its start to the start of the next one."""
     starts = [index for index, event in enumerate(events) if event["event"] == "stage_started"]
-    for start, end in zip(starts, [*starts[1:], len(events)], strict=True):
+    for start, end in pairwise([*starts, len(events)]):
         yield events[start:end]
 
 
