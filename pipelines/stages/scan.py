@@ -21,7 +21,7 @@ from transforms.scan.count import GROUPS, MergeCounts, ScanDocuments, ScanSettin
 
 
 def run(config: RunConfig, reporter: Reporter) -> None:
-    """Scan the documents shards in OUT."""
+    """Scan the documents shards that stand in OUT."""
     with open_session(config, reporter) as session:
         scan(session, session.current(Stage.INGEST))
 
@@ -79,7 +79,7 @@ def plan_scan(documents: Sequence[UnitReceipt], settings: ScanSettings) -> list[
 
 
 def plan_merge(units: Sequence[Unit]) -> Unit:
-    """Return the unit whose receipt commits the merged counts of `units`."""
+    """Return the unit that stands for the merged counts of `units`."""
     key = unit_key(
         Stage.SCAN, core_version=cppmill_core.__version__, config={}, inputs=sorted(unit.key for unit in units)
     )

@@ -15,7 +15,7 @@ from transforms.tokens.tokenize import TokenizeDocuments, TokenizeSettings, mani
 
 
 def run(config: RunConfig, reporter: Reporter) -> None:
-    """Tokenize the documents shards in OUT, with its tokenizer or the one given."""
+    """Tokenize the documents shards that stand in OUT, with its tokenizer or the one given."""
     with open_session(config, reporter) as session:
         if config.tokenizer is not None:
             install_tokenizer(session, config.tokenizer)

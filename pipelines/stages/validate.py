@@ -27,7 +27,7 @@ _DEPENDENCIES = ("pyarrow", "numpy", "apache-beam", "tokenizers")
 
 
 def run(config: RunConfig, reporter: Reporter) -> None:
-    """Validate the token shards in OUT and write the receipt."""
+    """Validate the token shards that stand in OUT and write the receipt."""
     with open_session(config, reporter) as session:
         validate(session, session.current(Stage.INGEST), session.current(Stage.TOKENIZE))
 
@@ -110,7 +110,7 @@ def _publish_receipt(
 
 
 def _named_files(session: Session, receipts: Sequence[UnitReceipt]) -> set[str]:
-    """Return the files that the receipt names: what current units published, and whatever else is in OUT."""
+    """Return the files that the receipt names: what current units published, and whatever else stands in OUT."""
     named = {receipt.path for receipt in receipts} | {output.path for receipt in receipts for output in receipt.outputs}
     tokenizer = set(session.out.files("tokenizer"))
     for receipt in session.current(Stage.SCAN) if _is_built_here(session) else ():
