@@ -1,7 +1,7 @@
-"""The console of a command: which reporter it has, what is logged, and how it ends on an error.
+"""The console of a command: its reporter, its logging, and how it ends on an error.
 
-Errors that the user can do something about are one clear message and an exit code; anything else is a traceback.
-Third-party warnings that nobody can act on stay out of sight; our own never do.
+Errors that the user can fix are one clear message and an exit code; anything else is a traceback. Third-party warnings
+that no user can act on are hidden; our own never are.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ NOISY_PACKAGES = ("apache_beam", "fsspec", "google", "grpc", "pyarrow")
 """Their Python warnings are for their own developers."""
 
 WORKER_OPTIONS = "PIPELINE_OPTIONS_FILE"
-"""The variable that names a JSON file of options for Beam's worker processes; who sets it decides himself."""
+"""The variable that names a JSON file of options for Beam's worker processes; if the user sets it, it is kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """How a command shows what it does.
+    """How much a command shows, and in which form.
 
     Attributes:
         quiet: Nothing but errors.
-        as_json: One JSON object a line on the output stream.
+        as_json: One JSON object per line on the output stream.
         verbose: Third-party logs too, and all of ours.
     """
 
@@ -57,11 +57,11 @@ def command_session(output: Output, *, advice: str = RESUME_ADVICE) -> Iterator[
     """Run the body of a command: logging, signals, errors and a reporter.
 
     Args:
-        output: How to show what it does.
+        output: How much to show, and in which form.
         advice: What to tell a user who stops it.
 
     Raises:
-        SystemExit: With the exit code of an error that is the user's to mend.
+        SystemExit: With the exit code of an error that the user can fix.
     """
     with (
         exit_on_error(output),
@@ -74,7 +74,7 @@ def command_session(output: Output, *, advice: str = RESUME_ADVICE) -> Iterator[
 
 @contextmanager
 def open_reporter(output: Output) -> Iterator[Reporter]:
-    """Give the reporter for an output: JSON, none, live on a terminal, else plain lines.
+    """Yield the reporter for an output: JSON, none, live on a terminal, else plain lines.
 
     Raises:
         ConfigError: For quiet and JSON at once.
@@ -105,7 +105,7 @@ def is_live_terminal(stream: TextIO) -> bool:
 
 @contextmanager
 def exit_on_error(output: Output | None = None) -> Iterator[None]:
-    """Turn an error of the block into a message and an exit code; a traceback for what nobody foresaw.
+    """Turn an error of the block into a message and an exit code, with a traceback if it is unexpected.
 
     Raises:
         SystemExit: With the exit code.
@@ -129,17 +129,17 @@ def exit_on_error(output: Output | None = None) -> Iterator[None]:
 
 
 def print_error(message: str) -> None:
-    """Write an error message to the error stream, whatever characters are in it; every line is marked."""
+    """Write an error message to the error stream, with any characters; every line is marked."""
     text = "".join(f"error: {line}\n" for line in message.splitlines() or [""])
     sys.stderr.write(text.encode("utf-8", "backslashreplace").decode())
     sys.stderr.flush()
 
 
 def find_user_error(error: Exception) -> tuple[str, ExitCode] | None:
-    """Return message and exit code of an error that the user can mend, None for any other.
+    """Return message and exit code of an error that the user can fix, None for any other.
 
-    An error that a Beam worker raised in another thread or process comes back as the text of its traceback; its class
-    is read from there, so that a command ends in the same way on every engine.
+    An error of a Beam worker in another thread or process arrives as the text of its traceback. Its class is read from
+    there, so a command ends in the same way on every engine.
     """
     if isinstance(error, CppmillError):
         return strip_label(str(error)), error.exit_code
@@ -150,7 +150,7 @@ def find_user_error(error: Exception) -> tuple[str, ExitCode] | None:
 
 
 def _core_exit_code(name: str) -> ExitCode:
-    """Return the exit code of an error of the native core: what was asked for, or what was found in a file."""
+    """Return the exit code of an error of the native core, caused by an argument or by a file."""
     return ExitCode.USAGE if name in ("InvalidInputError", "VocabularyError") else ExitCode.FAILED_CHECK
 
 
@@ -200,7 +200,7 @@ def log_to_console(output: Output) -> Iterator[None]:
 
 @contextmanager
 def _worker_log_levels(output: Output) -> Iterator[None]:
-    """Give Beam's worker processes on this machine the same log levels: they inherit the name of an options file."""
+    """Give Beam's worker processes on this machine the same log levels, by an options file whose name they inherit."""
     levels = {
         "default_sdk_harness_log_level": "INFO" if output.verbose else "ERROR",
         "sdk_harness_log_level_overrides": {name: logging.getLevelName(_own_level(output)) for name in OWN_LOGGERS},
@@ -230,7 +230,7 @@ def _own_level(output: Output) -> int:
 
 
 def worth_showing(record: logging.LogRecord) -> bool:
-    """Tell whether a log record is for the user: no warning of Beam, no copy of an error that we tell anyway."""
+    """Tell whether a log record is for the user: not a warning of Beam, nor an error that is reported anyway."""
     if "apache_beam" not in f"{record.name} {record.pathname}":
         return True
     ours = record.exc_info is not None and isinstance(record.exc_info[1], CppmillError)
@@ -238,7 +238,7 @@ def worth_showing(record: logging.LogRecord) -> bool:
 
 
 class _ErrorStreamHandler(logging.StreamHandler[TextIO]):
-    """Writes to what the error stream is at that moment: a live display moves aside for it."""
+    """Writes to the current `sys.stderr`, which a live display replaces to keep lines apart."""
 
     def __init__(self) -> None:
         logging.Handler.__init__(self)

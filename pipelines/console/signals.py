@@ -1,11 +1,11 @@
 """Ctrl-C and SIGTERM: a clean stop, and an end within seconds whatever the process is doing.
 
-The first signal raises KeyboardInterrupt in the main thread, so that temporary files and the lock are given back, and
-the process then ends with 128 + the number of the signal. Native calls cannot be interrupted and Beam's worker
-threads do not end by themselves; a watching thread, woken by the signal itself, therefore ends the process after a
-grace period, and at once on a second signal. The end is `os._exit`: no exit handler is run and no thread is waited
-for; what others wait for, a lock in an object store, is given back just before (`done_before_end`). That is safe
-because files are published by renaming; what was unfinished is redone by the next run.
+The first signal raises KeyboardInterrupt in the main thread, which removes temporary files and releases the lock; the
+process then ends with 128 + the number of the signal. Native calls cannot be interrupted, and Beam's worker threads do
+not end by themselves. So a watching thread, woken by the signal itself, ends the process after a grace period, and at
+once on a second signal. It ends by `os._exit`, which runs no exit handler and waits for no thread; what must not be
+left behind, such as a lock in an object store, is released just before (`done_before_end`). That is safe because files
+are published by renaming; the next run redoes what was unfinished.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _stops: list[_Stop] = []
 
 @contextmanager
 def done_before_end(step: Callable[[], object]) -> Iterator[None]:
-    """Have a step done before a process that is stopped within the block ends itself, as no exit handler is run then.
+    """Do a step if a signal ends the process within the block, as no exit handler runs then.
 
     Args:
-        step: Called in a thread of its own while others may still run, and not waited for longer than a second.
+        step: Called in a separate thread while others may still run; it gets at most a second.
     """
     _last_steps.append(step)
     try:
@@ -48,7 +48,7 @@ def done_before_end(step: Callable[[], object]) -> Iterator[None]:
 
 
 def is_stopping() -> bool:
-    """Tell whether a signal stops this process: whatever fails from then on is broken off, and has not failed."""
+    """Tell whether a signal is stopping this process; errors from then on are consequences of the stop."""
     return any(stop.first is not None for stop in _stops)
 
 
@@ -56,11 +56,11 @@ def is_stopping() -> bool:
 def stop_on_signals(*, advice: str = RESUME_ADVICE, grace_seconds: float = GRACE_SECONDS) -> Iterator[None]:
     """Turn SIGINT and SIGTERM within the block into a clean stop and exit code 130 or 143.
 
-    Signals that the process was started to ignore (`nohup`, a shell's background job) stay ignored. Outside the main
-    thread, where Python cannot handle signals, the block runs as it is.
+    Signals that the process ignores from its start (`nohup`, a shell's background job) stay ignored. Outside the main
+    thread, where Python cannot handle signals, nothing changes.
 
     Args:
-        advice: What to tell the user besides that the command was stopped.
+        advice: What to tell the user after the command was stopped.
         grace_seconds: How long the main thread may take to stop.
     """
     if threading.current_thread() is not threading.main_thread():
@@ -72,13 +72,13 @@ def stop_on_signals(*, advice: str = RESUME_ADVICE, grace_seconds: float = GRACE
         with stop.installed():
             yield
     finally:
-        if stop.first is not None:  # whatever became of the KeyboardInterrupt on its way
+        if stop.first is not None:  # even if something caught the KeyboardInterrupt
             stop.end(stop.first)
         _stops.remove(stop)
 
 
 class _Stop:
-    """The signals that came, the thread that watches for them, and the end of the process."""
+    """The received signals, the thread that watches for them, and the end of the process."""
 
     def __init__(self, *, advice: str, grace_seconds: float) -> None:
         self.advice = advice
@@ -91,7 +91,7 @@ class _Stop:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """Handle the signals within the block; what was there before is put back."""
+        """Handle the signals within the block; restore the previous handlers afterwards."""
         reading, writing = os.pipe()
         os.set_blocking(writing, False)
         previous_wakeup = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
@@ -112,7 +112,7 @@ class _Stop:
                 os.close(writing)
 
     def _forget(self, wakeup: int = -1) -> None:
-        """Put the handlers back, in this process or in a forked child: its signals are not ours."""
+        """Restore the handlers, in this process or in a forked child, whose signals are its own."""
         if self._active:
             self._active = False
             signal.set_wakeup_fd(wakeup)
@@ -120,10 +120,10 @@ class _Stop:
                 signal.signal(number, handler)
 
     def _raise(self, number: int, _frame: FrameType | None) -> None:
-        """Stop the main thread on the first signal; the watcher sees to any other."""
+        """Stop the main thread on the first signal; the watcher handles any other."""
         if self.first is None:
             self.first = signal.Signals(number)
-            logging.disable()  # what the stop breaks elsewhere is no news
+            logging.disable()  # errors elsewhere are consequences of the stop
             threading.excepthook = lambda _: None
             raise KeyboardInterrupt
 
@@ -139,14 +139,14 @@ class _Stop:
         self.end(number, forced=True)
 
     def end(self, number: signal.Signals, *, forced: bool = False) -> NoReturn:
-        """Say how to go on, end the worker processes and this one.
+        """Tell the user how to resume, and end the worker processes and this one.
 
         Args:
             number: The signal.
-            forced: Whether the main thread still runs: buffers that it may hold are not flushed then.
+            forced: Whether the main thread still runs: buffers that it may have locked are not flushed then.
         """
         self._announced.wait(self.grace_seconds)  # the watcher's line comes first
-        self._ending.acquire()  # never given back: the other thread must not end the process half-way
+        self._ending.acquire()  # never released: the other thread must not end the process too early
         if not forced:
             with suppress(OSError, ValueError):
                 sys.stdout.flush()
@@ -168,7 +168,7 @@ def _name(number: signal.Signals) -> str:
 
 
 def _write_error(text: str) -> None:
-    """Write to the error stream past Python's buffers and their locks."""
+    """Write to the error stream, bypassing Python's buffers and their locks."""
     with suppress(OSError):
         os.write(2, text.encode())
 
