@@ -16,7 +16,7 @@ from pipelines.console.reporters import JsonReporter, PlainReporter
 
 
 class Clock:
-    """Seconds that pass when told to."""
+    """A clock that is set by hand."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -35,7 +35,7 @@ def drive(reporter: Reporter, clock: Clock) -> None:
     reporter.note("over")
 
 
-def test_plain_lines_tell_units_megabytes_rate_and_time_left() -> None:
+def test_plain_lines_have_units_megabytes_rate_and_time_left() -> None:
     clock, stream = Clock(), io.StringIO()
     drive(PlainReporter(stream, clock=clock), clock)
     assert stream.getvalue().splitlines() == [
@@ -50,7 +50,7 @@ def test_plain_lines_tell_units_megabytes_rate_and_time_left() -> None:
 
 
 @pytest.mark.parametrize("reporter", [PlainReporter, JsonReporter])
-def test_progress_is_told_at_most_once_in_a_while(reporter: Any) -> None:
+def test_progress_is_reported_at_most_once_per_interval(reporter: Any) -> None:
     clock, stream = Clock(), io.StringIO()
     told = reporter(stream, every_seconds=5.0, clock=clock)
     told.stage_started("scan", 1000, 1000)
@@ -84,7 +84,7 @@ def test_json_is_one_object_a_line_in_bytes_and_seconds() -> None:
     assert events[-1] == {"event": "note", "message": "over"}
 
 
-def test_a_quiet_reporter_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_quiet_reporter_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     drive(QuietReporter(), Clock())
     assert capsys.readouterr() == ("", "")
 

@@ -57,7 +57,7 @@ def test_the_event_log_is_no_part_of_the_run(run, cppmill):
     cppmill("verify", run.out)
 
 
-def test_a_run_is_seen_while_it_goes_on_and_after_it_was_killed(copied_run, cppmill, command_line):
+def test_a_run_has_a_status_while_it_goes_on_and_after_it_was_killed(copied_run, cppmill, command_line):
     again = [*command_line, *map(str, copied_run.command), "--unit-bytes", str(1 << 17), "--json"]
     with subprocess.Popen(again, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         next(line for line in process.stdout if '"stage_started", "stage": "ingest"' in line)
@@ -111,7 +111,7 @@ def test_a_run_whose_engine_makes_an_error_of_the_stop_is_stopped_and_did_not_fa
     assert (status.state, status.message) == ("stopped", "")
 
 
-def test_a_run_that_failed_says_of_what(copied_run, cppmill):
+def test_the_status_of_a_failed_run_has_its_error(copied_run, cppmill):
     (copied_run.sources / "damaged.tar.gz").write_bytes(b"no archive")
     failed = cppmill(*copied_run.command, "--max-dead-fraction", "0", check=False)
     assert failed.returncode == 3
@@ -136,7 +136,7 @@ def test_units_rate_and_time_left_are_those_of_the_last_event(out, log):
     assert "scan      4 of 4 units, 400.0 of 400.0 MB, 133.3 MB/s, 3.0 s" in describe_status(read_status(out.root))
 
 
-def test_as_many_events_as_asked_for_are_told(out, log):
+def test_as_many_events_as_asked_for_are_returned(out, log):
     for number in range(5):
         log.note(str(number))
     log.flush()
@@ -157,18 +157,18 @@ def test_the_logs_of_the_last_runs_are_kept(out):
     assert len(list(out.files(EVENTS))) == KEPT_LOGS
 
 
-def test_nothing_can_be_told_of_a_folder_without_a_run(tmp_path):
+def test_a_folder_without_a_run_has_no_status(tmp_path):
     with pytest.raises(ConfigError, match="no run; give the --out of one"):
         read_status(str(tmp_path))
 
 
-def test_where_nothing_has_begun_it_says_so(cppmill, tmp_path):
+def test_a_missing_folder_is_an_error_that_says_so(cppmill, tmp_path):
     done = cppmill("status", tmp_path / "later", check=False)
     assert done.returncode == 2
     assert "no such folder; nothing has run there yet" in " ".join(done.stderr.split())
 
 
-def test_a_look_at_the_lock_keeps_nobody_out(tmp_path):
+def test_looking_at_the_lock_blocks_nobody(tmp_path):
     out = OutputFolder(tmp_path)
     out.store.lock().release()
     looking = (

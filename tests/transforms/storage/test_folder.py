@@ -1,4 +1,4 @@
-"""Publishing is all or nothing, digests are remembered only while nothing changed, and one run writes at a time."""
+"""Publishing is atomic, digests are remembered only for unchanged files, and one run writes at a time."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ def test_a_published_file_is_described_truly(out):
     assert out.where(output.path) == f"{out.root}/tokens/part-0.parquet"
 
 
-def test_a_file_is_given_as_a_path_and_in_parts(out):
+def test_a_file_can_be_read_as_a_path_and_by_ranges(out):
     out.publish_bytes("tokenizer/manifest.json", b"abcdef")
     out.publish_bytes("tokenizer/deeper/x", b"")
     with out.open_local("tokenizer/manifest.json") as path:
@@ -39,7 +39,7 @@ def test_a_file_is_given_as_a_path_and_in_parts(out):
         assert (file.size(), file.read_at(2, 3)) == (6, b"de")
 
 
-def test_what_is_not_there_is_told(out):
+def test_a_missing_file_is_reported_by_each_way_to_read_it(out):
     assert (out.exists("a"), out.digest("a"), out.store.present(["a", "b/c"])) == (False, None, set())
     assert list(out.files()) == list(out.files("a")) == []
     out.remove("a")
@@ -63,7 +63,7 @@ def test_a_writer_that_fails_leaves_nothing(out):
     assert [path for path in out.temporary.iterdir() if path.name != ".lock"] == []
 
 
-def test_a_receipt_stands_only_while_its_outputs_do(out):
+def test_a_receipt_counts_only_while_its_outputs_are_intact(out):
     output = out.publish_bytes("tokens/part-0.parquet", b"abc")
     out.publish_receipt(UnitReceipt(stage=Stage.TOKENIZE, key=a_unit().key, outputs=(output,), totals={}))
     assert out.find_receipt(a_unit()) is not None
@@ -86,7 +86,7 @@ def test_a_unit_whose_files_are_damaged_publishes_them_again_once_withdrawn(out)
     assert (receipt.totals, out.read_bytes(name)) == ({"tokens": 1}, b"abc")
 
 
-def test_digests_are_remembered_for_files_that_stand(out):
+def test_digests_are_remembered_for_files_that_still_exist(out):
     for name in ("file", "gone"):
         out.publish_bytes(name, b"abc")
         out.digest(name)
@@ -127,7 +127,7 @@ def test_files_leave_out_the_cache_and_the_lock(out):
     assert list(out.files()) == ["a"]
 
 
-def test_the_folder_travels_as_its_place_alone(out):
+def test_the_folder_is_pickled_as_its_place_alone(out):
     out.publish_bytes("a", b"")
     out.digest("a")
     copy = pickle.loads(pickle.dumps(out))
