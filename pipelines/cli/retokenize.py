@@ -13,7 +13,7 @@ from pipelines.console.console import Output, command_session
 from schemas.errors import ExitCode
 
 if TYPE_CHECKING:
-    from pipelines.versions.retokenize import VersionUpdate
+    from pipelines.versions.retokenize import Outcome
 
 commands = typer.Typer()
 
@@ -86,7 +86,7 @@ def retokenize(
 commands.command("retokenize", help=help_text(retokenize), epilog=RETOKENIZE_CODES, cls=args.BeamCommand)(retokenize)
 
 
-def _print_outcome(outcome: VersionUpdate, output: Output) -> None:
+def _print_outcome(outcome: Outcome, output: Output) -> None:
     """Print what changed: one JSON object, or a table.
 
     Raises:

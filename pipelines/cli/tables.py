@@ -50,8 +50,8 @@ class Finding(Protocol):
         """Place, value, and what to do."""
 
 
-class WayResult(Protocol):
-    """The result of a run on an engine."""
+class Outcome(Protocol):
+    """What became of a run on an engine."""
 
     @property
     def way(self) -> str:
@@ -103,7 +103,7 @@ def plan_lines(units: Sequence[PlannedUnit], *, every_unit: bool) -> Iterable[st
         yield f"{unit.stage:9} {unit.action:6} {unit.unit:{width}} {unit.reason}"
 
 
-def print_outcomes(outcomes: Sequence[WayResult], *, as_json: bool) -> None:
+def print_outcomes(outcomes: Sequence[Outcome], *, as_json: bool) -> None:
     """Print what became of each way to run: a JSON object a line, or a table with the first digits of each digest."""
     if as_json:
         for outcome in outcomes:

@@ -46,11 +46,11 @@ class Way:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WayResult:
-    """The result of running in one way.
+class Outcome:
+    """What became of a way.
 
     Attributes:
-        way: The way's name.
+        way: Its name.
         digests: By the names of `DIGESTS`; empty if it could not be run.
         seconds: How long the run took.
         reason: Why it could not be run.
@@ -94,7 +94,7 @@ def default_sources() -> list[str]:
 
 def compare_ways(
     ways: Sequence[Way], sources: Sequence[str], out: Path, reporter: Reporter, *, required: bool
-) -> Iterator[WayResult]:
+) -> Iterator[Outcome]:
     """Carry out one run in each way, and yield what came out.
 
     Args:
@@ -114,14 +114,14 @@ def compare_ways(
         except ConfigError as error:
             if required:
                 raise
-            yield WayResult(way=way.name, digests={}, reason=str(error).splitlines()[0])
+            yield Outcome(way=way.name, digests={}, reason=str(error).splitlines()[0])
             continue
         reporter.note(f"{way.name}:")
         shutil.rmtree(config.out_folder, ignore_errors=True)
         started = time.monotonic()
         run.run(config, reporter)
         seconds = time.monotonic() - started
-        yield WayResult(way=way.name, digests=read_digests(OutputFolder(config.out)), seconds=seconds)
+        yield Outcome(way=way.name, digests=read_digests(OutputFolder(config.out)), seconds=seconds)
 
 
 def read_digests(out: OutputFolder) -> dict[str, str]:
@@ -150,7 +150,7 @@ def folder_of_runs(out: Path | None) -> Iterator[Path]:
         yield Path(folder)
 
 
-def check_equal(outcomes: Sequence[WayResult]) -> None:
+def check_equal(outcomes: Sequence[Outcome]) -> None:
     """Raise IntegrityError, with a line for every digest that is not the first one's."""
     found = [outcome for outcome in outcomes if outcome.digests]
     differences = [

@@ -43,14 +43,14 @@ class Order:
 
 
 @dataclass(frozen=True, kw_only=True)
-class VersionUpdate:
-    """What a retokenization did.
+class Outcome:
+    """What became of it.
 
     Attributes:
         version: The current version.
         place: Where it is, a path or a URL.
         changes: What it changed; None if there was nothing to do.
-        removed: The versions that were removed.
+        removed: The versions that went.
     """
 
     version: str
@@ -60,7 +60,7 @@ class VersionUpdate:
 
     @property
     def summary(self) -> str:
-        """What it did, in a line."""
+        """What became of it, in a line."""
         done = "made" if self.changes else "up to date: nothing to do"
         return f"{self.version} is {done}"
 
@@ -75,7 +75,7 @@ class VersionUpdate:
         }
 
 
-def retokenize(order: Order, reporter: Reporter) -> VersionUpdate:
+def retokenize(order: Order, reporter: Reporter) -> Outcome:
     """Make a new version of a store if there is anything new, and return what it changed.
 
     Raises:
@@ -102,14 +102,14 @@ def retokenize(order: Order, reporter: Reporter) -> VersionUpdate:
 
 
 def _leave_word(place: Path | str, outcome: str, error: CppmillError) -> None:
-    """Log in an existing store that a command could not begin; a failure to log is ignored."""
+    """Log in a store that stands that a command could not begin; where it cannot be logged, that is no matter."""
     with suppress(CppmillError, OSError):
         versions = Versions(place)
         if versions.names:
             EventLog(versions.folder).ended(outcome, str(error))
 
 
-def _log_and_retokenize(order: Order, asked: RunConfig, versions: Versions, reporter: Reporter) -> VersionUpdate:
+def _log_and_retokenize(order: Order, asked: RunConfig, versions: Versions, reporter: Reporter) -> Outcome:
     """Retokenize, and log in the store how it ended; what a run does is in the log of its version."""
     log_folder = OutputFolder(versions.folder.root)  # one that does not ask for the lock: it is written to the very end
     with open_log(log_folder, engine=asked.engine, threads=asked.threads) as log:
@@ -121,7 +121,7 @@ def _log_and_retokenize(order: Order, asked: RunConfig, versions: Versions, repo
     return outcome
 
 
-def _retokenize(order: Order, asked: RunConfig, versions: Versions, reporter: Reporter) -> VersionUpdate:
+def _retokenize(order: Order, asked: RunConfig, versions: Versions, reporter: Reporter) -> Outcome:
     versions.folder.store.clear_temporary()
     versions.check_pointer()
     current = versions.current
@@ -129,7 +129,7 @@ def _retokenize(order: Order, asked: RunConfig, versions: Versions, reporter: Re
     config = asked if before is None else _go_on(order, asked, before)
     if before is not None and is_up_to_date(config, before):
         versions.discard()
-        return _version_update(versions, None, order.keep)
+        return _outcome(versions, None, order.keep)
     name = versions.begin(current)
     place = versions.out(name).root
     reporter.note(f"{name}: {'the first version' if current is None else f'beside {current}'}, in {place}")
@@ -137,11 +137,11 @@ def _retokenize(order: Order, asked: RunConfig, versions: Versions, reporter: Re
     after = _finished(versions, name)
     if before is not None and is_same(before, after):
         versions.discard()
-        return _version_update(versions, None, order.keep)
+        return _outcome(versions, None, order.keep)
     _check_not_emptied(versions, before, after)
     changes = {"version": name, "previous": current, **find_changes(before, after)}
     versions.finish(name, changes, replaced=current)
-    return _version_update(versions, changes, order.keep)
+    return _outcome(versions, changes, order.keep)
 
 
 def is_up_to_date(config: RunConfig, before: FinishedRun) -> bool:
@@ -183,7 +183,7 @@ def _finished(versions: Versions, name: str) -> FinishedRun:
 
 
 def _check_not_emptied(versions: Versions, before: FinishedRun | None, after: FinishedRun) -> None:
-    """Discard a version that is empty though the one before was not: its sources cannot be the intended ones."""
+    """Discard a version that holds nothing where the one before held something: its sources are not what was meant."""
     documents = 0 if before is None else int(before.receipt["dataset"]["documents"])
     if documents and not int(after.receipt["dataset"]["documents"]):
         versions.discard()
@@ -193,8 +193,8 @@ def _check_not_emptied(versions: Versions, before: FinishedRun | None, after: Fi
         )
 
 
-def _version_update(versions: Versions, changes: dict[str, Any] | None, keep: int) -> VersionUpdate:
+def _outcome(versions: Versions, changes: dict[str, Any] | None, keep: int) -> Outcome:
     """Let go of old versions, and return what there is."""
     removed = versions.prune(keep)
     current = versions.current or ""
-    return VersionUpdate(version=current, place=versions.out(current).root, changes=changes, removed=tuple(removed))
+    return Outcome(version=current, place=versions.out(current).root, changes=changes, removed=tuple(removed))
