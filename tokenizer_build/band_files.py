@@ -19,6 +19,7 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -76,21 +77,30 @@ class BandFile(_Record):
 
 
 def read_band_files(directory: Path) -> dict[str, BandFile]:
-    """Read every `*.toml` of a vocabulary folder.
+    """Read every `*.toml` of a vocabulary folder and its subfolders.
 
     Args:
         directory: The folder.
 
     Returns:
-        File name to contents, in the order of the names.
+        Path in the folder to contents, in the order of the file names; subfolders have no effect on the order.
 
     Raises:
-        VocabularyConfigError: If there is no such file, or one is no TOML or not of the form (file, key and value).
+        VocabularyConfigError: If there is no such file, two have one name, or one is no TOML or not of the form (file,
+            key and value).
     """
-    paths = sorted(directory.glob("*.toml"))
+    paths = band_file_paths(directory)
     if not paths:
-        raise VocabularyConfigError(f"{directory}: no *.toml files; give the folder that holds one file a band")
-    return {path.name: _read_band_file(path) for path in paths}
+        raise VocabularyConfigError(f"{directory}: no *.toml files; give the folder that holds one file per band")
+    for first, second in pairwise(paths):
+        if first.name == second.name:
+            raise VocabularyConfigError(f"{first} and {second}: two files with one name; rename one")
+    return {path.relative_to(directory).as_posix(): _read_band_file(path) for path in paths}
+
+
+def band_file_paths(directory: Path) -> list[Path]:
+    """Return the `*.toml` files of a vocabulary folder and its subfolders, sorted by file name."""
+    return sorted(directory.rglob("*.toml"), key=lambda path: (path.name, path))
 
 
 def nearest(value: str, known: Iterable[str]) -> str:

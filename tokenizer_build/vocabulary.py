@@ -115,36 +115,36 @@ def read_vocabulary(directory: Path) -> Vocabulary:
         VocabularyConfigError: For a file that is not of the form, or a key of a token table that is no id.
     """
     files = read_band_files(directory)
-    tokens = [token for name, file in files.items() for token in _file_tokens(directory / name, file)]
+    tokens = [token for name, file in files.items() for token in _file_tokens(name, file)]
     return Vocabulary(
         directory=directory,
         tokens=tuple(sorted(tokens, key=lambda token: token.id)),
-        candidates=tuple(c for name, file in files.items() for c in _file_candidates(directory / name, file)),
-        morphemes=tuple(m for name, file in files.items() for m in _file_morphemes(directory / name, file)),
+        candidates=tuple(c for name, file in files.items() for c in _file_candidates(name, file)),
+        morphemes=tuple(m for name, file in files.items() for m in _file_morphemes(name, file)),
     )
 
 
-def _file_tokens(path: Path, file: BandFile) -> list[FixedToken]:
+def _file_tokens(name: str, file: BandFile) -> list[FixedToken]:
     band = next(band for band in BANDS if band.name == file.band)
     tables = [("tokens", file.tokens)]
     tables += [(f"candidates[{group.category}].tokens", group.tokens) for group in file.candidates]
     return [
-        FixedToken(_token_id(path, table, key), token, band, f"{path.name}: {table}.{key}")
+        FixedToken(_token_id(name, table, key), token, band, f"{name}: {table}.{key}")
         for table, tokens in tables
         for key, token in tokens.items()
     ]
 
 
-def _token_id(path: Path, table: str, key: str) -> int:
+def _token_id(name: str, table: str, key: str) -> int:
     if not (key.isascii() and key.isdigit() and str(int(key)) == key):
-        raise VocabularyConfigError(f"{path}: {table}.{key}: not an id; keys of token tables are decimal ids")
+        raise VocabularyConfigError(f"{name}: {table}.{key}: not an id; keys of token tables are decimal ids")
     return int(key)
 
 
-def _file_candidates(path: Path, file: BandFile) -> list[Candidate]:
+def _file_candidates(name: str, file: BandFile) -> list[Candidate]:
     return [
         Candidate(
-            token, group.category, group.match, tuple(group.api_prefixes), f"{path.name}: candidates[{group.category}]"
+            token, group.category, group.match, tuple(group.api_prefixes), f"{name}: candidates[{group.category}]"
         )
         for group in file.candidates
         for token in _terms(group)
@@ -155,9 +155,9 @@ def _terms(group: CandidateGroup) -> Sequence[str]:
     return [*group.tokens.values(), *group.elsewhere]
 
 
-def _file_morphemes(path: Path, file: BandFile) -> list[Morpheme]:
+def _file_morphemes(name: str, file: BandFile) -> list[Morpheme]:
     return [
-        Morpheme(term, group.position, f"{path.name}: morphemes[{group.position}]")
+        Morpheme(term, group.position, f"{name}: morphemes[{group.position}]")
         for group in file.morphemes
         for term in group.terms
     ]

@@ -23,6 +23,7 @@ from schemas.errors import ConfigError, IntegrityError
 from schemas.options import RunOptions, TokenizeOptions
 from schemas.tables import WORDS
 from schemas.units import Stage, Unit, UnitReceipt, unit_key
+from tokenizer_build.band_files import band_file_paths
 from tokenizer_build.build import ScanCounts, build_tokenizer
 from tokenizer_build.findings import FINDINGS_MD
 from tokenizer_build.sentencepiece import build_sentencepiece, trainer_version
@@ -73,7 +74,7 @@ def plan_build(session: Session, counts: UnitReceipt) -> Unit:
         **_unit_pattern(session.config.options),
         **({} if session.config.options.build.kind == "bpe" else {"sentencepiece": trainer_version()}),
         "vocabulary": {
-            path.name: sha256_file(path) for path in sorted(VOCABULARY.iterdir()) if path.suffix in (".toml", ".lock")
+            path.name: sha256_file(path) for path in (*band_file_paths(VOCABULARY), *sorted(VOCABULARY.glob("*.lock")))
         },
     }
     inputs = {output.path: output.sha256 for output in counts.outputs}

@@ -18,6 +18,21 @@ def test_files_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
     assert files["a.toml"].candidates[0].tokens == {"5622": "ncclSend"}
 
 
+def test_subfolders_are_read_and_do_not_change_the_order(tmp_path: Path) -> None:
+    for name in ("z/a.toml", "b.toml", "a/c.toml"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(GOOD)
+    assert list(read_band_files(tmp_path)) == ["z/a.toml", "b.toml", "a/c.toml"]
+
+
+def test_two_files_with_one_name_are_refused(tmp_path: Path) -> None:
+    for name in ("z/a.toml", "b/a.toml"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(GOOD)
+    with pytest.raises(VocabularyConfigError, match="b/a.toml and .*z/a.toml: two files with one name"):
+        read_band_files(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

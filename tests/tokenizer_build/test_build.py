@@ -115,7 +115,7 @@ def test_a_locked_token_that_people_removed_leaves_its_id_reserved(
     build: Build, small_tokenizer: Path, vocabulary_copy: Path, tmp_path: Path
 ) -> None:
     release_vocabulary(vocabulary_copy, small_tokenizer, "1.0")
-    path = vocabulary_copy / "keywords.toml"
+    path = vocabulary_copy / "language" / "keywords.toml"
     path.write_text(path.read_text().replace('72 = "register"\n', ""))
     build(tmp_path / "out", vocabulary_dir=vocabulary_copy)
     assert vocab(tmp_path / "out")["<RESERVED_72>"] == 72

@@ -140,7 +140,7 @@ def test_no_fixed_id_moves_with_an_added_token(
 ) -> None:
     new_id = free_domain_id(vocabulary)
     added = f'band = "domain"\n[tokens]\n{new_id} = "added_by_the_test"\n'
-    (vocabulary_copy / "domain_added.toml").write_text(added)
+    (vocabulary_copy / "domains" / "domain_added.toml").write_text(added)
     build(tmp_path / "out", counts=corpora[corpus], vocabulary_dir=vocabulary_copy, options=options)
     before, after = fixed_ids(built[corpus]), fixed_ids(tmp_path / "out")
     assert after == before | {"added_by_the_test": new_id}
@@ -206,7 +206,7 @@ def test_a_release_locks_what_is_new_and_only_that(released: Path, built: dict[s
 def test_a_build_that_would_break_the_lock_fails_and_says_what_to_do(
     build: Build, corpora: dict[str, ScanCounts], released: Path, tmp_path: Path, line: str, instead: str, said: str
 ) -> None:
-    path = released / "keywords.toml"
+    path = released / "language" / "keywords.toml"
     assert line in path.read_text()
     path.write_text(path.read_text().replace(line, instead))
     with pytest.raises(VocabularyConfigError, match=said):

@@ -75,7 +75,7 @@ def test_domains_leave_ids_for_later(vocabulary: Vocabulary) -> None:
     assert domain.last - domain.first + 1 - used >= FREE_FOR_LATER
 
 
-@pytest.mark.parametrize("path", sorted(VOCABULARY_DIR.glob("*.toml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(VOCABULARY_DIR.rglob("*.toml")), ids=lambda path: path.stem)
 def test_a_file_says_why_it_exists_and_is_short(path: Path) -> None:
     lines = path.read_text().splitlines()
     assert lines[0].startswith("# ")

@@ -170,7 +170,7 @@ def test_a_release_refuses_damaged_files_and_ids_of_another_vocabulary(run, cppm
     (damaged / "tokenizer.json").write_bytes((damaged / "tokenizer.json").read_bytes()[:-100])
     done = cppmill("vocab", "release", "9.0", "--tokenizer", damaged, "--vocab", vocabulary, check=False)
     assert done.returncode != 0
-    keywords = vocabulary / "keywords.toml"
+    keywords = vocabulary / "language" / "keywords.toml"
     ((key, token),) = re.findall(r'^(\d+) = "(constexpr)"$', keywords.read_text(), re.M)
     keywords.write_text(keywords.read_text().replace(f'{key} = "{token}"', f'{key} = "constexprs"'))
     done = cppmill("vocab", "release", "9.0", "--tokenizer", run.out / "tokenizer", "--vocab", vocabulary, check=False)

@@ -89,7 +89,7 @@ def test_a_fixed_id_that_moved_is_named(
     instead: str,
     said: list[str],
 ) -> None:
-    path = vocabulary_copy / "keywords.toml"
+    path = vocabulary_copy / "language" / "keywords.toml"
     assert line in path.read_text()
     path.write_text(path.read_text().replace(line, instead))
     build(tmp_path / "moved", vocabulary_dir=vocabulary_copy)
