@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
+from huggingface_hub import DatasetCardData
 from markupsafe import Markup
 
 from pipelines.pages import render_page
@@ -52,8 +53,7 @@ def render_card(receipt: dict[str, Any], manifest: dict[str, Any], publication: 
         description=describe_run(receipt, licenses),
         receipt=receipt,
         manifest=manifest,
-        hub_licenses=hub_licenses(licenses),
-        size_category=Markup(size_category(receipt["dataset"]["documents"])),
+        metadata=Markup(_metadata(receipt, publication, licenses).to_yaml()),
         ledger=_ledger_rows(receipt["ledger"]),
         tables=[
             (table, [(field.name, _type_name(field.type), Markup(MEANINGS[field.name])) for field in schema])
@@ -62,6 +62,27 @@ def render_card(receipt: dict[str, Any], manifest: dict[str, Any], publication: 
         projects=rows[:MOST_PROJECTS],
         more_projects=len(rows[MOST_PROJECTS:]),
     )
+
+
+def _metadata(receipt: dict[str, Any], publication: Publication, licenses: Licenses) -> DatasetCardData:
+    """Return the card's front matter; of a run without documents it has no configs, as there is nothing to load."""
+    documents = receipt["dataset"]["documents"]
+    configs = [_config(table, receipt["digest"]) for table in ("tokens", "documents")] if documents else None
+    return DatasetCardData(
+        pretty_name=publication.name,
+        license=hub_licenses(licenses),
+        language=["code"],
+        task_categories=["text-generation"],
+        size_categories=[size_category(documents)],
+        tags=["cpp", "code", "tokenized"],
+        configs=configs,
+    )
+
+
+def _config(table: str, digest: str) -> dict[str, Any]:
+    files = [{"split": "train", "path": f"{table}/part-*.parquet"}]
+    default = {"default": True} if table == "tokens" else {}
+    return {"config_name": table, "description": f"receipt {digest}", **default, "data_files": files}
 
 
 def describe_run(receipt: dict[str, Any], licenses: Licenses) -> str:
