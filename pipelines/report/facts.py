@@ -6,14 +6,13 @@ has no counts) is None, and is not shown.
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
+import pandas as pd
 import pyarrow.parquet as pq
 from cppmill_core import AnyTokenizer
 
@@ -35,7 +34,7 @@ _OTHERS = {Strength.CONTROL: "control", Strength.RESERVED: RESERVED}
 class Namespaces:
     """The namespaces that are referred to most, and how many references and namespaces there are in all."""
 
-    rows: list[dict[str, Any]]
+    rows: list[dict[Hashable, Any]]
     hits: int
     number: int
 
@@ -51,7 +50,7 @@ class Facts:
         bands: The band of each id: that of the vocabulary's files, or how it was learned.
         statistics: `counts/statistics.json`.
         namespaces: The head of `counts/namespaces.parquet`.
-        decisions: The rows of `decisions.parquet`.
+        decisions: `decisions.parquet`.
         findings: `findings.md`.
         stages: How fast the stages were; none if it is not known.
     """
@@ -62,7 +61,7 @@ class Facts:
     bands: tuple[str, ...]
     statistics: dict[str, Any] | None
     namespaces: Namespaces | None
-    decisions: list[dict[str, Any]] | None
+    decisions: pd.DataFrame | None
     findings: str | None
     stages: list[StageTime]
 
@@ -93,7 +92,7 @@ def read_facts(
         bands=_bands(directory, entries),
         statistics=json.loads(out.read_bytes("counts/statistics.json")) if counted else None,
         namespaces=_read_namespaces(out) if counted else None,
-        decisions=pq.read_table(io.BytesIO(decisions.read_bytes())).to_pylist() if decisions.is_file() else None,
+        decisions=pd.read_parquet(decisions) if decisions.is_file() else None,
         findings=findings.read_text(encoding="utf-8") if findings.is_file() else None,
         stages=read_stage_times(out),
     )
@@ -107,15 +106,11 @@ def _bands(directory: Path, entries: Sequence[Entry]) -> tuple[str, ...]:
 
 def _read_namespaces(out: OutputFolder) -> Namespaces:
     """Read the namespaces a row group at a time, and keep those with the most hits."""
-    head: list[dict[str, Any]] = []
-    hits = number = 0
+    head, hits, number = pd.DataFrame(), 0, 0
     with out.open_ranges("counts/namespaces.parquet") as source, pq.ParquetFile(source) as file:
         for place in range(file.num_row_groups):
-            table = file.read_row_group(place)
-            counted: list[Any] = table["hits"].to_pylist()
-            hits, number = hits + sum(counted), number + table.num_rows
-            best: pa.Table = table.sort_by([("hits", "descending"), ("namespace", "ascending")])
-            head = sorted(
-                [*head, *best.slice(0, SHOWN_NAMESPACES).to_pylist()], key=lambda row: (-row["hits"], row["namespace"])
-            )[:SHOWN_NAMESPACES]
-    return Namespaces(head, hits, number)
+            rows = file.read_row_group(place).to_pandas()
+            hits, number = hits + int(rows["hits"].sum()), number + len(rows)
+            most = pd.concat([head, rows]).sort_values(["hits", "namespace"], ascending=[False, True])
+            head = most.head(SHOWN_NAMESPACES)
+    return Namespaces(head.to_dict("records"), hits, number)

@@ -6,11 +6,11 @@ Each function returns the values of one section, None where a run has nothing of
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from markupsafe import Markup
 
 from pipelines.console.progress import MEGABYTE
@@ -22,6 +22,7 @@ from pipelines.report.vocabulary_map import COLOURS, draw_map
 from schemas.reasons import Column
 from tokenizer_build.bands import Strength
 from tokenizer_build.compare.comparison import RESERVED
+from tokenizer_build.decision_files import KEPT
 from tokenizer_build.decisions import Rule
 from transforms.tokens.usage import ProjectUsage
 
@@ -74,25 +75,14 @@ def _flow(name: str, unit: str, whole: int, rows: Sequence[dict[str, Any]]) -> M
 
 def vocabulary(facts: Facts) -> dict[str, Any]:
     """Return the map of the ids, the bands with what is used of them, and how few ids cover most of the text."""
-    counts, bands = facts.usage.ids, np.array(facts.bands)
-    total = int(counts.sum()) or 1
-    rows = []
-    for band in (band for band in COLOURS if band in facts.bands):
-        chosen = counts[bands == band]
-        used = int((chosen > 0).sum())
-        rows.append(
-            {
-                "band": band,
-                "ids": len(chosen),
-                "used": used,
-                "unused": len(chosen) - used,
-                "tokens": int(chosen.sum()),
-                "share": int(chosen.sum()) / total,
-            }
-        )
+    ids = pd.DataFrame({"band": facts.bands, "count": facts.usage.ids, "used": facts.usage.ids > 0})
+    bands = ids.groupby("band").agg(ids=("used", "size"), used=("used", "sum"), tokens=("count", "sum"))
+    bands = bands.reindex([band for band in COLOURS if band in bands.index]).reset_index()
+    bands = bands.assign(unused=bands["ids"] - bands["used"], share=bands["tokens"] / (bands["tokens"].sum() or 1))
+    rows = bands.to_dict("records")
     usable = [row for row in rows if row["band"] != RESERVED]
     return {
-        "map": draw_map(counts, facts.bands),
+        "map": draw_map(facts.usage.ids, facts.bands),
         "colours": COLOURS,
         "rows": rows,
         "usable": sum(row["ids"] for row in usable),
@@ -170,14 +160,12 @@ def decisions(facts: Facts) -> dict[str, Any] | None:
     """Return how many candidates were kept and cut by which rule."""
     if facts.decisions is None:
         return None
-    rules = Counter((row["decision"], row["rule"]) for row in facts.decisions)
+    rules = facts.decisions.groupby(["decision", "rule"], sort=False).size().reset_index(name="number")
+    rules = rules.assign(cut=rules["decision"] != KEPT, why=rules["rule"].map(RULES).fillna(""))
     return {
         "number": len(facts.decisions),
         "counted": _what_was_counted(facts),
-        "rules": [
-            {"decision": decision, "rule": rule, "why": RULES.get(rule, ""), "number": number}
-            for (decision, rule), number in sorted(rules.items(), key=lambda item: (item[0][0] != "kept", -item[1]))
-        ],
+        "rules": rules.sort_values(["cut", "number"], ascending=[True, False], kind="stable").to_dict("records"),
     }
 
 
@@ -223,8 +211,8 @@ def data(facts: Facts) -> dict[str, Any]:
         ],
     }
     if facts.decisions is not None:
-        columns = ("token", "id", "category", "decision", "rule", "hits", "documents", "projects", "document_share")
-        found["decisions"] = [[row[name] for name in columns] for row in facts.decisions]
+        columns = ["token", "id", "category", "decision", "rule", "hits", "documents", "projects", "document_share"]
+        found["decisions"] = facts.decisions[columns].to_numpy().tolist()
     return found
 
 

@@ -18,7 +18,7 @@ from configs.platforms import PLATFORM_VOCAB
 from pipelines.report import plots
 from pipelines.report.facts import Facts
 from pipelines.report.plots import Bar
-from pipelines.tokenizers.comparison import LENGTHS
+from pipelines.tokenizers.comparison import length_histogram
 from schemas.digests import sha256_file
 from tokenizer_build.bands import Strength
 from transforms.tokens.lengths import Lengths
@@ -66,14 +66,12 @@ def lengths(facts: Facts) -> dict[str, Any]:
 
 
 def _token_lengths(facts: Facts) -> Markup:
-    sizes, counts = _sizes(facts), facts.usage.ids
-    ids, tokens = [], []
-    for first, last in LENGTHS:
-        chosen = (sizes >= first) & (sizes <= (last or sizes.max(initial=0)))
-        ids.append(int(chosen.sum()))
-        tokens.append(int(counts[chosen].sum()))
-    labels = [str(first) for first, _ in LENGTHS]
-    series = [("ids", _shares(ids)), ("tokens of the text", _shares(tokens))]
+    bars = length_histogram(_sizes(facts), facts.usage.ids)
+    labels = [str(bar["first"]) for bar in bars]
+    series = [
+        (label, _shares([bar[what] for bar in bars]))
+        for label, what in (("ids", "ids"), ("tokens of the text", "tokens"))
+    ]
     return plots.histogram("token-lengths", "Lengths of tokens", labels, series, "bytes of a token, from")
 
 

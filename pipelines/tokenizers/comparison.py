@@ -6,10 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from pipelines.console.lines import format_seconds
 from pipelines.console.progress import MEGABYTE
-from tokenizer_build.compare.comparison import Comparison, Counts, Entrant, Tally
+from pipelines.console.tables import align, format_frame
+from tokenizer_build.compare.comparison import Comparison, Counts, Entrant, Tally, token_lengths
 
 LENGTHS = ((1, 1), (2, 2), (3, 3), (4, 4), (5, 6), (7, 8), (9, 12), (13, 16), (17, 32), (33, None))
 """The first and last length of each bar of the histograms, in bytes."""
@@ -59,7 +61,7 @@ def _record(comparison: Comparison, entrant: Entrant, tally: Tally, corpus_bytes
         "corpus_bytes": corpus_bytes,
         "corpus_seconds": _ratio(corpus_bytes, tally.bytes_a_second),
         "longest_tokens": _longest(entrant, tally.counts),
-        "token_lengths": _histogram(entrant, tally.counts),
+        "token_lengths": length_histogram(token_lengths(entrant.tokens), tally.counts),
         "identifiers": {
             "measured": tally.measured_identifiers,
             "tokens_per_identifier": _ratio(tally.identifier_tokens, tally.measured_identifiers),
@@ -95,9 +97,13 @@ def _longest(entrant: Entrant, counts: Counts) -> list[dict[str, Any]]:
     ]
 
 
-def _histogram(entrant: Entrant, counts: Counts) -> list[dict[str, Any]]:
-    """Return how many ids, and how many tokens of the text, have so many bytes; those without bytes are left out."""
-    lengths = np.array([len(token or b"") for token in entrant.tokens])
+def length_histogram(lengths: Counts, counts: Counts) -> list[dict[str, Any]]:
+    """Return how many ids, and how many tokens of the text, have so many bytes; those without bytes are left out.
+
+    Args:
+        lengths: Bytes by id.
+        counts: Occurrences by id.
+    """
     found = []
     for first, last in LENGTHS:
         chosen = (lengths >= first) & (lengths <= (last or lengths.max(initial=0)))
@@ -130,7 +136,7 @@ def tables(comparison: Comparison, corpus_bytes: int, *, every_project: bool) ->
         f"text {text['documents']:,} documents, {text['bytes']:,} bytes, {text['identifiers']:,} identifiers, "
         f"{len(text['projects']):,} projects; digest {text['digest']}",
         "",
-        *align(_summary(made, corpus_bytes)),
+        *_summary(made, corpus_bytes),
     ]
     lines += [f"{row['tokenizer']}: {_lossy(row)}" for row in made if row["lossy_documents"]]
     lines += ["", *align([["bytes/token", "bytes", *names], *_project_rows(text, made, every_project)])]
@@ -148,25 +154,24 @@ def tables(comparison: Comparison, corpus_bytes: int, *, every_project: bool) ->
     return lines
 
 
-def _summary(made: Sequence[dict[str, Any]], corpus_bytes: int) -> list[list[str]]:
-    head = ["tokenizer", "ids", "bytes/token", "lossy", "MB/s", f"{_size(corpus_bytes)} in"]
-    head += ["tokens/identifier", "whole", "never used", "library"]
-    rows = [
-        [
-            row["tokenizer"],
-            f"{row['vocab_size']:,}",
-            _number(row["bytes_per_token"], 3),
-            f"{row['lossy_documents']:,}",
-            _number(row["megabytes_per_second"], 1),
-            "-" if row["corpus_seconds"] is None else format_seconds(row["corpus_seconds"]),
-            _number(row["identifiers"]["tokens_per_identifier"], 3),
-            _percent(row["identifiers"]["whole"]),
-            _percent(row["never_used"]["share"]),
-            row["library"],
-        ]
-        for row in made
-    ]
-    return [head, *rows]
+def _summary(made: Sequence[dict[str, Any]], corpus_bytes: int) -> list[str]:
+    wide = {"projects", "bands", "longest_tokens", "token_lengths"}
+    frame = pd.json_normalize([{key: value for key, value in row.items() if key not in wide} for row in made])
+    return format_frame(
+        frame,
+        {
+            "tokenizer": ("tokenizer", ""),
+            "ids": ("vocab_size", ","),
+            "bytes/token": ("bytes_per_token", ",.3f"),
+            "lossy": ("lossy_documents", ","),
+            "MB/s": ("megabytes_per_second", ",.1f"),
+            f"{_size(corpus_bytes)} in": ("corpus_seconds", format_seconds),
+            "tokens/identifier": ("identifiers.tokens_per_identifier", ",.3f"),
+            "whole": ("identifiers.whole", ".1%"),
+            "never used": ("never_used.share", ".1%"),
+            "library": ("library", ""),
+        },
+    )
 
 
 def _lossy(row: dict[str, Any]) -> str:
@@ -203,16 +208,6 @@ def _length_rows(made: Sequence[dict[str, Any]]) -> Iterable[list[str]]:
             for what in ("ids", "tokens"):
                 cells.append(_percent(_ratio(bars[place][what], sum(bar[what] for bar in bars))))
         yield [f"{first}" if first == last else f"{first}-{last}" if last else f"{first} and more", *cells]
-
-
-def align(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows as lines: the first column to the left, the others to the right."""
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        cells = [f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True)]
-        lines.append("  ".join([f"{row[0]:{widths[0]}}", *cells]))
-    return lines
 
 
 def _number(value: float | None, digits: int) -> str:

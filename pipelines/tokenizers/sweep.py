@@ -16,11 +16,12 @@ from typing import Any
 
 import cppmill_core
 import numpy as np
+import pandas as pd
 from pydantic import ValidationError
 
 from pipelines.console.progress import MEGABYTE, Reporter
+from pipelines.console.tables import format_frame
 from pipelines.stages.build import read_scan_counts, write_tokenizer
-from pipelines.tokenizers.comparison import align
 from pipelines.tokenizers.texts import read_texts
 from schemas.errors import ConfigError, IntegrityError
 from schemas.options import BuildOptions, IngestOptions, RunOptions
@@ -209,42 +210,48 @@ def _record(size: Size, models: Sequence[Model]) -> dict[str, Any]:
 
 
 def _tables(records: Sequence[dict[str, Any]]) -> Iterator[str]:
-    least = records[0]
-    head = ["ids", "bytes/token", "tokens", "against the first", "never used", "superwords"]
-    yield from align(
-        [
-            head,
-            *(
-                [
-                    f"{row['vocab_size']:,}",
-                    f"{row['bytes_per_token']:.3f}",
-                    f"{row['tokens']:,}",
-                    f"{row['tokens'] / least['tokens'] - 1:+.1%}",
-                    f"{row['never_used']:,}",
-                    f"{row['superwords']:,}",
-                ]
-                for row in records
-            ),
-        ]
+    sizes = pd.DataFrame(records)
+    yield from format_frame(
+        sizes.assign(change=_change(sizes["tokens"])),
+        {
+            "ids": ("vocab_size", ","),
+            "bytes/token": ("bytes_per_token", ".3f"),
+            "tokens": ("tokens", ","),
+            "against the first": ("change", "+.1%"),
+            "never used": ("never_used", ","),
+            "superwords": ("superwords", ","),
+        },
     )
-    for place, model in enumerate(least["models"]):
+    for models in zip(*sizes["models"], strict=True):
         yield ""
-        yield from align([_model_head(model), *(_model_row(row, place, least) for row in records)])
+        yield from _model_table(pd.DataFrame(models).assign(vocab_size=sizes["vocab_size"]))
 
 
-def _model_head(model: dict[str, Any]) -> list[str]:
-    name = f"{model['model']}, {model['body_parameters'] / MEGABYTE:,.0f} M beside"
-    return [name, "embedding", "of all", "bfloat16", "training, MFLOP a byte", "against the first"]
+def _model_table(model: pd.DataFrame) -> list[str]:
+    """Return the costs of one model, a line per size."""
+    parameters = model["embedding_parameters"]
+    costs = {
+        "parameters": parameters / MEGABYTE,
+        "share": parameters / (parameters + model["body_parameters"]),
+        "megabytes": model["embedding_bytes"] / MEGABYTE,
+        "work": model["operations_per_byte"] / MEGABYTE,
+        "change": _change(model["operations_per_byte"]),
+    }
+    name, body = model["model"][0], model["body_parameters"][0] / MEGABYTE
+    return format_frame(
+        model.assign(**costs),
+        {
+            f"{name}, {body:,.0f} M beside": ("vocab_size", ","),
+            "embedding": ("parameters", "{:,.1f} M".format),
+            "of all": ("share", ".1%"),
+            "bfloat16": ("megabytes", "{:,.0f} MB".format),
+            "training, MFLOP a byte": ("work", ",.1f"),
+            "against the first": ("change", "+.1%"),
+        },
+    )
 
 
-def _model_row(row: dict[str, Any], place: int, least: dict[str, Any]) -> list[str]:
-    model = row["models"][place]
-    first = least["models"][place]["operations_per_byte"]
-    return [
-        f"{row['vocab_size']:,}",
-        f"{model['embedding_parameters'] / MEGABYTE:,.1f} M",
-        f"{model['embedding_parameters'] / (model['embedding_parameters'] + model['body_parameters']):.1%}",
-        f"{model['embedding_bytes'] / MEGABYTE:,.0f} MB",
-        f"{model['operations_per_byte'] / MEGABYTE:,.1f}",
-        f"{model['operations_per_byte'] / first - 1:+.1%}",
-    ]
+def _change(column: pd.Series) -> pd.Series:
+    """Return how far each value is from the first, as a share of it."""
+    changes: pd.Series = column / column[0] - 1
+    return changes

@@ -149,7 +149,7 @@ def compare(entrants: Sequence[Entrant], documents: Iterable[pa.RecordBatch], *,
         threads: How many threads encode.
     """
     text, tallies = Text(), [Tally(counts=np.zeros(entrant.contender.vocab_size, np.int64)) for entrant in entrants]
-    lengths = [_lengths(entrant.tokens) for entrant in entrants]
+    lengths = [token_lengths(entrant.tokens) for entrant in entrants]
     for number, rows in enumerate(_first_in_two(documents)):
         batch = _read(rows)
         _add_text(text, batch)
@@ -256,7 +256,8 @@ def _add_identifiers(
     tally.whole_identifiers += int((tokens == 1).sum())
 
 
-def _lengths(tokens: Sequence[bytes | None]) -> Counts:
+def token_lengths(tokens: Sequence[bytes | None]) -> Counts:
+    """Return the bytes of each id; 0 where it stands for none."""
     return np.array([len(token or b"") for token in tokens], np.int64)
 
 
