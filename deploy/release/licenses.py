@@ -4,6 +4,9 @@ It is in every wheel, in `dist-info/licenses`. Texts are those that the crates a
 without one is taken under the Apache License, if its licence allows that. The standard library is of the toolchain
 that `rust-toolchain.toml` pins. What Zig links into the wheels of a release is in `zig/`, as most checkouts do without
 Zig.
+
+cargo-about 0.9.3 is no replacement: it leaves out NOTICE files, which the Apache License requires of Arrow, and for
+libm it gives the MIT License without the copyright holders.
 """
 
 from __future__ import annotations
