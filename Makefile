@@ -157,7 +157,7 @@ equal-encode: needs-RUN needs-REFERENCES setup $(STAMPS)/bench ## Compare the id
 bench-patterns: needs-CORPUS needs-HELD_OUT setup $(STAMPS)/bench ## Compare pre-token patterns, trained on CORPUS=DIR, in bytes a token of HELD_OUT=DIR
 	$(BIN)/python -m benches.studies.patterns $(CORPUS) $(HELD_OUT) $(if $(JSON),--json $(JSON))
 
-bench-units: needs-CORPUS needs-HELD_OUT setup $(STAMPS)/bench ## Compare units of superwords, trained on CORPUS=DIR, in bytes a token of HELD_OUT=DIR
+bench-units: needs-CORPUS needs-HELD_OUT setup $(STAMPS)/bench ## Compare superwords of several cuts of lines, trained on CORPUS=DIR, in bytes a token of HELD_OUT=DIR
 	$(BIN)/python -m benches.studies.lines $(CORPUS) $(HELD_OUT) $(if $(JSON),--json $(JSON))
 
 ablations: needs-CORPUS needs-HELD_OUT setup $(STAMPS)/bench ## Measure what each part of a build is worth, trained on CORPUS=DIR, in bytes a token of HELD_OUT=DIR

@@ -42,7 +42,7 @@ def bench(
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", dir_okay=False, help="Write one JSON object a row there.")
     ] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Runs of each contender; the median counts.")] = 3,
+    rounds: Annotated[int, typer.Option(min=1, help="Runs of each candidate; the median counts.")] = 3,
     threads: Annotated[int | None, typer.Option(min=1, help="Number of threads; all usable CPUs by default.")] = None,
     limit_mb: Annotated[
         int | None, typer.Option("--limit-mb", min=1, help="Take a sample of about so many MB of a larger tree.")
@@ -78,7 +78,7 @@ def measure(corpus: Corpus, sample: Path, *, rounds: int, reporter: Reporter) ->
     Args:
         corpus: The tree and its run.
         sample: Where to write the sample of its documents.
-        rounds: Runs of each contender.
+        rounds: Runs of each candidate.
         reporter: Where progress goes.
     """
     from benches.lib.corpus import write_sample

@@ -42,7 +42,7 @@ class TokenizerParts:
         pattern_name: Name of the pre-token pattern.
         pattern_regex: Its regular expression.
         profile: Name of the profile.
-        first_superword_merge: Number of the first merge that was learned in units; None if there are no superwords.
+        first_superword_merge: Number of the first merge that was learned in lines; None if there are no superwords.
     """
 
     slots: Slots

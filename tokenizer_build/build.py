@@ -35,7 +35,7 @@ class ScanCounts:
 
     Attributes:
         words: Word counts (`schemas.tables.WORDS`), as the scan cut the text with the pattern; in any order.
-        units: Counts of the units (`schemas.tables.WORDS`), read once, while superwords are learned; None if the scan
+        lines: Counts of the lines (`schemas.tables.WORDS`), read once, while superwords are learned; None if the scan
             counted none.
         terms: Counts of the candidates (`schemas.tables.TERMS`).
         morphemes: Counts of the morphemes (`schemas.tables.MORPHEMES`).
@@ -48,7 +48,7 @@ class ScanCounts:
     morphemes: pa.Table
     namespaces: pa.Table
     statistics: Mapping[str, Any]
-    units: pa.RecordBatchReader | None = None
+    lines: pa.RecordBatchReader | None = None
 
     @property
     def documents(self) -> int:
@@ -74,7 +74,7 @@ class BuildSummary:
         missing_bytes: Bytes that have a learned id.
         seed_pieces: Learned tokens that seed merges made.
         learned_tokens: Learned tokens of two bytes and more, the pieces and the superwords included.
-        superwords: Learned tokens that merges in units made.
+        superwords: Learned tokens that merges in lines made.
         merges: Merges in tokenizer.json.
     """
 
@@ -110,7 +110,7 @@ def build_tokenizer(
     options: BuildOptions,
     pattern: str,
     out: Path,
-    unit_pattern: str | None = None,
+    line_pattern: str | None = None,
     threads: int = 1,
 ) -> BuildSummary:
     """Build a tokenizer directory.
@@ -123,14 +123,14 @@ def build_tokenizer(
         options: Size, thresholds, profile.
         pattern: Name of the pre-token pattern.
         out: An existing, empty folder.
-        unit_pattern: Name of the pattern that cut the units; superwords need it, and then it is the tokenizer's.
+        line_pattern: Name of the pattern that cut the lines; superwords need it, and then it is the tokenizer's.
         threads: Threads of the native core.
 
     Raises:
         VocabularyConfigError: If the vocabulary breaks its rules or its lock, the size is too small for it, or the text
             too little to fill it.
     """
-    superwords = _superwords(counts, options, unit_pattern)
+    superwords = _superwords(counts, options, line_pattern)
     token_pattern = pattern if superwords is None else superwords.pattern
     regex = pattern_regex(token_pattern)
     vocabulary, lock = load_vocabulary(vocabulary_dir)
@@ -153,17 +153,17 @@ def build_tokenizer(
     return _summary(plan, learned, write_tokenizer(parts, out), found)
 
 
-def _superwords(counts: ScanCounts, options: BuildOptions, unit_pattern: str | None) -> Superwords | None:
-    """Return what superwords to learn and in which units, None if none are asked for."""
+def _superwords(counts: ScanCounts, options: BuildOptions, line_pattern: str | None) -> Superwords | None:
+    """Return what superwords to learn and in which lines, None if none are asked for."""
     if options.superwords_after is None:
         return None
-    if unit_pattern is None or counts.units is None:
+    if line_pattern is None or counts.lines is None:
         raise VocabularyConfigError(
-            f"superwords_after = {options.superwords_after}: the scan counted no units; set unit_pattern in [scan]"
+            f"superwords_after = {options.superwords_after}: the scan counted no lines; set unit_pattern in [scan]"
         )
     return Superwords(
-        units=counts.units,
-        pattern=unit_pattern,
+        lines=counts.lines,
+        pattern=line_pattern,
         after=options.superwords_after,
         max_words=options.max_superword_words,
         max_bytes=options.max_superword_bytes,

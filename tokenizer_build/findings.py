@@ -68,7 +68,7 @@ class Findings:
         morphemes_proposed: Number of different morphemes that were looked for.
         slots: How the ids of the domain band were used.
         options: The thresholds that decided.
-        superwords: Tokens that merges in units made, with how often each occurred when it was learned.
+        superwords: Tokens that merges in lines made, with how often each occurred when it was learned.
         left_out: What did not fit into training.
     """
 
@@ -80,7 +80,7 @@ class Findings:
     slots: DomainSlots
     options: BuildOptions
     superwords: Mapping[bytes, int] = field(default_factory=dict)
-    left_out: LeftOut = LeftOut(words_below=1, words=0, units_below=1, units=0)
+    left_out: LeftOut = LeftOut(words_below=1, words=0, lines_below=1, lines=0)
 
     @property
     def documents(self) -> int:
@@ -182,7 +182,7 @@ class Findings:
         if self.superwords:
             most = sorted(self.superwords, key=lambda token: (-self.superwords[token], token))[:_SHOWN_SUPERWORDS]
             shown = ", ".join(f"`{repr(token)[2:-1]}` {self.superwords[token]:,}" for token in most)
-            learned = count(len(self.superwords), "token was learned in units", "tokens were learned in units")
+            learned = count(len(self.superwords), "token was learned in lines", "tokens were learned in lines")
             yield f"{learned}; the most frequent, as they were learned: {shown}."
 
     def _left_out_sentences(self) -> Iterable[str]:
@@ -190,10 +190,10 @@ class Findings:
         if left_out.words:
             words = count(left_out.words, "word")
             yield f"{words} that occur fewer than {left_out.words_below:,} times did not fit into training ({room})."
-        if left_out.units:
-            units, below = count(left_out.units, "unit"), f"{left_out.units_below:,}"
+        if left_out.lines:
+            lines, below = count(left_out.lines, "line"), f"{left_out.lines_below:,}"
             yield (
-                f"{units} did not fit into training ({room}): of those that occur fewer than {below} times only some "
+                f"{lines} did not fit into training ({room}): of those that occur fewer than {below} times only some "
                 f"were kept, chosen by hash, and each counts as {below}."
             )
 

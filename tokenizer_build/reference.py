@@ -28,7 +28,7 @@ Pair = tuple[bytes, bytes]
 Priority = tuple[int, ...]
 
 IDENTIFIER_PHASE, BORDER_PHASE, CORPUS_PHASE, SUPERWORD_PHASE = range(4)
-"""Seed merges inside runs of identifier bytes, seed merges across their borders, merges from the words, from units."""
+"""Seed merges inside runs of identifier bytes, seed merges across their borders, merges from the words, from lines."""
 
 _IDENTIFIER_RUN = re.compile(rb"[A-Za-z0-9_]+")
 
@@ -123,11 +123,11 @@ def train_bpe(
     vocab_tokens: int,
     forbidden: Collection[bytes] = (),
     max_token_bytes: int | None = None,
-    units: Mapping[bytes, int] | None = None,
+    lines: Mapping[bytes, int] | None = None,
     superword_tokens: int = 0,
     may_be_superword: Callable[[bytes], bool] = lambda token: True,
 ) -> list[Merge]:
-    """Learn merges from word counts, after those that make each seed one token, and at last from larger units.
+    """Learn merges from word counts, after those that make each seed one token, and at last from whole lines.
 
     Args:
         words: Word to count.
@@ -135,8 +135,8 @@ def train_bpe(
         vocab_tokens: How many new strings to make, neither a single byte nor a seed; pieces of seeds count.
         forbidden: Strings that no merge may spell.
         max_token_bytes: The most bytes a token may have.
-        units: Unit to count, where superwords are wanted.
-        superword_tokens: How many of `vocab_tokens` are learned from the units.
+        lines: Line to count, where superwords are wanted.
+        superword_tokens: How many of `vocab_tokens` are learned from the lines.
         may_be_superword: Says whether a string is within the bounds of superwords.
 
     Raises:
@@ -158,10 +158,10 @@ def train_bpe(
     learned = trainer.learn(words, CORPUS_PHASE, trainer.most_frequent, limit=wanted)
     if learned < wanted:
         raise VocabularyConfigError(f"only {pieces + learned} could be learned: ask for that or give more text")
-    if superword_tokens and not any((units or {}).values()):
-        raise VocabularyConfigError("no units with a count above 0: there is no text to learn superwords from")
+    if superword_tokens and not any((lines or {}).values()):
+        raise VocabularyConfigError("no lines with a count above 0: there is no text to learn superwords from")
     trainer.may_be_superword = may_be_superword
-    learned = trainer.learn(units or {}, SUPERWORD_PHASE, trainer.most_frequent, limit=superword_tokens)
+    learned = trainer.learn(lines or {}, SUPERWORD_PHASE, trainer.most_frequent, limit=superword_tokens)
     if learned < superword_tokens:
         raise VocabularyConfigError(f"only {learned} superwords could be learned: ask for that or give more text")
     return trainer.merges

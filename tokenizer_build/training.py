@@ -1,6 +1,6 @@
 """Learns the merges of a tokenizer: seeds first, then the corpus, to exactly the number of ids that are free.
 
-With superwords the last of these ids are for tokens of several words, learned in units of the corpus, its lines.
+With superwords the last of these ids are for tokens of several words, learned in the lines of the corpus.
 
 The work is done in the native core (`cppmill_core.train_bpe`); here its input is put together and its merges become
 tokens.
@@ -32,14 +32,14 @@ class Superwords:
     """The tokens of several words to learn after the others.
 
     Attributes:
-        units: Counts of the units that they are learned in (`schemas.tables.WORDS`), in any order; read once.
-        pattern: Name of the pattern that cut the units.
+        lines: Counts of the lines that they are learned in (`schemas.tables.WORDS`), in any order; read once.
+        pattern: Name of the pattern that cut the lines.
         after: The share of the ids after which they are learned.
         max_words: The most words of one.
         max_bytes: The most bytes of one.
     """
 
-    units: pa.RecordBatchReader
+    lines: pa.RecordBatchReader
     pattern: str
     after: float
     max_words: int
@@ -53,14 +53,14 @@ class LeftOut:
     Attributes:
         words_below: Words of lower counts were dropped; 1 if none were.
         words: Their number.
-        units_below: Of units of lower counts only some were kept, chosen by hash, each of which stands for this count.
-        units: Number of units that were not kept.
+        lines_below: Of lines of lower counts only some were kept, chosen by hash, and each counts this often.
+        lines: Number of lines that were not kept.
     """
 
     words_below: int
     words: int
-    units_below: int
-    units: int
+    lines_below: int
+    lines: int
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class LearnedMerges:
         merges: Left and right part of each merge, in rank order.
         learned: New tokens of two bytes and more, in creation order; fixed tokens are not among them.
         seed_pieces: How many of them seed merges made.
-        first_superword_merge: Number of the first merge that was learned in units, None without superwords.
-        superwords: The tokens that merges in units made, with how often each occurred when it was learned.
+        first_superword_merge: Number of the first merge that was learned in lines, None without superwords.
+        superwords: The tokens that merges in lines made, with how often each occurred when it was learned.
         left_out: What there was no room for.
     """
 
@@ -101,11 +101,11 @@ def learn_merges(
         max_token_bytes: No learned token is longer.
         threads: Threads of the native core; the result does not depend on them.
         superwords: What to learn after the tokens of one word; nothing by default.
-        max_held_tokens: The most tokens that the distinct words, or the units, may have as training begins.
+        max_held_tokens: The most tokens that the distinct words, or the lines, may have as training begins.
 
     Raises:
         VocabularyConfigError: If the vocabulary is too small for its seeds (with the least size that would do), the
-            words too few to fill it (with the size that they would fill) or the units, there are none, or a seed cannot
+            words too few to fill it (with the size that they would fill) or the lines, there are none, or a seed cannot
             become one token.
     """
     seeds = seed_table(slots.fixed)
@@ -137,7 +137,7 @@ def _superword_arguments(superwords: Superwords | None, vocab_size: int) -> dict
     if superwords is None:
         return {}
     return {
-        "units": superwords.units,
+        "units": superwords.lines,
         "superword_tokens": superword_tokens(vocab_size, superwords.after),
         "unit_pattern": superwords.pattern,
         "max_superword_words": superwords.max_words,
@@ -205,7 +205,7 @@ def _in_vocabulary_sizes(message: str, slots: Slots, superwords: Superwords | No
     """Say in vocabulary sizes what the trainer said in tokens to learn."""
     few = _TOO_FEW_SUPERWORDS.search(message)
     if few is not None and superwords is not None:
-        return _too_few_units(slots, superwords, learnable=int(few[1]))
+        return _too_few_lines(slots, superwords, learnable=int(few[1]))
     found = _WHAT_WOULD_DO.search(message)
     if found is None:
         return message
@@ -240,10 +240,10 @@ def _too_large(slots: Slots, learnable: int, after: float | None) -> str:
     return f"vocab_size = {slots.vocab_size}: {few}; ask for {would_do}, or give more text"
 
 
-def _too_few_units(slots: Slots, superwords: Superwords, learnable: int) -> str:
+def _too_few_lines(slots: Slots, superwords: Superwords, learnable: int) -> str:
     wanted = superword_tokens(slots.vocab_size, superwords.after)
     return (
-        f"vocab_size = {slots.vocab_size}: only {learnable} of {wanted} superwords could be learned from the units of "
+        f"vocab_size = {slots.vocab_size}: only {learnable} of {wanted} superwords could be learned from the lines of "
         f"the text; set superwords_after to {1 - learnable / slots.vocab_size:.3f} or more, allow more "
         "max_superword_words or max_superword_bytes, ask for a smaller vocab_size, or give more text"
     )

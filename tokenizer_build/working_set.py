@@ -19,7 +19,7 @@ import pyarrow as pa
 from cppmill_core.working_set import FORMAT, ids_digest
 
 from tokenizer_build.bands import Strength
-from tokenizer_build.compare.diff import Ids
+from tokenizer_build.compare.diff import TokenizerIds
 
 Counts = npt.NDArray[np.int64]
 
@@ -61,7 +61,7 @@ def count_tokens(batches: Iterable[pa.RecordBatch], globs: Sequence[str], vocab_
     return TokenHistogram(counts, tuple(sorted(name for name, taken in projects.items() if taken)), documents)
 
 
-def always_allowed(ids: Ids) -> list[int]:
+def always_allowed(ids: TokenizerIds) -> list[int]:
     """Return the ids that every working set has: control tokens, and the 256 bytes, so that any text can be spelled."""
     return [
         entry.id
@@ -70,7 +70,7 @@ def always_allowed(ids: Ids) -> list[int]:
     ]
 
 
-def text_counts(counts: Counts, ids: Ids) -> Counts:
+def text_counts(counts: Counts, ids: TokenizerIds) -> Counts:
     """Return the occurrences of the ids that stand for text: those of control tokens as zero."""
     without = counts.copy()
     without[[entry.id for entry in ids.entries if entry.strength is Strength.CONTROL]] = 0
@@ -103,7 +103,7 @@ def smallest_cover(counts: Counts, always: Sequence[int], coverage: float) -> li
 
 
 def describe_working_set(
-    histogram: TokenHistogram, ids: Ids, *, globs: Sequence[str], coverage: float, dataset: str
+    histogram: TokenHistogram, ids: TokenizerIds, *, globs: Sequence[str], coverage: float, dataset: str
 ) -> dict[str, Any]:
     """Return a working set with its receipt, as JSON.
 

@@ -19,16 +19,16 @@ import pyarrow as pa
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 
 from benches.lib.foreign import count_cl100k
-from benches.lib.harness import BenchmarkError, Outcome
+from benches.lib.harness import BenchmarkError, RunResult
 from benches.lib.peers import OURS, THEIRS, read_sample, read_texts
-from benches.lib.references import Ids, digest_documents, split_ids
+from benches.lib.references import IdArray, digest_documents, split_ids
 from benches.lib.vocabularies import NO_SEEDS, spell_merges
 from pipelines.console.progress import MEGABYTE
 from tokenizer_build.byte_alphabet import CHARACTERS
-from tokenizer_build.compare.candidates import Contender, HuggingFace, Native, Ranks, set_rayon_threads
+from tokenizer_build.compare.candidates import CandidateTokenizer, HuggingFace, Native, Ranks, set_rayon_threads
 from tokenizer_build.published_patterns import CL100K
 
-Result = Callable[[], Iterable[Ids]]
+Result = Callable[[], Iterable[IdArray]]
 """Makes the ids of each document, outside the clock, of what an encoder gave."""
 
 Encode = Callable[[], Result]
@@ -81,17 +81,17 @@ def make_cl100k(contents: Iterable[str], folder: Path, *, vocab_size: int, threa
 
 def load_ours(vocabulary: Vocabulary, sample: Path, threads: int) -> Encode:
     """Ours: Arrow bytes to Arrow lists."""
-    return _contend(Native(cppmill_core.Tokenizer.from_dir(vocabulary.folder)), sample, threads)
+    return _encode(Native(cppmill_core.Tokenizer.from_dir(vocabulary.folder)), sample, threads)
 
 
 def load_tokenizers(vocabulary: Vocabulary, sample: Path, threads: int) -> Encode:
     """`tokenizers`, with its fast batch call; control tokens in text are ordinary text, as for us."""
-    return _contend(HuggingFace(vocabulary.tokenizer_json), sample, threads)
+    return _encode(HuggingFace(vocabulary.tokenizer_json), sample, threads)
 
 
 def load_tiktoken(vocabulary: Vocabulary, sample: Path, threads: int) -> Encode:
     """Tiktoken: a NumPy array a document, in threads as its own batch call does it."""
-    return _contend(Ranks(vocabulary.name, _ranks(vocabulary), CL100K), sample, threads)
+    return _encode(Ranks(vocabulary.name, _ranks(vocabulary), CL100K), sample, threads)
 
 
 def load_gigatoken(vocabulary: Vocabulary, sample: Path, threads: int) -> Encode:
@@ -149,14 +149,14 @@ def prepare(encoder: str, vocabulary: Vocabulary, sample: Path, threads: int, *,
     return encode
 
 
-def run(num_bytes: int, encode: Encode) -> Outcome:
+def run(num_bytes: int, encode: Encode) -> RunResult:
     """Encode all documents."""
     result = encode()
-    return Outcome({"MB": num_bytes / MEGABYTE}, lambda: digest_documents(result()))
+    return RunResult({"MB": num_bytes / MEGABYTE}, lambda: digest_documents(result()))
 
 
-def _contend(contender: Contender, sample: Path, threads: int) -> Encode:
-    encode = contender.encoder(read_sample(sample)["content"], threads)
+def _encode(candidate: CandidateTokenizer, sample: Path, threads: int) -> Encode:
+    encode = candidate.encoder(read_sample(sample)["content"], threads)
 
     def run() -> Result:
         result = encode()

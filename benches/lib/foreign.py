@@ -16,7 +16,7 @@ import pyarrow as pa
 import tiktoken
 
 from benches.lib.harness import BenchmarkError
-from benches.lib.texts import Text
+from benches.lib.texts import SourceText
 from benches.lib.trainers import count_with_ffbpe
 from tokenizer_build.compare.candidates import Ranks, read_ranks
 from tokenizer_build.published_patterns import CL100K, O200K
@@ -40,7 +40,7 @@ def o200k_base() -> tiktoken.Encoding:
     return Ranks("o200k_base", read_ranks(path), O200K).encoding
 
 
-def count_o200k(texts: list[Text], threads: int) -> int:
+def count_o200k(texts: list[SourceText], threads: int) -> int:
     """Return how many tokens of o200k_base documents have."""
     encoding = o200k_base()
     contents = [text.content for text in texts]

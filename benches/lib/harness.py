@@ -1,8 +1,8 @@
-"""Measure contenders on the same work: interleaved rounds, medians with their spread, peak memory of a fresh process.
+"""Measure candidates on the same work: interleaved rounds, medians with their spread, peak memory of a fresh process.
 
-Every round runs each contender once, in a process of its own, and each round starts with another one: what slows the
+Every round runs each candidate once, in a process of its own, and each round starts with another one: what slows the
 machine for a while slows all of them, and none always runs on warm file caches. Preparation (reading input, loading a
-tokenizer) is outside the clock, and so is hashing the result. A contender whose result is not the first one's gets no
+tokenizer) is outside the clock, and so is hashing the result. A candidate whose result is not the first one's gets no
 figures, only a line saying so.
 
 It knows nothing of what is measured, and Linux is taken for granted: peak memory is read from `/proc`.
@@ -32,11 +32,11 @@ _PROCESSES = multiprocessing.get_context("spawn")
 
 
 class BenchmarkError(CppmillError):
-    """A contender that failed, or rounds that cannot be measured."""
+    """A candidate that failed, or rounds that cannot be measured."""
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunResult:
     """What one timed run did.
 
     Attributes:
@@ -47,7 +47,7 @@ class Outcome:
             `{"% reading": 12.0}`; a row each.
         parts: Seconds of it that were timed apart: `{"counting": 3.1}`; a row each, and one of
             all seconds if there are several.
-        digest: Digest of the result, equal for all contenders that did the same work, or a function that makes it,
+        digest: Digest of the result, equal for all candidates that did the same work, or a function that makes it,
             called once time and memory have been taken; None: nothing to compare.
     """
 
@@ -57,13 +57,13 @@ class Outcome:
     shares: Mapping[str, float] = field(default_factory=dict)
     parts: Mapping[str, float] = field(default_factory=dict)
 
-    def with_digest(self) -> Outcome:
-        """Return the outcome with its digest made."""
+    def with_digest(self) -> RunResult:
+        """Return the result with its digest made."""
         return replace(self, digest=self.digest()) if callable(self.digest) else self
 
 
 @dataclass(frozen=True, kw_only=True)
-class Contender(Generic[State]):
+class Candidate(Generic[State]):
     """One way to do the work. Its functions run in another process: module-level ones, or `functools.partial` of them.
 
     Attributes:
@@ -71,13 +71,13 @@ class Contender(Generic[State]):
         prepare: Makes what `run` takes; outside the clock.
         run: The work; inside the clock.
         threads: Threads that it uses, for the record.
-        expected: The digest that its result must have; None: that of the first contender.
+        expected: The digest that its result must have; None: that of the first candidate.
         input_bytes: Size of its input, in bytes; None: that of the comparison.
     """
 
     name: str
     prepare: Callable[[], State]
-    run: Callable[[State], Outcome]
+    run: Callable[[State], RunResult]
     threads: int = 1
     expected: str | None = None
     input_bytes: int | None = None
@@ -89,7 +89,7 @@ class Sample:
 
     seconds: float
     peak_bytes: int
-    outcome: Outcome
+    result: RunResult
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,8 @@ class Row:
     """One figure: the line of JSON that `make bench JSON=FILE` writes.
 
     Attributes:
-        bench: What was measured; contenders on the same work share it.
-        name: The contender.
+        bench: What was measured; candidates on the same work share it.
+        name: The candidate.
         value: Median over the rounds.
         unit: Unit of `value`: `MB/s`, `tokens/s`, `s`, `s/GB`, `s` and of what, or `%` and of what.
         input_bytes: Size of the input, in bytes.
@@ -144,8 +144,8 @@ class Comparison:
 
     Attributes:
         bench: Its name.
-        figures: One for each contender that counts and each of its units, in the contenders' order.
-        different: Names of the contenders whose result was not the first one's, or not the same in every round.
+        figures: One for each candidate that counts and each of its units, in the candidates' order.
+        different: Names of the candidates whose result was not the first one's, or not the same in every round.
         published: Figures of others, for the table.
     """
 
@@ -155,68 +155,66 @@ class Comparison:
     published: tuple[Published, ...] = ()
 
 
-def compare(bench: str, contenders: Sequence[Contender[State]], *, input_bytes: int, rounds: int = 3) -> Comparison:
-    """Measure contenders on the same work, in interleaved rounds.
+def compare(bench: str, candidates: Sequence[Candidate[State]], *, input_bytes: int, rounds: int = 3) -> Comparison:
+    """Measure candidates on the same work, in interleaved rounds.
 
     Args:
         bench: Name of the benchmark.
-        contenders: The first is ours; the others are held to its result.
+        candidates: The first is ours; the others are held to its result.
         input_bytes: Size of the input that all of them read, in bytes.
-        rounds: Runs of each contender; more give a steadier median.
+        rounds: Runs of each candidate; more give a steadier median.
 
     Raises:
-        BenchmarkError: When a contender fails, two have one name, or there is nothing to run.
+        BenchmarkError: When a candidate fails, two have one name, or there is nothing to run.
     """
-    names = [contender.name for contender in contenders]
+    names = [candidate.name for candidate in candidates]
     if rounds < 1 or not names or len(set(names)) < len(names):
-        raise BenchmarkError(f"{bench}: needs a round and contenders of different names, got {rounds} and {names}")
+        raise BenchmarkError(f"{bench}: needs a round and candidates of different names, got {rounds} and {names}")
     samples: dict[str, list[Sample]] = {name: [] for name in names}
     for round_ in range(rounds):
         for place in range(len(names)):
-            contender = contenders[(round_ + place) % len(names)]
-            samples[contender.name].append(run_in_process(bench, contender))
-    first = samples[names[0]][0].outcome.digest
+            candidate = candidates[(round_ + place) % len(names)]
+            samples[candidate.name].append(run_in_process(bench, candidate))
+    first = samples[names[0]][0].result.digest
     agrees = {
-        contender.name: all(
-            sample.outcome.digest == (contender.expected or first) for sample in samples[contender.name]
-        )
-        for contender in contenders
+        candidate.name: all(sample.result.digest == (candidate.expected or first) for sample in samples[candidate.name])
+        for candidate in candidates
     }
     figures = [
         figure
-        for contender in contenders
-        if agrees[contender.name]
+        for candidate in candidates
+        if agrees[candidate.name]
         for figure in summarize(
             bench,
-            contender.name,
-            samples[contender.name],
-            contender.threads,
-            contender.input_bytes or input_bytes,
+            candidate.name,
+            samples[candidate.name],
+            candidate.threads,
+            candidate.input_bytes or input_bytes,
         )
     ]
     return Comparison(bench, tuple(figures), tuple(name for name in names if not agrees[name]))
 
 
 def summarize(bench: str, name: str, samples: Sequence[Sample], threads: int, input_bytes: int) -> list[Figure]:
-    """Return the figures of one contender: a rate or cost for each unit, or the seconds; its parts and shares.
+    """Return the figures of one candidate: a rate or cost for each unit, or the seconds; its parts and shares.
 
     Args:
         bench: Name of the benchmark.
-        name: Name of the contender.
+        name: Name of the candidate.
         samples: Its runs, at least one, all with the same units.
         threads: Threads that it used.
         input_bytes: Size of its input, in bytes.
     """
     peak_bytes = max(sample.peak_bytes for sample in samples)
-    first = samples[0].outcome
+    first = samples[0].result
     values = {
-        f"{unit}/s": [sample.outcome.amounts[unit] / sample.seconds for sample in samples] for unit in first.amounts
+        f"{unit}/s": [sample.result.amounts[unit] / sample.seconds for sample in samples] for unit in first.amounts
     }
-    values |= {f"s/{unit}": [sample.seconds / sample.outcome.costs[unit] for sample in samples] for unit in first.costs}
+    values |= {f"s/{unit}": [sample.seconds / sample.result.costs[unit] for sample in samples] for unit in first.costs}
     if not values and len(first.parts) != 1:
         values = {"s": [sample.seconds for sample in samples]}
-    values |= {f"s {part}": [sample.outcome.parts[part] for sample in samples] for part in first.parts}
-    values |= {share: [sample.outcome.shares[share] for sample in samples] for share in first.shares}
+    values |= {f"s {part}": [sample.result.parts[part] for sample in samples] for part in first.parts}
+    values |= {share: [sample.result.shares[share] for sample in samples] for share in first.shares}
     return [
         Figure(
             Row(bench, name, statistics.median(rates), unit, input_bytes, threads, peak_bytes), min(rates), max(rates)
@@ -225,14 +223,14 @@ def summarize(bench: str, name: str, samples: Sequence[Sample], threads: int, in
     ]
 
 
-def run_in_process(bench: str, contender: Contender[State]) -> Sample:
-    """Run a contender once in a fresh process and return what it took.
+def run_in_process(bench: str, candidate: Candidate[State]) -> Sample:
+    """Run a candidate once in a fresh process and return what it took.
 
     Raises:
         BenchmarkError: When it raises, with its traceback, or dies, with its exit code.
     """
     ours, theirs = _PROCESSES.Pipe(duplex=False)
-    process = _PROCESSES.Process(target=_run_and_send, args=(contender, theirs))
+    process = _PROCESSES.Process(target=_run_and_send, args=(candidate, theirs))
     process.start()
     theirs.close()
     try:
@@ -244,18 +242,18 @@ def run_in_process(bench: str, contender: Contender[State]) -> Sample:
         process.join()
     if isinstance(answer, Sample):
         return answer
-    raise BenchmarkError(f"{bench}: {contender.name} failed with exit code {process.exitcode}: {answer}")
+    raise BenchmarkError(f"{bench}: {candidate.name} failed with exit code {process.exitcode}: {answer}")
 
 
-def _run_and_send(contender: Contender[State], connection: Connection) -> None:
-    """Run in the contender's process: send a Sample, or the traceback as text."""
+def _run_and_send(candidate: Candidate[State], connection: Connection) -> None:
+    """Run in the candidate's process: send a Sample, or the traceback as text."""
     try:
-        state = contender.prepare()
+        state = candidate.prepare()
         start = time.perf_counter()
-        outcome = contender.run(state)
+        result = candidate.run(state)
         seconds = time.perf_counter() - start
         peak_bytes = peak_memory_bytes()
-        connection.send(Sample(seconds, peak_bytes, outcome.with_digest()))
+        connection.send(Sample(seconds, peak_bytes, result.with_digest()))
     except Exception:  # every failure is the parent's to report
         connection.send(traceback.format_exc())
 
@@ -284,7 +282,7 @@ def write_line(path: Path | None, record: Mapping[str, object]) -> None:
 
 
 def table(comparisons: Iterable[Comparison]) -> Table:
-    """Return the figures as a table; `ratio` is to the first contender's value, none if it has none in that unit."""
+    """Return the figures as a table; `ratio` is to the first candidate's value, none if it has none in that unit."""
     result = Table("bench", "name")
     for heading in ("value", "lowest", "highest", "unit", "input MB", "threads", "peak MB", "ratio"):
         result.add_column(heading, justify="left" if heading == "unit" else "right")

@@ -17,7 +17,7 @@ from tokenizers import Encoding, Tokenizer
 
 from tokenizer_build.byte_alphabet import CHARACTERS
 
-Ids = npt.NDArray[np.uint32]
+IdArray = npt.NDArray[np.uint32]
 
 BATCH_BYTES = 2_000_000
 """About so much is encoded at once: each token takes `tokenizers` some hundred bytes of memory."""
@@ -37,7 +37,7 @@ class Reference:
         vocab = json.loads(path.read_bytes())["model"]["vocab"]
         self._byte_ids: list[int] = [vocab[character] for character in CHARACTERS]
 
-    def encode(self, documents: Iterable[bytes]) -> Iterator[Ids]:
+    def encode(self, documents: Iterable[bytes]) -> Iterator[IdArray]:
         """Yield the ids of each document."""
         for batch in _batches(documents):
             cut = [list(cut_runs(document)) for document in batch]
@@ -46,7 +46,7 @@ class Reference:
             for runs in cut:
                 yield self._join(runs, encoded)
 
-    def _join(self, runs: Sequence[str | bytes], encoded: Iterator[Encoding]) -> Ids:
+    def _join(self, runs: Sequence[str | bytes], encoded: Iterator[Encoding]) -> IdArray:
         ids: list[int] = []
         for run in runs:
             ids += next(encoded).ids if isinstance(run, str) else [self._byte_ids[byte] for byte in run]
@@ -81,12 +81,12 @@ def is_utf8(content: bytes) -> bool:
     return True
 
 
-def digest_ids(ids: Ids) -> bytes:
+def digest_ids(ids: IdArray) -> bytes:
     """Return the SHA-256 of ids as little-endian 32-bit numbers."""
     return hashlib.sha256(ids.astype("<u4", copy=False).tobytes()).digest()
 
 
-def digest_documents(documents: Iterable[Ids]) -> str:
+def digest_documents(documents: Iterable[IdArray]) -> str:
     """Return the digest of the ids of documents in their order.
 
     Example:
@@ -102,7 +102,7 @@ def digest_all(digests: Iterable[bytes]) -> str:
     return hashlib.sha256(b"".join(digests)).hexdigest()
 
 
-def split_ids(ids: npt.NDArray[np.unsignedinteger], offsets: npt.NDArray[np.integer]) -> Iterator[Ids]:
+def split_ids(ids: npt.NDArray[np.unsignedinteger], offsets: npt.NDArray[np.integer]) -> Iterator[IdArray]:
     """Yield the ids of each document from all of them and where each document's begin."""
     wide = ids.astype(np.uint32, copy=False)
     yield from (wide[first:last] for first, last in zip(offsets[:-1], offsets[1:], strict=True))

@@ -17,7 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benches.lib.harness import BenchmarkError, Comparison, Contender, Outcome, compare
+from benches.lib.harness import BenchmarkError, Candidate, Comparison, RunResult, compare
 from pipelines.console.console import Output, log_to_console
 from pipelines.console.progress import MEGABYTE, QuietReporter, Reporter
 from schemas.units import RECEIPT_FOLDERS, RUN_STAGES, Stage
@@ -56,13 +56,13 @@ def measure_stages(corpus: Corpus, *, rounds: int) -> Iterator[Comparison]:
         amounts = {"MB": corpus.num_bytes / MEGABYTE}
         if stage is Stage.TOKENIZE:
             amounts["tokens"] = corpus.tokens
-        contender = Contender(
+        candidate = Candidate(
             name="cppmill",
             prepare=partial(prepare_stage, corpus.config, stage),
             run=partial(run_stage, stage, amounts),
             threads=corpus.config.threads,
         )
-        yield compare(str(stage), [contender], input_bytes=corpus.num_bytes, rounds=rounds)
+        yield compare(str(stage), [candidate], input_bytes=corpus.num_bytes, rounds=rounds)
 
 
 def prepare_stage(base: RunConfig, stage: Stage) -> Ready:
@@ -94,11 +94,11 @@ def needs(config: RunConfig, stage: Stage) -> list[Stage]:
     return [needed for needed in NEEDS[stage] if needed not in given]
 
 
-def run_stage(stage: Stage, amounts: dict[str, float], ready: Ready) -> Outcome:
+def run_stage(stage: Stage, amounts: dict[str, float], ready: Ready) -> RunResult:
     """Run a stage's program; what it made is judged by its unit receipts, which hold the digests of all its files."""
     with log_to_console(Output(quiet=True)):
         ready.program(ready.config, QuietReporter())
-    return Outcome(amounts, partial(hash_receipts, ready.config.out_folder / RECEIPT_FOLDERS[stage]))
+    return RunResult(amounts, partial(hash_receipts, ready.config.out_folder / RECEIPT_FOLDERS[stage]))
 
 
 def hash_receipts(folder: Path) -> str:

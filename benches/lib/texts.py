@@ -23,7 +23,7 @@ _HASH_BYTES = 8
 
 
 @dataclass(frozen=True)
-class Text:
+class SourceText:
     """A document: its project (the first folder of its path) and its content."""
 
     project: str
@@ -58,7 +58,7 @@ class Tree:
         rows = [row for row, path in enumerate(self.paths) if path_fraction(path) < share]
         return Tree(self.root, tuple(self.paths[row] for row in rows), tuple(self.sizes[row] for row in rows))
 
-    def texts(self) -> Iterator[Text]:
+    def texts(self) -> Iterator[SourceText]:
         """Yield the documents that can be compared on, in order."""
         seen: set[bytes] = set()
         for path in self.paths:
@@ -71,7 +71,7 @@ class Tree:
                 content = data.decode()
             except UnicodeDecodeError:
                 continue
-            yield Text(path.split("/", 1)[0], content)
+            yield SourceText(path.split("/", 1)[0], content)
 
 
 def list_tree(root: Path) -> Tree:
@@ -104,9 +104,9 @@ def path_fraction(path: str) -> float:
     return int.from_bytes(digest[:_HASH_BYTES], "big") / (1 << 8 * _HASH_BYTES)
 
 
-def batches(texts: Iterator[Text]) -> Iterator[pa.RecordBatch]:
+def batches(texts: Iterator[SourceText]) -> Iterator[pa.RecordBatch]:
     """Yield documents as the native core takes them: columns `project` and `content`, some megabytes at a time."""
-    taken: list[Text] = []
+    taken: list[SourceText] = []
     size = 0
     for text in texts:
         taken.append(text)
@@ -118,7 +118,7 @@ def batches(texts: Iterator[Text]) -> Iterator[pa.RecordBatch]:
         yield _batch(taken)
 
 
-def _batch(texts: list[Text]) -> pa.RecordBatch:
+def _batch(texts: list[SourceText]) -> pa.RecordBatch:
     columns: dict[str, pa.Array[Any]] = {
         "project": pa.array([text.project for text in texts], pa.string()),
         "content": pa.array([text.content.encode() for text in texts], pa.binary()),

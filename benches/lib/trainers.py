@@ -1,4 +1,4 @@
-"""The trainers that are compared, each as functions for a contender's process: ours and three public ones.
+"""The trainers that are compared, each as functions for a candidate's process: ours and three public ones.
 
 All read the same sample, a Parquet file of documents that is streamed, so that what stands in memory is the trainer's.
 Where a trainer counts and merges in two calls they are timed apart; `tokenizers` is taken to count until it has
@@ -23,13 +23,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 
-from benches.lib.harness import Outcome
+from benches.lib.harness import RunResult
 from benches.lib.vocabularies import NO_SEEDS, spell_merges
 from schemas.options import BuildOptions
 from tokenizer_build.byte_alphabet import CHARACTERS
 
-PATTERN, UNIT_PATTERN = "cpp-words-1", "cpp-lines-1"
-"""What words are cut with, and the units of superwords."""
+PATTERN, LINE_PATTERN = "cpp-words-1", "cpp-lines-1"
+"""What words are cut with, and the lines of superwords."""
 
 SHUFFLE_SEED = 5
 SHUFFLED_WORDS = 10_000
@@ -86,23 +86,23 @@ def merge_ours(words: list[pa.RecordBatch], vocab_size: int, threads: int) -> pa
 
 def train_ours(
     sample: Path, pattern: str, vocab_size: int, threads: int, state: None, *, shuffled: bool = False
-) -> Outcome:
+) -> RunResult:
     """Count and merge with the native core."""
     start = time.perf_counter()
     words = count_ours(sample, pattern, threads, shuffled=shuffled)
     counted = time.perf_counter()
     merges = merge_ours(words, vocab_size, threads)
     parts = {"counting": counted - start, "merging": time.perf_counter() - counted}
-    return Outcome(parts=parts, digest=lambda: digest(spell_merges(merges)))
+    return RunResult(parts=parts, digest=lambda: digest(spell_merges(merges)))
 
 
-def train_superwords(sample: Path, vocab_size: int, threads: int, state: None) -> Outcome:
+def train_superwords(sample: Path, vocab_size: int, threads: int, state: None) -> RunResult:
     """Count words and lines and learn superwords after three quarters of the ids, in the bounds that a build has."""
     start = time.perf_counter()
     words = count_ours(sample, PATTERN, threads)
     counted = time.perf_counter()
-    units = count_ours(sample, UNIT_PATTERN, threads)
-    units_counted = time.perf_counter()
+    lines = count_ours(sample, LINE_PATTERN, threads)
+    lines_counted = time.perf_counter()
     options = BuildOptions()
     merges = cppmill_core.train_bpe(
         words,
@@ -110,26 +110,26 @@ def train_superwords(sample: Path, vocab_size: int, threads: int, state: None) -
         vocab_tokens=vocab_size - len(CHARACTERS),
         forbidden=[],
         threads=threads,
-        units=pa.RecordBatchReader.from_batches(units[0].schema, units),
+        units=pa.RecordBatchReader.from_batches(lines[0].schema, lines),
         superword_tokens=vocab_size // 4,
-        unit_pattern=UNIT_PATTERN,
+        unit_pattern=LINE_PATTERN,
         max_superword_words=options.max_superword_words,
         max_superword_bytes=options.max_superword_bytes,
     )
-    parts = {"counting": counted - start, "counting lines": units_counted - counted}
-    parts["merging"] = time.perf_counter() - units_counted
-    return Outcome(parts=parts, digest=lambda: digest(spell_merges(merges)))
+    parts = {"counting": counted - start, "counting lines": lines_counted - counted}
+    parts["merging"] = time.perf_counter() - lines_counted
+    return RunResult(parts=parts, digest=lambda: digest(spell_merges(merges)))
 
 
-def merge_counted(vocab_size: int, threads: int, words: list[pa.RecordBatch]) -> Outcome:
+def merge_counted(vocab_size: int, threads: int, words: list[pa.RecordBatch]) -> RunResult:
     """Merge words that were counted outside the clock."""
     start = time.perf_counter()
     merges = merge_ours(words, vocab_size, threads)
     parts = {"merging": time.perf_counter() - start}
-    return Outcome(parts=parts, digest=lambda: digest(spell_merges(merges)))
+    return RunResult(parts=parts, digest=lambda: digest(spell_merges(merges)))
 
 
-def count_alone(sample: Path, pattern: str, threads: int, out: Path, state: None) -> Outcome:
+def count_alone(sample: Path, pattern: str, threads: int, out: Path, state: None) -> RunResult:
     """Count with the native core; the words are written to `out` outside the clock."""
     words = count_ours(sample, pattern, threads)
 
@@ -137,7 +137,7 @@ def count_alone(sample: Path, pattern: str, threads: int, out: Path, state: None
         pq.write_table(pa.Table.from_batches(words), out)
         return str(sum(batch.num_rows for batch in words))
 
-    return Outcome(digest=keep)
+    return RunResult(digest=keep)
 
 
 def read_words(path: Path) -> list[pa.RecordBatch]:
@@ -145,7 +145,7 @@ def read_words(path: Path) -> list[pa.RecordBatch]:
     return pq.read_table(path).to_batches()
 
 
-def train_tokenizers(sample: Path, pattern: str, vocab_size: int, state: None) -> Outcome:
+def train_tokenizers(sample: Path, pattern: str, vocab_size: int, state: None) -> RunResult:
     """Count and merge with `tokenizers`, with the regular expression of one of our patterns."""
     tokenizer = Tokenizer(models.BPE())
     split = pre_tokenizers.Split(Regex(cppmill_core.PATTERNS[pattern]), "isolated")
@@ -163,10 +163,10 @@ def train_tokenizers(sample: Path, pattern: str, vocab_size: int, state: None) -
 
     tokenizer.train_from_iterator(contents(), trainer)
     parts = {"counting": read - start, "merging": time.perf_counter() - read}
-    return Outcome(parts=parts, digest=lambda: digest(map(tuple, json.loads(tokenizer.to_str())["model"]["merges"])))
+    return RunResult(parts=parts, digest=lambda: digest(map(tuple, json.loads(tokenizer.to_str())["model"]["merges"])))
 
 
-def train_ffbpe(sample: Path, pattern: str | None, vocab_size: int, state: None) -> Outcome:
+def train_ffbpe(sample: Path, pattern: str | None, vocab_size: int, state: None) -> RunResult:
     """Count and merge with ffbpe, with a regular expression or its own GPT-2 splitter."""
     start = time.perf_counter()
     counter = ffbpe.PreTokenizer([], pat_str=pattern).word_counter()
@@ -176,7 +176,7 @@ def train_ffbpe(sample: Path, pattern: str | None, vocab_size: int, state: None)
     trainer.add_word_counter(counter)
     trainer.train(vocab_size)
     parts = {"counting": counted - start, "merging": time.perf_counter() - counted}
-    return Outcome(parts=parts, digest=lambda: digest(ffbpe_merges(trainer)))
+    return RunResult(parts=parts, digest=lambda: digest(ffbpe_merges(trainer)))
 
 
 def ffbpe_merges(trainer: ffbpe.BpeTrainer) -> list[tuple[str, str]]:
@@ -188,7 +188,7 @@ def ffbpe_merges(trainer: ffbpe.BpeTrainer) -> list[tuple[str, str]]:
     return [(row[0], row[1]) for row in rows]
 
 
-def train_gigabpe(text: Path, vocab_size: int, threads: int, state: None) -> Outcome:
+def train_gigabpe(text: Path, vocab_size: int, threads: int, state: None) -> RunResult:
     """Count and merge the lines of a text file with gigabpe, with its GPT-2 splitter.
 
     Its alphabet has only the bytes of the text; what it makes instead of the others, beyond their merges, is cut off.
@@ -197,7 +197,7 @@ def train_gigabpe(text: Path, vocab_size: int, threads: int, state: None) -> Out
         [str(text)], vocab_size=vocab_size, pretokenizer="bytelevel", threads=threads
     )
     wanted = vocab_size - len(CHARACTERS)
-    return Outcome(digest=lambda: digest(map(tuple, merges[:wanted])))
+    return RunResult(digest=lambda: digest(map(tuple, merges[:wanted])))
 
 
 def count_with_ffbpe(records: Iterable[str], pattern: str | None) -> list[pa.RecordBatch]:
@@ -217,14 +217,14 @@ def count_gpt2(records: Iterable[str], out: Path) -> None:
     pq.write_table(pa.Table.from_batches(count_with_ffbpe(records, None)), out)
 
 
-def count_gpt2_documents(sample: Path, out: Path, state: None) -> Outcome:
+def count_gpt2_documents(sample: Path, out: Path, state: None) -> RunResult:
     """Count words document by document."""
     count_gpt2(read_contents(sample), out)
-    return Outcome()
+    return RunResult()
 
 
-def count_gpt2_lines(text: Path, out: Path, state: None) -> Outcome:
+def count_gpt2_lines(text: Path, out: Path, state: None) -> RunResult:
     """Count words line by line."""
     with text.open(encoding="utf-8", newline="\n") as lines:
         count_gpt2(lines, out)
-    return Outcome()
+    return RunResult()

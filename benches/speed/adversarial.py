@@ -17,7 +17,7 @@ import cppmill_core
 import pyarrow as pa
 
 from benches.lib.encoders import Vocabulary
-from benches.lib.harness import Comparison, Contender, Outcome, compare
+from benches.lib.harness import Candidate, Comparison, RunResult, compare
 from benches.lib.peers import OURS, read_sample
 
 SIZE = 1_000_000
@@ -44,8 +44,8 @@ def hard_inputs() -> Iterator[tuple[str, bytes]]:
 def measure_adversarial(vocabularies: list[Vocabulary], sample: Path, *, rounds: int) -> Iterator[Comparison]:
     """Measure the native encoder on hard inputs, one thread, cold, as multiples of the sample's time a byte."""
     for vocabulary in vocabularies:
-        contender = Contender(name=OURS, prepare=partial(load, vocabulary, sample), run=encode_all)
-        yield compare(f"hard inputs, {vocabulary.name}", [contender], input_bytes=LINE_SIZE, rounds=rounds)
+        candidate = Candidate(name=OURS, prepare=partial(load, vocabulary, sample), run=encode_all)
+        yield compare(f"hard inputs, {vocabulary.name}", [candidate], input_bytes=LINE_SIZE, rounds=rounds)
 
 
 def load(vocabulary: Vocabulary, sample: Path) -> tuple[Path, pa.Array[Any]]:
@@ -53,11 +53,11 @@ def load(vocabulary: Vocabulary, sample: Path) -> tuple[Path, pa.Array[Any]]:
     return vocabulary.folder, read_sample(sample)["content"]
 
 
-def encode_all(normal: tuple[Path, pa.Array[Any]]) -> Outcome:
+def encode_all(normal: tuple[Path, pa.Array[Any]]) -> RunResult:
     """Encode the sample and every input, each with a tokenizer that has seen nothing."""
     folder, contents = normal
     usual = seconds_a_byte(folder, contents)
-    return Outcome(
+    return RunResult(
         shares={f"x normal: {name}": seconds_a_byte(folder, pa.array([text])) / usual for name, text in hard_inputs()}
     )
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from apache_beam import coders
 
-from benches.lib.harness import Comparison, Contender, Figure, Outcome, Row, compare
+from benches.lib.harness import Candidate, Comparison, Figure, Row, RunResult, compare
 from benches.lib.stages import Ready, hash_receipts, prepare_stage
 from configs.runs import RunConfig
 from pipelines.console.console import Output, log_to_console
@@ -45,8 +45,8 @@ def measure_beam(config: RunConfig, *, rounds: int) -> Iterator[Comparison]:
     with open_session(config, QuietReporter()) as session:
         num_bytes = sum(unit.num_bytes for unit in _plan(session, Stage.SCAN))
     for stage in (Stage.SCAN, Stage.TOKENIZE):
-        contenders = [
-            Contender(
+        candidates = [
+            Candidate(
                 name=name,
                 prepare=partial(prepare_stage, config, stage),
                 run=partial(_run_timed, run, stage, {"MB": num_bytes / MEGABYTE}),
@@ -54,15 +54,15 @@ def measure_beam(config: RunConfig, *, rounds: int) -> Iterator[Comparison]:
             )
             for name, run in (("Beam", _run_stage), ("without Beam", _run_directly))
         ]
-        yield compare(f"Beam, {stage}", contenders, input_bytes=num_bytes, rounds=rounds)
+        yield compare(f"Beam, {stage}", candidates, input_bytes=num_bytes, rounds=rounds)
 
 
-def _run_timed(run: Callable[[Stage, Ready], None], stage: Stage, amounts: dict[str, float], ready: Ready) -> Outcome:
+def _run_timed(run: Callable[[Stage, Ready], None], stage: Stage, amounts: dict[str, float], ready: Ready) -> RunResult:
     start = time.process_time()
     with log_to_console(Output(quiet=True)):
         run(stage, ready)
     parts = {"of processors": time.process_time() - start}
-    return Outcome(amounts, partial(_hash_made, stage, ready.config.out_folder), parts=parts)
+    return RunResult(amounts, partial(_hash_made, stage, ready.config.out_folder), parts=parts)
 
 
 def _run_stage(stage: Stage, ready: Ready) -> None:

@@ -18,7 +18,7 @@ from benches.lib.encoders import Vocabulary, make_cl100k
 from benches.lib.harness import Comparison, write_rows
 from benches.lib.trainers import read_contents
 from benches.speed.adversarial import measure_adversarial
-from benches.speed.encoding import Text, find_peers, measure_counting, measure_peers
+from benches.speed.encoding import SampleText, find_peers, measure_counting, measure_peers
 from configs.runs import usable_threads
 from pipelines.console.console import Output, command_session
 from pipelines.console.progress import MEGABYTE, Reporter
@@ -45,7 +45,7 @@ class Given:
         limit_bytes: Bytes of the sources to take; None: all.
         sample_bytes: Bytes of the documents that the encoders are compared on.
         threads: The most threads.
-        rounds: Runs of each contender.
+        rounds: Runs of each candidate.
     """
 
     corpus: Path
@@ -67,7 +67,7 @@ def bench_encode(
     ] = None,
     tokenizer: Annotated[Path | None, Folder] = None,
     superwords: Annotated[Path | None, Folder] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Runs of each contender; the median counts.")] = 3,
+    rounds: Annotated[int, typer.Option(min=1, help="Runs of each candidate; the median counts.")] = 3,
     threads: Annotated[int | None, typer.Option(min=1, help="Number of threads; all usable CPUs by default.")] = None,
     limit_mb: Annotated[
         int | None, typer.Option("--limit-mb", min=1, help="Take a sample of about so many MB of a larger tree.")
@@ -122,7 +122,7 @@ def measure(given: Given, work: Path, reporter: Reporter) -> Iterator[Comparison
     vocab_size = made.config.options.build.vocab_size
     foreign = make_cl100k(read_contents(everything), work / "cl100k", vocab_size=vocab_size, threads=given.threads)
     sample = work / "sample.parquet"
-    text = Text(sample, write_sample(made.config.out_folder, sample, sample_bytes=given.sample_bytes))
+    text = SampleText(sample, write_sample(made.config.out_folder, sample, sample_bytes=given.sample_bytes))
     reporter.note(f"benches: {made.describe()}; encoders on {text.num_bytes / MEGABYTE:,.1f} MB")
     peers = list(find_peers([*ours, foreign], text, reporter))
     for warm in (False, True):

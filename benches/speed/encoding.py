@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benches.lib.encoders import LOADERS, Encode, Vocabulary, prepare, run
-from benches.lib.harness import BenchmarkError, Comparison, Contender, Outcome, compare, run_in_process
+from benches.lib.harness import BenchmarkError, Candidate, Comparison, RunResult, compare, run_in_process
 from benches.lib.peers import OURS, THEIRS, read_sample
 from benches.lib.references import Reference, digest_all, digest_ids
 from configs.runs import usable_threads
@@ -32,13 +32,13 @@ CHUNK_DOCUMENTS = 64
 
 
 @dataclass(frozen=True)
-class Text:
+class SampleText:
     """The documents of a comparison: a file of `benches.lib.corpus.write_sample`, and its bytes."""
 
     path: Path
     num_bytes: int
 
-    def head(self, share: float) -> Text:
+    def head(self, share: float) -> SampleText:
         """Write its first documents, about so many of its bytes, to a file beside it."""
         batch, path = read_sample(self.path), self.path.with_suffix(".head.parquet")
         sizes = [len(content.as_py()) for content in batch["content"]]
@@ -46,7 +46,7 @@ class Text:
         while rows < len(sizes) and taken < share * self.num_bytes:
             taken, rows = taken + sizes[rows], rows + 1
         pq.write_table(pa.Table.from_batches([batch.slice(0, rows)]), path)
-        return Text(path, taken)
+        return SampleText(path, taken)
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,12 @@ class Peer:
 
     encoder: str
     vocabulary: Vocabulary
-    text: Text
+    text: SampleText
     expected: str | None
 
-    def contender(self, threads: int, *, warm: bool) -> Contender[Encode]:
-        """Return the contender of a row."""
-        return Contender(
+    def candidate(self, threads: int, *, warm: bool) -> Candidate[Encode]:
+        """Return the candidate of a row."""
+        return Candidate(
             name=f"{self.encoder}, {self.vocabulary.name}",
             prepare=partial(prepare, self.encoder, self.vocabulary, self.text.path, threads, warm=warm),
             run=partial(run, self.text.num_bytes),
@@ -74,7 +74,7 @@ def measure_encoding(
     tokenizer: Path, sample: Path, *, sample_bytes: int, threads: Iterable[int], rounds: int
 ) -> Iterator[Comparison]:
     """Measure encoding beside `tokenizers` on one tokenizer.json, cold, one comparison a number of threads."""
-    text = Text(sample, sample_bytes)
+    text = SampleText(sample, sample_bytes)
     peers = [Peer(encoder, Vocabulary("plain", tokenizer), text, None) for encoder in (OURS, THEIRS)]
     for number in threads:
         yield measure_peers("encode", peers, number, warm=False, rounds=rounds)
@@ -82,11 +82,11 @@ def measure_encoding(
 
 def measure_peers(bench: str, peers: Sequence[Peer], threads: int, *, warm: bool, rounds: int) -> Comparison:
     """Measure encoders with a number of threads, cold or warm."""
-    contenders = [peer.contender(threads, warm=warm) for peer in peers]
-    return compare(bench, contenders, input_bytes=peers[0].text.num_bytes, rounds=rounds)
+    candidates = [peer.candidate(threads, warm=warm) for peer in peers]
+    return compare(bench, candidates, input_bytes=peers[0].text.num_bytes, rounds=rounds)
 
 
-def find_peers(vocabularies: Sequence[Vocabulary], text: Text, reporter: Reporter) -> Iterator[Peer]:
+def find_peers(vocabularies: Sequence[Vocabulary], text: SampleText, reporter: Reporter) -> Iterator[Peer]:
     """Yield every encoder with every vocabulary that it loads, ours first; say what the others refuse.
 
     Raises:
@@ -102,7 +102,7 @@ def find_peers(vocabularies: Sequence[Vocabulary], text: Text, reporter: Reporte
             if encoder == OURS and not (vocabulary.folder / "manifest.json").is_file():
                 continue  # a vocabulary of others: it has a pattern that ours does not cut
             try:
-                run_in_process(encoder, Contender(name=encoder, prepare=partial(try_load, peer, head), run=done))
+                run_in_process(encoder, Candidate(name=encoder, prepare=partial(try_load, peer, head), run=done))
             except BenchmarkError as error:
                 if encoder in (OURS, THEIRS):
                     raise
@@ -112,17 +112,17 @@ def find_peers(vocabularies: Sequence[Vocabulary], text: Text, reporter: Reporte
                 yield peer
 
 
-def try_load(peer: Peer, text: Text) -> None:
+def try_load(peer: Peer, text: SampleText) -> None:
     """Load a vocabulary."""
     prepare(peer.encoder, peer.vocabulary, text.path, 1, warm=False)
 
 
-def done(state: None) -> Outcome:
+def done(state: None) -> RunResult:
     """Do nothing."""
-    return Outcome()
+    return RunResult()
 
 
-def reference_digests(vocabulary: Vocabulary, text: Text) -> list[bytes]:
+def reference_digests(vocabulary: Vocabulary, text: SampleText) -> list[bytes]:
     """Return the digest of the ids that `tokenizers` gives for each document, made by a process a CPU."""
     contents: list[Any] = read_sample(text.path)["content"].to_pylist()
     chunks = [contents[start : start + CHUNK_DOCUMENTS] for start in range(0, len(contents), CHUNK_DOCUMENTS)]
@@ -140,10 +140,10 @@ load_reference = lru_cache(maxsize=1)(Reference)
 """Load a tokenizer.json once in a process."""
 
 
-def measure_counting(vocabularies: Sequence[Vocabulary], text: Text, threads: int, *, rounds: int) -> Comparison:
+def measure_counting(vocabularies: Sequence[Vocabulary], text: SampleText, threads: int, *, rounds: int) -> Comparison:
     """Measure counting tokens without making their ids, cold, beside encoding them, each held to as many tokens."""
-    contenders = [
-        Contender(
+    candidates = [
+        Candidate(
             name=f"{OURS}, {vocabulary.name}, {what}",
             prepare=partial(load_counting, vocabulary, text),
             run=partial(count, text.num_bytes, threads, only=only),
@@ -154,22 +154,24 @@ def measure_counting(vocabularies: Sequence[Vocabulary], text: Text, threads: in
     ]
     comparisons = [
         compare("count tokens", pair, input_bytes=text.num_bytes, rounds=rounds)
-        for pair in (contenders[first : first + 2] for first in range(0, len(contenders), 2))
+        for pair in (candidates[first : first + 2] for first in range(0, len(candidates), 2))
     ]
     figures = [figure for comparison in comparisons for figure in comparison.figures]
     return Comparison("count tokens", tuple(figures), tuple(n for one in comparisons for n in one.different))
 
 
-def load_counting(vocabulary: Vocabulary, text: Text) -> tuple[cppmill_core.Tokenizer, pa.Array[Any]]:
+def load_counting(vocabulary: Vocabulary, text: SampleText) -> tuple[cppmill_core.Tokenizer, pa.Array[Any]]:
     """Load the tokenizer and the documents."""
     return cppmill_core.Tokenizer.from_dir(vocabulary.folder), read_sample(text.path)["content"]
 
 
-def count(num_bytes: int, threads: int, state: tuple[cppmill_core.Tokenizer, pa.Array[Any]], *, only: bool) -> Outcome:
+def count(
+    num_bytes: int, threads: int, state: tuple[cppmill_core.Tokenizer, pa.Array[Any]], *, only: bool
+) -> RunResult:
     """Count the tokens of each document, or encode them."""
     tokenizer, contents = state
     if only:
         counts = tokenizer.count_batch(contents, threads).to_numpy()
     else:
         counts = tokenizer.encode_batch(contents, threads).value_lengths().to_numpy()
-    return Outcome({"MB": num_bytes / MEGABYTE}, lambda: str(counts.tolist()))
+    return RunResult({"MB": num_bytes / MEGABYTE}, lambda: str(counts.tolist()))

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from benches.lib.harness import Comparison, Outcome, Sample, summarize, write_rows
+from benches.lib.harness import Comparison, RunResult, Sample, summarize, write_rows
 from benches.lib.process_tree import run_measured
 from pipelines.console.console import Output, command_session
 from pipelines.console.progress import MEGABYTE, Reporter
@@ -50,7 +50,7 @@ def bench_engines(
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", dir_okay=False, help="Write one JSON object a row there.")
     ] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Runs of each contender; the median counts.")] = 1,
+    rounds: Annotated[int, typer.Option(min=1, help="Runs of each candidate; the median counts.")] = 1,
     gigabytes: Annotated[
         list[float] | None, typer.Option("--gb", help="Sizes of the samples; 0.3, 1, 2 and 4 by default.")
     ] = None,
@@ -101,7 +101,7 @@ class Growth:
             for engine in engines:
                 self._reporter.note(f"{gigabytes:g} GB on {engine}")
                 samples[engine].append(self._run(engine, fraction))
-        digests = {engine: {sample.outcome.digest for sample in samples[engine]} for engine in engines}
+        digests = {engine: {sample.result.digest for sample in samples[engine]} for engine in engines}
         figures = [
             figure
             for engine in engines
@@ -133,7 +133,7 @@ class Growth:
         parts = {str(event["stage"]): float(event["seconds"]) for event in events if event["event"] == "stage_done"}
         digest = json.loads((out / "receipt.json").read_bytes())["digest"]
         used = {"s of processors": ended.processor_seconds} if engine == LOCAL else {}
-        return Sample(ended.seconds, ended.peak_bytes, Outcome(parts=parts, shares=used, digest=digest))
+        return Sample(ended.seconds, ended.peak_bytes, RunResult(parts=parts, shares=used, digest=digest))
 
 
 if __name__ == "__main__":

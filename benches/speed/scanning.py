@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import typer
 
-from benches.lib.harness import BenchmarkError, Comparison, Contender, Outcome, Published, compare, write_rows
+from benches.lib.harness import BenchmarkError, Candidate, Comparison, Published, RunResult, compare, write_rows
 from pipelines.console.console import Output, command_session, log_to_console
 from pipelines.console.progress import MEGABYTE, Reporter
 from schemas.errors import ExitCode
@@ -74,7 +74,7 @@ def bench_scan(
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", dir_okay=False, help="Write one JSON object a row there.")
     ] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Runs of each contender; the median counts.")] = 3,
+    rounds: Annotated[int, typer.Option(min=1, help="Runs of each candidate; the median counts.")] = 3,
 ) -> None:
     """Measure the native scanner on documents shards: its speed, and its memory on 0.3, 1, 2 and 4 GB."""
     if json_file is not None and not json_file.parent.is_dir():
@@ -116,21 +116,21 @@ def measure_scanner(documents: Documents, work: Path, *, rounds: int, reporter: 
     Args:
         documents: The shards.
         work: A folder for what is beyond the memory budget.
-        rounds: Runs of each contender.
+        rounds: Runs of each candidate.
         reporter: Where progress goes.
     """
     config = scanner_config()
     first = documents.sample(SAMPLE_GIGABYTES[0] * GIGABYTE)
     reporter.note(f"benches: the scanner on {first.num_bytes / MEGABYTE:,.1f} MB, {rounds} times")
-    read = Contender(
+    read = Candidate(
         name="reading alone", prepare=partial(prepare, first.shards), run=partial(read_all, first.num_bytes)
     )
     yield compare("documents", [read], input_bytes=first.num_bytes, rounds=rounds)
     scan = partial(scan_all, rate=True, spill_dir=work / "spill", memory_bytes=DEFAULT_BUDGET_BYTES)
-    contenders = [
-        contender("cppmill" if threads > 1 else "cppmill, 1 thread", first, config, threads, scan) for threads in (2, 1)
+    candidates = [
+        candidate("cppmill" if threads > 1 else "cppmill, 1 thread", first, config, threads, scan) for threads in (2, 1)
     ]
-    yield replace(compare("scanner", contenders, input_bytes=first.num_bytes, rounds=rounds), published=PUBLISHED)
+    yield replace(compare("scanner", candidates, input_bytes=first.num_bytes, rounds=rounds), published=PUBLISHED)
     for gigabytes in SAMPLE_GIGABYTES:
         if documents.num_bytes < gigabytes * GIGABYTE:
             reporter.note(f"benches: {gigabytes} GB are more than there is")
@@ -138,7 +138,7 @@ def measure_scanner(documents: Documents, work: Path, *, rounds: int, reporter: 
         reporter.note(f"benches: the scanner's memory on {gigabytes} GB, {rounds} times")
         sample = documents.sample(gigabytes * GIGABYTE)
         budgets = [
-            contender(
+            candidate(
                 f"budget of {memory_bytes >> 20:,} MiB",
                 sample,
                 config,
@@ -150,12 +150,12 @@ def measure_scanner(documents: Documents, work: Path, *, rounds: int, reporter: 
         yield compare(f"{gigabytes:g} GB", budgets, input_bytes=sample.num_bytes, rounds=rounds)
 
 
-def contender(
-    name: str, documents: Documents, config: str, threads: int, scan: Callable[..., Outcome]
-) -> Contender[tuple[Reader, Sequence[Path]]]:
-    """Return a contender that scans documents."""
+def candidate(
+    name: str, documents: Documents, config: str, threads: int, scan: Callable[..., RunResult]
+) -> Candidate[tuple[Reader, Sequence[Path]]]:
+    """Return a candidate that scans documents."""
     run = partial(scan, config=config, threads=threads, num_bytes=documents.num_bytes)
-    return Contender(name=name, prepare=partial(prepare, documents.shards), run=run, threads=threads)
+    return Candidate(name=name, prepare=partial(prepare, documents.shards), run=run, threads=threads)
 
 
 def scanner_config() -> str:
@@ -174,7 +174,7 @@ def prepare(shards: Sequence[Path]) -> tuple[Reader, Sequence[Path]]:
     return read_documents, shards
 
 
-def read_all(num_bytes: int, state: tuple[Reader, Sequence[Path]]) -> Outcome:
+def read_all(num_bytes: int, state: tuple[Reader, Sequence[Path]]) -> RunResult:
     """Read documents shards as the scan stage does."""
     read_documents, shards = state
     found = 0
@@ -183,7 +183,7 @@ def read_all(num_bytes: int, state: tuple[Reader, Sequence[Path]]) -> Outcome:
         found += int(pc.sum(lengths).as_py() or 0)
     if found != num_bytes:
         raise BenchmarkError(f"{num_bytes} bytes of documents were announced, {found} found")
-    return Outcome({"MB": num_bytes / MEGABYTE})
+    return RunResult({"MB": num_bytes / MEGABYTE})
 
 
 def scan_all(
@@ -195,7 +195,7 @@ def scan_all(
     memory_bytes: int,
     spill_dir: Path,
     num_bytes: int,
-) -> Outcome:
+) -> RunResult:
     """Count all documents, with every count read to its end; what is compared is a digest of all counts."""
     read_documents, shards = state
     scanner = cppmill_core.Scanner(config, threads, memory_bytes=memory_bytes, spill_dir=spill_dir)
@@ -211,9 +211,9 @@ def scan_all(
         scanner.add(batch)
     digest = hash_counts(scanner.finish())
     if not rate:
-        return Outcome(digest=digest, costs={"GB": num_bytes / GIGABYTE})
+        return RunResult(digest=digest, costs={"GB": num_bytes / GIGABYTE})
     share = 100 * waited / (time.perf_counter() - started)
-    return Outcome({"MB": num_bytes / MEGABYTE}, digest, shares={"% of it waiting for documents": share})
+    return RunResult({"MB": num_bytes / MEGABYTE}, digest, shares={"% of it waiting for documents": share})
 
 
 def hash_counts(counts: dict[str, pa.RecordBatch | pa.RecordBatchReader]) -> str:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benches.lib.harness import BenchmarkError, Comparison, Contender, Outcome, compare
+from benches.lib.harness import BenchmarkError, Candidate, Comparison, RunResult, compare
 from benches.lib.peers import OURS
 from benches.lib.references import is_utf8
 from benches.lib.stages import Ready, hash_receipts, prepare_stage, run_stage
@@ -58,13 +58,13 @@ def measure_tokenizing(config: RunConfig, num_bytes: int, work: Path, *, rounds:
     config = config.model_copy(update={"tokenizer": config.out_folder / "tokenizer"})
     amounts = {"MB": num_bytes / MEGABYTE}
     documents = write_texts(config.out_folder, work / "texts")
-    tokenize = Contender(
+    tokenize = Candidate(
         name=OURS,
         prepare=partial(prepare_stage, config, Stage.TOKENIZE),
         run=partial(run_stage, Stage.TOKENIZE, amounts),
         threads=config.threads,
     )
-    theirs: Contender[Any] = Contender(
+    theirs: Candidate[Any] = Candidate(
         name=DATATROVE,
         prepare=partial(prepare_datatrove, work / "datatrove"),
         run=partial(run_datatrove, documents, config.out_folder / "tokenizer/tokenizer.json", config.threads),
@@ -73,14 +73,14 @@ def measure_tokenizing(config: RunConfig, num_bytes: int, work: Path, *, rounds:
         input_bytes=documents.num_bytes,
     )
     yield compare("tokenize", [tokenize, theirs], input_bytes=num_bytes, rounds=rounds)
-    validate = Contender(
+    validate = Candidate(
         name=OURS,
         prepare=partial(prepare_stage, config, Stage.VALIDATE),
         run=partial(run_stage, Stage.VALIDATE, amounts),
         threads=config.threads,
     )
     yield compare("validate", [validate], input_bytes=num_bytes, rounds=rounds)
-    both = Contender(
+    both = Candidate(
         name=OURS,
         prepare=partial(prepare_stage, config, Stage.TOKENIZE),
         run=partial(run_both, amounts),
@@ -89,12 +89,12 @@ def measure_tokenizing(config: RunConfig, num_bytes: int, work: Path, *, rounds:
     yield compare("tokenize and validate", [both], input_bytes=num_bytes, rounds=rounds)
 
 
-def run_both(amounts: dict[str, float], ready: Ready) -> Outcome:
+def run_both(amounts: dict[str, float], ready: Ready) -> RunResult:
     """Tokenize and validate, up to the receipt of the run."""
     run_stage(Stage.TOKENIZE, {}, ready)
     with log_to_console(Output(quiet=True)):
         import_module(f"pipelines.stages.{Stage.VALIDATE}").run(ready.config, QuietReporter())
-    return Outcome(amounts, partial(hash_receipts, ready.config.out_folder / RECEIPT_FOLDERS[Stage.VALIDATE]))
+    return RunResult(amounts, partial(hash_receipts, ready.config.out_folder / RECEIPT_FOLDERS[Stage.VALIDATE]))
 
 
 def write_texts(out: Path, folder: Path) -> Documents:
@@ -122,7 +122,7 @@ def prepare_datatrove(folder: Path) -> Path:
     return folder
 
 
-def run_datatrove(documents: Documents, tokenizer_json: Path, workers: int, folder: Path) -> Outcome:
+def run_datatrove(documents: Documents, tokenizer_json: Path, workers: int, folder: Path) -> RunResult:
     """Encode the documents with datatrove's DocumentTokenizer, a task a worker, EOS behind each.
 
     Raises:
@@ -146,7 +146,7 @@ def run_datatrove(documents: Documents, tokenizer_json: Path, workers: int, fold
     executor.run()
     if not any(path.stat().st_size for path in (folder / "tokens").glob("*.ds")):
         raise BenchmarkError(f"{folder}: datatrove left no tokens there")
-    return Outcome({"MB": documents.num_bytes / MEGABYTE}, "done")
+    return RunResult({"MB": documents.num_bytes / MEGABYTE}, "done")
 
 
 def _row_groups(out: Path) -> Iterator[pa.RecordBatch]:

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import typer
 
 from benches.lib import trainers
-from benches.lib.harness import Comparison, Contender, Outcome, compare, run_in_process, write_rows
+from benches.lib.harness import Candidate, Comparison, RunResult, compare, run_in_process, write_rows
 from benches.lib.peers import OURS, THEIRS
 from benches.lib.texts import Tree, batches, list_tree
 from benches.lib.trainers import PATTERN
@@ -66,15 +66,15 @@ class Job:
         """Text and vocabulary, for the rows."""
         return f"{self.sample.num_bytes / MEGABYTE:,.0f} MB, {self.vocab_size >> 10}K"
 
-    def compare(self, what: str, contenders: Sequence[Contender[Any]]) -> Comparison:
-        """Measure contenders on it."""
+    def compare(self, what: str, candidates: Sequence[Candidate[Any]]) -> Comparison:
+        """Measure candidates on it."""
         bench = f"{what}, {self.name}"
-        return compare(bench, contenders, input_bytes=self.sample.num_bytes, rounds=self.rounds)
+        return compare(bench, candidates, input_bytes=self.sample.num_bytes, rounds=self.rounds)
 
-    def contender(self, name: str, run: Callable[..., Outcome], threads: int | None = None) -> Contender[Any]:
-        """Return a contender that needs nothing prepared but its number of threads."""
+    def candidate(self, name: str, run: Callable[..., RunResult], threads: int | None = None) -> Candidate[Any]:
+        """Return a candidate that needs nothing prepared but its number of threads."""
         number = threads or self.threads
-        return Contender(name=name, prepare=partial(set_rayon_threads, number), run=run, threads=number)
+        return Candidate(name=name, prepare=partial(set_rayon_threads, number), run=run, threads=number)
 
 
 @app.command(epilog="Exit codes: 0 done, 1 merges differ or a run failed, 2 wrong usage or too little text.")
@@ -85,7 +85,7 @@ def bench_train(
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", dir_okay=False, help="Write one JSON object a row there.")
     ] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Runs of each contender; the median counts.")] = 3,
+    rounds: Annotated[int, typer.Option(min=1, help="Runs of each candidate; the median counts.")] = 3,
     threads: Annotated[int | None, typer.Option(min=1, help="Number of threads; all usable CPUs by default.")] = None,
     vocab_size: Annotated[int, typer.Option(min=512, help="Number of ids.")] = 1 << 16,
     compare_mb: Annotated[
@@ -137,7 +137,7 @@ class TrainingBench:
         tree: Where the samples are from.
         work: A folder for them.
         threads: Number of threads.
-        rounds: Runs of each contender.
+        rounds: Runs of each candidate.
         reporter: Where progress goes.
     """
 
@@ -165,7 +165,7 @@ class TrainingBench:
                 job = Job(self.sample(size), vocab_size, self.threads, self.rounds)
                 self.reporter.note(f"benches: superwords on {job.name}")
                 train = partial(trainers.train_superwords, job.sample.parquet, vocab_size, self.threads)
-                yield job.compare("superwords", [job.contender(OURS, train)])
+                yield job.compare("superwords", [job.candidate(OURS, train)])
 
     def sample(self, megabytes: int) -> Sample:
         """Write a sample of about so many MB, over the one before."""
@@ -176,10 +176,10 @@ class TrainingBench:
         self.reporter.note(f"benches: training on {job.name}")
         words = self.work / "words.parquet"
         count = partial(trainers.count_alone, job.sample.parquet, PATTERN, job.threads, words)
-        yield job.compare("counting", [job.contender(OURS, count)])
+        yield job.compare("counting", [job.candidate(OURS, count)])
         distinct = pq.read_metadata(words).num_rows
         self.reporter.note(f"benches: {job.name} has {distinct:,} distinct words")
-        yield job.compare("merging", [merging_contender(OURS, job, words)])
+        yield job.compare("merging", [merging_candidate(OURS, job, words)])
 
     def _has(self, megabytes: int) -> bool:
         enough = self.tree.num_bytes >= megabytes * MEGABYTE
@@ -212,26 +212,26 @@ def compare_trainers(job: Job, work: Path) -> Iterator[Comparison]:
     theirs = partial(trainers.train_tokenizers, sample.parquet, PATTERN, ids)
     regex = cppmill_core.PATTERNS[PATTERN]
     our_pattern = [
-        job.contender(OURS, ours),
-        job.contender(THEIRS, theirs),
-        job.contender("ffbpe", partial(trainers.train_ffbpe, sample.parquet, regex, ids)),
+        job.candidate(OURS, ours),
+        job.candidate(THEIRS, theirs),
+        job.candidate("ffbpe", partial(trainers.train_ffbpe, sample.parquet, regex, ids)),
     ]
     yield job.compare(PATTERN, our_pattern)
-    by_document = job.contender("ffbpe", partial(trainers.train_ffbpe, sample.parquet, None, ids))
-    by_line = job.contender("gigabpe", partial(trainers.train_gigabpe, sample.text, ids, job.threads))
+    by_document = job.candidate("ffbpe", partial(trainers.train_ffbpe, sample.parquet, None, ids))
+    by_line = job.candidate("gigabpe", partial(trainers.train_gigabpe, sample.text, ids, job.threads))
     for unit, count, source, peer in (
         ("documents", trainers.count_gpt2_documents, sample.parquet, by_document),
         ("lines", trainers.count_gpt2_lines, sample.text, by_line),
     ):
-        run_in_process(f"GPT-2 words of {unit}", job.contender("words", partial(count, source, words)))
-        merging = merging_contender(f"{OURS}, merging alone", job, words)
+        run_in_process(f"GPT-2 words of {unit}", job.candidate("words", partial(count, source, words)))
+        merging = merging_candidate(f"{OURS}, merging alone", job, words)
         yield job.compare(f"GPT-2, {unit}", [merging, peer])
 
 
-def merging_contender(name: str, job: Job, words: Path, threads: int | None = None) -> Contender[Any]:
-    """Return a contender that merges counted words, which it reads outside the clock."""
+def merging_candidate(name: str, job: Job, words: Path, threads: int | None = None) -> Candidate[Any]:
+    """Return a candidate that merges counted words, which it reads outside the clock."""
     number = threads or job.threads
-    return Contender(
+    return Candidate(
         name=name,
         prepare=partial(trainers.read_words, words),
         run=partial(trainers.merge_counted, job.vocab_size, number),
@@ -243,9 +243,9 @@ def compare_ways(job: Job) -> Comparison:
     """Hold the merges of one thread and of documents and words in disorder to those of all threads, two runs each."""
     train = partial(trainers.train_ours, job.sample.parquet, PATTERN, job.vocab_size)
     ways = [
-        job.contender(OURS, partial(train, job.threads)),
-        job.contender(f"{OURS}, 1 thread", partial(train, 1), 1),
-        job.contender(f"{OURS}, shuffled", partial(train, job.threads, shuffled=True)),
+        job.candidate(OURS, partial(train, job.threads)),
+        job.candidate(f"{OURS}, 1 thread", partial(train, 1), 1),
+        job.candidate(f"{OURS}, shuffled", partial(train, job.threads, shuffled=True)),
     ]
     return job.compare("same merges", ways)
 
@@ -263,14 +263,14 @@ def measure_training(sample: Path, *, pattern: str, sample_bytes: int, threads: 
     job = Job(Sample(sample, sample, sample_bytes), TRAINED_IDS, threads, rounds)
     ours = partial(trainers.train_ours, sample, pattern, TRAINED_IDS, threads)
     theirs = partial(trainers.train_tokenizers, sample, pattern, TRAINED_IDS)
-    contenders = [
-        job.contender(name, partial(as_rate, run, sample_bytes / MEGABYTE))
+    candidates = [
+        job.candidate(name, partial(as_rate, run, sample_bytes / MEGABYTE))
         for name, run in ((OURS, ours), (THEIRS, theirs))
     ]
-    return compare("train", contenders, input_bytes=sample_bytes, rounds=rounds)
+    return compare("train", candidates, input_bytes=sample_bytes, rounds=rounds)
 
 
-def as_rate(run: Callable[[None], Outcome], megabytes: float, state: None) -> Outcome:
+def as_rate(run: Callable[[None], RunResult], megabytes: float, state: None) -> RunResult:
     """Run, and give the rate alone."""
     return replace(run(state), amounts={"MB": megabytes}, parts={})
 

@@ -24,8 +24,8 @@ import typer
 
 from benches.lib.foreign import count_cl100k, count_o200k
 from benches.lib.harness import write_line
-from benches.lib.texts import Text, batches, list_tree
-from benches.lib.trainers import PATTERN, UNIT_PATTERN, count_words, merge_ours
+from benches.lib.texts import SourceText, batches, list_tree
+from benches.lib.trainers import LINE_PATTERN, PATTERN, count_words, merge_ours
 from benches.lib.vocabularies import count_text_tokens
 from benches.studies.variants import ALL_BYTES, Ingredients, Variant, Vocabulary, read_words
 from configs.vocabulary import VOCABULARY
@@ -50,7 +50,7 @@ app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_com
 class HeldOut:
     """The held-out text by project: documents, and their bytes."""
 
-    texts: Mapping[str, list[Text]]
+    texts: Mapping[str, list[SourceText]]
     sizes: Mapping[str, int]
 
     def count(self, pattern: str, threads: int) -> dict[str, Words]:
@@ -96,7 +96,7 @@ def ablations(
     sizes: Annotated[
         list[int] | None, typer.Option("--vocab-size", help="Only these sizes; the first has the ablations.")
     ] = None,
-    superwords: Annotated[bool, typer.Option(help="Learn superwords too; a folder of a run needs its units.")] = True,
+    superwords: Annotated[bool, typer.Option(help="Learn superwords too; a folder of a run needs its lines.")] = True,
     foreign: Annotated[bool, typer.Option(help="Measure o200k_base and the cl100k pattern too.")] = True,
     threads: Annotated[int, typer.Option(min=1, help="Number of threads.")] = 2,
 ) -> None:
@@ -110,8 +110,8 @@ def ablations(
     ):
         out = scanned(corpus.absolute(), Path(work), threads, reporter)
         text = read_held_out(held_out.absolute())
-        units = tuple(sorted((out / "counts" / "units").glob("*.parquet")))
-        ingredients = Ingredients(read_counts(out), units, VOCABULARY, threads)
+        lines = tuple(sorted((out / "counts" / "units").glob("*.parquet")))
+        ingredients = Ingredients(read_counts(out), lines, VOCABULARY, threads)
         base, *others = sizes or (BASE_SIZE, *(size for size in SIZES if size != BASE_SIZE))
         rows = []
         for row in chain(
@@ -140,7 +140,7 @@ def scanned(corpus: Path, work: Path, threads: int, reporter: Reporter) -> Path:
     from configs.runs import RunConfig
     from pipelines.stages import ingest, scan
 
-    options = RunOptions(scan=ScanOptions(pattern=PATTERN, unit_pattern=UNIT_PATTERN))
+    options = RunOptions(scan=ScanOptions(pattern=PATTERN, unit_pattern=LINE_PATTERN))
     config = RunConfig(sources=(str(corpus),), out=work / "run", threads=threads, options=options)
     ingest.run(config, reporter)
     scan.run(config, reporter)
@@ -161,7 +161,7 @@ def read_counts(out: Path) -> ScanCounts:
 
 def read_held_out(root: Path) -> HeldOut:
     """Read the held-out documents."""
-    texts: dict[str, list[Text]] = {}
+    texts: dict[str, list[SourceText]] = {}
     for text in list_tree(root).texts():
         texts.setdefault(text.project, []).append(text)
     return HeldOut(texts, {name: sum(len(text.content.encode()) for text in found) for name, found in texts.items()})
@@ -172,7 +172,7 @@ def measure(
 ) -> Iterator[Result]:
     """Learn each variant and yield its row."""
     threads = ingredients.threads
-    held_out = {pattern: text.count(pattern, threads) for pattern in (PATTERN, UNIT_PATTERN)}
+    held_out = {pattern: text.count(pattern, threads) for pattern in (PATTERN, LINE_PATTERN)}
     for variant in variants:
         learned = ingredients.learn(variant)
         train, words = ingredients.text(variant.pattern), held_out[variant.pattern]

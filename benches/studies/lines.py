@@ -1,8 +1,9 @@
-r"""`python -m benches.studies.lines DIR HELD_OUT`: what each unit of superwords gives in bytes a token, without seeds.
+r"""`python -m benches.studies.lines DIR HELD_OUT`: superwords learned in lines, and in other cuts of the text.
 
-The words are those of the shipped pattern; half of 65,536 ids are learned in them, and the other half in units, cut
-with a regular expression (PyPI's `regex`), without bounds. Beside the bytes a token stands what a cache could hope for:
-the share of the held-out text that is in units of the training text. What `make bench-units` runs.
+The words are those of the shipped pattern; half of 65,536 ids are learned in them, and the other half in larger pieces,
+cut with a regular expression (PyPI's `regex`), without bounds and without seeds. The table has bytes per token, and
+what a cache could hope for: the share of the held-out text in pieces that the training text has too. Run by
+`make bench-units`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import pyarrow as pa
 import typer
 
 from benches.lib.harness import write_line
-from benches.lib.texts import Text, list_tree
+from benches.lib.texts import SourceText, list_tree
 from benches.lib.vocabularies import NO_SEEDS, count_text_tokens
 from benches.studies.patterns import VOCAB_SIZE, count_words, describe, words_batch
 from benches.studies.pre_tokens import SHIPPED
@@ -30,7 +31,7 @@ LINES = "cpp-lines-1"
 _NEWLINE = r"[\r\n]+[ \t]*"
 _LINE = rf"[^\r\n]*{_NEWLINE}"
 _UNMARKED = r"[^\r\n,;(){}\[\]]"
-UNITS: dict[str, str] = {
+CUTS: dict[str, str] = {
     "one chunk: what is between blanks, and the blanks": r"[^ \t\r\n]+[ \t\r\n]*|[ \t\r\n]+",
     "two chunks": r"(?:[^ \t\r\n]+[ \t\r\n]*){1,2}|[ \t\r\n]+",
     "four chunks": r"(?:[^ \t\r\n]+[ \t\r\n]*){1,4}|[ \t\r\n]+",
@@ -49,14 +50,14 @@ app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_com
 
 @dataclass(frozen=True)
 class Result:
-    """What one unit gave.
+    """What one cut gave.
 
     Attributes:
         unit: Its name.
-        distinct_bytes: Bytes of the distinct units of the training sample, which training holds.
+        distinct_bytes: Bytes of the distinct pieces of the training sample, which training holds.
         held_out_tokens: Tokens of the held-out text.
         held_out_bytes: Its bytes.
-        seen_bytes: Those of them in units that the training sample has too.
+        seen_bytes: Those of them in pieces that the training sample has too.
     """
 
     unit: str
@@ -79,31 +80,31 @@ def bench_units(
     vocab_size: Annotated[int, typer.Option(min=512, help="Number of ids.")] = VOCAB_SIZE,
     processes: Annotated[int, typer.Option(min=1, help="Number of processes that cut, and of threads.")] = 2,
 ) -> None:
-    """Compare units of superwords on held-out text."""
+    """Compare superwords of several cuts on held-out text."""
     with command_session(Output(), advice="nothing was kept") as reporter:
         train = list(list_tree(corpus.absolute()).sample(train_mb * MEGABYTE).texts())
         measured = list(list_tree(held_out.absolute()).texts())
-        reporter.note(f"units: trained on {describe(train)}, measured on {describe(measured)}")
+        reporter.note(f"cuts: trained on {describe(train)}, measured on {describe(measured)}")
         rows = []
-        for row in study(UNITS, train, measured, vocab_size=vocab_size, processes=processes, reporter=reporter):
+        for row in study(CUTS, train, measured, vocab_size=vocab_size, processes=processes, reporter=reporter):
             rows.append(row)
             write_line(json_file, asdict(row))
     print(*markdown(rows), sep="\n")
 
 
 def study(
-    units: Mapping[str, str],
-    train: list[Text],
-    held_out: list[Text],
+    cuts: Mapping[str, str],
+    train: list[SourceText],
+    held_out: list[SourceText],
     *,
     vocab_size: int,
     processes: int,
     reporter: Reporter,
 ) -> Iterator[Result]:
-    """Yield what each unit gives, and first what words alone give.
+    """Yield what each cut gives, and first what words alone give.
 
     Args:
-        units: Name to regular expression.
+        cuts: Name to regular expression.
         train: The documents to learn from.
         held_out: The documents to measure on.
         vocab_size: Number of ids, the 256 bytes included.
@@ -112,23 +113,23 @@ def study(
     """
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         words = count_words(cppmill_core.PATTERNS[SHIPPED], train, pool)
-        for name, pattern in ({f"{SHIPPED}, no superwords": cppmill_core.PATTERNS[SHIPPED]} | dict(units)).items():
+        for name, pattern in ({f"{SHIPPED}, no superwords": cppmill_core.PATTERNS[SHIPPED]} | dict(cuts)).items():
             learned, measured = (count_words(pattern, texts, pool) for texts in (train, held_out))
-            merges = learn(words, learned if name in units else None, vocab_size, processes)
+            merges = learn(words, learned if name in cuts else None, vocab_size, processes)
             result = Result(
                 unit=name,
-                distinct_bytes=sum(len(unit.encode()) for unit in learned),
+                distinct_bytes=sum(len(piece.encode()) for piece in learned),
                 held_out_tokens=count_text_tokens(merges, [words_batch(measured)], processes),
                 held_out_bytes=count_bytes(measured),
-                seen_bytes=count_bytes({unit: count for unit, count in measured.items() if unit in learned}),
+                seen_bytes=count_bytes({piece: count for piece, count in measured.items() if piece in learned}),
             )
-            reporter.note(f"units: {name}: {result.held_out_bytes / result.held_out_tokens:.4f} bytes a token")
+            reporter.note(f"cuts: {name}: {result.held_out_bytes / result.held_out_tokens:.4f} bytes per token")
             yield result
 
 
-def learn(words: Counter[str], units: Counter[str] | None, vocab_size: int, threads: int) -> pa.RecordBatch:
-    """Learn merges from words, and where there are units the second half of them from these."""
-    reader = None if units is None else pa.Table.from_batches([words_batch(units)]).to_reader(1 << 16)
+def learn(words: Counter[str], pieces: Counter[str] | None, vocab_size: int, threads: int) -> pa.RecordBatch:
+    """Learn merges from words, and where there are pieces, the second half of them from these."""
+    reader = None if pieces is None else pa.Table.from_batches([words_batch(pieces)]).to_reader(1 << 16)
     return cppmill_core.train_bpe(
         [words_batch(words)],
         seeds=pa.record_batch(NO_SEEDS),
@@ -136,24 +137,24 @@ def learn(words: Counter[str], units: Counter[str] | None, vocab_size: int, thre
         forbidden=[],
         threads=threads,
         units=reader,
-        superword_tokens=0 if units is None else vocab_size // 2,
+        superword_tokens=0 if pieces is None else vocab_size // 2,
         unit_pattern=LINES,
     )
 
 
-def count_bytes(units: Mapping[str, int]) -> int:
+def count_bytes(pieces: Mapping[str, int]) -> int:
     """Return the bytes of a text that consists of these.
 
     Example:
         >>> count_bytes({"é": 2, "ab": 1})
         6
     """
-    return sum(len(unit.encode()) * count for unit, count in units.items())
+    return sum(len(piece.encode()) * count for piece, count in pieces.items())
 
 
 def markdown(rows: Iterable[Result]) -> Iterator[str]:
     """Yield the table."""
-    yield "| unit | distinct, MB | held-out bytes in known units | bytes a token |"
+    yield "| cut | distinct, MB | held-out bytes in known pieces | bytes per token |"
     yield "|---|--:|--:|--:|"
     for row in rows:
         yield (

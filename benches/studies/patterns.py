@@ -23,7 +23,7 @@ import regex
 import typer
 
 from benches.lib.harness import BenchmarkError, write_line
-from benches.lib.texts import Text, Tree, list_tree
+from benches.lib.texts import SourceText, Tree, list_tree
 from benches.lib.vocabularies import NO_SEEDS, count_text_tokens
 from benches.studies.pre_tokens import SHIPPED, studied
 from configs.vocabulary import VOCABULARY
@@ -103,7 +103,7 @@ def _tree(root: Path, megabytes: int | None) -> Tree:
     return tree if megabytes is None else tree.sample(megabytes * MEGABYTE)
 
 
-def describe(texts: Iterable[Text]) -> str:
+def describe(texts: Iterable[SourceText]) -> str:
     """Return how many documents and bytes there are."""
     sizes = [len(text.content.encode()) for text in texts]
     return f"{len(sizes):,} documents, {sum(sizes) / MEGABYTE:,.1f} MB"
@@ -111,8 +111,8 @@ def describe(texts: Iterable[Text]) -> str:
 
 def study(
     patterns: Mapping[str, str],
-    train: list[Text],
-    held_out: list[Text],
+    train: list[SourceText],
+    held_out: list[SourceText],
     *,
     vocab_size: int,
     processes: int,
@@ -153,7 +153,7 @@ def study(
             yield result
 
 
-def count_words(pattern: str, texts: Iterable[Text], pool: Pool) -> Counter[str]:
+def count_words(pattern: str, texts: Iterable[SourceText], pool: Pool) -> Counter[str]:
     """Cut documents with a regular expression and count the words."""
     total: Counter[str] = Counter()
     for words in pool.imap_unordered(_count_chunk, ((pattern, chunk) for chunk in _chunks(texts))):
@@ -176,7 +176,7 @@ def count_split(pattern: str, vocabulary: Vocabulary) -> int:
     return len(split_tokens(vocabulary, lambda token: [word.encode() for word in find(token)]))
 
 
-def prove_shipped(texts: Iterable[Text]) -> None:
+def prove_shipped(texts: Iterable[SourceText]) -> None:
     """Hold the native splitter of the shipped pattern to its regular expression, on the beginning of the sample.
 
     Raises:
@@ -208,7 +208,7 @@ def markdown(rows: Iterable[Result]) -> Iterator[str]:
         )
 
 
-def _chunks(texts: Iterable[Text]) -> Iterator[list[str]]:
+def _chunks(texts: Iterable[SourceText]) -> Iterator[list[str]]:
     chunk: list[str] = []
     size = 0
     for text in texts:

@@ -17,7 +17,7 @@ import cppmill_core
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benches.lib.trainers import PATTERN, UNIT_PATTERN
+from benches.lib.trainers import LINE_PATTERN, PATTERN
 from benches.lib.vocabularies import NO_SEEDS
 from schemas.errors import VocabularyConfigError
 from schemas.options import BuildOptions
@@ -60,7 +60,7 @@ class Variant:
     @property
     def pattern(self) -> str:
         """The pattern that its text is cut with."""
-        return PATTERN if self.superwords_after is None else UNIT_PATTERN
+        return PATTERN if self.superwords_after is None else LINE_PATTERN
 
 
 @dataclass(frozen=True)
@@ -83,14 +83,14 @@ class Ingredients:
     """What all variants are made of.
 
     Attributes:
-        counts: What the scan of the training text counted, without the units.
-        units: The files of its units.
+        counts: What the scan of the training text counted, without the lines.
+        lines: The files of its lines.
         vocabulary_dir: The vocabulary's files.
         threads: Threads of the native core.
     """
 
     counts: ScanCounts
-    units: tuple[Path, ...]
+    lines: tuple[Path, ...]
     vocabulary_dir: Path
     threads: int
 
@@ -107,7 +107,7 @@ class Ingredients:
 
     def text(self, pattern: str) -> pa.RecordBatchReader:
         """Return the counts of the training text, as a pattern cut it."""
-        batches = read_words(self.units) if pattern == UNIT_PATTERN else iter(self.counts.words)
+        batches = read_words(self.lines) if pattern == LINE_PATTERN else iter(self.counts.words)
         return pa.RecordBatchReader.from_batches(WORDS, batches)
 
     def plan(self, vocab_size: int, pattern: str) -> Slots:
@@ -128,8 +128,8 @@ class Ingredients:
     def _superwords(self, after: float) -> Superwords:
         options = BuildOptions()
         return Superwords(
-            units=self.text(UNIT_PATTERN),
-            pattern=UNIT_PATTERN,
+            lines=self.text(LINE_PATTERN),
+            pattern=LINE_PATTERN,
             after=after,
             max_words=options.max_superword_words,
             max_bytes=options.max_superword_bytes,
@@ -167,7 +167,7 @@ class Ingredients:
 
 
 def read_words(paths: Iterable[Path]) -> Iterator[pa.RecordBatch]:
-    """Yield words or units from a scan's files, a row group at a time."""
+    """Yield words or lines from a scan's files, a row group at a time."""
     for path in paths:
         with pq.ParquetFile(path) as file:
             for group in range(file.num_row_groups):

@@ -6,6 +6,7 @@ has no counts) is None, and is not shown.
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -92,7 +93,7 @@ def read_facts(
         bands=_bands(directory, entries),
         statistics=json.loads(out.read_bytes("counts/statistics.json")) if counted else None,
         namespaces=_read_namespaces(out) if counted else None,
-        decisions=pd.read_parquet(decisions) if decisions.is_file() else None,
+        decisions=pd.read_parquet(io.BytesIO(decisions.read_bytes())) if decisions.is_file() else None,
         findings=findings.read_text(encoding="utf-8") if findings.is_file() else None,
         stages=read_stage_times(out),
     )

@@ -170,7 +170,7 @@ def write_tokenizer(counts: ScanCounts, options: RunOptions, folder: Path, *, th
         vocabulary_dir=VOCABULARY,
         options=options.build,
         pattern=options.scan.pattern,
-        unit_pattern=options.scan.unit_pattern,
+        line_pattern=options.scan.unit_pattern,
         out=folder,
         threads=threads,
     )
@@ -178,11 +178,11 @@ def write_tokenizer(counts: ScanCounts, options: RunOptions, folder: Path, *, th
 
 
 def read_scan_counts(out: OutputFolder, names: Sequence[str]) -> ScanCounts:
-    """Return the merged counts of a scan, whose files have these names; those of units are read later, and once."""
-    words, units = ([name for name in names if name.startswith(f"counts/{kind}/")] for kind in ("words", "units"))
+    """Return the merged counts of a scan, whose files have these names; those of lines are read later, and once."""
+    words, lines = ([name for name in names if name.startswith(f"counts/{kind}/")] for kind in ("words", "units"))
     return ScanCounts(
         words=list(_read_batches(out, words)),
-        units=pa.RecordBatchReader.from_batches(WORDS, _read_batches(out, units)) if units else None,
+        lines=pa.RecordBatchReader.from_batches(WORDS, _read_batches(out, lines)) if lines else None,
         terms=read_counts(out, "counts/terms.parquet"),
         morphemes=read_counts(out, "counts/morphemes.parquet"),
         namespaces=read_counts(out, "counts/namespaces.parquet"),
@@ -191,7 +191,7 @@ def read_scan_counts(out: OutputFolder, names: Sequence[str]) -> ScanCounts:
 
 
 def _read_batches(out: OutputFolder, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the words or units of merged files, a row group at a time."""
+    """Yield the words or lines of merged files, a row group at a time."""
     for name in names:
         with out.open_local(name) as path, pq.ParquetFile(path) as file:
             for number in range(file.num_row_groups):

@@ -11,9 +11,9 @@ from pipelines.tokenizers.comparison import records, tables
 from pipelines.tokenizers.texts import read_texts
 from schemas.errors import ConfigError
 from schemas.options import IngestOptions
-from tokenizer_build.compare.candidates import open_contender, set_rayon_threads
+from tokenizer_build.compare.candidates import open_candidate, set_rayon_threads
 from tokenizer_build.compare.comparison import Comparison, Entrant, read_bands
-from tokenizer_build.compare.comparison import compare as compare_contenders
+from tokenizer_build.compare.comparison import compare as compare_candidates
 
 _UNITS = {"": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kMGTP]B|)")
@@ -30,7 +30,7 @@ def compare(
     """Compare tokenizers on the documents of runs or sources.
 
     Args:
-        tokenizers: Paths of what `open_contender` takes, with a name for the tables before it if wanted: `NAME=PATH`.
+        tokenizers: Paths of what `open_candidate` takes, with a name for the tables before it if wanted: `NAME=PATH`.
         places: Folders of runs, and sources.
         pattern: The pattern of files of ranks.
         sample: Take this share of the documents, chosen by path.
@@ -42,7 +42,7 @@ def compare(
     set_rayon_threads(threads)
     entrants = [_open(name, path, pattern) for name, path in _named(tokenizers)]
     documents = read_texts(places, IngestOptions(sample=sample, detect_platforms=False), argument="--on")
-    return compare_contenders(entrants, documents, threads=threads)
+    return compare_candidates(entrants, documents, threads=threads)
 
 
 def _named(tokenizers: Sequence[str]) -> list[tuple[str, Path]]:
@@ -70,8 +70,8 @@ def _name_of(text: str) -> tuple[str, Path]:
 
 
 def _open(name: str, path: Path, pattern: str | None) -> Entrant:
-    contender = open_contender(path, pattern=pattern)
-    return Entrant(name, contender, contender.token_bytes(), read_bands(path))
+    candidate = open_candidate(path, pattern=pattern)
+    return Entrant(name, candidate, candidate.token_bytes(), read_bands(path))
 
 
 def comparison_lines(comparison: Comparison, *, corpus_bytes: int, as_json: bool, every_project: bool) -> Iterator[str]:

@@ -45,8 +45,8 @@ def _record(comparison: Comparison, entrant: Entrant, tally: Tally, corpus_bytes
     return {
         "record": "tokenizer",
         "tokenizer": entrant.name,
-        "library": entrant.contender.library,
-        "vocab_size": entrant.contender.vocab_size,
+        "library": entrant.candidate.library,
+        "vocab_size": entrant.candidate.vocab_size,
         "tokens": tally.tokens,
         "bytes_per_token": _ratio(num_bytes, tally.tokens),
         "projects": {

@@ -175,7 +175,7 @@ def test_superwords_are_those_of_the_reference(
             words,
             seeds=seeds,
             vocab_tokens=word_tokens + superword_tokens,
-            units=lines,
+            lines=lines,
             may_be_superword=may_be_superword,
             **common,
         )

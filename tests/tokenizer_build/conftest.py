@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 VOCABULARY_DIR = ROOT / "configs" / "vocab"
 REFERENCE_DIR = ROOT / "tests" / "data" / "reference"
 PATTERN = "cpp-words-1"
-UNIT_PATTERN = "cpp-lines-1"
+LINE_PATTERN = "cpp-lines-1"
 SMALL_VOCAB_SIZE = 12_288
 _HEADER_BYTES = 3_000_000
 
@@ -91,7 +91,7 @@ def scan(vocabulary: Vocabulary, documents: list[bytes]) -> dict[str, pa.RecordB
     """Count documents of one project as a scan unit does."""
     config = {
         "pattern": PATTERN,
-        "unit_pattern": UNIT_PATTERN,
+        "unit_pattern": LINE_PATTERN,
         "candidates": vocabulary.scanner_candidates(),
         "morphemes": vocabulary.scanner_morphemes(),
     }
@@ -139,7 +139,7 @@ def scan_counts(counts: dict[str, pa.RecordBatch]) -> ScanCounts:
     values = dict(zip(*counts["statistics"].to_pydict().values(), strict=True))
     return ScanCounts(
         words=[counts["words"]],
-        units=pa.Table.from_batches([counts["units"]]).to_reader(),
+        lines=pa.Table.from_batches([counts["units"]]).to_reader(),
         terms=of_one_project(counts["terms"], TERMS),
         morphemes=of_one_project(counts["morphemes"], MORPHEMES),
         namespaces=of_one_project(counts["namespaces"], NAMESPACES),
@@ -176,10 +176,10 @@ def build(counts: dict[str, pa.RecordBatch]) -> Build:
 
     def run(out: Path, **changes: object) -> BuildSummary:
         out.mkdir(parents=True)
-        parts: dict[str, Any] = {name: changes.pop(name) for name in ("words", "units", "terms") if name in changes}
+        parts: dict[str, Any] = {name: changes.pop(name) for name in ("words", "lines", "terms") if name in changes}
         made = changes.pop("counts", scan_counts(counts))
         assert isinstance(made, ScanCounts)
-        patterns = {"pattern": PATTERN, "unit_pattern": UNIT_PATTERN}
+        patterns = {"pattern": PATTERN, "line_pattern": LINE_PATTERN}
         arguments: dict[str, Any] = {"vocabulary_dir": VOCABULARY_DIR, "options": LENIENT, **patterns}
         return build_tokenizer(replace(made, **parts), **(arguments | changes), out=out)
 

@@ -102,12 +102,12 @@ def test_the_report_says(findings: Findings, line: str) -> None:
     assert line in findings.report()
 
 
-def test_words_and_units_that_training_left_out_are_told(findings: Findings) -> None:
-    left_out = LeftOut(words_below=4, words=1_000, units_below=3, units=20_000)
+def test_words_and_lines_that_training_left_out_are_told(findings: Findings) -> None:
+    left_out = LeftOut(words_below=4, words=1_000, lines_below=3, lines=20_000)
     report = replace(findings, left_out=left_out).report()
     bound = "(build.max_held_tokens = 268,435,456)"
     assert f"- 1,000 words that occur fewer than 4 times did not fit into training {bound}." in report
-    assert any(line.startswith(f"- 20,000 units did not fit into training {bound}: of those") for line in report)
+    assert any(line.startswith(f"- 20,000 lines did not fit into training {bound}: of those") for line in report)
     assert not any("did not fit" in line for line in findings.report())
 
 

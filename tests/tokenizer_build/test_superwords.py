@@ -75,7 +75,7 @@ def tokenizer(
     out = tmp_path_factory.mktemp("superwords") / "tokenizer"
     summary = build(out, counts=counts_of(), options=options)
     assert summary.superwords == options.vocab_size - round(options.vocab_size * AFTER)
-    assert any("learned in units" in line for line in summary.findings)
+    assert any("learned in lines" in line for line in summary.findings)
     return out
 
 
@@ -164,14 +164,14 @@ def test_the_published_promises_hold(native: cppmill_core.Tokenizer) -> None:
     assert pieces(native, "initialize") in ([b"initialize"], [b"init", b"ialize"])
 
 
-def test_threads_and_the_order_of_units_change_nothing(
+def test_threads_and_the_order_of_lines_change_nothing(
     build: Build, counts_of: Callable[[], ScanCounts], options: BuildOptions, tokenizer: Path, tmp_path: Path
 ) -> None:
     counts = counts_of()
-    assert counts.units is not None
-    units = counts.units.read_all()
-    shuffled = units.take(pa.array(random.Random(3).sample(range(units.num_rows), units.num_rows)))
-    build(tmp_path / "out", counts=counts, units=shuffled.to_reader(100), options=options, threads=2)
+    assert counts.lines is not None
+    lines = counts.lines.read_all()
+    shuffled = lines.take(pa.array(random.Random(3).sample(range(lines.num_rows), lines.num_rows)))
+    build(tmp_path / "out", counts=counts, lines=shuffled.to_reader(100), options=options, threads=2)
     for name in ("manifest.json", "tokenizer.json", "findings.md"):
         assert (tmp_path / "out" / name).read_bytes() == (tokenizer / name).read_bytes()
 
@@ -191,21 +191,21 @@ def test_past_the_bound_the_findings_tell_what_was_left_out(
     assert one == two != (tokenizer / "manifest.json").read_bytes()
 
 
-def test_without_superwords_units_change_nothing(build: Build, small_tokenizer: Path, tmp_path: Path) -> None:
-    build(tmp_path / "out", units=None, unit_pattern=None)
+def test_without_superwords_lines_change_nothing(build: Build, small_tokenizer: Path, tmp_path: Path) -> None:
+    build(tmp_path / "out", lines=None, line_pattern=None)
     assert (tmp_path / "out" / "manifest.json").read_bytes() == (small_tokenizer / "manifest.json").read_bytes()
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"units": None}, "superwords_after = 0.85: the scan counted no units; set unit_pattern"),
-        ({"unit_pattern": None}, "superwords_after = 0.85: the scan counted no units; set unit_pattern"),
-        ({"units": WORDS.empty_table().to_reader()}, "no units with a count above 0"),
+        ({"lines": None}, "superwords_after = 0.85: the scan counted no lines; set unit_pattern"),
+        ({"line_pattern": None}, "superwords_after = 0.85: the scan counted no lines; set unit_pattern"),
+        ({"lines": WORDS.empty_table().to_reader()}, "no units with a count above 0"),
         ({"words": []}, "no words with a count above 0"),
         (
-            {"units": pa.table({"word": [b"int x;"], "count": [3]}, schema=WORDS).to_reader()},
-            r"vocab_size = 12288: only \d+ of 1843 superwords could be learned from the units of the text; set "
+            {"lines": pa.table({"word": [b"int x;"], "count": [3]}, schema=WORDS).to_reader()},
+            r"vocab_size = 12288: only \d+ of 1843 superwords could be learned from the lines of the text; set "
             r"superwords_after to (0\.9|1\.0)\d+ or more",
         ),
     ],

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokenizer_build.compare.diff import Ids, read_ids
+from tokenizer_build.compare.diff import TokenizerIds, read_ids
 from tokenizer_build.working_set import always_allowed, count_tokens, describe_working_set, smallest_cover
 
 
 @pytest.fixture(scope="module")
-def ids(small_tokenizer: Path) -> Ids:
+def ids(small_tokenizer: Path) -> TokenizerIds:
     return read_ids(small_tokenizer, cppmill_core.Tokenizer.from_dir(small_tokenizer))
 
 
@@ -58,14 +58,14 @@ def test_of_equally_frequent_ids_the_smallest_is_taken(coverage: float, expected
     assert smallest_cover(np.array([20, 20, 20, 30, 0, 0]), [], coverage) == expected
 
 
-def test_control_tokens_and_bytes_are_always_allowed(ids: Ids) -> None:
+def test_control_tokens_and_bytes_are_always_allowed(ids: TokenizerIds) -> None:
     always = always_allowed(ids)
     control = [i for i in always if ids.tokenizer.token_bytes(i) is None]
     assert control == [entry.id for entry in ids.entries if entry.strength == "control"]
     assert {ids.tokenizer.token_bytes(i) for i in always if i not in control} == {bytes([b]) for b in range(256)}
 
 
-def test_the_receipt_says_what_the_set_covers(ids: Ids, documents: list[bytes]) -> None:
+def test_the_receipt_says_what_the_set_covers(ids: TokenizerIds, documents: list[bytes]) -> None:
     encoded = [[2, *ids.tokenizer.encode(text).to_pylist(), 3] for text in documents[:20]]
     batch = rows(*(("numpy", tokens) for tokens in encoded))
     histogram = count_tokens([batch], ["*"], ids.tokenizer.vocab_size)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tiktoken import Encoding
     from tokenizers import Tokenizer
 
-Ids = npt.NDArray[np.uint32]
+IdArray = npt.NDArray[np.uint32]
 
 TIKTOKEN_MISSING = "tiktoken is not installed, and it runs files of ranks; pip install 'cppmill[compare]'"
 _RANKS_SUFFIXES = (".tiktoken", ".tiktoken.gz")
@@ -53,10 +53,10 @@ _SPACE = "\N{LOWER ONE EIGHTH BLOCK}"
 class TokenLists:
     """The ids of documents, flat, and where each document's begin; the last offset is their number."""
 
-    ids: Ids
+    ids: IdArray
     offsets: npt.NDArray[np.int64]
 
-    def split(self) -> list[Ids]:
+    def split(self) -> list[IdArray]:
         """Return the ids of each document."""
         return np.split(self.ids, self.offsets[1:-1]) if len(self.offsets) > 1 else []
 
@@ -68,7 +68,7 @@ Encode = Callable[[], Result]
 """Encodes documents; inside a clock."""
 
 
-class Contender(Protocol):
+class CandidateTokenizer(Protocol):
     """A tokenizer and the library that runs it."""
 
     @property
@@ -260,7 +260,7 @@ class Ranks:
         return [token_of.get(number) for number in range(self.vocab_size)]
 
 
-def open_contender(path: Path, *, pattern: str | None = None) -> Contender:
+def open_candidate(path: Path, *, pattern: str | None = None) -> CandidateTokenizer:
     """Open a tokenizer by what it is.
 
     Args:

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tokenizer_build.artifact import MANIFEST_JSON, TOKENIZER_JSON
-from tokenizer_build.compare.candidates import Contender, TokenLists
+from tokenizer_build.compare.candidates import CandidateTokenizer, TokenLists
 
 Counts = npt.NDArray[np.int64]
 
@@ -37,19 +37,19 @@ class Entrant:
 
     Attributes:
         name: For the tables.
-        contender: What encodes.
+        candidate: What encodes.
         tokens: The bytes of each id; None where it stands for none.
         bands: The band of each id, if the tokenizer has bands.
     """
 
     name: str
-    contender: Contender
+    candidate: CandidateTokenizer
     tokens: Sequence[bytes | None]
     bands: Sequence[str] | None = None
 
 
 @dataclass
-class Text:
+class ComparedText:
     """The documents of a comparison: how many, their bytes by project, their identifiers, and the corpus' digest."""
 
     documents: int = 0
@@ -109,14 +109,14 @@ class Tally:
 class Comparison:
     """The text, the tokenizers, and what each made of it, in the same order."""
 
-    text: Text
+    text: ComparedText
     entrants: Sequence[Entrant]
     tallies: Sequence[Tally]
     threads: int
 
 
 @dataclass(frozen=True)
-class _Batch:
+class _Documents:
     """Some documents with all that is measured on them.
 
     Attributes:
@@ -148,15 +148,16 @@ def compare(entrants: Sequence[Entrant], documents: Iterable[pa.RecordBatch], *,
         documents: Batches with the columns doc_id, project, path (string) and content (binary).
         threads: How many threads encode.
     """
-    text, tallies = Text(), [Tally(counts=np.zeros(entrant.contender.vocab_size, np.int64)) for entrant in entrants]
+    text = ComparedText()
+    tallies = [Tally(counts=np.zeros(entrant.candidate.vocab_size, np.int64)) for entrant in entrants]
     lengths = [token_lengths(entrant.tokens) for entrant in entrants]
     for number, rows in enumerate(_first_in_two(documents)):
         batch = _read(rows)
         _add_text(text, batch)
         order = [(number + place) % len(entrants) for place in range(len(entrants))]
         for place in order:
-            lists = _encode(entrants[place].contender, batch, tallies[place], threads)
-            lossless = _check(entrants[place].contender, batch, lists, tallies[place], threads)
+            lists = _encode(entrants[place].candidate, batch, tallies[place], threads)
+            lossless = _check(entrants[place].candidate, batch, lists, tallies[place], threads)
             _add_tokens(tallies[place], batch, lists)
             _add_identifiers(tallies[place], batch, lists, lengths[place], lossless)
     return Comparison(text, entrants, tallies, threads)
@@ -172,7 +173,7 @@ def _first_in_two(documents: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
     yield from batches
 
 
-def _read(rows: pa.RecordBatch) -> _Batch:
+def _read(rows: pa.RecordBatch) -> _Documents:
     contents: list[Any] = rows["content"].to_pylist()
     first = np.cumsum([0, *map(len, contents)], dtype=np.int64)
     found = [_identifiers(content) for content in contents]
@@ -181,7 +182,7 @@ def _read(rows: pa.RecordBatch) -> _Batch:
         for side in (0, 1)
     )
     documents = np.repeat(np.arange(len(found)), [len(pair[0]) for pair in found])
-    return _Batch(rows, first, (starts, ends, documents))
+    return _Documents(rows, first, (starts, ends, documents))
 
 
 def _identifiers(content: bytes) -> tuple[Counts, Counts]:
@@ -191,7 +192,7 @@ def _identifiers(content: bytes) -> tuple[Counts, Counts]:
     return chosen["start"].to_numpy().astype(np.int64), chosen["end"].to_numpy().astype(np.int64)
 
 
-def _add_text(text: Text, batch: _Batch) -> None:
+def _add_text(text: ComparedText, batch: _Documents) -> None:
     projects: list[Any] = batch.rows["project"].to_pylist()
     rows = batch.rows
     digest = cppmill_core.corpus_digest_sum(rows["doc_id"], rows["project"], rows["path"])
@@ -202,17 +203,19 @@ def _add_text(text: Text, batch: _Batch) -> None:
         text.projects[project] = text.projects.get(project, 0) + size
 
 
-def _encode(contender: Contender, batch: _Batch, tally: Tally, threads: int) -> TokenLists:
-    encode = contender.encoder(batch.contents, threads)
+def _encode(candidate: CandidateTokenizer, batch: _Documents, tally: Tally, threads: int) -> TokenLists:
+    encode = candidate.encoder(batch.contents, threads)
     started = time.perf_counter()
     result = encode()
     tally.timed.append((batch.num_bytes, time.perf_counter() - started))
     return result()
 
 
-def _check(contender: Contender, batch: _Batch, lists: TokenLists, tally: Tally, threads: int) -> npt.NDArray[np.bool_]:
+def _check(
+    candidate: CandidateTokenizer, batch: _Documents, lists: TokenLists, tally: Tally, threads: int
+) -> npt.NDArray[np.bool_]:
     """Decode the documents and return which of them come out as they were."""
-    decoded = contender.decode(lists, threads).cast(pa.large_binary())
+    decoded = candidate.decode(lists, threads).cast(pa.large_binary())
     same: npt.NDArray[np.bool_] = pc.equal(batch.contents.cast(pa.large_binary()), decoded).to_numpy(
         zero_copy_only=False
     )
@@ -224,7 +227,7 @@ def _check(contender: Contender, batch: _Batch, lists: TokenLists, tally: Tally,
     return same
 
 
-def _add_tokens(tally: Tally, batch: _Batch, lists: TokenLists) -> None:
+def _add_tokens(tally: Tally, batch: _Documents, lists: TokenLists) -> None:
     tally.counts += np.bincount(lists.ids, minlength=len(tally.counts))
     projects: list[Any] = batch.rows["project"].to_pylist()
     for project, tokens in zip(projects, np.diff(lists.offsets).tolist(), strict=True):
@@ -232,7 +235,7 @@ def _add_tokens(tally: Tally, batch: _Batch, lists: TokenLists) -> None:
 
 
 def _add_identifiers(
-    tally: Tally, batch: _Batch, lists: TokenLists, lengths: Counts, lossless: npt.NDArray[np.bool_]
+    tally: Tally, batch: _Documents, lists: TokenLists, lengths: Counts, lossless: npt.NDArray[np.bool_]
 ) -> None:
     """Count the tokens that have a byte of an identifier.
 

@@ -73,7 +73,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Ids:
+class TokenizerIds:
     """Every id of a tokenizer directory, and its encoder."""
 
     tokenizer: cppmill_core.AnyTokenizer
@@ -85,7 +85,7 @@ class Ids:
         return {entry.key: entry for entry in self.entries}
 
 
-def read_ids(directory: Path, tokenizer: cppmill_core.AnyTokenizer) -> Ids:
+def read_ids(directory: Path, tokenizer: cppmill_core.AnyTokenizer) -> TokenizerIds:
     """Read every id of a tokenizer directory.
 
     Args:
@@ -97,7 +97,7 @@ def read_ids(directory: Path, tokenizer: cppmill_core.AnyTokenizer) -> Ids:
     for first, last in manifest["reserved"]:
         named |= {i: (reserved_name(i).encode(), Strength.RESERVED) for i in range(first, last + 1)}
     learned = ((tokenizer.token_bytes(i) or b"", Strength.LEARNED) for i in range(tokenizer.vocab_size))
-    return Ids(tokenizer, tuple(Entry(i, *named.get(i, token)) for i, token in enumerate(learned)))
+    return TokenizerIds(tokenizer, tuple(Entry(i, *named.get(i, token)) for i, token in enumerate(learned)))
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,8 @@ class VocabularyDiff:
         new: The ids of the new one.
     """
 
-    old: Ids
-    new: Ids
+    old: TokenizerIds
+    new: TokenizerIds
 
     @cached_property
     def added(self) -> list[Entry]:

@@ -14,7 +14,7 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 import benches.lib.foreign
 from benches.lib.foreign import count_cl100k, count_o200k, o200k_base
 from benches.lib.harness import BenchmarkError
-from benches.lib.texts import Text, list_tree
+from benches.lib.texts import SourceText, list_tree
 from benches.lib.trainers import merge_ours
 from benches.lib.vocabularies import spell_merges
 from tokenizer_build.published_patterns import CL100K
@@ -29,7 +29,7 @@ def contents() -> list[str]:
 
 def test_o200k_base_has_its_published_ids() -> None:
     assert o200k_base().encode_ordinary("hello world") == [24912, 2375]
-    assert count_o200k([Text("p", "hello world"), Text("p", "hello")], 1) == 3
+    assert count_o200k([SourceText("p", "hello world"), SourceText("p", "hello")], 1) == 3
 
 
 def test_other_ranks_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,11 +16,11 @@ from rich.console import Console
 
 from benches.lib.harness import (
     BenchmarkError,
+    Candidate,
     Comparison,
-    Contender,
     Figure,
-    Outcome,
     Row,
+    RunResult,
     Sample,
     compare,
     run_in_process,
@@ -40,20 +40,20 @@ def slow_preparation() -> None:
     time.sleep(0.6)
 
 
-def log_turn(name: str, log: Path, digest: str, state: None) -> Outcome:
+def log_turn(name: str, log: Path, digest: str, state: None) -> RunResult:
     with log.open("a") as file:
         file.write(f"{name} {os.getpid()}\n")
-    return Outcome({"MB": 2.0}, digest)
+    return RunResult({"MB": 2.0}, digest)
 
 
-def write_pages(mebibytes: int, state: None) -> Outcome:
+def write_pages(mebibytes: int, state: None) -> RunResult:
     kept = b"x" * (mebibytes * MEBIBYTE)
-    return Outcome({"MB": len(kept) / 1e6})
+    return RunResult({"MB": len(kept) / 1e6})
 
 
-def write_pages_in_child(mebibytes: int, state: None) -> Outcome:
+def write_pages_in_child(mebibytes: int, state: None) -> RunResult:
     subprocess.run([sys.executable, "-c", f"b'x' * ({mebibytes} << 20)"], check=True)
-    return Outcome()
+    return RunResult()
 
 
 def slow_digest() -> str:
@@ -61,15 +61,15 @@ def slow_digest() -> str:
     return str(len(b"x" * (200 * MEBIBYTE)))
 
 
-def hash_slowly(state: None) -> Outcome:
-    return Outcome(digest=slow_digest)
+def hash_slowly(state: None) -> RunResult:
+    return RunResult(digest=slow_digest)
 
 
-def fail(state: None) -> Outcome:
+def fail(state: None) -> RunResult:
     raise ValueError("no such vocabulary")
 
 
-def die(state: None) -> Outcome:
+def die(state: None) -> RunResult:
     os._exit(7)
 
 
@@ -77,19 +77,19 @@ def turns(log: Path) -> list[str]:
     return [line.split()[0] for line in log.read_text().splitlines()]
 
 
-def contender(name: str, log: Path, digest: str = "same") -> Contender[None]:
-    return Contender(name=name, prepare=nothing, run=partial(log_turn, name, log, digest))
+def candidate(name: str, log: Path, digest: str = "same") -> Candidate[None]:
+    return Candidate(name=name, prepare=nothing, run=partial(log_turn, name, log, digest))
 
 
 def test_rounds_are_interleaved_and_each_starts_with_another(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    compare("b", [contender(name, log) for name in "xyz"], input_bytes=1, rounds=3)
+    compare("b", [candidate(name, log) for name in "xyz"], input_bytes=1, rounds=3)
     assert turns(log) == [*"xyz", *"yzx", *"zxy"]
 
 
 def test_every_run_has_a_process_of_its_own(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    compare("b", [contender(name, log) for name in "xy"], input_bytes=1, rounds=2)
+    compare("b", [candidate(name, log) for name in "xy"], input_bytes=1, rounds=2)
     processes = [line.split()[1] for line in log.read_text().splitlines()]
     assert len(set(processes)) == 4
     assert str(os.getpid()) not in processes
@@ -97,57 +97,57 @@ def test_every_run_has_a_process_of_its_own(tmp_path: Path) -> None:
 
 def test_a_different_result_gives_no_figures(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    rivals = [contender("ours", log), contender("peer", log), contender("wrong", log, "other")]
+    rivals = [candidate("ours", log), candidate("peer", log), candidate("wrong", log, "other")]
     result = compare("b", rivals, input_bytes=1, rounds=1)
     assert result.different == ("wrong",)
     assert [figure.row.name for figure in result.figures] == ["ours", "peer"]
 
 
 def test_preparation_is_outside_the_clock() -> None:
-    sample = run_in_process("b", Contender(name="x", prepare=slow_preparation, run=partial(write_pages, 1)))
+    sample = run_in_process("b", Candidate(name="x", prepare=slow_preparation, run=partial(write_pages, 1)))
     assert sample.seconds < 0.5
 
 
 def test_hashing_the_result_is_outside_the_clock_and_the_memory() -> None:
-    sample = run_in_process("b", Contender(name="x", prepare=nothing, run=hash_slowly))
+    sample = run_in_process("b", Candidate(name="x", prepare=nothing, run=hash_slowly))
     assert sample.seconds < 0.5
     assert sample.peak_bytes < 200 * MEBIBYTE
-    assert sample.outcome.digest == str(200 * MEBIBYTE)
+    assert sample.result.digest == str(200 * MEBIBYTE)
 
 
-def test_peak_memory_is_the_contenders_own_and_not_the_parents() -> None:
+def test_peak_memory_is_the_candidates_own_and_not_the_parents() -> None:
     parents = bytearray(b"x" * (400 * MEBIBYTE))
     small, large = (
-        run_in_process("b", Contender(name="x", prepare=nothing, run=partial(write_pages, size))).peak_bytes
+        run_in_process("b", Candidate(name="x", prepare=nothing, run=partial(write_pages, size))).peak_bytes
         for size in (1, 200)
     )
     assert small < 200 * MEBIBYTE < large < len(parents)
 
 
 def test_peak_memory_counts_the_largest_child() -> None:
-    sample = run_in_process("b", Contender(name="x", prepare=nothing, run=partial(write_pages_in_child, 300)))
+    sample = run_in_process("b", Candidate(name="x", prepare=nothing, run=partial(write_pages_in_child, 300)))
     assert sample.peak_bytes > 300 * MEBIBYTE
 
 
-def test_a_failure_names_the_contender_and_its_reason() -> None:
+def test_a_failure_names_the_candidate_and_its_reason() -> None:
     with pytest.raises(BenchmarkError, match=r"(?s)scan: ours failed .*no such vocabulary"):
-        run_in_process("scan", Contender(name="ours", prepare=nothing, run=fail))
+        run_in_process("scan", Candidate(name="ours", prepare=nothing, run=fail))
 
 
 def test_a_death_names_the_exit_code() -> None:
     with pytest.raises(BenchmarkError, match="exit code 7"):
-        run_in_process("scan", Contender(name="ours", prepare=nothing, run=die))
+        run_in_process("scan", Candidate(name="ours", prepare=nothing, run=die))
 
 
 @pytest.mark.parametrize(("names", "rounds"), [("", 1), ("xx", 1), ("x", 0)])
 def test_what_cannot_be_compared_is_refused(names: str, rounds: int, tmp_path: Path) -> None:
-    with pytest.raises(BenchmarkError, match="needs a round and contenders of different names"):
-        compare("b", [contender(name, tmp_path / "log") for name in names], input_bytes=1, rounds=rounds)
+    with pytest.raises(BenchmarkError, match="needs a round and candidates of different names"):
+        compare("b", [candidate(name, tmp_path / "log") for name in names], input_bytes=1, rounds=rounds)
 
 
 def test_figures_are_medians_of_rates_with_their_spread() -> None:
     samples = [
-        Sample(seconds, peak, Outcome({"MB": 8.0, "tokens": 100.0})) for seconds, peak in ((1, 5), (4, 9), (2, 7))
+        Sample(seconds, peak, RunResult({"MB": 8.0, "tokens": 100.0})) for seconds, peak in ((1, 5), (4, 9), (2, 7))
     ]
     megabytes, tokens = summarize("encode", "ours", samples, threads=2, input_bytes=8_000_000)
     assert megabytes == Figure(Row("encode", "ours", 4.0, "MB/s", 8_000_000, 2, 9), 2.0, 8.0)
@@ -155,7 +155,7 @@ def test_figures_are_medians_of_rates_with_their_spread() -> None:
 
 
 def test_without_amounts_the_figure_is_the_seconds() -> None:
-    samples = [Sample(seconds, 1, Outcome()) for seconds in (3.0, 1.0)]
+    samples = [Sample(seconds, 1, RunResult()) for seconds in (3.0, 1.0)]
     assert summarize("run", "ours", samples, 1, 1) == [Figure(Row("run", "ours", 2.0, "s", 1, 1, 1), 1.0, 3.0)]
 
 

@@ -17,7 +17,7 @@ from benches.lib.corpus import Corpus, make_corpus, write_sample
 from benches.lib.encoders import Vocabulary, make_cl100k
 from benches.lib.trainers import read_contents
 from benches.speed.adversarial import hard_inputs
-from benches.speed.encoding import Peer, Text, find_peers, measure_counting, measure_peers
+from benches.speed.encoding import Peer, SampleText, find_peers, measure_counting, measure_peers
 from benches.speed.tokenizing import measure_tokenizing, write_texts
 from pipelines.console.progress import MEGABYTE, QuietReporter
 
@@ -31,19 +31,19 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
 
 
 @pytest.fixture(scope="module")
-def text(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Text:
+def text(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> SampleText:
     path = tmp_path_factory.mktemp("text") / "sample.parquet"
-    return Text(path, write_sample(corpus.config.out, path, sample_bytes=MEGABYTE // 2))
+    return SampleText(path, write_sample(corpus.config.out, path, sample_bytes=MEGABYTE // 2))
 
 
 @pytest.fixture(scope="module")
-def vocabularies(corpus: Corpus, text: Text, tmp_path_factory: pytest.TempPathFactory) -> list[Vocabulary]:
+def vocabularies(corpus: Corpus, text: SampleText, tmp_path_factory: pytest.TempPathFactory) -> list[Vocabulary]:
     foreign = make_cl100k(read_contents(text.path), tmp_path_factory.mktemp("cl100k"), vocab_size=1000, threads=2)
     return [Vocabulary("plain", corpus.config.out / "tokenizer"), foreign]
 
 
 @pytest.fixture(scope="module")
-def peers(vocabularies: list[Vocabulary], text: Text) -> list[Peer]:
+def peers(vocabularies: list[Vocabulary], text: SampleText) -> list[Peer]:
     return list(find_peers(vocabularies, text, QuietReporter()))
 
 
@@ -71,7 +71,7 @@ def test_other_ids_have_no_speed(peers: list[Peer]) -> None:
     assert [figure.row.name for figure in comparison.figures] == ["cppmill, plain"]
 
 
-def test_counting_agrees_with_encoding(vocabularies: list[Vocabulary], text: Text) -> None:
+def test_counting_agrees_with_encoding(vocabularies: list[Vocabulary], text: SampleText) -> None:
     comparison = measure_counting(vocabularies[:1], text, 1, rounds=1)
     assert comparison.different == ()
     names = ["cppmill, plain, encode_batch", "cppmill, plain, count_batch"]

@@ -11,7 +11,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import benches.speed.scanning
-from benches.lib.harness import BenchmarkError, Comparison, Figure, Outcome, Published, Row, Sample, summarize, table
+from benches.lib.harness import BenchmarkError, Comparison, Figure, Published, Row, RunResult, Sample, summarize, table
 from benches.speed.scanning import Documents, app, find_documents, measure_scanner, prepare, read_all
 from pipelines.console.progress import QuietReporter
 
@@ -57,7 +57,7 @@ def test_bytes_that_are_not_there_are_told(documents: Documents) -> None:
 
 
 def test_costs_are_seconds_and_shares_are_as_they_are() -> None:
-    samples = [Sample(seconds, 1, Outcome(costs={"GB": 0.5}, shares={"% reading": 20.0})) for seconds in (1.0, 3.0)]
+    samples = [Sample(seconds, 1, RunResult(costs={"GB": 0.5}, shares={"% reading": 20.0})) for seconds in (1.0, 3.0)]
     cost, share = summarize("scan", "ours", samples, 1, 1)
     assert (cost.row.value, cost.row.unit, cost.lowest, cost.highest) == (4.0, "s/GB", 2.0, 6.0)
     assert (share.row.value, share.row.unit) == (20.0, "% reading")

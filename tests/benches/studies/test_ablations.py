@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from benches.lib.texts import Text
+from benches.lib.texts import SourceText
 from benches.lib.trainers import PATTERN, merge_ours
 from benches.studies.ablations import HeldOut, Result, app, judge, markdown, read_held_out
 from benches.studies.variants import ALL_BYTES, Vocabulary
@@ -37,7 +37,7 @@ def test_held_out_text_is_kept_by_project(tree: Path) -> None:
 
 
 def test_a_row_has_the_tokens_of_each_project_and_the_ids_that_training_text_never_has(learned: Vocabulary) -> None:
-    text = HeldOut({"p": [Text("p", "int")], "q": [Text("q", "zz")]}, {"p": 3, "q": 2})
+    text = HeldOut({"p": [SourceText("p", "int")], "q": [SourceText("q", "zz")]}, {"p": 3, "q": 2})
     words = text.count(PATTERN, 1)
     train = pa.RecordBatchReader.from_batches(words["p"][0].schema, words["p"])
     row = judge("name", learned, train, words, text.sizes, 1)

@@ -1,4 +1,4 @@
-"""The study of units on small texts: its figures are those of the units."""
+"""The study of cuts on small texts: their pieces, and the figures."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from benches.studies.lines import LINES, UNITS, Result, app, count_bytes, markdown
+from benches.studies.lines import CUTS, LINES, Result, app, count_bytes, markdown
 
 LINE = "    return value_{n};\n"
 
 
-@pytest.mark.parametrize("name", UNITS)
+@pytest.mark.parametrize("name", CUTS)
 @pytest.mark.parametrize(
     "text", ["a(b, c);\r\n\r\n  d\n \n\n e", "\t", "x = {1,\n2};", ",\n,", "one two  three\tfour five"]
 )
-def test_units_are_all_of_the_text(name: str, text: str) -> None:
-    assert "".join(re.findall(UNITS[name], text)) == text
+def test_pieces_are_all_of_the_text(name: str, text: str) -> None:
+    assert "".join(re.findall(CUTS[name], text)) == text
 
 
 @pytest.mark.parametrize(
-    ("name", "units"),
+    ("name", "pieces"),
     [
         ("two chunks", ["f(a, b) ", "{\n  "]),
         (
@@ -34,11 +34,11 @@ def test_units_are_all_of_the_text(name: str, text: str) -> None:
         (LINES, ["f(a, b) {\n  "]),
     ],
 )
-def test_units_are_as_they_are_called(name: str, units: list[str]) -> None:
-    assert re.findall(UNITS[name], "f(a, b) {\n  ") == units
+def test_pieces_are_as_they_are_called(name: str, pieces: list[str]) -> None:
+    assert re.findall(CUTS[name], "f(a, b) {\n  ") == pieces
 
 
-def test_the_study_measures_units_beside_words(tmp_path: Path) -> None:
+def test_the_study_measures_cuts_beside_words(tmp_path: Path) -> None:
     for root, numbers in (("train", range(40)), ("held", range(30, 50))):
         folder = tmp_path / root / "project"
         folder.mkdir(parents=True)
@@ -50,7 +50,7 @@ def test_the_study_measures_units_beside_words(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     rows = {line.split(" | ")[0].strip("| "): line for line in result.stdout.splitlines() if line.startswith("| ")}
-    assert {"cpp-words-1, no superwords", *UNITS} <= rows.keys()
+    assert {"cpp-words-1, no superwords", *CUTS} <= rows.keys()
 
 
 def test_the_table_has_what_training_holds_and_what_a_cache_would_find() -> None:

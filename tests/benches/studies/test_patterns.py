@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from benches.lib.harness import BenchmarkError
-from benches.lib.texts import Text
+from benches.lib.texts import SourceText
 from benches.lib.vocabularies import NO_SEEDS, count_text_tokens
 from benches.studies import patterns
 from benches.studies.patterns import Result, app, count_split, count_words, markdown, prove_shipped, words_batch
@@ -25,7 +25,7 @@ from tokenizer_build.published_patterns import GPT2
 from tokenizer_build.reference import Merge, encode, ranks_of
 from tokenizer_build.vocabulary import read_vocabulary
 
-TEXTS = [Text("p", "int main() {\n  return a1;\n}\n"), Text("q", "int caf\u00e9;\n")]
+TEXTS = [SourceText("p", "int main() {\n  return a1;\n}\n"), SourceText("q", "int caf\u00e9;\n")]
 
 
 @pytest.fixture(scope="module")

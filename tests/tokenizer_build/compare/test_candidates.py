@@ -25,7 +25,7 @@ from tokenizer_build.compare.candidates import (
     Ranks,
     SentencePiece,
     TokenLists,
-    open_contender,
+    open_candidate,
     pattern_of,
     read_ranks,
 )
@@ -75,39 +75,39 @@ def identity_model(train_sentencepiece: Callable[..., Path]) -> Path:
     )
 
 
-def encode(contender: candidates.Contender, texts: list[bytes], threads: int = 2) -> TokenLists:
-    return contender.encoder(pa.array(texts, pa.binary()), threads)()()
+def encode(candidate: candidates.CandidateTokenizer, texts: list[bytes], threads: int = 2) -> TokenLists:
+    return candidate.encoder(pa.array(texts, pa.binary()), threads)()()
 
 
-def spelled(contender: candidates.Contender, lists: TokenLists) -> list[bytes]:
-    tokens = contender.token_bytes()
+def spelled(candidate: candidates.CandidateTokenizer, lists: TokenLists) -> list[bytes]:
+    tokens = candidate.token_bytes()
     return [b"".join(tokens[number] or b"" for number in ids) for ids in lists.split()]
 
 
 @pytest.fixture(scope="module", params=["native", "tokenizers", "ranks"])
-def lossless(request: pytest.FixtureRequest, small_tokenizer: Path) -> candidates.Contender:
-    """The contenders that lose nothing of any text."""
+def lossless(request: pytest.FixtureRequest, small_tokenizer: Path) -> candidates.CandidateTokenizer:
+    """The candidates that lose nothing of any text."""
     paths = {"native": small_tokenizer, "tokenizers": small_tokenizer / "tokenizer.json", "ranks": O200K_PATH}
-    return open_contender(paths[request.param])
+    return open_candidate(paths[request.param])
 
 
-def test_texts_decode_to_themselves(lossless: candidates.Contender, texts: list[bytes]) -> None:
+def test_texts_decode_to_themselves(lossless: candidates.CandidateTokenizer, texts: list[bytes]) -> None:
     lists = encode(lossless, texts)
     assert lossless.decode(lists, 2).to_pylist() == texts
     assert lists.offsets[-1] == len(lists.ids) > 10_000
 
 
-def test_the_bytes_of_the_ids_are_the_text(lossless: candidates.Contender, texts: list[bytes]) -> None:
+def test_the_bytes_of_the_ids_are_the_text(lossless: candidates.CandidateTokenizer, texts: list[bytes]) -> None:
     assert spelled(lossless, encode(lossless, texts)) == texts
 
 
-def test_ids_do_not_depend_on_threads(lossless: candidates.Contender, texts: list[bytes]) -> None:
+def test_ids_do_not_depend_on_threads(lossless: candidates.CandidateTokenizer, texts: list[bytes]) -> None:
     one, two = encode(lossless, texts, 1), encode(lossless, texts, 2)
     assert np.array_equal(one.ids, two.ids)
     assert np.array_equal(one.offsets, two.offsets)
 
 
-def test_a_part_of_a_batch_is_encoded_as_that_part(lossless: candidates.Contender, texts: list[bytes]) -> None:
+def test_a_part_of_a_batch_is_encoded_as_that_part(lossless: candidates.CandidateTokenizer, texts: list[bytes]) -> None:
     part = pa.array(texts, pa.binary()).slice(7, 5)
     expected = encode(lossless, texts[7:12])
     found = lossless.encoder(part, 2)()()
@@ -116,7 +116,7 @@ def test_a_part_of_a_batch_is_encoded_as_that_part(lossless: candidates.Contende
 
 
 def test_ours_and_tokenizers_give_the_same_ids(small_tokenizer: Path, texts: list[bytes]) -> None:
-    ours, theirs = open_contender(small_tokenizer), open_contender(small_tokenizer / "tokenizer.json")
+    ours, theirs = open_candidate(small_tokenizer), open_candidate(small_tokenizer / "tokenizer.json")
     assert isinstance(ours, Native)
     assert isinstance(theirs, HuggingFace)
     assert encode(ours, texts).ids.tolist() == encode(theirs, texts).ids.tolist()
@@ -126,34 +126,34 @@ def test_ours_and_tokenizers_give_the_same_ids(small_tokenizer: Path, texts: lis
 
 
 def test_ranks_have_the_published_ids() -> None:
-    assert encode(open_contender(O200K_PATH), [b"hello world"]).ids.tolist() == [24912, 2375]
+    assert encode(open_candidate(O200K_PATH), [b"hello world"]).ids.tolist() == [24912, 2375]
 
 
 def test_a_sentencepiece_model_without_normalisation_keeps_the_text(identity_model: Path, texts: list[bytes]) -> None:
-    contender = open_contender(identity_model)
-    assert isinstance(contender, SentencePiece)
+    candidate = open_candidate(identity_model)
+    assert isinstance(candidate, SentencePiece)
     kept = [text for text in texts if b"\x00" not in text and "\u2581".encode() not in text]
-    lists = encode(contender, kept)
-    assert contender.decode(lists, 1).to_pylist() == kept
-    assert spelled(contender, lists) == kept
+    lists = encode(candidate, kept)
+    assert candidate.decode(lists, 1).to_pylist() == kept
+    assert spelled(candidate, lists) == kept
     model = sentencepiece.SentencePieceProcessor(model_file=str(identity_model))
     assert [ids.tolist() for ids in lists.split()] == model.encode([text.decode() for text in kept])
 
 
 def test_a_model_that_normalises_shows_in_what_it_decodes_to(train_sentencepiece: Callable[..., Path]) -> None:
-    contender = open_contender(train_sentencepiece())
-    lists = encode(contender, [b"int  x;", b"int x;"])
-    assert contender.decode(lists, 1).to_pylist() == [b"int x;", b"int x;"]
-    assert spelled(contender, lists) == [b" int x;", b" int x;"]
+    candidate = open_candidate(train_sentencepiece())
+    lists = encode(candidate, [b"int  x;", b"int x;"])
+    assert candidate.decode(lists, 1).to_pylist() == [b"int x;", b"int x;"]
+    assert spelled(candidate, lists) == [b" int x;", b" int x;"]
 
 
 def test_bytes_that_are_no_text_are_kept_by_ours_alone(small_tokenizer: Path, identity_model: Path) -> None:
     document = [b"int \xff\xfe x;\xe2\x82"]
     for path in (small_tokenizer / "tokenizer.json", O200K_PATH, identity_model):
-        contender = open_contender(path)
+        candidate = open_candidate(path)
         changed = document[0].decode("utf-8", "replace").encode()
-        assert contender.decode(encode(contender, document), 1).to_pylist() == [changed], path
-    ours = open_contender(small_tokenizer)
+        assert candidate.decode(encode(candidate, document), 1).to_pylist() == [changed], path
+    ours = open_candidate(small_tokenizer)
     assert ours.decode(encode(ours, document), 1).to_pylist() == document
 
 
@@ -163,9 +163,9 @@ def test_added_tokens_are_their_characters_and_special_ones_stand_for_nothing(tm
     made.add_tokens(["ab ab"])
     made.add_special_tokens(["<|end|>"])
     made.save(str(tmp_path / "tokenizer.json"))
-    contender = open_contender(tmp_path)
-    assert contender.token_bytes() == [b"a", b"b", b"ab ab", None]
-    assert encode(contender, [b"aab ab"]).ids.tolist() == [0, 2]
+    candidate = open_candidate(tmp_path)
+    assert candidate.token_bytes() == [b"a", b"b", b"ab ab", None]
+    assert encode(candidate, [b"aab ab"]).ids.tolist() == [0, 2]
 
 
 def test_texts_are_neither_cut_nor_padded(small_tokenizer: Path, texts: list[bytes], tmp_path: Path) -> None:
@@ -173,8 +173,8 @@ def test_texts_are_neither_cut_nor_padded(small_tokenizer: Path, texts: list[byt
     made.enable_truncation(4)
     made.enable_padding()
     made.save(str(tmp_path / "tokenizer.json"))
-    whole = encode(open_contender(small_tokenizer), texts)
-    found = encode(open_contender(tmp_path), texts)
+    whole = encode(open_candidate(small_tokenizer), texts)
+    found = encode(open_candidate(tmp_path), texts)
     assert found.ids.tolist() == whole.ids.tolist()
     assert found.offsets.tolist() == whole.offsets.tolist()
 
@@ -185,8 +185,8 @@ def test_a_file_of_ranks_has_the_pattern_that_it_is_given(tmp_path: Path) -> Non
     (tmp_path / "mine.tiktoken").write_bytes(lines)
     (tmp_path / "mine.tiktoken.gz").write_bytes(gzip.compress(lines))
     assert read_ranks(tmp_path / "mine.tiktoken") == read_ranks(tmp_path / "mine.tiktoken.gz") == ranks
-    whole = open_contender(tmp_path / "mine.tiktoken", pattern=r"\S+|\s+")
-    cut = open_contender(tmp_path / "mine.tiktoken.gz", pattern="gpt2")
+    whole = open_candidate(tmp_path / "mine.tiktoken", pattern=r"\S+|\s+")
+    cut = open_candidate(tmp_path / "mine.tiktoken.gz", pattern="gpt2")
     assert encode(whole, [b"a1"]).ids.tolist() == [257]
     assert encode(cut, [b"a1"]).ids.tolist() == [97, 49]
 
@@ -221,10 +221,10 @@ def test_what_is_no_tokenizer_is_refused(tmp_path: Path, name: str, data: bytes 
     if data is not None:
         (tmp_path / name).write_bytes(data)
     with pytest.raises(ConfigError, match=message):
-        open_contender(tmp_path / name)
+        open_candidate(tmp_path / name)
 
 
 def test_without_tiktoken_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tiktoken", None)
     with pytest.raises(ConfigError, match=r"cppmill\[compare\]"):
-        open_contender(O200K_PATH)
+        open_candidate(O200K_PATH)

@@ -20,7 +20,7 @@ import pytest
 import sentencepiece
 
 from tokenizer_build.build import BuildSummary
-from tokenizer_build.compare.candidates import Contender, Encode, TokenLists, open_contender
+from tokenizer_build.compare.candidates import CandidateTokenizer, Encode, TokenLists, open_candidate
 from tokenizer_build.compare.comparison import Comparison, Entrant, Tally, compare, read_bands
 
 PROJECTS = ("one", "two", "three")
@@ -38,8 +38,8 @@ def batch(documents: Sequence[bytes]) -> pa.RecordBatch:
 
 
 def entrant(path: Path, name: str = "one") -> Entrant:
-    contender = open_contender(path)
-    return Entrant(name, contender, contender.token_bytes(), read_bands(path))
+    candidate = open_candidate(path)
+    return Entrant(name, candidate, candidate.token_bytes(), read_bands(path))
 
 
 @pytest.fixture(scope="module")
@@ -128,23 +128,23 @@ def test_no_batch_is_timed_but_what_comes_after_the_first_part(found: Comparison
 class Forgetful:
     """A tokenizer that loses spaces and is fast: what it gives is never taken on trust."""
 
-    contender: Contender
+    candidate: CandidateTokenizer
     library: str = "forgetful 1"
     vocab_size: int = 12_288
 
     def encoder(self, documents: pa.Array[Any], threads: int) -> Encode:
         contents: list[Any] = documents.to_pylist()
-        return self.contender.encoder(pa.array([one.replace(b" ", b"") for one in contents], pa.binary()), threads)
+        return self.candidate.encoder(pa.array([one.replace(b" ", b"") for one in contents], pa.binary()), threads)
 
     def decode(self, lists: TokenLists, threads: int) -> pa.Array[Any]:
-        return self.contender.decode(lists, threads)
+        return self.candidate.decode(lists, threads)
 
     def token_bytes(self) -> list[bytes | None]:
-        return self.contender.token_bytes()
+        return self.candidate.token_bytes()
 
 
 def test_what_does_not_decode_to_the_document_is_told(small_tokenizer: Path) -> None:
-    forgetful = Forgetful(open_contender(small_tokenizer))
+    forgetful = Forgetful(open_candidate(small_tokenizer))
     texts = [b"nospace;", b"int x;", b"int y;"]
     found = compare([Entrant("forgetful", forgetful, forgetful.token_bytes())], [batch(texts)], threads=1)
     (tally,) = found.tallies
@@ -170,7 +170,7 @@ def test_a_space_that_sentencepiece_puts_in_front_moves_no_identifier(documents:
     pieces = entrant(tmp_path / "pieces.model")
     texts = [b"int x;", b"\n", b"size_t int_of(int x);"]
     (tally,) = compare([pieces], [batch(texts)], threads=1).tallies
-    encoded = [pieces.contender.encoder(pa.array([text], pa.binary()), 1)()() for text in texts]
+    encoded = [pieces.candidate.encoder(pa.array([text], pa.binary()), 1)()() for text in texts]
     assert [sum(len(pieces.tokens[number] or b"") for number in one.ids) for one in encoded] == [7, 2, 22]
     assert (tally.lossy, tally.measured_identifiers) == (0, 6)
     expected = 0
