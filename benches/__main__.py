@@ -11,12 +11,13 @@ import tempfile
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
 
 from benches.lib.harness import Comparison, table, write_rows
+from benches.lib.options import JsonRows, LimitMegabytes, Rounds, Sources, Threads, check_json_folder
 from benches.lib.peers import THEIRS
 from benches.lib.stages import measure_stages
 from benches.speed.encoding import measure_encoding
@@ -36,24 +37,17 @@ app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_com
 
 @app.command(epilog="Exit codes: 0 done, 1 a result differs or a run failed, 2 wrong usage or too little text.")
 def bench(
-    corpus: Annotated[
-        Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="A folder of C++ sources.")
-    ],
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", dir_okay=False, help="Write one JSON object a row there.")
-    ] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Runs of each candidate; the median counts.")] = 3,
-    threads: Annotated[int | None, typer.Option(min=1, help="Number of threads; all usable CPUs by default.")] = None,
-    limit_mb: Annotated[
-        int | None, typer.Option("--limit-mb", min=1, help="Take a sample of about so many MB of a larger tree.")
-    ] = None,
+    corpus: Sources,
+    json_file: JsonRows = None,
+    rounds: Rounds = 3,
+    threads: Threads = None,
+    limit_mb: LimitMegabytes = None,
 ) -> None:
     """Measure every stage on a source tree, and encoding and training beside tokenizers.
 
     The tree is first run once, untimed, into a temporary folder (TMPDIR says where).
     """
-    if json_file is not None and not json_file.parent.is_dir():
-        raise typer.BadParameter(f"{json_file.parent} is no folder", param_hint="--json")
+    check_json_folder(json_file)
     limit_bytes = None if limit_mb is None else limit_mb * MEGABYTE
     with (
         command_session(Output(), advice="nothing was kept") as reporter,

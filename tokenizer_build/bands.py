@@ -1,7 +1,7 @@
-"""The bands of the id space and the strength of what stands in them.
+"""The bands of the id space and the strength of the tokens in them.
 
 The borders follow the published v3 C++ layout. They are code, not configuration: a moved border would move ids.
-Which tokens stand in a band is configuration (`vocabulary.py`).
+Which tokens are in a band is configuration (`vocabulary.py`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Band:
     strength: Strength
 
     def __contains__(self, token_id: object) -> bool:
-        """Return whether an id stands in the band."""
+        """Return whether an id is in the band."""
         return isinstance(token_id, int) and self.first <= token_id <= self.last
 
 
@@ -100,5 +100,5 @@ def token_strength(token: str, band: Band) -> Strength:
 
 
 def reserved_name(token_id: int) -> str:
-    """Return the name that stands in tokenizer.json for an id that nothing uses."""
+    """Return the name that tokenizer.json gives an unused id."""
     return f"<RESERVED_{token_id}>"

@@ -115,7 +115,7 @@ def build_tokenizer(
 ) -> BuildSummary:
     """Build a tokenizer directory.
 
-    The same counts, vocabulary and options give the same bytes, whatever the order of the words and the threads.
+    The same counts, vocabulary and options give the same bytes, for any order of the words and any number of threads.
 
     Args:
         counts: What the scan counted with `pattern`.

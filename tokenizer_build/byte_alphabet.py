@@ -1,6 +1,6 @@
 """The byte-level alphabet that GPT-2 published: one printable character for each byte.
 
-Printable bytes stand for themselves, the 68 others for U+0100 upwards in byte order.
+Printable bytes are spelled as themselves, the 68 others for U+0100 upwards in byte order.
 """
 
 from __future__ import annotations

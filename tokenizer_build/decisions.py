@@ -43,7 +43,7 @@ CUTTING = frozenset({Rule.RARE, Rule.GENERIC, Rule.CATEGORY})
 """The rules that cut."""
 
 PROTECTED = frozenset({Rule.OTHER_BAND, Rule.MORPHEME})
-"""The rules that keep a token whatever was counted."""
+"""The rules that keep a token regardless of its counts."""
 
 _PER = 1_000_000
 
@@ -98,12 +98,12 @@ def decide(
 ) -> list[Decision]:
     """Decide every candidate of a vocabulary.
 
-    Each candidate is judged by its own counts and shape, then each category by what that leaves of it. A token in
+    Each candidate is decided by its own counts and shape, then each category by what that leaves of it. A token in
     several categories is kept if one of them keeps it; a locked token is always kept.
 
     Args:
         vocabulary: The candidates and their ids.
-        lock: Locked tokens are kept whatever the counts say.
+        lock: Locked tokens are kept regardless of their counts.
         terms: `counts/terms.parquet` (`schemas.tables.TERMS`); what it does not have was not found.
         documents: Number of documents that were scanned.
         options: The thresholds.
@@ -127,7 +127,7 @@ def decide(
         token_id = vocabulary.by_token[candidate.token].id
         decisions.append(Decision(candidate.token, token_id, candidate.category, found, share, shape, rule, rule))
     decisions.sort(key=lambda d: (d.category, d.id))
-    return _settle(_judge_categories(decisions, documents, options), lock)
+    return _settle(_decide_categories(decisions, documents, options), lock)
 
 
 def document_share(counts: Counts, documents: int) -> float:
@@ -146,7 +146,7 @@ def _frequency_rule(counts: Counts, share: float, shape: Shape, options: BuildOp
 
 
 def _protecting_rule(candidate: Candidate, vocabulary: Vocabulary, morphemes: set[str]) -> Rule | None:
-    """Return the rule that keeps a token whatever its counts; a morpheme is a seed and one token in any case."""
+    """Return the rule that keeps a token regardless of its counts; a morpheme is a seed and one token in any case."""
     if vocabulary.by_token[candidate.token].band.name != DOMAIN:
         return Rule.OTHER_BAND
     return Rule.MORPHEME if candidate.token in morphemes else None
@@ -196,7 +196,7 @@ class Remains:
         return options.min_category_hits_per_name * self.names * documents / _PER
 
     def failed_floor(self, documents: int, projects: int, options: BuildOptions) -> Floor | None:
-        """Return the first floor that it is below, None if the category stands.
+        """Return the first floor that it is below, None if the category is kept.
 
         Args:
             documents: Number of documents that were scanned.
@@ -223,7 +223,7 @@ def most_projects(decisions: Iterable[Decision]) -> int:
     return max((decision.counts.projects for decision in decisions), default=0)
 
 
-def _judge_categories(decisions: Sequence[Decision], documents: int, options: BuildOptions) -> list[Decision]:
+def _decide_categories(decisions: Sequence[Decision], documents: int, options: BuildOptions) -> list[Decision]:
     """Cut what is left of each category that is below a floor; what was cut before keeps its own rule."""
     projects = most_projects(decisions)
     fallen = {

@@ -25,7 +25,7 @@ UNRELEASED = "unreleased"
 """The revision of a tokenizer that no release has."""
 
 PUBLISHED = "published"
-"""The first version of the ids that stand locked before any release."""
+"""The first version of the ids that are locked before any release."""
 
 _VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]*")
 

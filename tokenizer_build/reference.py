@@ -6,7 +6,7 @@ here is by definition what an encoder does. `cppmill_core.train_bpe` must give t
 input. In the spirit of Andrej Karpathy's minbpe; `learn_merges` is BPE as Sennrich, Haddow and Birch published it for
 words (https://aclanthology.org/P16-1162).
 
-It does not split text into words: a word is whatever it is given.
+It does not split text into words: a word is any byte string that it is given.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def learn_merges(
     Args:
         words: Word to count; all of bytes or all of characters.
         merges: How many to learn at most; fewer if no pair is left.
-        stop: A symbol that stands in no word. It is put behind each, so that a token that ends a word is another one
+        stop: A symbol that is in no word. It is put behind each, so that a token that ends a word is another one
             than the same letters inside of one, and words can be joined again.
         max_token_length: The most symbols a token may have.
 

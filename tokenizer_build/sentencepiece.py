@@ -47,7 +47,7 @@ _STAND_INS = {" ": "\ufdd0", "\t": "\ufdd1", "\n": "\ufdd2", "\r": "\ufdd3"}
 _TRAINED = str.maketrans(_STAND_INS)
 _WRITTEN = str.maketrans({stand_in: SPACE if mark == " " else mark for mark, stand_in in _STAND_INS.items()})
 _UNTRAINABLE = re.compile("[\0\u2581\u2585" + "".join(_STAND_INS.values()) + "]")
-"""Characters that the trainer keeps for itself: the end, the space, the unknown one; and the stand-ins."""
+"""Characters that the trainer keeps for itself: the end, the space, the unknown one; and the substitutes."""
 
 _TOO_HIGH = re.compile(r"Vocabulary size too high .*<= (\d+)")
 _TOO_LOW = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
@@ -178,7 +178,7 @@ def _written(_: int, piece: Piece) -> Piece:
 
 
 def _in_vocabulary_sizes(message: str, sentences: _Sentences, options: BuildOptions) -> str:
-    """Say what the trainer said, with the size that was asked for and the one that would do."""
+    """Return the trainer's message with the requested size and a size that would do."""
     asked = f"vocab_size = {options.vocab_size}"
     too_high, too_low = _TOO_HIGH.search(message), _TOO_LOW.search(message)
     if too_high is not None:
@@ -191,7 +191,7 @@ def _in_vocabulary_sizes(message: str, sentences: _Sentences, options: BuildOpti
 
 
 def _check(model: Model, names: dict[int, str], options: BuildOptions) -> None:
-    """Refuse a model that is not what was asked for.
+    """Refuse a model that is not the requested one.
 
     Raises:
         VocabularyConfigError: If a size, a control token or a property is another one.
@@ -205,7 +205,7 @@ def _check(model: Model, names: dict[int, str], options: BuildOptions) -> None:
     ]
     unsilent = [id_ for id_ in names if model.pieces[id_].type not in (PieceType.CONTROL, PieceType.UNKNOWN)]
     if wrong or unsilent or lossy_properties(model):
-        raise VocabularyConfigError(f"SentencePiece made another model than it was asked for: {[*wrong, *unsilent]}")
+        raise VocabularyConfigError(f"SentencePiece made another model than the requested one: {[*wrong, *unsilent]}")
 
 
 def _findings(model: Model, sentences: _Sentences, options: BuildOptions) -> list[str]:

@@ -1,4 +1,4 @@
-"""The shape of a name: what tells a domain's own name from a word that any program uses.
+"""The shape of a name: what distinguishes a library's own name from a word that any program uses.
 
 After the published C++ vocabulary, which kept generic words only if they had a double underscore, were in
 SCREAMING_CASE or began as an API's names do. Compound names are added: several words say more than one, and less than

@@ -196,9 +196,9 @@ def learned_merges(rows: pa.RecordBatch, seeds: pa.RecordBatch) -> LearnedMerges
 
 
 def _left_out(rows: pa.RecordBatch) -> LeftOut:
-    told: dict[Any, Any] = dict(rows.schema.metadata or {})
+    counts: dict[Any, Any] = dict(rows.schema.metadata or {})
     names = (b"words_least_count", b"words_left_out", b"units_least_count", b"units_left_out")
-    return LeftOut(*(int(told[name]) for name in names))
+    return LeftOut(*(int(counts[name]) for name in names))
 
 
 def _in_vocabulary_sizes(message: str, slots: Slots, superwords: Superwords | None) -> str:

@@ -71,7 +71,7 @@ def always_allowed(ids: TokenizerIds) -> list[int]:
 
 
 def text_counts(counts: Counts, ids: TokenizerIds) -> Counts:
-    """Return the occurrences of the ids that stand for text: those of control tokens as zero."""
+    """Return the occurrences of ids, zero for control tokens."""
     without = counts.copy()
     without[[entry.id for entry in ids.entries if entry.strength is Strength.CONTROL]] = 0
     return without

@@ -27,7 +27,7 @@ from schemas.errors import ExitCode
 from tokenizer_build.compare.candidates import set_rayon_threads
 
 TOLD = 10
-"""So many documents with other ids are told by name."""
+"""How many documents with other ids are named."""
 
 _FIELDS: dict[str, pa.DataType] = {"doc_id": pa.string(), "tokens": pa.uint64(), "ids_sha256": pa.binary()}
 _SCHEMA = pa.schema(_FIELDS)

@@ -2,7 +2,7 @@
 
 `clang_tokenize` runs Clang's raw lexer over any range of a file that a translation unit holds. To have no more done
 than that, the source is given as an unsaved file within `#if 0`, which the parser skips; nothing is read from disk, no
-header is looked for. Many `#if 0` stand inside one another, so that a source with more `#endif` than `#if` is skipped
+header is looked for. Many `#if 0` are nested, so that a source with more `#endif` than `#if` is skipped
 to its end too. Python's own binding of libclang makes an object of every token, which takes hours where this takes
 minutes.
 

@@ -133,7 +133,7 @@ def clang_classes(source: bytes, tokens: ClangTokens) -> Bytes:
 
 
 def _header_names(source: bytes, classes: Bytes) -> Iterator[tuple[int, int]]:
-    """Find the header names of directives that stand in code."""
+    """Find the header names of directives in code."""
     for match in _INCLUDE.finditer(source):
         line = source[source.rfind(b"\n", 0, match.start()) + 1 : match.start()]
         if classes[match.start()] == REST and not line.strip(b" \t\r\v\f\xef\xbb\xbf"):

@@ -37,7 +37,7 @@ class Corpus:
     """A source tree after one whole run.
 
     Attributes:
-        config: The run's configuration; all its files stand in `config.out`.
+        config: The run's configuration; all its files are in `config.out`.
         documents: Documents kept.
         num_bytes: Their bytes: the source that every stage's rate is of.
         tokens: Their tokens.

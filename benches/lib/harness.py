@@ -42,8 +42,8 @@ class RunResult:
     Attributes:
         amounts: How much was done, by unit: `{"MB": 330.1, "tokens": 9.1e7}` gives a row in MB/s and one in tokens/s.
             Empty: one row with the seconds, unless there are costs.
-        costs: How much was done, by unit, where the row is to be the seconds that one takes: `{"GB": 0.33}`, in s/GB.
-        shares: Figures that stand by themselves, by unit, such as percentages of the run's time by what took it:
+        costs: How much was done, by unit, where the row is the seconds that one takes: `{"GB": 0.33}`, in s/GB.
+        shares: Figures that are not rates, by unit, such as percentages of the run's time by what took it:
             `{"% reading": 12.0}`; a row each.
         parts: Seconds of it that were timed apart: `{"counting": 3.1}`; a row each, and one of
             all seconds if there are several.
@@ -130,7 +130,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Published:
-    """A figure that somebody published, to stand beside ours: not measured here, so in no JSON."""
+    """A published figure of somebody else, shown beside ours: not measured here, so in no JSON."""
 
     name: str
     value: float
@@ -275,7 +275,7 @@ def write_rows(path: Path, comparisons: Iterable[Comparison]) -> None:
 
 
 def write_line(path: Path | None, record: Mapping[str, object]) -> None:
-    """Append one line of JSON, if there is a file for it: what a long study has found stands whatever comes after."""
+    """Append one line of JSON, if there is a file for it: what a long study has found is kept if it fails later."""
     if path is not None:
         with path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")

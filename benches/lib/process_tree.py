@@ -17,7 +17,7 @@ from pathlib import Path
 from benches.lib.harness import BenchmarkError
 
 _SECONDS = 0.5
-_TOLD_BYTES = 4000
+_TAIL_BYTES = 4000
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ def run_measured(command: Sequence[str], log: Path) -> Ended:
                 continue
     seconds = time.perf_counter() - start
     if process.returncode:
-        told = log.read_text(encoding="utf-8", errors="replace")[-_TOLD_BYTES:]
-        raise BenchmarkError(f"{' '.join(command)}: exit code {process.returncode}\n{told}")
+        tail = log.read_text(encoding="utf-8", errors="replace")[-_TAIL_BYTES:]
+        raise BenchmarkError(f"{' '.join(command)}: exit code {process.returncode}\n{tail}")
     return Ended(seconds, _processor_seconds() - used, peak_bytes, output.read_text(encoding="utf-8"))
 
 

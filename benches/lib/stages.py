@@ -1,7 +1,7 @@
 """The stages of the product, each by itself: its program in a process of its own, from files to files.
 
 The clock holds what a user waits for once Python and Beam are imported: planning, the pipeline, digests, flushing to
-disk. Before each run the output folder is made anew with what the stage needs, so nothing that it makes stands.
+disk. Before each run the output folder is made anew with what the stage needs, so none of its output is there.
 Programs are imported where they run, outside the clock: Beam has much to say that is of no use here.
 """
 
@@ -68,7 +68,7 @@ def measure_stages(corpus: Corpus, *, rounds: int) -> Iterator[Comparison]:
 def prepare_stage(base: RunConfig, stage: Stage) -> Ready:
     """Import a stage's program and make an output folder, beside that of `base`, with what the stage needs.
 
-    Files are hard links: stages publish by renaming and never write into a file that stands.
+    Files are hard links: stages publish by renaming and never write into a published file.
     """
     out = base.out_folder.with_name("timed")
     shutil.rmtree(out, ignore_errors=True)
@@ -95,7 +95,7 @@ def needs(config: RunConfig, stage: Stage) -> list[Stage]:
 
 
 def run_stage(stage: Stage, amounts: dict[str, float], ready: Ready) -> RunResult:
-    """Run a stage's program; what it made is judged by its unit receipts, which hold the digests of all its files."""
+    """Run a stage's program; its output is compared by its unit receipts, which hold the digests of all its files."""
     with log_to_console(Output(quiet=True)):
         ready.program(ready.config, QuietReporter())
     return RunResult(amounts, partial(hash_receipts, ready.config.out_folder / RECEIPT_FOLDERS[stage]))

@@ -1,6 +1,6 @@
 """The trainers that are compared, each as functions for a candidate's process: ours and three public ones.
 
-All read the same sample, a Parquet file of documents that is streamed, so that what stands in memory is the trainer's.
+All read the same sample, a Parquet file of documents that is streamed, so that the memory is the trainer's own.
 Where a trainer counts and merges in two calls they are timed apart; `tokenizers` is taken to count until it has
 read the last document. Merges are compared as tokenizer.json spells them, outside the clock.
 """

@@ -16,6 +16,7 @@ import typer
 
 from benches.lib.encoders import Vocabulary, make_cl100k
 from benches.lib.harness import Comparison, write_rows
+from benches.lib.options import JsonRows, LimitMegabytes, Rounds, Sources, Threads, check_json_folder
 from benches.lib.trainers import read_contents
 from benches.speed.adversarial import measure_adversarial
 from benches.speed.encoding import SampleText, find_peers, measure_counting, measure_peers
@@ -36,7 +37,7 @@ Folder = typer.Option(metavar="DIR", exists=True, file_okay=False)
 
 @dataclass(frozen=True)
 class Given:
-    """What the command was told to measure with.
+    """The command's options.
 
     Attributes:
         corpus: The folder of sources.
@@ -59,19 +60,13 @@ class Given:
 
 @app.command(epilog="Exit codes: 0 done, 1 ids differ or a run failed, 2 wrong usage or too little text.")
 def bench_encode(
-    corpus: Annotated[
-        Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="A folder of C++ sources.")
-    ],
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", dir_okay=False, help="Write one JSON object a row there.")
-    ] = None,
+    corpus: Sources,
+    json_file: JsonRows = None,
     tokenizer: Annotated[Path | None, Folder] = None,
     superwords: Annotated[Path | None, Folder] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Runs of each candidate; the median counts.")] = 3,
-    threads: Annotated[int | None, typer.Option(min=1, help="Number of threads; all usable CPUs by default.")] = None,
-    limit_mb: Annotated[
-        int | None, typer.Option("--limit-mb", min=1, help="Take a sample of about so many MB of a larger tree.")
-    ] = None,
+    rounds: Rounds = 3,
+    threads: Threads = None,
+    limit_mb: LimitMegabytes = None,
     sample_mb: Annotated[int, typer.Option("--sample-mb", min=1, help="Compare encoders on so many MB.")] = 100,
 ) -> None:
     """Measure encoding beside public encoders, and the stages that encode beside datatrove.
@@ -79,8 +74,7 @@ def bench_encode(
     --tokenizer and --superwords name tokenizer directories of the two profiles; one that is not given is built from
     the sources. All is made in a temporary folder (TMPDIR says where).
     """
-    if json_file is not None and not json_file.parent.is_dir():
-        raise typer.BadParameter(f"{json_file.parent} is no folder", param_hint="--json")
+    check_json_folder(json_file)
     limit_bytes = None if limit_mb is None else limit_mb * MEGABYTE
     number = threads or usable_threads()
     given = Given(corpus.absolute(), tokenizer, superwords, limit_bytes, sample_mb * MEGABYTE, number, rounds)

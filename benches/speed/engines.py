@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from benches.lib.harness import Comparison, RunResult, Sample, summarize, write_rows
+from benches.lib.options import JsonRows, Rounds, Sources
 from benches.lib.process_tree import run_measured
 from pipelines.console.console import Output, command_session
 from pipelines.console.progress import MEGABYTE, Reporter
@@ -44,13 +45,9 @@ app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_com
 
 @app.command(epilog="Exit codes: 0 done, 1 a result differs or a run failed, 2 wrong usage.")
 def bench_engines(
-    corpus: Annotated[
-        Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="A folder of C++ sources.")
-    ],
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", dir_okay=False, help="Write one JSON object a row there.")
-    ] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Runs of each candidate; the median counts.")] = 1,
+    corpus: Sources,
+    json_file: JsonRows = None,
+    rounds: Rounds = 1,
     gigabytes: Annotated[
         list[float] | None, typer.Option("--gb", help="Sizes of the samples; 0.3, 1, 2 and 4 by default.")
     ] = None,

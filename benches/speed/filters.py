@@ -1,7 +1,6 @@
 """`python -m benches.speed.filters DIR`: what each filter of ingest would drop from a corpus, and how fast it reads.
 
-Every filter judges every document by itself, whatever the others say of it; copies are counted as often as they stand
-there. Reading is outside the clocks.
+Every filter sees every document, independently of the others, and every copy of it. Reading is outside the clocks.
 """
 
 from __future__ import annotations

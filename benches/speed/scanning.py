@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 import typer
 
 from benches.lib.harness import BenchmarkError, Candidate, Comparison, Published, RunResult, compare, write_rows
+from benches.lib.options import JsonRows, Rounds, check_json_folder
 from pipelines.console.console import Output, command_session, log_to_console
 from pipelines.console.progress import MEGABYTE, Reporter
 from schemas.errors import ExitCode
@@ -71,14 +72,11 @@ def bench_scan(
         Path,
         typer.Argument(metavar="DIR", exists=True, file_okay=False, help="C++ sources, or a run's output folder."),
     ],
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", dir_okay=False, help="Write one JSON object a row there.")
-    ] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Runs of each candidate; the median counts.")] = 3,
+    json_file: JsonRows = None,
+    rounds: Rounds = 3,
 ) -> None:
     """Measure the native scanner on documents shards: its speed, and its memory on 0.3, 1, 2 and 4 GB."""
-    if json_file is not None and not json_file.parent.is_dir():
-        raise typer.BadParameter(f"{json_file.parent} is no folder", param_hint="--json")
+    check_json_folder(json_file)
     with (
         command_session(Output(), advice="nothing was kept") as reporter,
         tempfile.TemporaryDirectory(prefix="cppmill-bench-") as work,

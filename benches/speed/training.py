@@ -21,6 +21,7 @@ import typer
 
 from benches.lib import trainers
 from benches.lib.harness import Candidate, Comparison, RunResult, compare, run_in_process, write_rows
+from benches.lib.options import JsonRows, Rounds, Sources, Threads, VocabSize, check_json_folder
 from benches.lib.peers import OURS, THEIRS
 from benches.lib.texts import Tree, batches, list_tree
 from benches.lib.trainers import PATTERN
@@ -79,15 +80,11 @@ class Job:
 
 @app.command(epilog="Exit codes: 0 done, 1 merges differ or a run failed, 2 wrong usage or too little text.")
 def bench_train(
-    corpus: Annotated[
-        Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="A folder of C++ sources.")
-    ],
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", dir_okay=False, help="Write one JSON object a row there.")
-    ] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Runs of each candidate; the median counts.")] = 3,
-    threads: Annotated[int | None, typer.Option(min=1, help="Number of threads; all usable CPUs by default.")] = None,
-    vocab_size: Annotated[int, typer.Option(min=512, help="Number of ids.")] = 1 << 16,
+    corpus: Sources,
+    json_file: JsonRows = None,
+    rounds: Rounds = 3,
+    threads: Threads = None,
+    vocab_size: VocabSize = 1 << 16,
     compare_mb: Annotated[
         list[int] | None, typer.Option(min=1, help="Compare on so many MB; again for more sizes. [300, 1000]")
     ] = None,
@@ -102,8 +99,7 @@ def bench_train(
 
     The samples are written to a temporary folder (TMPDIR says where).
     """
-    if json_file is not None and not json_file.parent.is_dir():
-        raise typer.BadParameter(f"{json_file.parent} is no folder", param_hint="--json")
+    check_json_folder(json_file)
     with (
         command_session(Output(), advice="nothing was kept") as reporter,
         tempfile.TemporaryDirectory(prefix="cppmill-bench-") as work,

@@ -1,7 +1,7 @@
 """`python -m benches.studies.ablations DIR HELD_OUT`: what each part of a build adds, in held-out bytes per token.
 
 One table: seeds and bands on and off, superwords from several shares of the ids on, sizes of the vocabulary, each by
-project of the held-out tree and in total, and how many ids never stand in the training text. Beside them o200k_base,
+project of the held-out tree and in total, and how many ids never occur in the training text. Beside them o200k_base,
 and plain BPE with the cl100k pattern on the same text at the same size. All from counts: the training text is ingested
 and scanned once, the words and the lines of each held-out project are counted once, and a vocabulary costs its
 training and one look at the counts. What `make ablations` runs.
@@ -24,6 +24,7 @@ import typer
 
 from benches.lib.foreign import count_cl100k, count_o200k
 from benches.lib.harness import write_line
+from benches.lib.options import HeldOutSources, JsonAppended
 from benches.lib.texts import SourceText, batches, list_tree
 from benches.lib.trainers import LINE_PATTERN, PATTERN, count_words, merge_ours
 from benches.lib.vocabularies import count_text_tokens
@@ -67,7 +68,7 @@ class Result:
         tokens: Tokens of each held-out project.
         sizes: Bytes of each held-out project.
         ids: Ids that text can have.
-        unused: How many of them never stand in the training text; None if that was not counted.
+        unused: How many of them never occur in the training text; None if that was not counted.
     """
 
     name: str
@@ -87,12 +88,8 @@ def ablations(
     corpus: Annotated[
         Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="C++ to train on, or a run's folder.")
     ],
-    held_out: Annotated[
-        Path, typer.Argument(metavar="HELD_OUT", exists=True, file_okay=False, help="C++ to measure on.")
-    ],
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", dir_okay=False, help="Append one JSON object a row there.")
-    ] = None,
+    held_out: HeldOutSources,
+    json_file: JsonAppended = None,
     sizes: Annotated[
         list[int] | None, typer.Option("--vocab-size", help="Only these sizes; the first has the ablations.")
     ] = None,
@@ -176,12 +173,12 @@ def measure(
     for variant in variants:
         learned = ingredients.learn(variant)
         train, words = ingredients.text(variant.pattern), held_out[variant.pattern]
-        row = judge(variant.name, learned, train, words, text.sizes, threads)
+        row = measure_learned(variant.name, learned, train, words, text.sizes, threads)
         reporter.note(f"ablations: {row.name}: {row.bytes_per_token()[TOTAL]:.4f} bytes a token")
         yield row
 
 
-def judge(
+def measure_learned(
     name: str,
     learned: Vocabulary,
     train: pa.RecordBatchReader,
@@ -208,7 +205,7 @@ def measure_foreign(out: Path, text: HeldOut, vocab_size: int, threads: int, rep
     learned = Vocabulary(merges, (*ALL_BYTES, *strings))
     words = {project: count_cl100k(item.content for item in texts) for project, texts in text.texts.items()}
     train = pa.RecordBatchReader.from_batches(counted[0].schema, counted)
-    yield judge(f"{vocab_size:,}, cl100k pattern", learned, train, words, text.sizes, threads)
+    yield measure_learned(f"{vocab_size:,}, cl100k pattern", learned, train, words, text.sizes, threads)
 
 
 def read_documents(out: Path) -> Iterator[str]:

@@ -12,7 +12,6 @@ import multiprocessing
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Annotated
 
 import cppmill_core
@@ -20,6 +19,7 @@ import pyarrow as pa
 import typer
 
 from benches.lib.harness import write_line
+from benches.lib.options import HeldOutSources, JsonAppended, TrainMegabytes, TrainSources, VocabSize
 from benches.lib.texts import SourceText, list_tree
 from benches.lib.vocabularies import NO_SEEDS, count_text_tokens
 from benches.studies.patterns import VOCAB_SIZE, count_words, describe, words_batch
@@ -69,15 +69,11 @@ class Result:
 
 @app.command(epilog="Exit codes: 0 done, 1 a run failed, 2 wrong usage or too little text.")
 def bench_units(
-    corpus: Annotated[Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="C++ to train on.")],
-    held_out: Annotated[
-        Path, typer.Argument(metavar="HELD_OUT", exists=True, file_okay=False, help="C++ to measure on.")
-    ],
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", dir_okay=False, help="Append one JSON object a row there.")
-    ] = None,
-    train_mb: Annotated[int, typer.Option("--train-mb", min=1, help="Train on about so many MB, by path.")] = 110,
-    vocab_size: Annotated[int, typer.Option(min=512, help="Number of ids.")] = VOCAB_SIZE,
+    corpus: TrainSources,
+    held_out: HeldOutSources,
+    json_file: JsonAppended = None,
+    train_mb: TrainMegabytes = 110,
+    vocab_size: VocabSize = VOCAB_SIZE,
     processes: Annotated[int, typer.Option(min=1, help="Number of processes that cut, and of threads.")] = 2,
 ) -> None:
     """Compare superwords of several cuts on held-out text."""

@@ -1,9 +1,9 @@
 """`python -m benches.studies.near_duplicates DIR`: recall and precision of the near-duplicate filter.
 
 The distinct documents of a sample are compared exactly, each with each: an inverted index of their shingles gives the
-Jaccard similarity of every pair. Beside it stands what signatures and bands find for the same similarity.
+Jaccard similarity of every pair. Beside it is what signatures and bands find for the same similarity.
 
-What it does not do: measure the passes over a corpus, which `cppmill ingest --json` tells.
+What it does not do: measure the passes over a corpus, which `cppmill ingest --json` prints.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Row:
     """What one choice of parameters finds.
 
     Attributes:
-        exact: Pairs that are at least as similar as asked for.
+        exact: Pairs that are at least as similar as the threshold.
         recall: The share of them that is found.
         precision: The share of the found pairs that is among them.
         nearly: The share of the found pairs that is at most `NEARLY` below the similarity.

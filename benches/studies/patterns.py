@@ -23,6 +23,7 @@ import regex
 import typer
 
 from benches.lib.harness import BenchmarkError, write_line
+from benches.lib.options import HeldOutMegabytes, HeldOutSources, JsonAppended, TrainMegabytes, TrainSources, VocabSize
 from benches.lib.texts import SourceText, Tree, list_tree
 from benches.lib.vocabularies import NO_SEEDS, count_text_tokens
 from benches.studies.pre_tokens import SHIPPED, studied
@@ -71,18 +72,12 @@ class Result:
 
 @app.command(epilog="Exit codes: 0 done, 1 the native splitter differs or a run failed, 2 wrong usage.")
 def bench_patterns(
-    corpus: Annotated[Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="C++ to train on.")],
-    held_out: Annotated[
-        Path, typer.Argument(metavar="HELD_OUT", exists=True, file_okay=False, help="C++ to measure on.")
-    ],
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", dir_okay=False, help="Append one JSON object a row there.")
-    ] = None,
-    train_mb: Annotated[int, typer.Option("--train-mb", min=1, help="Train on about so many MB, by path.")] = 110,
-    held_out_mb: Annotated[
-        int | None, typer.Option("--held-out-mb", min=1, help="Measure on about so many MB; on all by default.")
-    ] = None,
-    vocab_size: Annotated[int, typer.Option(min=512, help="Number of ids.")] = VOCAB_SIZE,
+    corpus: TrainSources,
+    held_out: HeldOutSources,
+    json_file: JsonAppended = None,
+    train_mb: TrainMegabytes = 110,
+    held_out_mb: HeldOutMegabytes = None,
+    vocab_size: VocabSize = VOCAB_SIZE,
     processes: Annotated[int, typer.Option(min=1, help="Number of processes that cut.")] = 2,
 ) -> None:
     """Compare pre-token patterns on held-out text, each with a vocabulary of its own and no seeds."""

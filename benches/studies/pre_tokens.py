@@ -30,7 +30,7 @@ class CppWords:
         identifier: A name, or a piece of one.
         mark: What of the marks before a name is in its word; empty: only a space is.
         marks_newline: What a run of marks takes of the newline behind it and the indentation after that.
-        newline: A newline that no mark stands before.
+        newline: A newline without a mark before it.
     """
 
     number: str = r" ?-?\.?" + _PP_NUMBER

@@ -71,7 +71,7 @@ class Vocabulary:
     tokens: tuple[bytes, ...]
 
     def unused(self, counts: pa.RecordBatch) -> int:
-        """Return how many of its tokens never stand in a text, by what `count_tokens` counted there."""
+        """Return how many of its tokens never occur in a text, by what `count_tokens` counted there."""
         tokens: list[Any] = counts["token"].to_pylist()
         numbers: list[Any] = counts["count"].to_pylist()
         used = {token for token, count in zip(tokens, numbers, strict=True) if count}

@@ -36,7 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m deploy.local", description=__doc__)
     what = parser.add_subparsers(dest="what", required=True)
     known = ", ".join((*MAKERS, *PACKAGES))
-    fetching = what.add_parser("fetch", help="fetch engines into the cache; what stands is left alone")
+    fetching = what.add_parser("fetch", help="fetch engines into the cache; what is there already is left alone")
     fetching.add_argument("names", nargs="*", metavar="NAME", help=f"of {known}; all if none is given")
     for name in _START:
         engine = what.add_parser(name, help=f"start {name} on 127.0.0.1, or stop it")

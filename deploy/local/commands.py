@@ -1,4 +1,4 @@
-"""Running a tool of someone else to its end: its output in a log, its failure told with the last lines of it."""
+"""Running a tool of someone else to its end: its output in a log, a failure is reported with its last lines."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Fetching engines into the cache, pinned and checked, by the ordinary clients: go, Maven, pip; a browser by apt-get.
 
 Go modules are pinned by `go.mod` and checked by `go.sum`; jars by a pom and a list of SHA-256; Python packages by
-`spark_requirements.txt` with hashes. What stands is left alone. A folder is made beside its place and renamed when it
-is whole, under a lock, so checkouts can share one cache.
+`spark_requirements.txt` with hashes. What is there already is left alone. A folder is made beside its place and renamed
+when it is whole, under a lock, so checkouts can share one cache.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MAVEN_REPOSITORY = "maven-repository"
 
 
 def fetch(names: Sequence[str] = (), *, say: Callable[[str], None] = print) -> None:
-    """Fetch what does not stand.
+    """Fetch what is missing.
 
     Args:
         names: Of `MAKERS` and `PACKAGES`, in any order; none for all.

@@ -1,1 +1,1 @@
-"""The documentation site: what `mkdocs` needs to be told to build it from docs/ and from the README."""
+"""The documentation site: the hooks with which `mkdocs` builds it from docs/ and the README."""

@@ -43,7 +43,7 @@ def write_page(html: str, file: Path, *, option: str) -> str:
         What to print of it: the file, and its size.
 
     Raises:
-        ConfigError: If a file cannot stand there.
+        ConfigError: If the file cannot be written.
     """
     data = html.encode("utf-8", "backslashreplace")
     try:

@@ -1,7 +1,7 @@
 """The card of a run: a README.md that people read, and that `datasets.load_dataset` and the Hugging Face Hub follow.
 
 Its front matter, https://huggingface.co/docs/hub/datasets-cards, names the two tables as configs by patterns that are
-relative to the card, so the card stands above `documents/` and `tokens/`. `datasets` keeps what it read by the folder's
+relative to the card, so the card is above `documents/` and `tokens/`. `datasets` keeps what it read by the folder's
 name and the configs alone: the receipt's digest in them keeps it from giving the rows of another run.
 """
 
@@ -21,7 +21,7 @@ from pipelines.pages import render_page
 from transforms.records.croissant import MEANINGS, Publication, table_schemas
 
 Licenses = Mapping[tuple[str, str | None], int]
-"""Number of documents by project and licence; None where the source told none."""
+"""Number of documents by project and licence; None where the source gives none."""
 
 MOST_PROJECTS = 200
 """Rows of the table of licences: a corpus may have a million projects."""
@@ -32,7 +32,7 @@ _HUB_LICENSES = frozenset(
         *("lgpl-2.1", "lgpl-3.0", "mit", "mpl-2.0", "ncsa", "unlicense", "zlib"),
     )
 )
-"""The Hub's identifiers of licences of C++ code, those of SPDX in lower case; whatever else is `other` to it."""
+"""The Hub's identifiers of licences of C++ code, those of SPDX in lower case; any other one is `other`."""
 
 
 def render_card(receipt: dict[str, Any], manifest: dict[str, Any], publication: Publication, licenses: Licenses) -> str:
@@ -44,8 +44,8 @@ def render_card(receipt: dict[str, Any], manifest: dict[str, Any], publication: 
         publication: Name and place.
         licenses: Documents by project and licence.
     """
-    told = any(license is not None for _, license in licenses)
-    rows = _project_rows(licenses) if told else []
+    given = any(license is not None for _, license in licenses)
+    rows = _project_rows(licenses) if given else []
     return render_page(
         "card.md.j2",
         publication=publication,
@@ -133,7 +133,7 @@ def _project_rows(licenses: Licenses) -> list[tuple[str, int, str]]:
     """Return project, documents and licences, the largest project first."""
     projects: dict[str, Counter[str]] = defaultdict(Counter)
     for (project, license), documents in licenses.items():
-        projects[project][_cell(license) if license is not None else Markup("not told")] += documents
+        projects[project][_cell(license) if license is not None else Markup("not given")] += documents
     rows = [(project, found.total(), found) for project, found in projects.items()]
     return [
         (_cell(project), total, Markup(", ").join(_counted(*item) for item in sorted(found.items(), key=_most_first)))

@@ -1,7 +1,7 @@
-"""The program of `cppmill provenance`: a run's receipt in standard clothes, in a folder that can be published.
+"""The program of `cppmill provenance`: a run's receipt in standard formats, in a folder that can be published.
 
 The folder gets `provenance.json`, `croissant.json` and `README.md`, and, if the run is on this machine, links to its
-shards and tokenizer, so that what the three files name stands beside them. Nothing is written into the run itself:
+shards and tokenizer, so that the files named by these three are beside them. Nothing is written into the run itself:
 its receipt names every file in it.
 """
 
@@ -46,7 +46,7 @@ def write_provenance(run: str, folder: Path, publication: Publication, *, builde
         builder: URI of who vouches for the run.
 
     Yields:
-        Lines that tell what was written.
+        Lines that say what was written.
 
     Raises:
         ConfigError: If there is no finished run, an option is no date or URI, or the folder is in the run's or holds
@@ -72,7 +72,7 @@ def write_provenance(run: str, folder: Path, publication: Publication, *, builde
     configs = (
         "configs tokens and documents" if receipt["dataset"]["documents"] else "no configs, as there are no documents"
     )
-    yield f"{folder / CARD}: dataset card, {configs}; licences: {', '.join(names) or 'none told'}"
+    yield f"{folder / CARD}: dataset card, {configs}; licences: {', '.join(names) or 'none given'}"
     yield _link_products(run, folder, receipt)
 
 
@@ -115,7 +115,7 @@ def _check_folder(run: str, folder: Path) -> None:
 def _foreign_entries(folder: Path) -> Iterator[Path]:
     """Yield what this command would replace and did not make, or what shows that the folder is for something else.
 
-    Beside a statement of ours may stand anything, and hidden files (`.git`, `.gitattributes`) anywhere.
+    Anything may be beside a statement of ours, and hidden files (`.git`, `.gitattributes`) anywhere.
     """
     for name, mark in _MARKS.items():
         path = folder / name
@@ -133,7 +133,7 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _link_products(run: str, folder: Path, receipt: dict[str, Any]) -> str:
-    """Link the files that the card speaks of, one by one; return what to tell of them."""
+    """Link the files that the card names, one by one; return a line about them."""
     if is_remote(run):
         return f"{run}: copy documents/, tokens/ and tokenizer/ from there into {folder} to load it"
     number = 0

@@ -154,7 +154,7 @@ def flow(name: str, title: str, whole: str, streams: Sequence[Stream]) -> Markup
     Args:
         name: Its name on the page.
         title: What it shows.
-        whole: What stands beside the whole.
+        whole: Label of the whole.
         streams: The parts, in order.
     """
     total = sum(stream.amount for stream in streams) or 1

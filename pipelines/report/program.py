@@ -48,7 +48,7 @@ def write_report(run: str, page: Path, *, compare: Path | None = None, threads: 
         What to print: a line with the figures.
 
     Raises:
-        ConfigError: If there is no finished run, a file cannot stand there, or the comparison is none.
+        ConfigError: If there is no finished run, the page cannot be written, or the comparison is none.
         IntegrityError: If the token shards are not what the receipt says of them.
     """
     _check_page(run, page)
@@ -58,10 +58,10 @@ def write_report(run: str, page: Path, *, compare: Path | None = None, threads: 
     usage = count_tokens(out, receipt, threads=threads)
     with out.open_local_folder("tokenizer") as directory:
         facts = read_facts(out, directory, load_tokenizer(directory, argument="OUT"), receipt, usage)
-    told = write_page(render_report(facts, comparison, name=run_name(run)), page, option="--out")
+    written = write_page(render_report(facts, comparison, name=run_name(run)), page, option="--out")
     total = usage.total
     amounts = ((total.documents, "document"), (total.tokens, "token"), (len(usage.projects), "project"))
-    return f"{told}; {', '.join(count(*amount) for amount in amounts)}"
+    return f"{written}; {', '.join(count(*amount) for amount in amounts)}"
 
 
 def default_page(run: str) -> Path:

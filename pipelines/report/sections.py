@@ -97,7 +97,7 @@ def _coverage(facts: Facts) -> dict[str, Any]:
     places = np.unique(np.geomspace(1, len(ordered), 120).astype(int))
     reached = [(share, int(np.searchsorted(shares, share) + 1)) for share in _SHARES if ordered.any()]
     return {
-        "told": ", ".join(f"{share:.1%} by {ids:,}" for share, ids in reached).replace(".0%", "%"),
+        "summary": ", ".join(f"{share:.1%} by {ids:,}" for share, ids in reached).replace(".0%", "%"),
         "curve": plots.curve(
             "coverage",
             "Share of the tokens that the most frequent ids cover",

@@ -1,4 +1,4 @@
-"""Sections of a report that tell of the text: lengths, kinds of bytes, identifiers, namespaces, platforms.
+"""Sections of a report about the text: lengths, kinds of bytes, identifiers, namespaces, platforms.
 
 Each function returns the values of one section, None where a run has nothing of the kind.
 """

@@ -48,12 +48,12 @@ def encode_file(tokenizer: Path, file: str) -> None:
 
 
 def decode_file(tokenizer: Path, file: str, *, skip_control: bool) -> None:
-    """Write the bytes that the ids of a JSON array stand for to the standard output.
+    """Write the bytes that the ids of a JSON array decode to, to the standard output.
 
     Args:
         tokenizer: The tokenizer directory.
         file: The file with the array, or `-`.
-        skip_control: Leave control ids out; else they are an error, as no bytes stand for them.
+        skip_control: Leave control ids out; else they are an error, as they have no bytes.
     """
     loaded = load_tokenizer(tokenizer)
     ids = parse_ids(read_input(file), vocab_size=loaded.vocab_size, where=file)

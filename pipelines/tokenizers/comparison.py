@@ -25,10 +25,10 @@ def records(comparison: Comparison, corpus_bytes: int) -> list[dict[str, Any]]:
 
     Args:
         comparison: What was found.
-        corpus_bytes: The size of the corpus whose time is told.
+        corpus_bytes: The size of the corpus whose encoding time is estimated.
     """
     text = comparison.text
-    told: dict[str, Any] = {
+    head: dict[str, Any] = {
         "record": "text",
         "documents": text.documents,
         "bytes": text.num_bytes,
@@ -37,7 +37,7 @@ def records(comparison: Comparison, corpus_bytes: int) -> list[dict[str, Any]]:
         "digest": text.digest,
     }
     pairs = zip(comparison.entrants, comparison.tallies, strict=True)
-    return [told, *(_record(comparison, entrant, tally, corpus_bytes) for entrant, tally in pairs)]
+    return [head, *(_record(comparison, entrant, tally, corpus_bytes) for entrant, tally in pairs)]
 
 
 def _record(comparison: Comparison, entrant: Entrant, tally: Tally, corpus_bytes: int) -> dict[str, Any]:
@@ -112,12 +112,12 @@ def length_histogram(lengths: Counts, counts: Counts) -> list[dict[str, Any]]:
 
 
 def _never_used(entrant: Entrant, counts: Counts) -> dict[str, Any]:
-    """Return how many ids that stand for text never occurred, and how many of these are single bytes."""
+    """Return how many ids with text never occurred, and how many of these are single bytes."""
     unused = [token for token, count in zip(entrant.tokens, counts, strict=True) if token and not count]
-    stand = sum(bool(token) for token in entrant.tokens)
+    spelled = sum(bool(token) for token in entrant.tokens)
     return {
         "ids": len(unused),
-        "share": _ratio(len(unused), stand),
+        "share": _ratio(len(unused), spelled),
         "single_bytes": sum(len(token) == 1 for token in unused),
     }
 
@@ -127,7 +127,7 @@ def tables(comparison: Comparison, corpus_bytes: int, *, every_project: bool) ->
 
     Args:
         comparison: What was found.
-        corpus_bytes: The size of the corpus whose time is told.
+        corpus_bytes: The size of the corpus whose encoding time is estimated.
         every_project: Show all projects, not only the largest ones.
     """
     text, *made = records(comparison, corpus_bytes)

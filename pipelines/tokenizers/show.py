@@ -150,8 +150,8 @@ def page_of_tokens(data: bytes, directory: Path, page: Path, *, title: str) -> s
         num_bytes=len(data),
         tokenizer=palette.tokenizer.digest,
     )
-    told = f"{write_page(html, page, option='--html')}; {len(pieces):,} tokens"
-    return told + (", slow to open: show a part of the file" if len(html) > _SLOW_PAGE_BYTES else "")
+    line = f"{write_page(html, page, option='--html')}; {len(pieces):,} tokens"
+    return line + (", slow to open: show a part of the file" if len(html) > _SLOW_PAGE_BYTES else "")
 
 
 def _facts(palette: Palette, number: int) -> list[Any]:

@@ -1,7 +1,7 @@
 """The program of `cppmill sweep`: a run's counts to tokenizers of several sizes, their compression and what they cost.
 
 Every tokenizer is built as a run builds it, with the run's options but the size, into a temporary folder that is gone
-afterwards. A larger vocabulary makes fewer tokens of a text and more parameters of a model; both are told.
+afterwards. A larger vocabulary makes fewer tokens of a text and gives a model more parameters; both are printed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Size:
         superwords: How many of these are superwords.
         num_bytes: The bytes of the text.
         tokens: What it makes of them.
-        unused: Ids that stand for text and never occur in it.
+        unused: Ids with text that never occur in it.
     """
 
     vocab_size: int
@@ -116,9 +116,7 @@ def _checked_counts(run: str, out: OutputFolder) -> tuple[RunOptions, list[str]]
         raise ConfigError(f"RUN {run}: it has no counts, as it used a tokenizer that was there; run `cppmill scan`")
     for name in names:
         if not out.exists(name) or out.hash(name) != receipt["files"][name]:
-            raise IntegrityError(
-                f"{out.where(name)}: not what the run's receipt names; `cppmill verify {run}` tells more"
-            )
+            raise IntegrityError(f"{out.where(name)}: not what the run's receipt names; see `cppmill verify {run}`")
     return RunOptions.model_validate(receipt["configs"]), names
 
 

@@ -1,7 +1,7 @@
 """Tokenizers side by side on the same documents: compression, losslessness, speed, what their tokens are used for.
 
 Documents come in batches; each batch goes through every tokenizer before the next one is read, so a text need not fit
-into memory and whatever slows the machine for a while slows all of them. Each batch begins with another tokenizer.
+into memory, and a slow phase of the machine slows all of them. Each batch begins with another tokenizer.
 
 A figure of speed is of nothing but encoding: reading, making what a library takes, and seeing its ids are outside the
 clock, and so is the first batch, which warms up. Each document is encoded once, so that a cache of words helps as it
@@ -38,7 +38,7 @@ class Entrant:
     Attributes:
         name: For the tables.
         candidate: What encodes.
-        tokens: The bytes of each id; None where it stands for none.
+        tokens: The bytes of each id; None where it has none.
         bands: The band of each id, if the tokenizer has bands.
     """
 
@@ -77,7 +77,7 @@ class Tally:
         counts: How often each id occurred.
         lossy: Documents that did not decode to themselves.
         first_lossy: Project and path of the first of them.
-        measured_identifiers: Identifiers whose tokens could be told: those of documents whose tokens' bytes add up.
+        measured_identifiers: Identifiers whose tokens are known: those of documents whose tokens' bytes add up.
         identifier_tokens: Tokens that have a byte of one of these, each counted with each.
         whole_identifiers: How many of these lie in one token.
         timed: Bytes and seconds of each batch.
@@ -260,7 +260,7 @@ def _add_identifiers(
 
 
 def token_lengths(tokens: Sequence[bytes | None]) -> Counts:
-    """Return the bytes of each id; 0 where it stands for none."""
+    """Return the bytes of each id; 0 where it has none."""
     return np.array([len(token or b"") for token in tokens], np.int64)
 
 

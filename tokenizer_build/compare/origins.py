@@ -1,6 +1,6 @@
 """Where the tokens of a tokenizer come from, and which merges made each token of a text.
 
-The rank of a merge tells its phase: merges up to the one that completes the last fixed token are seed merges, those
+The rank of a merge gives its phase: merges up to the one that completes the last fixed token are seed merges, those
 from `superwords.first_merge` of the manifest on were learned in lines, all others in words. Merges are applied here one
 after the other, as the definition says, so that each can be shown; the native core gives the same ids.
 """
@@ -163,7 +163,7 @@ def read_origins(directory: Path, tokenizer: AnyTokenizer) -> Origins:
 
 
 def read_bands(directory: Path, entries: Sequence[Entry]) -> tuple[str, ...]:
-    """Return the name of the band by id, `learned` for whatever was learned, into a freed id too.
+    """Return the name of the band by id, `learned` for every learned token, in a freed id too.
 
     A tokenizer of another program has no bands but these: what it has learned, control tokens, and ids without use.
 

@@ -171,7 +171,7 @@ def test_the_card_tells_licences_by_project(licensed):
     card = DatasetCard.load(licensed / "card" / "README.md")
     assert card.data.license == ["apache-2.0", "mit", "unknown", "zlib"]
     assert "| both | 3 | MIT (2), Zlib (1) |" in card.text
-    assert "| silent | 3 | not told (3) |" in card.text
+    assert "| silent | 3 | not given (3) |" in card.text
     assert json.loads((licensed / "card" / "croissant.json").read_text())["license"] == ["Apache-2.0", "MIT", "Zlib"]
 
 
