@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,17 +18,14 @@ import pyarrow.parquet as pq
 from cppmill_core import AnyTokenizer
 
 from pipelines.console.stage_times import StageTime, read_stage_times
-from tokenizer_build.bands import Strength
-from tokenizer_build.compare.comparison import LEARNED, RESERVED, read_bands
 from tokenizer_build.compare.diff import Entry, read_ids
+from tokenizer_build.compare.id_bands import bands_of
 from tokenizer_build.decision_files import DECISIONS_PARQUET
 from tokenizer_build.findings import FINDINGS_MD
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.usage import Usage
 
 SHOWN_NAMESPACES = 16
-
-_OTHERS = {Strength.CONTROL: "control", Strength.RESERVED: RESERVED}
 
 
 @dataclass(frozen=True)
@@ -90,19 +87,13 @@ def read_facts(
         receipt=receipt,
         usage=usage,
         entries=entries,
-        bands=_bands(directory, entries),
+        bands=bands_of(directory, entries),
         statistics=json.loads(out.read_bytes("counts/statistics.json")) if counted else None,
         namespaces=_read_namespaces(out) if counted else None,
         decisions=pd.read_parquet(io.BytesIO(decisions.read_bytes())) if decisions.is_file() else None,
         findings=findings.read_text(encoding="utf-8") if findings.is_file() else None,
         stages=read_stage_times(out),
     )
-
-
-def _bands(directory: Path, entries: Sequence[Entry]) -> tuple[str, ...]:
-    """Return the band of each id; a tokenizer of another program has only control tokens and learned ones."""
-    found = read_bands(directory)
-    return tuple(found or (_OTHERS.get(entry.strength, LEARNED) for entry in entries))
 
 
 def _read_namespaces(out: OutputFolder) -> Namespaces:

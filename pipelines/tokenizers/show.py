@@ -22,7 +22,7 @@ from pipelines.pages import render_page, write_page
 from pipelines.tokenizers.codec import load_tokenizer
 from tokenizer_build.bands import Strength
 from tokenizer_build.compare.diff import Entry, read_ids
-from tokenizer_build.compare.origins import MadeToken, read_bands, read_origins
+from tokenizer_build.compare.origins import MadeToken, display_bands, read_origins
 
 HUES = {
     "control": ("#ff8a80", "#ff6e63"),
@@ -77,7 +77,7 @@ class Palette:
         """Read it from a tokenizer directory."""
         tokenizer = load_tokenizer(directory)
         entries = read_ids(directory, tokenizer).entries
-        return cls(tokenizer, entries, read_bands(directory, entries))
+        return cls(tokenizer, entries, display_bands(directory, entries))
 
     def encode(self, data: bytes) -> Iterator[Piece]:
         """Yield the tokens of a text."""

@@ -10,11 +10,9 @@ does in a real run. What was encoded is decoded, by the same library, and compar
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import cppmill_core
@@ -23,12 +21,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tokenizer_build.artifact import MANIFEST_JSON, TOKENIZER_JSON
 from tokenizer_build.compare.candidates import CandidateTokenizer, TokenLists
 
 Counts = npt.NDArray[np.int64]
-
-LEARNED, SUPERWORDS, RESERVED = "learned", "superwords", "reserved"
 
 
 @dataclass(frozen=True)
@@ -262,31 +257,3 @@ def _add_identifiers(
 def token_lengths(tokens: Sequence[bytes | None]) -> Counts:
     """Return the bytes of each id; 0 where it has none."""
     return np.array([len(token or b"") for token in tokens], np.int64)
-
-
-def read_bands(directory: Path) -> list[str] | None:
-    """Return the band of each id of a tokenizer directory of ours: of a fixed one its own, else how it was learned.
-
-    None if there is no manifest with bands.
-    """
-    if not (directory / MANIFEST_JSON).is_file():
-        return None
-    manifest: Mapping[str, Any] = json.loads((directory / MANIFEST_JSON).read_bytes())
-    if "tokens" not in manifest or "bands" not in manifest:
-        return None
-    bands = [LEARNED] * int(manifest["vocab_size"])
-    for number in _superword_ids(directory, manifest):
-        bands[number] = SUPERWORDS
-    for first, last in manifest.get("reserved", ()):
-        bands[first : last + 1] = [RESERVED] * (last + 1 - first)
-    for row in manifest["tokens"]:
-        bands[row["id"]] = row["band"]
-    return bands
-
-
-def _superword_ids(directory: Path, manifest: Mapping[str, Any]) -> list[int]:
-    if "superwords" not in manifest:
-        return []
-    model: Mapping[str, Any] = json.loads((directory / TOKENIZER_JSON).read_bytes())["model"]
-    merges = model["merges"][manifest["superwords"]["first_merge"] :]
-    return [model["vocab"][left + right] for left, right in merges]

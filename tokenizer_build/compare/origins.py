@@ -24,11 +24,12 @@ from tokenizer_build.artifact import MANIFEST_JSON, TOKENIZER_JSON
 from tokenizer_build.bands import Strength
 from tokenizer_build.byte_alphabet import read_spelling
 from tokenizer_build.compare.diff import Entry, read_ids
+from tokenizer_build.compare.id_bands import LEARNED, RESERVED, SUPERWORDS, bands_of
 
 Pair = tuple[bytes, bytes]
 
 _PROMISED = (Strength.PINNED, Strength.ATOMIC)
-_NAMED = {Strength.CONTROL: "control", Strength.RESERVED: "reserve"}
+_SHOWN = {SUPERWORDS: LEARNED, RESERVED: "reserve"}
 
 
 class Phase(StrEnum):
@@ -155,28 +156,21 @@ def read_origins(directory: Path, tokenizer: AnyTokenizer) -> Origins:
     return Origins(
         tokenizer=tokenizer,
         entries=entries,
-        bands=read_bands(directory, entries),
+        bands=display_bands(directory, entries),
         merges=merges,
         first_word_merge=_count_seed_merges(merges, (entry.token for entry in entries if entry.strength in _PROMISED)),
         first_line_merge=manifest.get("superwords", {}).get("first_merge", len(merges)),
     )
 
 
-def read_bands(directory: Path, entries: Sequence[Entry]) -> tuple[str, ...]:
-    """Return the name of the band by id, `learned` for every learned token, in a freed id too.
-
-    A tokenizer of another program has no bands but these: what it has learned, control tokens, and ids without use.
+def display_bands(directory: Path, entries: Sequence[Entry]) -> tuple[str, ...]:
+    """Return the band of each id as it is shown: superwords are `learned`, unused ids `reserve`.
 
     Args:
         directory: The tokenizer directory.
         entries: Every id of it.
     """
-    names = [_NAMED.get(entry.strength, Strength.LEARNED.value) for entry in entries]
-    for band in json.loads((directory / MANIFEST_JSON).read_bytes()).get("bands", ()):
-        for entry in entries[band["first"] : band["last"] + 1]:
-            if entry.strength is not Strength.LEARNED:
-                names[entry.id] = band["name"]
-    return tuple(names)
+    return tuple(_SHOWN.get(band, band) for band in bands_of(directory, entries))
 
 
 def apply_merges(word: bytes, ranks: Mapping[Pair, int]) -> tuple[list[bytes], list[tuple[int, int]]]:

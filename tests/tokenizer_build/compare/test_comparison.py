@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,9 @@ import pyarrow as pa
 import pytest
 import sentencepiece
 
-from tokenizer_build.build import BuildSummary
 from tokenizer_build.compare.candidates import CandidateTokenizer, Encode, TokenLists, open_candidate
-from tokenizer_build.compare.comparison import Comparison, Entrant, Tally, compare, read_bands
+from tokenizer_build.compare.comparison import Comparison, Entrant, Tally, compare
+from tokenizer_build.compare.id_bands import read_bands
 
 PROJECTS = ("one", "two", "three")
 
@@ -179,26 +178,3 @@ def test_a_space_that_sentencepiece_puts_in_front_moves_no_identifier(documents:
         names = re.finditer(rb"\w+", text)
         expected += sum(len(set(owner[name.start() : name.end()])) for name in names)
     assert tally.identifier_tokens == expected > 6
-
-
-def test_bands_are_those_of_the_manifest(small_tokenizer: Path) -> None:
-    manifest = json.loads((small_tokenizer / "manifest.json").read_bytes())
-    bands = read_bands(small_tokenizer)
-    assert bands is not None
-    assert len(bands) == manifest["vocab_size"]
-    assert all(bands[row["id"]] == row["band"] for row in manifest["tokens"])
-    reserved = {number for first, last in manifest["reserved"] for number in range(first, last + 1)}
-    assert {number for number, band in enumerate(bands) if band == "reserved"} == reserved
-    assert bands.count("learned") == len(bands) - len(manifest["tokens"]) - len(reserved)
-    assert read_bands(small_tokenizer / "tokenizer.json") is None
-
-
-def test_superwords_are_a_band_of_their_own(build: Callable[..., BuildSummary], lenient: Any, tmp_path: Path) -> None:
-    options = lenient.model_copy(update={"superwords_after": 0.95, "max_superword_words": 4, "max_superword_bytes": 24})
-    summary = build(tmp_path / "tokenizer", options=options)
-    bands = read_bands(tmp_path / "tokenizer")
-    assert bands is not None
-    assert bands.count("superwords") == summary.superwords > 500
-    made = cppmill_core.Tokenizer.from_dir(tmp_path / "tokenizer")
-    spelled = [made.token_bytes(number) or b"" for number, band in enumerate(bands) if band == "superwords"]
-    assert sum(len(cppmill_core.split("cpp-words-1", token)) > 1 for token in spelled) > 0.5 * len(spelled)
