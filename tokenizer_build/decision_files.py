@@ -36,7 +36,7 @@ _COLUMNS = {
     "rule": pa.string(),
 }
 DECISIONS = pa.schema([pa.field(name, kind, nullable=False) for name, kind in _COLUMNS.items()])
-"""`decisions.parquet`: one row a candidate and category, then one a morpheme and position (`morpheme:suffix`)."""
+"""`decisions.parquet`: one row per candidate and category, then one per morpheme and position (`morpheme:suffix`)."""
 
 
 def write_decisions(

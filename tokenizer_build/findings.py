@@ -244,7 +244,7 @@ def _listed(tokens: Sequence[str], shown: int | None = None) -> str:
 
 
 def _table(groups: Mapping[str, Sequence[Decision]]) -> Iterable[str]:
-    """Yield the lines of a table with a row a category: what was proposed, found, kept, and cut by which rule."""
+    """Yield the lines of a table with a row per category: what was proposed, found, kept, and cut by which rule."""
     head = ["category", "proposed", "found", "hits", "kept", *_CUT_COLUMNS.values()]
     rows = [head, *(_table_row(name, group) for name, group in sorted(groups.items()))]
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]

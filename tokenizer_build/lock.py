@@ -1,8 +1,8 @@
 """The lock file: which ids are pinned for life.
 
-`ids.lock` is append-only text, one line an id: the token as a JSON string, the id, and the first version that had it,
-separated by tabs. A locked id is never moved, reused or learned. `releases.lock` beside it has one line a release: the
-version and the digest of the tokenizer that it was given to. Only `release_vocabulary` writes them.
+`ids.lock` is append-only text, one line per id: the token as a JSON string, the id, and the first version that had it,
+separated by tabs. A locked id is never moved, reused or learned. `releases.lock` beside it has one line per release:
+version and tokenizer digest. Only `release_vocabulary` writes them.
 """
 
 from __future__ import annotations

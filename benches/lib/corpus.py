@@ -54,7 +54,7 @@ class Corpus:
         """Return what it is in a line."""
         return (
             f"{self.documents:,} documents, {self.num_bytes / MEGABYTE:,.1f} MB, {self.tokens:,} tokens "
-            f"({self.num_bytes / max(1, self.tokens):.2f} bytes a token), {count_units(self.units)}; "
+            f"({self.num_bytes / max(1, self.tokens):.2f} bytes per token), {count_units(self.units)}; "
             f"vocabulary of {self.config.options.build.vocab_size:,} ids"
         )
 

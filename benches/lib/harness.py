@@ -269,7 +269,7 @@ def peak_memory_bytes() -> int:
 
 
 def write_rows(path: Path, comparisons: Iterable[Comparison]) -> None:
-    """Write the rows as JSON, one a line."""
+    """Write the rows as JSON, one per line."""
     lines = [figure.row.to_json() + "\n" for comparison in comparisons for figure in comparison.figures]
     path.write_text("".join(lines), encoding="utf-8")
 

@@ -46,7 +46,7 @@ class Ready:
 
 
 def measure_stages(corpus: Corpus, *, rounds: int) -> Iterator[Comparison]:
-    """Measure every stage, one bench each, in MB of source a second, and tokenize in tokens a second too.
+    """Measure every stage, one bench each, in MB of source per second, and tokenize in tokens per second too.
 
     Args:
         corpus: The tree and its run.

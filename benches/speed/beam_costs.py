@@ -34,7 +34,7 @@ from transforms.units.execution import AT_ONCE
 
 
 def measure_beam(config: RunConfig, *, rounds: int) -> Iterator[Comparison]:
-    """Measure scan and tokenize as they are, and by the same functions without Beam, in MB of source a second.
+    """Measure scan and tokenize as they are, and by the same functions without Beam, in MB of source per second.
 
     The processors' time is given too: where other programs run it says more.
 

@@ -1,7 +1,7 @@
 """`python -m benches.speed.engines DIR`: measure whole runs on engines, the cost of Beam, and what is shuffled.
 
 * **Growth**: `cppmill run` on samples of the tree, by the hash of the path, on each engine, with the files in memory:
-  seconds, seconds a stage, seconds of processors (local alone, as a job server does not wait for what it starts), and
+  seconds, seconds per stage, seconds of processors (local alone, as a job server does not wait for what it starts), and
   the most memory that all of its processes had together. Every run of a sample must give the same receipt.
 * **Beam**: scan and tokenize as the stage runs them, and the same units by the same functions without Beam.
 * **Shuffled**: the encoded size of everything that a run groups or reshuffles, by kind, in bytes a MB of source.

@@ -47,7 +47,7 @@ class Documents:
 
 
 def measure_tokenizing(config: RunConfig, num_bytes: int, work: Path, *, rounds: int) -> Iterator[Comparison]:
-    """Measure tokenize beside datatrove, validate, and both, in MB of source a second.
+    """Measure tokenize beside datatrove, validate, and both, in MB of source per second.
 
     Args:
         config: A run that is done, all files in `config.out_folder`.

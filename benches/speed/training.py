@@ -247,7 +247,7 @@ def compare_ways(job: Job) -> Comparison:
 
 
 def measure_training(sample: Path, *, pattern: str, sample_bytes: int, threads: int, rounds: int) -> Comparison:
-    """Measure learning 8,192 ids from text, in MB a second: the row of `make bench`.
+    """Measure learning 8,192 ids from text, in MB per second: the row of `make bench`.
 
     Args:
         sample: Documents, as `benches.lib.corpus.write_sample` wrote them.

@@ -78,7 +78,7 @@ class Result:
     unused: int | None
 
     def bytes_per_token(self) -> dict[str, float]:
-        """Return the bytes a token in each project, and in total."""
+        """Return the bytes per token in each project, and in total."""
         rates = {project: self.sizes[project] / tokens for project, tokens in self.tokens.items()}
         return rates | {TOTAL: sum(self.sizes.values()) / sum(self.tokens.values())}
 
@@ -97,7 +97,7 @@ def ablations(
     foreign: Annotated[bool, typer.Option(help="Measure o200k_base and the cl100k pattern too.")] = True,
     threads: Annotated[int, typer.Option(min=1, help="Number of threads.")] = 2,
 ) -> None:
-    """Measure what each part of a build is worth, in bytes a token of held-out text.
+    """Measure what each part of a build is worth, in bytes per token of held-out text.
 
     Without a scan in DIR the tree is ingested and scanned first, into a temporary folder (TMPDIR says where).
     """
@@ -174,7 +174,7 @@ def measure(
         learned = ingredients.learn(variant)
         train, words = ingredients.text(variant.pattern), held_out[variant.pattern]
         row = measure_learned(variant.name, learned, train, words, text.sizes, threads)
-        reporter.note(f"ablations: {row.name}: {row.bytes_per_token()[TOTAL]:.4f} bytes a token")
+        reporter.note(f"ablations: {row.name}: {row.bytes_per_token()[TOTAL]:.4f} bytes per token")
         yield row
 
 

@@ -1,4 +1,4 @@
-"""`python -m benches.studies.patterns DIR HELD_OUT`: what each pre-token pattern gives in bytes a token, without seeds.
+"""`python -m benches.studies.patterns DIR HELD_OUT`: bytes per token of each pre-token pattern, without seeds.
 
 For each pattern: cut a sample of a training tree and a held-out tree with the regular expression (PyPI's `regex`),
 learn 65,536 ids from the words of the sample, and count the tokens of the held-out words. Before that the shipped
@@ -144,7 +144,7 @@ def study(
                 held_out_bytes=held_out_bytes,
                 fixed_split=count_split(pattern, vocabulary),
             )
-            reporter.note(f"patterns: {name}: {result.bytes_per_token:.4f} bytes a token")
+            reporter.note(f"patterns: {name}: {result.bytes_per_token:.4f} bytes per token")
             yield result
 
 
@@ -192,7 +192,7 @@ def markdown(rows: Iterable[Result]) -> Iterator[str]:
     """Yield the table; differences are to the shipped pattern."""
     results = list(rows)
     base = next((row.bytes_per_token for row in results if row.pattern == SHIPPED), 0.0)
-    heads = ("pattern", "words, millions", "distinct, thousands", "held-out words, millions", "bytes a token", "")
+    heads = ("pattern", "words, millions", "distinct, thousands", "held-out words, millions", "bytes per token", "")
     yield f"| {' | '.join(heads)} | fixed split |"
     yield "|---|--:|--:|--:|--:|--:|--:|"
     for row in results:

@@ -102,7 +102,7 @@ def render_report(facts: Facts, comparison: Sequence[dict[str, Any]], *, name: s
 
 
 def read_comparison(file: Path) -> list[dict[str, Any]]:
-    """Return what `cppmill compare --json` printed: a record of the text, then one a tokenizer.
+    """Return what `cppmill compare --json` printed: a record of the text, then one per tokenizer.
 
     Raises:
         ConfigError: If the file is nothing of the kind.
@@ -112,7 +112,7 @@ def read_comparison(file: Path) -> list[dict[str, Any]]:
         records: list[dict[str, Any]] = [json.loads(line) for line in lines if line.strip()]
         kinds = [record["record"] for record in records]
         if kinds[:1] != ["text"] or set(kinds[1:]) != {"tokenizer"}:
-            raise ValueError("not a record of a text, then one a tokenizer")
+            raise ValueError("not a record of a text, then one per tokenizer")
         _check_entries(records)
     except OSError as error:
         raise ConfigError(f"--compare {file}: cannot be read: {error.strerror}") from error

@@ -109,7 +109,7 @@ def _coverage(facts: Facts) -> dict[str, Any]:
 
 
 def compression(facts: Facts) -> dict[str, Any]:
-    """Return the projects, the largest first, and a plot of the bytes a token of some."""
+    """Return the projects, the largest first, and a plot of the bytes per token of some."""
     ordered = _largest_projects(facts)
     shown, rest = ordered[:SHOWN_PROJECTS], ProjectUsage()
     for _, project in ordered[SHOWN_PROJECTS:]:
@@ -125,7 +125,7 @@ def compression(facts: Facts) -> dict[str, Any]:
         "rest_usage": rest,
         "rest_ratio": _bytes_a_token(rest),
         "ratio": _bytes_a_token(facts.usage.total),
-        "plot": plots.bars("projects", "Bytes a token of the largest projects", bars),
+        "plot": plots.bars("projects", "Bytes per token of the largest projects", bars),
         "plotted": len(bars),
     }
 
@@ -143,7 +143,7 @@ def comparison(facts: Facts, records: Sequence[dict[str, Any]]) -> dict[str, Any
         "tokenizers": made,
         "projects": projects[:PLOTTED_PROJECTS],
         "rest": len(projects[PLOTTED_PROJECTS:]),
-        "plot": plots.bars("comparison", "Bytes a token of each tokenizer", bars),
+        "plot": plots.bars("comparison", "Bytes per token of each tokenizer", bars),
     }
 
 
@@ -153,7 +153,7 @@ def speed(facts: Facts) -> dict[str, Any] | None:
         return None
     speeds = [(stage.name, stage.num_bytes / stage.seconds / MEGABYTE) for stage in facts.stages]
     bars = [Bar(name, speed, f"{speed:,.1f} MB/s") for name, speed in speeds]
-    return {"stages": facts.stages, "plot": plots.bars("speed", "Megabytes a second of each stage", bars)}
+    return {"stages": facts.stages, "plot": plots.bars("speed", "Megabytes per second of each stage", bars)}
 
 
 def decisions(facts: Facts) -> dict[str, Any] | None:

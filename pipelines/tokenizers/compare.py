@@ -76,7 +76,7 @@ def _open(name: str, path: Path, pattern: str | None) -> Entrant:
 
 
 def comparison_lines(comparison: Comparison, *, corpus_bytes: int, as_json: bool, every_project: bool) -> Iterator[str]:
-    """Yield what the command prints: tables, or a JSON object a line, the text's first."""
+    """Yield what the command prints: tables, or a JSON object per line, the text's first."""
     if as_json:
         yield from (json.dumps(record) for record in records(comparison, corpus_bytes))
     else:

@@ -21,7 +21,7 @@ SHOWN_PROJECTS = 20
 
 
 def records(comparison: Comparison, corpus_bytes: int) -> list[dict[str, Any]]:
-    """Return JSON values: one of the text, then one a tokenizer.
+    """Return JSON values: one of the text, then one per tokenizer.
 
     Args:
         comparison: What was found.

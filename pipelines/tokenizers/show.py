@@ -114,8 +114,8 @@ def _style(palette: Palette, number: int, *, shade: int) -> Style:
 
 
 def _legend(palette: Palette, ids: Sequence[int], num_bytes: int) -> Text:
-    """Return the line that says what there was: tokens, bytes a token, and the share of each band."""
-    text = Text(f"{len(ids):,} tokens, {num_bytes:,} bytes, {num_bytes / max(len(ids), 1):.2f} bytes a token\n")
+    """Return the line that says what there was: tokens, bytes per token, and the share of each band."""
+    text = Text(f"{len(ids):,} tokens, {num_bytes:,} bytes, {num_bytes / max(len(ids), 1):.2f} bytes per token\n")
     for band, number in Counter(palette.bands[i] for i in ids).most_common():
         text.append(f" {band} ", Style(color="black", bgcolor=HUES[band][0]))
         text.append(f" {number:,} ({number / len(ids):.1%})  ")
@@ -165,7 +165,7 @@ def explain_text(text: bytes, directory: Path, *, as_json: bool) -> Iterator[str
     Args:
         text: Any bytes.
         directory: The tokenizer directory.
-        as_json: One JSON object a token instead.
+        as_json: One JSON object per token instead.
     """
     for token in read_origins(directory, load_tokenizer(directory)).explain(text):
         if as_json:

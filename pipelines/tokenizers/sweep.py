@@ -149,13 +149,13 @@ def _measure(built: Sequence[Built], places: Sequence[str], sample: float, threa
 
 
 def sweep_lines(sizes: Sequence[Size], models: Sequence[Model], *, as_json: bool) -> Iterator[str]:
-    """Yield what the command prints: two tables, or a JSON object a size."""
+    """Yield what the command prints: two tables, or a JSON object per size."""
     records = [_record(size, models) for size in sizes]
     yield from (json.dumps(record) for record in records) if as_json else _tables(records)
 
 
 def plot_sweep(sizes: Sequence[Size], models: Sequence[Model], file: Path) -> None:
-    """Draw, for each size, bytes a token and what training costs each model against its cheapest size.
+    """Draw, for each size, bytes per token and what training costs each model against its cheapest size.
 
     Args:
         sizes: What was measured.
@@ -171,7 +171,7 @@ def plot_sweep(sizes: Sequence[Size], models: Sequence[Model], file: Path) -> No
         figure = Figure(figsize=(8, 4.5), layout="constrained")
         gain, cost = figure.subplots(1, 2)
         gain.plot(ids, [row["bytes_per_token"] for row in records], marker=".")
-        gain.set_title("bytes a token")
+        gain.set_title("bytes per token")
         for place, model in enumerate(models):
             work = [row["models"][place]["operations_per_byte"] for row in records]
             cost.plot(ids, [100 * (one / min(work) - 1) for one in work], marker=".", label=str(model))
@@ -243,7 +243,7 @@ def _model_table(model: pd.DataFrame) -> list[str]:
             "embedding": ("parameters", "{:,.1f} M".format),
             "of all": ("share", ".1%"),
             "bfloat16": ("megabytes", "{:,.0f} MB".format),
-            "training, MFLOP a byte": ("work", ",.1f"),
+            "training, MFLOP per byte": ("work", ",.1f"),
             "against the first": ("change", "+.1%"),
         },
     )

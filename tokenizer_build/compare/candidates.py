@@ -295,7 +295,7 @@ def set_rayon_threads(threads: int) -> None:
 
 
 def read_ranks(path: Path) -> dict[bytes, int]:
-    """Read a file of ranks: a line a token, base64 and the rank.
+    """Read a file of ranks: a line per token, base64 and the rank.
 
     Raises:
         ConfigError: If it is no such file.

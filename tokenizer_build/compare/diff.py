@@ -183,7 +183,7 @@ class Compression:
     new_tokens: int = 0
 
     def bytes_a_token(self) -> tuple[float, float]:
-        """Return bytes a token, old and new."""
+        """Return bytes per token, old and new."""
         return self.num_bytes / max(self.old_tokens, 1), self.num_bytes / max(self.new_tokens, 1)
 
 
@@ -243,14 +243,14 @@ def _named(label: str, tokens: Sequence[str], shown: int | None) -> list[str]:
 
 
 def describe_compression(projects: Mapping[str, Compression]) -> list[str]:
-    """Return a table of bytes a token before and after, a line a project, then all of them."""
+    """Return a table of bytes per token before and after, a line per project, then all of them."""
     total = Compression()
     for found in projects.values():
         total.num_bytes += found.num_bytes
         total.old_tokens += found.old_tokens
         total.new_tokens += found.new_tokens
-    width = max(len("bytes a token"), *map(len, projects)) if projects else len("bytes a token")
-    lines = [f"{'bytes a token':{width}} {'bytes':>15} {'old':>7} {'new':>7} {'change':>8}"]
+    width = max(len("bytes per token"), *map(len, projects)) if projects else len("bytes per token")
+    lines = [f"{'bytes per token':{width}} {'bytes':>15} {'old':>7} {'new':>7} {'change':>8}"]
     for name, found in (*projects.items(), ("all", total)):
         old, new = found.bytes_a_token()
         change = f"{new / old - 1:+.2%}" if old else ""

@@ -63,7 +63,7 @@ def test_the_plot_is_the_same_each_time(run, cppmill, tmp_path):
         cppmill(*arguments, tmp_path / name)
     drawn = (tmp_path / "one.svg").read_text()
     assert drawn == (tmp_path / "two.svg").read_text()
-    assert "bytes a token" in drawn
+    assert "bytes per token" in drawn
     assert "12,288" in drawn
     done = cppmill(*arguments, tmp_path / "none.txt", check=False)
     assert (done.returncode, done.stdout) == (2, "")
