@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from benches.lib.texts import SourceText
 from benches.lib.trainers import PATTERN, merge_ours
-from benches.studies.ablations import HeldOut, Result, app, judge, markdown, read_held_out
+from benches.studies.ablations import HeldOut, Result, app, markdown, measure_learned, read_held_out
 from benches.studies.variants import ALL_BYTES, Vocabulary
 
 
@@ -40,7 +40,7 @@ def test_a_row_has_the_tokens_of_each_project_and_the_ids_that_training_text_nev
     text = HeldOut({"p": [SourceText("p", "int")], "q": [SourceText("q", "zz")]}, {"p": 3, "q": 2})
     words = text.count(PATTERN, 1)
     train = pa.RecordBatchReader.from_batches(words["p"][0].schema, words["p"])
-    row = judge("name", learned, train, words, text.sizes, 1)
+    row = measure_learned("name", learned, train, words, text.sizes, 1)
     assert row.tokens == {"p": 1, "q": 2}
     assert row.unused == row.ids - 1
     assert row.bytes_per_token() == {"p": 3.0, "q": 1.0, "total": pytest.approx(5 / 3)}
