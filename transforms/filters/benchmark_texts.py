@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 from schemas.errors import ConfigError
 from schemas.options import DEFAULT_EXTENSIONS, IngestOptions
 from transforms.sources.document import Archive, display_path
+from transforms.sources.files import open_input
 from transforms.sources.listing import Input, Kind, codec_of, list_inputs
-from transforms.sources.streams import MemberStream, open_input
+from transforms.sources.streams import MemberStream
 
 _READ = IngestOptions(extensions=(*DEFAULT_EXTENSIONS, "txt"))
 _MAX_LINE_BYTES = 1 << 28

@@ -18,8 +18,8 @@ from schemas.errors import ConfigError
 from schemas.options import IngestOptions
 from schemas.places import is_remote
 from transforms.sources.document import display_path, raw_path
+from transforms.sources.files import os_error_reason
 from transforms.sources.globs import Glob, is_glob, split_glob
-from transforms.sources.streams import os_error_reason
 
 logger = logging.getLogger(__name__)
 

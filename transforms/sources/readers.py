@@ -12,10 +12,11 @@ from schemas.places import is_remote
 from schemas.reasons import Column, Filtered
 from schemas.units import Unit
 from transforms.sources.document import Archive, DamageError, Document, column_of, display_path
+from transforms.sources.files import open_descriptor, open_input, os_error_reason
 from transforms.sources.jsonl import iter_jsonl
 from transforms.sources.listing import Kind, codec_of
 from transforms.sources.parquet import iter_parquet
-from transforms.sources.streams import MemberStream, open_descriptor, open_input, os_error_reason
+from transforms.sources.streams import MemberStream
 from transforms.sources.tar import iter_tar
 from transforms.sources.zip import iter_zip
 

@@ -7,10 +7,8 @@ import errno
 import gzip
 import io
 import lzma
-import os
 import zlib
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import zstandard
@@ -20,7 +18,7 @@ from hypothesis import strategies as st
 from schemas.options import IngestOptions
 from schemas.reasons import Dead
 from transforms.sources.document import Archive
-from transforms.sources.streams import MemberStream, NotRegularError, open_input, os_error_reason
+from transforms.sources.streams import MemberStream
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "gz": lambda data: gzip.compress(data, mtime=0),
@@ -130,21 +128,3 @@ def test_an_error_of_the_file_system_is_damage() -> None:
     assert drain(source) == b""
     assert source.damage is not None
     assert (source.damage.reason, source.damage.detail) == (Dead.UNREADABLE, "EIO")
-
-
-def test_links_and_pipes_are_not_opened(tmp_path: Path) -> None:
-    (tmp_path / "real").write_bytes(b"x")
-    (tmp_path / "link").symlink_to("real")
-    os.mkfifo(tmp_path / "pipe")
-    for name in ("link", "pipe", "none"):
-        with pytest.raises(OSError) as raised:
-            open_input(str(tmp_path), name)
-        assert os_error_reason(raised.value)[0] == Dead.VANISHED
-    with pytest.raises(NotRegularError):
-        open_input(str(tmp_path), "pipe")
-    with open_input(str(tmp_path), "real") as file:
-        assert file.read() == b"x"
-
-
-def test_a_denied_file_is_unreadable() -> None:
-    assert os_error_reason(PermissionError(errno.EACCES, "denied")) == (Dead.UNREADABLE, "EACCES")
