@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
 from schemas.reasons import Dead, Filtered
 from transforms.sources.document import Archive, DamageError, Document
@@ -18,6 +18,9 @@ if sys.version_info >= (3, 14):
     import tarfile
 else:
     from backports.zstd import tarfile
+
+_ERRORS: Any = tarfile
+"""The errors that `TarFile.next` tells apart; the stubs leave them out."""
 
 _BLOCK = tarfile.BLOCKSIZE
 _MAX_HEADER_BYTES = 1 << 20
@@ -80,7 +83,7 @@ class _Blocks:
         """
         self._header_bytes += num_bytes
         if self._header_bytes > _MAX_HEADER_BYTES:
-            raise tarfile.InvalidHeaderError(f"a header of more than {_MAX_HEADER_BYTES} bytes")
+            raise _ERRORS.InvalidHeaderError(f"a header of more than {_MAX_HEADER_BYTES} bytes")
         data = self.read_content(num_bytes)
         if len(data) < num_bytes:
             self.rest = data
@@ -106,7 +109,7 @@ class _Header(tarfile.TarInfo):
     def _proc_member(self, archive: tarfile.TarFile) -> _Header:
         """Note a header; `tarfile` names this method as the one to override."""
         if self.size < 0:
-            raise tarfile.InvalidHeaderError("negative size")
+            raise _ERRORS.InvalidHeaderError("negative size")
         self.stored_bytes = self.size
         cast(_Blocks, archive.fileobj).headers += 1
         return cast(_Header, super()._proc_member(archive))  # type: ignore[misc]
@@ -121,15 +124,15 @@ class _Search(_Header):
         blocks.begin_header()
         try:
             header = _Header.fromtarfile(archive)
-        except tarfile.EOFHeaderError:
+        except _ERRORS.EOFHeaderError:
             blocks.zero_blocks += blocks.damage is None
             raise
         except _HEADER_ERRORS as error:
             if blocks.rest is not None:
-                raise tarfile.TruncatedHeaderError from error
+                raise _ERRORS.TruncatedHeaderError from error
             if blocks.damage is None:
                 blocks.damage = blocks.tell()
-            raise tarfile.InvalidHeaderError from error
+            raise _ERRORS.InvalidHeaderError from error
         if not header.issparse():
             header.stored_bytes = header.size
         header.end = archive.offset - -header.stored_bytes % _BLOCK
@@ -138,12 +141,13 @@ class _Search(_Header):
 
 def _headers(blocks: _Blocks) -> Iterator[_Header]:
     """Yield the members' headers, up to the end or a cut; `tarfile` must not collect them or global headers."""
-    options: Any = {"fileobj": blocks, "tarinfo": _Search, "ignore_zeros": True, "encoding": "utf-8"}
+    source = cast(BinaryIO, blocks)
     try:
-        with tarfile.TarFile(**options) as archive:
+        with tarfile.TarFile(
+            fileobj=source, tarinfo=_Search, ignore_zeros=True, encoding="utf-8", stream=True
+        ) as archive:
             while header := archive.next():
                 yield cast(_Header, header)
-                archive.members.clear()
                 archive.pax_headers = {}
     except tarfile.TarError:
         return
@@ -181,7 +185,7 @@ def _member(archive: Archive, blocks: _Blocks, header: _Header) -> Document:
         blocks.seek(header.end)
     else:
         content = blocks.read_content(num_bytes)
-    if missing := header.end - blocks.tell():
+    if (missing := header.end - blocks.tell()) > 0:
         read = max(0, num_bytes - missing)
         damage = blocks.stream.damage or DamageError(Dead.TRUNCATED, f"{read} of {num_bytes} bytes")
         return archive.dead(name, damage.reason, damage.detail, num_bytes=read)
