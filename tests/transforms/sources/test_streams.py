@@ -103,6 +103,16 @@ def test_any_bytes_end(data: bytes, codec: str) -> None:
     assert source.damage is not None or not data or codec == "xz" or len(data) > 5
 
 
+@pytest.mark.parametrize("codec", ["gz", "bz2", "xz", "zst"])
+@pytest.mark.timeout(60)
+def test_a_stream_with_any_byte_damaged_ends(codec: str) -> None:
+    data = COMPRESS[codec](TEXT[:400])
+    for place in range(len(data)):
+        source = stream(data[:place] + bytes([data[place] ^ 0x81]) + data[place + 1 :], codec)
+        found = drain(source)
+        assert source.damage is not None or len(found) in (0, 400)
+
+
 @given(st.lists(st.binary(max_size=60), max_size=9), codecs, st.integers(1, 40))
 def test_lines_are_cut_at_line_feeds_and_long_ones_only_counted(lines: list[bytes], codec: str, bound: int) -> None:
     data = b"\n".join(lines)
