@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.reasons import Dead
-from transforms.filters.licenses import read_terms
 from transforms.sources.document import Archive, DamageError, Document, label
+from transforms.sources.license_terms import read_terms
 
 _BATCH_BYTES = 4 << 20
 _MAX_BATCH_ROWS = 1024
