@@ -26,7 +26,7 @@ class BenchmarkText(NamedTuple):
 
     Attributes:
         name: Its file, relative to the place that the user named, with that folder's own name.
-        line: Line of a JSONL file or row of a Parquet file that it stands in; 0 for a file that is the text.
+        line: Its line in a JSONL file or row in a Parquet file; 0 if the whole file is the text.
         content: The text.
     """
 

@@ -18,7 +18,7 @@ _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class NotRegularError(OSError):
-    """What was a regular file when it was listed is none now."""
+    """An input that was a regular file when it was listed and is not one now."""
 
 
 def open_input(root: str, path: str) -> BinaryIO:

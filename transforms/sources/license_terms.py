@@ -12,7 +12,7 @@ _NO_TEXT = "(what is no text)"
 
 
 def read_terms(value: object) -> str | None:
-    """Return the expression of a licence that is no text: all texts of a list hold; None if it tells nothing.
+    """Return the expression of a licence that is not text: all texts of a list hold; None if it names none.
 
     Example:
         >>> read_terms(["MIT", "ISC"]), read_terms(["NOASSERTION"]), read_terms([]), read_terms(3)

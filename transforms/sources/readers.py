@@ -33,7 +33,7 @@ _FILE_READERS: dict[Kind, Callable[[Archive, BinaryIO], Iterator[Document]]] = {
 def read_documents(
     unit: Unit, options: IngestOptions, wanted: Callable[[int], bool] | None = None
 ) -> Iterator[Document]:
-    """Yield every document of an input unit in order, and what stands in the ledger for what could not be read.
+    """Yield every document of an input unit in order, and a ledger entry for all that could not be read.
 
     Args:
         unit: An input unit as `plan_inputs` makes them.

@@ -116,7 +116,7 @@ class _Header(tarfile.TarInfo):
 
 
 class _Search(_Header):
-    """How `TarFile.next` gets a header with its extensions: a block that is none is noted before it is passed over."""
+    """How `TarFile.next` gets a header with its extensions: damage is noted before it is passed over."""
 
     @classmethod
     def fromtarfile(cls, archive: tarfile.TarFile) -> _Header:  # type: ignore[override]
