@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 from schemas.errors import ConfigError
 from schemas.options import DEFAULT_EXTENSIONS, IngestOptions
 from transforms.sources.document import Archive, display_path
+from transforms.sources.files import open_input
 from transforms.sources.listing import Input, Kind, codec_of, list_inputs
-from transforms.sources.streams import MemberStream, open_input
+from transforms.sources.streams import MemberStream
 
 _READ = IngestOptions(extensions=(*DEFAULT_EXTENSIONS, "txt"))
 _MAX_LINE_BYTES = 1 << 28
@@ -25,7 +26,7 @@ class BenchmarkText(NamedTuple):
 
     Attributes:
         name: Its file, relative to the place that the user named, with that folder's own name.
-        line: Line of a JSONL file or row of a Parquet file that it stands in; 0 for a file that is the text.
+        line: Its line in a JSONL file or row in a Parquet file; 0 if the whole file is the text.
         content: The text.
     """
 

@@ -6,13 +6,12 @@ A licence text, or the name of one in words, is not read: what has no tag and no
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from schemas.licenses import canonical_license, parse_expression, spdx_licenses
 from schemas.options import Unlicensed
-from transforms.sources.document import bounded, label
+from transforms.sources.document import bounded
+from transforms.sources.license_terms import all_of
 
 if TYPE_CHECKING:
     from boolean.boolean import Expression
@@ -22,12 +21,10 @@ READING = "2"
 
 _HEAD_BYTES = 4096
 _MAX_TAG_BYTES = 1024
-_MAX_BYTES = 16 << 10
 _TAG = re.compile(rb"SPDX-License-Identifier:[ \t]*(?=([^\r\n]{0,4096}))")
 _COMMENT_END = re.compile(r"\*/|-->")
 _AROUND = " \t\v\f\"'`*/#|"
 _READABLE = re.compile(r"[A-Za-z0-9.+:()\s-]+", re.ASCII)
-_NO_TEXT = "(what is no text)"
 _TELLS_NONE = ("NOASSERTION", "NONE")
 _ONLY, _OR_LATER = "-only", "-or-later"
 
@@ -40,40 +37,13 @@ def find_tags(content: bytes) -> str | None:
         'GPL-2.0-only OR MIT'
     """
     found = _TAG.finditer(content, 0, 2 * _HEAD_BYTES)
-    return _all_of(_tag(match[1]) for match in found if match.start(1) < _HEAD_BYTES)
-
-
-def read_terms(value: object) -> str | None:
-    """Return the expression of a licence that is no text: all texts of a list hold; None if it tells nothing.
-
-    Example:
-        >>> read_terms(["MIT", "ISC"]), read_terms(["NOASSERTION"]), read_terms([]), read_terms(3)
-        ('(MIT) AND (ISC)', 'NOASSERTION', None, '(what is no text)')
-    """
-    if value is None or isinstance(value, str):
-        return None
-    names = [name for name in value if name is not None] if isinstance(value, list) else [value]
-    return _all_of((label(name) or "").strip() if isinstance(name, str) else _NO_TEXT for name in names)
+    return all_of(_tag(match[1]) for match in found if match.start(1) < _HEAD_BYTES)
 
 
 def _tag(line: bytes) -> str:
     """The expression in the rest of a tag's line; what is too long is cut so that it cannot be read."""
     text = _COMMENT_END.split(line.decode("utf-8", "replace"), maxsplit=1)[0]
     return bounded(text, _MAX_TAG_BYTES).strip(_AROUND)
-
-
-def _all_of(texts: Iterable[str]) -> str | None:
-    """One expression of several that hold together; one that cannot be read if brackets would reach across them."""
-    names = [name for name in dict.fromkeys(texts) if name]
-    if len(names) < 2:
-        return names[0] if names else None
-    joined = " AND ".join(f"({name})" for name in names) if all(map(_is_balanced, names)) else ", ".join(names)
-    return bounded(joined, _MAX_BYTES)
-
-
-def _is_balanced(text: str) -> bool:
-    depths = [*accumulate((character == "(") - (character == ")") for character in text)]
-    return min(depths) >= 0 and depths[-1] == 0
 
 
 class AllowList:

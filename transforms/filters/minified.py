@@ -1,7 +1,7 @@
 """Machine-packed files: tables of numbers, resources written as arrays, source without line feeds.
 
 What packed C++ is, was looked at in 61,000 files of 40 projects: next to nothing is minified as JavaScript is, all is
-data. The thresholds stand where code begins; docs/how-to/filters.md has what they drop.
+data. The thresholds lie where code begins; docs/how-to/filters.md has what they drop.
 """
 
 from __future__ import annotations

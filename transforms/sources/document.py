@@ -1,7 +1,7 @@
 """What every reader of ingest yields: one `Document` for each file, member or row, and the names that they go by.
 
 No reader holds an archive in memory; a document's content is held while it is looked at. Nothing is ever written under
-a name that stands in an archive.
+a name from an archive.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MAX_LABEL_BYTES = 256
 
 
 class Document(NamedTuple):
-    """One document, or what stands in the ledger in its place.
+    """One document, or the ledger's entry in its place.
 
     Attributes:
         project: The project, UTF-8.
@@ -53,7 +53,7 @@ class Document(NamedTuple):
 
     @property
     def told_license(self) -> str | None:
-        """What the source says of the licence, in whatever form."""
+        """What the source says about the licence, in whatever form."""
         return self.license or self.terms
 
 
@@ -137,7 +137,7 @@ class Archive:
         """Return the filter that drops a member by its name alone, if any.
 
         Args:
-            member: The member's name as it stands in the archive.
+            member: The member's name as the archive gives it.
             has_extension: False for rows without a path, which have no extension to look at.
         """
         if has_extension and not accepts_extension(member, self.options):
@@ -155,7 +155,7 @@ class Archive:
 
 
 def column_of(reason: str) -> Column:
-    """Return the ledger's column that a reason stands in."""
+    """Return the ledger's column that a reason belongs to."""
     return Column.DEAD if reason in REASONS[Column.DEAD] else Column.FILTERED
 
 
@@ -189,7 +189,7 @@ def display_path(path: str) -> str:
     r"""Return a path as UTF-8 text: percent-encoded whole if it is not UTF-8 or has a NUL, and bounded in length.
 
     Args:
-        path: A path; bytes that are not UTF-8 stand in it as surrogate escapes.
+        path: A path; bytes that are not UTF-8 are surrogate escapes.
 
     Example:
         >>> display_path("a/b.cpp"), display_path("lat\udce9 n.cpp")
@@ -223,7 +223,7 @@ def label(value: object) -> str | None:
 
 
 def raw_path(path: str) -> bytes:
-    """Return the bytes of a path: UTF-8 with surrogate escapes, or with lone surrogates as they stand in JSON."""
+    """Return the bytes of a path: UTF-8 with surrogate escapes, or with lone surrogates as JSON has them."""
     try:
         return path.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:

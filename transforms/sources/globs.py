@@ -1,10 +1,12 @@
-"""Globs over folders, matched a path component at a time: `*`, `?`, `[...]`, and `**` for any number of folders."""
+"""Globs over folders: `*`, `?`, `[...]`, and `**` for any number of folders, as fsspec matches them on any store."""
 
 from __future__ import annotations
 
-import fnmatch
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
+
+from fsspec.utils import glob_translate
 
 _WILDCARDS = frozenset("*?[")
 
@@ -28,48 +30,34 @@ def split_glob(source: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Glob:
-    """A pattern that paths are followed along; a state is the set of places in the pattern that a path may stand at.
+    """A pattern for paths below a folder.
 
     Attributes:
-        parts: The pattern's components.
-        literal: Take wildcards for the characters that they are.
+        pattern: The pattern; `glob.escape` makes one of a literal name.
     """
 
-    parts: tuple[str, ...]
-    literal: bool = False
-    _patterns: tuple[re.Pattern[str] | None, ...] = field(init=False, repr=False, compare=False)
+    pattern: str
 
-    def __post_init__(self) -> None:
-        """Compile the components."""
-        compiled = tuple(None if part == "**" and not self.literal else self._compile(part) for part in self.parts)
-        object.__setattr__(self, "_patterns", compiled)
+    def matches(self, path: str) -> bool:
+        """Tell whether a path matches."""
+        return self._folders[-1].match(path) is not None
 
-    def _compile(self, part: str) -> re.Pattern[str]:
-        return re.compile(re.escape(part) if self.literal else fnmatch.translate(part), re.DOTALL)
+    def may_hold(self, path: str) -> bool:
+        """Tell whether a path below this one can match."""
+        depth = min(path.count("/"), self._fixed)
+        return depth < len(self._folders) and self._folders[depth].match(path) is not None
 
-    def start(self) -> frozenset[int]:
-        """Return the state before the first component."""
-        return self._closure({0})
+    @cached_property
+    def _parts(self) -> list[str]:
+        return [part if part == "**" else re.sub(r"\*+", "*", part) for part in self.pattern.split("/")]
 
-    def advance(self, state: frozenset[int], name: str) -> frozenset[int]:
-        """Return the state after a component; empty if no path that goes on from here can match."""
-        after = set()
-        for place in state:
-            if place < len(self._patterns):
-                pattern = self._patterns[place]
-                if pattern is None:
-                    after.add(place)
-                elif pattern.fullmatch(name):
-                    after.add(place + 1)
-        return self._closure(after)
+    @cached_property
+    def _fixed(self) -> int:
+        """The depth from which on `**` matches everything."""
+        return self._parts.index("**") if "**" in self._parts else len(self._parts)
 
-    def accepts(self, state: frozenset[int]) -> bool:
-        """Tell whether a path in this state matches."""
-        return len(self.parts) in state
-
-    def _closure(self, state: set[int]) -> frozenset[int]:
-        """Add the places that `**` reaches by standing for no folder."""
-        for place, pattern in enumerate(self._patterns):
-            if pattern is None and place in state:
-                state.add(place + 1)
-        return frozenset(state)
+    @cached_property
+    def _folders(self) -> list[re.Pattern[str]]:
+        """The pattern up to each of its components."""
+        ends = range(1, len(self._parts) + 1)
+        return [re.compile(glob_translate("/".join(self._parts[:end]))) for end in ends]

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from schemas.reasons import Dead, Filtered
-from transforms.filters.licenses import read_terms
 from transforms.sources.document import Archive, DamageError, Document, label
+from transforms.sources.license_terms import read_terms
 from transforms.sources.streams import MemberStream
 
 _BYTES_PER_CHARACTER = 6

@@ -6,6 +6,7 @@ links and special files are left alone, hidden folders are not walked, and the l
 
 from __future__ import annotations
 
+import glob
 import logging
 import os
 from collections.abc import Iterator, Sequence
@@ -18,8 +19,8 @@ from schemas.errors import ConfigError
 from schemas.options import IngestOptions
 from schemas.places import is_remote
 from transforms.sources.document import display_path, raw_path
+from transforms.sources.files import os_error_reason
 from transforms.sources.globs import Glob, is_glob, split_glob
-from transforms.sources.streams import os_error_reason
 
 logger = logging.getLogger(__name__)
 
@@ -188,21 +189,21 @@ def _as_file(item: Input) -> Input:
 def _list_local(source: str, index: int, listing: Listing) -> Iterator[Input]:
     """Yield the files of a local source and note its root."""
     absolute = os.path.abspath(source)  # noqa: PTH100 - names need not be UTF-8
-    glob = None
+    pattern = None
     is_file = False
     if os.path.isdir(absolute):  # noqa: PTH112
         root = absolute
     elif os.path.exists(absolute):  # noqa: PTH110
         root, name = os.path.split(os.path.realpath(absolute))
-        glob, is_file = Glob((name,), literal=True), True
+        pattern, is_file = Glob(glob.escape(name)), True
     elif is_glob(source):
-        root, pattern = split_glob(absolute)
-        glob = Glob(tuple(pattern.split("/")))
+        root, below = split_glob(absolute)
+        pattern = Glob(below)
     else:
         raise ConfigError(f"source {source!r} does not exist; give a folder, a file, a glob or an fsspec URL")
     root = root.rstrip("/")
     listing.roots.append(Root(location=root, name=_root_name(root), is_file=is_file))
-    yield from _Walk(root, index, listing).files(glob)
+    yield from _Walk(root, index, listing).files(pattern)
 
 
 def _root_name(root: str) -> str:
@@ -214,13 +215,13 @@ class _Walk:
 
     def __init__(self, root: str, source: int, listing: Listing) -> None:
         self._root, self._source, self._listing = root, source, listing
-        self._folders: list[tuple[str, frozenset[int] | None]] = []
+        self._folders: list[tuple[str, bool]] = []
 
-    def files(self, glob: Glob | None) -> Iterator[Input]:
-        """Yield the files that a glob matches, all without one; a folder that it matches is taken whole."""
-        self._folders = [("", glob.start() if glob else None)]
+    def files(self, pattern: Glob | None) -> Iterator[Input]:
+        """Yield the files that a pattern matches, all without one; a folder that it matches is taken whole."""
+        self._folders = [("", pattern is None)]
         while self._folders:
-            prefix, state = self._folders.pop()
+            prefix, whole = self._folders.pop()
             try:
                 with os.scandir(f"{self._root}/{prefix}") as entries:
                     found = list(entries)
@@ -228,13 +229,13 @@ class _Walk:
                 yield self._dead(prefix.rstrip("/") or ".", error)
                 continue
             for entry in found:
-                after = glob.advance(state, entry.name) if glob and state is not None else None
-                if after is None or after:
-                    whole = after is None or (glob is not None and glob.accepts(after))
-                    yield from self._entry(entry, prefix + entry.name, None if whole else after)
+                path = prefix + entry.name
+                taken = whole or pattern is None or pattern.matches(path)
+                if taken or (pattern is not None and pattern.may_hold(path)):
+                    yield from self._entry(entry, path, taken=taken)
 
-    def _entry(self, entry: os.DirEntry[str], path: str, state: frozenset[int] | None) -> Iterator[Input]:
-        """Yield an entry if it is a file, and note it if it is anything else; a state of None takes it."""
+    def _entry(self, entry: os.DirEntry[str], path: str, *, taken: bool) -> Iterator[Input]:
+        """Yield an entry if it is a file that is taken, and note it if it is anything else."""
         try:
             if entry.is_symlink():
                 self._listing.links.append(path)
@@ -242,10 +243,10 @@ class _Walk:
                 if entry.name.startswith("."):
                     self._listing.hidden.append(path)
                 else:
-                    self._folders.append((f"{path}/", state))
+                    self._folders.append((f"{path}/", taken))
             elif not entry.is_file(follow_symlinks=False):
                 self._listing.special.append(path)
-            elif state is None:
+            elif taken:
                 status = entry.stat(follow_symlinks=False)
                 yield Input(self._source, path, status.st_size, str(status.st_mtime_ns), kind_of(path))
         except OSError as error:

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.reasons import Dead
-from transforms.filters.licenses import read_terms
 from transforms.sources.document import Archive, DamageError, Document, label
+from transforms.sources.license_terms import read_terms
 
 _BATCH_BYTES = 4 << 20
 _MAX_BATCH_ROWS = 1024
@@ -168,7 +168,7 @@ class _Values:
 
 
 def _terms(column: pa.Array[Any], row: int) -> str | None:
-    """Return what a column of licences that is no text tells of a row; what is no Python value is no text either."""
+    """Return a row's licence from a column that is not text; a value that Python cannot hold is not text either."""
     try:
         value = column[row].as_py()
     except (pa.ArrowException, ValueError, OverflowError):

@@ -12,10 +12,11 @@ from schemas.places import is_remote
 from schemas.reasons import Column, Filtered
 from schemas.units import Unit
 from transforms.sources.document import Archive, DamageError, Document, column_of, display_path
+from transforms.sources.files import open_descriptor, open_input, os_error_reason
 from transforms.sources.jsonl import iter_jsonl
 from transforms.sources.listing import Kind, codec_of
 from transforms.sources.parquet import iter_parquet
-from transforms.sources.streams import MemberStream, open_descriptor, open_input, os_error_reason
+from transforms.sources.streams import MemberStream
 from transforms.sources.tar import iter_tar
 from transforms.sources.zip import iter_zip
 
@@ -32,7 +33,7 @@ _FILE_READERS: dict[Kind, Callable[[Archive, BinaryIO], Iterator[Document]]] = {
 def read_documents(
     unit: Unit, options: IngestOptions, wanted: Callable[[int], bool] | None = None
 ) -> Iterator[Document]:
-    """Yield every document of an input unit in order, and what stands in the ledger for what could not be read.
+    """Yield every document of an input unit in order, and a ledger entry for all that could not be read.
 
     Args:
         unit: An input unit as `plan_inputs` makes them.

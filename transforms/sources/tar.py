@@ -1,40 +1,30 @@
-"""Members of tar archives, read as a stream, damaged ones too.
+"""Members of tar archives, by `tarfile`: ustar, pax and GNU tar's headers, read as a stream, damaged ones too.
 
-Headers are POSIX.1-2001 (ustar and pax) and GNU tar's; `tarfile.TarInfo.frombuf` decodes one block. The standard
-library's reader stops in silence at a header that is cut or damaged in the middle, and holds extended headers of any
-size in memory: this one goes on at the next good header, counts the damage, and bounds what it holds. Links, folders
-and devices are no documents.
+`tarfile` goes on at the next good header and says nothing of what it passed over: that is counted here, and what one
+header may hold is bounded. Links, folders and devices are no documents; a file with holes is not read.
 """
 
 from __future__ import annotations
 
-import tarfile
+import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import Any, BinaryIO, cast
 
 from schemas.reasons import Dead, Filtered
 from transforms.sources.document import Archive, DamageError, Document
 from transforms.sources.streams import MemberStream
 
+if sys.version_info >= (3, 14):
+    import tarfile
+else:
+    from backports.zstd import tarfile
+
+_ERRORS: Any = tarfile
+"""The errors that `TarFile.next` tells apart; the stubs leave them out."""
+
 _BLOCK = tarfile.BLOCKSIZE
-_MAX_EXTENDED_BYTES = 1 << 20
-_MAGIC = b"ustar"
-_PAX_TYPES = (tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE)
-_NO_DATA_TYPES = (tarfile.LNKTYPE, tarfile.SYMTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE)
-_FILE_TYPES = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE)
-
-
-@dataclass
-class _Extended:
-    """What extended headers say of the member that follows."""
-
-    name: str = ""
-    num_bytes: int | None = None
-    sparse: bool = False
-
-
-class _BadHeaderError(Exception):
-    """A block that should be a header and is none."""
+_MAX_HEADER_BYTES = 1 << 20
+_HEADER_ERRORS = (tarfile.HeaderError, ValueError, LookupError, OverflowError, RecursionError)
 
 
 def iter_tar(archive: Archive, stream: MemberStream) -> Iterator[Document]:
@@ -43,175 +33,164 @@ def iter_tar(archive: Archive, stream: MemberStream) -> Iterator[Document]:
     Raises:
         DamageError: At its end, for damage that cut no member.
     """
-    yield from _TarReader(archive, stream).documents()
+    blocks = _Blocks(stream)
+    for header in _headers(blocks):
+        yield from _damage_before(archive, blocks, header)
+        if header.isreg() and not header.name.endswith("/"):
+            yield _member(archive, blocks, header)
+            if blocks.tell() < header.end:
+                return
+        elif not header.isdir():
+            archive.leave_alone()
+    yield from _damage_at_end(archive, blocks)
 
 
-class _TarReader:
-    """One pass over a tar archive."""
+class _Blocks:
+    """A stream as `tarfile` reads headers from it: forward only, with a limit on one header, and notes on damage.
 
-    def __init__(self, archive: Archive, stream: MemberStream) -> None:
-        self._archive, self._stream = archive, stream
-        self._zero_blocks = 0  # in a row, up to here: two end an archive, and another may follow
-        self._headers = 0
-        self._cut = False  # the damage at the end has its entry already
+    Attributes:
+        stream: The stream.
+        headers: Headers that were read, extended ones too.
+        zero_blocks: Blocks of zeros since the last one: two end an archive, and another may follow.
+        damage: Where the first block behind a damaged header is, None if none is damaged since the last good one.
+        rest: What was left to read when a read reached the end, None before.
+    """
 
-    def documents(self) -> Iterator[Document]:
-        """Yield the members, then raise for damage at the end."""
-        extended = _Extended()
-        block = self._stream.read(_BLOCK)
-        while len(block) == _BLOCK:
-            try:
-                if not any(block):
-                    self._zero_blocks += 1
-                else:
-                    info = self._header(block)
-                    yield from self._lone_zero_block()
-                    if not self._extends(info, extended):
-                        yield from self._member(info, extended, block)
-                        extended = _Extended()
-            except (_BadHeaderError, tarfile.HeaderError):
-                lost, block = self._resynchronise()
-                yield from self._lost(lost, more=bool(block))
-                extended = _Extended()
-                continue
-            block = self._stream.read(_BLOCK)
-        self._finish(block)
+    def __init__(self, stream: MemberStream) -> None:
+        self.stream = stream
+        self.headers = 0
+        self.zero_blocks = 0
+        self.damage: int | None = None
+        self.rest: bytes | None = None
+        self._place = 0
+        self._header_bytes = 0
 
-    def _header(self, block: bytes) -> tarfile.TarInfo:
-        info = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
-        if info.size < 0:
-            raise _BadHeaderError
-        self._headers += 1
-        return info
+    def begin_header(self) -> None:
+        self._header_bytes = 0
 
-    def _lone_zero_block(self) -> Iterator[Document]:
-        """Yield an entry where one block was wiped in the middle: a header may have stood there."""
-        if self._zero_blocks == 1:
-            yield self._archive.entry(Dead.CORRUPT, "a lone block of zeros")
-        self._zero_blocks = 0
+    def tell(self) -> int:
+        return self._place
 
-    def _extends(self, info: tarfile.TarInfo, extended: _Extended) -> bool:
-        """Take up a header that only says something of the next one."""
-        if info.type in _PAX_TYPES:
-            _read_pax(self._extension(info), extended)
-        elif info.type == tarfile.GNUTYPE_LONGNAME:
-            name = self._extension(info).split(b"\0")[0]
-            extended.name = name.decode("utf-8", "surrogateescape")
-        elif info.type in (tarfile.XGLTYPE, tarfile.GNUTYPE_LONGLINK):
-            self._stream.skip(_padded(info.size))
-        else:
-            return False
-        return True
+    def seek(self, place: int) -> None:
+        self._place += self.stream.skip(place - self._place)
+        self.begin_header()
 
-    def _extension(self, info: tarfile.TarInfo) -> bytes:
-        if info.size > _MAX_EXTENDED_BYTES:
-            raise _BadHeaderError
-        return self._stream.read(_padded(info.size))[: info.size]
+    def read(self, num_bytes: int) -> bytes:
+        """Read a part of a header.
 
-    def _member(self, info: tarfile.TarInfo, extended: _Extended, block: bytes) -> Iterator[Document]:
-        """Yield the member of a header if it is a file, and pass over its data."""
-        name = extended.name or info.name
-        num_bytes = info.size if extended.num_bytes is None else extended.num_bytes
-        if info.type == tarfile.GNUTYPE_SPARSE or extended.sparse:
-            self._skip_sparse_headers(info, block)
-            yield self._file(name, num_bytes, sparse=True)
-        elif info.type in _FILE_TYPES and not name.endswith("/"):
-            yield self._file(name, num_bytes)
-        elif info.type not in _NO_DATA_TYPES:
-            self._stream.skip(_padded(num_bytes))
-        if info.type not in (*_FILE_TYPES, tarfile.GNUTYPE_SPARSE, tarfile.DIRTYPE):
-            self._archive.leave_alone()
+        Raises:
+            InvalidHeaderError: If it is larger than a header may be.
+        """
+        self._header_bytes += num_bytes
+        if self._header_bytes > _MAX_HEADER_BYTES:
+            raise _ERRORS.InvalidHeaderError(f"a header of more than {_MAX_HEADER_BYTES} bytes")
+        data = self.read_content(num_bytes)
+        if len(data) < num_bytes:
+            self.rest = data
+        return data
 
-    def _skip_sparse_headers(self, info: tarfile.TarInfo, block: bytes) -> None:
-        """Pass over the further headers of GNU tar's old form of a file with holes."""
-        more = info.type == tarfile.GNUTYPE_SPARSE and bool(block[482])
-        while more:
-            block = self._stream.read(_BLOCK)
-            more = len(block) == _BLOCK and bool(block[504])
-
-    def _file(self, name: str, num_bytes: int, *, sparse: bool = False) -> Document:
-        """Read a regular file, or pass over it when a filter drops it."""
-        archive, stream = self._archive, self._stream
-        drop = archive.drops(name) or (Filtered.SIZE if num_bytes > archive.options.max_document_bytes else None)
-        content = b"" if drop or sparse else stream.read(num_bytes)
-        read = stream.skip(num_bytes) if drop or sparse else len(content)
-        if read < num_bytes:
-            return self._cut_member(name, read, num_bytes)
-        stream.skip(_padded(num_bytes) - num_bytes)
-        if drop:
-            return archive.filtered(name, drop, num_bytes)
-        if sparse:
-            return archive.dead(name, Dead.UNSUPPORTED, "a file with holes", num_bytes=num_bytes)
-        return archive.document(name, content)
-
-    def _cut_member(self, name: str, read: int, num_bytes: int) -> Document:
-        self._cut = True
-        damage = self._stream.damage or DamageError(Dead.TRUNCATED, f"{read} of {num_bytes} bytes")
-        return self._archive.dead(name, damage.reason, damage.detail, num_bytes=read)
-
-    def _resynchronise(self) -> tuple[int, bytes]:
-        """Pass over blocks up to the next good header; return the bytes passed over and the header."""
-        lost = 0
-        while len(block := self._stream.read(_BLOCK)) == _BLOCK:
-            if block.startswith(_MAGIC, 257) and _is_header(block):
-                return lost, block
-            lost += _BLOCK
-        return lost + len(block), b""
-
-    def _lost(self, lost: int, *, more: bool) -> Iterator[Document]:
-        """Yield the entry of a damaged header and what could not be read behind it."""
-        if not self._headers and not more:
-            damage = self._stream.damage or DamageError(Dead.NOT_AN_ARCHIVE, "no tar header")
-            raise damage
-        self._cut = not more
-        if self._zero_blocks:  # the block that is no header was data behind a wiped one, or follows the end
-            lost = lost + _BLOCK if more else 0
-        yield self._archive.entry(Dead.CORRUPT, "damaged tar header", num_bytes=lost)
-        self._zero_blocks = 0
-
-    def _finish(self, rest: bytes) -> None:
-        """Raise for an archive that ends in the wrong place, unless a member has taken the blame."""
-        if self._cut:
-            return
-        if self._stream.damage:
-            raise self._stream.damage
-        if any(rest) or not self._zero_blocks:
-            reason = Dead.TRUNCATED if self._headers else Dead.NOT_AN_ARCHIVE
-            raise DamageError(reason, "ends without an end-of-archive block")
+    def read_content(self, num_bytes: int) -> bytes:
+        data = self.stream.read(num_bytes)
+        self._place += len(data)
+        return data
 
 
-def _padded(num_bytes: int) -> int:
-    """Return a size rounded up to whole blocks."""
-    return -(-num_bytes // _BLOCK) * _BLOCK
+class _Header(tarfile.TarInfo):
+    """The header of a member.
+
+    Attributes:
+        stored_bytes: The bytes that are stored for it; fewer than its size if it has holes.
+        end: Where these end.
+    """
+
+    stored_bytes = 0
+    end = 0
+
+    def _proc_member(self, archive: tarfile.TarFile) -> _Header:
+        """Note a header; `tarfile` names this method as the one to override."""
+        if self.size < 0:
+            raise _ERRORS.InvalidHeaderError("negative size")
+        self.stored_bytes = self.size
+        cast(_Blocks, archive.fileobj).headers += 1
+        return cast(_Header, super()._proc_member(archive))  # type: ignore[misc]
 
 
-def _is_header(block: bytes) -> bool:
+class _Search(_Header):
+    """How `TarFile.next` gets a header with its extensions: damage is noted before it is passed over."""
+
+    @classmethod
+    def fromtarfile(cls, archive: tarfile.TarFile) -> _Header:  # type: ignore[override]
+        blocks = cast(_Blocks, archive.fileobj)
+        blocks.begin_header()
+        try:
+            header = _Header.fromtarfile(archive)
+        except _ERRORS.EOFHeaderError:
+            blocks.zero_blocks += blocks.damage is None
+            raise
+        except _HEADER_ERRORS as error:
+            if blocks.rest is not None:
+                raise _ERRORS.TruncatedHeaderError from error
+            if blocks.damage is None:
+                blocks.damage = blocks.tell()
+            raise _ERRORS.InvalidHeaderError from error
+        if not header.issparse():
+            header.stored_bytes = header.size
+        header.end = archive.offset - -header.stored_bytes % _BLOCK
+        return header
+
+
+def _headers(blocks: _Blocks) -> Iterator[_Header]:
+    """Yield the members' headers, up to the end or a cut; `tarfile` must not collect them or global headers."""
+    source = cast(BinaryIO, blocks)
     try:
-        return tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape").size >= 0
-    except tarfile.HeaderError:
-        return False
+        with tarfile.TarFile(
+            fileobj=source, tarinfo=_Search, ignore_zeros=True, encoding="utf-8", stream=True
+        ) as archive:
+            while header := archive.next():
+                yield cast(_Header, header)
+                archive.pax_headers = {}
+    except tarfile.TarError:
+        return
 
 
-def _read_pax(data: bytes, extended: _Extended) -> None:
-    r"""Take name, size and sparseness from pax records `<length> <key>=<value>\n`."""
-    start = 0
-    while start < len(data) and data[start]:
-        space = data.find(b" ", start, start + 10)
-        length_text = data[start:space] if space > start else b""
-        end = start + int(length_text) if length_text.isdigit() else 0
-        if not space < end <= len(data):
-            raise _BadHeaderError
-        key, _, value = data[space + 1 : end - 1].partition(b"=")
-        _take_record(key, value, extended)
-        start = end
+def _damage_before(archive: Archive, blocks: _Blocks, header: _Header) -> Iterator[Document]:
+    """Yield the entry of what was passed over before a header: a damaged one, or a lone block of zeros in its place."""
+    if blocks.damage is not None:
+        lost = header.offset - blocks.damage + (_BLOCK if blocks.zero_blocks else 0)
+        yield archive.entry(Dead.CORRUPT, "damaged tar header", num_bytes=lost)
+    elif blocks.zero_blocks == 1:
+        yield archive.entry(Dead.CORRUPT, "a lone block of zeros")
+    blocks.damage, blocks.zero_blocks = None, 0
 
 
-def _take_record(key: bytes, value: bytes, extended: _Extended) -> None:
-    if key == b"path":
-        extended.name = value.split(b"\0")[0].decode("utf-8", "surrogateescape")
-    elif key == b"size":
-        if not value.isdigit() or len(value) > 18:
-            raise _BadHeaderError
-        extended.num_bytes = int(value)
-    elif key.startswith(b"GNU.sparse."):
-        extended.sparse = True
+def _damage_at_end(archive: Archive, blocks: _Blocks) -> Iterator[Document]:
+    """Yield the entry of a damaged header that no good one follows; raise for an archive that ends too early."""
+    if blocks.damage is not None and blocks.headers:
+        lost = 0 if blocks.zero_blocks else blocks.tell() - blocks.damage
+        yield archive.entry(Dead.CORRUPT, "damaged tar header", num_bytes=lost)
+    elif blocks.stream.damage:
+        raise blocks.stream.damage
+    elif blocks.damage is not None:
+        raise DamageError(Dead.NOT_AN_ARCHIVE, "no tar header")
+    elif any(blocks.rest or b"") or not blocks.zero_blocks:
+        reason = Dead.TRUNCATED if blocks.headers else Dead.NOT_AN_ARCHIVE
+        raise DamageError(reason, "ends without an end-of-archive block")
+
+
+def _member(archive: Archive, blocks: _Blocks, header: _Header) -> Document:
+    """Read a regular file, or pass over it when a filter drops it."""
+    name, num_bytes, content = header.name, header.stored_bytes, b""
+    drop = archive.drops(name) or (Filtered.SIZE if num_bytes > archive.options.max_document_bytes else None)
+    if drop or header.issparse():
+        blocks.seek(header.end)
+    else:
+        content = blocks.read_content(num_bytes)
+    if (missing := header.end - blocks.tell()) > 0:
+        read = max(0, num_bytes - missing)
+        damage = blocks.stream.damage or DamageError(Dead.TRUNCATED, f"{read} of {num_bytes} bytes")
+        return archive.dead(name, damage.reason, damage.detail, num_bytes=read)
+    if drop:
+        return archive.filtered(name, drop, num_bytes)
+    if header.issparse():
+        return archive.dead(name, Dead.UNSUPPORTED, "a file with holes", num_bytes=num_bytes)
+    return archive.document(name, content)

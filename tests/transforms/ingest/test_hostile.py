@@ -86,7 +86,7 @@ def test_a_long_line_and_a_bomb_stay_within_memory(repository: Path, tmp_path: P
         "peak = next(line.split()[1] for line in status if line.startswith('VmHWM:'))\n"
         "print(json.dumps(result.ledger.to_json())); print(peak)"
     )
-    here = str(Path(__file__).parent)
+    here = str(Path(__file__).parents[1])
     command = [sys.executable, "-c", code, str(hostile), str(tmp_path / "out"), here]
     done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=repository)
     ledger, peak = done.stdout.splitlines()

@@ -215,6 +215,42 @@ def test_a_huge_extended_header_is_damage_and_not_held(archives: Any, read: Any)
     assert [reason for _, reason, _ in found.rest] == ["corrupt"]
 
 
+def extended(kind: bytes, data: bytes = b"") -> bytes:
+    """Return an extended header."""
+    info = tarfile.TarInfo("extended")
+    info.type, info.size = kind, len(data)
+    return info.tobuf(tarfile.GNU_FORMAT) + data + bytes(-len(data) % 512)
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_thousands_of_extended_headers_in_a_row_are_damage(kind: bytes, archives: Any, read: Any) -> None:
+    found = read("a.tar", extended(kind) * 5_000 + archives.tar(archives.members(2)))
+    assert len(found.whole) >= 1
+    assert "corrupt" in {reason for _, reason, _ in found.rest}
+
+
+@pytest.mark.parametrize("size", ["-512", "-1", "x", "9" * 5_000])
+def test_a_size_that_none_can_have_does_not_stop_the_reading(size: str, archives: Any, read: Any) -> None:
+    record = f" size={size}\n"
+    length = next(n for n in range(len(record), len(record) + 9) if len(f"{n}{record}") == n)
+    header = extended(tarfile.XHDTYPE, f"{length}{record}".encode())
+    found = read("a.tar", header + archives.tar(archives.members(3)))
+    assert found.documents
+    assert all(item.content is not None or item.reason for item in found.documents)
+
+
+def test_a_map_of_holes_without_end_is_damage_and_not_held(archives: Any, read: Any) -> None:
+    info = tarfile.TarInfo("sparse.cpp")
+    info.type = tarfile.GNUTYPE_SPARSE
+    header = bytearray(info.tobuf(tarfile.GNU_FORMAT))
+    header[482] = 1
+    header[148:156] = b"%06o\0 " % (sum(header) - sum(header[148:156]) + 8 * 32)
+    more = (b"%011o\0" % 512 * 42).ljust(504, b"\0") + b"\1" + bytes(7)
+    found = read("a.tar", bytes(header) + more * 5_000 + archives.tar(archives.members(2)))
+    assert len(found.whole) == 2
+    assert [reason for _, reason, _ in found.rest] == ["corrupt"]
+
+
 def test_a_file_with_holes_is_unsupported_and_its_neighbours_kept(archives: Any, read: Any) -> None:
     info = tarfile.TarInfo("sparse.cpp")
     info.type, info.size = tarfile.GNUTYPE_SPARSE, 700

@@ -1,0 +1,62 @@
+"""Opening and reading input files: local ones without following links, all others through fsspec."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import BinaryIO, cast
+
+import fsspec
+
+from schemas.places import is_remote
+from schemas.reasons import Dead
+from transforms.sources.document import DamageError
+
+_BUFFER_BYTES = 1 << 16
+_OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+class NotRegularError(OSError):
+    """An input that was a regular file when it was listed and is not one now."""
+
+
+def open_input(root: str, path: str) -> BinaryIO:
+    """Open an input for reading: a local one without following a link or waiting on a pipe, any other through fsspec.
+
+    Raises:
+        OSError: If it cannot be opened, NotRegularError if it is no regular file any more.
+    """
+    if is_remote(root):
+        system, base = fsspec.core.url_to_fs(root)
+        return cast(BinaryIO, system.open(f"{base}/{path}", "rb"))
+    descriptor = open_descriptor(root, path)
+    return os.fdopen(descriptor, "rb", buffering=_BUFFER_BYTES)
+
+
+def open_descriptor(root: str, path: str) -> int:
+    """Open a local input and return its descriptor."""
+    descriptor = os.open(f"{root}/{path}", _OPEN_FLAGS)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise NotRegularError(errno.ENOENT, "no regular file any more")
+    return descriptor
+
+
+def os_error_reason(error: OSError) -> tuple[Dead, str]:
+    """Return the reason of the ledger for an error of the file system, and its name."""
+    gone = isinstance(error, FileNotFoundError | NotADirectoryError | NotRegularError) or error.errno == errno.ELOOP
+    name = errno.errorcode.get(error.errno or 0, type(error).__name__)
+    return (Dead.VANISHED if gone else Dead.UNREADABLE), name
+
+
+def read_piece(file: BinaryIO, num_bytes: int) -> bytes:
+    """Return at most `num_bytes`, none at the end.
+
+    Raises:
+        DamageError: If the file system fails.
+    """
+    try:
+        return file.read(num_bytes)
+    except OSError as error:
+        raise DamageError(*os_error_reason(error)) from error

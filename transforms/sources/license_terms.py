@@ -1,0 +1,38 @@
+"""What a source says of a document's licence other than by text: a list of licences becomes one expression."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import accumulate
+
+from transforms.sources.document import bounded, label
+
+_MAX_BYTES = 16 << 10
+_NO_TEXT = "(what is no text)"
+
+
+def read_terms(value: object) -> str | None:
+    """Return the expression of a licence that is not text: all texts of a list hold; None if it names none.
+
+    Example:
+        >>> read_terms(["MIT", "ISC"]), read_terms(["NOASSERTION"]), read_terms([]), read_terms(3)
+        ('(MIT) AND (ISC)', 'NOASSERTION', None, '(what is no text)')
+    """
+    if value is None or isinstance(value, str):
+        return None
+    names = [name for name in value if name is not None] if isinstance(value, list) else [value]
+    return all_of((label(name) or "").strip() if isinstance(name, str) else _NO_TEXT for name in names)
+
+
+def all_of(texts: Iterable[str]) -> str | None:
+    """Return one expression of several that hold together; an unreadable one if brackets would reach across them."""
+    names = [name for name in dict.fromkeys(texts) if name]
+    if len(names) < 2:
+        return names[0] if names else None
+    joined = " AND ".join(f"({name})" for name in names) if all(map(_is_balanced, names)) else ", ".join(names)
+    return bounded(joined, _MAX_BYTES)
+
+
+def _is_balanced(text: str) -> bool:
+    depths = [*accumulate((character == "(") - (character == ")") for character in text)]
+    return min(depths) >= 0 and depths[-1] == 0
