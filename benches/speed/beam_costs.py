@@ -26,7 +26,7 @@ from pipelines.stages.session import Session, open_session
 from pipelines.stages.tokenize import plan_tokenize, tokenize_settings
 from schemas.coders import register_coders
 from schemas.units import RECEIPT_FOLDERS, Stage, Unit
-from transforms.ingest.first_pass import MIN_PARTITIONS, duplicate_candidates
+from transforms.ingest.dedup.candidates import MIN_PARTITIONS, duplicate_candidates
 from transforms.scan.count import GroupKey, PartRows, publish_merged, refer_counts, scan_units
 from transforms.storage.folder import CACHE
 from transforms.tokens.tokenize import tokenize_unit

@@ -20,9 +20,7 @@ from pipelines.stages.tokenize import plan_tokenize, tokenize_settings
 from pipelines.stages.validate import plan_validate
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.filters.decontamination import read_benchmark
-from transforms.ingest.dedup.clusters import find_near_duplicates
-from transforms.ingest.dedup.exact import find_duplicates
-from transforms.ingest.first_pass import is_read
+from transforms.ingest.findings import find_first_pass
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.tokenize import manifest_digest
 
@@ -55,23 +53,23 @@ def plan(config: RunConfig) -> list[PlannedUnit]:
 def _plan(session: Session) -> Iterator[PlannedUnit]:
     options, out = session.config.options.ingest, session.out
     inputs = list_units(session.config, read_benchmark(options))
-    unread = [unit for unit in inputs if session.config.rehash or not is_read(unit, out, options)]
-    if unread:
-        yield from (_run("read", unit.label, "new, changed, or to be read again") for unit in unread)
+    found = find_first_pass(inputs, out, options, rehash=session.config.rehash)
+    if found.unread:
+        yield from (_run("read", unit.label, "new, changed, or to be read again") for unit in found.unread)
         yield _run(
             Stage.INGEST, f"up to {len(inputs)} units", "known once the inputs are read; units without changes are kept"
         )
         yield from _later(session, "its documents are not known before the inputs are read")
         return
-    if options.drop_duplicates and find_duplicates(inputs, out) is None:
+    if found.duplicates is None:
         yield _run("read", "all inputs", "the copies to keep are to be chosen again")
         yield from _later(session, "its documents are not known before the duplicates are")
         return
-    if find_near_duplicates(inputs, out, options) is None:
+    if found.near_duplicates is None:
         yield _run("compare", "all inputs", "near-duplicates are to be found again")
         yield from _later(session, "its documents are not known before the near-duplicates are")
         return
-    units = plan_documents(session, inputs)
+    units = plan_documents(session, found)
     yield from _judged(session, units)
     documents = _standing(session, units)
     if len(documents) < len(units):

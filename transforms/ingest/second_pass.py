@@ -30,7 +30,7 @@ from schemas.units import OutputFile, Unit, UnitReceipt
 from transforms.ingest.dedup.clusters import unit_near_duplicates
 from transforms.ingest.dedup.exact import unit_duplicates
 from transforms.ingest.document_shards import Detect, Kept, Reject, write_documents, write_rejects
-from transforms.ingest.first_pass import Fingerprint, read_fingerprints
+from transforms.ingest.fingerprints import Fingerprint, read_fingerprints
 from transforms.sources.document import Document
 from transforms.sources.listing import Kind
 from transforms.sources.readers import read_documents

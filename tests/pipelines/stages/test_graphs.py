@@ -32,9 +32,9 @@ from schemas.options import IngestOptions
 from schemas.reasons import Column
 from schemas.tables import FINGERPRINTS
 from schemas.units import Stage, Unit
+from transforms.ingest.dedup.candidates import duplicate_candidates, duplicate_partitions
 from transforms.ingest.dedup.lsh import candidate_type, choose_bands, near_candidates, near_partitions
 from transforms.ingest.dedup.minhash import BATCH_ROWS
-from transforms.ingest.first_pass import duplicate_candidates, duplicate_partitions
 from transforms.scan import count
 from transforms.scan.count import count_groups, key_part
 from transforms.storage.folder import OutputFolder

@@ -11,7 +11,7 @@ from schemas.options import IngestOptions
 from transforms.filters.verdicts import make_judge
 from transforms.ingest.dedup.minhash import agreeing, estimate, read_signatures, sign, signatures_name, sketch
 from transforms.ingest.dedup.shingles import Shingles, shingle
-from transforms.ingest.first_pass import fingerprint_unit, is_read
+from transforms.ingest.fingerprints import find_digest, fingerprint_unit
 from transforms.ingest.input_units import plan_inputs
 from transforms.sources.listing import list_inputs
 from transforms.storage.folder import OutputFolder
@@ -59,18 +59,18 @@ def test_a_unit_is_read_again_if_its_signatures_are_missing_or_of_another_readin
         (tmp_path / "in" / name).write_bytes(text)
     (unit,) = plan_inputs(list_inputs([str(tmp_path / "in")], OPTIONS), OPTIONS)
     fingerprint_unit(unit, out, IngestOptions(), JUDGE)
-    assert is_read(unit, out, IngestOptions())
-    assert not is_read(unit, out, OPTIONS)
+    assert find_digest(unit, out, IngestOptions())
+    assert not find_digest(unit, out, OPTIONS)
     fingerprint_unit(unit, out, OPTIONS, JUDGE)
-    assert is_read(unit, out, OPTIONS)
-    assert not is_read(unit, out, OPTIONS.model_copy(update={"near_duplicate_tokens": 6}))
+    assert find_digest(unit, out, OPTIONS)
+    assert not find_digest(unit, out, OPTIONS.model_copy(update={"near_duplicate_tokens": 6}))
     with out.open_local(signatures_name(unit.key, OPTIONS)) as path:
         [(rows, signatures)] = read_signatures(path, 256)
     assert rows.tolist() == [0, 3]
     assert np.array_equal(signatures[0], signatures[1])
     (tmp_path / "in" / "a.h").write_bytes(b"int b;")
     fingerprint_unit(unit, out, IngestOptions(), JUDGE, rehash=True)
-    assert not is_read(unit, out, OPTIONS)
+    assert not find_digest(unit, out, OPTIONS)
 
 
 def test_units_whose_last_document_fills_a_batch_or_that_have_none_have_signatures(
@@ -92,6 +92,6 @@ def test_signatures_that_are_damaged_are_made_again(tmp_path: Path, out: OutputF
     name = signatures_name(unit.key, OPTIONS)
     whole = out.read_bytes(name)
     out.publish_bytes(name, whole[:-9])
-    assert not is_read(unit, out, OPTIONS)
+    assert not find_digest(unit, out, OPTIONS)
     fingerprint_unit(unit, out, OPTIONS, JUDGE)
     assert out.read_bytes(name) == whole
