@@ -16,7 +16,7 @@ import pytest
 from schemas.ledger import Ledger
 from schemas.options import IngestOptions
 from schemas.units import Unit, UnitReceipt
-from transforms.filters.verdicts import make_judge
+from transforms.filters.verdicts import make_content_filter
 from transforms.ingest.dedup.candidates import duplicate_candidates, unpack_candidates
 from transforms.ingest.dedup.exact import choose_kept, clear_duplicates, duplicates_name, merge_duplicates
 from transforms.ingest.findings import FirstPass, add_digests, find_first_pass, look_up_choices
@@ -120,7 +120,7 @@ def first_pass(sources: Sequence[Path | str], out: OutputFolder, options: Ingest
     clear_duplicates(out)
     packed = []
     for unit in inputs:
-        name = fingerprint_unit(unit, out, options, make_judge(options))
+        name = fingerprint_unit(unit, out, options, make_content_filter(options))
         with out.open_local(name) as path:
             packed.extend(part for _, part in duplicate_candidates(path, unit.payload["index"], 3))
     found = add_digests(found, out)

@@ -21,7 +21,7 @@ from schemas.options import IngestOptions
 from schemas.reasons import Column, Dead
 from schemas.tables import FINGERPRINTS
 from schemas.units import Unit
-from transforms.filters.verdicts import Judge
+from transforms.filters.verdicts import ContentFilter
 from transforms.ingest.dedup.minhash import SignatureWriter, finds_near_duplicates, signatures_name, signed_digest
 from transforms.sources.document import Document, bounded
 from transforms.sources.readers import read_documents
@@ -52,13 +52,13 @@ class Fingerprint(NamedTuple):
     license: str | None
 
 
-def fingerprint(document: Document, judge: Judge) -> Fingerprint:
+def fingerprint(document: Document, filters: ContentFilter) -> Fingerprint:
     """Return a document's digest, and its place in the ledger by every filter but that of duplicates."""
     column, reason, detail = document.column, document.reason, document.detail
     doc_id = ""
     if document.content is not None:
         doc_id = hashlib.sha256(document.content).hexdigest()
-        column, reason, detail = judge(document.content, document.told_license)
+        column, reason, detail = filters(document.content, document.told_license)
     return Fingerprint(
         project=document.project,
         path=document.path,
@@ -77,7 +77,7 @@ def fingerprints_name(key: str) -> str:
 
 
 def fingerprint_unit(
-    unit: Unit, out: OutputFolder, options: IngestOptions, judge: Judge, *, rehash: bool = False
+    unit: Unit, out: OutputFolder, options: IngestOptions, filters: ContentFilter, *, rehash: bool = False
 ) -> str:
     """Make the fingerprints of an input unit unless they are there, and return their path relative to OUT.
 
@@ -85,7 +85,7 @@ def fingerprint_unit(
         unit: An input unit.
         out: The output folder.
         options: The options of ingest.
-        judge: The filters on content that they ask for.
+        filters: The filters on content that they ask for.
         rehash: Read everything again, whatever is there.
     """
     name = fingerprints_name(unit.key)
@@ -94,10 +94,10 @@ def fingerprint_unit(
     note_attempt(unit, out)
     documents = read_documents(unit, options)
     if finds_near_duplicates(options):
-        signed = partial(_write_signed, documents=documents, judge=judge, name=name, out=out, options=options)
+        signed = partial(_write_signed, documents=documents, filters=filters, name=name, out=out, options=options)
         out.publish(signatures_name(unit.key, options), signed)
     else:
-        out.publish(name, lambda path: _write(path, documents, judge))
+        out.publish(name, lambda path: _write(path, documents, filters))
     return name
 
 
@@ -148,20 +148,27 @@ def read_fingerprints(path: Path) -> Iterator[Fingerprint]:
 
 
 def _write_signed(
-    path: Path, documents: Iterator[Document], judge: Judge, name: str, out: OutputFolder, options: IngestOptions
+    path: Path,
+    documents: Iterator[Document],
+    filters: ContentFilter,
+    name: str,
+    out: OutputFolder,
+    options: IngestOptions,
 ) -> int:
     """Publish the fingerprints of a unit's documents, and write their signatures."""
     with SignatureWriter(path, options) as signatures:
-        out.publish(name, lambda fingerprints: _write(fingerprints, documents, judge, signatures))
+        out.publish(name, lambda fingerprints: _write(fingerprints, documents, filters, signatures))
     return signatures.count
 
 
-def _write(path: Path, documents: Iterator[Document], judge: Judge, signatures: SignatureWriter | None = None) -> int:
+def _write(
+    path: Path, documents: Iterator[Document], filters: ContentFilter, signatures: SignatureWriter | None = None
+) -> int:
     """Write the fingerprints of a unit's documents; the digest of the rows goes into the footer."""
     digest, rows, count, unread = hashlib.sha256(), list[Fingerprint](), 0, 0
     with pq.ParquetWriter(path, FINGERPRINTS, compression="zstd") as writer:
         for document in documents:
-            row = fingerprint(document, judge)
+            row = fingerprint(document, filters)
             if signatures and row.column == Column.KEPT:
                 signatures.add(count, document.content or b"")
             digest.update(json.dumps(row).encode("ascii"))

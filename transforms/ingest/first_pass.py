@@ -11,7 +11,7 @@ import apache_beam as beam
 from schemas.options import IngestOptions
 from schemas.units import Unit
 from transforms.filters.decontamination import load_benchmark
-from transforms.filters.verdicts import Judge, make_judge
+from transforms.filters.verdicts import ContentFilter, make_content_filter
 from transforms.ingest.dedup.candidates import duplicate_candidates
 from transforms.ingest.fingerprints import fingerprint_unit
 from transforms.storage.folder import OutputFolder
@@ -24,7 +24,7 @@ from transforms.units.metrics import count_unit, time_unit
 class _FingerprintFn(beam.DoFn):
     """Makes the fingerprints of units and yields the candidates for duplicates among them."""
 
-    _judge: Judge
+    _filters: ContentFilter
 
     def __init__(
         self, out: OutputFolder, options: IngestOptions, benchmark: str, *, rehash: bool, partitions: int
@@ -35,11 +35,17 @@ class _FingerprintFn(beam.DoFn):
     def setup(self) -> None:
         """Make the filters, once a worker."""
         benchmark = load_benchmark(self._benchmark, self._out, self._options) if self._benchmark else None
-        self._judge = make_judge(self._options, benchmark)
+        self._filters = make_content_filter(self._options, benchmark)
 
     def process(self, unit: Unit) -> Iterator[tuple[int, bytes]]:
         """Yield (partition, packed candidates)."""
-        read = partial(fingerprint_unit, out=self._out, options=self._options, judge=self._judge, rehash=self._rehash)
+        read = partial(
+            fingerprint_unit,
+            out=self._out,
+            options=self._options,
+            filters=self._filters,
+            rehash=self._rehash,
+        )
         name = count_unit("read", time_unit(read, unit))
         if self._options.drop_duplicates:
             with self._out.open_local(name) as path:

@@ -11,7 +11,7 @@ import pytest
 
 from schemas.errors import IntegrityError
 from schemas.options import IngestOptions
-from transforms.filters.verdicts import make_judge
+from transforms.filters.verdicts import make_content_filter
 from transforms.ingest.findings import find_first_pass
 from transforms.ingest.fingerprints import find_digest, fingerprint_unit, fingerprints_digest, fingerprints_name
 from transforms.ingest.input_units import plan_inputs
@@ -20,7 +20,7 @@ from transforms.sources.listing import list_inputs
 from transforms.storage.folder import OutputFolder
 
 SMALL = IngestOptions(unit_bytes=1 << 16)
-JUDGE = make_judge(SMALL)
+CONTENT_FILTER = make_content_filter(SMALL)
 
 
 @pytest.fixture
@@ -104,24 +104,24 @@ def test_fingerprints_are_made_once_unless_asked_for_again(corpus: Path, out: Ou
     options = IngestOptions()
     (unit,) = plan_inputs(list_inputs([str(corpus)], options), options)
     assert not find_digest(unit, out, options)
-    name = fingerprint_unit(unit, out, options, JUDGE)
+    name = fingerprint_unit(unit, out, options, CONTENT_FILTER)
     assert name == fingerprints_name(unit.key)
     digest = fingerprints_digest(out, name)
     (corpus / "p0/f00.cpp").write_bytes(b"changed in secret")
-    fingerprint_unit(unit, out, options, JUDGE)
+    fingerprint_unit(unit, out, options, CONTENT_FILTER)
     assert fingerprints_digest(out, name) == digest
-    fingerprint_unit(unit, out, options, JUDGE, rehash=True)
+    fingerprint_unit(unit, out, options, CONTENT_FILTER, rehash=True)
     assert fingerprints_digest(out, name) != digest
 
 
 def test_fingerprints_that_are_damaged_are_made_again(corpus: Path, out: OutputFolder) -> None:
     options = IngestOptions()
     (unit,) = plan_inputs(list_inputs([str(corpus)], options), options)
-    name = fingerprint_unit(unit, out, options, JUDGE)
+    name = fingerprint_unit(unit, out, options, CONTENT_FILTER)
     digest = fingerprints_digest(out, name)
     out.publish_bytes(name, out.read_bytes(name)[:-9])
     assert not find_digest(unit, out, options)
-    fingerprint_unit(unit, out, options, JUDGE)
+    fingerprint_unit(unit, out, options, CONTENT_FILTER)
     assert fingerprints_digest(out, name) == digest
 
 
