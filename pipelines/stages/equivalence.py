@@ -17,7 +17,7 @@ from configs.runs import RunConfig, load_run_config
 from pipelines.console.progress import Reporter
 from pipelines.engines.execution import open_engine
 from pipelines.stages import run
-from pipelines.stages.session import engine_setting
+from pipelines.stages.session import engine_config
 from schemas.digests import sha256_json
 from schemas.errors import ConfigError, IntegrityError
 from transforms.records.receipts import RECEIPT, read_receipt
@@ -196,5 +196,5 @@ def _config(way: Way, sources: Sequence[str], out: Path) -> RunConfig:
 
 def _check_available(config: RunConfig) -> None:
     """Raise ConfigError if the engine of a configuration lacks anything."""
-    with open_engine(config.engine, engine_setting(config, OutputFolder(config.out))):
+    with open_engine(config.engine, engine_config(config, OutputFolder(config.out))):
         pass

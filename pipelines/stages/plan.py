@@ -15,7 +15,7 @@ from pipelines.engines.execution import open_engine
 from pipelines.stages.build import plan_build
 from pipelines.stages.ingest import list_units, plan_documents
 from pipelines.stages.scan import plan_merge, plan_scan, scan_settings
-from pipelines.stages.session import Session, engine_setting
+from pipelines.stages.session import Session, engine_config
 from pipelines.stages.tokenize import plan_tokenize, tokenize_settings
 from pipelines.stages.validate import plan_validate
 from schemas.units import Stage, Unit, UnitReceipt
@@ -46,7 +46,7 @@ def plan(config: RunConfig) -> list[PlannedUnit]:
     """Return every unit that a run would look at, in the order of the stages."""
     out = OutputFolder(config.out)
     out.load_digests()
-    with open_engine("local", engine_setting(config, out)) as engine:  # it is never asked to run anything
+    with open_engine("local", engine_config(config, out)) as engine:  # it is never asked to run anything
         return list(_plan(Session(config=config, out=out, reporter=QuietReporter(), engine=engine)))
 
 

@@ -25,7 +25,7 @@ from apache_beam.runners.pipeline_context import PipelineContext
 
 from configs.runs import load_run_config
 from pipelines.console.progress import QuietReporter
-from pipelines.engines.fetched import fetched
+from pipelines.engines.cache import engine_path
 from pipelines.stages import scan as scan_program
 from schemas.coders import register_coders
 from schemas.options import IngestOptions
@@ -90,7 +90,10 @@ def ranges(tmp_path_factory):
 def dataflow_jobs(stages, ranges, tmp_path_factory):
     """The folder of the jobs that Dataflow would get, and the environment that has Google's packages."""
     folder = tmp_path_factory.mktemp("jobs")
-    environment = os.environ | {"NO_GCE_CHECK": "true", "PYTHONPATH": os.pathsep.join([str(fetched("dataflow")), ROOT])}
+    environment = os.environ | {
+        "NO_GCE_CHECK": "true",
+        "PYTHONPATH": os.pathsep.join([str(engine_path("dataflow")), ROOT]),
+    }
     command = [sys.executable, f"{ROOT}/tests/pipelines/stages/write_dataflow_jobs.py", str(folder), *DATAFLOW_OPTIONS]
     given = cloudpickle.dumps((stages, ranges))
     done = subprocess.run(command, input=given, env=environment, capture_output=True, check=False)
