@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 from configs.runs import RunConfig
 from configs.vocabulary import VOCABULARY
 from pipelines.console.progress import Reporter, Summary
+from pipelines.stages.program import StagePlan, StageProgram, plan_units
 from pipelines.stages.session import Session, open_session
 from schemas.digests import sha256_file
 from schemas.errors import ConfigError, IntegrityError
@@ -63,6 +65,18 @@ def build(session: Session, counts: UnitReceipt) -> UnitReceipt:
     for line in findings:
         session.reporter.note(f"build: {line}")
     return standing
+
+
+def work(session: Session, counts: Sequence[UnitReceipt]) -> list[UnitReceipt]:
+    """Build from the receipts of a scan, and return the receipt of the tokenizer."""
+    return [build(session, counts[-1])]
+
+
+def plan(session: Session, counts: Sequence[UnitReceipt]) -> StagePlan:
+    """Return what `build` would do."""
+    planned = plan_units(session, [plan_build(session, counts[-1])])
+    blocked = "" if planned.receipts else "everything if the tokenizer changes, else what is new"
+    return replace(planned, blocked=blocked)
 
 
 def plan_build(session: Session, counts: UnitReceipt) -> Unit:
@@ -220,3 +234,6 @@ def _publish(session: Session, staged: Path) -> list[str]:
         session.out.adopt(f"tokenizer/{path.name}", path, rows=0)
     shutil.rmtree(staged)
     return sorted(f"tokenizer/{path.name}" for path in files)
+
+
+PROGRAM = StageProgram(stage=Stage.BUILD, needs=(Stage.SCAN,), work=work, plan=plan)

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from configs.platforms import load_platform_rules
 from configs.runs import RunConfig
-from pipelines.console.progress import Reporter
 from pipelines.stages.benchmarks import remember_benchmark
-from pipelines.stages.session import Session, open_session
+from pipelines.stages.program import StagePlan, StageProgram, plan_units, to_run
+from pipelines.stages.session import Session
 from schemas.digests import sha256_json
 from schemas.errors import BadInputError, ConfigError
 from schemas.ledger import Ledger
@@ -38,12 +38,6 @@ from transforms.ingest.input_units import plan_inputs
 from transforms.ingest.plan import plan_ingest, prune_cache
 from transforms.ingest.second_pass import WriteDocuments
 from transforms.sources.listing import list_inputs
-
-
-def run(config: RunConfig, reporter: Reporter) -> None:
-    """Read the sources into OUT/documents."""
-    with open_session(config, reporter) as session:
-        ingest(session)
 
 
 def ingest(session: Session) -> list[UnitReceipt]:
@@ -162,6 +156,27 @@ def plan_documents(session: Session, found: FirstPass) -> list[Unit]:
     return plan_ingest(found, session.out, options, config=config, core_version=cppmill_core.__version__)
 
 
+def plan(session: Session) -> StagePlan:
+    """Return what `ingest` would do."""
+    options = session.config.options.ingest
+    inputs = list_units(session.config, read_benchmark(options))
+    found = find_first_pass(inputs, session.out, options, rehash=session.config.rehash)
+    if found.unread:
+        units = [to_run("read", unit.label, "new, changed, or to be read again") for unit in found.unread]
+        reason = "known once the inputs are read; units without changes are kept"
+        units.append(to_run(Stage.INGEST, f"up to {len(inputs)} units", reason))
+        return StagePlan(units=units, blocked="its documents are not known before the inputs are read")
+    if found.duplicates is None:
+        units = [to_run("read", "all inputs", "the copies to keep are to be chosen again")]
+        return StagePlan(units=units, blocked="its documents are not known before the duplicates are")
+    if found.near_duplicates is None:
+        units = [to_run("compare", "all inputs", "near-duplicates are to be found again")]
+        return StagePlan(units=units, blocked="its documents are not known before the near-duplicates are")
+    planned = plan_units(session, plan_documents(session, found))
+    is_done = len(planned.receipts) == len(planned.units)
+    return replace(planned, blocked="" if is_done else "documents are to be written first")
+
+
 def check_dead(session: Session, receipts: list[UnitReceipt]) -> None:
     """Raise BadInputError if a larger share of the documents is dead than the configuration allows."""
     ledger = Ledger.sum(Ledger.from_json(receipt.ledger, where=receipt.path) for receipt in receipts)
@@ -183,3 +198,8 @@ def _make_detect(rules: str, threads: int) -> Detect:
         return detector.detect(documents, threads=threads)
 
     return detect
+
+
+PROGRAM = StageProgram(stage=Stage.INGEST, work=ingest, plan=plan)
+
+run = PROGRAM.run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import apache_beam as beam
@@ -11,19 +12,13 @@ import cppmill_core
 
 from configs.runs import RunConfig
 from configs.vocabulary import VOCABULARY
-from pipelines.console.progress import Reporter
 from pipelines.stages.document_units import plan_shards
-from pipelines.stages.session import Session, open_session
+from pipelines.stages.program import StagePlan, StageProgram, plan_units
+from pipelines.stages.session import Session
 from schemas.digests import sha256_json
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt, unit_key
 from tokenizer_build.lint import load_vocabulary
 from transforms.scan.count import GROUPS, MergeCounts, ScanDocuments, ScanSettings, count_kinds, merged_path
-
-
-def run(config: RunConfig, reporter: Reporter) -> None:
-    """Scan the documents shards that stand in OUT."""
-    with open_session(config, reporter) as session:
-        scan(session, session.current(Stage.INGEST))
 
 
 def scan(session: Session, documents: Sequence[UnitReceipt]) -> UnitReceipt:
@@ -43,6 +38,22 @@ def scan(session: Session, documents: Sequence[UnitReceipt]) -> UnitReceipt:
         session.run_units(Stage.SCAN, units, lambda found: found | "ScanDocuments" >> ScanDocuments(settings=settings))
     session.remember(Stage.SCAN, [*units, merged])
     return standing
+
+
+def work(session: Session, documents: Sequence[UnitReceipt]) -> list[UnitReceipt]:
+    """Scan, and return the receipt that commits the merged counts."""
+    return [scan(session, documents)]
+
+
+def plan(session: Session, documents: Sequence[UnitReceipt]) -> StagePlan:
+    """Return what `scan` would do."""
+    units = plan_scan(documents, scan_settings(session))
+    merged = plan_merge(units)
+    planned = plan_units(session, [*units, merged])
+    counts = session.out.find_receipt(merged)
+    if counts is None:
+        return replace(planned, blocked="the counts are to be merged first")
+    return replace(planned, receipts=[counts])
 
 
 def scan_settings(session: Session) -> ScanSettings:
@@ -95,3 +106,8 @@ def _scan_and_merge(units: beam.PCollection[Unit], *, settings: ScanSettings, nu
 def _merged_files(session: Session, settings: ScanSettings) -> tuple[OutputFile, ...]:
     names = sorted(map(merged_path, count_kinds(settings)))
     return tuple(session.out.describe(name) for name in names)
+
+
+PROGRAM = StageProgram(stage=Stage.SCAN, needs=(Stage.INGEST,), work=work, plan=plan)
+
+run = PROGRAM.run
