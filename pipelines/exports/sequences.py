@@ -113,12 +113,7 @@ def plan_repositories(export: Export[SequenceOptions]) -> list[Unit]:
     Where a project's rows are is all that is known of it here; its tokens are read by one worker.
     """
     settings = ProjectSettings(out=export.session.out, run=export.run)
-    lookups = [
-        export.unit(
-            Stage.PROJECTS, shard.path, shard.to_json(), inputs=[shard.sha256], config={}, num_bytes=shard.num_bytes
-        )
-        for shard in export.shards
-    ]
+    lookups = export.shard_units(Stage.PROJECTS, config={})
     found = export.run_units(
         Stage.PROJECTS, lookups, lambda units: units | "FindProjects" >> FindProjects(settings=settings)
     )

@@ -100,12 +100,7 @@ def count_documents(export: Export[ShardOptions]) -> list[UnitReceipt]:
     """Count, in each token shard, what is in each split."""
     options = export.options
     config = {"split_by": options.split_by, "validation_fraction": options.validation_fraction}
-    units = [
-        export.unit(
-            Stage.SPLITS, shard.path, shard.to_json(), inputs=[shard.sha256], config=config, num_bytes=shard.num_bytes
-        )
-        for shard in export.shards
-    ]
+    units = export.shard_units(Stage.SPLITS, config=config)
     settings = SplitSettings(
         out=export.session.out,
         run=export.run,

@@ -138,7 +138,7 @@ def documents_shards(folder: str, *, argument: str) -> tuple[OutputFolder, list[
 
 
 def read_shards(out: OutputFolder, names: Sequence[str], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield columns of documents shards."""
+    """Yield columns of shards of OUT, of documents or of tokens."""
     for name in names:
         with out.open_local(name) as path, pq.ParquetFile(path) as shard:
             yield from shard.iter_batches(batch_size=_ROWS_A_BATCH, columns=list(columns))
