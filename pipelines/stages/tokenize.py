@@ -11,7 +11,8 @@ from pipelines.stages.document_units import plan_shards
 from pipelines.stages.session import Session, open_session
 from schemas.errors import IntegrityError
 from schemas.units import Stage, Unit, UnitReceipt
-from transforms.tokens.tokenize import TokenizeDocuments, TokenizeSettings, manifest_digest
+from transforms.tokens.tokenize import TokenizeSettings, manifest_digest, tokenize_unit
+from transforms.units.execution import RunUnits
 
 
 def run(config: RunConfig, reporter: Reporter) -> None:
@@ -26,9 +27,8 @@ def tokenize(session: Session, documents: Sequence[UnitReceipt]) -> list[UnitRec
     """Tokenize what is new among the documents shards and return the receipts of all token shards."""
     settings = tokenize_settings(session)
     units = plan_tokenize(documents, settings)
-    return session.run_units(
-        Stage.TOKENIZE, units, lambda found: found | "TokenizeDocuments" >> TokenizeDocuments(settings=settings)
-    )
+    run = RunUnits(work=tokenize_unit, settings=settings)
+    return session.run_units(Stage.TOKENIZE, units, lambda planned: planned | "TokenizeDocuments" >> run)
 
 
 def tokenize_settings(session: Session) -> TokenizeSettings:

@@ -20,7 +20,8 @@ from schemas.units import RECEIPT_FOLDERS, RUN_STAGES, Stage, Unit, UnitReceipt,
 from tokenizer_build.lock import revision
 from transforms.records.receipts import RECEIPT, RunFacts, TokenizerFacts, describe_receipt, make_receipt
 from transforms.tokens.tokenize import TokenizeSettings, manifest_digest, open_tokenizer
-from transforms.tokens.validate import ValidateShards, check_origin
+from transforms.tokens.validate import check_origin, validate_unit
+from transforms.units.execution import RunUnits
 
 _OWN_FOLDERS = ("counts/", *(f"{RECEIPT_FOLDERS[stage]}/" for stage in RUN_STAGES))
 _DEPENDENCIES = ("pyarrow", "numpy", "apache-beam", "tokenizers")
@@ -46,9 +47,8 @@ def validate(session: Session, documents: Sequence[UnitReceipt], tokens: Sequenc
     if tokens:
         check_origin(session.out, tokens[0].outputs[0].path, open_tokenizer(settings))
     units = plan_validate(tokens, settings)
-    proofs = session.run_units(
-        Stage.VALIDATE, units, lambda found: found | "ValidateShards" >> ValidateShards(settings=settings)
-    )
+    run = RunUnits(work=validate_unit, settings=settings)
+    proofs = session.run_units(Stage.VALIDATE, units, lambda planned: planned | "ValidateShards" >> run)
     _publish_receipt(session, documents, tokens, proofs)
 
 

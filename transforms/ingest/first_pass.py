@@ -32,9 +32,8 @@ from transforms.sources.document import Document, bounded
 from transforms.sources.listing import Kind
 from transforms.sources.readers import read_documents
 from transforms.storage.folder import CACHE, OutputFolder
-from transforms.units.attempts import note_attempt
 from transforms.units.batches import MAX_ELEMENT_BYTES
-from transforms.units.metrics import count_unit, time_unit
+from transforms.units.execution import count_unit, run_once
 
 MIN_PARTITIONS = 32
 """The fewest partitions that duplicates are chosen in."""
@@ -103,16 +102,21 @@ def fingerprint_unit(
         judge: The filters on content that they ask for.
         rehash: Read everything again, whatever is there.
     """
-    name = fingerprints_name(unit.key)
-    if rehash or not is_read(unit, out, options):
-        note_attempt(unit, out)
+
+    def find(unit: Unit) -> str | None:
+        return None if rehash or not is_read(unit, out, options) else fingerprints_name(unit.key)
+
+    def make(unit: Unit) -> str:
+        name = fingerprints_name(unit.key)
         documents = read_documents(unit, options)
         if finds_near_duplicates(options):
             signed = partial(_write_signed, documents=documents, judge=judge, name=name, out=out, options=options)
             out.publish(signatures_name(unit.key, options), signed)
         else:
             out.publish(name, lambda path: _write(path, documents, judge))
-    return name
+        return name
+
+    return count_unit(run_once(unit, out, find=find, make=make), "read")
 
 
 def is_read(unit: Unit, out: OutputFolder, options: IngestOptions) -> bool:
@@ -283,8 +287,7 @@ class _FingerprintFn(beam.DoFn):
 
     def process(self, unit: Unit) -> Iterator[tuple[int, bytes]]:
         """Yield (partition, packed candidates)."""
-        read = partial(fingerprint_unit, out=self._out, options=self._options, judge=self._judge, rehash=self._rehash)
-        name = count_unit("read", time_unit(read, unit))
+        name = fingerprint_unit(unit, self._out, self._options, self._judge, rehash=self._rehash)
         if self._options.drop_duplicates:
             with self._out.open_local(name) as path:
                 yield from duplicate_candidates(path, unit.payload["index"], self._partitions)

@@ -29,8 +29,7 @@ from schemas.tables import MORPHEMES, NAMESPACES, TERMS, required
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt
 from transforms.scan.words import MAX_RUNS, WordRun, find_runs, merge_words, write_partitions
 from transforms.storage.folder import CACHE, OutputFolder
-from transforms.units.attempts import note_attempt
-from transforms.units.metrics import count_unit, time_unit
+from transforms.units.execution import count_unit, run_unit
 from transforms.units.prefetch import ahead
 
 GROUPS = f"{CACHE}/merged"
@@ -91,12 +90,12 @@ def scan_units(units: Sequence[Unit], settings: ScanSettings) -> list[UnitReceip
     threads, memory_bytes = settings.threads // at_once, settings.memory_bytes // at_once
     scan = partial(scan_unit, settings=settings, threads=threads, memory_bytes=memory_bytes)
     largest_first = sorted(units, key=lambda unit: (-unit.num_bytes, unit.key))
-    scanned = map_in_threads(partial(time_unit, scan), largest_first, at_once)
-    return [count_unit(Stage.SCAN, timed) for timed in scanned]
+    scanned = map_in_threads(partial(run_unit, out=settings.out, work=scan), largest_first, at_once)
+    return [count_unit(finished) for finished in scanned]
 
 
 def scan_unit(unit: Unit, settings: ScanSettings, *, threads: int, memory_bytes: int) -> UnitReceipt:
-    """Count one documents shard and publish its partial counts, unless they stand.
+    """Count one documents shard, publish its partial counts and return its receipt.
 
     Args:
         unit: Its payload names the shard: `{"shard": path relative to OUT, "inputs": {shard: SHA-256}}`.
@@ -105,12 +104,8 @@ def scan_unit(unit: Unit, settings: ScanSettings, *, threads: int, memory_bytes:
         memory_bytes: Memory for this shard.
 
     Returns:
-        The published receipt; one output a kind of count.
+        The receipt; one output for each kind of count.
     """
-    standing = settings.out.find_receipt(unit)
-    if standing is not None:
-        return standing
-    note_attempt(unit, settings.out)
     scanner = cppmill_core.Scanner(
         settings.scanner_config, threads, memory_bytes=memory_bytes, spill_dir=settings.out.temporary
     )
@@ -124,9 +119,7 @@ def scan_unit(unit: Unit, settings: ScanSettings, *, threads: int, memory_bytes:
     }
     writers |= {kind: parquet_writer(pa.Table.from_batches([batch])) for kind, batch in counts.items()}
     outputs = tuple(_publish_part(unit, kind, write, settings.out) for kind, write in sorted(writers.items()))
-    receipt = UnitReceipt(stage=Stage.SCAN, key=unit.key, outputs=outputs, totals={}, inputs=unit.payload["inputs"])
-    settings.out.publish_receipt(receipt)
-    return receipt
+    return UnitReceipt(stage=Stage.SCAN, key=unit.key, outputs=outputs, totals={}, inputs=unit.payload["inputs"])
 
 
 def read_documents(shards: Iterable[Path], *, read_ahead: bool) -> Iterator[pa.RecordBatch]:

@@ -16,7 +16,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import apache_beam as beam
 import cppmill_core
 import numpy as np
 import pyarrow as pa
@@ -28,7 +27,6 @@ from schemas.tables import DATA_FORMAT_VERSION, tokens_schema
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.storage.folder import OutputFolder
 from transforms.units.batches import list_column
-from transforms.units.execution import RunUnits
 from transforms.units.prefetch import ahead
 
 BOS, EOS = "<BOS>", "<EOS>"
@@ -93,11 +91,9 @@ def tokenize_unit(unit: Unit, settings: TokenizeSettings) -> UnitReceipt:
         return int(totals["documents"])
 
     output = settings.out.publish(f"tokens/part-{unit.key}.parquet", write)
-    receipt = UnitReceipt(
+    return UnitReceipt(
         stage=Stage.TOKENIZE, key=unit.key, outputs=(output,), totals=totals, inputs=unit.payload["inputs"]
     )
-    settings.out.publish_receipt(receipt)
-    return receipt
 
 
 def footer(key: str, tokenizer: cppmill_core.AnyTokenizer, max_token_id: int) -> dict[str, str]:
@@ -186,19 +182,6 @@ def platform_comment(platform_info: str) -> str:
 def control_id(tokenizer: cppmill_core.AnyTokenizer, name: str, wanted: bool) -> int | None:
     """Return the id of a control token if it is wanted."""
     return tokenizer.control_id(name) if wanted else None
-
-
-@dataclass(kw_only=True)
-class TokenizeDocuments(beam.PTransform[beam.PCollection[Unit], beam.PCollection[UnitReceipt]]):
-    """Tokenize planned units: PCollection[Unit] to PCollection[UnitReceipt]."""
-
-    settings: TokenizeSettings
-
-    def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[UnitReceipt]:
-        """Tokenize each unit."""
-        tokenize = beam.ParDo(RunUnits(tokenize_unit, self.settings)).with_output_types(UnitReceipt)
-        receipts: beam.PCollection[UnitReceipt] = units | "Tokenize" >> tokenize
-        return receipts
 
 
 def _documents(shard: Path) -> Iterator[pa.RecordBatch]:

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
-import apache_beam as beam
 import cppmill_core
 import numpy as np
 import pyarrow as pa
@@ -25,7 +23,6 @@ from schemas.units import Stage, Unit, UnitReceipt
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.tokenize import BOS, EOS, TokenizeSettings, control_id, open_tokenizer
 from transforms.units.batches import list_column
-from transforms.units.execution import RunUnits
 from transforms.units.prefetch import ahead
 
 _SAME = ("doc_id", "project", "path", "num_bytes", "platform_ids", "platform_info")
@@ -52,9 +49,7 @@ def validate_unit(unit: Unit, settings: TokenizeSettings) -> UnitReceipt:
         settings=settings,
         digests=unit.payload["inputs"],
     )
-    receipt = UnitReceipt(stage=Stage.VALIDATE, key=unit.key, outputs=(), totals=totals, inputs=unit.payload["inputs"])
-    settings.out.publish_receipt(receipt)
-    return receipt
+    return UnitReceipt(stage=Stage.VALIDATE, key=unit.key, outputs=(), totals=totals, inputs=unit.payload["inputs"])
 
 
 def prove_shard(
@@ -193,19 +188,6 @@ def digest_documents(
         return tokenizer.digest_batch(ids, settings.threads, bos=bos, eos=eos)
     except cppmill_core.InvalidInputError as error:
         raise IntegrityError(f"{where}: {error}") from error
-
-
-@dataclass(kw_only=True)
-class ValidateShards(beam.PTransform[beam.PCollection[Unit], beam.PCollection[UnitReceipt]]):
-    """Validate planned units: PCollection[Unit] to PCollection[UnitReceipt]."""
-
-    settings: TokenizeSettings
-
-    def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[UnitReceipt]:
-        """Prove each unit's shard."""
-        validate = beam.ParDo(RunUnits(validate_unit, self.settings)).with_output_types(UnitReceipt)
-        receipts: beam.PCollection[UnitReceipt] = units | "Validate" >> validate
-        return receipts
 
 
 def _paired(

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import apache_beam as beam
 import cppmill_core
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,7 +26,6 @@ from transforms.storage.folder import OutputFolder
 from transforms.tokens.shards import TokenShard, open_token_shard
 from transforms.tokens.tokenize import TokenizeSettings, footer, open_tokenizer
 from transforms.units.batches import list_column
-from transforms.units.execution import RunUnits
 
 UNIT_TOKENS = 1 << 24
 """Mean tokens of a unit: they are held in memory, and packing gets better the more there are."""
@@ -82,11 +80,9 @@ def sequence_unit(unit: Unit, settings: SequenceSettings) -> UnitReceipt:
 
     output = settings.out.publish(f"sequences/part-{unit.key}.parquet", write)
     inputs = {shard.path: shard.sha256 for shard in shards}
-    receipt = UnitReceipt(
+    return UnitReceipt(
         stage=Stage.SEQUENCES, key=unit.key, outputs=(output,), totals=dict(sorted(ledger.items())), inputs=inputs
     )
-    settings.out.publish_receipt(receipt)
-    return receipt
 
 
 def read_texts(run: OutputFolder, shards: Sequence[TokenShard]) -> Iterator[Text]:
@@ -104,19 +100,6 @@ def pad_id(tokenizer: AnyTokenizer) -> int:
         return tokenizer.control_id(PAD)
     except cppmill_core.InvalidInputError:
         return 0
-
-
-@dataclass(kw_only=True)
-class MakeSequences(beam.PTransform[beam.PCollection[Unit], beam.PCollection[UnitReceipt]]):
-    """Make the sequences of planned units: PCollection[Unit] to PCollection[UnitReceipt]."""
-
-    settings: SequenceSettings
-
-    def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[UnitReceipt]:
-        """Make the sequences of each unit."""
-        make = beam.ParDo(RunUnits(sequence_unit, self.settings)).with_output_types(UnitReceipt)
-        receipts: beam.PCollection[UnitReceipt] = units | "MakeSequences" >> make
-        return receipts
 
 
 def _texts(batch: pa.RecordBatch) -> Iterator[Text]:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
-import apache_beam as beam
 import cppmill_core
 import numpy as np
 import pyarrow as pa
@@ -25,7 +24,6 @@ from transforms.storage.folder import OutputFolder
 from transforms.tokens.shards import TokenShard, open_token_shard
 from transforms.tokens.tokenize import BOS, EOS
 from transforms.units.batches import list_column
-from transforms.units.execution import RunUnits
 
 FILE_SEP = "<FILE_SEP>"
 _COLUMNS = ["doc_id", "project", "path", "token_ids"]
@@ -76,11 +74,7 @@ def find_projects(unit: Unit, settings: ProjectSettings) -> UnitReceipt:
         table = file.read(columns=["project", "num_tokens"])
     rows = project_rows(table["project"].to_pylist(), table["num_tokens"].to_pylist())
     totals = {"projects": [[project, start, end, tokens] for project, start, end, tokens in rows]}
-    receipt = UnitReceipt(
-        stage=Stage.PROJECTS, key=unit.key, outputs=(), totals=totals, inputs={shard.path: shard.sha256}
-    )
-    settings.out.publish_receipt(receipt)
-    return receipt
+    return UnitReceipt(stage=Stage.PROJECTS, key=unit.key, outputs=(), totals=totals, inputs={shard.path: shard.sha256})
 
 
 def project_rows(projects: Iterable[Any], tokens: Iterable[Any]) -> Iterator[tuple[str, int, int, int]]:
@@ -150,19 +144,6 @@ def separator_id(tokenizer: AnyTokenizer) -> int:
         return tokenizer.control_id(FILE_SEP)
     except cppmill_core.InvalidInputError as error:
         raise ConfigError(f"--repositories: {error}; joined files need {FILE_SEP}") from error
-
-
-@dataclass(kw_only=True)
-class FindProjects(beam.PTransform[beam.PCollection[Unit], beam.PCollection[UnitReceipt]]):
-    """Find the projects of token shards: PCollection[Unit] to PCollection[UnitReceipt]."""
-
-    settings: ProjectSettings
-
-    def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[UnitReceipt]:
-        """Find the projects of each shard."""
-        find = beam.ParDo(RunUnits(find_projects, self.settings)).with_output_types(UnitReceipt)
-        receipts: beam.PCollection[UnitReceipt] = units | "FindProjects" >> find
-        return receipts
 
 
 def _read(run: OutputFolder, shard: TokenShard, wanted: Sequence[Rows]) -> Iterator[_Document]:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import apache_beam as beam
 import cppmill_core
 import numpy as np
 
@@ -36,7 +35,6 @@ from transforms.exports.shards.splits import Split
 from transforms.exports.shards.streams import Borders, StreamSettings, Stretch, read_stretches
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.shards import TokenShard, open_token_shard
-from transforms.units.execution import RunUnits
 from transforms.units.prefetch import ahead
 
 
@@ -109,27 +107,12 @@ def write_shard(unit: Unit, settings: ShardSettings) -> UnitReceipt:
         "dataset_digest": counted.digest,
     }
     inputs = {part["shard"]["path"]: part["shard"]["sha256"] for part in unit.payload["parts"]}
-    receipt = UnitReceipt(stage=Stage.SHARDS, key=unit.key, outputs=outputs, totals=totals, inputs=inputs)
-    settings.out.publish_receipt(receipt)
-    return receipt
+    return UnitReceipt(stage=Stage.SHARDS, key=unit.key, outputs=outputs, totals=totals, inputs=inputs)
 
 
 def file_name(options: ShardOptions, split: Split, index: int) -> str:
     """Return the name of a file of a split, relative to the export, without its ending: what loaders glob."""
     return f"shards/{options.name}_{split}_{index:06d}"
-
-
-@dataclass(kw_only=True)
-class WriteShards(beam.PTransform[beam.PCollection[Unit], beam.PCollection[UnitReceipt]]):
-    """Write planned files: PCollection[Unit] to PCollection[UnitReceipt]."""
-
-    settings: ShardSettings
-
-    def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[UnitReceipt]:
-        """Write each unit's file."""
-        write = beam.ParDo(RunUnits(write_shard, self.settings)).with_output_types(UnitReceipt)
-        receipts: beam.PCollection[UnitReceipt] = units | "WriteShard" >> write
-        return receipts
 
 
 def _write_bin(
