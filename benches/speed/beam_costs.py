@@ -27,7 +27,8 @@ from pipelines.stages.tokenize import plan_tokenize, tokenize_settings
 from schemas.coders import register_coders
 from schemas.units import RECEIPT_FOLDERS, Stage, Unit
 from transforms.ingest.first_pass import MIN_PARTITIONS, duplicate_candidates
-from transforms.scan.count import GroupKey, PartRows, publish_merged, refer_counts, scan_units
+from transforms.scan.count import scan_units
+from transforms.scan.merge import GroupKey, PartRows, publish_merged, refer_counts
 from transforms.storage.folder import CACHE
 from transforms.tokens.tokenize import tokenize_unit
 from transforms.units.execution import AT_ONCE, run_unit

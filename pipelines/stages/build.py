@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from configs.runs import RunConfig
 from configs.vocabulary import VOCABULARY
 from pipelines.console.progress import Reporter, Summary
+from pipelines.stages.scan import current_scan
 from pipelines.stages.session import Session, open_session
 from schemas.digests import sha256_file
 from schemas.errors import ConfigError, IntegrityError
@@ -26,7 +27,7 @@ from schemas.units import Stage, Unit, UnitReceipt, unit_key
 from tokenizer_build.build import ScanCounts, build_tokenizer
 from tokenizer_build.findings import FINDINGS_MD
 from tokenizer_build.sentencepiece import build_sentencepiece, trainer_version
-from transforms.scan.count import read_counts
+from transforms.scan.tables import read_counts
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.tokenize import BOS, EOS, control_id
 
@@ -36,7 +37,7 @@ MANIFEST = "manifest.json"
 def run(config: RunConfig, reporter: Reporter) -> None:
     """Build the tokenizer from the counts that stand in OUT, and tell all of the findings."""
     with open_session(config, reporter) as session:
-        build(session, session.current(Stage.SCAN)[-1])
+        build(session, current_scan(session).merged)
         for line in session.out.read_bytes(f"tokenizer/{FINDINGS_MD}").decode().splitlines():
             reporter.note(line)
 

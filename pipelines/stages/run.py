@@ -22,7 +22,7 @@ def run(config: RunConfig, reporter: Reporter) -> None:
     with open_session(config, reporter) as session:
         documents = ingest(session)
         if config.tokenizer is None:
-            build(session, scan(session, documents))
+            build(session, scan(session, documents).merged)
         else:
             install_tokenizer(session, config.tokenizer)
         validate(session, documents, tokenize(session, documents))

@@ -27,7 +27,7 @@ from schemas.tables import DATA_FORMAT_VERSION, tokens_schema
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.storage.folder import OutputFolder
 from transforms.units.batches import list_column
-from transforms.units.prefetch import ahead
+from transforms.units.prefetch import prefetch
 
 BOS, EOS = "<BOS>", "<EOS>"
 _ENCODING = threading.Lock()
@@ -83,8 +83,8 @@ def tokenize_unit(unit: Unit, settings: TokenizeSettings) -> UnitReceipt:
                 write_statistics=True,
             ) as writer,
         ):
-            documents = ahead(_documents(shard))
-            for batch in ahead(_encoded(documents, tokenizer, settings, totals)):
+            documents = prefetch(_documents(shard))
+            for batch in prefetch(_encoded(documents, tokenizer, settings, totals)):
                 for piece in _bounded(batch):
                     writer.write_batch(piece)
             writer.add_key_value_metadata(footer(unit.key, tokenizer, totals["max_token_id"]))

@@ -23,7 +23,7 @@ from schemas.units import Stage, Unit, UnitReceipt
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.tokenize import BOS, EOS, TokenizeSettings, control_id, open_tokenizer
 from transforms.units.batches import list_column
-from transforms.units.prefetch import ahead
+from transforms.units.prefetch import prefetch
 
 _SAME = ("doc_id", "project", "path", "num_bytes", "platform_ids", "platform_info")
 
@@ -84,7 +84,7 @@ def prove_shard(
     with _open_shard(out, shard, digests) as tokens, _open_shard(out, documents, digests) as sources:
         check_footer(tokens, where, {**tokenizer_facts(tokenizer), "unit": unit_key})
         check_schema(tokens, where, tokenizer, settings)
-        for start, rows, origin in ahead(_paired(tokens, sources, where)):
+        for start, rows, origin in prefetch(_paired(tokens, sources, where)):
             prove_rows(rows, origin, tokenizer, settings, where=f"{where}, from row {start}")
             _count(totals, rows, settings.threads)
         check_footer(tokens, where, {"max_token_id": str(totals["max_token_id"])})

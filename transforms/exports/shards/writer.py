@@ -35,7 +35,7 @@ from transforms.exports.shards.splits import Split
 from transforms.exports.shards.streams import Borders, StreamSettings, Stretch, read_stretches
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.shards import TokenShard, open_token_shard
-from transforms.units.prefetch import ahead
+from transforms.units.prefetch import prefetch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +164,7 @@ def _check_read_back(path: Path, written: Written, *, skip: int) -> None:
 
 def _cut(plan: dict[str, Any], settings: ShardSettings, counted: Counted) -> Iterator[Ids]:
     """Yield exactly the ids of the stretch; documents count where they begin."""
-    for stretch in ahead(_stretches(plan, settings)):
+    for stretch in prefetch(_stretches(plan, settings)):
         starts = stretch.starts
         counted.add(stretch, (starts >= plan["begin"]) & (starts < plan["end"]))
         yield stretch.ids[max(plan["begin"] - stretch.begin, 0) : plan["end"] - stretch.begin]
@@ -172,7 +172,7 @@ def _cut(plan: dict[str, Any], settings: ShardSettings, counted: Counted) -> Ite
 
 def _whole(plan: dict[str, Any], settings: ShardSettings, counted: Counted) -> Iterator[Ids]:
     """Yield the ids of the documents that begin in the stretch."""
-    for stretch in ahead(_stretches(plan, settings)):
+    for stretch in prefetch(_stretches(plan, settings)):
         starts = stretch.starts
         chosen = (starts >= plan["begin"]) & (starts < plan["end"])
         counted.add(stretch, chosen)
