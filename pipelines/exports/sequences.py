@@ -21,7 +21,7 @@ from transforms.exports.sequences.fill_in_middle import fim_ids
 from transforms.exports.sequences.repositories import ProjectSettings, Rows, find_projects, separator_id
 from transforms.exports.sequences.segments import LEFT_OUT, WEIGHT, check_ledger
 from transforms.tokens.shards import TokenShard
-from transforms.tokens.tokenize import TokenizeSettings, open_tokenizer
+from transforms.tokens.tokenizer import TokenizeSettings, open_tokenizer
 from transforms.units.chunking import cut
 from transforms.units.execution import RunUnits
 

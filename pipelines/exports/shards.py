@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cppmill_core import InvalidInputError
+from cppmill_core.manifests import BOS, EOS
 
 from configs.exports import ExportConfig
 from configs.layers import Flag
@@ -22,7 +23,6 @@ from transforms.exports.shards.split_counts import SplitSettings, count_splits
 from transforms.exports.shards.splits import SPLITS
 from transforms.exports.shards.streams import Borders
 from transforms.exports.shards.writer import ShardSettings, file_name, write_shard
-from transforms.tokens.tokenize import BOS, EOS
 from transforms.units.execution import RunUnits
 
 OPTION_FLAGS = {

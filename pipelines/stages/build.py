@@ -13,6 +13,7 @@ from typing import Any
 import cppmill_core
 import pyarrow as pa
 import pyarrow.parquet as pq
+from cppmill_core.manifests import BOS, EOS, MANIFEST
 
 from configs.runs import RunConfig
 from configs.vocabulary import VOCABULARY
@@ -29,9 +30,6 @@ from tokenizer_build.findings import FINDINGS_MD
 from tokenizer_build.sentencepiece import build_sentencepiece, trainer_version
 from transforms.scan.tables import read_counts
 from transforms.storage.folder import OutputFolder
-from transforms.tokens.tokenize import BOS, EOS, control_id
-
-MANIFEST = "manifest.json"
 
 
 def run(config: RunConfig, reporter: Reporter) -> None:
@@ -110,9 +108,11 @@ def check_ends(tokenizer: cppmill_core.AnyTokenizer, options: TokenizeOptions, *
     Raises:
         ConfigError: Naming the token and what to do.
     """
-    for key, name, wanted in (("bos", BOS, options.bos), ("eos", EOS, options.eos)):
+    for key, name in (("bos", BOS), ("eos", EOS)):
+        if not getattr(options, key):
+            continue
         try:
-            control_id(tokenizer, name, wanted)
+            tokenizer.control_id(name)
         except cppmill_core.InvalidInputError as error:
             raise ConfigError(
                 f"{where}: it has no {name}, which is put around documents; set {key} = false in [tokenize], or name "

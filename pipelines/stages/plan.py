@@ -24,7 +24,7 @@ from transforms.ingest.dedup.clusters import find_near_duplicates
 from transforms.ingest.dedup.exact import find_duplicates
 from transforms.ingest.first_pass import is_read
 from transforms.storage.folder import OutputFolder
-from transforms.tokens.tokenize import manifest_digest
+from transforms.tokens.tokenizer import manifest_digest
 
 
 @dataclass(frozen=True)

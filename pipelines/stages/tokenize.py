@@ -11,7 +11,8 @@ from pipelines.stages.document_units import plan_shards
 from pipelines.stages.session import Session, open_session
 from schemas.errors import IntegrityError
 from schemas.units import Stage, Unit, UnitReceipt
-from transforms.tokens.tokenize import TokenizeSettings, manifest_digest, tokenize_unit
+from transforms.tokens.tokenize import tokenize_unit
+from transforms.tokens.tokenizer import TokenizeSettings, manifest_digest
 from transforms.units.execution import RunUnits
 
 

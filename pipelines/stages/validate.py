@@ -19,8 +19,9 @@ from schemas.digests import canonical_json, sha256_file
 from schemas.units import RECEIPT_FOLDERS, RUN_STAGES, Stage, Unit, UnitReceipt, is_unit_receipt, unit_key
 from tokenizer_build.lock import revision
 from transforms.records.receipts import RECEIPT, RunFacts, TokenizerFacts, describe_receipt, make_receipt
-from transforms.tokens.tokenize import TokenizeSettings, manifest_digest, open_tokenizer
-from transforms.tokens.validate import check_origin, validate_unit
+from transforms.tokens.footers import check_origin
+from transforms.tokens.tokenizer import TokenizeSettings, manifest_digest, open_tokenizer
+from transforms.tokens.validate import validate_unit
 from transforms.units.execution import RunUnits
 
 _OWN_FOLDERS = ("counts/", *(f"{RECEIPT_FOLDERS[stage]}/" for stage in RUN_STAGES))

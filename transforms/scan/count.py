@@ -23,6 +23,7 @@ from transforms.scan.kinds import Family, part_path
 from transforms.scan.tables import write_counts
 from transforms.scan.words import write_partitions
 from transforms.storage.folder import OutputFolder
+from transforms.units.batches import read_row_groups
 from transforms.units.execution import count_unit, run_unit
 from transforms.units.prefetch import prefetch
 
@@ -107,8 +108,7 @@ def read_documents(shards: Iterable[Path], *, read_ahead: bool) -> Iterator[pa.R
 
 def _read_shard(shard: Path) -> Iterator[pa.RecordBatch]:
     with pq.ParquetFile(shard) as file:
-        for number in range(file.num_row_groups):  # each has about 16 MB; batches of rows may have any size
-            yield from file.read_row_group(number, columns=["project", "content"], use_threads=False).to_batches()
+        yield from read_row_groups(file, ["project", "content"])
 
 
 def map_in_threads(function: Callable[[In], Out], elements: Iterable[In], threads: int) -> list[Out]:

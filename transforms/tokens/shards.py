@@ -49,17 +49,30 @@ def token_shards(receipt: dict[str, Any]) -> list[TokenShard]:
 
 @contextmanager
 def open_token_shard(run: OutputFolder, shard: TokenShard) -> Iterator[pq.ParquetFile]:
-    """Open a token shard whose bytes are those that the receipt speaks of.
+    """Open a token shard whose bytes are those in the run's receipt.
 
     Raises:
         IntegrityError: If they are others.
     """
-    with run.open_local(shard.path) as path:
-        found = sha256_file(path)
-        if found != shard.sha256:
-            raise IntegrityError(
-                f"{run.where(shard.path)}: its SHA-256 is {found}, the run's receipt says {shard.sha256}; run "
-                "`cppmill run` again"
-            )
+    with open_shard(run, shard.path, sha256=shard.sha256, remedy="run `cppmill run` again") as file:
+        yield file
+
+
+@contextmanager
+def open_shard(out: OutputFolder, name: str, *, sha256: str | None, remedy: str) -> Iterator[pq.ParquetFile]:
+    """Open a shard whose bytes have the SHA-256 that its receipt names.
+
+    Args:
+        out: The run's folder.
+        name: The shard, relative to it.
+        sha256: The SHA-256; None checks nothing.
+        remedy: What to do about another one, for the message.
+
+    Raises:
+        IntegrityError: If the bytes have another SHA-256.
+    """
+    with out.open_local(name) as path:
+        if sha256 is not None and (found := sha256_file(path)) != sha256:
+            raise IntegrityError(f"{out.where(name)}: its SHA-256 is {found}, its receipt says {sha256}; {remedy}")
         with pq.ParquetFile(path) as file:
             yield file

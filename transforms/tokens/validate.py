@@ -1,14 +1,13 @@
 """Validate: read token shards back and prove them against the documents that they were made from.
 
-Every row of a token shard stands beside the row of its documents shard: names, sizes and platform ids must agree, the
-ids must lie in the vocabulary and decode to bytes whose SHA-256 is `doc_id`. What was counted goes into a proof, a
-unit receipt below `proofs/`.
+Each row of a token shard is compared with the row of its documents shard: names, sizes and platform ids must agree, and
+the ids must be in the vocabulary and decode to bytes whose SHA-256 is `doc_id`. The counts go into a proof, a unit
+receipt below `proofs/`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any
 
 import cppmill_core
@@ -16,12 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from schemas.digests import add_digests, sha256_file
+from schemas.digests import add_digests
 from schemas.errors import IntegrityError
-from schemas.tables import DATA_FORMAT_VERSION, MAX_PLATFORM_IDS, PLATFORM_VOCAB_SIZE, tokens_schema
+from schemas.tables import MAX_PLATFORM_IDS, PLATFORM_VOCAB_SIZE, tokens_schema
 from schemas.units import Stage, Unit, UnitReceipt
-from transforms.storage.folder import OutputFolder
-from transforms.tokens.tokenize import BOS, EOS, TokenizeSettings, control_id, open_tokenizer
+from transforms.tokens.footers import check_footer, tokenizer_facts
+from transforms.tokens.shards import open_shard
+from transforms.tokens.tokenizer import TokenizeSettings, document_ends, open_tokenizer
 from transforms.units.batches import list_column
 from transforms.units.prefetch import prefetch
 
@@ -81,7 +81,11 @@ def prove_shard(
         "corpus_digest": add_digests([]),
     }
     out, where = settings.out, settings.out.where(shard)
-    with _open_shard(out, shard, digests) as tokens, _open_shard(out, documents, digests) as sources:
+    remedy = "remove the file and run again"
+    with (
+        open_shard(out, shard, sha256=digests.get(shard), remedy=remedy) as tokens,
+        open_shard(out, documents, sha256=digests.get(documents), remedy=remedy) as sources,
+    ):
         check_footer(tokens, where, {**tokenizer_facts(tokenizer), "unit": unit_key})
         check_schema(tokens, where, tokenizer, settings)
         for start, rows, origin in prefetch(_paired(tokens, sources, where)):
@@ -89,19 +93,6 @@ def prove_shard(
             _count(totals, rows, settings.threads)
         check_footer(tokens, where, {"max_token_id": str(totals["max_token_id"])})
     return totals
-
-
-@contextmanager
-def _open_shard(out: OutputFolder, name: str, digests: Mapping[str, str]) -> Iterator[pq.ParquetFile]:
-    """Open a shard whose bytes have the SHA-256 that is expected."""
-    with out.open_local(name) as path:
-        if name in digests and (found := sha256_file(path)) != digests[name]:
-            raise IntegrityError(
-                f"{out.where(name)}: its SHA-256 is {found}, its receipt says {digests[name]}; remove the file and run "
-                "again"
-            )
-        with pq.ParquetFile(path) as file:
-            yield file
 
 
 def check_schema(
@@ -114,36 +105,6 @@ def check_schema(
         raise IntegrityError(
             f"{where}: its columns are\n{found}\nbut a vocabulary of {tokenizer.vocab_size} ids asks for\n{expected}"
         )
-
-
-def check_footer(tokens: pq.ParquetFile, where: str, expected: dict[str, str]) -> None:
-    """Raise IntegrityError, naming both values, if a shard's footer does not say what it must.
-
-    Args:
-        tokens: The open shard.
-        where: Names it in the message.
-        expected: Values by name, without the prefix `cppmill.`.
-    """
-    metadata = tokens.metadata.metadata or {}
-    for name, value in expected.items():
-        found = metadata.get(f"cppmill.{name}".encode(), b"").decode()
-        if found != value:
-            raise IntegrityError(f"{where}: its footer says {name} {found or 'nothing'}, but it is {value}")
-
-
-def check_origin(out: OutputFolder, shard: str, tokenizer: cppmill_core.AnyTokenizer) -> None:
-    """Raise IntegrityError, naming both digests, if a shard was not made with this tokenizer."""
-    with out.open_ranges(shard) as file, pq.ParquetFile(file) as tokens:
-        check_footer(tokens, out.where(shard), tokenizer_facts(tokenizer))
-
-
-def tokenizer_facts(tokenizer: cppmill_core.AnyTokenizer) -> dict[str, str]:
-    """Return what the footer of every shard of a tokenizer says."""
-    return {
-        "format": str(DATA_FORMAT_VERSION),
-        "tokenizer": tokenizer.digest,
-        "vocab_size": str(tokenizer.vocab_size),
-    }
 
 
 def prove_rows(
@@ -180,10 +141,9 @@ def digest_documents(
     """Decode the ids of documents and return lengths and digests; BOS and EOS are left out where the policy has them.
 
     Raises:
-        IntegrityError: If a list does not begin or end with them, or holds another id that stands for no text.
+        IntegrityError: If a list does not begin or end with them, or holds another id that is no text.
     """
-    options = settings.options
-    bos, eos = (control_id(tokenizer, *wanted) for wanted in ((BOS, options.bos), (EOS, options.eos)))
+    bos, eos = document_ends(tokenizer, settings.options)
     try:
         return tokenizer.digest_batch(ids, settings.threads, bos=bos, eos=eos)
     except cppmill_core.InvalidInputError as error:

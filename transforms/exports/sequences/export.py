@@ -23,9 +23,10 @@ from transforms.exports.sequences.repositories import read_repositories
 from transforms.exports.sequences.rows import make_rows
 from transforms.exports.sequences.segments import Encoding, Text, make_segments
 from transforms.storage.folder import OutputFolder
+from transforms.tokens.footers import footer
 from transforms.tokens.shards import TokenShard, open_token_shard
-from transforms.tokens.tokenize import TokenizeSettings, footer, open_tokenizer
-from transforms.units.batches import list_column
+from transforms.tokens.tokenizer import TokenizeSettings, open_tokenizer
+from transforms.units.batches import list_column, read_row_groups, split_lists
 
 UNIT_TOKENS = 1 << 24
 """Mean tokens of a unit: they are held in memory, and packing gets better the more there are."""
@@ -89,9 +90,8 @@ def read_texts(run: OutputFolder, shards: Sequence[TokenShard]) -> Iterator[Text
     """Yield the documents of token shards, in order."""
     for shard in shards:
         with open_token_shard(run, shard) as file:
-            for group in range(file.num_row_groups):
-                for batch in file.read_row_group(group, columns=_COLUMNS, use_threads=False).to_batches():
-                    yield from _texts(batch)
+            for batch in read_row_groups(file, _COLUMNS):
+                yield from _texts(batch)
 
 
 def pad_id(tokenizer: AnyTokenizer) -> int:
@@ -103,12 +103,9 @@ def pad_id(tokenizer: AnyTokenizer) -> int:
 
 
 def _texts(batch: pa.RecordBatch) -> Iterator[Text]:
-    lists = list_column(batch, "token_ids")
-    ids, offsets = lists.flatten().to_numpy(), lists.offsets.to_numpy()
-    ends = (offsets - offsets[0]).tolist()
-    names = zip(batch["doc_id"].to_pylist(), batch["project"].to_pylist(), strict=True)
-    for (doc_id, project), start, end in zip(names, ends[:-1], ends[1:], strict=True):
-        yield Text(str(doc_id), str(project), ids[start:end], 1, end - start)
+    columns = (batch["doc_id"].to_pylist(), batch["project"].to_pylist(), split_lists(list_column(batch, "token_ids")))
+    for doc_id, project, ids in zip(*columns, strict=True):
+        yield Text(str(doc_id), str(project), ids, 1, len(ids))
 
 
 def _write(path: Path, rows: Iterator[pa.RecordBatch], schema: pa.Schema, key: str, tokenizer: AnyTokenizer) -> int:

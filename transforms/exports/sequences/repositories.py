@@ -22,8 +22,8 @@ from transforms.exports.sequences.fill_in_middle import Ids
 from transforms.exports.sequences.segments import Encoding, File, Text
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.shards import TokenShard, open_token_shard
-from transforms.tokens.tokenize import BOS, EOS
-from transforms.units.batches import list_column
+from transforms.tokens.tokenizer import document_ends
+from transforms.units.batches import list_column, split_lists
 
 FILE_SEP = "<FILE_SEP>"
 _COLUMNS = ["doc_id", "project", "path", "token_ids"]
@@ -115,21 +115,18 @@ def read_repositories(
 
 def join_files(project: str, documents: Sequence[_Document], encoding: Encoding) -> Text:
     """Return the text of a project: its files, in the order given, with their paths."""
-    tokenizer, policy = encoding.tokenizer, encoding.policy
-    kind = documents[0].ids.dtype
+    tokenizer, kind = encoding.tokenizer, documents[0].ids.dtype
     lines = [document.path + b"\n" for document in documents]
     paths: list[Any] = tokenizer.encode_batch(lines, encoding.threads).to_pylist()
-    around = {
-        name: [tokenizer.control_id(name)] if wanted else [] for name, wanted in ((BOS, policy.bos), (EOS, policy.eos))
-    }
+    bos, eos = ([] if number is None else [number] for number in document_ends(tokenizer, encoding.policy))
     separator = separator_id(tokenizer)
-    parts, files, place = [np.array(around[BOS], kind)], list[File](), len(around[BOS])
+    parts, files, place = [np.array(bos, kind)], list[File](), len(bos)
     for document, path in zip(documents, paths, strict=True):
-        text = document.ids[len(around[BOS]) : len(document.ids) - len(around[EOS])]
+        text = document.ids[len(bos) : len(document.ids) - len(eos)]
         files.append(File(place, document.doc_id))
         parts += [np.array([separator, *path], kind), text]
         place += 1 + len(path) + len(text)
-    parts.append(np.array(around[EOS], kind))
+    parts.append(np.array(eos, kind))
     tokens = sum(len(document.ids) for document in documents)
     return Text(project, project, np.concatenate(parts), len(documents), tokens, tuple(files))
 
@@ -163,9 +160,6 @@ def _read(run: OutputFolder, shard: TokenShard, wanted: Sequence[Rows]) -> Itera
 
 
 def _documents(batch: pa.RecordBatch) -> Iterator[_Document]:
-    lists = list_column(batch, "token_ids")
-    ids, offsets = lists.flatten().to_numpy(), lists.offsets.to_numpy()
-    ends = (offsets - offsets[0]).tolist()
     rows: list[dict[str, Any]] = batch.select(["project", "path", "doc_id"]).to_pylist()
-    for row, start, end in zip(rows, ends[:-1], ends[1:], strict=True):
-        yield _Document(row["project"], row["path"].encode(), row["doc_id"], ids[start:end])
+    for row, ids in zip(rows, split_lists(list_column(batch, "token_ids")), strict=True):
+        yield _Document(row["project"], row["path"].encode(), row["doc_id"], ids)
