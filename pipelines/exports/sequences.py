@@ -18,7 +18,7 @@ from schemas.sequences import SequenceOptions
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.exports.sequences.export import UNIT_TOKENS, SequenceSettings, sequence_unit
 from transforms.exports.sequences.fill_in_middle import fim_ids
-from transforms.exports.sequences.repositories import ProjectSettings, Rows, find_projects, separator_id
+from transforms.exports.sequences.repositories import ProjectRows, ProjectSettings, find_projects, separator_id
 from transforms.exports.sequences.segments import LEFT_OUT, WEIGHT, check_ledger
 from transforms.tokens.shards import TokenShard
 from transforms.tokens.tokenizer import TokenizeSettings, open_tokenizer
@@ -120,17 +120,17 @@ def plan_repositories(export: Export[SequenceOptions]) -> list[Unit]:
         for shard in export.shards
     ]
     receipts = export.run_units(Stage.PROJECTS, lookups, lambda planned: planned | "FindProjects" >> find)
-    projects: dict[str, list[Rows]] = {}
+    projects: dict[str, list[ProjectRows]] = {}
     for shard, receipt in zip(export.shards, receipts, strict=True):
         for project, start, end, tokens in receipt.totals["projects"]:
-            projects.setdefault(project, []).append(Rows(project, shard.path, start, end, tokens))
+            projects.setdefault(project, []).append(ProjectRows(project, shard.path, start, end, tokens))
     names = sorted(projects, key=str.encode)
     ends = cut([(name, sum(rows.tokens for rows in projects[name])) for name in names], UNIT_TOKENS)
     groups = [names[start:end] for start, end in zip([0, *ends], ends, strict=False)]
     return [_repository_unit(export, [rows for name in group for rows in projects[name]]) for group in groups]
 
 
-def _repository_unit(export: Export[SequenceOptions], rows: Sequence[Rows]) -> Unit:
+def _repository_unit(export: Export[SequenceOptions], rows: Sequence[ProjectRows]) -> Unit:
     shards = {shard.path: shard for shard in export.shards}
     used = [shards[path] for path in sorted({row.shard for row in rows})]
     listed = [list(row) for row in rows]

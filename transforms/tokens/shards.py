@@ -7,11 +7,18 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import cppmill_core
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.digests import sha256_file
 from schemas.errors import IntegrityError
 from transforms.storage.folder import OutputFolder
+
+TokenIds = npt.NDArray[np.unsignedinteger[Any]]
+"""The ids of a document, or of several in a row."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,3 +83,15 @@ def open_shard(out: OutputFolder, name: str, *, sha256: str | None, remedy: str)
             raise IntegrityError(f"{out.where(name)}: its SHA-256 is {found}, its receipt says {sha256}; {remedy}")
         with pq.ParquetFile(path) as file:
             yield file
+
+
+def sum_row_digests(rows: pa.RecordBatch, *, threads: int) -> str:
+    """Return the sum of the row digests that the dataset's digest is made of, in hexadecimal.
+
+    Args:
+        rows: Columns of a token shard.
+        threads: Threads of the native core.
+    """
+    doc_id, project, path = (rows.column(name) for name in ("doc_id", "project", "path"))
+    num_bytes, token_ids, platforms = (rows.column(name) for name in ("num_bytes", "token_ids", "platform_ids"))
+    return cppmill_core.dataset_digest_sum(doc_id, project, path, num_bytes, token_ids, platforms, threads).hex()

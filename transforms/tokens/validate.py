@@ -20,7 +20,7 @@ from schemas.errors import IntegrityError
 from schemas.tables import MAX_PLATFORM_IDS, PLATFORM_VOCAB_SIZE, tokens_schema
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.tokens.footers import check_footer, tokenizer_facts
-from transforms.tokens.shards import open_shard
+from transforms.tokens.shards import open_shard, sum_row_digests
 from transforms.tokens.tokenizer import TokenizeSettings, document_ends, open_tokenizer
 from transforms.units.batches import list_column
 from transforms.units.prefetch import prefetch
@@ -212,12 +212,9 @@ def _count(totals: dict[str, Any], rows: pa.RecordBatch, threads: int) -> None:
     totals["tokens"] += len(ids)
     totals["max_token_id"] = max(totals["max_token_id"], int(ids.max(initial=0)))
     doc_id, project, path = (rows.column(name) for name in ("doc_id", "project", "path"))
-    num_bytes, token_ids, platforms = (rows.column(name) for name in ("num_bytes", "token_ids", "platform_ids"))
     sums = {
-        "corpus_digest": cppmill_core.corpus_digest_sum(doc_id, project, path, threads),
-        "dataset_digest": cppmill_core.dataset_digest_sum(
-            doc_id, project, path, num_bytes, token_ids, platforms, threads
-        ),
+        "corpus_digest": cppmill_core.corpus_digest_sum(doc_id, project, path, threads).hex(),
+        "dataset_digest": sum_row_digests(rows, threads=threads),
     }
     for name, digest in sums.items():
-        totals[name] = add_digests([totals[name], digest.hex()])
+        totals[name] = add_digests([totals[name], digest])

@@ -1,7 +1,6 @@
 """Sequences: token shards to rows of one length, packed or padded, and proved by reading them back.
 
-Packing happens inside a unit, a group of token shards or of projects, so that the bytes depend on what is in it and on
-nothing else.
+Packing happens inside a unit, a group of token shards or of projects, so the bytes depend on its documents alone.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from schemas.units import Stage, Unit, UnitReceipt
 from transforms.exports.sequences.proofs import prove_sequences
 from transforms.exports.sequences.repositories import read_repositories
 from transforms.exports.sequences.rows import make_rows
-from transforms.exports.sequences.segments import Encoding, Text, make_segments
+from transforms.exports.sequences.segments import Encoding, SourceText, make_segments
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.footers import footer
 from transforms.tokens.shards import TokenShard, open_token_shard
@@ -51,7 +50,7 @@ class SequenceSettings:
 
 
 def sequence_unit(unit: Unit, settings: SequenceSettings) -> UnitReceipt:
-    """Make the sequences of one unit, prove them, publish them and the receipt.
+    """Make the sequences of one unit, prove and publish them, and return the receipt.
 
     Args:
         unit: Its payload: `{"shards": [token shard, …]}`; of repositories `{"shards", "projects"}`, as
@@ -86,7 +85,7 @@ def sequence_unit(unit: Unit, settings: SequenceSettings) -> UnitReceipt:
     )
 
 
-def read_texts(run: OutputFolder, shards: Sequence[TokenShard]) -> Iterator[Text]:
+def read_texts(run: OutputFolder, shards: Sequence[TokenShard]) -> Iterator[SourceText]:
     """Yield the documents of token shards, in order."""
     for shard in shards:
         with open_token_shard(run, shard) as file:
@@ -95,17 +94,17 @@ def read_texts(run: OutputFolder, shards: Sequence[TokenShard]) -> Iterator[Text
 
 
 def pad_id(tokenizer: AnyTokenizer) -> int:
-    """Return the id that stands behind the last token: that of `<PAD>`, 0 if the tokenizer has none."""
+    """Return the id that fills a row behind its last token: that of `<PAD>`, 0 if the tokenizer has none."""
     try:
         return tokenizer.control_id(PAD)
     except cppmill_core.InvalidInputError:
         return 0
 
 
-def _texts(batch: pa.RecordBatch) -> Iterator[Text]:
+def _texts(batch: pa.RecordBatch) -> Iterator[SourceText]:
     columns = (batch["doc_id"].to_pylist(), batch["project"].to_pylist(), split_lists(list_column(batch, "token_ids")))
     for doc_id, project, ids in zip(*columns, strict=True):
-        yield Text(str(doc_id), str(project), ids, 1, len(ids))
+        yield SourceText(str(doc_id), str(project), ids, 1, len(ids))
 
 
 def _write(path: Path, rows: Iterator[pa.RecordBatch], schema: pa.Schema, key: str, tokenizer: AnyTokenizer) -> int:
