@@ -48,16 +48,7 @@ def tokenize_unit(unit: Unit, settings: TokenizeSettings) -> UnitReceipt:
 
     def write(path: Path) -> int:
         schema = tokens_schema(tokenizer.vocab_size, prefix=settings.options.platform_prefix)
-        with (
-            settings.out.open_local(unit.payload["shard"]) as shard,
-            pq.ParquetWriter(
-                path,
-                schema,
-                compression="zstd",
-                use_dictionary=["project"],  # type: ignore[arg-type]  # the stub lacks lists
-                write_statistics=True,
-            ) as writer,
-        ):
+        with settings.out.open_local(unit.payload["shard"]) as shard, _open_writer(path, schema) as writer:
             documents = prefetch(_documents(shard))
             for batch in prefetch(_encoded(documents, tokenizer, settings, totals)):
                 for piece in _bounded(batch):
@@ -110,6 +101,11 @@ def platform_comment(platform_info: str) -> str:
     """
     labels = [label for category in json.loads(platform_info).values() for label in category]
     return f"// platform: {', '.join(sorted(set(labels)))}\n" if labels else ""
+
+
+def _open_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    dictionary: Any = ["project"]  # the stub lacks lists
+    return pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=dictionary, write_statistics=True)
 
 
 def _documents(shard: Path) -> Iterator[pa.RecordBatch]:
