@@ -24,7 +24,7 @@ from transforms.records.manifests import MANIFEST, ExportFacts, foreign_files, m
 from transforms.records.receipts import RECEIPT, read_receipt
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.shards import TokenShard, token_shards
-from transforms.tokens.tokenize import manifest_digest
+from transforms.tokens.tokenizer import manifest_digest
 
 
 @dataclass(frozen=True, kw_only=True)

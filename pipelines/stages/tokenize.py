@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipelines.stages.build import MANIFEST, install_tokenizer
+from cppmill_core.manifests import MANIFEST
+
+from pipelines.stages.build import install_tokenizer
 from pipelines.stages.document_units import plan_shards
 from pipelines.stages.program import StagePlan, StageProgram, plan_units, to_run
 from pipelines.stages.session import Session
 from schemas.errors import IntegrityError
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.storage.folder import OutputFolder
-from transforms.tokens.tokenize import TokenizeDocuments, TokenizeSettings, manifest_digest
+from transforms.tokens.tokenize import tokenize_unit
+from transforms.tokens.tokenizer import TokenizeSettings, manifest_digest
+from transforms.units.execution import RunUnits
 
 
 def tokenize(session: Session, documents: Sequence[UnitReceipt]) -> list[UnitReceipt]:
@@ -25,9 +29,8 @@ def tokenize(session: Session, documents: Sequence[UnitReceipt]) -> list[UnitRec
         install_tokenizer(session, session.config.tokenizer)
     settings = tokenize_settings(session)
     units = plan_tokenize(documents, settings)
-    return session.run_units(
-        Stage.TOKENIZE, units, lambda found: found | "TokenizeDocuments" >> TokenizeDocuments(settings=settings)
-    )
+    run = RunUnits(work=tokenize_unit, settings=settings)
+    return session.run_units(Stage.TOKENIZE, units, lambda planned: planned | "TokenizeDocuments" >> run)
 
 
 def plan(session: Session, documents: Sequence[UnitReceipt]) -> StagePlan:

@@ -29,8 +29,10 @@ from schemas.units import (
 )
 from tokenizer_build.lock import revision
 from transforms.records.receipts import RECEIPT, RunFacts, TokenizerFacts, describe_receipt, make_receipt
-from transforms.tokens.tokenize import TokenizeSettings, manifest_digest, open_tokenizer
-from transforms.tokens.validate import ValidateShards, check_origin
+from transforms.tokens.footers import check_origin
+from transforms.tokens.tokenizer import TokenizeSettings, manifest_digest, open_tokenizer
+from transforms.tokens.validate import validate_unit
+from transforms.units.execution import RunUnits
 
 _OWN_FOLDERS = ("counts/", *(f"{RECEIPT_FOLDERS[stage]}/" for stage in RUN_STAGES))
 _DEPENDENCIES = ("pyarrow", "numpy", "apache-beam", "tokenizers")
@@ -50,9 +52,8 @@ def validate(session: Session, documents: Sequence[UnitReceipt], tokens: Sequenc
     if tokens:
         check_origin(session.out, tokens[0].outputs[0].path, open_tokenizer(settings))
     units = plan_validate(tokens, settings)
-    proofs = session.run_units(
-        Stage.VALIDATE, units, lambda found: found | "ValidateShards" >> ValidateShards(settings=settings)
-    )
+    run = RunUnits(work=validate_unit, settings=settings)
+    proofs = session.run_units(Stage.VALIDATE, units, lambda planned: planned | "ValidateShards" >> run)
     _publish_receipt(session, documents, tokens, proofs)
     return proofs
 

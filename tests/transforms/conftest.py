@@ -7,6 +7,7 @@ import tarfile
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -28,6 +29,7 @@ from transforms.sources.document import Document
 from transforms.sources.listing import list_inputs
 from transforms.sources.readers import read_documents
 from transforms.storage.folder import OutputFolder
+from transforms.units.execution import run_unit
 
 Members = list[tuple[str, bytes]]
 
@@ -136,7 +138,8 @@ def ingest(sources: Sequence[Path | str], out: OutputFolder, options: IngestOpti
     """Run both passes, without Beam."""
     options = options or IngestOptions()
     result = first_pass(sources, out, options)
-    result.receipts = [ingest_unit(unit, out, options, None) for unit in result.units]
+    work = partial(ingest_unit, out=out, options=options, detect=None)
+    result.receipts = [run_unit(unit, out, work).result for unit in result.units]
     return result
 
 

@@ -26,7 +26,7 @@ from transforms.ingest.dedup.minhash import SignatureWriter, finds_near_duplicat
 from transforms.sources.document import Document, bounded
 from transforms.sources.readers import read_documents
 from transforms.storage.folder import CACHE, OutputFolder
-from transforms.units.attempts import note_attempt
+from transforms.units.execution import count_unit, run_once
 
 BATCH_ROWS = 8192
 """Rows of fingerprints that are held at a time."""
@@ -88,17 +88,22 @@ def fingerprint_unit(
         filters: The filters on content that they ask for.
         rehash: Read everything again, whatever is there.
     """
-    name = fingerprints_name(unit.key)
-    if not rehash and (unit.payload.get(IS_READ) or find_digest(unit, out, options)):
+
+    def find(unit: Unit) -> str | None:
+        known = not rehash and (unit.payload.get(IS_READ) or find_digest(unit, out, options))
+        return fingerprints_name(unit.key) if known else None
+
+    def make(unit: Unit) -> str:
+        name = fingerprints_name(unit.key)
+        documents = read_documents(unit, options)
+        if finds_near_duplicates(options):
+            signed = partial(_write_signed, documents=documents, filters=filters, name=name, out=out, options=options)
+            out.publish(signatures_name(unit.key, options), signed)
+        else:
+            out.publish(name, lambda path: _write(path, documents, filters))
         return name
-    note_attempt(unit, out)
-    documents = read_documents(unit, options)
-    if finds_near_duplicates(options):
-        signed = partial(_write_signed, documents=documents, filters=filters, name=name, out=out, options=options)
-        out.publish(signatures_name(unit.key, options), signed)
-    else:
-        out.publish(name, lambda path: _write(path, documents, filters))
-    return name
+
+    return count_unit(run_once(unit, out, find=find, make=make), "read")
 
 
 def find_digest(unit: Unit, out: OutputFolder, options: IngestOptions) -> str:

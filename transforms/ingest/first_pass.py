@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 
 import apache_beam as beam
 
@@ -15,7 +14,6 @@ from transforms.filters.verdicts import ContentFilter, make_content_filter
 from transforms.ingest.dedup.candidates import duplicate_candidates
 from transforms.ingest.fingerprints import fingerprint_unit
 from transforms.storage.folder import OutputFolder
-from transforms.units.metrics import count_unit, time_unit
 
 
 # Beam does not resolve annotations that are strings: types that choose a coder are given outright.
@@ -39,14 +37,7 @@ class _FingerprintFn(beam.DoFn):
 
     def process(self, unit: Unit) -> Iterator[tuple[int, bytes]]:
         """Yield (partition, packed candidates)."""
-        read = partial(
-            fingerprint_unit,
-            out=self._out,
-            options=self._options,
-            filters=self._filters,
-            rehash=self._rehash,
-        )
-        name = count_unit("read", time_unit(read, unit))
+        name = fingerprint_unit(unit, self._out, self._options, self._filters, rehash=self._rehash)
         if self._options.drop_duplicates:
             with self._out.open_local(name) as path:
                 yield from duplicate_candidates(path, unit.payload["index"], self._partitions)

@@ -35,9 +35,8 @@ from transforms.sources.document import Document
 from transforms.sources.listing import Kind
 from transforms.sources.readers import read_documents
 from transforms.storage.folder import OutputFolder
-from transforms.units.attempts import note_attempt
 from transforms.units.chunking import cut
-from transforms.units.metrics import count_unit, time_unit
+from transforms.units.execution import count_unit, run_unit
 
 
 class Written(NamedTuple):
@@ -85,7 +84,7 @@ class Decisions:
 
 
 def ingest_unit(unit: Unit, out: OutputFolder, options: IngestOptions, detect: Detect | None) -> UnitReceipt:
-    """Write the documents of a unit, its rejects and its receipt, and return the receipt.
+    """Write the documents of a unit and its rejects, and return its receipt, which `run_unit` publishes.
 
     Publishes `documents/part-<key>-<nnnnn>.parquet`, nothing where nothing is kept, and
     `documents/rejects-<key>.parquet` if there are any. Holds one row group of documents at a time. Running it twice
@@ -101,15 +100,13 @@ def ingest_unit(unit: Unit, out: OutputFolder, options: IngestOptions, detect: D
         decisions = decide(unit, fingerprints, out, options)
         written = write_shards(unit, decisions, out, options, detect)
         outputs = [*written.shards, *_publish_rejects(unit, decisions, written, out)]
-    receipt = UnitReceipt(
+    return UnitReceipt(
         stage=unit.stage,
         key=unit.key,
         outputs=tuple(outputs),
         totals={"documents": written.ledger.documents.kept, "bytes": written.ledger.num_bytes.kept},
         ledger=written.ledger.to_json(),
     )
-    out.publish_receipt(receipt)
-    return receipt
 
 
 def decide(unit: Unit, fingerprints: Path, out: OutputFolder, options: IngestOptions) -> Decisions:
@@ -224,14 +221,9 @@ class _WriteDocumentsFn(beam.DoFn):
         self._detect = self._make_detect() if self._make_detect and self._options.detect_platforms else None
 
     def process(self, unit: Unit) -> Iterator[UnitReceipt]:
-        """Yield the unit's receipt, the one that stands if an earlier attempt finished it."""
-        standing = self._out.find_receipt(unit)
-        if standing is not None and standing.is_final:
-            yield standing
-            return
-        note_attempt(unit, self._out)
+        """Yield the unit's receipt."""
         write = partial(ingest_unit, out=self._out, options=self._options, detect=self._detect)
-        yield count_unit(unit.stage, time_unit(write, unit))
+        yield count_unit(run_unit(unit, self._out, write))
 
 
 @dataclass(kw_only=True)
