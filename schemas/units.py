@@ -47,7 +47,10 @@ RECEIPT_FOLDERS: dict[Stage, str] = {
 """Where each stage publishes its unit receipts, below OUT; what an export counts for its plan is no part of it."""
 
 RUN_STAGES = (Stage.INGEST, Stage.SCAN, Stage.BUILD, Stage.TOKENIZE, Stage.VALIDATE)
-"""The stages of a run; the others write into folders of exports."""
+"""The stages of a run, in order; the others write into folders of exports."""
+
+TOKENIZER_STAGES = (Stage.SCAN, Stage.BUILD)
+"""The stages that make a tokenizer: a run with one given leaves them out."""
 
 EXPORT_FOLDERS = tuple(RECEIPT_FOLDERS[stage] for stage in (Stage.SHARDS, Stage.SEQUENCES))
 """Where exports write, below their own folder."""

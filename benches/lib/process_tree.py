@@ -1,7 +1,7 @@
 """Run a command and find the most memory that it and all processes below it had together.
 
-Memory is the proportional set size: pages that processes share are counted once. It is read from `/proc` again and
-again while the command runs, so a peak between two readings is missed; Linux is taken for granted.
+Memory is the proportional set size: pages that processes share are counted once. It is read again and again while the
+command runs, so a peak between two readings is missed. Only Linux has it.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import resource
 import subprocess
 import time
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 from benches.lib.harness import BenchmarkError
 
@@ -52,7 +53,7 @@ def run_measured(command: Sequence[str], log: Path) -> Ended:
     with log.open("wb") as errors, output.open("wb") as said:
         process = subprocess.Popen(command, stdout=said, stderr=errors)
         while process.poll() is None:
-            peak_bytes = max(peak_bytes, sum(map(_set_bytes, _tree(process.pid))))
+            peak_bytes = max(peak_bytes, _tree_bytes(process.pid))
             try:
                 process.wait(_SECONDS)
             except subprocess.TimeoutExpired:
@@ -70,26 +71,17 @@ def _processor_seconds() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def _tree(root: int) -> Iterator[int]:
-    """Yield a process and all below it."""
-    children: dict[int, list[int]] = defaultdict(list)
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            after_name = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        except (FileNotFoundError, ProcessLookupError):
-            continue  # it ended
-        children[int(after_name[1])].append(int(stat.parent.name))
-    waiting = [root]
-    while waiting:
-        process = waiting.pop()
-        yield process
-        waiting += children[process]
-
-
-def _set_bytes(process: int) -> int:
-    """Return the proportional set size of a process in bytes; 0 if it has ended."""
+def _tree_bytes(root: int) -> int:
+    """Return the proportional set size of a process and all below it in bytes; those that have ended count nothing."""
     try:
-        lines = Path(f"/proc/{process}/smaps_rollup").read_text(encoding="ascii").splitlines()
-    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        process = psutil.Process(root)
+        return sum(map(_set_bytes, [process, *process.children(recursive=True)]))
+    except psutil.NoSuchProcess:
         return 0
-    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+
+
+def _set_bytes(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_full_info().pss)
+    except psutil.Error:
+        return 0

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from benches.lib.harness import BenchmarkError, Candidate, Comparison, RunResult, compare
 from pipelines.console.console import Output, log_to_console
 from pipelines.console.progress import MEGABYTE, QuietReporter, Reporter
-from schemas.units import RECEIPT_FOLDERS, RUN_STAGES, Stage
+from schemas.units import RECEIPT_FOLDERS, RUN_STAGES, TOKENIZER_STAGES, Stage
 from transforms.storage.folder import CACHE
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ def prepare_stage(base: RunConfig, stage: Stage) -> Ready:
 
 def needs(config: RunConfig, stage: Stage) -> list[Stage]:
     """Return the stages whose files a stage reads; a tokenizer that was given has no scan and no build."""
-    given = (Stage.SCAN, Stage.BUILD) if config.tokenizer is not None else ()
-    return [needed for needed in NEEDS[stage] if needed not in given]
+    left_out = () if config.tokenizer is None else TOKENIZER_STAGES
+    return [needed for needed in NEEDS[stage] if needed not in left_out]
 
 
 def run_stage(stage: Stage, amounts: dict[str, float], ready: Ready) -> RunResult:

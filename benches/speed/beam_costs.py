@@ -26,11 +26,12 @@ from pipelines.stages.session import Session, open_session
 from pipelines.stages.tokenize import plan_tokenize, tokenize_settings
 from schemas.coders import register_coders
 from schemas.units import RECEIPT_FOLDERS, Stage, Unit
-from transforms.ingest.first_pass import MIN_PARTITIONS, duplicate_candidates
-from transforms.scan.count import GroupKey, PartRows, publish_merged, refer_counts, scan_units
+from transforms.ingest.dedup.candidates import MIN_PARTITIONS, duplicate_candidates
+from transforms.scan.count import scan_units
+from transforms.scan.merge import GroupKey, PartRows, publish_merged, refer_counts
 from transforms.storage.folder import CACHE
 from transforms.tokens.tokenize import tokenize_unit
-from transforms.units.execution import AT_ONCE
+from transforms.units.execution import AT_ONCE, run_unit
 
 
 def measure_beam(config: RunConfig, *, rounds: int) -> Iterator[Comparison]:
@@ -74,8 +75,9 @@ def _run_directly(stage: Stage, ready: Ready) -> None:
     with open_session(ready.config, QuietReporter()) as session:
         units = _plan(session, stage)
         if stage is Stage.TOKENIZE:
+            work = partial(tokenize_unit, settings=tokenize_settings(session))
             with ThreadPoolExecutor(AT_ONCE) as pool:
-                list(pool.map(partial(tokenize_unit, settings=tokenize_settings(session)), units))
+                list(pool.map(partial(run_unit, out=session.out, work=work), units))
             return
         settings = scan_settings(session)
         parts: dict[str, list[PartRows]] = defaultdict(list)

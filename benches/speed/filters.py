@@ -18,7 +18,7 @@ from pipelines.console.progress import MEGABYTE
 from schemas.options import IngestOptions
 from schemas.reasons import Column
 from transforms.filters.decontamination import read_benchmark
-from transforms.filters.verdicts import Judge, make_judge
+from transforms.filters.verdicts import ContentFilter, make_content_filter
 from transforms.ingest.input_units import plan_inputs
 from transforms.sources.document import Document
 from transforms.sources.listing import list_inputs
@@ -37,7 +37,7 @@ app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_com
 class Tally:
     """What one filter did."""
 
-    judge: Judge
+    content_filter: ContentFilter
     documents: int = 0
     num_bytes: int = 0
     seconds: float = 0.0
@@ -45,9 +45,9 @@ class Tally:
     largest: list[tuple[int, str, str]] = field(default_factory=list)
 
     def add(self, document: Document, content: bytes) -> None:
-        """Judge a document."""
+        """Filter a document."""
         started = time.process_time()
-        verdict = self.judge(content, document.told_license)
+        verdict = self.content_filter(content, document.told_license)
         self.seconds += time.process_time() - started
         if verdict.column is Column.KEPT:
             return
@@ -68,7 +68,7 @@ def filters(
     ] = False,
 ) -> None:
     """Print the share of the documents and bytes of a corpus that each filter drops, and its speed on one CPU."""
-    tallies = {name: Tally(_judge(options)) for name, options in _options(benchmark or []).items()}
+    tallies = {name: Tally(_content_filter(options)) for name, options in _options(benchmark or []).items()}
     documents = num_bytes = 0
     for document in _documents(corpus):
         content = document.content or b""
@@ -90,8 +90,8 @@ def filters(
         )
 
 
-def _judge(options: IngestOptions) -> Judge:
-    return make_judge(options, read_benchmark(options))
+def _content_filter(options: IngestOptions) -> ContentFilter:
+    return make_content_filter(options, read_benchmark(options))
 
 
 def _options(benchmark: list[Path]) -> dict[str, IngestOptions]:
@@ -113,7 +113,7 @@ def _options(benchmark: list[Path]) -> dict[str, IngestOptions]:
 def _documents(corpus: Path) -> Iterator[Document]:
     """Yield the documents that ingest keeps without any filter that is not on by default, copies among them."""
     options = IngestOptions()
-    keeps = make_judge(options)
+    keeps = make_content_filter(options)
     for unit in plan_inputs(list_inputs([str(corpus)], options), options):
         for document in read_documents(unit, options):
             if document.content is not None and keeps(document.content, None).column is Column.KEPT:

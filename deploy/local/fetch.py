@@ -20,7 +20,7 @@ import filelock
 from deploy.local.commands import run
 from deploy.local.jars import build_job_server
 from deploy.local.packages import PACKAGES, install_package
-from pipelines.engines.fetched import FILES, engines_folder
+from pipelines.engines.cache import FILES, engines_folder
 from schemas.errors import ConfigError
 
 _HERE = Path(__file__).parent

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from deploy.local.processes import Service, free_ports
 from pipelines.engines import flink_cluster
-from pipelines.engines.fetched import fetched
+from pipelines.engines.cache import engine_path
 
 _JOB_MANAGER = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
 _TASK_MANAGER = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
@@ -48,7 +48,7 @@ class FlinkCluster(Service):
         folder = self._processes.directory
         configuration = _configuration(folder, rpc_port=rpc_port, rest_port=rest_port, slots=slots)
         (folder / "config.yaml").write_text("".join(f"{key}: {value}\n" for key, value in configuration.items()))
-        command = [*_JAVA, "-cp", str(fetched("flink"))]
+        command = [*_JAVA, "-cp", str(engine_path("flink"))]
         try:
             self._processes.start("jobmanager", [*command, _JOB_MANAGER, "--configDir", str(folder)])
             self.task_managers = [

@@ -19,6 +19,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
+import psutil
+
 from schemas.errors import ConfigError
 
 READY_SECONDS = 120
@@ -36,12 +38,12 @@ class Started:
     Attributes:
         name: What it is; its log is `NAME.log`.
         pid: Its id, and that of its group.
-        moment: When it was started, in clock ticks of the machine; 0 if it had ended before it could be asked.
+        moment: When it was started, in seconds since the machine was; 0 if it had ended before it could be asked.
     """
 
     name: str
     pid: int
-    moment: int
+    moment: float
 
     @property
     def runs(self) -> bool:
@@ -189,13 +191,16 @@ def _signal_group(group: int, number: int) -> None:
         os.killpg(group, number)
 
 
-def _moment(pid: int) -> int:
+def _moment(pid: int) -> float:
     """Return when the process with this id was started; 0 if there is none, or only what its parent has not read."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
+        process = psutil.Process(pid)
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return 0
+        # Since the machine's start: a time of day would change whenever the clock is set.
+        return round(process.create_time() - psutil.boot_time(), 2)
+    except psutil.NoSuchProcess:
         return 0
-    return 0 if fields[0] == "Z" else int(fields[19])
 
 
 def free_ports(number: int) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from deploy.local.processes import Service, Started, answers, free_ports
-from pipelines.engines.fetched import fetched
+from pipelines.engines.cache import engine_path
 
 _REGION = "us-east-1"
 _NAME = "versitygw"
@@ -57,7 +57,7 @@ class ObjectStore(Service):
 
     def _start(self) -> Started:
         keys = {"ROOT_ACCESS_KEY": _ACCESS_KEY, "ROOT_SECRET_KEY": _SECRET_KEY}
-        command = [str(fetched("versitygw")), "--port", f"127.0.0.1:{self._port}", "--region", _REGION]
+        command = [str(engine_path("versitygw")), "--port", f"127.0.0.1:{self._port}", "--region", _REGION]
         try:
             process = self._processes.start(_NAME, [*command, "posix", str(self._objects)], keys)
             self._processes.wait_ready(lambda: answers(self._port), "the object store")

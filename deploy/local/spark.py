@@ -11,7 +11,7 @@ import urllib.request
 from pathlib import Path
 
 from deploy.local.processes import Service, free_ports
-from pipelines.engines.fetched import fetched
+from pipelines.engines.cache import engine_path
 
 _HOST = "127.0.0.1"
 _DAEMON_MEMORY = "384m"
@@ -36,7 +36,7 @@ class SparkCluster(Service):
             ConfigError: If Spark has not been fetched, Java is missing, or the cluster does not come up.
         """
         super().__init__(directory)
-        self._home = fetched("spark-home")
+        self._home = engine_path("spark-home")
         self._environment = {
             "SPARK_HOME": str(self._home),
             "SPARK_LOCAL_IP": _HOST,

@@ -13,7 +13,7 @@ from pipelines.console.console import Output, command_session
 from schemas.errors import ExitCode
 
 if TYPE_CHECKING:
-    from pipelines.versions.retokenize import Outcome
+    from pipelines.versions.retokenize import Retokenization
 
 commands = typer.Typer()
 
@@ -78,15 +78,15 @@ def retokenize(
         "--": args.beam_options(context),
     }
     with command_session(output) as reporter:
-        from pipelines.versions.retokenize import Order, retokenize
+        from pipelines.versions.retokenize import Request, retokenize
 
-        _print_outcome(retokenize(Order(file=config, flags=flags, keep=keep), reporter), output)
+        _print_outcome(retokenize(Request(file=config, flags=flags, keep=keep), reporter), output)
 
 
 commands.command("retokenize", help=help_text(retokenize), epilog=RETOKENIZE_CODES, cls=args.BeamCommand)(retokenize)
 
 
-def _print_outcome(outcome: Outcome, output: Output) -> None:
+def _print_outcome(outcome: Retokenization, output: Output) -> None:
     """Print what changed: one JSON object, or a table.
 
     Raises:

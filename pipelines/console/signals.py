@@ -18,9 +18,10 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
+
+import psutil
 
 GRACE_SECONDS = 1.5
 
@@ -174,10 +175,8 @@ def _write_error(text: str) -> None:
 
 
 def descendants(process: int) -> list[int]:
-    """Return the ids of all processes below a process, as far as the system tells (Linux does)."""
-    found: list[int] = []
-    for listing in Path(f"/proc/{process}/task").glob("*/children"):
-        with suppress(OSError):
-            for child in map(int, listing.read_text().split()):
-                found += [*descendants(child), child]
-    return found
+    """Return the ids of all processes below a process; none if it has ended."""
+    try:
+        return [child.pid for child in psutil.Process(process).children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []

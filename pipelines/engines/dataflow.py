@@ -12,7 +12,7 @@ from typing import Any
 from apache_beam.options.pipeline_options import GoogleCloudOptions, WorkerOptions
 from apache_beam.runners.runner import PipelineRunner, create_runner
 
-from pipelines.engines.setting import Setting
+from pipelines.engines.config import EngineConfig
 from schemas.places import is_remote
 
 _NEEDED = ("project", "region", "temp_location")
@@ -21,15 +21,15 @@ _NEEDED = ("project", "region", "temp_location")
 class Dataflow:
     """The service."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, config: EngineConfig) -> None:
         """Take our container, with one unit at a time in each of its processes: the native core has the threads."""
         self.flags = [
             "--sdk_location=container",
             "--experiments=use_runner_v2",
             "--number_of_worker_harness_threads=1",
         ]
-        self._setting = setting
-        self._options = setting.options(self.flags)
+        self._config = config
+        self._options = config.options(self.flags)
 
     def missing(self) -> Iterator[str]:
         """Yield what keeps a pipeline from being submitted."""
@@ -41,8 +41,8 @@ class Dataflow:
                 yield f"no --{name}: give it behind --"
         if not self._options.view_as(WorkerOptions).sdk_container_image:
             yield "no --sdk_container_image: build the image of deploy/dataflow and give its name behind --"
-        if not is_remote(self._setting.out):
-            yield f"--out {self._setting.out}: workers of the service do not see it; it takes s3://BUCKET/PREFIX"
+        if not is_remote(self._config.out):
+            yield f"--out {self._config.out}: workers of the service do not see it; it takes s3://BUCKET/PREFIX"
 
     def runner(self) -> PipelineRunner:
         """Return the runner that submits."""

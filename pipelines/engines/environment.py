@@ -10,23 +10,23 @@ from pathlib import Path
 
 from apache_beam.options.pipeline_options import PipelineOptions, PortableOptions
 
-from pipelines.engines.setting import Setting
+from pipelines.engines.config import EngineConfig
 from pipelines.engines.worker import LOG_FOLDER_VARIABLE
 
 WORKER_COMMAND = "cppmill-worker"
 
 
-def process_environment(setting: Setting) -> list[str]:
+def process_environment(config: EngineConfig) -> list[str]:
     """Return the flags that make an engine start a program: `cppmill-worker` of this environment, or the user's.
 
     Nothing if the user chose another type of environment.
     """
-    if setting.gives("--environment_type"):
+    if config.gives("--environment_type"):
         return []
-    if setting.gives("--environment_config"):
+    if config.gives("--environment_config"):
         return ["--environment_type=PROCESS"]
-    config = {"command": str(worker_command()), "env": {LOG_FOLDER_VARIABLE: str(setting.log_folder)}}
-    return ["--environment_type=PROCESS", f"--environment_config={json.dumps(config)}"]
+    process = {"command": str(worker_command()), "env": {LOG_FOLDER_VARIABLE: str(config.log_folder)}}
+    return ["--environment_type=PROCESS", f"--environment_config={json.dumps(process)}"]
 
 
 def worker_command() -> Path:

@@ -16,11 +16,11 @@ from apache_beam.options.pipeline_options import GoogleCloudOptions
 from apache_beam.runners.runner import PipelineRunner
 
 from pipelines.engines.beam_options import check_beam_options
+from pipelines.engines.config import EngineConfig, show_flags
 from pipelines.engines.dataflow import Dataflow
 from pipelines.engines.flink import Flink
 from pipelines.engines.local import Local
 from pipelines.engines.prism import Prism
-from pipelines.engines.setting import Setting, show_flags
 from pipelines.engines.spark import Spark
 from schemas.coders import register_coders
 from schemas.errors import ConfigError
@@ -29,7 +29,7 @@ Construct = Callable[[beam.Pipeline], object]
 
 
 class Engine(Protocol):
-    """What an engine has to know of itself.
+    """What is particular to an engine.
 
     Attributes:
         flags: The options of Beam that it sets; the user's win.
@@ -50,7 +50,7 @@ class Engine(Protocol):
         """Stop what was started here."""
 
 
-ENGINES: dict[str, Callable[[Setting], Engine]] = {
+ENGINES: dict[str, Callable[[EngineConfig], Engine]] = {
     "local": Local,
     "flink": Flink,
     "spark": Spark,
@@ -65,18 +65,18 @@ class OpenEngine:
 
     Attributes:
         name: Its name.
-        engine: What it knows of itself.
-        setting: What it was asked for.
+        engine: What is particular to it.
+        config: Its configuration.
     """
 
     name: str
     engine: Engine
-    setting: Setting
+    config: EngineConfig
 
     def describe(self) -> str:
         """Return the options that pipelines run with, in a line."""
-        set_here = [flag for flag in self.engine.flags if not self.setting.gives(flag.partition("=")[0])]
-        return f"{self.name}: Beam's options are {show_flags([*set_here, *self.setting.beam_options])}"
+        set_here = [flag for flag in self.engine.flags if not self.config.gives(flag.partition("=")[0])]
+        return f"{self.name}: Beam's options are {show_flags([*set_here, *self.config.beam_options])}"
 
     def run(self, construct: Construct, *, label: str = "pipeline") -> None:
         """Construct a pipeline, run it and wait for its end.
@@ -89,7 +89,7 @@ class OpenEngine:
             Exception: What a step raised; from another process a RuntimeError with its text.
         """
         register_coders()
-        options = self.setting.options([*self.engine.flags, f"--job_name=cppmill-{label}-{uuid.uuid4().hex[:8]}"])
+        options = self.config.options([*self.engine.flags, f"--job_name=cppmill-{label}-{uuid.uuid4().hex[:8]}"])
         pipeline = beam.Pipeline(runner=self.engine.runner(), options=options)
         construct(pipeline)
         job_name = options.view_as(GoogleCloudOptions).job_name
@@ -108,18 +108,18 @@ class OpenEngine:
 
 
 @contextmanager
-def open_engine(name: str, setting: Setting) -> Iterator[OpenEngine]:
+def open_engine(name: str, config: EngineConfig) -> Iterator[OpenEngine]:
     """Check that an engine can run pipelines, and stop what it started at the end of the block.
 
     Raises:
         ConfigError: For options that Beam does not know; with a line for everything that is missing.
     """
-    check_beam_options(setting.beam_options, engine=name)
-    engine = ENGINES[name](setting)
+    check_beam_options(config.beam_options, engine=name)
+    engine = ENGINES[name](config)
     problems = list(engine.missing())
     if problems:
         raise ConfigError("\n".join(f"--engine {name}: {problem}" for problem in problems))
     try:
-        yield OpenEngine(name, engine, setting)
+        yield OpenEngine(name, engine, config)
     finally:
         engine.stop()

@@ -14,17 +14,17 @@ from apache_beam.options.pipeline_options import FlinkRunnerOptions
 from apache_beam.runners.portability.flink_runner import MAGIC_HOST_NAMES, FlinkJarJobServer, FlinkRunner
 from apache_beam.runners.runner import PipelineRunner
 
+from pipelines.engines.config import EngineConfig
 from pipelines.engines.environment import missing_worker, process_environment
 from pipelines.engines.flink_cluster import FlinkCluster, FlinkUnreachableError, jar_version
 from pipelines.engines.job_server import (
     HeldJobServer,
-    fetched_flag,
+    engine_flag,
     jvm_flags,
     missing_file,
     missing_java,
     with_job_server,
 )
-from pipelines.engines.setting import Setting
 
 MAX_ELEMENT_BYTES = 16 << 20
 """The largest element that cppmill lets an engine shuffle."""
@@ -43,24 +43,24 @@ _JVM = ("--add-opens=java.base/java.lang=ALL-UNNAMED", "--add-opens=java.base/ja
 class Flink:
     """A Flink cluster, and the job server in front of it."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, config: EngineConfig) -> None:
         """Ask the cluster, if one is named, how many slots are free."""
-        given = setting.options().view_as(FlinkRunnerOptions)
+        given = config.options().view_as(FlinkRunnerOptions)
         embedded = given.flink_master in MAGIC_HOST_NAMES
         self.cluster = None if embedded else FlinkCluster(FlinkRunner.add_http_scheme(given.flink_master))
         self.flags = [
             *(["--flink_master=[local]"] if embedded else []),
-            *fetched_flag("--flink_job_server_jar", "flink"),
+            *engine_flag("--flink_job_server_jar", "flink"),
             *jvm_flags(_EMBEDDED_HEAP if embedded else _CLUSTER_HEAP, *_JVM),
-            *process_environment(setting),
+            *process_environment(config),
         ]
-        slots, task_managers = self._free_slots(setting.cpus)
-        parallelism = given.parallelism if setting.gives("--parallelism") else slots
+        slots, task_managers = self._free_slots(config.cpus)
+        parallelism = given.parallelism if config.gives("--parallelism") else slots
         self.flags += [
             f"--parallelism={parallelism}",
             f"--sdk_worker_parallelism={math.ceil(parallelism / task_managers)}",
         ]
-        self._options = setting.options(self.flags)
+        self._options = config.options(self.flags)
         self._server = HeldJobServer(lambda: FlinkJarJobServer(self._options))
 
     def missing(self) -> Iterator[str]:

@@ -15,7 +15,7 @@ from apache_beam.options.pipeline_options import JobServerOptions, PipelineOptio
 from apache_beam.runners.portability import job_server
 from apache_beam.runners.portability.portable_runner import PortableRunner
 
-from pipelines.engines.fetched import fetched
+from pipelines.engines.cache import engine_path
 from schemas.errors import ConfigError
 from schemas.places import is_remote
 
@@ -66,10 +66,10 @@ def jvm_flags(*properties: str) -> list[str]:
     return [f"--job_server_jvm_properties={name}" for name in (*SHORT_LIVED_JVM, *properties)]
 
 
-def fetched_flag(option: str, name: str) -> list[str]:
+def engine_flag(option: str, name: str) -> list[str]:
     """Return the flag that names a fetched engine; none if it is missing, which `missing_file` tells."""
     try:
-        return [f"{option}={fetched(name)}"]
+        return [f"{option}={engine_path(name)}"]
     except ConfigError:
         return []
 
@@ -80,11 +80,11 @@ def missing_file(option: str, value: str | None, name: str) -> Iterator[str]:
     Args:
         option: The option that may name another.
         value: The option's value; None if nothing was fetched and none was given.
-        name: What `fetched` calls it.
+        name: Its key in `cache.FILES`.
     """
     if value is None:
         try:
-            fetched(name)
+            engine_path(name)
         except ConfigError as error:
             yield f"{error}; or name another with -- {option}=FILE"
     elif not is_remote(value) and not Path(value).is_file():

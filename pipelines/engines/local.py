@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.runners.runner import PipelineRunner
 
-from pipelines.engines.setting import Setting
+from pipelines.engines.config import EngineConfig
 
 
 class Local:
     """The runner that Beam has built in."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, config: EngineConfig) -> None:
         """Take one worker."""
         self.flags = ["--direct_num_workers=1", "--direct_running_mode=in_memory"]
 

@@ -12,17 +12,17 @@ from apache_beam.options.pipeline_options import PrismRunnerOptions
 from apache_beam.runners.portability.prism_runner import PrismJobServer, PrismRunner
 from apache_beam.runners.runner import PipelineRunner
 
-from pipelines.engines.job_server import HeldJobServer, fetched_flag, missing_file, with_job_server
-from pipelines.engines.setting import Setting
+from pipelines.engines.config import EngineConfig
+from pipelines.engines.job_server import HeldJobServer, engine_flag, missing_file, with_job_server
 
 
 class Prism:
     """Prism, started for a command."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, config: EngineConfig) -> None:
         """Take the fetched program: without it Beam would download one."""
-        self.flags = [*fetched_flag("--prism_location", "prism"), "--environment_type=LOOPBACK"]
-        self._options = setting.options(self.flags)
+        self.flags = [*engine_flag("--prism_location", "prism"), "--environment_type=LOOPBACK"]
+        self._options = config.options(self.flags)
         self._location = self._options.view_as(PrismRunnerOptions).prism_location
         self._server = HeldJobServer(lambda: PrismJobServer(self._options))
 

@@ -15,17 +15,17 @@ from apache_beam.options.pipeline_options import SparkRunnerOptions
 from apache_beam.runners.portability.spark_runner import LOCAL_MASTER_PATTERN, SparkJarJobServer, SparkRunner
 from apache_beam.runners.runner import PipelineRunner
 
+from pipelines.engines.cache import engine_path
+from pipelines.engines.config import EngineConfig
 from pipelines.engines.environment import missing_worker, process_environment
-from pipelines.engines.fetched import fetched
 from pipelines.engines.job_server import (
     HeldJobServer,
-    fetched_flag,
+    engine_flag,
     jvm_flags,
     missing_file,
     missing_java,
     with_job_server,
 )
-from pipelines.engines.setting import Setting
 from pipelines.engines.spark_master import SparkMaster, SparkMasterOptions, driver_version
 from schemas.errors import ConfigError
 
@@ -37,22 +37,22 @@ _HERE = ("localhost", "127.0.0.1", "::1")
 class Spark:
     """A Spark master, and the job server, Spark's driver, in front of it."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, config: EngineConfig) -> None:
         """Take a thread a CPU, and so a worker, if no master is named."""
-        jar = fetched_flag("--spark_job_server_jar", "spark")
+        jar = engine_flag("--spark_job_server_jar", "spark")
         self.flags = [
-            f"--spark_master_url=local[{setting.cpus}]",
+            f"--spark_master_url=local[{config.cpus}]",
             *jar,
             *jvm_flags("-Xmx1g", "-Dspark.ui.enabled=false"),
             *(flag.replace("--spark_job_server_jar", "--files_to_stage") for flag in jar),
-            *process_environment(setting),
+            *process_environment(config),
             "--environment_cache_millis=10000",
         ]
-        self._options = setting.options(self.flags)
+        self._options = config.options(self.flags)
         self._master: str = self._options.view_as(SparkRunnerOptions).spark_master_url
         workers = re.match(r"local\[(\d+)\]", self._master)
-        self.flags.append(f"--sdk_worker_parallelism={workers.group(1) if workers else setting.cpus}")
-        self._options = setting.options(self.flags)
+        self.flags.append(f"--sdk_worker_parallelism={workers.group(1) if workers else config.cpus}")
+        self._options = config.options(self.flags)
         self._server = HeldJobServer(lambda: _with_class_path(SparkJarJobServer(self._options)))
 
     def missing(self) -> Iterator[str]:
@@ -61,7 +61,7 @@ class Spark:
             "--spark_job_server_jar", self._options.view_as(SparkRunnerOptions).spark_job_server_jar, "spark"
         )
         try:
-            version = driver_version(fetched("spark-home"))
+            version = driver_version(engine_path("spark-home"))
         except ConfigError as error:
             yield str(error)
             version = None
@@ -92,7 +92,7 @@ def _with_class_path(server: SparkJarJobServer) -> SparkJarJobServer:
     def class_path_command() -> tuple[list[str], str]:
         command, endpoint = jar_command()
         at = command.index("-jar")
-        path = f"{command[at + 1]}:{fetched('spark-home') / 'jars' / '*'}"
+        path = f"{command[at + 1]}:{engine_path('spark-home') / 'jars' / '*'}"
         return [*command[:at], "-cp", path, DRIVER, *command[at + 2 :]], endpoint
 
     server.subprocess_cmd_and_endpoint = class_path_command  # type: ignore[method-assign]

@@ -8,16 +8,15 @@ from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from cppmill_core import CorruptDataError, open_any
 from cppmill_core.byte_tables import ByteTables
 
 from pipelines.tokenizers.codec import load_tokenizer
+from pipelines.tokenizers.texts import read_shards
 from schemas.errors import ConfigError, IntegrityError
 from transforms.records.receipts import read_receipt
 from transforms.storage.folder import OutputFolder
 
-_ROWS_A_BATCH = 1024
 _COLUMNS = ["project", "path", "num_bytes", "token_ids"]
 
 
@@ -33,8 +32,8 @@ def write_byte_tables(tokenizer: Path, file: Path, *, run: str | None) -> Iterat
         What to print.
 
     Raises:
-        ConfigError: If there is no tokenizer, no finished run, or one with another tokenizer; or the file cannot stand
-            there.
+        ConfigError: If there is no tokenizer, no finished run, or one with another tokenizer; or the file cannot be
+            written there.
         IntegrityError: If the tables do not give the bytes of a document.
     """
     if not file.parent.is_dir():
@@ -69,11 +68,9 @@ def check_byte_tables(tables: ByteTables, run: str) -> str:
             f"{tables.tokenizer}; give the tokenizer of the run"
         )
     documents = num_bytes = 0
-    for shard in receipt["dataset"]["shards"]:
-        with out.open_local(shard["path"]) as path, pq.ParquetFile(path) as opened:
-            for batch in opened.iter_batches(batch_size=_ROWS_A_BATCH, columns=_COLUMNS):
-                num_bytes += _check_batch(tables, batch)
-                documents += batch.num_rows
+    for batch in read_shards(out, [shard["path"] for shard in receipt["dataset"]["shards"]], _COLUMNS):
+        num_bytes += _check_batch(tables, batch)
+        documents += batch.num_rows
     return (
         f"{run}: the bytes of each of {documents:,} documents, {num_bytes:,} in {receipt['dataset']['tokens']:,} tokens"
     )

@@ -24,7 +24,7 @@ from transforms.records.manifests import MANIFEST, ExportFacts, foreign_files, m
 from transforms.records.receipts import read_receipt
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.shards import TokenShard, token_shards
-from transforms.tokens.tokenize import manifest_digest
+from transforms.tokens.tokenizer import manifest_digest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +75,25 @@ class Export(Generic[ExportOptions]):
             inputs=inputs,
         )
         return Unit(stage=stage, key=key, num_bytes=num_bytes, label=label, payload=payload)
+
+    def shard_units(self, stage: Stage, *, config: dict[str, Any]) -> list[Unit]:
+        """Return one unit for each token shard.
+
+        Args:
+            stage: The stage that runs them.
+            config: The options that decide the output.
+        """
+        return [
+            self.unit(
+                stage,
+                shard.path,
+                shard.to_json(),
+                inputs=[shard.sha256],
+                config=config,
+                num_bytes=shard.num_bytes,
+            )
+            for shard in self.shards
+        ]
 
     def run_units(
         self, stage: Stage, units: Sequence[Unit], construct: Callable[[beam.PCollection[Unit]], object]

@@ -16,13 +16,14 @@ from schemas.errors import ConfigError
 from schemas.options import TokenizeOptions
 from schemas.sequences import SequenceOptions
 from schemas.units import Stage, Unit, UnitReceipt
-from transforms.exports.sequences.export import UNIT_TOKENS, MakeSequences, SequenceSettings
+from transforms.exports.sequences.export import UNIT_TOKENS, SequenceSettings, sequence_unit
 from transforms.exports.sequences.fill_in_middle import fim_ids
-from transforms.exports.sequences.repositories import FindProjects, ProjectSettings, Rows, separator_id
+from transforms.exports.sequences.repositories import ProjectRows, ProjectSettings, find_projects, separator_id
 from transforms.exports.sequences.segments import LEFT_OUT, WEIGHT, check_ledger
 from transforms.tokens.shards import TokenShard
-from transforms.tokens.tokenize import TokenizeSettings, open_tokenizer
+from transforms.tokens.tokenizer import TokenizeSettings, open_tokenizer
 from transforms.units.chunking import cut
+from transforms.units.execution import RunUnits
 
 _MIXTURE, _DEFAULT_WEIGHT = "--mixture", "--mixture, default"
 _FLAGS = {
@@ -64,9 +65,8 @@ def run(config: ExportConfig[SequenceOptions], reporter: Reporter) -> None:
         settings = sequence_settings(export)
         check_tokenizer(settings)
         units = plan_repositories(export) if export.options.repositories else plan_documents(export)
-        receipts = export.run_units(
-            Stage.SEQUENCES, units, lambda found: found | "MakeSequences" >> MakeSequences(settings=settings)
-        )
+        make = RunUnits(work=sequence_unit, settings=settings)
+        receipts = export.run_units(Stage.SEQUENCES, units, lambda planned: planned | "MakeSequences" >> make)
         totals = sum_totals(receipts)
         check_ledger(totals, where=export.session.out.root)
         export.publish(Stage.SEQUENCES, receipts, totals=dict(sorted(totals.items())))
@@ -112,27 +112,20 @@ def plan_repositories(export: Export[SequenceOptions]) -> list[Unit]:
 
     Where a project's rows are is all that is known of it here; its tokens are read by one worker.
     """
-    settings = ProjectSettings(out=export.session.out, run=export.run)
-    lookups = [
-        export.unit(
-            Stage.PROJECTS, shard.path, shard.to_json(), inputs=[shard.sha256], config={}, num_bytes=shard.num_bytes
-        )
-        for shard in export.shards
-    ]
-    found = export.run_units(
-        Stage.PROJECTS, lookups, lambda units: units | "FindProjects" >> FindProjects(settings=settings)
-    )
-    projects: dict[str, list[Rows]] = {}
-    for shard, receipt in zip(export.shards, found, strict=True):
+    find = RunUnits(work=find_projects, settings=ProjectSettings(out=export.session.out, run=export.run))
+    lookups = export.shard_units(Stage.PROJECTS, config={})
+    receipts = export.run_units(Stage.PROJECTS, lookups, lambda planned: planned | "FindProjects" >> find)
+    projects: dict[str, list[ProjectRows]] = {}
+    for shard, receipt in zip(export.shards, receipts, strict=True):
         for project, start, end, tokens in receipt.totals["projects"]:
-            projects.setdefault(project, []).append(Rows(project, shard.path, start, end, tokens))
+            projects.setdefault(project, []).append(ProjectRows(project, shard.path, start, end, tokens))
     names = sorted(projects, key=str.encode)
     ends = cut([(name, sum(rows.tokens for rows in projects[name])) for name in names], UNIT_TOKENS)
     groups = [names[start:end] for start, end in zip([0, *ends], ends, strict=False)]
     return [_repository_unit(export, [rows for name in group for rows in projects[name]]) for group in groups]
 
 
-def _repository_unit(export: Export[SequenceOptions], rows: Sequence[Rows]) -> Unit:
+def _repository_unit(export: Export[SequenceOptions], rows: Sequence[ProjectRows]) -> Unit:
     shards = {shard.path: shard for shard in export.shards}
     used = [shards[path] for path in sorted({row.shard for row in rows})]
     listed = [list(row) for row in rows]

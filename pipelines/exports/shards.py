@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cppmill_core import InvalidInputError
+from cppmill_core.manifests import BOS, EOS
 
 from configs.exports import ExportConfig
 from configs.layers import Flag
@@ -18,11 +19,11 @@ from schemas.export_options import ShardOptions
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.exports.shards.formats import MAX_BIN_VOCABULARY
 from transforms.exports.shards.plan import FilePlan, plan_files
-from transforms.exports.shards.split_counts import CountSplits, SplitSettings
+from transforms.exports.shards.split_counts import SplitSettings, count_splits
 from transforms.exports.shards.splits import SPLITS
 from transforms.exports.shards.streams import Borders
-from transforms.exports.shards.writer import ShardSettings, WriteShards, file_name
-from transforms.tokens.tokenize import BOS, EOS
+from transforms.exports.shards.writer import ShardSettings, file_name, write_shard
+from transforms.units.execution import RunUnits
 
 OPTION_FLAGS = {
     "--format": Flag("options", "format"),
@@ -45,9 +46,8 @@ def run(config: ExportConfig[ShardOptions], reporter: Reporter) -> None:
     with open_export(config, reporter, Stage.SHARDS) as export:
         settings = shard_settings(export)
         units = plan_units(export, count_documents(export), settings)
-        receipts = export.run_units(
-            Stage.SHARDS, units, lambda found: found | "WriteShards" >> WriteShards(settings=settings)
-        )
+        write = RunUnits(work=write_shard, settings=settings)
+        receipts = export.run_units(Stage.SHARDS, units, lambda planned: planned | "WriteShards" >> write)
         totals = sum_splits(export, receipts, settings)
         manifest = export.publish(Stage.SHARDS, receipts, totals=totals, facts=_facts(receipts))
         for line in describe(export, manifest, settings):
@@ -100,21 +100,15 @@ def count_documents(export: Export[ShardOptions]) -> list[UnitReceipt]:
     """Count, in each token shard, what is in each split."""
     options = export.options
     config = {"split_by": options.split_by, "validation_fraction": options.validation_fraction}
-    units = [
-        export.unit(
-            Stage.SPLITS, shard.path, shard.to_json(), inputs=[shard.sha256], config=config, num_bytes=shard.num_bytes
-        )
-        for shard in export.shards
-    ]
+    units = export.shard_units(Stage.SPLITS, config=config)
     settings = SplitSettings(
         out=export.session.out,
         run=export.run,
         split_by=options.split_by,
         validation_fraction=options.validation_fraction,
     )
-    return export.session.run_units(
-        Stage.SPLITS, units, lambda found: found | "CountSplits" >> CountSplits(settings=settings)
-    )
+    count = RunUnits(work=count_splits, settings=settings)
+    return export.session.run_units(Stage.SPLITS, units, lambda planned: planned | "CountSplits" >> count)
 
 
 def plan_units(export: Export[ShardOptions], counts: Sequence[UnitReceipt], settings: ShardSettings) -> list[Unit]:

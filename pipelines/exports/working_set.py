@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from pipelines.tokenizers.codec import load_tokenizer
+from pipelines.tokenizers.texts import read_shards
 from schemas.digests import canonical_json
 from schemas.errors import ConfigError
 from tokenizer_build.compare.diff import read_ids
 from tokenizer_build.working_set import count_tokens, describe_working_set
 from transforms.records.receipts import read_receipt
 from transforms.storage.folder import OutputFolder
-
-_ROWS_A_BATCH = 1024
 
 
 def write_working_set(run: str, file: Path, *, globs: Sequence[str], coverage: float) -> str:
@@ -33,7 +29,8 @@ def write_working_set(run: str, file: Path, *, globs: Sequence[str], coverage: f
         What to print: a line with the figures.
 
     Raises:
-        ConfigError: If there is no finished run, no project matches, the share is none, or the file cannot stand there.
+        ConfigError: If there is no finished run, no project matches, the share is none, or the file
+            cannot be written there.
     """
     if not 0 < coverage <= 1:
         raise ConfigError(f"--coverage {coverage}: not allowed; it takes a number above 0 and up to 1")
@@ -42,7 +39,9 @@ def write_working_set(run: str, file: Path, *, globs: Sequence[str], coverage: f
     receipt = read_receipt(out)
     with out.open_local_folder("tokenizer") as tokenizer:
         ids = read_ids(tokenizer, load_tokenizer(tokenizer, argument="OUT"))
-    histogram = count_tokens(_batches(out, receipt), globs, ids.tokenizer.vocab_size)
+    shards = [shard["path"] for shard in receipt["dataset"]["shards"]]
+    batches = read_shards(out, shards, ["project", "token_ids"])
+    histogram = count_tokens(batches, globs, ids.tokenizer.vocab_size)
     if not histogram.projects:
         raise ConfigError(f"--projects {' '.join(globs)}: no project of {run} has such a name; try --projects '*'")
     made = describe_working_set(histogram, ids, globs=globs, coverage=coverage, dataset=receipt["dataset"]["digest"])
@@ -55,12 +54,6 @@ def _check_file(run: str, file: Path) -> None:
         raise ConfigError(f"--out {file}: there is no folder {file.parent}; make it, or name another")
     if file.resolve().is_relative_to(Path(run).resolve()):
         raise ConfigError(f"--out {file}: in the run's own folder, whose receipt names every file; name another folder")
-
-
-def _batches(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-    for shard in receipt["dataset"]["shards"]:
-        with out.open_local(shard["path"]) as path, pq.ParquetFile(path) as file:
-            yield from file.iter_batches(batch_size=_ROWS_A_BATCH, columns=["project", "token_ids"])
 
 
 def _describe(made: dict[str, Any]) -> str:

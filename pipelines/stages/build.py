@@ -7,16 +7,20 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import cppmill_core
 import pyarrow as pa
 import pyarrow.parquet as pq
+from cppmill_core.manifests import BOS, EOS, MANIFEST
 
 from configs.runs import RunConfig
 from configs.vocabulary import VOCABULARY
 from pipelines.console.progress import Reporter, Summary
+from pipelines.stages.program import StagePlan, StageProgram, plan_units
+from pipelines.stages.scan import split_receipts
 from pipelines.stages.session import Session, open_session
 from schemas.digests import sha256_file
 from schemas.errors import ConfigError, IntegrityError
@@ -27,17 +31,14 @@ from tokenizer_build.band_files import band_file_paths
 from tokenizer_build.build import ScanCounts, build_tokenizer
 from tokenizer_build.findings import FINDINGS_MD
 from tokenizer_build.sentencepiece import build_sentencepiece, trainer_version
-from transforms.scan.count import read_counts
+from transforms.scan.tables import read_counts
 from transforms.storage.folder import OutputFolder
-from transforms.tokens.tokenize import BOS, EOS, control_id
-
-MANIFEST = "manifest.json"
 
 
 def run(config: RunConfig, reporter: Reporter) -> None:
     """Build the tokenizer from the counts in OUT, and report all findings."""
     with open_session(config, reporter) as session:
-        build(session, session.current(Stage.SCAN)[-1])
+        work(session, session.current(Stage.SCAN))
         for line in session.out.read_bytes(f"tokenizer/{FINDINGS_MD}").decode().splitlines():
             reporter.note(line)
 
@@ -64,6 +65,19 @@ def build(session: Session, counts: UnitReceipt) -> UnitReceipt:
     for line in findings:
         session.reporter.note(f"build: {line[0].lower()}{line[1:]}")
     return receipt
+
+
+def work(session: Session, counts: Sequence[UnitReceipt]) -> list[UnitReceipt]:
+    """Build from the receipts of a scan, and return the receipt of the tokenizer."""
+    return [build(session, split_receipts(counts, where=session.out.root).merged)]
+
+
+def plan(session: Session, counts: Sequence[UnitReceipt]) -> StagePlan:
+    """Return what `build` would do."""
+    merged = split_receipts(counts, where=session.out.root).merged
+    planned = plan_units(session, [plan_build(session, merged)])
+    blocked = "" if planned.receipts else "everything if the tokenizer changes, else what is new"
+    return replace(planned, blocked=blocked)
 
 
 def plan_build(session: Session, counts: UnitReceipt) -> Unit:
@@ -110,9 +124,11 @@ def check_ends(tokenizer: cppmill_core.AnyTokenizer, options: TokenizeOptions, *
     Raises:
         ConfigError: Naming the token and what to do.
     """
-    for key, name, wanted in (("bos", BOS, options.bos), ("eos", EOS, options.eos)):
+    for key, name in (("bos", BOS), ("eos", EOS)):
+        if not getattr(options, key):
+            continue
         try:
-            control_id(tokenizer, name, wanted)
+            tokenizer.control_id(name)
         except cppmill_core.InvalidInputError as error:
             raise ConfigError(
                 f"{where}: it has no {name}, which is put around documents; set {key} = false in [tokenize], or name "
@@ -221,3 +237,6 @@ def _publish(session: Session, staged: Path) -> list[str]:
         session.out.adopt(f"tokenizer/{path.name}", path, rows=0)
     shutil.rmtree(staged)
     return sorted(f"tokenizer/{path.name}" for path in files)
+
+
+PROGRAM = StageProgram(stage=Stage.BUILD, needs=(Stage.SCAN,), work=work, plan=plan)

@@ -17,7 +17,7 @@ from configs.runs import RunConfig, load_run_config
 from pipelines.console.progress import Reporter
 from pipelines.engines.execution import open_engine
 from pipelines.stages import run
-from pipelines.stages.session import engine_setting
+from pipelines.stages.session import engine_config
 from schemas.digests import sha256_json
 from schemas.errors import ConfigError, IntegrityError
 from transforms.records.receipts import read_receipt
@@ -46,7 +46,7 @@ class Way:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class EngineRun:
     """What became of a way.
 
     Attributes:
@@ -94,7 +94,7 @@ def default_sources() -> list[str]:
 
 def compare_ways(
     ways: Sequence[Way], sources: Sequence[str], out: Path, reporter: Reporter, *, required: bool
-) -> Iterator[Outcome]:
+) -> Iterator[EngineRun]:
     """Carry out one run in each way, and yield what came out.
 
     Args:
@@ -114,14 +114,14 @@ def compare_ways(
         except ConfigError as error:
             if required:
                 raise
-            yield Outcome(way=way.name, digests={}, reason=str(error).splitlines()[0])
+            yield EngineRun(way=way.name, digests={}, reason=str(error).splitlines()[0])
             continue
         reporter.note(f"{way.name}:")
         shutil.rmtree(config.out_folder, ignore_errors=True)
         started = time.monotonic()
         run.run(config, reporter)
         seconds = time.monotonic() - started
-        yield Outcome(way=way.name, digests=read_digests(OutputFolder(config.out)), seconds=seconds)
+        yield EngineRun(way=way.name, digests=read_digests(OutputFolder(config.out)), seconds=seconds)
 
 
 def read_digests(out: OutputFolder) -> dict[str, str]:
@@ -150,7 +150,7 @@ def folder_of_runs(out: Path | None) -> Iterator[Path]:
         yield Path(folder)
 
 
-def check_equal(outcomes: Sequence[Outcome]) -> None:
+def check_equal(outcomes: Sequence[EngineRun]) -> None:
     """Raise IntegrityError, with a line for every digest that is not the first one's."""
     found = [outcome for outcome in outcomes if outcome.digests]
     differences = [
@@ -194,5 +194,5 @@ def _config(way: Way, sources: Sequence[str], out: Path) -> RunConfig:
 
 def _check_available(config: RunConfig) -> None:
     """Raise ConfigError if the engine of a configuration lacks anything."""
-    with open_engine(config.engine, engine_setting(config, OutputFolder(config.out))):
+    with open_engine(config.engine, engine_config(config, OutputFolder(config.out))):
         pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 
 import apache_beam as beam
@@ -11,35 +12,32 @@ import pyarrow as pa
 
 from configs.platforms import load_platform_rules
 from configs.runs import RunConfig
-from pipelines.console.progress import Reporter
 from pipelines.stages.benchmarks import remember_benchmark
-from pipelines.stages.session import Session, open_session
+from pipelines.stages.program import StagePlan, StageProgram, plan_units, to_run
+from pipelines.stages.session import Session
 from schemas.digests import sha256_json
 from schemas.errors import BadInputError, ConfigError
 from schemas.ledger import Ledger
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.filters.decontamination import Benchmark, published, read_benchmark
+from transforms.ingest.dedup.candidates import duplicate_partitions
 from transforms.ingest.dedup.clusters import (
     ChooseNearDuplicates,
     clear_near_duplicates,
-    find_near_duplicates,
     make_clusters,
     merge_near_duplicates,
+    near_duplicates_name,
 )
-from transforms.ingest.dedup.exact import ChooseDuplicates, clear_duplicates, find_duplicates, merge_duplicates
+from transforms.ingest.dedup.exact import ChooseDuplicates, clear_duplicates, duplicates_name, merge_duplicates
 from transforms.ingest.dedup.lsh import FindNearPairs, near_partitions
 from transforms.ingest.document_shards import Detect
-from transforms.ingest.first_pass import FingerprintInputs, duplicate_partitions, fingerprints_name, is_read
+from transforms.ingest.findings import FirstPass, add_digests, find_first_pass, look_up_choices
+from transforms.ingest.fingerprints import fingerprints_name
+from transforms.ingest.first_pass import FingerprintInputs
 from transforms.ingest.input_units import plan_inputs
 from transforms.ingest.plan import plan_ingest, prune_cache
 from transforms.ingest.second_pass import WriteDocuments
 from transforms.sources.listing import list_inputs
-
-
-def run(config: RunConfig, reporter: Reporter) -> None:
-    """Read the sources into OUT/documents."""
-    with open_session(config, reporter) as session:
-        ingest(session)
 
 
 def ingest(session: Session) -> list[UnitReceipt]:
@@ -49,15 +47,14 @@ def ingest(session: Session) -> list[UnitReceipt]:
         ConfigError: If there is no file in the sources.
         BadInputError: If more documents are dead than allowed; the rejects are written by then.
     """
-    benchmark = read_benchmark(session.config.options.ingest)
-    inputs = list_units(session.config, benchmark)
-    read_inputs(session, inputs, benchmark)
-    compare_inputs(session, inputs)
-    units = plan_documents(session, inputs)
-    rules = load_platform_rules() if session.config.options.ingest.detect_platforms else None
+    options = session.config.options.ingest
+    benchmark = read_benchmark(options)
+    found = run_first_pass(session, benchmark)
+    units = plan_documents(session, found)
+    rules = load_platform_rules() if options.detect_platforms else None
     write = WriteDocuments(
         out=session.out,
-        options=session.config.options.ingest,
+        options=options,
         make_detect=partial(_make_detect, rules, session.config.worker_threads) if rules is not None else None,
     )
     receipts = session.run_units(Stage.INGEST, units, lambda found: found | "WriteDocuments" >> write)
@@ -65,7 +62,7 @@ def ingest(session: Session) -> list[UnitReceipt]:
     for unit, receipt in zip(units, receipts, strict=True):
         if not receipt.is_final:
             session.out.remove(str(unit.payload["fingerprints"]))
-    prune_cache(inputs, session.out, session.config.options.ingest)
+    prune_cache(found, session.out, options)
     check_dead(session, receipts)
     return receipts
 
@@ -86,19 +83,34 @@ def list_units(config: RunConfig, benchmark: Benchmark | None = None) -> list[Un
     return units
 
 
-def read_inputs(session: Session, inputs: list[Unit], benchmark: Benchmark | None) -> None:
+def run_first_pass(session: Session, benchmark: Benchmark | None) -> FirstPass:
+    """Read what is new among the sources, choose which copies are kept, and return what was found.
+
+    Args:
+        session: The session.
+        benchmark: What `read_benchmark` makes of the options.
+
+    Raises:
+        ConfigError: If there is no file in the sources.
+    """
+    units = list_units(session.config, benchmark)
+    found = find_first_pass(units, session.out, session.config.options.ingest, rehash=session.config.rehash)
+    if found.duplicates is None:
+        found = read_inputs(session, found, benchmark)
+    if found.near_duplicates is None:
+        found = compare_inputs(session, found)
+    return found
+
+
+def read_inputs(session: Session, found: FirstPass, benchmark: Benchmark | None) -> FirstPass:
     """Make the fingerprints of input units that lack them, and choose which copies of duplicates are kept."""
-    options, out = session.config.options.ingest, session.out
-    read = out.each(lambda unit: is_read(unit, out, options), inputs)
-    unread = [unit for unit, known in zip(inputs, read, strict=True) if session.config.rehash or not known]
-    if not unread and (not options.drop_duplicates or find_duplicates(inputs, out) is not None):
-        return
+    options, out, unread = session.config.options.ingest, session.out, found.unread
     started = time.monotonic()
     session.reporter.stage_started("read", len(unread), sum(unit.num_bytes for unit in unread))
     fingerprint = FingerprintInputs(
         out=out,
         options=options,
-        partitions=duplicate_partitions(inputs),
+        partitions=duplicate_partitions(found.units),
         benchmark=benchmark.name if benchmark else "",
         rehash=session.config.rehash,
     )
@@ -108,38 +120,61 @@ def read_inputs(session: Session, inputs: list[Unit], benchmark: Benchmark | Non
         return candidates | "ChooseDuplicates" >> ChooseDuplicates(out=out) if options.drop_duplicates else candidates
 
     clear_duplicates(out)
+    watched = {unit: fingerprints_name(unit.key) for unit in unread}
     with published(benchmark, out):
-        session.execute("read", inputs, construct, watched={unit: fingerprints_name(unit.key) for unit in unread})
+        session.execute("read", found.marked_units, construct, watched=watched)
+    found = add_digests(found, out)
     if options.drop_duplicates:
-        merge_duplicates(inputs, out)
-    session.reporter.stage_done(
-        "read", time.monotonic() - started, {"units run": len(unread), **session.repeated(unread)}
-    )
+        merge_duplicates(duplicates_name(found.units, found.digests), out)
+    summary = {"units run": len(unread), **session.repeated(unread)}
+    session.reporter.stage_done("read", time.monotonic() - started, summary)
+    return look_up_choices(found, out, options)
 
 
-def compare_inputs(session: Session, inputs: list[Unit]) -> None:
-    """Find near-duplicates among what was read, if the options say so, and choose which documents are kept."""
-    options, out = session.config.options.ingest, session.out
-    duplicates = find_duplicates(inputs, out)
-    if duplicates is None or find_near_duplicates(inputs, out, options) is not None:
-        return
+def compare_inputs(session: Session, found: FirstPass) -> FirstPass:
+    """Find near-duplicates among what was read, and choose which documents are kept."""
+    options, out, duplicates = session.config.options.ingest, session.out, found.duplicates or ""
     started = time.monotonic()
-    session.reporter.stage_started("compare", len(inputs), sum(unit.num_bytes for unit in inputs))
+    session.reporter.stage_started("compare", len(found.units), sum(unit.num_bytes for unit in found.units))
     clear_near_duplicates(out)
-    find = FindNearPairs(out=out, options=options, duplicates=duplicates, partitions=near_partitions(inputs, options))
-    session.execute("compare", inputs, lambda units: units | "FindNearPairs" >> find, watched={})
+    partitions = near_partitions(found.units, options)
+    find = FindNearPairs(out=out, options=options, duplicates=duplicates, partitions=partitions)
+    session.execute("compare", found.units, lambda units: units | "FindNearPairs" >> find, watched={})
     if make_clusters(out, duplicates):
         choose = ChooseNearDuplicates(out=out, options=options)
-        session.execute("choose", inputs, lambda units: units | "ChooseNearDuplicates" >> choose, watched={})
-    dropped = merge_near_duplicates(inputs, out, options)
+        session.execute("choose", found.units, lambda units: units | "ChooseNearDuplicates" >> choose, watched={})
+    name = near_duplicates_name(duplicates, options)
+    dropped = merge_near_duplicates(name, out)
     session.reporter.stage_done("compare", time.monotonic() - started, {"near-duplicates": dropped})
+    return replace(found, near_duplicates=name)
 
 
-def plan_documents(session: Session, inputs: list[Unit]) -> list[Unit]:
-    """Return the units that write the documents of input units, once the inputs are read."""
+def plan_documents(session: Session, found: FirstPass) -> list[Unit]:
+    """Return the units that write the documents of the input units."""
     options = session.config.options.ingest
     config = {"platform_rules": sha256_json(load_platform_rules()) if options.detect_platforms else ""}
-    return plan_ingest(inputs, session.out, options, config=config, core_version=cppmill_core.__version__)
+    return plan_ingest(found, session.out, options, config=config, core_version=cppmill_core.__version__)
+
+
+def plan(session: Session) -> StagePlan:
+    """Return what `ingest` would do."""
+    options = session.config.options.ingest
+    inputs = list_units(session.config, read_benchmark(options))
+    found = find_first_pass(inputs, session.out, options, rehash=session.config.rehash)
+    if found.unread:
+        units = [to_run("read", unit.label, "new, changed, or to be read again") for unit in found.unread]
+        reason = "known once the inputs are read; units without changes are kept"
+        units.append(to_run(Stage.INGEST, f"up to {len(inputs)} units", reason))
+        return StagePlan(units=units, blocked="its documents are not known before the inputs are read")
+    if found.duplicates is None:
+        units = [to_run("read", "all inputs", "the copies to keep are to be chosen again")]
+        return StagePlan(units=units, blocked="its documents are not known before the duplicates are")
+    if found.near_duplicates is None:
+        units = [to_run("compare", "all inputs", "near-duplicates are to be found again")]
+        return StagePlan(units=units, blocked="its documents are not known before the near-duplicates are")
+    planned = plan_units(session, plan_documents(session, found))
+    is_done = len(planned.receipts) == len(planned.units)
+    return replace(planned, blocked="" if is_done else "documents are to be written first")
 
 
 def check_dead(session: Session, receipts: list[UnitReceipt]) -> None:
@@ -163,3 +198,8 @@ def _make_detect(rules: str, threads: int) -> Detect:
         return detector.detect(documents, threads=threads)
 
     return detect
+
+
+PROGRAM = StageProgram(stage=Stage.INGEST, work=ingest, plan=plan)
+
+run = PROGRAM.run

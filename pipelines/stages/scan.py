@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 import apache_beam as beam
@@ -11,38 +12,77 @@ import cppmill_core
 
 from configs.runs import RunConfig
 from configs.vocabulary import VOCABULARY
-from pipelines.console.progress import Reporter
 from pipelines.stages.document_units import plan_shards
-from pipelines.stages.session import Session, open_session
+from pipelines.stages.program import StagePlan, StageProgram, plan_units
+from pipelines.stages.session import Session
 from schemas.digests import sha256_json
+from schemas.errors import IntegrityError
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt, unit_key
 from tokenizer_build.lint import load_vocabulary
-from transforms.scan.count import GROUPS, MergeCounts, ScanDocuments, ScanSettings, count_kinds, merged_path
+from transforms.scan.count import ScanDocuments, ScanSettings
+from transforms.scan.kinds import PARTS, count_kinds
+from transforms.scan.merge import GROUPS, MergeCounts
 
 
-def run(config: RunConfig, reporter: Reporter) -> None:
-    """Scan the documents shards that stand in OUT."""
-    with open_session(config, reporter) as session:
-        scan(session, session.current(Stage.INGEST))
+@dataclass(frozen=True, kw_only=True)
+class ScanReceipts:
+    """The receipts of a scan.
+
+    Attributes:
+        shards: One for each documents shard; each commits partial counts.
+        merged: Commits the merged counts, from which the tokenizer is built.
+    """
+
+    shards: list[UnitReceipt]
+    merged: UnitReceipt
 
 
-def scan(session: Session, documents: Sequence[UnitReceipt]) -> UnitReceipt:
-    """Scan what is new among the documents shards and merge all counts; return the receipt that commits them."""
+def scan(session: Session, documents: Sequence[UnitReceipt]) -> ScanReceipts:
+    """Scan the new documents shards, and merge all counts unless they are up to date; return the receipts."""
     settings = scan_settings(session)
     units = plan_scan(documents, settings)
-    merged = plan_merge(units)
-    standing = session.out.find_receipt(merged)
-    if standing is None:
-        session.run_units(
-            Stage.SCAN, units, partial(_scan_and_merge, settings=settings, num_shards=len(units)), revisit=True
-        )
-        standing = UnitReceipt(stage=Stage.SCAN, key=merged.key, outputs=_merged_files(session, settings), totals={})
-        session.out.publish_receipt(standing)
+    merge = plan_merge(units)
+    merged = session.out.find_receipt(merge)
+    if merged is None:
+        construct = partial(_scan_and_merge, settings=settings, num_shards=len(units))
+        shards = session.run_units(Stage.SCAN, units, construct, revisit=True)
+        merged = UnitReceipt(stage=Stage.SCAN, key=merge.key, outputs=_merged_files(session, settings), totals={})
+        session.out.publish_receipt(merged)
         session.out.remove_folder(GROUPS)
     else:
-        session.run_units(Stage.SCAN, units, lambda found: found | "ScanDocuments" >> ScanDocuments(settings=settings))
-    session.remember(Stage.SCAN, [*units, merged])
-    return standing
+        run = ScanDocuments(settings=settings)
+        shards = session.run_units(Stage.SCAN, units, lambda planned: planned | "ScanDocuments" >> run)
+    session.remember(Stage.SCAN, [*units, merge])
+    return ScanReceipts(shards=shards, merged=merged)
+
+
+def split_receipts(receipts: Sequence[UnitReceipt], *, where: str) -> ScanReceipts:
+    """Return receipts of scan units, in any order, as those of shards and that of the merged counts.
+
+    Raises:
+        IntegrityError: If not exactly one is of merged counts.
+    """
+    merged = [receipt for receipt in receipts if not receipt.outputs[0].path.startswith(f"{PARTS}/")]
+    if len(merged) != 1:
+        raise IntegrityError(
+            f"{where}: {len(merged)} receipts of merged counts, where there should be one; run `cppmill scan` again"
+        )
+    return ScanReceipts(shards=[receipt for receipt in receipts if receipt != merged[0]], merged=merged[0])
+
+
+def work(session: Session, documents: Sequence[UnitReceipt]) -> list[UnitReceipt]:
+    """Scan, and return all receipts."""
+    receipts = scan(session, documents)
+    return [*receipts.shards, receipts.merged]
+
+
+def plan(session: Session, documents: Sequence[UnitReceipt]) -> StagePlan:
+    """Return what `scan` would do."""
+    units = plan_scan(documents, scan_settings(session))
+    merge = plan_merge(units)
+    planned = plan_units(session, [*units, merge])
+    is_merged = any(receipt.key == merge.key for receipt in planned.receipts)
+    return replace(planned, blocked="" if is_merged else "the counts are to be merged first")
 
 
 def scan_settings(session: Session) -> ScanSettings:
@@ -51,7 +91,7 @@ def scan_settings(session: Session) -> ScanSettings:
         out=session.out,
         scanner_config=scanner_config(session.config),
         word_partitions=session.config.options.scan.word_partitions,
-        units=session.config.options.scan.unit_pattern is not None,
+        lines=session.config.options.scan.unit_pattern is not None,
         threads=session.config.worker_threads,
         memory_bytes=session.config.memory_bytes,
     )
@@ -73,13 +113,13 @@ def scanner_config(config: RunConfig) -> str:
 
 
 def plan_scan(documents: Sequence[UnitReceipt], settings: ScanSettings) -> list[Unit]:
-    """Return one unit a documents shard."""
+    """Return one unit for each documents shard."""
     config = {"scanner": sha256_json(json.loads(settings.scanner_config))}
     return plan_shards(Stage.SCAN, documents, config=config)
 
 
 def plan_merge(units: Sequence[Unit]) -> Unit:
-    """Return the unit that stands for the merged counts of `units`."""
+    """Return the unit that merges the counts of `units`; its receipt commits the merged counts."""
     key = unit_key(
         Stage.SCAN, core_version=cppmill_core.__version__, config={}, inputs=sorted(unit.key for unit in units)
     )
@@ -93,5 +133,11 @@ def _scan_and_merge(units: beam.PCollection[Unit], *, settings: ScanSettings, nu
 
 
 def _merged_files(session: Session, settings: ScanSettings) -> tuple[OutputFile, ...]:
-    names = sorted(map(merged_path, count_kinds(settings)))
+    kinds = count_kinds(word_partitions=settings.word_partitions, lines=settings.lines)
+    names = sorted(kind.merged_path for kind in kinds)
     return tuple(session.out.describe(name) for name in names)
+
+
+PROGRAM = StageProgram(stage=Stage.SCAN, needs=(Stage.INGEST,), work=work, plan=plan)
+
+run = PROGRAM.run

@@ -18,8 +18,8 @@ from configs.runs import Place, RunConfig, usable_threads
 from pipelines.console.events import logged
 from pipelines.console.progress import Reporter
 from pipelines.console.signals import done_before_end
+from pipelines.engines.config import EngineConfig
 from pipelines.engines.execution import OpenEngine, open_engine
-from pipelines.engines.setting import Setting
 from pipelines.engines.worker_check import CheckWorkers
 from schemas.errors import ConfigError, IntegrityError, StoreError
 from schemas.units import RECEIPT_FOLDERS, Stage, Unit, UnitReceipt, is_unit_receipt, unit_receipt_path
@@ -252,7 +252,7 @@ def open_session(config: Config, reporter: Reporter) -> Iterator[Session[Config]
     """
     out = OutputFolder(config.out)
     check_unused(out)
-    with open_engine(config.engine, engine_setting(config, out)) as engine, locked(out):
+    with open_engine(config.engine, engine_config(config, out)) as engine, locked(out):
         out.store.clear_temporary()
         clear_attempts(out)
         out.load_digests()
@@ -290,9 +290,9 @@ def locked(out: OutputFolder) -> Iterator[None]:
         yield
 
 
-def engine_setting(config: Work, out: OutputFolder) -> Setting:
-    """Return what an engine needs to know of a run."""
-    return Setting(
+def engine_config(config: Work, out: OutputFolder) -> EngineConfig:
+    """Return the configuration of the engine."""
+    return EngineConfig(
         out=out.root,
         log_folder=out.store.local_folder(WORKER_LOGS),
         cpus=usable_threads(),

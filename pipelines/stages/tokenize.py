@@ -4,31 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from configs.runs import RunConfig
-from pipelines.console.progress import Reporter
+from cppmill_core.manifests import MANIFEST
+
 from pipelines.stages.build import install_tokenizer
 from pipelines.stages.document_units import plan_shards
-from pipelines.stages.session import Session, open_session
+from pipelines.stages.program import StagePlan, StageProgram, plan_units, to_run
+from pipelines.stages.session import Session
 from schemas.errors import IntegrityError
 from schemas.units import Stage, Unit, UnitReceipt
-from transforms.tokens.tokenize import TokenizeDocuments, TokenizeSettings, manifest_digest
-
-
-def run(config: RunConfig, reporter: Reporter) -> None:
-    """Tokenize the documents shards that stand in OUT, with its tokenizer or the one given."""
-    with open_session(config, reporter) as session:
-        if config.tokenizer is not None:
-            install_tokenizer(session, config.tokenizer)
-        tokenize(session, session.current(Stage.INGEST))
+from transforms.storage.folder import OutputFolder
+from transforms.tokens.tokenize import tokenize_unit
+from transforms.tokens.tokenizer import TokenizeSettings, manifest_digest
+from transforms.units.execution import RunUnits
 
 
 def tokenize(session: Session, documents: Sequence[UnitReceipt]) -> list[UnitReceipt]:
-    """Tokenize what is new among the documents shards and return the receipts of all token shards."""
+    """Tokenize what is new among the documents shards and return the receipts of all token shards.
+
+    Args:
+        session: The session; the tokenizer that its configuration names is copied into OUT first.
+        documents: Receipts of the ingest units.
+    """
+    if session.config.tokenizer is not None:
+        install_tokenizer(session, session.config.tokenizer)
     settings = tokenize_settings(session)
     units = plan_tokenize(documents, settings)
-    return session.run_units(
-        Stage.TOKENIZE, units, lambda found: found | "TokenizeDocuments" >> TokenizeDocuments(settings=settings)
-    )
+    run = RunUnits(work=tokenize_unit, settings=settings)
+    return session.run_units(Stage.TOKENIZE, units, lambda planned: planned | "TokenizeDocuments" >> run)
+
+
+def plan(session: Session, documents: Sequence[UnitReceipt]) -> StagePlan:
+    """Return what `tokenize` would do."""
+    given = session.config.tokenizer
+    if given is not None and manifest_digest(OutputFolder(given), MANIFEST) != manifest_digest(session.out):
+        units = [
+            to_run(Stage.BUILD, "tokenizer", f"to be copied from {given}"),
+            to_run(Stage.TOKENIZE, "every documents shard", "another tokenizer"),
+        ]
+        return StagePlan(units=units, blocked="another tokenizer")
+    return plan_units(session, plan_tokenize(documents, tokenize_settings(session)))
 
 
 def tokenize_settings(session: Session) -> TokenizeSettings:
@@ -55,3 +69,8 @@ def plan_tokenize(documents: Sequence[UnitReceipt], settings: TokenizeSettings) 
     """Return one unit a documents shard."""
     config = {"tokenizer": settings.tokenizer_digest, "options": settings.options.to_json()}
     return plan_shards(Stage.TOKENIZE, documents, config=config)
+
+
+PROGRAM = StageProgram(stage=Stage.TOKENIZE, needs=(Stage.INGEST,), work=tokenize, plan=plan)
+
+run = PROGRAM.run

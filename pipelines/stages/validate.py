@@ -4,36 +4,42 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.metadata import version
 
 import cppmill_core
 
 from configs.platforms import PLATFORM_VOCAB
-from configs.runs import RunConfig
 from configs.vocabulary import VOCABULARY
-from pipelines.console.progress import Reporter
 from pipelines.stages.benchmarks import recorded_options
-from pipelines.stages.session import Session, open_session
+from pipelines.stages.document_units import document_shards
+from pipelines.stages.program import StagePlan, StageProgram, plan_units, to_run
+from pipelines.stages.session import Session
 from pipelines.stages.tokenize import tokenize_settings
 from schemas.digests import canonical_json, sha256_file
-from schemas.units import RECEIPT_FOLDERS, RUN_STAGES, Stage, Unit, UnitReceipt, is_unit_receipt, unit_key
+from schemas.units import (
+    RECEIPT_FOLDERS,
+    RUN_STAGES,
+    TOKENIZER_STAGES,
+    Stage,
+    Unit,
+    UnitReceipt,
+    is_unit_receipt,
+    unit_key,
+)
 from tokenizer_build.lock import revision
 from transforms.records.receipts import RECEIPT, RunFacts, TokenizerFacts, describe_receipt, make_receipt
-from transforms.tokens.tokenize import TokenizeSettings, manifest_digest, open_tokenizer
-from transforms.tokens.validate import ValidateShards, check_origin
+from transforms.tokens.footers import check_origin
+from transforms.tokens.tokenizer import TokenizeSettings, manifest_digest, open_tokenizer
+from transforms.tokens.validate import validate_unit
+from transforms.units.execution import RunUnits
 
 _OWN_FOLDERS = ("counts/", *(f"{RECEIPT_FOLDERS[stage]}/" for stage in RUN_STAGES))
 _DEPENDENCIES = ("pyarrow", "numpy", "apache-beam", "tokenizers")
 
 
-def run(config: RunConfig, reporter: Reporter) -> None:
-    """Validate the token shards that stand in OUT and write the receipt."""
-    with open_session(config, reporter) as session:
-        validate(session, session.current(Stage.INGEST), session.current(Stage.TOKENIZE))
-
-
-def validate(session: Session, documents: Sequence[UnitReceipt], tokens: Sequence[UnitReceipt]) -> None:
-    """Prove every token shard, write the receipt, and remove what it does not name.
+def validate(session: Session, documents: Sequence[UnitReceipt], tokens: Sequence[UnitReceipt]) -> list[UnitReceipt]:
+    """Prove every token shard, write the receipt, remove what it does not name, and return the receipts of the proofs.
 
     Args:
         session: The session.
@@ -41,15 +47,23 @@ def validate(session: Session, documents: Sequence[UnitReceipt], tokens: Sequenc
         tokens: Receipts of the token shards.
     """
     settings = tokenize_settings(session)
-    made = (Stage.INGEST, Stage.TOKENIZE, *((Stage.SCAN, Stage.BUILD) if _is_built_here(session) else ()))
+    made = (Stage.INGEST, Stage.TOKENIZE, *(TOKENIZER_STAGES if _is_built_here(session) else ()))
     session.check_options(made)
     if tokens:
         check_origin(session.out, tokens[0].outputs[0].path, open_tokenizer(settings))
     units = plan_validate(tokens, settings)
-    proofs = session.run_units(
-        Stage.VALIDATE, units, lambda found: found | "ValidateShards" >> ValidateShards(settings=settings)
-    )
+    run = RunUnits(work=validate_unit, settings=settings)
+    proofs = session.run_units(Stage.VALIDATE, units, lambda planned: planned | "ValidateShards" >> run)
     _publish_receipt(session, documents, tokens, proofs)
+    return proofs
+
+
+def plan(session: Session, documents: Sequence[UnitReceipt], tokens: Sequence[UnitReceipt]) -> StagePlan:
+    """Return what `validate` would do."""
+    planned = plan_units(session, plan_validate(tokens, tokenize_settings(session)))
+    missing = len(document_shards(documents)) - len(tokens)
+    more = [to_run(Stage.VALIDATE, f"{missing} token shards", "to be written first")] if missing else []
+    return replace(planned, units=[*planned.units, *more])
 
 
 def plan_validate(tokens: Sequence[UnitReceipt], settings: TokenizeSettings) -> list[Unit]:
@@ -122,3 +136,8 @@ def _named_files(session: Session, receipts: Sequence[UnitReceipt]) -> set[str]:
 def _is_built_here(session: Session) -> bool:
     """Tell whether OUT's tokenizer was built in it, not copied into it."""
     return any(is_unit_receipt(name, Stage.BUILD) for name in session.out.files(RECEIPT_FOLDERS[Stage.BUILD]))
+
+
+PROGRAM = StageProgram(stage=Stage.VALIDATE, needs=(Stage.INGEST, Stage.TOKENIZE), work=validate, plan=plan)
+
+run = PROGRAM.run

@@ -21,7 +21,7 @@ from schemas.errors import ConfigError
 from schemas.options import IngestOptions
 from schemas.places import is_remote
 from schemas.reasons import Column
-from transforms.filters.verdicts import make_judge
+from transforms.filters.verdicts import make_content_filter
 from transforms.ingest.input_units import plan_inputs
 from transforms.sources.document import Document, in_sample
 from transforms.sources.listing import list_inputs
@@ -99,13 +99,13 @@ def _of_run(out: OutputFolder, names: Sequence[str], options: IngestOptions) -> 
 
 
 def _of_source(place: str, options: IngestOptions, left_out: Counter[str]) -> Iterator[Document]:
-    judge = make_judge(options)
+    content_filter = make_content_filter(options)
     for unit in plan_inputs(list_inputs([place], options), options):
         for document in read_documents(unit, options):
             if document.content is None:
                 left_out[document.reason] += 1
                 continue
-            verdict = judge(document.content, document.told_license)
+            verdict = content_filter(document.content, document.told_license)
             if verdict.column is Column.KEPT:
                 yield document
             else:
@@ -138,7 +138,7 @@ def documents_shards(folder: str, *, argument: str) -> tuple[OutputFolder, list[
 
 
 def read_shards(out: OutputFolder, names: Sequence[str], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield columns of documents shards."""
+    """Yield columns of shards of OUT, of documents or of tokens."""
     for name in names:
         with out.open_local(name) as path, pq.ParquetFile(path) as shard:
             yield from shard.iter_batches(batch_size=_ROWS_A_BATCH, columns=list(columns))

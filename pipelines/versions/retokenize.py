@@ -28,8 +28,8 @@ from transforms.storage.folder import OutputFolder
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
-    """What is asked for.
+class Request:
+    """What a user asks for.
 
     Attributes:
         file: The TOML file of the run; None if there is none.
@@ -43,8 +43,8 @@ class Order:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """What became of it.
+class Retokenization:
+    """How a retokenization ended.
 
     Attributes:
         version: The current version.
@@ -60,7 +60,7 @@ class Outcome:
 
     @property
     def summary(self) -> str:
-        """What became of it, in a line."""
+        """One line for people."""
         done = "made" if self.changes else "up to date: nothing to do"
         return f"{self.version} is {done}"
 
@@ -75,7 +75,7 @@ class Outcome:
         }
 
 
-def retokenize(order: Order, reporter: Reporter) -> Outcome:
+def retokenize(request: Request, reporter: Reporter) -> Retokenization:
     """Make a new version of a store if there is anything new, and return what it changed.
 
     Raises:
@@ -85,15 +85,15 @@ def retokenize(order: Order, reporter: Reporter) -> Outcome:
         IntegrityError: If it is not known which version counts.
     """
     try:
-        config = _load(order)
+        config = _load(request)
     except ConfigError as error:
-        _leave_word(str(order.flags.get("--store")), FAILED, error)
+        _leave_word(str(request.flags.get("--store")), FAILED, error)
         raise
     versions = Versions(config.out)
     versions.check_place()
     try:
         with locked(versions.folder):
-            return _log_and_retokenize(order, config, versions, reporter)
+            return _log_and_retokenize(request, config, versions, reporter)
     except BlockedError:
         raise
     except LockedError as error:
@@ -102,34 +102,34 @@ def retokenize(order: Order, reporter: Reporter) -> Outcome:
 
 
 def _leave_word(place: Path | str, outcome: str, error: CppmillError) -> None:
-    """Log in a store that stands that a command could not begin; where it cannot be logged, that is no matter."""
+    """Log in a store, if there is one, that a command could not begin; a failure to log is ignored."""
     with suppress(CppmillError, OSError):
         versions = Versions(place)
         if versions.names:
             EventLog(versions.folder).ended(outcome, str(error))
 
 
-def _log_and_retokenize(order: Order, asked: RunConfig, versions: Versions, reporter: Reporter) -> Outcome:
+def _log_and_retokenize(request: Request, asked: RunConfig, versions: Versions, reporter: Reporter) -> Retokenization:
     """Retokenize, and log in the store how it ended; what a run does is in the log of its version."""
     log_folder = OutputFolder(versions.folder.root)  # one that does not ask for the lock: it is written to the very end
     with open_log(log_folder, engine=asked.engine, threads=asked.threads) as log:
         try:
-            outcome = _retokenize(order, asked, versions, reporter)
+            outcome = _retokenize(request, asked, versions, reporter)
         except LockedError as error:
             raise BlockedError(str(error)) from error
         log.note(outcome.summary)
     return outcome
 
 
-def _retokenize(order: Order, asked: RunConfig, versions: Versions, reporter: Reporter) -> Outcome:
+def _retokenize(request: Request, asked: RunConfig, versions: Versions, reporter: Reporter) -> Retokenization:
     versions.folder.store.clear_temporary()
     versions.check_pointer()
     current = versions.current
     before = None if current is None else _finished(versions, current)
-    config = asked if before is None else _go_on(order, asked, before)
+    config = asked if before is None else _go_on(request, asked, before)
     if before is not None and is_up_to_date(config, before):
         versions.discard()
-        return _outcome(versions, None, order.keep)
+        return _outcome(versions, None, request.keep)
     name = versions.begin(current)
     place = versions.out(name).root
     reporter.note(f"{name}: {'the first version' if current is None else f'beside {current}'}, in {place}")
@@ -137,15 +137,15 @@ def _retokenize(order: Order, asked: RunConfig, versions: Versions, reporter: Re
     after = _finished(versions, name)
     if before is not None and is_same(before, after):
         versions.discard()
-        return _outcome(versions, None, order.keep)
+        return _outcome(versions, None, request.keep)
     _check_not_emptied(versions, before, after)
     changes = {"version": name, "previous": current, **find_changes(before, after)}
     versions.finish(name, changes, replaced=current)
-    return _outcome(versions, changes, order.keep)
+    return _outcome(versions, changes, request.keep)
 
 
 def is_up_to_date(config: RunConfig, before: FinishedRun) -> bool:
-    """Tell whether a run would find every unit of a finished one standing, and no other; nothing is written.
+    """Tell whether a run would find every unit of a finished one up to date, and no other unit; nothing is written.
 
     Args:
         config: The configuration, with the tokenizer to use.
@@ -156,19 +156,19 @@ def is_up_to_date(config: RunConfig, before: FinishedRun) -> bool:
     return all(unit.action == "skip" for unit in planned) and shards == set(before.shards.values())
 
 
-def _go_on(order: Order, asked: RunConfig, before: FinishedRun) -> RunConfig:
+def _go_on(request: Request, asked: RunConfig, before: FinishedRun) -> RunConfig:
     """Return the configuration of the next version: options and tokenizer are those of the one before, if not given."""
     base = receipt_layer(
         before.receipt["configs"], origin=before.out.where(RECEIPT), with_tokenizer=asked.tokenizer is None
     )
-    config = _load(replace(order, flags={**order.flags, "--vocab-size": None}), base)
+    config = _load(replace(request, flags={**request.flags, "--vocab-size": None}), base)
     if config.tokenizer is not None:
         return config
     return config.model_copy(update={"tokenizer": f"{before.out.root}/tokenizer"})
 
 
-def _load(order: Order, base: Layer | None = None) -> RunConfig:
-    return load_run_config(file=order.file, flags=order.flags, names=STORE_FLAGS, needs_sources=True, base=base)
+def _load(request: Request, base: Layer | None = None) -> RunConfig:
+    return load_run_config(file=request.file, flags=request.flags, names=STORE_FLAGS, needs_sources=True, base=base)
 
 
 def _finished(versions: Versions, name: str) -> FinishedRun:
@@ -193,8 +193,8 @@ def _check_not_emptied(versions: Versions, before: FinishedRun | None, after: Fi
         )
 
 
-def _outcome(versions: Versions, changes: dict[str, Any] | None, keep: int) -> Outcome:
+def _outcome(versions: Versions, changes: dict[str, Any] | None, keep: int) -> Retokenization:
     """Let go of old versions, and return what there is."""
     removed = versions.prune(keep)
     current = versions.current or ""
-    return Outcome(version=current, place=versions.out(current).root, changes=changes, removed=tuple(removed))
+    return Retokenization(version=current, place=versions.out(current).root, changes=changes, removed=tuple(removed))

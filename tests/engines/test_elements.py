@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from pipelines.engines import worker_check
+from pipelines.engines.config import EngineConfig
 from pipelines.engines.execution import open_engine
 from pipelines.engines.flink import MAX_ELEMENT_BYTES
-from pipelines.engines.setting import Setting
 from schemas.errors import ConfigError
 from schemas.units import Stage, Unit
 
@@ -46,8 +46,8 @@ def keep_digests(grouped: tuple[int, Iterable[pa.RecordBatch]], folder: Path) ->
     (folder / str(key)).write_text("\n".join(digests))
 
 
-def setting(tmp_path: Path) -> Setting:
-    return Setting(out=str(tmp_path), log_folder=tmp_path / "logs", cpus=2)
+def engine_config(tmp_path: Path) -> EngineConfig:
+    return EngineConfig(out=str(tmp_path), log_folder=tmp_path / "logs", cpus=2)
 
 
 @pytest.mark.parametrize("name", ENGINES)
@@ -65,7 +65,7 @@ def test_elements_of_the_largest_size_are_grouped_whole(name: str, tmp_path: Pat
             | beam.Map(keep_digests, folder)
         )
 
-    with open_engine(name, setting(tmp_path)) as engine:
+    with open_engine(name, engine_config(tmp_path)) as engine:
         engine.run(construct)
     expected = {
         str(key): sorted(hashlib.sha256(content(number)).hexdigest() for number in numbers[key::KEYS])
@@ -79,6 +79,6 @@ def test_a_worker_of_another_version_fails_the_run_at_once(name: str, tmp_path: 
     def construct(pipeline: beam.Pipeline) -> object:
         return pipeline | beam.Create([UNIT]) | beam.ParDo(worker_check._CheckWorkerFn("9.9.9"))
 
-    with open_engine(name, setting(tmp_path)) as engine, pytest.raises((RuntimeError, ConfigError)) as raised:
+    with open_engine(name, engine_config(tmp_path)) as engine, pytest.raises((RuntimeError, ConfigError)) as raised:
         engine.run(construct)
     assert "the launcher's has 9.9.9; install cppmill-core==9.9.9" in str(raised.value)

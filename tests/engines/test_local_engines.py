@@ -15,7 +15,7 @@ from deploy.local.flink import FlinkCluster
 from deploy.local.processes import Processes
 from deploy.local.s3 import ObjectStore
 from deploy.local.spark import SparkCluster
-from pipelines.engines.fetched import fetched
+from pipelines.engines.cache import engine_path
 from pipelines.engines.spark_master import SparkMaster, driver_version
 
 pytestmark = pytest.mark.engines
@@ -59,7 +59,7 @@ def all_on_loopback(directory: Path) -> bool:
 
 
 def check_preflight(master: SparkMaster) -> None:
-    version = driver_version(fetched("spark-home"))
+    version = driver_version(engine_path("spark-home"))
     assert version is not None
     assert list(master.missing(version=version)) == []
     [problem] = master.missing(version="2.4.8")

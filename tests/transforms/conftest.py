@@ -7,6 +7,7 @@ import tarfile
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,9 +17,11 @@ import pytest
 from schemas.ledger import Ledger
 from schemas.options import IngestOptions
 from schemas.units import Unit, UnitReceipt
-from transforms.filters.verdicts import make_judge
-from transforms.ingest.dedup.exact import choose_kept, clear_duplicates, merge_duplicates
-from transforms.ingest.first_pass import duplicate_candidates, fingerprint_unit, unpack_candidates
+from transforms.filters.verdicts import make_content_filter
+from transforms.ingest.dedup.candidates import duplicate_candidates, unpack_candidates
+from transforms.ingest.dedup.exact import choose_kept, clear_duplicates, duplicates_name, merge_duplicates
+from transforms.ingest.findings import FirstPass, add_digests, find_first_pass, look_up_choices
+from transforms.ingest.fingerprints import fingerprint_unit
 from transforms.ingest.input_units import plan_inputs
 from transforms.ingest.plan import plan_ingest
 from transforms.ingest.second_pass import ingest_unit
@@ -26,6 +29,7 @@ from transforms.sources.document import Document
 from transforms.sources.listing import list_inputs
 from transforms.sources.readers import read_documents
 from transforms.storage.folder import OutputFolder
+from transforms.units.execution import run_unit
 
 Members = list[tuple[str, bytes]]
 
@@ -83,7 +87,7 @@ class Ingested:
     """A finished ingest."""
 
     out: OutputFolder
-    inputs: list[Unit]
+    found: FirstPass
     units: list[Unit]
     receipts: list[UnitReceipt] = field(default_factory=list)
 
@@ -114,24 +118,28 @@ class Ingested:
 def first_pass(sources: Sequence[Path | str], out: OutputFolder, options: IngestOptions) -> Ingested:
     """Make fingerprints, choose duplicates and plan, without Beam."""
     inputs = plan_inputs(list_inputs([str(source) for source in sources], options), options)
+    found = find_first_pass(inputs, out, options)
     clear_duplicates(out)
     packed = []
     for unit in inputs:
-        name = fingerprint_unit(unit, out, options, make_judge(options))
+        name = fingerprint_unit(unit, out, options, make_content_filter(options))
         with out.open_local(name) as path:
-            packed.extend(found for _, found in duplicate_candidates(path, unit.payload["index"], 3))
+            packed.extend(part for _, part in duplicate_candidates(path, unit.payload["index"], 3))
+    found = add_digests(found, out)
     if options.drop_duplicates:
         losers = choose_kept(unpack_candidates(packed))
         out.publish(".cache/duplicates/parts/part-000.parquet", lambda path: pq.write_table(losers, path) or 0)
-        merge_duplicates(inputs, out)
-    return Ingested(out, inputs, plan_ingest(inputs, out, options, config={}, core_version="1"))
+        merge_duplicates(duplicates_name(inputs, found.digests), out)
+    found = look_up_choices(found, out, options)
+    return Ingested(out, found, plan_ingest(found, out, options, config={}, core_version="1"))
 
 
 def ingest(sources: Sequence[Path | str], out: OutputFolder, options: IngestOptions | None = None) -> Ingested:
     """Run both passes, without Beam."""
     options = options or IngestOptions()
     result = first_pass(sources, out, options)
-    result.receipts = [ingest_unit(unit, out, options, None) for unit in result.units]
+    work = partial(ingest_unit, out=out, options=options, detect=None)
+    result.receipts = [run_unit(unit, out, work).result for unit in result.units]
     return result
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from boolean.boolean import Expression
 
 READING = "2"
-"""How licences are read; what was judged by another reading is judged again."""
+"""How licences are read; what was filtered by another reading is filtered again."""
 
 _HEAD_BYTES = 4096
 _MAX_TAG_BYTES = 1024
@@ -47,7 +47,7 @@ def _tag(line: bytes) -> str:
 
 
 class AllowList:
-    """The licences that are allowed; expressions are judged once each."""
+    """The licences that are allowed; each expression is evaluated once."""
 
     def __init__(self, allowed: tuple[str, ...], *, unlicensed: Unlicensed) -> None:
         """Take SPDX identifiers, with exceptions or without, and what is to become of what tells no licence."""
@@ -55,7 +55,7 @@ class AllowList:
         later = {name.removesuffix(_ONLY) + _OR_LATER for name in names if name.endswith(_ONLY)}
         self._allowed = names | later
         self._unlicensed = unlicensed
-        self._judged = dict[str, bool]()
+        self._verdicts = dict[str, bool]()
 
     def allows(self, expression: str) -> bool:
         """Tell whether one may take what is under an SPDX expression; not if it cannot be read.
@@ -63,10 +63,10 @@ class AllowList:
         Of `A OR B` one has to be allowed, of `A AND B` both. `A-or-later` and `A+` may be taken under `A`. An exception
         only permits more, so `A WITH E` is allowed if `A` is, or if it is named itself; a licence is no exception.
         """
-        if expression not in self._judged:
+        if expression not in self._verdicts:
             parsed = parse_expression(expression) if _READABLE.fullmatch(expression) else None
-            self._judged[expression] = parsed is not None and self._accepts(parsed)
-        return self._judged[expression]
+            self._verdicts[expression] = parsed is not None and self._accepts(parsed)
+        return self._verdicts[expression]
 
     def _accepts(self, node: Expression) -> bool:
         licensing = spdx_licenses()

@@ -1,4 +1,4 @@
-"""The filters on a document's content: which ledger column and reason it belongs to.
+"""The filters on a document's content: which ledger column and reason a document gets.
 
 They apply in the order of the enum of reasons, and the first that matches counts; what stands before them (extension,
 sample, limit, and the size of what need not be read) is decided by name and listed size in `input_units` and the
@@ -38,12 +38,12 @@ class Verdict(NamedTuple):
 KEPT = Verdict(Column.KEPT)
 
 
-Judge = Callable[[bytes, str | None], Verdict]
-"""Tells where a document belongs by its content and the licence that its source names."""
+ContentFilter = Callable[[bytes, str | None], Verdict]
+"""All filters on content in one: takes a document's bytes and the licence that its source names."""
 
 
-def make_judge(options: IngestOptions, benchmark: Benchmark | None = None) -> Judge:
-    r"""Return what tells where a document belongs; made once a worker.
+def make_content_filter(options: IngestOptions, benchmark: Benchmark | None = None) -> ContentFilter:
+    r"""Return the filters that are on, as one; made once per worker.
 
     Args:
         options: The options of ingest.
@@ -53,12 +53,12 @@ def make_judge(options: IngestOptions, benchmark: Benchmark | None = None) -> Ju
         ConfigError: If a filter needs a library that is not installed.
 
     Example:
-        >>> make_judge(IngestOptions())(b"int a;\0", None).reason
+        >>> make_content_filter(IngestOptions())(b"int a;\0", None).reason
         <Filtered.BINARY: 'binary'>
     """
     finders = sorted(_finders(options, benchmark), key=lambda item: _ORDER[item[0]])
 
-    def judge(content: bytes, license_name: str | None) -> Verdict:
+    def content_filter(content: bytes, license_name: str | None) -> Verdict:
         if not content:
             return Verdict(Column.EMPTY)
         for reason, find in finders:
@@ -67,7 +67,7 @@ def make_judge(options: IngestOptions, benchmark: Benchmark | None = None) -> Ju
                 return Verdict(Column.FILTERED, reason, detail)
         return KEPT
 
-    return judge
+    return content_filter
 
 
 def filter_versions(options: IngestOptions, benchmark: Benchmark | None) -> dict[str, str]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.tables import DATA_FORMAT_VERSION, DOCUMENTS, REJECTS
-from transforms.ingest.first_pass import Fingerprint
+from transforms.ingest.fingerprints import Fingerprint
 
 Detect = Callable[[pa.RecordBatch], pa.RecordBatch]
 """Finds platforms: from a batch with `path` and `content` to one with `platform_ids` and `platform_info`."""

@@ -57,14 +57,14 @@ def plan_inputs(listing: Listing, options: IngestOptions, benchmark: Benchmark |
 
 def _with_verdicts(files: Sequence[Input], options: IngestOptions) -> list[Input]:
     """Return loose files with the reason of the first filter that drops them unread."""
-    judged = [item if item.reason else replace(item, reason=_verdict(item, options)) for item in files]
+    decided = [item if item.reason else replace(item, reason=_verdict(item, options)) for item in files]
     if options.limit is None:
-        return judged
-    open_places = (place for place, item in enumerate(judged) if item.reason in ("", Filtered.SIZE))
-    taken = set(heapq.nsmallest(options.limit, open_places, key=lambda place: path_fraction(judged[place].path)))
+        return decided
+    open_places = (place for place, item in enumerate(decided) if item.reason in ("", Filtered.SIZE))
+    taken = set(heapq.nsmallest(options.limit, open_places, key=lambda place: path_fraction(decided[place].path)))
     return [
         replace(item, reason=Filtered.LIMIT) if item.reason in ("", Filtered.SIZE) and place not in taken else item
-        for place, item in enumerate(judged)
+        for place, item in enumerate(decided)
     ]
 
 

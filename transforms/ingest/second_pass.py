@@ -7,12 +7,12 @@ shards by the rule that cuts files into units.
 
 from __future__ import annotations
 
-import bisect
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, zip_longest
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,18 +30,61 @@ from schemas.units import OutputFile, Unit, UnitReceipt
 from transforms.ingest.dedup.clusters import unit_near_duplicates
 from transforms.ingest.dedup.exact import unit_duplicates
 from transforms.ingest.document_shards import Detect, Kept, Reject, write_documents, write_rejects
-from transforms.ingest.first_pass import Fingerprint, read_fingerprints
+from transforms.ingest.fingerprints import Fingerprint, read_fingerprints
 from transforms.sources.document import Document
 from transforms.sources.listing import Kind
 from transforms.sources.readers import read_documents
 from transforms.storage.folder import OutputFolder
-from transforms.units.attempts import note_attempt
 from transforms.units.chunking import cut
-from transforms.units.metrics import count_unit, time_unit
+from transforms.units.execution import count_unit, run_unit
+
+
+class Written(NamedTuple):
+    """What the second reading of a unit's inputs gave.
+
+    Attributes:
+        shards: The documents shards, in order.
+        ledger: What became of every document.
+        changed: Rows of the fingerprints whose document differs from what the first pass read.
+        appeared: Documents that the first pass did not find, without their content.
+    """
+
+    shards: tuple[OutputFile, ...]
+    ledger: Ledger
+    changed: frozenset[int]
+    appeared: tuple[Document, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decisions:
+    """What is decided about the rows of a unit's fingerprints before its inputs are read again.
+
+    Attributes:
+        fingerprints: The file.
+        kept: For each row, whether its document is kept.
+        duplicate: For each row, whether it is a copy of a document that is kept.
+        near: Rows of near-duplicates, each with a few words for people; copies may be among them.
+        shards: For each row, the number of the shard that it belongs to if it is kept.
+    """
+
+    fingerprints: Path
+    kept: npt.NDArray[np.bool_]
+    duplicate: npt.NDArray[np.bool_]
+    near: dict[int, str]
+    shards: npt.NDArray[np.intp]
+
+    def reject(self, index: int, row: Fingerprint) -> Reject:
+        """Return what is said of a document that is not kept."""
+        reject = Reject(row.project, row.path, row.num_bytes, row.column, row.reason, row.detail)
+        if index in self.near:
+            return reject._replace(column=Column.FILTERED, reason=Filtered.NEAR_DUPLICATE, detail=self.near[index])
+        if self.duplicate[index]:
+            return reject._replace(column=Column.DUPLICATE, detail=row.doc_id)
+        return reject
 
 
 def ingest_unit(unit: Unit, out: OutputFolder, options: IngestOptions, detect: Detect | None) -> UnitReceipt:
-    """Write the documents of a unit, its rejects and its receipt, and return the receipt.
+    """Write the documents of a unit and its rejects, and return its receipt, which `run_unit` publishes.
 
     Publishes `documents/part-<key>-<nnnnn>.parquet`, nothing where nothing is kept, and
     `documents/rejects-<key>.parquet` if there are any. Holds one row group of documents at a time. Running it twice
@@ -53,128 +96,89 @@ def ingest_unit(unit: Unit, out: OutputFolder, options: IngestOptions, detect: D
         options: The options of ingest.
         detect: Finds platforms; None finds none.
     """
-    outputs = []
     with out.open_local(unit.payload["fingerprints"]) as fingerprints:
-        second = _SecondPass(unit, fingerprints, _dropped(unit, out), options)
-        for shard, group in groupby(second.kept(), key=lambda item: item[0]):
-            name = f"documents/part-{unit.key}-{shard:05d}.parquet"
-            documents = (kept for _, kept in group)
-            outputs.append(out.publish(name, partial(write_documents, documents=documents, detect=detect)))
-        outputs.extend(_publish_rejects(second, unit, out))
-    kept_documents, kept_bytes = second.ledger.documents.kept, second.ledger.num_bytes.kept
-    receipt = UnitReceipt(
+        decisions = decide(unit, fingerprints, out, options)
+        written = write_shards(unit, decisions, out, options, detect)
+        outputs = [*written.shards, *_publish_rejects(unit, decisions, written, out)]
+    return UnitReceipt(
         stage=unit.stage,
         key=unit.key,
         outputs=tuple(outputs),
-        totals={"documents": kept_documents, "bytes": kept_bytes},
-        ledger=second.ledger.to_json(),
+        totals={"documents": written.ledger.documents.kept, "bytes": written.ledger.num_bytes.kept},
+        ledger=written.ledger.to_json(),
     )
-    out.publish_receipt(receipt)
-    return receipt
 
 
-class _Dropped(NamedTuple):
-    """The rows of a unit's fingerprints that passed every filter and are not kept.
-
-    Attributes:
-        duplicates: Copies.
-        near: Near-duplicates, with what to say of each; copies may be among them.
-    """
-
-    duplicates: npt.NDArray[np.uint32]
-    near: dict[int, str]
-
-
-def _dropped(unit: Unit, out: OutputFolder) -> _Dropped:
-    """Return what is not kept of a unit because of other documents."""
-    duplicates, near = np.zeros(0, dtype=np.uint32), dict[int, str]()
+def decide(unit: Unit, fingerprints: Path, out: OutputFolder, options: IngestOptions) -> Decisions:
+    """Return which rows of a unit's fingerprints are kept, and in which shards."""
+    kept, sizes = _flags(fingerprints)
+    duplicate, near = np.zeros(len(kept), dtype=bool), dict[int, str]()
     if unit.payload["duplicates"]:
         with out.open_ranges(unit.payload["duplicates"]) as file:
-            duplicates = unit_duplicates(file, unit.payload["index"])
+            duplicate[unit_duplicates(file, unit.payload["index"])] = True
     if unit.payload["near_duplicates"]:
         with out.open_ranges(unit.payload["near_duplicates"]) as file:
             near = unit_near_duplicates(file, unit.payload["index"])
-    return _Dropped(duplicates, near)
+    kept &= ~duplicate
+    kept[list(near)] = False
+    # Loose files are one shard.
+    ends = [] if unit.payload["kind"] == Kind.FILE else cut(_kept_paths(fingerprints, kept, sizes), options.unit_bytes)
+    shards = np.searchsorted(ends, np.cumsum(kept) - 1, side="right")
+    return Decisions(fingerprints=fingerprints, kept=kept, duplicate=duplicate, near=near, shards=shards)
 
 
-def _publish_rejects(second: _SecondPass, unit: Unit, out: OutputFolder) -> Iterator[OutputFile]:
-    if second.ledger.documents.total > second.ledger.documents.kept:
-        yield out.publish(f"documents/rejects-{unit.key}.parquet", partial(write_rejects, rejects=second.rejects()))
+def write_shards(
+    unit: Unit, decisions: Decisions, out: OutputFolder, options: IngestOptions, detect: Detect | None
+) -> Written:
+    """Read a unit's inputs again, publish the shards of the documents that are kept, and return what came of it all."""
+    ledger, changed, appeared = Ledger(), set[int](), list[Document]()
+    reads = bool(decisions.kept.any())  # else there is nothing to read for
 
-
-class _SecondPass:
-    """One reading of a unit's inputs beside their fingerprints; its ledger is whole once `kept` has been exhausted."""
-
-    def __init__(self, unit: Unit, fingerprints: Path, dropped: _Dropped, options: IngestOptions) -> None:
-        self.ledger = Ledger()
-        self._unit, self._options = unit, options
-        self._fingerprints = fingerprints
-        self._kept, sizes = _flags(self._fingerprints)
-        self._duplicate = np.zeros(len(self._kept), dtype=bool)
-        self._duplicate[dropped.duplicates] = True
-        self._near = dropped.near
-        self._kept &= ~self._duplicate
-        self._kept[list(self._near)] = False
-        self._ends = self._shard_ends(sizes)
-        self._changed = set[int]()
-        self._appeared = list[Document]()
-
-    def kept(self) -> Iterator[tuple[int, Kept]]:
-        """Yield the documents that are kept, each with the number of its shard."""
-        place = -1
-        for index, (row, document) in enumerate(zip_longest(read_fingerprints(self._fingerprints), self._documents())):
+    def keep() -> Iterator[tuple[int, Kept]]:
+        documents = _read_kept(unit, decisions, options) if reads else iter(())
+        for index, (row, document) in enumerate(zip_longest(read_fingerprints(decisions.fingerprints), documents)):
             if row is None:
-                self._appeared.append(document._replace(content=None))
-                self.ledger.add(Column.DEAD, Dead.CHANGED, num_bytes=document.num_bytes)
-                continue
-            place += int(self._kept[index])
-            if self._reads and not _is_same(row, document):
-                self._changed.add(index)
-                self.ledger.add(Column.DEAD, Dead.CHANGED, num_bytes=row.num_bytes)
-            elif self._kept[index]:
-                self.ledger.add(Column.KEPT, "", num_bytes=row.num_bytes)
-                yield bisect.bisect_right(self._ends, place), Kept(row, document.content or b"")
+                appeared.append(document._replace(content=None))
+                ledger.add(Column.DEAD, Dead.CHANGED, num_bytes=document.num_bytes)
+            elif reads and not _is_same(row, document):
+                changed.add(index)
+                ledger.add(Column.DEAD, Dead.CHANGED, num_bytes=row.num_bytes)
+            elif decisions.kept[index]:
+                ledger.add(Column.KEPT, "", num_bytes=row.num_bytes)
+                yield int(decisions.shards[index]), Kept(row, document.content or b"")
             else:
-                reject = self._reject(index, row)
-                self.ledger.add(Column(reject.column), reject.reason, num_bytes=row.num_bytes)
+                reject = decisions.reject(index, row)
+                ledger.add(Column(reject.column), reject.reason, num_bytes=row.num_bytes)
 
-    def rejects(self) -> Iterator[Reject]:
-        """Yield what is not kept, in order; what appeared since the first pass comes last."""
-        for index, row in enumerate(read_fingerprints(self._fingerprints)):
-            reject = self._reject(index, row)
-            if index in self._changed:
-                yield reject._replace(
-                    column=Column.DEAD, reason=Dead.CHANGED, detail="differs from what the first pass read"
-                )
-            elif not self._kept[index]:
-                yield reject
-        for document in self._appeared:
-            detail = "appeared after the first pass"
-            yield Reject(document.project, document.path, document.num_bytes, Column.DEAD, Dead.CHANGED, detail)
+    shards = []
+    for shard, group in groupby(keep(), key=itemgetter(0)):
+        name = f"documents/part-{unit.key}-{shard:05d}.parquet"
+        shards.append(out.publish(name, partial(write_documents, documents=map(itemgetter(1), group), detect=detect)))
+    return Written(tuple(shards), ledger, frozenset(changed), tuple(appeared))
 
-    def _reject(self, index: int, row: Fingerprint) -> Reject:
-        """Return what became of a document that is not kept, unless it changed."""
-        reject = Reject(row.project, row.path, row.num_bytes, row.column, row.reason, row.detail)
-        if index in self._near:
-            return reject._replace(column=Column.FILTERED, reason=Filtered.NEAR_DUPLICATE, detail=self._near[index])
-        if self._duplicate[index]:
-            return reject._replace(column=Column.DUPLICATE, detail=row.doc_id)
-        return reject
 
-    @property
-    def _reads(self) -> bool:
-        """Whether there is anything to read for."""
-        return bool(self._kept.any())
+def _read_kept(unit: Unit, decisions: Decisions, options: IngestOptions) -> Iterator[Document]:
+    """Yield the documents of a unit; those that are not kept may lack their content."""
+    return read_documents(unit, options, wanted=lambda index: bool(decisions.kept[index]))
 
-    def _documents(self) -> Iterator[Document]:
-        if self._reads:
-            yield from read_documents(self._unit, self._options, wanted=lambda index: bool(self._kept[index]))
 
-    def _shard_ends(self, sizes: npt.NDArray[np.uint64]) -> list[int]:
-        """Return where the shards end, counted in kept documents; one shard for loose files."""
-        if self._unit.payload["kind"] == Kind.FILE:
-            return []
-        return cut(_kept_paths(self._fingerprints, self._kept, sizes), self._options.unit_bytes)
+def _publish_rejects(unit: Unit, decisions: Decisions, written: Written, out: OutputFolder) -> Iterator[OutputFile]:
+    if written.ledger.documents.total > written.ledger.documents.kept:
+        write = partial(write_rejects, rejects=_rejects(decisions, written))
+        yield out.publish(f"documents/rejects-{unit.key}.parquet", write)
+
+
+def _rejects(decisions: Decisions, written: Written) -> Iterator[Reject]:
+    """Yield what is not kept, in order; what appeared since the first pass comes last."""
+    for index, row in enumerate(read_fingerprints(decisions.fingerprints)):
+        if index in written.changed:
+            detail = "differs from what the first pass read"
+            yield decisions.reject(index, row)._replace(column=Column.DEAD, reason=Dead.CHANGED, detail=detail)
+        elif not decisions.kept[index]:
+            yield decisions.reject(index, row)
+    for document in written.appeared:
+        detail = "appeared after the first pass"
+        yield Reject(document.project, document.path, document.num_bytes, Column.DEAD, Dead.CHANGED, detail)
 
 
 def _is_same(row: Fingerprint, document: Document | None) -> bool:
@@ -217,14 +221,9 @@ class _WriteDocumentsFn(beam.DoFn):
         self._detect = self._make_detect() if self._make_detect and self._options.detect_platforms else None
 
     def process(self, unit: Unit) -> Iterator[UnitReceipt]:
-        """Yield the unit's receipt, the one that stands if an earlier attempt finished it."""
-        standing = self._out.find_receipt(unit)
-        if standing is not None and standing.is_final:
-            yield standing
-            return
-        note_attempt(unit, self._out)
+        """Yield the unit's receipt."""
         write = partial(ingest_unit, out=self._out, options=self._options, detect=self._detect)
-        yield count_unit(unit.stage, time_unit(write, unit))
+        yield count_unit(run_unit(unit, self._out, write))
 
 
 @dataclass(kw_only=True)

@@ -20,7 +20,7 @@ from schemas.units import Stage, UnitReceipt, is_unit_receipt, unit_receipt_path
 from transforms.records.receipts import RECEIPT, control_text, find_receipt
 from transforms.records.record import check_files, check_record, malformed
 from transforms.storage.folder import OutputFolder
-from transforms.tokens.tokenize import TokenizeSettings
+from transforms.tokens.tokenizer import TokenizeSettings
 from transforms.tokens.validate import prove_shard
 
 _TOTALS = ("documents", "bytes", "tokens", "max_token_id")

@@ -2,7 +2,7 @@
 
 A run is sorted by word and has each word once; the file of a shard holds one run a partition, in row groups of its own.
 Runs are merged by the native core as they are read, with one batch of each in memory; more than `MAX_RUNS` of them go
-through temporary files. Row groups have a fixed number of rows, so a file does not tell how its words came about.
+through temporary files. Row groups have a fixed number of rows, so the bytes do not depend on the runs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BATCH_ROWS = 1 << 14
 
 @dataclass(frozen=True, kw_only=True)
 class WordRun:
-    """Where a run stands.
+    """Where a run is.
 
     Attributes:
         open_file: Opens a Parquet file with the columns of `WORDS`.
@@ -94,7 +94,7 @@ def find_runs(file: pa.NativeFile, *, where: str) -> dict[int, tuple[int, ...]]:
         statistics = metadata.row_group(number).column(0).statistics
         if statistics is None or not isinstance(statistics.min, int):
             raise IntegrityError(
-                f"{where}: row group {number} does not tell its partition; delete the file and run again"
+                f"{where}: row group {number} has no statistics of its partition; delete the file and run again"
             )
         row_groups.setdefault(statistics.min, []).append(number)
     return {partition: tuple(groups) for partition, groups in row_groups.items()}
@@ -105,7 +105,7 @@ def merge_words(runs: Sequence[WordRun], path: Path) -> int:
 
     Args:
         runs: Any number, in any order; the file does not depend on it.
-        path: Where to. Temporary files stand beside it.
+        path: Where to; temporary files go into the same folder.
     """
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         while len(runs) > MAX_RUNS:

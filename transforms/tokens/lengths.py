@@ -15,7 +15,7 @@ CANDIDATES = tuple(1 << power for power in range(9, 18))
 PERCENTILES = (1, 5, 25, 50, 75, 90, 95, 99, 99.9)
 
 
-class Kept(NamedTuple):
+class KeptAtLength(NamedTuple):
     """What a sequence length keeps.
 
     Attributes:
@@ -64,13 +64,13 @@ class Lengths:
         reached = int(np.searchsorted(np.cumsum(self.counts), self.documents * percent / 100))
         return int(self.lengths[min(reached, len(self.lengths) - 1)])
 
-    def kept(self, length: int) -> Kept:
+    def kept(self, length: int) -> KeptAtLength:
         """Return what a sequence length keeps."""
         whole = self.lengths <= length
         documents = int(self.counts[whole].sum())
         dropped = int(self.lengths[whole] @ self.counts[whole])
         cut = int(np.minimum(self.lengths, length) @ self.counts)
-        return Kept(
+        return KeptAtLength(
             length,
             _share(documents, self.documents),
             _share(dropped, self.tokens),

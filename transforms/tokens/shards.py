@@ -7,11 +7,18 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import cppmill_core
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.digests import sha256_file
 from schemas.errors import IntegrityError
 from transforms.storage.folder import OutputFolder
+
+TokenIds = npt.NDArray[np.unsignedinteger[Any]]
+"""The ids of a document, or of several in a row."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,17 +56,42 @@ def token_shards(receipt: dict[str, Any]) -> list[TokenShard]:
 
 @contextmanager
 def open_token_shard(run: OutputFolder, shard: TokenShard) -> Iterator[pq.ParquetFile]:
-    """Open a token shard whose bytes are those that the receipt speaks of.
+    """Open a token shard whose bytes are those in the run's receipt.
 
     Raises:
         IntegrityError: If they are others.
     """
-    with run.open_local(shard.path) as path:
-        found = sha256_file(path)
-        if found != shard.sha256:
-            raise IntegrityError(
-                f"{run.where(shard.path)}: its SHA-256 is {found}, the run's receipt says {shard.sha256}; run "
-                "`cppmill run` again"
-            )
+    with open_shard(run, shard.path, sha256=shard.sha256, remedy="run `cppmill run` again") as file:
+        yield file
+
+
+@contextmanager
+def open_shard(out: OutputFolder, name: str, *, sha256: str | None, remedy: str) -> Iterator[pq.ParquetFile]:
+    """Open a shard whose bytes have the SHA-256 that its receipt names.
+
+    Args:
+        out: The run's folder.
+        name: The shard, relative to it.
+        sha256: The SHA-256; None checks nothing.
+        remedy: What to do about another one, for the message.
+
+    Raises:
+        IntegrityError: If the bytes have another SHA-256.
+    """
+    with out.open_local(name) as path:
+        if sha256 is not None and (found := sha256_file(path)) != sha256:
+            raise IntegrityError(f"{out.where(name)}: its SHA-256 is {found}, its receipt says {sha256}; {remedy}")
         with pq.ParquetFile(path) as file:
             yield file
+
+
+def sum_row_digests(rows: pa.RecordBatch, *, threads: int) -> str:
+    """Return the sum of the row digests that the dataset's digest is made of, in hexadecimal.
+
+    Args:
+        rows: Columns of a token shard.
+        threads: Threads of the native core.
+    """
+    doc_id, project, path = (rows.column(name) for name in ("doc_id", "project", "path"))
+    num_bytes, token_ids, platforms = (rows.column(name) for name in ("num_bytes", "token_ids", "platform_ids"))
+    return cppmill_core.dataset_digest_sum(doc_id, project, path, num_bytes, token_ids, platforms, threads).hex()

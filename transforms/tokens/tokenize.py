@@ -1,63 +1,36 @@
 """Tokenize: documents shards to token shards, one for one.
 
-A row group of documents goes through one call of the native encoder and becomes a row group of tokens. BOS and EOS
-stand where the policy puts them; nothing else inserts control ids. While one row group is encoded, the next is read and
-the one before is written.
+A row group of documents goes through one call of the native encoder and becomes a row group of tokens. Only the policy
+of BOS and EOS inserts control ids. While one row group is encoded, the next is read and the one before is written.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import apache_beam as beam
 import cppmill_core
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from schemas.errors import IntegrityError
 from schemas.options import TokenizeOptions
-from schemas.tables import DATA_FORMAT_VERSION, tokens_schema
+from schemas.tables import tokens_schema
 from schemas.units import Stage, Unit, UnitReceipt
-from transforms.storage.folder import OutputFolder
-from transforms.units.batches import list_column
-from transforms.units.execution import RunUnits
-from transforms.units.prefetch import ahead
+from transforms.tokens.footers import footer
+from transforms.tokens.tokenizer import TokenizeSettings, document_ends, open_tokenizer
+from transforms.units.batches import list_column, read_row_groups
+from transforms.units.prefetch import prefetch
 
-BOS, EOS = "<BOS>", "<EOS>"
 _ENCODING = threading.Lock()
 """One call encodes at a time, on all threads: their caches, tens of megabytes each, serve all units in flight."""
 
-_LOADING = threading.Lock()
-"""Units that begin at the same time wait for one tokenizer."""
-
 _COLUMNS = ["doc_id", "project", "path", "content", "num_bytes", "platform_ids", "platform_info"]
 MAX_ROW_GROUP_TOKENS = 1 << 24
-"""A row group of tokens is closed before it holds more; a single longer document stands alone."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TokenizeSettings:
-    """What a worker needs to tokenize.
-
-    Attributes:
-        out: The output folder; the tokenizer stands in its `tokenizer/`.
-        tokenizer_digest: SHA-256 of the manifest that the plan was made for.
-        options: BOS, EOS and prefix policy.
-        threads: Threads of the native core.
-    """
-
-    out: OutputFolder
-    tokenizer_digest: str
-    options: TokenizeOptions
-    threads: int = 1
+"""A row group of tokens is closed before it holds more; a single longer document has its own."""
 
 
 def tokenize_unit(unit: Unit, settings: TokenizeSettings) -> UnitReceipt:
@@ -75,71 +48,18 @@ def tokenize_unit(unit: Unit, settings: TokenizeSettings) -> UnitReceipt:
 
     def write(path: Path) -> int:
         schema = tokens_schema(tokenizer.vocab_size, prefix=settings.options.platform_prefix)
-        with (
-            settings.out.open_local(unit.payload["shard"]) as shard,
-            pq.ParquetWriter(
-                path,
-                schema,
-                compression="zstd",
-                use_dictionary=["project"],  # type: ignore[arg-type]  # the stub lacks lists
-                write_statistics=True,
-            ) as writer,
-        ):
-            documents = ahead(_documents(shard))
-            for batch in ahead(_encoded(documents, tokenizer, settings, totals)):
+        with settings.out.open_local(unit.payload["shard"]) as shard, _open_writer(path, schema) as writer:
+            documents = prefetch(_documents(shard))
+            for batch in prefetch(_encoded(documents, tokenizer, settings, totals)):
                 for piece in _bounded(batch):
                     writer.write_batch(piece)
             writer.add_key_value_metadata(footer(unit.key, tokenizer, totals["max_token_id"]))
         return int(totals["documents"])
 
     output = settings.out.publish(f"tokens/part-{unit.key}.parquet", write)
-    receipt = UnitReceipt(
+    return UnitReceipt(
         stage=Stage.TOKENIZE, key=unit.key, outputs=(output,), totals=totals, inputs=unit.payload["inputs"]
     )
-    settings.out.publish_receipt(receipt)
-    return receipt
-
-
-def footer(key: str, tokenizer: cppmill_core.AnyTokenizer, max_token_id: int) -> dict[str, str]:
-    """Return what the footer of a token shard says of itself."""
-    return {
-        "cppmill.format": str(DATA_FORMAT_VERSION),
-        "cppmill.tokenizer": tokenizer.digest,
-        "cppmill.vocab_size": str(tokenizer.vocab_size),
-        "cppmill.max_token_id": str(max_token_id),
-        "cppmill.unit": key,
-    }
-
-
-def open_tokenizer(settings: TokenizeSettings) -> cppmill_core.AnyTokenizer:
-    """Load the tokenizer of OUT and check that it is the planned one.
-
-    Raises:
-        IntegrityError: If its digest differs.
-    """
-    with _LOADING:
-        tokenizer = _load_tokenizer(settings.out, manifest_digest(settings.out))
-    if tokenizer.digest != settings.tokenizer_digest:
-        raise IntegrityError(
-            f"{settings.out.where('tokenizer')}: the tokenizer's digest is {tokenizer.digest}, the plan was made for "
-            f"{settings.tokenizer_digest}; it changed during the run: run again"
-        )
-    return tokenizer
-
-
-def manifest_digest(out: OutputFolder, name: str = "tokenizer/manifest.json") -> str:
-    """Return the SHA-256 of a tokenizer's manifest, which is the tokenizer's digest; empty if there is none."""
-    try:
-        return hashlib.sha256(out.read_bytes(name)).hexdigest()
-    except FileNotFoundError:
-        return ""
-
-
-@lru_cache(maxsize=1)
-def _load_tokenizer(out: OutputFolder, digest: str) -> cppmill_core.AnyTokenizer:
-    """Load a tokenizer once for all units of a process that find the same manifest; its cache of words stays warm."""
-    with out.open_local_folder("tokenizer") as directory:
-        return cppmill_core.load_tokenizer(directory)
 
 
 def encode_documents(
@@ -153,7 +73,7 @@ def encode_documents(
         options: BOS, EOS and prefix policy.
         threads: Threads of the native core.
     """
-    bos, eos = (control_id(tokenizer, *wanted) for wanted in ((BOS, options.bos), (EOS, options.eos)))
+    bos, eos = document_ends(tokenizer, options)
     with _ENCODING:
         ids = tokenizer.encode_batch(documents.column("content"), threads, bos=bos, eos=eos)
     lengths = np.diff(ids.offsets.to_numpy()).astype(np.uint64)
@@ -183,29 +103,15 @@ def platform_comment(platform_info: str) -> str:
     return f"// platform: {', '.join(sorted(set(labels)))}\n" if labels else ""
 
 
-def control_id(tokenizer: cppmill_core.AnyTokenizer, name: str, wanted: bool) -> int | None:
-    """Return the id of a control token if it is wanted."""
-    return tokenizer.control_id(name) if wanted else None
-
-
-@dataclass(kw_only=True)
-class TokenizeDocuments(beam.PTransform[beam.PCollection[Unit], beam.PCollection[UnitReceipt]]):
-    """Tokenize planned units: PCollection[Unit] to PCollection[UnitReceipt]."""
-
-    settings: TokenizeSettings
-
-    def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[UnitReceipt]:
-        """Tokenize each unit."""
-        tokenize = beam.ParDo(RunUnits(tokenize_unit, self.settings)).with_output_types(UnitReceipt)
-        receipts: beam.PCollection[UnitReceipt] = units | "Tokenize" >> tokenize
-        return receipts
+def _open_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    dictionary: Any = ["project"]  # the stub lacks lists
+    return pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=dictionary, write_statistics=True)
 
 
 def _documents(shard: Path) -> Iterator[pa.RecordBatch]:
     """Yield the row groups of a documents shard, without the columns that a token shard has no use for."""
     with pq.ParquetFile(shard) as file:
-        for number in range(file.num_row_groups):
-            yield from file.read_row_group(number, columns=_COLUMNS, use_threads=False).to_batches()
+        yield from read_row_groups(file, _COLUMNS)
 
 
 def _encoded(

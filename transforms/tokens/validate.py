@@ -1,32 +1,29 @@
 """Validate: read token shards back and prove them against the documents that they were made from.
 
-Every row of a token shard stands beside the row of its documents shard: names, sizes and platform ids must agree, the
-ids must lie in the vocabulary and decode to bytes whose SHA-256 is `doc_id`. What was counted goes into a proof, a
-unit receipt below `proofs/`.
+Each row of a token shard is compared with the row of its documents shard: names, sizes and platform ids must agree, and
+the ids must be in the vocabulary and decode to bytes whose SHA-256 is `doc_id`. The counts go into a proof, a unit
+receipt below `proofs/`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
-import apache_beam as beam
 import cppmill_core
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from schemas.digests import add_digests, sha256_file
+from schemas.digests import add_digests
 from schemas.errors import IntegrityError
-from schemas.tables import DATA_FORMAT_VERSION, MAX_PLATFORM_IDS, PLATFORM_VOCAB_SIZE, tokens_schema
+from schemas.tables import MAX_PLATFORM_IDS, PLATFORM_VOCAB_SIZE, tokens_schema
 from schemas.units import Stage, Unit, UnitReceipt
-from transforms.storage.folder import OutputFolder
-from transforms.tokens.tokenize import BOS, EOS, TokenizeSettings, control_id, open_tokenizer
+from transforms.tokens.footers import check_footer, tokenizer_facts
+from transforms.tokens.shards import open_shard, sum_row_digests
+from transforms.tokens.tokenizer import TokenizeSettings, document_ends, open_tokenizer
 from transforms.units.batches import list_column
-from transforms.units.execution import RunUnits
-from transforms.units.prefetch import ahead
+from transforms.units.prefetch import prefetch
 
 _SAME = ("doc_id", "project", "path", "num_bytes", "platform_ids", "platform_info")
 
@@ -52,9 +49,7 @@ def validate_unit(unit: Unit, settings: TokenizeSettings) -> UnitReceipt:
         settings=settings,
         digests=unit.payload["inputs"],
     )
-    receipt = UnitReceipt(stage=Stage.VALIDATE, key=unit.key, outputs=(), totals=totals, inputs=unit.payload["inputs"])
-    settings.out.publish_receipt(receipt)
-    return receipt
+    return UnitReceipt(stage=Stage.VALIDATE, key=unit.key, outputs=(), totals=totals, inputs=unit.payload["inputs"])
 
 
 def prove_shard(
@@ -86,27 +81,18 @@ def prove_shard(
         "corpus_digest": add_digests([]),
     }
     out, where = settings.out, settings.out.where(shard)
-    with _open_shard(out, shard, digests) as tokens, _open_shard(out, documents, digests) as sources:
+    remedy = "remove the file and run again"
+    with (
+        open_shard(out, shard, sha256=digests.get(shard), remedy=remedy) as tokens,
+        open_shard(out, documents, sha256=digests.get(documents), remedy=remedy) as sources,
+    ):
         check_footer(tokens, where, {**tokenizer_facts(tokenizer), "unit": unit_key})
         check_schema(tokens, where, tokenizer, settings)
-        for start, rows, origin in ahead(_paired(tokens, sources, where)):
+        for start, rows, origin in prefetch(_paired(tokens, sources, where)):
             prove_rows(rows, origin, tokenizer, settings, where=f"{where}, from row {start}")
             _count(totals, rows, settings.threads)
         check_footer(tokens, where, {"max_token_id": str(totals["max_token_id"])})
     return totals
-
-
-@contextmanager
-def _open_shard(out: OutputFolder, name: str, digests: Mapping[str, str]) -> Iterator[pq.ParquetFile]:
-    """Open a shard whose bytes have the SHA-256 that is expected."""
-    with out.open_local(name) as path:
-        if name in digests and (found := sha256_file(path)) != digests[name]:
-            raise IntegrityError(
-                f"{out.where(name)}: its SHA-256 is {found}, its receipt says {digests[name]}; remove the file and run "
-                "again"
-            )
-        with pq.ParquetFile(path) as file:
-            yield file
 
 
 def check_schema(
@@ -119,36 +105,6 @@ def check_schema(
         raise IntegrityError(
             f"{where}: its columns are\n{found}\nbut a vocabulary of {tokenizer.vocab_size} ids asks for\n{expected}"
         )
-
-
-def check_footer(tokens: pq.ParquetFile, where: str, expected: dict[str, str]) -> None:
-    """Raise IntegrityError, naming both values, if a shard's footer does not say what it must.
-
-    Args:
-        tokens: The open shard.
-        where: Names it in the message.
-        expected: Values by name, without the prefix `cppmill.`.
-    """
-    metadata = tokens.metadata.metadata or {}
-    for name, value in expected.items():
-        found = metadata.get(f"cppmill.{name}".encode(), b"").decode()
-        if found != value:
-            raise IntegrityError(f"{where}: its footer says {name} {found or 'nothing'}, but it is {value}")
-
-
-def check_origin(out: OutputFolder, shard: str, tokenizer: cppmill_core.AnyTokenizer) -> None:
-    """Raise IntegrityError, naming both digests, if a shard was not made with this tokenizer."""
-    with out.open_ranges(shard) as file, pq.ParquetFile(file) as tokens:
-        check_footer(tokens, out.where(shard), tokenizer_facts(tokenizer))
-
-
-def tokenizer_facts(tokenizer: cppmill_core.AnyTokenizer) -> dict[str, str]:
-    """Return what the footer of every shard of a tokenizer says."""
-    return {
-        "format": str(DATA_FORMAT_VERSION),
-        "tokenizer": tokenizer.digest,
-        "vocab_size": str(tokenizer.vocab_size),
-    }
 
 
 def prove_rows(
@@ -185,27 +141,13 @@ def digest_documents(
     """Decode the ids of documents and return lengths and digests; BOS and EOS are left out where the policy has them.
 
     Raises:
-        IntegrityError: If a list does not begin or end with them, or holds another id that stands for no text.
+        IntegrityError: If a list does not begin or end with them, or holds another id that is no text.
     """
-    options = settings.options
-    bos, eos = (control_id(tokenizer, *wanted) for wanted in ((BOS, options.bos), (EOS, options.eos)))
+    bos, eos = document_ends(tokenizer, settings.options)
     try:
         return tokenizer.digest_batch(ids, settings.threads, bos=bos, eos=eos)
     except cppmill_core.InvalidInputError as error:
         raise IntegrityError(f"{where}: {error}") from error
-
-
-@dataclass(kw_only=True)
-class ValidateShards(beam.PTransform[beam.PCollection[Unit], beam.PCollection[UnitReceipt]]):
-    """Validate planned units: PCollection[Unit] to PCollection[UnitReceipt]."""
-
-    settings: TokenizeSettings
-
-    def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[UnitReceipt]:
-        """Prove each unit's shard."""
-        validate = beam.ParDo(RunUnits(validate_unit, self.settings)).with_output_types(UnitReceipt)
-        receipts: beam.PCollection[UnitReceipt] = units | "Validate" >> validate
-        return receipts
 
 
 def _paired(
@@ -270,12 +212,9 @@ def _count(totals: dict[str, Any], rows: pa.RecordBatch, threads: int) -> None:
     totals["tokens"] += len(ids)
     totals["max_token_id"] = max(totals["max_token_id"], int(ids.max(initial=0)))
     doc_id, project, path = (rows.column(name) for name in ("doc_id", "project", "path"))
-    num_bytes, token_ids, platforms = (rows.column(name) for name in ("num_bytes", "token_ids", "platform_ids"))
     sums = {
-        "corpus_digest": cppmill_core.corpus_digest_sum(doc_id, project, path, threads),
-        "dataset_digest": cppmill_core.dataset_digest_sum(
-            doc_id, project, path, num_bytes, token_ids, platforms, threads
-        ),
+        "corpus_digest": cppmill_core.corpus_digest_sum(doc_id, project, path, threads).hex(),
+        "dataset_digest": sum_row_digests(rows, threads=threads),
     }
     for name, digest in sums.items():
-        totals[name] = add_digests([totals[name], digest.hex()])
+        totals[name] = add_digests([totals[name], digest])

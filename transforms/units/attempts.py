@@ -1,7 +1,7 @@
-"""Attempts: a note that a unit was started, and by whom, so that a run can tell which units ran more than once.
+"""Attempts: a note of each start of a unit, so that a run can report which units ran more than once.
 
 An engine that lost a worker runs units again; their outputs are the same, and their receipts count once. The notes are
-only for people: they stand in the cache, and no digest knows them.
+only for people: they are in the cache, and no digest depends on them.
 """
 
 from __future__ import annotations

@@ -1,11 +1,17 @@
-"""Two units at a time in a worker: while one is finished, its file written and flushed, the next is at work already."""
+"""Running each unit once: reuse what an earlier attempt published, or note the attempt, do the work and publish it.
+
+Every stage runs its units by `run_once`. `RunUnits` is the whole transform of a stage whose function makes a receipt of
+a unit; it has two units at a time in flight in a worker, so that one is computed while the other is written.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import apache_beam as beam
 from apache_beam.transforms.window import GlobalWindows
@@ -14,43 +20,97 @@ from apache_beam.utils.windowed_value import WindowedValue
 from schemas.units import Unit, UnitReceipt
 from transforms.storage.folder import OutputFolder
 from transforms.units.attempts import note_attempt
-from transforms.units.metrics import Timed, count_unit, time_unit
+from transforms.units.metrics import record_unit
 
 AT_ONCE = 2
 """Units in flight: what one leaves idle, another uses; more would only take more memory."""
 
+Result = TypeVar("Result")
+
 
 class WorkSettings(Protocol):
-    """What a stage's settings have in common: where units are published."""
+    """What the settings of all stages have in common: where units are published."""
 
     @property
     def out(self) -> OutputFolder:
         """The output folder."""
 
 
-Settings = TypeVar("Settings", bound=WorkSettings)
+@dataclass(frozen=True)
+class FinishedUnit(Generic[Result]):
+    """A unit, what its run returned or an earlier attempt had published, and how long that took."""
+
+    unit: Unit
+    result: Result
+    milliseconds: int
 
 
-def run_once(run: Callable[[Unit, Settings], UnitReceipt], unit: Unit, settings: Settings) -> UnitReceipt:
-    """Run a unit and return its receipt, unless an earlier attempt finished it: an engine may run a bundle again."""
-    standing = settings.out.find_receipt(unit)
-    if standing is not None:
-        return standing
-    note_attempt(unit, settings.out)
-    return run(unit, settings)
-
-
-class RunUnits(beam.DoFn):
-    """Call a function with each unit and with settings, `AT_ONCE` units at a time; receipts come as units are done.
+def run_once(
+    unit: Unit, out: OutputFolder, *, find: Callable[[Unit], Result | None], make: Callable[[Unit], Result]
+) -> FinishedUnit[Result]:
+    """Return what an earlier attempt finished, or note this attempt and make it; callable in any thread.
 
     Args:
-        run: Makes a unit's receipt; called in threads.
-        settings: Its second argument.
+        unit: The unit.
+        out: Where the attempt is noted.
+        find: Returns the result if it is published already: an engine may run a bundle again.
+        make: Does the work, publishes it and returns the result.
+    """
+    started = time.monotonic()
+    result = find(unit)
+    if result is None:
+        note_attempt(unit, out)
+        result = make(unit)
+    return FinishedUnit(unit, result, round(1000 * (time.monotonic() - started)))
+
+
+def run_unit(unit: Unit, out: OutputFolder, work: Callable[[Unit], UnitReceipt]) -> FinishedUnit[UnitReceipt]:
+    """Run a unit once that ends in a receipt, and publish the receipt.
+
+    Args:
+        unit: The unit.
+        out: Where its outputs and its receipt go.
+        work: Publishes the outputs and returns the receipt.
     """
 
-    def __init__(self, run: Callable[[Unit, Settings], UnitReceipt], settings: Settings) -> None:
+    def find(unit: Unit) -> UnitReceipt | None:
+        receipt = out.find_receipt(unit)
+        return receipt if receipt is not None and receipt.is_final else None
+
+    def make(unit: Unit) -> UnitReceipt:
+        receipt = work(unit)
+        out.publish_receipt(receipt)
+        return receipt
+
+    return run_once(unit, out, find=find, make=make)
+
+
+def count_unit(finished: FinishedUnit[Result], stage: str = "") -> Result:
+    """Add a unit to the metrics and return its result; has no effect but in the thread that Beam calls.
+
+    Args:
+        finished: What `run_once` returned.
+        stage: Names the metrics; the unit's stage if empty.
+    """
+    totals = finished.result.totals if isinstance(finished.result, UnitReceipt) else {}
+    record_unit(stage or finished.unit.stage, finished.unit.num_bytes, finished.milliseconds, totals)
+    return finished.result
+
+
+# Beam does not resolve annotations that are strings: types that choose a coder are given outright.
+@beam.typehints.with_input_types(Unit)
+@beam.typehints.with_output_types(UnitReceipt)
+class RunUnitsFn(beam.DoFn):
+    """Call a stage's function with each unit, `AT_ONCE` units at a time; yield receipts as units are done.
+
+    Args:
+        work: Called in threads as `work(unit, settings=settings)`; publishes a unit's outputs and returns its receipt.
+        settings: The stage's settings; has the output folder as `out`.
+    """
+
+    def __init__(self, work: Callable[..., UnitReceipt], settings: WorkSettings) -> None:
         """Keep what each unit is called with."""
-        self._run, self._settings = run, settings
+        self._work, self._settings = work, settings
 
     def setup(self) -> None:
         """Start the threads."""
@@ -58,12 +118,12 @@ class RunUnits(beam.DoFn):
 
     def start_bundle(self) -> None:
         """Begin with nothing in flight."""
-        self._in_flight: set[Future[Timed[UnitReceipt]]] = set()
+        self._in_flight: set[Future[FinishedUnit[UnitReceipt]]] = set()
 
     def process(self, unit: Unit) -> Iterator[UnitReceipt]:
         """Start a unit; if that leaves no room for another, yield what is done first."""
-        run = partial(run_once, self._run, settings=self._settings)
-        self._in_flight.add(self._threads.submit(time_unit, run, unit))
+        work = partial(self._work, settings=self._settings)
+        self._in_flight.add(self._threads.submit(run_unit, unit, self._settings.out, work))
         if len(self._in_flight) >= AT_ONCE:
             yield from self._done()
 
@@ -77,9 +137,27 @@ class RunUnits(beam.DoFn):
         """Wait for a unit and yield the receipts of all that are done."""
         done, self._in_flight = wait(self._in_flight, return_when=FIRST_COMPLETED)
         for future in done:
-            timed = future.result()
-            yield count_unit(timed.unit.stage, timed)
+            yield count_unit(future.result())
 
     def teardown(self) -> None:
         """End the threads; what is in flight is finished first."""
         self._threads.shutdown()
+
+
+@dataclass(kw_only=True)
+class RunUnits(beam.PTransform[beam.PCollection[Unit], beam.PCollection[UnitReceipt]]):
+    """Run planned units: PCollection[Unit] to PCollection[UnitReceipt].
+
+    Attributes:
+        work: The stage's function, of a module's top level: called as `work(unit, settings=settings)`, it publishes a
+            unit's outputs and returns its receipt.
+        settings: The stage's settings.
+    """
+
+    work: Callable[..., UnitReceipt]
+    settings: WorkSettings
+
+    def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[UnitReceipt]:
+        """Run each unit."""
+        receipts: beam.PCollection[UnitReceipt] = units | "Run" >> beam.ParDo(RunUnitsFn(self.work, self.settings))
+        return receipts

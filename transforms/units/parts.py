@@ -1,9 +1,10 @@
-"""Rows that a pipeline finds for `.cache`: written in parts by the workers, merged into one file when it has ended."""
+"""Parts of a table in `.cache`: workers write them; they are merged into one file after the pipeline."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import apache_beam as beam
@@ -42,21 +43,14 @@ def _read(out: OutputFolder, name: str, schema: pa.Schema) -> pa.Table:
         return pq.read_table(path, schema=schema)
 
 
-# Beam does not resolve annotations that are strings: types that choose a coder are given outright.
-@beam.typehints.with_input_types(tuple[int, Iterable[pa.RecordBatch]])
-@beam.typehints.with_output_types(tuple[int, int])
-class _WriteFn(beam.DoFn):
-    """Writes parts."""
-
-    def __init__(self, out: OutputFolder, folder: str, schema: pa.Schema) -> None:
-        self._out, self._folder, self._schema = out, folder, schema
-
-    def process(self, part: tuple[int, Iterable[pa.RecordBatch]]) -> Iterator[tuple[int, int]]:
-        """Yield (number of the part, its rows)."""
-        number, batches = part
-        table = sort_rows(pa.Table.from_batches(batches, self._schema))
-        self._out.publish(f"{self._folder}/part-{number:05d}.parquet", lambda path: write_rows(path, table))
-        yield number, table.num_rows
+def write_part(
+    part: tuple[int, Iterable[pa.RecordBatch]], out: OutputFolder, folder: str, schema: pa.Schema
+) -> tuple[int, int]:
+    """Publish the batches of a part as one sorted file and return (number of the part, its rows)."""
+    number, batches = part
+    table = sort_rows(pa.Table.from_batches(batches, schema))
+    out.publish(f"{folder}/part-{number:05d}.parquet", partial(write_rows, table=table))
+    return number, table.num_rows
 
 
 @dataclass(kw_only=True)
@@ -77,9 +71,6 @@ class WriteParts(beam.PTransform[beam.PCollection[tuple[int, pa.RecordBatch]], b
 
     def expand(self, rows: beam.PCollection[tuple[int, pa.RecordBatch]]) -> beam.PCollection[tuple[int, int]]:
         """Apply the writing to a PCollection of (part, batch)."""
-        counts: beam.PCollection[tuple[int, int]] = (
-            rows
-            | "GroupByPart" >> beam.GroupByKey()
-            | "WritePart" >> beam.ParDo(_WriteFn(self.out, self.folder, self.schema))
-        )
+        write = beam.Map(write_part, self.out, self.folder, self.schema).with_output_types(tuple[int, int])
+        counts: beam.PCollection[tuple[int, int]] = rows | "GroupByPart" >> beam.GroupByKey() | "WritePart" >> write
         return counts

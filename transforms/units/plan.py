@@ -1,7 +1,7 @@
 """Plans of units, and reading them into a pipeline.
 
 A plan is a Parquet file of units. A pipeline starts from at most 1,000 row ranges of it, expands them into units on
-the workers and reshuffles: nothing that grows with the corpus stands in the pipeline graph.
+the workers and reshuffles: nothing in the pipeline graph grows with the corpus.
 """
 
 from __future__ import annotations

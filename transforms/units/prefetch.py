@@ -1,4 +1,4 @@
-"""Reading ahead: the next items are made in a thread while this one is at work."""
+"""Prefetching: a thread makes the next items while this one is used."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ Item = TypeVar("Item")
 _END = object()
 
 
-def ahead(items: Iterator[Item], *, depth: int = 1) -> Iterator[Item]:
+def prefetch(items: Iterator[Item], *, depth: int = 1) -> Iterator[Item]:
     """Yield items in their order, made by one thread, up to `depth` of them before they are asked for.
 
-    So at most `depth` finished items wait, besides the one in use. What making an item raises is raised where the item
-    would have come. Who stops early waits for the items under way, at most `depth`.
+    At most `depth` finished items wait, besides the one in use. An exception from making an item is raised in the
+    item's place. A caller that stops early waits for the items under way.
 
     Args:
         items: Makes the items; only that thread runs it.
-        depth: The most items that are made before their time, each in memory.
+        depth: The most items that are made in advance; each is in memory.
 
     Example:
-        >>> list(ahead(iter([1, 2, 3])))
+        >>> list(prefetch(iter([1, 2, 3])))
         [1, 2, 3]
     """
     with ThreadPoolExecutor(1) as thread:

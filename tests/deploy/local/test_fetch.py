@@ -5,7 +5,7 @@ import pytest
 from deploy.local import fetch as fetching
 from deploy.local.__main__ import main
 from deploy.local.fetch import fetch
-from pipelines.engines.fetched import FILES, fetched
+from pipelines.engines.cache import FILES, engine_path
 from schemas.errors import ConfigError
 
 
@@ -34,7 +34,7 @@ def made(tmp_path, monkeypatch):
 def test_all_are_fetched_once(made):
     fetch(say=lambda line: None)
     assert made == ["versitygw", "prism", "flink", "spark", "dataflow", "chromium"]
-    assert all(fetched(name).exists() for name in FILES)
+    assert all(engine_path(name).exists() for name in FILES)
     fetch(say=lambda line: None)
     assert made[6:] == ["chromium"]
 
@@ -43,9 +43,9 @@ def test_one_is_fetched_by_its_name(made):
     said = []
     fetch(["prism"], say=said.append)
     assert made == ["prism"]
-    assert said[-1] == f"prism: {fetched('prism')}"
+    assert said[-1] == f"prism: {engine_path('prism')}"
     with pytest.raises(ConfigError, match="make engines"):
-        fetched("flink")
+        engine_path("flink")
 
 
 def test_a_failed_attempt_does_not_stand_and_is_done_again(made, monkeypatch):
@@ -59,10 +59,10 @@ def test_a_failed_attempt_does_not_stand_and_is_done_again(made, monkeypatch):
     with pytest.raises(ConfigError, match="no network"):
         fetch(["prism"], say=lambda line: None)
     with pytest.raises(ConfigError, match="make engines"):
-        fetched("prism")
+        engine_path("prism")
     monkeypatch.setitem(fetching.MAKERS, "prism", whole)
     fetch(["prism"], say=lambda line: None)
-    assert fetched("prism").read_text() == "prism"
+    assert engine_path("prism").read_text() == "prism"
 
 
 def test_an_unknown_name_is_refused(made, capsys):

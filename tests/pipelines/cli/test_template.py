@@ -10,7 +10,7 @@ import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from pipelines.cli.template import BEAM_OPTIONS, SOURCES, hand_on, main, run_cppmill, run_options, split_parameters
-from pipelines.engines.fetched import fetched
+from pipelines.engines.cache import engine_path
 from schemas.errors import CppmillError
 
 LAUNCHED = ["--runner=DataflowRunner", "--project=p", "--region=r", "--temp_location=gs://t", "--job_name=j"]
@@ -86,7 +86,7 @@ def test_the_templates_job_has_one_worker_and_one_step(repository, tmp_path):
     command += ["--no_auth", "--dataflow_endpoint=http://localhost:9", "--sdk_container_image=our-image"]
     command += [f"--template_location={tmp_path}/job.json", f"--staging_location={tmp_path}"]
     command[command.index("--temp_location=gs://t")] = f"--temp_location={tmp_path}"
-    environment = os.environ | {"NO_GCE_CHECK": "true", "PYTHONPATH": f"{fetched('dataflow')}:{repository}"}
+    environment = os.environ | {"NO_GCE_CHECK": "true", "PYTHONPATH": f"{engine_path('dataflow')}:{repository}"}
     subprocess.run(command, env=environment, cwd=repository, check=True, capture_output=True)
     [pool] = json.loads((tmp_path / "job.json").read_bytes())["environment"]["workerPools"]
     assert pool["autoscalingSettings"]["maxNumWorkers"] == 1

@@ -6,14 +6,14 @@ import re
 import apache_beam as beam
 import pytest
 
+from pipelines.engines.cache import ENGINES_VARIABLE
+from pipelines.engines.config import EngineConfig
 from pipelines.engines.execution import open_engine
-from pipelines.engines.fetched import ENGINES_VARIABLE
-from pipelines.engines.setting import Setting
 from schemas.errors import ConfigError
 
 
 def make_setting(tmp_path, *options):
-    return Setting(out=str(tmp_path / "out"), log_folder=tmp_path / "logs", cpus=2, beam_options=options)
+    return EngineConfig(out=str(tmp_path / "out"), log_folder=tmp_path / "logs", cpus=2, beam_options=options)
 
 
 def keep_process(element, folder):
@@ -50,16 +50,16 @@ def fail(element):
 @pytest.mark.parametrize(
     ("engine", "options", "messages"),
     [
-        ("prism", [], ["prism is not there; fetch it with `make engines`"]),
+        ("prism", [], ["prism is missing; fetch it with `make engines`"]),
         (
             "flink",
             ["--flink_master=127.0.0.1:1", "--job_server_java_launcher=no-java"],
-            ["flink is not there", "no-java: no Java", "http://127.0.0.1:1: no Flink answers there"],
+            ["flink is missing", "no-java: no Java", "http://127.0.0.1:1: no Flink answers there"],
         ),
         (
             "spark",
             ["--spark_master_url=spark://127.0.0.1:1"],
-            ["spark is not there", "spark-home is not there", "spark://127.0.0.1:1: no master answers there"],
+            ["spark is missing", "spark-home is missing", "spark://127.0.0.1:1: no master answers there"],
         ),
         ("spark", ["--spark_master_url=http://127.0.0.1:1"], ["it is not spark://HOST:PORT or local[N]"]),
         ("dataflow", [], ["no --project", "no --region", "no --temp_location", "no --sdk_container_image", "s3://"]),

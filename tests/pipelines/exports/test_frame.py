@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import apache_beam as beam
 import pytest
 
 from configs.exports import ExportConfig, load_export_config
@@ -47,9 +46,7 @@ def list_documents(unit: Unit, settings: Settings) -> UnitReceipt:
         return len(paths)
 
     output = settings.out.publish(f"sequences/part-{unit.key}.txt", write)
-    receipt = UnitReceipt(stage=Stage.SEQUENCES, key=unit.key, outputs=(output,), totals={"rows": len(paths)})
-    settings.out.publish_receipt(receipt)
-    return receipt
+    return UnitReceipt(stage=Stage.SEQUENCES, key=unit.key, outputs=(output,), totals={"rows": len(paths)})
 
 
 def export(config: ExportConfig[Counting]) -> dict[str, Any]:
@@ -66,7 +63,7 @@ def export(config: ExportConfig[Counting]) -> dict[str, Any]:
             for shard in work.shards
         ]
         settings = Settings(out=work.session.out, run=work.run)
-        step = beam.ParDo(RunUnits(list_documents, settings)).with_output_types(UnitReceipt)
+        step = RunUnits(work=list_documents, settings=settings)
         receipts = work.run_units(Stage.SEQUENCES, units, lambda found: found | "List" >> step)
         return work.publish(
             Stage.SEQUENCES, receipts, totals={"documents": sum(receipt.totals["rows"] for receipt in receipts)}

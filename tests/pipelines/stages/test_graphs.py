@@ -25,18 +25,18 @@ from apache_beam.runners.pipeline_context import PipelineContext
 
 from configs.runs import load_run_config
 from pipelines.console.progress import QuietReporter
-from pipelines.engines.fetched import fetched
+from pipelines.engines.cache import engine_path
 from pipelines.stages import scan as scan_program
 from schemas.coders import register_coders
 from schemas.options import IngestOptions
 from schemas.reasons import Column
 from schemas.tables import FINGERPRINTS
 from schemas.units import Stage, Unit
+from transforms.ingest.dedup.candidates import duplicate_candidates, duplicate_partitions
 from transforms.ingest.dedup.lsh import candidate_type, choose_bands, near_candidates, near_partitions
 from transforms.ingest.dedup.minhash import BATCH_ROWS
-from transforms.ingest.first_pass import duplicate_candidates, duplicate_partitions
-from transforms.scan import count
-from transforms.scan.count import count_groups, key_part
+from transforms.scan import merge
+from transforms.scan.merge import count_groups, key_part
 from transforms.storage.folder import OutputFolder
 from transforms.units.chunking import MAX_FILES
 from transforms.units.plan import MAX_RANGES, ReadUnits, write_plan
@@ -90,7 +90,10 @@ def ranges(tmp_path_factory):
 def dataflow_jobs(stages, ranges, tmp_path_factory):
     """The folder of the jobs that Dataflow would get, and the environment that has Google's packages."""
     folder = tmp_path_factory.mktemp("jobs")
-    environment = os.environ | {"NO_GCE_CHECK": "true", "PYTHONPATH": os.pathsep.join([str(fetched("dataflow")), ROOT])}
+    environment = os.environ | {
+        "NO_GCE_CHECK": "true",
+        "PYTHONPATH": os.pathsep.join([str(engine_path("dataflow")), ROOT]),
+    }
     command = [sys.executable, f"{ROOT}/tests/pipelines/stages/write_dataflow_jobs.py", str(folder), *DATAFLOW_OPTIONS]
     given = cloudpickle.dumps((stages, ranges))
     done = subprocess.run(command, input=given, env=environment, capture_output=True, check=False)
@@ -106,7 +109,7 @@ def graph(request, stages, ranges, monkeypatch):
         proto = beam_runner_api_pb2.Pipeline()
         proto.ParseFromString((request.getfixturevalue("dataflow_jobs") / stage / "pipeline.pb").read_bytes())
         return proto, PipelineContext(proto.components)
-    monkeypatch.setattr(count, "MAX_PARTS", 1)  # so that groups are merged, as a million units need it
+    monkeypatch.setattr(merge, "MAX_PARTS", 1)  # so that groups are merged, as a million units need it
     register_coders()
     pipeline = beam.Pipeline(options=PipelineOptions([]))
     stages[stage](pipeline | "Units" >> ReadUnits(ranges=ranges))
@@ -180,13 +183,13 @@ def test_units_receipts_and_batches_have_coders_of_their_own(graph):
 def test_what_is_grouped_of_the_counts_of_a_million_shards_is_small():
     register_coders()
     groups = count_groups(MILLION)
-    part = coders.registry.get_coder(count.PartRows)
+    part = coders.registry.get_coder(merge.PartRows)
     of_shard = (f"counts/parts/words-{'0' * 64}.parquet", list(range(20)))
     parts = Counter(
         key_part(("words-000", (f"counts/parts/words-{n:064x}.parquet", [])), groups)[0] for n in range(MILLION)
     )
     assert max(parts.values()) * len(part.encode(of_shard)) < MAX_ELEMENT_BYTES // 16
-    of_group = (f"{count.GROUPS}/words-000-{'0' * 64}.parquet", list(range(1000)))
+    of_group = (f"{merge.GROUPS}/words-000-{'0' * 64}.parquet", list(range(1000)))
     assert groups * len(part.encode(of_group)) < MAX_ELEMENT_BYTES
 
 
@@ -227,7 +230,7 @@ def test_a_unit_of_as_many_files_as_a_unit_has_is_small(letter):
 
 
 def test_counts_merged_in_groups_are_the_same(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(count, "MAX_PARTS", 2)
+    monkeypatch.setattr(merge, "MAX_PARTS", 2)
     shutil.copytree(run.out / "documents", tmp_path / "documents")
     flags = {"--out": str(tmp_path), "--vocab-size": VOCAB_SIZE, "--unit-bytes": str(1 << 20)}
     scan_program.run(load_run_config(flags=flags), QuietReporter())
@@ -236,4 +239,4 @@ def test_counts_merged_in_groups_are_the_same(run, tmp_path, monkeypatch):
     assert {name: (tmp_path / name).read_bytes() for name in names} == {
         name: (run.out / name).read_bytes() for name in names
     }
-    assert not (tmp_path / count.GROUPS).exists()
+    assert not (tmp_path / merge.GROUPS).exists()

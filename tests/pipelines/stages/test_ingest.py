@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+from collections import Counter
+from contextlib import contextmanager
 
 import pytest
 
@@ -10,6 +12,7 @@ from configs.runs import load_run_config
 from pipelines.console.progress import QuietReporter
 from pipelines.stages import ingest
 from pipelines.stages.session import open_session
+from transforms.storage.folder import OutputFolder
 
 
 @pytest.fixture
@@ -17,10 +20,11 @@ def small_sources(sources, tmp_path):
     return shutil.copytree(sources / "numpy", tmp_path / "sources" / "numpy").parent
 
 
-def ingested(sources, out):
+def ingested(sources, out, **flags):
     """Ingest and return the ledger of documents."""
+    given = {f"--{name.replace('_', '-')}": value for name, value in flags.items()}
     config = load_run_config(
-        flags={"SOURCE": [str(sources)], "--out": str(out), "--max-dead-fraction": "1"}, needs_sources=True
+        flags={"SOURCE": [str(sources)], "--out": str(out), "--max-dead-fraction": "1", **given}, needs_sources=True
     )
     with open_session(config, QuietReporter()) as session:
         receipts = ingest.ingest(session)
@@ -61,3 +65,33 @@ def test_a_file_that_could_not_be_read_is_tried_again(small_sources, tmp_path, m
     [second] = ingested(small_sources, tmp_path / "out")
     assert second["dead"] == {}
     assert second["kept"] == first["kept"] + 1
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """How often each file of the cache was opened for its footer."""
+    open_ranges, counts = OutputFolder.open_ranges, Counter()
+
+    @contextmanager
+    def count_and_open(out, name):
+        with open_ranges(out, name) as file:
+            counts[name] += name.startswith((".cache/fingerprints/", ".cache/signatures/"))
+            yield file
+
+    monkeypatch.setattr(OutputFolder, "open_ranges", count_and_open)
+    return counts
+
+
+@pytest.mark.parametrize("flags", [{}, {"near_duplicate_similarity": "0.8"}], ids=["exact", "near"])
+def test_the_footers_of_each_unit_are_read_once_in_a_run(small_sources, tmp_path, opened, flags):
+    out, changed = tmp_path / "out", small_sources / "numpy" / "numpy" / "npy_math.h"
+    for change in (b"", b"", b"int more;\n"):
+        if change:
+            changed.write_bytes(changed.read_bytes() + change)
+        opened.clear()
+        units = len(ingested(small_sources, out, unit_bytes="65536", **flags))
+        footers = Counter({name: number for name, number in opened.items() if number})
+        cached = {f".cache/{path.relative_to(out / '.cache')}" for path in out.glob(".cache/fingerprints/*")}
+        assert len(cached) == units > 5
+        assert cached <= footers.keys()
+        assert set(footers.values()) == {1}

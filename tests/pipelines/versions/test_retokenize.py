@@ -18,7 +18,7 @@ import pytest
 from configs.runs import load_run_config
 from pipelines.console.progress import QuietReporter
 from pipelines.stages import run as whole_run
-from pipelines.versions.retokenize import Order, retokenize
+from pipelines.versions.retokenize import Request, retokenize
 from pipelines.versions.verify import verify
 from schemas.errors import BlockedError
 from transforms.records.receipts import read_receipt
@@ -61,7 +61,7 @@ class Store:
     def again(self, *, keep=3, **flags):
         """Retokenize in this process."""
         given = {"SOURCE": (str(self.sources),), "--store": str(self.place), **flags}
-        return retokenize(Order(file=None, flags=given, keep=keep), QuietReporter())
+        return retokenize(Request(file=None, flags=given, keep=keep), QuietReporter())
 
     def change(self):
         """Add a document, change one, and remove one; return their names."""

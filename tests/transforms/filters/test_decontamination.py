@@ -16,7 +16,7 @@ from schemas.errors import ConfigError
 from schemas.options import IngestOptions
 from schemas.reasons import Filtered
 from transforms.filters.decontamination import BENCHMARKS, Benchmark, load_benchmark, published, read_benchmark
-from transforms.filters.verdicts import Judge, make_judge
+from transforms.filters.verdicts import ContentFilter, make_content_filter
 from transforms.storage.folder import OutputFolder
 
 NUMPY = Path(np.get_include()) / "numpy"
@@ -48,79 +48,81 @@ def read(options: IngestOptions) -> Benchmark:
 
 
 @pytest.fixture
-def judge_by(tmp_path: Path) -> Callable[..., Judge]:
-    """Judge by a benchmark of one file: judge_by(name, content, **options)."""
+def filter_by(tmp_path: Path) -> Callable[..., ContentFilter]:
+    """Make the filters with a benchmark of one file: filter_by(name, content, **options)."""
 
-    def make(name: str, content: bytes, **more: object) -> Judge:
+    def make(name: str, content: bytes, **more: object) -> ContentFilter:
         (tmp_path / name).write_bytes(content)
         options = asked(tmp_path / name, **more)
-        return make_judge(options, read(options))
+        return make_content_filter(options, read(options))
 
     return make
 
 
-def test_a_function_of_the_benchmark_is_found_wherever_it_stands(judge_by: Callable[..., Judge]) -> None:
-    judge = judge_by("real.h", FUNCTION)
-    found = judge(b"int a;\nint b;\n" + FUNCTION, None)
+def test_a_function_of_the_benchmark_is_found_wherever_it_stands(filter_by: Callable[..., ContentFilter]) -> None:
+    content_filter = filter_by("real.h", FUNCTION)
+    found = content_filter(b"int a;\nint b;\n" + FUNCTION, None)
     assert found.reason == Filtered.CONTAMINATED
     assert found.detail == "13 words of real.h:1 in line 3"
-    assert judge(MATH, None).reason == Filtered.CONTAMINATED
-    assert judge(MATH.replace(b"    ", b"\t").upper(), None).reason == Filtered.CONTAMINATED
+    assert content_filter(MATH, None).reason == Filtered.CONTAMINATED
+    assert content_filter(MATH.replace(b"    ", b"\t").upper(), None).reason == Filtered.CONTAMINATED
 
 
-def test_every_header_but_the_benchmark_itself_is_kept(judge_by: Callable[..., Judge]) -> None:
-    judge = judge_by("npy_math.h", MATH)
-    dropped = {path.name for path in NUMPY.rglob("*.h") if judge(path.read_bytes(), None).reason}
+def test_every_header_but_the_benchmark_itself_is_kept(filter_by: Callable[..., ContentFilter]) -> None:
+    content_filter = filter_by("npy_math.h", MATH)
+    dropped = {path.name for path in NUMPY.rglob("*.h") if content_filter(path.read_bytes(), None).reason}
     assert dropped == {"npy_math.h"}
 
 
-def test_other_names_and_shorter_parts_are_kept(judge_by: Callable[..., Judge]) -> None:
-    judge = judge_by("code.cpp", CODE)
-    assert judge(CODE, None).detail == "13 words of code.cpp:2 in line 2"
-    assert judge(CODE[:60], None).reason == ""
-    assert judge(CODE.replace(b"total", b"sum"), None).reason == ""
+def test_other_names_and_shorter_parts_are_kept(filter_by: Callable[..., ContentFilter]) -> None:
+    content_filter = filter_by("code.cpp", CODE)
+    assert content_filter(CODE, None).detail == "13 words of code.cpp:2 in line 2"
+    assert content_filter(CODE[:60], None).reason == ""
+    assert content_filter(CODE.replace(b"total", b"sum"), None).reason == ""
 
 
-def test_licences_includes_numbers_and_letters_are_no_benchmark(judge_by: Callable[..., Judge]) -> None:
+def test_licences_includes_numbers_and_letters_are_no_benchmark(filter_by: Callable[..., ContentFilter]) -> None:
     table = b"int t[] = {" + b", ".join(b"%d" % number for number in range(100)) + b"};\n"
     letters = b"void f(int a, int b, int c, int d, int e, int f, int g, int h, int i, int j, int k);\n"
     cases = b"".join(b"  case %d: return %d;\n" % (number, number) for number in range(20))
     boilerplate = LICENSE + INCLUDES + table + letters + cases
-    judge = judge_by("whole.cpp", boilerplate + CODE)
-    assert judge(boilerplate, None).reason == ""
-    assert judge(LICENSE + CODE, None).detail == f"13 words of whole.cpp:{boilerplate.count(10) + 2} in line 3"
+    content_filter = filter_by("whole.cpp", boilerplate + CODE)
+    assert content_filter(boilerplate, None).reason == ""
+    assert content_filter(LICENSE + CODE, None).detail == f"13 words of whole.cpp:{boilerplate.count(10) + 2} in line 3"
 
 
-def test_a_comment_that_is_no_licence_counts(judge_by: Callable[..., Judge]) -> None:
+def test_a_comment_that_is_no_licence_counts(filter_by: Callable[..., ContentFilter]) -> None:
     problem = (
         b"/* Given a list of numbers, return whether any two of them are closer to each other than a threshold. */\n"
     )
-    assert judge_by("problem.txt", problem)(b"// " + problem[3:-3], None).reason == Filtered.CONTAMINATED
+    assert filter_by("problem.txt", problem)(b"// " + problem[3:-3], None).reason == Filtered.CONTAMINATED
 
 
-def test_a_licence_that_stands_in_a_string_is_code(judge_by: Callable[..., Judge]) -> None:
+def test_a_licence_that_stands_in_a_string_is_code(filter_by: Callable[..., ContentFilter]) -> None:
     text = (
         b'const char* const notice = "see https://x.example/ // for the license and copyright of all of these parts";\n'
     )
-    assert judge_by("notice.cpp", text)(text, None).reason == Filtered.CONTAMINATED
+    assert filter_by("notice.cpp", text)(text, None).reason == Filtered.CONTAMINATED
 
 
-def test_as_many_different_n_grams_are_needed_as_asked(judge_by: Callable[..., Judge]) -> None:
+def test_as_many_different_n_grams_are_needed_as_asked(filter_by: Callable[..., ContentFilter]) -> None:
     two = CODE[CODE.index(b"double total") : CODE.index(b": total /")]
-    judge = judge_by("code.cpp", CODE, decontaminate_min_ngrams=3)
-    assert judge(CODE, None).reason == Filtered.CONTAMINATED
-    assert judge(two, None).reason == judge(3 * two, None).reason == ""
-    assert judge_by("code.cpp", CODE, decontaminate_min_ngrams=2)(two, None).reason == Filtered.CONTAMINATED
+    content_filter = filter_by("code.cpp", CODE, decontaminate_min_ngrams=3)
+    assert content_filter(CODE, None).reason == Filtered.CONTAMINATED
+    assert content_filter(two, None).reason == content_filter(3 * two, None).reason == ""
+    assert filter_by("code.cpp", CODE, decontaminate_min_ngrams=2)(two, None).reason == Filtered.CONTAMINATED
 
 
-def test_fewer_words_find_more(judge_by: Callable[..., Judge]) -> None:
+def test_fewer_words_find_more(filter_by: Callable[..., ContentFilter]) -> None:
     part = b"for (double value : values) total += value * value;"
-    assert judge_by("code.cpp", CODE)(part, None).reason == ""
-    assert judge_by("code.cpp", CODE, decontaminate_ngram_words=6)(part, None).reason == Filtered.CONTAMINATED
+    assert filter_by("code.cpp", CODE)(part, None).reason == ""
+    assert filter_by("code.cpp", CODE, decontaminate_ngram_words=6)(part, None).reason == Filtered.CONTAMINATED
 
 
 @pytest.mark.parametrize("name", ["b.jsonl", "b.jsonl.gz", "b.parquet"])
-def test_every_string_of_problems_in_tables_counts(name: str, judge_by: Callable[..., Judge], tmp_path: Path) -> None:
+def test_every_string_of_problems_in_tables_counts(
+    name: str, filter_by: Callable[..., ContentFilter], tmp_path: Path
+) -> None:
     rows = [
         {"task_id": "CPP/0", "prompt": "int short();", "tests": ["none"]},
         {"task_id": "CPP/1", "prompt": "double mean();", "tests": [CODE.decode(), "é"]},
@@ -128,7 +130,7 @@ def test_every_string_of_problems_in_tables_counts(name: str, judge_by: Callable
     lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "made.parquet")
     data = {"b.jsonl": lines, "b.jsonl.gz": gzip.compress(lines), "b.parquet": (tmp_path / "made.parquet").read_bytes()}
-    found = judge_by(name, data[name])(CODE, None)
+    found = filter_by(name, data[name])(CODE, None)
     assert found.detail == f"13 words of {name}:2 in line 2"
 
 
@@ -137,9 +139,9 @@ def test_a_folder_is_its_sources_named_below_it(tmp_path: Path) -> None:
         (tmp_path / "bench" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "bench" / name).write_bytes(content)
     options = asked(tmp_path / "bench")
-    judge = make_judge(options, read(options))
-    assert judge(CODE, None).detail == "13 words of bench/p/a.cpp:2 in line 2"
-    assert judge(FUNCTION, None).reason == ""
+    content_filter = make_content_filter(options, read(options))
+    assert content_filter(CODE, None).detail == "13 words of bench/p/a.cpp:2 in line 2"
+    assert content_filter(FUNCTION, None).reason == ""
 
 
 @pytest.mark.parametrize(
@@ -161,12 +163,12 @@ def test_a_benchmark_that_cannot_be_read_is_refused(name: str, content: bytes, s
     assert said in str(caught.value)
 
 
-def test_a_line_of_any_length_is_read(judge_by: Callable[..., Judge]) -> None:
+def test_a_line_of_any_length_is_read(filter_by: Callable[..., ContentFilter]) -> None:
     words = [b"word%d" % number for number in range(300_000)]
-    judge = judge_by("long.txt", b" ".join(words))
-    assert judge(b"\n".join(words[-20:]), None).detail.startswith("13 words of ")
-    assert judge(b"\n".join(words[150_000:150_020]), None).reason == Filtered.CONTAMINATED
-    assert judge(b"\n".join(reversed(words[:20])), None).reason == ""
+    content_filter = filter_by("long.txt", b" ".join(words))
+    assert content_filter(b"\n".join(words[-20:]), None).detail.startswith("13 words of ")
+    assert content_filter(b"\n".join(words[150_000:150_020]), None).reason == Filtered.CONTAMINATED
+    assert content_filter(b"\n".join(reversed(words[:20])), None).reason == ""
 
 
 def test_a_place_that_is_gone_is_refused(tmp_path: Path) -> None:
@@ -194,7 +196,7 @@ def test_workers_load_what_was_read(tmp_path: Path, out: OutputFolder) -> None:
     benchmark = read(options)
     with published(benchmark, out):
         loaded = load_benchmark(benchmark.name, out, options)
-        assert make_judge(options, loaded)(CODE, None) == make_judge(options, benchmark)(CODE, None)
+        assert make_content_filter(options, loaded)(CODE, None) == make_content_filter(options, benchmark)(CODE, None)
         assert loaded.table.equals(benchmark.table)
     assert not list(out.files(BENCHMARKS))
 

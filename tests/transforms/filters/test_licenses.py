@@ -14,7 +14,7 @@ import pytest
 from schemas.options import IngestOptions
 from schemas.reasons import Filtered
 from transforms.filters.licenses import AllowList, find_tags
-from transforms.filters.verdicts import make_judge
+from transforms.filters.verdicts import make_content_filter
 
 
 @pytest.mark.parametrize(
@@ -95,28 +95,28 @@ def test_the_tags_of_a_head_are_one_expression(head: bytes, expression: str | No
 @pytest.mark.parametrize("license_name", [None, "", "  ", "NOASSERTION", "NONE"])
 def test_what_tells_no_licence_is_as_one_wants_it(unlicensed: str, license_name: str | None) -> None:
     options = IngestOptions.model_validate({"allowed_licenses": ("MIT",), "unlicensed": unlicensed})
-    found = make_judge(options)(b"int a;\n", license_name)
+    found = make_content_filter(options)(b"int a;\n", license_name)
     assert found.reason == ("" if unlicensed == "keep" else Filtered.LICENSE)
     assert found.detail == ("" if unlicensed == "keep" else "tells no licence")
 
 
 def test_the_source_knows_better_than_the_file() -> None:
-    judge = make_judge(IngestOptions(allowed_licenses=("MIT",)))
-    assert judge(b"// SPDX-License-Identifier: GPL-3.0-only\n", "MIT").reason == ""
-    found = judge(b"// SPDX-License-Identifier: MIT\n", "GPL-3.0-only")
+    content_filter = make_content_filter(IngestOptions(allowed_licenses=("MIT",)))
+    assert content_filter(b"// SPDX-License-Identifier: GPL-3.0-only\n", "MIT").reason == ""
+    found = content_filter(b"// SPDX-License-Identifier: MIT\n", "GPL-3.0-only")
     assert (found.reason, found.detail) == (Filtered.LICENSE, "the source says GPL-3.0-only")
 
 
 @pytest.mark.parametrize("license_name", [None, " ", "NOASSERTION", "NONE"])
 def test_tags_count_where_the_source_tells_none(license_name: str | None) -> None:
-    judge = make_judge(IngestOptions(allowed_licenses=("MIT",), unlicensed="keep"))
-    assert judge(b"// SPDX-License-Identifier: GPL-3.0-only\n", license_name).detail == "tagged GPL-3.0-only"
-    assert judge(b"// SPDX-License-Identifier: MIT\n", license_name).reason == ""
+    content_filter = make_content_filter(IngestOptions(allowed_licenses=("MIT",), unlicensed="keep"))
+    assert content_filter(b"// SPDX-License-Identifier: GPL-3.0-only\n", license_name).detail == "tagged GPL-3.0-only"
+    assert content_filter(b"// SPDX-License-Identifier: MIT\n", license_name).reason == ""
 
 
 def test_a_tag_that_is_too_long_cannot_be_read() -> None:
-    judge = make_judge(IngestOptions(allowed_licenses=("MIT",), unlicensed="keep"))
-    found = judge(b"// SPDX-License-Identifier: (MIT OR " + b"A) AND (" * 1_000 + b"MIT)", None)
+    content_filter = make_content_filter(IngestOptions(allowed_licenses=("MIT",), unlicensed="keep"))
+    found = content_filter(b"// SPDX-License-Identifier: (MIT OR " + b"A) AND (" * 1_000 + b"MIT)", None)
     assert found.reason == Filtered.LICENSE
 
 
@@ -146,7 +146,7 @@ def test_a_list_of_licences_holds_together(value: Any, expected: bool, suffix: s
         f"a.{suffix}", json.dumps(row).encode() if suffix == "jsonl" else parquet(row), options
     ).documents
     assert document.license is None
-    assert (make_judge(options)(document.content, document.told_license).reason == "") is expected
+    assert (make_content_filter(options)(document.content, document.told_license).reason == "") is expected
 
 
 def test_a_list_that_is_not_utf8_is_not_allowed(read: Any) -> None:
@@ -154,7 +154,7 @@ def test_a_list_that_is_not_utf8_is_not_allowed(read: Any) -> None:
     table = pa.table({"path": ["a.cpp"], "content": ["int a;"], "terms": terms})
     options = IngestOptions(license_column="terms", allowed_licenses=("MIT",), unlicensed="keep")
     (document,) = read("a.parquet", write(table), options).documents
-    assert make_judge(options)(document.content, document.told_license).reason == Filtered.LICENSE
+    assert make_content_filter(options)(document.content, document.told_license).reason == Filtered.LICENSE
 
 
 def test_an_ingest_drops_what_is_not_allowed(tmp_path: Path, out: Any, run_ingest: Any) -> None:
@@ -182,8 +182,8 @@ def write(table: pa.Table) -> bytes:
 
 def test_the_tags_of_real_headers_are_read() -> None:
     headers = sorted(Path(pa.get_include()).rglob("*.h*"))
-    judge = make_judge(IngestOptions(allowed_licenses=("Apache-2.0",)))
-    details = {judge(path.read_bytes(), None).detail for path in headers}
+    content_filter = make_content_filter(IngestOptions(allowed_licenses=("Apache-2.0",)))
+    details = {content_filter(path.read_bytes(), None).detail for path in headers}
     assert "tagged 0BSD" in details
     assert "tells no licence" in details
     assert not [detail for detail in details if "Apache-2.0" in detail]

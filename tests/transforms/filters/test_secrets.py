@@ -22,7 +22,7 @@ from schemas.errors import ConfigError
 from schemas.options import IngestOptions
 from schemas.reasons import Filtered
 from transforms.filters.secrets import DETECTORS, SecretDetectors, _load
-from transforms.filters.verdicts import make_judge
+from transforms.filters.verdicts import make_content_filter
 
 SECRETS = SecretDetectors()
 BODY = "Q9zR" * 30
@@ -186,11 +186,11 @@ def test_real_headers_have_none() -> None:
 
 
 def test_the_filter_says_what_it_found() -> None:
-    found = make_judge(IngestOptions(drop_secrets=True))(tokens()["GitHub Token"].encode(), None)
+    found = make_content_filter(IngestOptions(drop_secrets=True))(tokens()["GitHub Token"].encode(), None)
     assert (found.reason, found.detail) == (Filtered.SECRET, "GitHub Token in line 1")
 
 
 def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "detect_secrets.plugins.aws", None)
     with pytest.raises(ConfigError, match=r"cppmill\[secrets\]"):
-        make_judge(IngestOptions(drop_secrets=True))
+        make_content_filter(IngestOptions(drop_secrets=True))

@@ -6,7 +6,7 @@ import pytest
 
 from schemas.options import IngestOptions
 from schemas.reasons import Column
-from transforms.filters.verdicts import KEPT, make_judge
+from transforms.filters.verdicts import KEPT, make_content_filter
 
 ALL = IngestOptions(drop_generated=True, max_line_bytes=100, min_unique_line_ratio=0.5, max_document_bytes=10_000)
 
@@ -27,14 +27,14 @@ ALL = IngestOptions(drop_generated=True, max_line_bytes=100, min_unique_line_rat
     ],
 )
 def test_the_first_filter_that_matches_counts(content: bytes, reason: str) -> None:
-    assert make_judge(ALL)(content, None).reason == reason
+    assert make_content_filter(ALL)(content, None).reason == reason
 
 
 def test_nothing_is_empty_and_no_reason() -> None:
-    assert make_judge(ALL)(b"", None)[:2] == (Column.EMPTY, "")
+    assert make_content_filter(ALL)(b"", None)[:2] == (Column.EMPTY, "")
 
 
 def test_by_default_only_size_binary_and_empty_drop() -> None:
     content = b"// @generated DO NOT EDIT\n// SPDX-License-Identifier: GPL-3.0-only\n" + b"0," * 100_000 + b"\nx\n" * 99
-    assert make_judge(IngestOptions())(content, "GPL-3.0-only") == KEPT
-    assert make_judge(IngestOptions(drop_binary=False))(b"\0", None) == KEPT
+    assert make_content_filter(IngestOptions())(content, "GPL-3.0-only") == KEPT
+    assert make_content_filter(IngestOptions(drop_binary=False))(b"\0", None) == KEPT

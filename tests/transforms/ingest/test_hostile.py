@@ -18,7 +18,8 @@ from schemas.coders import register_coders
 from schemas.ledger import Ledger
 from schemas.options import IngestOptions
 from schemas.units import Stage, UnitReceipt
-from transforms.ingest.dedup.exact import ChooseDuplicates, clear_duplicates, find_duplicates, merge_duplicates
+from transforms.ingest.dedup.exact import ChooseDuplicates, clear_duplicates, duplicates_name, merge_duplicates
+from transforms.ingest.findings import add_digests, find_first_pass, look_up_choices
 from transforms.ingest.first_pass import FingerprintInputs
 from transforms.ingest.input_units import plan_inputs
 from transforms.ingest.plan import plan_ingest
@@ -99,15 +100,18 @@ def run_pipelines(sources: list[str], out: OutputFolder, options: IngestOptions)
     """Run both passes as pipelines and return the receipts as they stand in the output folder."""
     register_coders()
     inputs = plan_inputs(list_inputs(sources, options), options)
+    found = find_first_pass(inputs, out, options)
     clear_duplicates(out)
     with beam.Pipeline(runner=FnApiRunner()) as pipeline:
         candidates = (
             pipeline | "Inputs" >> beam.Create(inputs) | FingerprintInputs(out=out, options=options, partitions=70)
         )
         _ = candidates | ChooseDuplicates(out=out)
-    merge_duplicates(inputs, out)
-    assert find_duplicates(inputs, out)
-    units = plan_ingest(inputs, out, options, config={}, core_version="1")
+    found = add_digests(found, out)
+    merge_duplicates(duplicates_name(inputs, found.digests), out)
+    found = look_up_choices(found, out, options)
+    assert found.duplicates
+    units = plan_ingest(found, out, options, config={}, core_version="1")
     with beam.Pipeline(runner=FnApiRunner()) as pipeline:
         _ = pipeline | "Units" >> beam.Create(units) | WriteDocuments(out=out, options=options)
     receipts = [out.find_receipt(unit) for unit in units]

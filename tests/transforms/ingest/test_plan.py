@@ -11,15 +11,16 @@ import pytest
 
 from schemas.errors import IntegrityError
 from schemas.options import IngestOptions
-from transforms.filters.verdicts import make_judge
-from transforms.ingest.first_pass import fingerprint_unit, fingerprints_digest, fingerprints_name, has_fingerprints
+from transforms.filters.verdicts import make_content_filter
+from transforms.ingest.findings import find_first_pass
+from transforms.ingest.fingerprints import find_digest, fingerprint_unit, fingerprints_digest, fingerprints_name
 from transforms.ingest.input_units import plan_inputs
 from transforms.ingest.plan import plan_ingest, prune_cache
 from transforms.sources.listing import list_inputs
 from transforms.storage.folder import OutputFolder
 
 SMALL = IngestOptions(unit_bytes=1 << 16)
-JUDGE = make_judge(SMALL)
+CONTENT_FILTER = make_content_filter(SMALL)
 
 
 @pytest.fixture
@@ -79,8 +80,8 @@ def test_options_that_shape_the_output_are_in_the_key(corpus: Path, out: OutputF
     plain = keys(run_first_pass([corpus], out, SMALL))
     result = run_first_pass([corpus], out, SMALL.model_copy(update={"detect_platforms": False}))
     assert not set(plain) & set(keys(result))
-    rules = plan_ingest(result.inputs, out, SMALL, config={"rules": "x"}, core_version="1")
-    newer = plan_ingest(result.inputs, out, SMALL, config={}, core_version="2")
+    rules = plan_ingest(result.found, out, SMALL, config={"rules": "x"}, core_version="1")
+    newer = plan_ingest(result.found, out, SMALL, config={}, core_version="2")
     assert not {unit.key for unit in rules} & set(plain)
     assert not {unit.key for unit in newer} & set(plain)
 
@@ -96,31 +97,31 @@ def test_units_of_equal_content_have_keys_of_their_own(corpus: Path, out: Output
 def test_a_plan_without_a_first_pass_is_refused(corpus: Path, out: OutputFolder) -> None:
     inputs = plan_inputs(list_inputs([str(corpus)], SMALL), SMALL)
     with pytest.raises(IntegrityError, match="first pass"):
-        plan_ingest(inputs, out, SMALL, config={}, core_version="1")
+        plan_ingest(find_first_pass(inputs, out, SMALL), out, SMALL, config={}, core_version="1")
 
 
 def test_fingerprints_are_made_once_unless_asked_for_again(corpus: Path, out: OutputFolder) -> None:
     options = IngestOptions()
     (unit,) = plan_inputs(list_inputs([str(corpus)], options), options)
-    assert not has_fingerprints(unit, out)
-    name = fingerprint_unit(unit, out, options, JUDGE)
+    assert not find_digest(unit, out, options)
+    name = fingerprint_unit(unit, out, options, CONTENT_FILTER)
     assert name == fingerprints_name(unit.key)
     digest = fingerprints_digest(out, name)
     (corpus / "p0/f00.cpp").write_bytes(b"changed in secret")
-    fingerprint_unit(unit, out, options, JUDGE)
+    fingerprint_unit(unit, out, options, CONTENT_FILTER)
     assert fingerprints_digest(out, name) == digest
-    fingerprint_unit(unit, out, options, JUDGE, rehash=True)
+    fingerprint_unit(unit, out, options, CONTENT_FILTER, rehash=True)
     assert fingerprints_digest(out, name) != digest
 
 
 def test_fingerprints_that_are_damaged_are_made_again(corpus: Path, out: OutputFolder) -> None:
     options = IngestOptions()
     (unit,) = plan_inputs(list_inputs([str(corpus)], options), options)
-    name = fingerprint_unit(unit, out, options, JUDGE)
+    name = fingerprint_unit(unit, out, options, CONTENT_FILTER)
     digest = fingerprints_digest(out, name)
     out.publish_bytes(name, out.read_bytes(name)[:-9])
-    assert not has_fingerprints(unit, out)
-    fingerprint_unit(unit, out, options, JUDGE)
+    assert not find_digest(unit, out, options)
+    fingerprint_unit(unit, out, options, CONTENT_FILTER)
     assert fingerprints_digest(out, name) == digest
 
 
@@ -128,9 +129,10 @@ def test_what_no_unit_needs_any_more_is_removed_from_the_cache(
     corpus: Path, out: OutputFolder, run_first_pass: Any
 ) -> None:
     first = run_first_pass([corpus], out, SMALL)
-    assert prune_cache(first.inputs, out, SMALL) == 0
+    assert prune_cache(first.found, out, SMALL) == 0
     (corpus / "p2/f42.cpp").unlink()
     second = run_first_pass([corpus], out, SMALL)
-    assert prune_cache(second.inputs, out, SMALL) >= 2
-    assert all(has_fingerprints(unit, out) for unit in second.inputs)
-    assert plan_ingest(second.inputs, out, SMALL, config={}, core_version="1") == second.units
+    assert prune_cache(second.found, out, SMALL) >= 2
+    assert find_first_pass(second.found.units, out, SMALL) == second.found
+    assert all(second.found.digests)
+    assert plan_ingest(second.found, out, SMALL, config={}, core_version="1") == second.units

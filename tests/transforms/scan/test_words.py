@@ -107,6 +107,6 @@ def test_a_file_without_partitions_is_refused_by_name(tmp_path):
     write_run(tmp_path / "words", {b"a": 1})
     with (
         pa.OSFile(str(tmp_path / "words")) as file,
-        pytest.raises(IntegrityError, match="words: row group 0 does not tell its partition"),
+        pytest.raises(IntegrityError, match="words: row group 0 has no statistics of its partition"),
     ):
         find_runs(file, where="words")

@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import dataclass
+from functools import partial
 
 import apache_beam as beam
 import pytest
@@ -11,7 +12,7 @@ from apache_beam.testing.util import assert_that, equal_to
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.storage.folder import OutputFolder
 from transforms.units.attempts import ATTEMPTS
-from transforms.units.execution import AT_ONCE, RunUnits, run_once
+from transforms.units.execution import AT_ONCE, RunUnits, RunUnitsFn, run_unit
 
 
 def unit(number):
@@ -61,12 +62,12 @@ def count(unit, settings):
 def test_every_receipt_comes_out_of_a_pipeline(number, tmp_path):
     units = [unit(index) for index in range(number)]
     with beam.Pipeline(runner=FnApiRunner()) as pipeline:
-        receipts = pipeline | beam.Create(units) | beam.ParDo(RunUnits(fail, Settings(OutputFolder(tmp_path))))
+        receipts = pipeline | beam.Create(units) | RunUnits(work=fail, settings=Settings(OutputFolder(tmp_path)))
         assert_that(receipts | beam.Map(lambda receipt: receipt.key), equal_to([unit.key for unit in units]))
 
 
 def test_two_units_are_at_work_at_once_and_never_more(tmp_path):
-    run = RunUnits(meet, Settings(OutputFolder(tmp_path)))
+    run = RunUnitsFn(meet, Settings(OutputFolder(tmp_path)))
     run.setup()
     run.start_bundle()
     found = [receipt.key for number in range(9) for receipt in run.process(unit(number))]
@@ -80,27 +81,44 @@ def test_two_units_are_at_work_at_once_and_never_more(tmp_path):
 def test_an_error_is_told(failing, tmp_path):
     units = [unit(number) for number in range(7)]
     with pytest.raises(ValueError, match=f"unit {failing} failed"), beam.Pipeline(runner=FnApiRunner()) as pipeline:
-        _ = pipeline | beam.Create(units) | beam.ParDo(RunUnits(fail, Settings(OutputFolder(tmp_path), failing)))
+        _ = pipeline | beam.Create(units) | RunUnits(work=fail, settings=Settings(OutputFolder(tmp_path), failing))
 
 
 def test_a_unit_that_an_earlier_attempt_finished_is_not_run_again(tmp_path):
     settings = Settings(OutputFolder(tmp_path), failing="1")
     settings.out.publish_receipt(done(unit(1)))
-    assert run_once(fail, unit(1), settings) == done(unit(1))
+    assert run_unit(unit(1), settings.out, partial(fail, settings=settings)).result == done(unit(1))
     assert list(settings.out.files(ATTEMPTS)) == []
 
 
 def test_an_attempt_is_noted_before_the_unit_runs(tmp_path):
     settings = Settings(OutputFolder(tmp_path), failing="1")
     with pytest.raises(ValueError, match="unit 1 failed"):
-        run_once(fail, unit(1), settings)
+        run_unit(unit(1), settings.out, partial(fail, settings=settings))
+    assert len(list(settings.out.files(ATTEMPTS))) == 1
+
+
+def test_a_receipt_is_published_when_its_unit_is_done(tmp_path):
+    settings = Settings(OutputFolder(tmp_path))
+    finished = run_unit(unit(1), settings.out, partial(count, settings=settings))
+    assert settings.out.find_receipt(unit(1)) == finished.result == count(unit(1), settings)
+
+
+def test_a_unit_whose_input_changed_meanwhile_is_run_again(tmp_path):
+    settings = Settings(OutputFolder(tmp_path))
+    changed = UnitReceipt(
+        stage=Stage.TOKENIZE, key=unit(1).key, outputs=(), totals={}, ledger={"documents": {"dead": {"changed": 1}}}
+    )
+    settings.out.publish_receipt(changed)
+    settings.out.withdraw([unit(1)])
+    assert run_unit(unit(1), settings.out, partial(fail, settings=settings)).result == done(unit(1))
     assert len(list(settings.out.files(ATTEMPTS))) == 1
 
 
 def test_units_bytes_and_times_are_metrics_of_the_pipeline(tmp_path):
     units = [unit(number) for number in range(7)]
     pipeline = beam.Pipeline(runner=FnApiRunner())
-    _ = pipeline | beam.Create(units) | beam.ParDo(RunUnits(count, Settings(OutputFolder(tmp_path))))
+    _ = pipeline | beam.Create(units) | RunUnits(work=count, settings=Settings(OutputFolder(tmp_path)))
     found = pipeline.run().metrics().query()
     counted = {(found.key.metric.namespace, found.key.metric.name): found.committed for found in found["counters"]}
     own = {name: number for (namespace, name), number in counted.items() if namespace == "cppmill.tokenize"}

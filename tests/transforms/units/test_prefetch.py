@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from transforms.units.prefetch import ahead
+from transforms.units.prefetch import prefetch
 
 
 def failing(made, last):
@@ -16,7 +16,7 @@ def failing(made, last):
 
 @pytest.mark.parametrize("depth", [1, 2, 5])
 def test_items_come_in_order_and_an_error_after_them(depth):
-    items = ahead(failing([], 3), depth=depth)
+    items = prefetch(failing([], 3), depth=depth)
     assert [next(items) for _ in range(3)] == [0, 1, 2]
     with pytest.raises(ValueError, match="no more"):
         next(items)
@@ -25,7 +25,7 @@ def test_items_come_in_order_and_an_error_after_them(depth):
 @pytest.mark.parametrize("depth", [1, 2])
 def test_no_more_than_the_depth_is_made_before_its_time(depth):
     made = []
-    items = ahead(failing(made, 100), depth=depth)
+    items = prefetch(failing(made, 100), depth=depth)
     for number in range(10):
         assert next(items) == number
         assert len(made) <= number + 1 + depth
@@ -41,7 +41,7 @@ def test_items_are_made_in_another_thread_which_ends():
             threads.append(threading.current_thread())
             yield number
 
-    assert list(ahead(numbers())) == [0, 1, 2]
+    assert list(prefetch(numbers())) == [0, 1, 2]
     assert len(set(threads)) == 1
     assert threads[0] is not threading.current_thread()
     assert not threads[0].is_alive()

@@ -1,7 +1,6 @@
 """Sequences: token shards to rows of one length, packed or padded, and proved by reading them back.
 
-Packing happens inside a unit, a group of token shards or of projects, so that the bytes depend on what is in it and on
-nothing else.
+Packing happens inside a unit, a group of token shards or of projects, so the bytes depend on its documents alone.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import apache_beam as beam
 import cppmill_core
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,12 +20,12 @@ from schemas.units import Stage, Unit, UnitReceipt
 from transforms.exports.sequences.proofs import prove_sequences
 from transforms.exports.sequences.repositories import read_repositories
 from transforms.exports.sequences.rows import make_rows
-from transforms.exports.sequences.segments import Encoding, Text, make_segments
+from transforms.exports.sequences.segments import Encoding, SourceText, make_segments
 from transforms.storage.folder import OutputFolder
+from transforms.tokens.footers import footer
 from transforms.tokens.shards import TokenShard, open_token_shard
-from transforms.tokens.tokenize import TokenizeSettings, footer, open_tokenizer
-from transforms.units.batches import list_column
-from transforms.units.execution import RunUnits
+from transforms.tokens.tokenizer import TokenizeSettings, open_tokenizer
+from transforms.units.batches import list_column, read_row_groups, split_lists
 
 UNIT_TOKENS = 1 << 24
 """Mean tokens of a unit: they are held in memory, and packing gets better the more there are."""
@@ -52,7 +50,7 @@ class SequenceSettings:
 
 
 def sequence_unit(unit: Unit, settings: SequenceSettings) -> UnitReceipt:
-    """Make the sequences of one unit, prove them, publish them and the receipt.
+    """Make the sequences of one unit, prove and publish them, and return the receipt.
 
     Args:
         unit: Its payload: `{"shards": [token shard, …]}`; of repositories `{"shards", "projects"}`, as
@@ -82,50 +80,31 @@ def sequence_unit(unit: Unit, settings: SequenceSettings) -> UnitReceipt:
 
     output = settings.out.publish(f"sequences/part-{unit.key}.parquet", write)
     inputs = {shard.path: shard.sha256 for shard in shards}
-    receipt = UnitReceipt(
+    return UnitReceipt(
         stage=Stage.SEQUENCES, key=unit.key, outputs=(output,), totals=dict(sorted(ledger.items())), inputs=inputs
     )
-    settings.out.publish_receipt(receipt)
-    return receipt
 
 
-def read_texts(run: OutputFolder, shards: Sequence[TokenShard]) -> Iterator[Text]:
+def read_texts(run: OutputFolder, shards: Sequence[TokenShard]) -> Iterator[SourceText]:
     """Yield the documents of token shards, in order."""
     for shard in shards:
         with open_token_shard(run, shard) as file:
-            for group in range(file.num_row_groups):
-                for batch in file.read_row_group(group, columns=_COLUMNS, use_threads=False).to_batches():
-                    yield from _texts(batch)
+            for batch in read_row_groups(file, _COLUMNS):
+                yield from _texts(batch)
 
 
 def pad_id(tokenizer: AnyTokenizer) -> int:
-    """Return the id that stands behind the last token: that of `<PAD>`, 0 if the tokenizer has none."""
+    """Return the id that fills a row behind its last token: that of `<PAD>`, 0 if the tokenizer has none."""
     try:
         return tokenizer.control_id(PAD)
     except cppmill_core.InvalidInputError:
         return 0
 
 
-@dataclass(kw_only=True)
-class MakeSequences(beam.PTransform[beam.PCollection[Unit], beam.PCollection[UnitReceipt]]):
-    """Make the sequences of planned units: PCollection[Unit] to PCollection[UnitReceipt]."""
-
-    settings: SequenceSettings
-
-    def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[UnitReceipt]:
-        """Make the sequences of each unit."""
-        make = beam.ParDo(RunUnits(sequence_unit, self.settings)).with_output_types(UnitReceipt)
-        receipts: beam.PCollection[UnitReceipt] = units | "MakeSequences" >> make
-        return receipts
-
-
-def _texts(batch: pa.RecordBatch) -> Iterator[Text]:
-    lists = list_column(batch, "token_ids")
-    ids, offsets = lists.flatten().to_numpy(), lists.offsets.to_numpy()
-    ends = (offsets - offsets[0]).tolist()
-    names = zip(batch["doc_id"].to_pylist(), batch["project"].to_pylist(), strict=True)
-    for (doc_id, project), start, end in zip(names, ends[:-1], ends[1:], strict=True):
-        yield Text(str(doc_id), str(project), ids[start:end], 1, end - start)
+def _texts(batch: pa.RecordBatch) -> Iterator[SourceText]:
+    columns = (batch["doc_id"].to_pylist(), batch["project"].to_pylist(), split_lists(list_column(batch, "token_ids")))
+    for doc_id, project, ids in zip(*columns, strict=True):
+        yield SourceText(str(doc_id), str(project), ids, 1, len(ids))
 
 
 def _write(path: Path, rows: Iterator[pa.RecordBatch], schema: pa.Schema, key: str, tokenizer: AnyTokenizer) -> int:

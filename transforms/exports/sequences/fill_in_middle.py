@@ -14,14 +14,12 @@ from typing import Any, NamedTuple
 
 import cppmill_core
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from cppmill_core import AnyTokenizer
 
 from schemas.errors import ConfigError
 from schemas.sequences import Fim, SequenceOptions
-
-Ids = npt.NDArray[np.unsignedinteger]
+from transforms.tokens.shards import TokenIds
 
 NAMES = ("<FIM_PREFIX>", "<FIM_SUFFIX>", "<FIM_MIDDLE>")
 """The control tokens, in the order in which PSM has them."""
@@ -30,25 +28,25 @@ _BATCH_TOKENS = 1 << 22
 """About how many tokens are decoded at once: their text is in memory."""
 
 
-class Choice(NamedTuple):
+class FimChoice(NamedTuple):
     """How one segment is rearranged: a number for each place, of 64 bits, that the length of the text scales."""
 
     kind: Fim
     places: tuple[int, int]
 
 
-class Split(NamedTuple):
-    """The kind, and the bytes of the text between which the middle stands."""
+class FimSplit(NamedTuple):
+    """The kind, and where in the text, in bytes, the middle starts and ends."""
 
     kind: Fim
     start: int
     end: int
 
 
-NOT_SPLIT = Split(Fim.NONE, 0, 0)
+NOT_SPLIT = FimSplit(Fim.NONE, 0, 0)
 
 
-def choose_fim(options: SequenceOptions, name: str, copy: int, first_token: int) -> Choice | None:
+def choose_fim(options: SequenceOptions, name: str, copy: int, first_token: int) -> FimChoice | None:
     """Return how a segment is rearranged, None if it stays as it is. The hash of all arguments decides.
 
     Args:
@@ -61,24 +59,24 @@ def choose_fim(options: SequenceOptions, name: str, copy: int, first_token: int)
     taken, kind, *places = (int.from_bytes(digest[at : at + 8], "big") for at in range(0, 32, 8))
     if taken >= options.fim_rate * 2**64:
         return None
-    return Choice(Fim.SPM if kind < options.fim_spm_share * 2**64 else Fim.PSM, (places[0], places[1]))
+    return FimChoice(Fim.SPM if kind < options.fim_spm_share * 2**64 else Fim.PSM, (places[0], places[1]))
 
 
-def split_text(text: bytes, choice: Choice) -> Split:
+def split_text(text: bytes, choice: FimChoice) -> FimSplit:
     """Return where a text is split: at the two chosen places, moved back to where a UTF-8 character begins.
 
     A place is a number of bytes from 0 to the text's length. In bytes that are no UTF-8 it moves by three at most.
     """
     start, end = sorted(_character_start(text, place * (len(text) + 1) >> 64) for place in choice.places)
-    return Split(choice.kind, start, end)
+    return FimSplit(choice.kind, start, end)
 
 
-def cut_pieces(text: bytes, split: Split) -> tuple[bytes, bytes, bytes]:
+def cut_pieces(text: bytes, split: FimSplit) -> tuple[bytes, bytes, bytes]:
     """Return prefix, middle and suffix, which make the text."""
     return text[: split.start], text[split.start : split.end], text[split.end :]
 
 
-def arrange(kind: Fim, pieces: Sequence[Ids], control: Sequence[int]) -> Ids:
+def arrange(kind: Fim, pieces: Sequence[TokenIds], control: Sequence[int]) -> TokenIds:
     """Return the ids of a rearranged text.
 
     Args:
@@ -94,12 +92,12 @@ def arrange(kind: Fim, pieces: Sequence[Ids], control: Sequence[int]) -> Ids:
 
 
 def rearrange(
-    texts: Sequence[Ids],
-    choices: Sequence[Choice],
+    texts: Sequence[TokenIds],
+    choices: Sequence[FimChoice],
     tokenizer: AnyTokenizer,
     *,
     threads: int = 1,
-) -> Iterator[tuple[Split, Ids]]:
+) -> Iterator[tuple[FimSplit, TokenIds]]:
     """Yield the split and the new ids of each text, in order; some millions of tokens are decoded at once.
 
     Args:
@@ -130,12 +128,12 @@ def fim_ids(tokenizer: AnyTokenizer) -> list[int]:
 
 
 def _rearrange_batch(
-    texts: Sequence[Ids],
-    choices: Sequence[Choice],
+    texts: Sequence[TokenIds],
+    choices: Sequence[FimChoice],
     tokenizer: AnyTokenizer,
     control: Sequence[int],
     threads: int,
-) -> Iterator[tuple[Split, Ids]]:
+) -> Iterator[tuple[FimSplit, TokenIds]]:
     decoded: list[Any] = tokenizer.decode_batch(list_array(texts), threads).to_pylist()
     splits = [split_text(text, choice) for text, choice in zip(decoded, choices, strict=True)]
     pieces = [piece for text, split in zip(decoded, splits, strict=True) for piece in cut_pieces(text, split)]
@@ -147,7 +145,7 @@ def _rearrange_batch(
         yield split, arrange(split.kind, parts, control)
 
 
-def list_array(rows: Sequence[Ids]) -> pa.ListArray[Any]:
+def list_array(rows: Sequence[TokenIds]) -> pa.ListArray[Any]:
     """Return lists of ids as an Arrow array."""
     offsets = np.zeros(len(rows) + 1, np.int32)
     np.cumsum([len(row) for row in rows], out=offsets[1:])

@@ -1,7 +1,7 @@
-"""Mixture weights: how often each document of a project stands in the sequences.
+"""Mixture weights: how many copies of each document of a project are in the sequences.
 
-A weight of 2.5 is twice, and half of the documents a third time; 0.25 is a quarter of them once. Which ones, the hash
-of their names decides: no seed, so that a larger weight only adds.
+A weight of 2.5 repeats every document twice and half of them a third time; 0.25 keeps a quarter of them. The hash of
+their names decides which; there is no seed, so a larger weight only adds.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from schemas.digests import path_fraction
 from schemas.sequences import SequenceOptions
 
 DEFAULT = ""
-"""What stands for the default weight among the names and globs."""
+"""The entry of the default weight among the names and globs."""
 
 
 @dataclass
@@ -28,13 +28,13 @@ class Mixture:
     _found: dict[str, tuple[str, float]] = field(default_factory=dict)
 
     def entry(self, project: str) -> tuple[str, float]:
-        """Return the name or glob that a project's weight stands under, `DEFAULT` if none, and the weight."""
+        """Return the name or glob that gives a project its weight, `DEFAULT` if none does, and the weight."""
         if project not in self._found:
             self._found[project] = self._look_up(project)
         return self._found[project]
 
     def copies(self, project: str, name: str) -> int:
-        """Return how often a document stands in the sequences.
+        """Return how many copies of a document are in the sequences.
 
         Args:
             project: Its project.

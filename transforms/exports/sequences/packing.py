@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 
 def pack_best_fit(lengths: npt.ArrayLike, capacity: int) -> list[list[int]]:
-    """Return which segments stand together in a sequence.
+    """Return which segments share a sequence.
 
     Rooms are the bits of one number, so that the least that is large enough is found without a search. Of equal
     segments the first goes first, of equal rooms the sequence that was begun first is taken.

@@ -14,16 +14,17 @@ import pyarrow.parquet as pq
 
 from schemas.errors import IntegrityError
 from schemas.sequences import Fim, SequenceOptions
-from transforms.exports.sequences.fill_in_middle import NAMES, Ids, list_array
-from transforms.exports.sequences.segments import Encoding, Text, bare_range, segment_end
+from transforms.exports.sequences.fill_in_middle import NAMES, list_array
+from transforms.exports.sequences.segments import Encoding, SourceText, bare_range, segment_end
+from transforms.tokens.shards import TokenIds
 
 
-class _Found(NamedTuple):
+class _StoredSegment(NamedTuple):
     """A segment as the file has it."""
 
     where: str
     name: str
-    ids: Ids
+    ids: TokenIds
     first: int
     fim: Fim
     start: int
@@ -32,7 +33,7 @@ class _Found(NamedTuple):
 
 def prove_sequences(
     path: Path,
-    texts: Sequence[Text],
+    texts: Sequence[SourceText],
     options: SequenceOptions,
     encoding: Encoding,
     *,
@@ -49,7 +50,7 @@ def prove_sequences(
         texts: What it was made from.
         options: How.
         encoding: How the texts were encoded.
-        pad_id: What stands behind the last token.
+        pad_id: The id that fills a row behind its last token.
         ledger: What `make_segments` counted.
 
     Returns:
@@ -78,7 +79,7 @@ def prove_sequences(
     return counted
 
 
-def _segments(batch: pa.RecordBatch, options: SequenceOptions, pad_id: int, *, where: str) -> Iterator[_Found]:
+def _segments(batch: pa.RecordBatch, options: SequenceOptions, pad_id: int, *, where: str) -> Iterator[_StoredSegment]:
     ids = _matrix(batch, "token_ids", options.length)
     names = [name for name in batch.schema.names if name not in ("token_ids", "loss_mask")]
     rows: list[dict[str, Any]] = batch.select(names).to_pylist()
@@ -89,7 +90,9 @@ def _segments(batch: pa.RecordBatch, options: SequenceOptions, pad_id: int, *, w
         for at, (name, start, end) in enumerate(zip(row["doc_ids"], row["starts"], ends, strict=True)):
             split = (row["fim"][at], row["fim_starts"][at], row["fim_ends"][at]) if options.fim_rate else (0, 0, 0)
             label = f"{where}, row {number}, segment {at} of {name}"
-            yield _Found(label, name, ids[number, start:end], row["first_tokens"][at], Fim(split[0]), *split[1:])
+            yield _StoredSegment(
+                label, name, ids[number, start:end], row["first_tokens"][at], Fim(split[0]), *split[1:]
+            )
 
 
 def _loss(batch: pa.RecordBatch, length: int, *, where: str) -> int:
@@ -111,7 +114,7 @@ def _matrix(batch: pa.RecordBatch, name: str, length: int) -> npt.NDArray[Any]:
     return values.reshape(batch.num_rows, length)
 
 
-def _prove_plain(found: Sequence[_Found], texts: dict[str, Text]) -> None:
+def _prove_plain(found: Sequence[_StoredSegment], texts: dict[str, SourceText]) -> None:
     for segment in found:
         expected = texts[segment.name].ids[segment.first : segment.first + len(segment.ids)]
         if not np.array_equal(segment.ids, expected):
@@ -119,12 +122,12 @@ def _prove_plain(found: Sequence[_Found], texts: dict[str, Text]) -> None:
 
 
 def _prove_rearranged(
-    found: Sequence[_Found], texts: dict[str, Text], options: SequenceOptions, encoding: Encoding
+    found: Sequence[_StoredSegment], texts: dict[str, SourceText], options: SequenceOptions, encoding: Encoding
 ) -> None:
     if not found:
         return
     tokenizer, control = encoding.tokenizer, [encoding.tokenizer.control_id(name) for name in NAMES]
-    meant, pieces = list[Ids](), list[Ids]()
+    meant, pieces = list[TokenIds](), list[TokenIds]()
     for segment in found:
         text = texts[segment.name].ids
         last = segment_end(segment.first, len(text), options)
@@ -140,7 +143,7 @@ def _prove_rearranged(
             raise IntegrityError(f"{segment.where}: its pieces are not those of the document at {segment[-2:]}")
 
 
-def _undo(segment: _Found, ids: Ids, control: Sequence[int]) -> tuple[Ids, Ids, Ids]:
+def _undo(segment: _StoredSegment, ids: TokenIds, control: Sequence[int]) -> tuple[TokenIds, TokenIds, TokenIds]:
     """Return the ids of prefix, middle and suffix; in SPM prefix and middle are one, the middle."""
     places = [np.flatnonzero(ids == number) for number in control]
     if any(len(place) != 1 for place in places) or places[0][0] != 0:

@@ -1,7 +1,7 @@
-"""Repositories: the files of a project joined to one text, wherever its documents stand.
+"""Repositories: the files of a project joined to one text, from all token shards that have any of them.
 
-Each file is `<FILE_SEP>`, the line of its path, and its text; BOS and EOS stand around the whole, where the dataset has
-them. Files are in bytewise order of their paths. The separator is an id: its characters in a path are text.
+Each file is `<FILE_SEP>`, the line of its path, and its text. The whole has BOS and EOS if the dataset's documents do.
+Files are in bytewise order of their paths. The separator is an id: its characters in a path are text.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
-import apache_beam as beam
 import cppmill_core
 import numpy as np
 import pyarrow as pa
@@ -19,27 +18,25 @@ from cppmill_core import AnyTokenizer
 
 from schemas.errors import ConfigError
 from schemas.units import Stage, Unit, UnitReceipt
-from transforms.exports.sequences.fill_in_middle import Ids
-from transforms.exports.sequences.segments import Encoding, File, Text
+from transforms.exports.sequences.segments import Encoding, RepositoryFile, SourceText
 from transforms.storage.folder import OutputFolder
-from transforms.tokens.shards import TokenShard, open_token_shard
-from transforms.tokens.tokenize import BOS, EOS
-from transforms.units.batches import list_column
-from transforms.units.execution import RunUnits
+from transforms.tokens.shards import TokenIds, TokenShard, open_token_shard
+from transforms.tokens.tokenizer import document_ends
+from transforms.units.batches import list_column, split_lists
 
 FILE_SEP = "<FILE_SEP>"
 _COLUMNS = ["doc_id", "project", "path", "token_ids"]
 
 
-class Rows(NamedTuple):
-    """Rows of a token shard, one behind the other, that are of one project.
+class ProjectRows(NamedTuple):
+    """Consecutive rows of a token shard that belong to one project.
 
     Attributes:
         project: The project.
         shard: The shard's path.
         start: The first row.
         end: The row behind the last one.
-        tokens: What they have.
+        tokens: Their tokens.
     """
 
     project: str
@@ -53,7 +50,7 @@ class _Document(NamedTuple):
     project: str
     path: bytes
     doc_id: str
-    ids: Ids
+    ids: TokenIds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +62,7 @@ class ProjectSettings:
 
 
 def find_projects(unit: Unit, settings: ProjectSettings) -> UnitReceipt:
-    """Publish, as the totals of a receipt, which rows of a token shard are of which project.
+    """Return a receipt whose totals are the rows of each project in a token shard.
 
     Args:
         unit: Its payload is a token shard.
@@ -76,11 +73,7 @@ def find_projects(unit: Unit, settings: ProjectSettings) -> UnitReceipt:
         table = file.read(columns=["project", "num_tokens"])
     rows = project_rows(table["project"].to_pylist(), table["num_tokens"].to_pylist())
     totals = {"projects": [[project, start, end, tokens] for project, start, end, tokens in rows]}
-    receipt = UnitReceipt(
-        stage=Stage.PROJECTS, key=unit.key, outputs=(), totals=totals, inputs={shard.path: shard.sha256}
-    )
-    settings.out.publish_receipt(receipt)
-    return receipt
+    return UnitReceipt(stage=Stage.PROJECTS, key=unit.key, outputs=(), totals=totals, inputs={shard.path: shard.sha256})
 
 
 def project_rows(projects: Iterable[Any], tokens: Iterable[Any]) -> Iterator[tuple[str, int, int, int]]:
@@ -99,18 +92,18 @@ def project_rows(projects: Iterable[Any], tokens: Iterable[Any]) -> Iterator[tup
 
 def read_repositories(
     run: OutputFolder, shards: Sequence[TokenShard], rows: Sequence[Sequence[Any]], encoding: Encoding
-) -> list[Text]:
+) -> list[SourceText]:
     """Return the projects of a unit, each as one text, by name.
 
     Args:
         run: The run.
         shards: The token shards that have rows of them.
-        rows: What `Rows` has, of all their rows.
+        rows: The fields of a `ProjectRows` for each range of their rows.
         encoding: Tokenizer and policy of the dataset.
     """
-    wanted: dict[str, list[Rows]] = {}
+    wanted: dict[str, list[ProjectRows]] = {}
     for row in rows:
-        wanted.setdefault(Rows(*row).shard, []).append(Rows(*row))
+        wanted.setdefault(ProjectRows(*row).shard, []).append(ProjectRows(*row))
     documents = [document for shard in shards for document in _read(run, shard, wanted[shard.path])]
     documents.sort(key=lambda document: (document.project.encode(), document.path, document.doc_id))
     return [
@@ -119,25 +112,22 @@ def read_repositories(
     ]
 
 
-def join_files(project: str, documents: Sequence[_Document], encoding: Encoding) -> Text:
+def join_files(project: str, documents: Sequence[_Document], encoding: Encoding) -> SourceText:
     """Return the text of a project: its files, in the order given, with their paths."""
-    tokenizer, policy = encoding.tokenizer, encoding.policy
-    kind = documents[0].ids.dtype
+    tokenizer, kind = encoding.tokenizer, documents[0].ids.dtype
     lines = [document.path + b"\n" for document in documents]
     paths: list[Any] = tokenizer.encode_batch(lines, encoding.threads).to_pylist()
-    around = {
-        name: [tokenizer.control_id(name)] if wanted else [] for name, wanted in ((BOS, policy.bos), (EOS, policy.eos))
-    }
+    bos, eos = ([] if number is None else [number] for number in document_ends(tokenizer, encoding.policy))
     separator = separator_id(tokenizer)
-    parts, files, place = [np.array(around[BOS], kind)], list[File](), len(around[BOS])
+    parts, files, place = [np.array(bos, kind)], list[RepositoryFile](), len(bos)
     for document, path in zip(documents, paths, strict=True):
-        text = document.ids[len(around[BOS]) : len(document.ids) - len(around[EOS])]
-        files.append(File(place, document.doc_id))
+        text = document.ids[len(bos) : len(document.ids) - len(eos)]
+        files.append(RepositoryFile(place, document.doc_id))
         parts += [np.array([separator, *path], kind), text]
         place += 1 + len(path) + len(text)
-    parts.append(np.array(around[EOS], kind))
+    parts.append(np.array(eos, kind))
     tokens = sum(len(document.ids) for document in documents)
-    return Text(project, project, np.concatenate(parts), len(documents), tokens, tuple(files))
+    return SourceText(project, project, np.concatenate(parts), len(documents), tokens, tuple(files))
 
 
 def separator_id(tokenizer: AnyTokenizer) -> int:
@@ -152,20 +142,7 @@ def separator_id(tokenizer: AnyTokenizer) -> int:
         raise ConfigError(f"--repositories: {error}; joined files need {FILE_SEP}") from error
 
 
-@dataclass(kw_only=True)
-class FindProjects(beam.PTransform[beam.PCollection[Unit], beam.PCollection[UnitReceipt]]):
-    """Find the projects of token shards: PCollection[Unit] to PCollection[UnitReceipt]."""
-
-    settings: ProjectSettings
-
-    def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[UnitReceipt]:
-        """Find the projects of each shard."""
-        find = beam.ParDo(RunUnits(find_projects, self.settings)).with_output_types(UnitReceipt)
-        receipts: beam.PCollection[UnitReceipt] = units | "FindProjects" >> find
-        return receipts
-
-
-def _read(run: OutputFolder, shard: TokenShard, wanted: Sequence[Rows]) -> Iterator[_Document]:
+def _read(run: OutputFolder, shard: TokenShard, wanted: Sequence[ProjectRows]) -> Iterator[_Document]:
     """Yield the wanted rows of a token shard; row groups without any are not read."""
     with open_token_shard(run, shard) as file:
         start = 0
@@ -182,9 +159,6 @@ def _read(run: OutputFolder, shard: TokenShard, wanted: Sequence[Rows]) -> Itera
 
 
 def _documents(batch: pa.RecordBatch) -> Iterator[_Document]:
-    lists = list_column(batch, "token_ids")
-    ids, offsets = lists.flatten().to_numpy(), lists.offsets.to_numpy()
-    ends = (offsets - offsets[0]).tolist()
     rows: list[dict[str, Any]] = batch.select(["project", "path", "doc_id"]).to_pylist()
-    for row, start, end in zip(rows, ends[:-1], ends[1:], strict=True):
-        yield _Document(row["project"], row["path"].encode(), row["doc_id"], ids[start:end])
+    for row, ids in zip(rows, split_lists(list_column(batch, "token_ids")), strict=True):
+        yield _Document(row["project"], row["path"].encode(), row["doc_id"], ids)

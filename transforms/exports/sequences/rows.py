@@ -12,19 +12,24 @@ import pyarrow as pa
 
 from schemas.sequences import SequenceOptions
 from transforms.exports.sequences.packing import pack_best_fit
-from transforms.exports.sequences.segments import File, Segment, Text
+from transforms.exports.sequences.segments import RepositoryFile, Segment, SourceText
 
 GROUP_TOKENS = 1 << 22
 """About how many positions a row group of sequences has."""
 
 
 def make_rows(
-    segments: Sequence[Segment], texts: Sequence[Text], options: SequenceOptions, *, pad_id: int, schema: pa.Schema
+    segments: Sequence[Segment],
+    texts: Sequence[SourceText],
+    options: SequenceOptions,
+    *,
+    pad_id: int,
+    schema: pa.Schema,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the sequences of segments, a row group at a time.
 
     Args:
-        segments: What stands in them; each has at most `options.length` tokens.
+        segments: Their segments; each has at most `options.length` tokens.
         texts: What `Segment.text` counts.
         options: Length and mode.
         pad_id: The id behind the last token.
@@ -41,7 +46,7 @@ def make_rows(
 
 
 def assemble(
-    rows: Sequence[Sequence[Segment]], texts: Sequence[Text], length: int, *, pad_id: int, schema: pa.Schema
+    rows: Sequence[Sequence[Segment]], texts: Sequence[SourceText], length: int, *, pad_id: int, schema: pa.Schema
 ) -> pa.RecordBatch:
     """Return sequences as rows of the table.
 
@@ -80,16 +85,16 @@ def assemble(
     return pa.RecordBatch.from_arrays([_array(columns[field.name], field.type) for field in schema], schema=schema)
 
 
-def _files(row: Sequence[Segment], starts: Sequence[int], texts: Sequence[Text]) -> list[File]:
+def _files(row: Sequence[Segment], starts: Sequence[int], texts: Sequence[SourceText]) -> list[RepositoryFile]:
     """Return the files that begin in a sequence, with their places in it."""
     return [
-        File(start + file.start - segment.first, file.doc_id)
+        RepositoryFile(start + file.start - segment.first, file.doc_id)
         for segment, start in zip(row, starts[:-1], strict=True)
         for file in texts[segment.text].files[slice(*_within(segment, texts[segment.text].files))]
     ]
 
 
-def _within(segment: Segment, files: Sequence[File]) -> tuple[int, int]:
+def _within(segment: Segment, files: Sequence[RepositoryFile]) -> tuple[int, int]:
     """Return which files of a text, of those in order, begin in a segment of it."""
     first, end = (bisect_left(files, place, key=lambda file: file.start) for place in (segment.first, segment.end))
     return first, end

@@ -1,6 +1,6 @@
-"""Segments: what of each document stands in one sequence, after weights, lengths and filling in the middle.
+"""Segments: one document's part of one sequence, after weights, lengths and filling in the middle.
 
-The ledger of it balances, in documents and in tokens, for each unit and for the whole.
+Their ledger must balance, in documents and in tokens, for each unit and for the whole export.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from cppmill_core import AnyTokenizer
 from schemas.errors import IntegrityError
 from schemas.options import TokenizeOptions
 from schemas.sequences import SequenceOptions
-from transforms.exports.sequences.fill_in_middle import NOT_SPLIT, Choice, Ids, Split, choose_fim, rearrange
+from transforms.exports.sequences.fill_in_middle import NOT_SPLIT, FimChoice, FimSplit, choose_fim, rearrange
 from transforms.exports.sequences.mixture import Mixture
+from transforms.tokens.shards import TokenIds
 
 LEFT_OUT = ("weight", "long")
 """Why a document is in no sequence: the weight of its project, or its length."""
@@ -28,14 +29,14 @@ FIM_ROOM = 16
 """Pieces of a split document are shorter by so many tokens, so that the rearranged ones nearly always fit."""
 
 
-class File(NamedTuple):
-    """A file in a repository: where its separator stands, and its `doc_id`."""
+class RepositoryFile(NamedTuple):
+    """A file in a repository: the place of its separator, and its `doc_id`."""
 
     start: int
     doc_id: str
 
 
-class Text(NamedTuple):
+class SourceText(NamedTuple):
     """A document, or the joined files of a project.
 
     Attributes:
@@ -49,14 +50,14 @@ class Text(NamedTuple):
 
     name: str
     project: str
-    ids: Ids
+    ids: TokenIds
     documents: int
     document_tokens: int
-    files: tuple[File, ...] = ()
+    files: tuple[RepositoryFile, ...] = ()
 
 
 class Segment(NamedTuple):
-    """What of a text stands in one sequence.
+    """One text's part of one sequence.
 
     Attributes:
         text: The number of the text.
@@ -69,8 +70,8 @@ class Segment(NamedTuple):
     text: int
     first: int
     end: int
-    ids: Ids
-    split: Split = NOT_SPLIT
+    ids: TokenIds
+    split: FimSplit = NOT_SPLIT
 
 
 class _Piece(NamedTuple):
@@ -100,13 +101,13 @@ class _Chosen(NamedTuple):
     """A piece that is rearranged: its number, how, and where in it BOS ends and EOS begins."""
 
     number: int
-    choice: Choice
+    choice: FimChoice
     start: int
     end: int
 
 
 def make_segments(
-    texts: Sequence[Text], options: SequenceOptions, encoding: Encoding
+    texts: Sequence[SourceText], options: SequenceOptions, encoding: Encoding
 ) -> tuple[list[Segment], Counter[str]]:
     """Return the segments of texts, in order, and the ledger.
 
@@ -146,7 +147,7 @@ def check_ledger(ledger: Counter[str], *, where: str) -> None:
             raise IntegrityError(f"{where}: the ledger of sequences does not balance: {figures}")
 
 
-def _cut(texts: Sequence[Text], options: SequenceOptions, ledger: Counter[str]) -> Iterator[_Piece]:
+def _cut(texts: Sequence[SourceText], options: SequenceOptions, ledger: Counter[str]) -> Iterator[_Piece]:
     mixture = Mixture(options)
     for number, text in enumerate(texts):
         ledger["documents_in"] += text.documents
@@ -165,7 +166,7 @@ def _cut(texts: Sequence[Text], options: SequenceOptions, ledger: Counter[str]) 
             yield from _cut_text(number, copy, len(text.ids), options, ledger)
 
 
-def _reason(copies: int, text: Text, options: SequenceOptions) -> str | None:
+def _reason(copies: int, text: SourceText, options: SequenceOptions) -> str | None:
     """Return why a text is left out, None if it is not."""
     if not copies:
         return "weight"
@@ -191,7 +192,7 @@ def segment_end(first: int, tokens: int, options: SequenceOptions) -> int:
 
 
 def _choose(
-    texts: Sequence[Text], pieces: Sequence[_Piece], options: SequenceOptions, policy: TokenizeOptions
+    texts: Sequence[SourceText], pieces: Sequence[_Piece], options: SequenceOptions, policy: TokenizeOptions
 ) -> list[_Chosen]:
     """Return the pieces that are rearranged; one that has no text, only BOS or EOS, is not."""
     chosen = []

@@ -12,13 +12,13 @@ import hashlib
 import struct
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from schemas.errors import IntegrityError
-
-Ids = np.ndarray[Any, np.dtype[Any]]
+from transforms.tokens.shards import TokenIds
 
 BIN_MAGIC, BIN_VERSION = 20240520, 1
 BIN_HEADER_BYTES = 256 * 4
@@ -31,7 +31,7 @@ INDEX_CODES = {"<u2": 8, "<i4": 4}
 _CHUNK_BYTES = 1 << 22
 
 
-class Written(NamedTuple):
+class WrittenIds(NamedTuple):
     """What went into a file: tokens, and the SHA-256 of their bytes as the file has them."""
 
     tokens: int
@@ -43,7 +43,7 @@ def megatron_type(vocab_size: int) -> str:
     return "<u2" if vocab_size <= MAX_BIN_VOCABULARY else "<i4"
 
 
-def write_bin(path: Path, chunks: Iterable[Ids], *, tokens: int) -> Written:
+def write_bin(path: Path, chunks: Iterable[TokenIds], *, tokens: int) -> WrittenIds:
     """Write a `.bin` shard.
 
     Args:
@@ -65,12 +65,12 @@ def write_bin(path: Path, chunks: Iterable[Ids], *, tokens: int) -> Written:
     return written
 
 
-def write_ids(path: Path, chunks: Iterable[Ids], *, kind: str) -> Written:
+def write_ids(path: Path, chunks: Iterable[TokenIds], *, kind: str) -> WrittenIds:
     """Write the `.bin` of a Megatron pair: ids alone, as `kind` says."""
     return _write_ids(path, b"", chunks, kind)
 
 
-def write_index(path: Path, lengths: Ids, *, kind: str) -> None:
+def write_index(path: Path, lengths: npt.NDArray[np.int64], *, kind: str) -> None:
     """Write the `.idx` of a Megatron pair.
 
     Args:
@@ -87,7 +87,7 @@ def write_index(path: Path, lengths: Ids, *, kind: str) -> None:
         file.write(np.arange(len(lengths) + 1, dtype="<i8").tobytes())
 
 
-def read_bin(path: Path) -> Ids:
+def read_bin(path: Path) -> TokenIds:
     """Return the ids of a `.bin` shard, mapped into memory.
 
     Raises:
@@ -104,16 +104,16 @@ def read_bin(path: Path) -> Ids:
     return np.memmap(path, dtype="<u2", mode="r", offset=BIN_HEADER_BYTES)
 
 
-class Index(NamedTuple):
+class MegatronIndex(NamedTuple):
     """What a `.idx` says: how ids are written, the tokens and the byte offset of each sequence, and the documents'."""
 
     kind: str
-    lengths: Ids
-    pointers: Ids
-    documents: Ids
+    lengths: npt.NDArray[np.int32]
+    pointers: npt.NDArray[np.int64]
+    documents: npt.NDArray[np.int64]
 
 
-def read_index(path: Path) -> Index:
+def read_index(path: Path) -> MegatronIndex:
     """Return what the `.idx` of a Megatron pair says.
 
     Raises:
@@ -133,7 +133,7 @@ def read_index(path: Path) -> Index:
         )
     lengths = np.frombuffer(data, "<i4", sequences, begin)
     pointers = np.frombuffer(data, "<i8", sequences, begin + 4 * sequences)
-    return Index(kinds[code], lengths, pointers, np.frombuffer(data, "<i8", documents, begin + 12 * sequences))
+    return MegatronIndex(kinds[code], lengths, pointers, np.frombuffer(data, "<i8", documents, begin + 12 * sequences))
 
 
 def hash_ids(path: Path, *, skip: int = 0) -> str:
@@ -146,7 +146,7 @@ def hash_ids(path: Path, *, skip: int = 0) -> str:
     return digest.hexdigest()
 
 
-def _write_ids(path: Path, header: bytes, chunks: Iterable[Ids], kind: str) -> Written:
+def _write_ids(path: Path, header: bytes, chunks: Iterable[TokenIds], kind: str) -> WrittenIds:
     digest, tokens = hashlib.sha256(), 0
     with path.open("wb") as file:
         file.write(header)
@@ -155,4 +155,4 @@ def _write_ids(path: Path, header: bytes, chunks: Iterable[Ids], kind: str) -> W
             file.write(data)
             digest.update(data)
             tokens += len(chunk)
-    return Written(tokens, digest.hexdigest())
+    return WrittenIds(tokens, digest.hexdigest())

@@ -1,4 +1,4 @@
-"""The plan of training shards: which stretch of a split's stream each file has, and which token shards it lies in."""
+"""The plan of training shards: the stretch of a split's stream in each file, and the token shards that hold it."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import apache_beam as beam
 import numpy as np
 
 from schemas.export_options import SplitBy
@@ -13,7 +12,6 @@ from schemas.units import Stage, Unit, UnitReceipt
 from transforms.exports.shards.splits import NAMED_BY, SPLITS, split_rows
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.shards import TokenShard, open_token_shard
-from transforms.units.execution import RunUnits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,21 +51,4 @@ def count_splits(unit: Unit, settings: SplitSettings) -> UnitReceipt:
             for split, chosen in zip(SPLITS, (~inside, inside), strict=True):
                 totals[split]["documents"] += int(np.count_nonzero(chosen))
                 totals[split]["tokens"] += int(tokens[chosen].sum())
-    receipt = UnitReceipt(
-        stage=Stage.SPLITS, key=unit.key, outputs=(), totals=totals, inputs={shard.path: shard.sha256}
-    )
-    settings.out.publish_receipt(receipt)
-    return receipt
-
-
-@dataclass(kw_only=True)
-class CountSplits(beam.PTransform[beam.PCollection[Unit], beam.PCollection[UnitReceipt]]):
-    """Count planned units: PCollection[Unit] to PCollection[UnitReceipt]."""
-
-    settings: SplitSettings
-
-    def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[UnitReceipt]:
-        """Count each unit's token shard."""
-        count = beam.ParDo(RunUnits(count_splits, self.settings)).with_output_types(UnitReceipt)
-        receipts: beam.PCollection[UnitReceipt] = units | "CountSplit" >> count
-        return receipts
+    return UnitReceipt(stage=Stage.SPLITS, key=unit.key, outputs=(), totals=totals, inputs={shard.path: shard.sha256})

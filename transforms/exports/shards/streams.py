@@ -1,7 +1,7 @@
-"""The stream of a split: the ids of its documents one behind the other, through all token shards, in order.
+"""The stream of a split: the ids of its documents, concatenated through all token shards.
 
 The order is that of the token shards' paths and of the rows in each. A place in the stream is a number of tokens, so
-that any stretch of it can be made by itself from the few token shards that it lies in.
+any stretch can be made on its own from the few token shards that hold it.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.errors import IntegrityError
 from schemas.export_options import Bos, SplitBy
-from transforms.exports.shards.formats import Ids
 from transforms.exports.shards.splits import NAMED_BY, Split, split_rows
+from transforms.tokens.shards import TokenIds
 from transforms.units.batches import list_column
 
 _COLUMNS = ["doc_id", "project", "path", "num_bytes", "token_ids", "platform_ids"]
@@ -25,7 +26,7 @@ _COLUMNS = ["doc_id", "project", "path", "num_bytes", "token_ids", "platform_ids
 
 @dataclass(frozen=True, kw_only=True)
 class Borders:
-    """What stands around the text of a document, in the dataset and in the stream.
+    """The ids around the text of a document, in the dataset and in the stream.
 
     Attributes:
         wanted: What is asked for.
@@ -58,7 +59,7 @@ class StreamSettings:
         split: The split.
         split_by: What goes into one split as a whole.
         validation_fraction: Share of the projects or documents in the validation split.
-        borders: What stands around the text of a document.
+        borders: The ids around the text of a document.
     """
 
     split: Split
@@ -79,13 +80,13 @@ class Stretch(NamedTuple):
 
     begin: int
     rows: pa.RecordBatch
-    ids: Ids
-    lengths: Ids
+    ids: TokenIds
+    lengths: npt.NDArray[np.int64]
 
     @property
-    def starts(self) -> Ids:
+    def starts(self) -> npt.NDArray[np.int64]:
         """The place of each document's first token."""
-        starts: Ids = self.begin + np.cumsum(self.lengths) - self.lengths
+        starts: npt.NDArray[np.int64] = self.begin + np.cumsum(self.lengths) - self.lengths
         return starts
 
 
@@ -121,19 +122,19 @@ def read_stretches(
             return
 
 
-def border_ids(rows: pa.RecordBatch, borders: Borders, *, where: str) -> Ids:
+def border_ids(rows: pa.RecordBatch, borders: Borders, *, where: str) -> TokenIds:
     """Return the ids of documents as a stream has them, one document behind the other.
 
     Args:
         rows: Columns of a token shard.
-        borders: What stands around the text.
+        borders: The ids around the text.
         where: Names the shard in errors.
 
     Raises:
         IntegrityError: If a document does not begin or end with the id that the dataset is to have there.
     """
     lists = list_column(rows, "token_ids")
-    ids: Ids = lists.flatten().to_numpy()
+    ids: TokenIds = lists.flatten().to_numpy()
     offsets = lists.offsets.to_numpy().astype(np.int64) - lists.offsets[0].as_py()
     places = {"begin": (offsets[:-1], borders.bos), "end": (offsets[1:] - 1, borders.eos)}
     for name, (at, wanted) in places.items():

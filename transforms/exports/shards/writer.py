@@ -1,7 +1,7 @@
-"""Write one file of a split, or a Megatron pair, from the token shards that its stretch of the stream lies in.
+"""Writing one file of a split, or a Megatron pair, from the token shards that hold its stretch of the stream.
 
-A `.bin` shard has exactly its stretch, so that a document may begin in one file and end in the next, as with llm.c. A
-pair has the documents that begin in its stretch, whole. Each file is read back before it gets its name.
+A `.bin` shard has exactly its stretch: a document may begin in one file and end in the next, as with llm.c. A pair has
+the documents that begin in its stretch, whole. Each file is read back before it gets its name.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import apache_beam as beam
-import cppmill_core
 import numpy as np
+import numpy.typing as npt
 
 from schemas.digests import add_digests
 from schemas.errors import IntegrityError
@@ -22,8 +21,7 @@ from schemas.export_options import ShardOptions
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt
 from transforms.exports.shards.formats import (
     BIN_HEADER_BYTES,
-    Ids,
-    Written,
+    WrittenIds,
     hash_ids,
     megatron_type,
     read_bin,
@@ -35,9 +33,8 @@ from transforms.exports.shards.formats import (
 from transforms.exports.shards.splits import Split
 from transforms.exports.shards.streams import Borders, StreamSettings, Stretch, read_stretches
 from transforms.storage.folder import OutputFolder
-from transforms.tokens.shards import TokenShard, open_token_shard
-from transforms.units.execution import RunUnits
-from transforms.units.prefetch import ahead
+from transforms.tokens.shards import TokenIds, TokenShard, open_token_shard, sum_row_digests
+from transforms.units.prefetch import prefetch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +45,7 @@ class ShardSettings:
         out: The folder of the export.
         run: The folder of the run.
         options: Format, split, borders and names.
-        borders: What stands around the text of a document.
+        borders: The ids around the text of a document.
         vocab_size: Number of ids of the tokenizer.
         threads: Threads of the native core.
     """
@@ -62,27 +59,24 @@ class ShardSettings:
 
 
 @dataclass
-class Counted:
-    """What the documents that begin in a stretch add up to, counted as they pass."""
+class DocumentTotals:
+    """Totals of the documents that begin in a stretch, added up as they are written."""
 
     threads: int
     documents: int = 0
     num_bytes: int = 0
     tokens: int = 0
     digest: str = field(default_factory=lambda: add_digests([]))
-    lengths: list[Ids] = field(default_factory=list)
+    lengths: list[npt.NDArray[np.int64]] = field(default_factory=list)
 
-    def add(self, stretch: Stretch, chosen: Ids) -> None:
+    def add(self, stretch: Stretch, chosen: npt.NDArray[np.bool_]) -> None:
         """Count the chosen documents of a stretch; their row digests are those of the dataset's digest."""
         rows = stretch.rows.filter(chosen)
         self.documents += rows.num_rows
         self.num_bytes += int(rows.column("num_bytes").to_numpy().sum())
         self.lengths.append(stretch.lengths[chosen])
         self.tokens += int(self.lengths[-1].sum())
-        doc_id, project, path = (rows.column(name) for name in ("doc_id", "project", "path"))
-        num_bytes, token_ids, platforms = (rows.column(name) for name in ("num_bytes", "token_ids", "platform_ids"))
-        digest = cppmill_core.dataset_digest_sum(doc_id, project, path, num_bytes, token_ids, platforms, self.threads)
-        self.digest = add_digests([self.digest, digest.hex()])
+        self.digest = add_digests([self.digest, sum_row_digests(rows, threads=self.threads)])
 
 
 def write_shard(unit: Unit, settings: ShardSettings) -> UnitReceipt:
@@ -97,7 +91,7 @@ def write_shard(unit: Unit, settings: ShardSettings) -> UnitReceipt:
         IntegrityError: If a token shard is not the receipt's, the counts of the plan do not hold, or what is read back
             is not what was written.
     """
-    counted = Counted(settings.threads)
+    counted = DocumentTotals(settings.threads)
     write = _write_bin if settings.options.format == "bin" else _write_pair
     outputs, written = write(unit.payload, settings, counted)
     totals = {
@@ -109,9 +103,7 @@ def write_shard(unit: Unit, settings: ShardSettings) -> UnitReceipt:
         "dataset_digest": counted.digest,
     }
     inputs = {part["shard"]["path"]: part["shard"]["sha256"] for part in unit.payload["parts"]}
-    receipt = UnitReceipt(stage=Stage.SHARDS, key=unit.key, outputs=outputs, totals=totals, inputs=inputs)
-    settings.out.publish_receipt(receipt)
-    return receipt
+    return UnitReceipt(stage=Stage.SHARDS, key=unit.key, outputs=outputs, totals=totals, inputs=inputs)
 
 
 def file_name(options: ShardOptions, split: Split, index: int) -> str:
@@ -119,23 +111,10 @@ def file_name(options: ShardOptions, split: Split, index: int) -> str:
     return f"shards/{options.name}_{split}_{index:06d}"
 
 
-@dataclass(kw_only=True)
-class WriteShards(beam.PTransform[beam.PCollection[Unit], beam.PCollection[UnitReceipt]]):
-    """Write planned files: PCollection[Unit] to PCollection[UnitReceipt]."""
-
-    settings: ShardSettings
-
-    def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[UnitReceipt]:
-        """Write each unit's file."""
-        write = beam.ParDo(RunUnits(write_shard, self.settings)).with_output_types(UnitReceipt)
-        receipts: beam.PCollection[UnitReceipt] = units | "WriteShard" >> write
-        return receipts
-
-
 def _write_bin(
-    plan: dict[str, Any], settings: ShardSettings, counted: Counted
-) -> tuple[tuple[OutputFile, ...], Written]:
-    results: list[Written] = []
+    plan: dict[str, Any], settings: ShardSettings, counted: DocumentTotals
+) -> tuple[tuple[OutputFile, ...], WrittenIds]:
+    results: list[WrittenIds] = []
 
     def write(path: Path) -> int:
         written = write_bin(path, _cut(plan, settings, counted), tokens=plan["end"] - plan["begin"])
@@ -149,8 +128,8 @@ def _write_bin(
 
 
 def _write_pair(
-    plan: dict[str, Any], settings: ShardSettings, counted: Counted
-) -> tuple[tuple[OutputFile, ...], Written]:
+    plan: dict[str, Any], settings: ShardSettings, counted: DocumentTotals
+) -> tuple[tuple[OutputFile, ...], WrittenIds]:
     """Write a pair, or nothing if no document begins in the stretch: one that fills it began before."""
     out, kind = settings.out, megatron_type(settings.vocab_size)
     name = file_name(settings.options, plan["split"], plan["index"])
@@ -170,7 +149,7 @@ def _write_pair(
         return tuple(published), written
 
 
-def _check_read_back(path: Path, written: Written, *, skip: int) -> None:
+def _check_read_back(path: Path, written: WrittenIds, *, skip: int) -> None:
     found = hash_ids(path, skip=skip)
     if found != written.sha256:
         raise IntegrityError(
@@ -179,21 +158,25 @@ def _check_read_back(path: Path, written: Written, *, skip: int) -> None:
         )
 
 
-def _cut(plan: dict[str, Any], settings: ShardSettings, counted: Counted) -> Iterator[Ids]:
+def _cut(plan: dict[str, Any], settings: ShardSettings, counted: DocumentTotals) -> Iterator[TokenIds]:
     """Yield exactly the ids of the stretch; documents count where they begin."""
-    for stretch in ahead(_stretches(plan, settings)):
-        starts = stretch.starts
-        counted.add(stretch, (starts >= plan["begin"]) & (starts < plan["end"]))
+    for stretch in prefetch(_stretches(plan, settings)):
+        counted.add(stretch, _begins_within(stretch, plan))
         yield stretch.ids[max(plan["begin"] - stretch.begin, 0) : plan["end"] - stretch.begin]
 
 
-def _whole(plan: dict[str, Any], settings: ShardSettings, counted: Counted) -> Iterator[Ids]:
+def _whole(plan: dict[str, Any], settings: ShardSettings, counted: DocumentTotals) -> Iterator[TokenIds]:
     """Yield the ids of the documents that begin in the stretch."""
-    for stretch in ahead(_stretches(plan, settings)):
-        starts = stretch.starts
-        chosen = (starts >= plan["begin"]) & (starts < plan["end"])
+    for stretch in prefetch(_stretches(plan, settings)):
+        chosen = _begins_within(stretch, plan)
         counted.add(stretch, chosen)
         yield stretch.ids[np.repeat(chosen, stretch.lengths)]
+
+
+def _begins_within(stretch: Stretch, plan: dict[str, Any]) -> npt.NDArray[np.bool_]:
+    """Return which documents begin in the stretch of the plan."""
+    begins: npt.NDArray[np.bool_] = (stretch.starts >= plan["begin"]) & (stretch.starts < plan["end"])
+    return begins
 
 
 def _stretches(plan: dict[str, Any], settings: ShardSettings) -> Iterator[Stretch]:

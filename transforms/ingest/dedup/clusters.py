@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,19 +25,17 @@ from schemas.options import IngestOptions
 from schemas.tables import DUPLICATES, NEAR_CLUSTERS, NEAR_DUPLICATES, NEAR_KEPT, NEAR_MEMBERS, NEAR_PAIRS
 from schemas.units import Unit
 from transforms.ingest.dedup.components import connected_components
-from transforms.ingest.dedup.exact import find_duplicates
 from transforms.ingest.dedup.lsh import PAIRS
 from transforms.ingest.dedup.minhash import (
     Sketches,
     agreeing,
     estimate,
-    finds_near_duplicates,
     read_signatures,
     settings,
     signatures_name,
     sketch,
 )
-from transforms.ingest.first_pass import fingerprints_name
+from transforms.ingest.fingerprints import fingerprints_name
 from transforms.storage.folder import CACHE, OutputFolder
 from transforms.units.batches import bounded_batches
 from transforms.units.parts import WriteParts, merge_parts, read_rows, sort_rows, write_rows
@@ -53,33 +51,25 @@ _UNITS_A_PART = 8
 _FINGERPRINTS_READ = ["project", "path", "doc_id"]
 
 
-def near_duplicates_name(units: Sequence[Unit], out: OutputFolder, options: IngestOptions) -> str | None:
-    """Return the name of the near-duplicates of these units, which depends on all that was found in them.
+def near_duplicates_name(duplicates: str, options: IngestOptions) -> str:
+    """Return the path, relative to OUT, of the near-duplicates: it depends on all that was found in the input units.
 
-    None if the exact duplicates are not chosen yet.
+    Args:
+        duplicates: The file of the exact duplicates among these units.
+        options: The options of ingest, with a similarity.
     """
-    duplicates = find_duplicates(units, out)
-    if duplicates is None:
-        return None
     value = {"duplicates": duplicates, "similarity": options.near_duplicate_similarity, **settings(options)}
     return f"{FOLDER}/{sha256_json(value)}.parquet"
 
 
-def find_near_duplicates(units: Sequence[Unit], out: OutputFolder, options: IngestOptions) -> str | None:
-    """Return the path, relative to OUT, of the near-duplicates among these input units.
-
-    Empty if none are to be found, None if they are not chosen yet.
-    """
-    if not finds_near_duplicates(options):
-        return ""
-    name = near_duplicates_name(units, out, options)
+def has_near_duplicates(name: str, out: OutputFolder) -> bool:
+    """Tell whether a file of near-duplicates is there and whole."""
     try:
-        if name is not None:
-            with out.open_ranges(name) as file:
-                pq.read_metadata(file)
+        with out.open_ranges(name) as file:
+            pq.read_metadata(file)
     except (FileNotFoundError, pa.ArrowException):  # not chosen yet, or damaged: they are chosen again
-        return None
-    return name
+        return False
+    return True
 
 
 def clear_near_duplicates(out: OutputFolder) -> None:
@@ -123,12 +113,10 @@ def _places(table: pa.Table, unit: str, row: str) -> npt.NDArray[np.uint64]:
     return np.asarray((units << np.uint64(32)) | rows)
 
 
-def merge_near_duplicates(units: Sequence[Unit], out: OutputFolder, options: IngestOptions) -> int:
-    """Merge the parts that `ChooseNearDuplicates` wrote, and return how many documents are dropped."""
+def merge_near_duplicates(name: str, out: OutputFolder) -> int:
+    """Merge the parts that `ChooseNearDuplicates` wrote into a file of OUT, and return how many documents it drops."""
     table = merge_parts(out, _PARTS, NEAR_DUPLICATES)
-    name = near_duplicates_name(units, out, options)
-    if name is not None:
-        out.publish(name, lambda path: write_rows(path, table))
+    out.publish(name, lambda path: write_rows(path, table))
     clear_near_duplicates(out)
     return int(table.num_rows)
 

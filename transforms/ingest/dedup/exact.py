@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from schemas.tables import DUPLICATE_CANDIDATES, DUPLICATES
 from schemas.units import Unit
-from transforms.ingest.first_pass import fingerprints_digest, fingerprints_name, unpack_candidates
+from transforms.ingest.dedup.candidates import unpack_candidates
 from transforms.storage.folder import CACHE, OutputFolder
 from transforms.units.batches import bounded_batches
 from transforms.units.parts import WriteParts, merge_parts, read_rows, sort_rows, write_rows
@@ -55,24 +55,33 @@ def clear_duplicates(out: OutputFolder) -> None:
     out.remove_folder(_PARTS)
 
 
-def find_duplicates(units: Sequence[Unit], out: OutputFolder) -> str | None:
-    """Return the path, relative to OUT, of the duplicates among these input units if they are known, else None."""
+def duplicates_name(units: Sequence[Unit], digests: Sequence[str]) -> str:
+    """Return the path, relative to OUT, of the duplicates among input units: it depends on all that was found in them.
+
+    Args:
+        units: The input units.
+        digests: The SHA-256 over the fingerprints of each.
+    """
+    digest = hashlib.sha256()
+    for unit, rows in zip(units, digests, strict=True):
+        digest.update(f"{unit.payload['index']} {rows}\n".encode())
+    return f"{_FOLDER}/{digest.hexdigest()}.parquet"
+
+
+def has_duplicates(name: str, out: OutputFolder) -> bool:
+    """Tell whether a file of duplicates is there and whole."""
     try:
-        name = _merged_name(units, out)
         with out.open_ranges(name) as file:
-            is_whole = pq.read_schema(file).equals(DUPLICATES)
+            return pq.read_schema(file).equals(DUPLICATES)
     except (FileNotFoundError, pa.ArrowException):  # not chosen yet, or damaged: they are chosen again
-        return None
-    return name if is_whole else None
+        return False
 
 
-def merge_duplicates(units: Sequence[Unit], out: OutputFolder) -> str:
-    """Merge the parts that `ChooseDuplicates` wrote, sorted by unit and row; return the path relative to OUT."""
+def merge_duplicates(name: str, out: OutputFolder) -> None:
+    """Merge the parts that `ChooseDuplicates` wrote into a file of OUT, sorted by unit and row."""
     table = merge_parts(out, _PARTS, DUPLICATES)
-    name = _merged_name(units, out)
     out.publish(name, lambda path: write_rows(path, table))
     clear_duplicates(out)
-    return name
 
 
 def unit_duplicates(file: Path | pa.NativeFile, index: int) -> npt.NDArray[np.uint32]:
@@ -89,15 +98,6 @@ def duplicates_by_unit(path: Path) -> dict[int, str]:
         int(unit): hashlib.sha256(part.tobytes()).hexdigest()
         for unit, part in zip(found, np.split(rows, starts[1:]), strict=False)
     }
-
-
-def _merged_name(units: Sequence[Unit], out: OutputFolder) -> str:
-    """Return the name of the duplicates of these units, which depends on all that was found in them."""
-    digest = hashlib.sha256()
-    found = out.each(lambda unit: fingerprints_digest(out, fingerprints_name(unit.key)), units)
-    for unit, rows in zip(units, found, strict=True):
-        digest.update(f"{unit.payload['index']} {rows}\n".encode())
-    return f"{_FOLDER}/{digest.hexdigest()}.parquet"
 
 
 def _drop_copies(partition: int, packed: Iterable[bytes]) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -21,6 +21,7 @@ import pyarrow as pa
 from schemas.options import IngestOptions
 from schemas.tables import NEAR_PAIRS
 from schemas.units import Unit
+from transforms.ingest.dedup.candidates import duplicate_partitions
 from transforms.ingest.dedup.components import Nodes, connected_components
 from transforms.ingest.dedup.exact import unit_duplicates
 from transforms.ingest.dedup.minhash import (
@@ -33,7 +34,6 @@ from transforms.ingest.dedup.minhash import (
     sketch,
 )
 from transforms.ingest.dedup.shingles import Hashes, mix
-from transforms.ingest.first_pass import duplicate_partitions
 from transforms.storage.folder import CACHE, OutputFolder
 from transforms.units.batches import bounded_batches
 from transforms.units.parts import WriteParts

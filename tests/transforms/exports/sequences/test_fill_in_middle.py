@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.sequences import Fim, SequenceOptions
-from transforms.exports.sequences.fill_in_middle import Choice, arrange, choose_fim, cut_pieces, split_text
+from transforms.exports.sequences.fill_in_middle import FimChoice, arrange, choose_fim, cut_pieces, split_text
 
 PLACES = st.integers(0, 2**64 - 1)
-CHOICES = st.builds(Choice, st.sampled_from([Fim.PSM, Fim.SPM]), st.tuples(PLACES, PLACES))
+CHOICES = st.builds(FimChoice, st.sampled_from([Fim.PSM, Fim.SPM]), st.tuples(PLACES, PLACES))
 NAMES = [hashlib.sha256(str(number).encode()).hexdigest() for number in range(2000)]
 
 
@@ -34,7 +34,9 @@ def test_no_piece_of_text_begins_within_a_character(text, choice):
 @given(st.text(st.characters(codec="ascii"), max_size=12))
 def test_every_place_of_a_text_can_be_chosen(text):
     step = 2**64 // (len(text) + 1)
-    starts = {split_text(text.encode(), Choice(Fim.PSM, (step * n + n, 2**64 - 1))).start for n in range(len(text) + 1)}
+    starts = {
+        split_text(text.encode(), FimChoice(Fim.PSM, (step * n + n, 2**64 - 1))).start for n in range(len(text) + 1)
+    }
     assert starts == set(range(len(text) + 1))
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from schemas.options import IngestOptions
 from schemas.tables import DUPLICATE_CANDIDATES
-from transforms.ingest.dedup.exact import choose_kept, find_duplicates, unit_duplicates
+from transforms.ingest.dedup.exact import choose_kept, unit_duplicates
 from transforms.storage.folder import OutputFolder
 
 names = st.sampled_from(["", "a", "b", "A", "\u00e9", "\uff5e", "\U0001f600", "a/b", "a-b"])
@@ -39,8 +39,8 @@ def test_each_unit_finds_its_own_rows(tmp_path: Path, out: OutputFolder, run_fir
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     result = run_first_pass([tmp_path / "in/p", tmp_path / "in/q"], out, IngestOptions())
-    name = find_duplicates(result.inputs, out)
-    assert name is not None
+    name = result.found.duplicates
+    assert name
     with out.open_local(name) as path:
         assert unit_duplicates(path, 0).tolist() == [1]
         assert unit_duplicates(path, 1).tolist() == [0, 2]

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from schemas.options import IngestOptions
-from transforms.filters.verdicts import make_judge
+from transforms.filters.verdicts import make_content_filter
 from transforms.ingest.dedup.minhash import agreeing, estimate, read_signatures, sign, signatures_name, sketch
 from transforms.ingest.dedup.shingles import Shingles, shingle
-from transforms.ingest.first_pass import fingerprint_unit, is_read
+from transforms.ingest.fingerprints import find_digest, fingerprint_unit
 from transforms.ingest.input_units import plan_inputs
 from transforms.sources.listing import list_inputs
 from transforms.storage.folder import OutputFolder
 
 OPTIONS = IngestOptions(near_duplicate_similarity=0.8)
-JUDGE = make_judge(OPTIONS)
+CONTENT_FILTER = make_content_filter(OPTIONS)
 
 
 def similarity(first: np.ndarray, second: np.ndarray, permutations: int) -> float:
@@ -58,19 +58,19 @@ def test_a_unit_is_read_again_if_its_signatures_are_missing_or_of_another_readin
     for name, text in {"a.h": b"int a;", "b.h": b"// b", "c.h": b"int\0c;", "d.h": b"int a; // d"}.items():
         (tmp_path / "in" / name).write_bytes(text)
     (unit,) = plan_inputs(list_inputs([str(tmp_path / "in")], OPTIONS), OPTIONS)
-    fingerprint_unit(unit, out, IngestOptions(), JUDGE)
-    assert is_read(unit, out, IngestOptions())
-    assert not is_read(unit, out, OPTIONS)
-    fingerprint_unit(unit, out, OPTIONS, JUDGE)
-    assert is_read(unit, out, OPTIONS)
-    assert not is_read(unit, out, OPTIONS.model_copy(update={"near_duplicate_tokens": 6}))
+    fingerprint_unit(unit, out, IngestOptions(), CONTENT_FILTER)
+    assert find_digest(unit, out, IngestOptions())
+    assert not find_digest(unit, out, OPTIONS)
+    fingerprint_unit(unit, out, OPTIONS, CONTENT_FILTER)
+    assert find_digest(unit, out, OPTIONS)
+    assert not find_digest(unit, out, OPTIONS.model_copy(update={"near_duplicate_tokens": 6}))
     with out.open_local(signatures_name(unit.key, OPTIONS)) as path:
         [(rows, signatures)] = read_signatures(path, 256)
     assert rows.tolist() == [0, 3]
     assert np.array_equal(signatures[0], signatures[1])
     (tmp_path / "in" / "a.h").write_bytes(b"int b;")
-    fingerprint_unit(unit, out, IngestOptions(), JUDGE, rehash=True)
-    assert not is_read(unit, out, OPTIONS)
+    fingerprint_unit(unit, out, IngestOptions(), CONTENT_FILTER, rehash=True)
+    assert not find_digest(unit, out, OPTIONS)
 
 
 def test_units_whose_last_document_fills_a_batch_or_that_have_none_have_signatures(
@@ -80,7 +80,7 @@ def test_units_whose_last_document_fills_a_batch_or_that_have_none_have_signatur
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_bytes(text)
         (unit,) = plan_inputs(list_inputs([str(tmp_path / name)], OPTIONS), OPTIONS)
-        fingerprint_unit(unit, out, OPTIONS, JUDGE)
+        fingerprint_unit(unit, out, OPTIONS, CONTENT_FILTER)
         with out.open_local(signatures_name(unit.key, OPTIONS)) as path:
             assert sum(len(signed.rows) for signed in read_signatures(path, 256)) == bool(text)
 
@@ -88,10 +88,10 @@ def test_units_whose_last_document_fills_a_batch_or_that_have_none_have_signatur
 def test_signatures_that_are_damaged_are_made_again(tmp_path: Path, out: OutputFolder) -> None:
     (tmp_path / "a.h").write_bytes(b"int a;")
     (unit,) = plan_inputs(list_inputs([str(tmp_path / "a.h")], OPTIONS), OPTIONS)
-    fingerprint_unit(unit, out, OPTIONS, JUDGE)
+    fingerprint_unit(unit, out, OPTIONS, CONTENT_FILTER)
     name = signatures_name(unit.key, OPTIONS)
     whole = out.read_bytes(name)
     out.publish_bytes(name, whole[:-9])
-    assert not is_read(unit, out, OPTIONS)
-    fingerprint_unit(unit, out, OPTIONS, JUDGE)
+    assert not find_digest(unit, out, OPTIONS)
+    fingerprint_unit(unit, out, OPTIONS, CONTENT_FILTER)
     assert out.read_bytes(name) == whole

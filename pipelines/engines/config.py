@@ -1,4 +1,4 @@
-"""What an engine is asked to run with, and how its own flags and the user's become Beam's options."""
+"""The configuration of an engine, and how its own flags and the user's become Beam's options."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting:
-    """What an engine is asked to run with.
+class EngineConfig:
+    """The configuration of an engine.
 
     Attributes:
         out: The output folder, as messages name it.
-        log_folder: Where worker processes write what they have to say.
+        log_folder: Where worker processes write their logs.
         cpus: How many CPUs of this machine may be used.
         beam_options: What the user gave for Beam; these win over what an engine sets.
     """
@@ -35,8 +35,8 @@ class Setting:
         """Tell whether the user gave an option.
 
         Example:
-            >>> setting = Setting(out="o", log_folder=Path("l"), cpus=1, beam_options=("--parallelism=2",))
-            >>> setting.gives("--parallelism"), setting.gives("--environment_type")
+            >>> config = EngineConfig(out="o", log_folder=Path("l"), cpus=1, beam_options=("--parallelism=2",))
+            >>> config.gives("--parallelism"), config.gives("--environment_type")
             (True, False)
         """
         return any(re.fullmatch(rf"{re.escape(option)}(=.*)?", given, re.S) for given in self.beam_options)

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.engines.fetched import FILES, engines_folder, fetched
+from pipelines.engines.cache import FILES, engine_path, engines_folder
 from schemas.errors import ConfigError
 
 
@@ -11,7 +11,7 @@ def test_a_fetched_engine_is_found_in_the_named_folder(tmp_path, monkeypatch):
     jar = tmp_path / FILES["flink"]
     jar.parent.mkdir()
     jar.touch()
-    assert fetched("flink") == jar
+    assert engine_path("flink") == jar
 
 
 def test_the_folder_is_the_variable_then_the_cache_then_the_home(tmp_path, monkeypatch):
@@ -29,4 +29,4 @@ def test_the_folder_is_the_variable_then_the_cache_then_the_home(tmp_path, monke
 def test_a_missing_engine_is_an_error_with_its_path_and_what_fetches_it(name, tmp_path, monkeypatch):
     monkeypatch.setenv("CPPMILL_ENGINES", str(tmp_path))
     with pytest.raises(ConfigError, match=f"{FILES[name]}.*make engines"):
-        fetched(name)
+        engine_path(name)

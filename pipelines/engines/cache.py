@@ -1,6 +1,6 @@
-"""Where the engines stand that `make engines` fetches: a cache outside of the checkout, shared by all checkouts.
+"""The cache of the engines that `make engines` fetches: outside of the checkout, shared by all checkouts.
 
-What stands there is whole: each folder is made beside its place and renamed. Nothing is fetched here.
+Whatever is in it is whole: each folder is made beside its place and renamed. Nothing is fetched here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def engines_folder() -> Path:
     return (Path(cache) if cache else Path.home() / ".cache") / "cppmill" / "engines"
 
 
-def fetched(name: str) -> Path:
+def engine_path(name: str) -> Path:
     """Return the path of a fetched engine: a jar, a program, Spark's home folder, or a folder of Python packages.
 
     Args:
@@ -41,13 +41,13 @@ def fetched(name: str) -> Path:
         ConfigError: If it has not been fetched.
 
     Example:
-        >>> fetched("prism").name  # doctest: +SKIP
+        >>> engine_path("prism").name  # doctest: +SKIP
         'prism'
     """
     path = engines_folder() / FILES[name]
     if not path.exists():
         raise ConfigError(
-            f"{path}: {name} is not there; fetch it with `make engines`, or name the folder that has it in "
+            f"{path}: {name} is missing; fetch it with `make engines`, or name the folder that has it in "
             f"{ENGINES_VARIABLE}"
         )
     return path

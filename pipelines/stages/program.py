@@ -1,0 +1,91 @@
+"""What the programs of all stages have in common: the stages that they need, how they run, and how they are planned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from configs.runs import RunConfig
+from pipelines.console.progress import Reporter
+from pipelines.stages.session import Session, open_session
+from schemas.units import Stage, Unit, UnitReceipt
+
+
+@dataclass(frozen=True)
+class PlannedUnit:
+    """A unit of the plan.
+
+    Attributes:
+        stage: The stage.
+        unit: The unit's label.
+        action: `run` or `skip`.
+        reason: Why.
+    """
+
+    stage: str
+    unit: str
+    action: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class StagePlan:
+    """What a run would do in a stage.
+
+    Attributes:
+        units: The units, in order.
+        receipts: Those of the units that are up to date.
+        blocked: Why nothing is known yet of the stages that follow; empty if something is.
+    """
+
+    units: Sequence[PlannedUnit]
+    receipts: Sequence[UnitReceipt] = ()
+    blocked: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageProgram:
+    """The program of a stage.
+
+    Attributes:
+        stage: The stage.
+        needs: The stages whose receipts it takes, in the order in which `work` and `plan` take them.
+        work: Does what is new, and returns the receipts of all units of the stage.
+        plan: Returns what `work` would do; writes nothing.
+    """
+
+    stage: Stage
+    needs: tuple[Stage, ...] = field(default=())
+    work: Callable[..., Sequence[UnitReceipt]]
+    plan: Callable[..., StagePlan]
+
+    def run(self, config: RunConfig, reporter: Reporter) -> None:
+        """Run the stage alone, on what the stages that it needs left in OUT.
+
+        Args:
+            config: The output folder and the options.
+            reporter: Where progress goes.
+        """
+        with open_session(config, reporter) as session:
+            self.work(session, *map(session.current, self.needs))
+
+
+def plan_units(session: Session, units: Sequence[Unit]) -> StagePlan:
+    """Return which units a run would do or skip."""
+    planned, receipts = list[PlannedUnit](), list[UnitReceipt]()
+    for unit in units:
+        receipt = session.out.find_receipt(unit)
+        if receipt is not None and receipt.is_final:
+            planned.append(PlannedUnit(str(unit.stage), unit.label, "skip", "up to date"))
+            receipts.append(receipt)
+        elif not session.out.exists(unit.receipt_path):
+            planned.append(to_run(unit.stage, unit.label, "new or changed"))
+        else:
+            reason = "a file of it is missing or damaged, or an input changed while it ran"
+            planned.append(to_run(unit.stage, unit.label, reason))
+    return StagePlan(units=planned, receipts=receipts)
+
+
+def to_run(stage: str, unit: str, reason: str) -> PlannedUnit:
+    """Return a unit that would run."""
+    return PlannedUnit(str(stage), unit, "run", reason)

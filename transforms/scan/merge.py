@@ -1,0 +1,163 @@
+"""Merging: the counts of all shards to one file for each kind.
+
+What is grouped and shuffled are references to the files of partial counts, never counts: words and lines are merged a
+partition at a time, as they are read (`transforms.scan.words`). Of more than `MAX_PARTS` shards, groups are merged
+first, so that no list of references grows with the corpus.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import apache_beam as beam
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from schemas.digests import sha256_json
+from schemas.units import UnitReceipt
+from transforms.scan.count import BATCH_UNITS, ScanSettings, map_in_threads
+from transforms.scan.kinds import Family, Kind, part_family
+from transforms.scan.tables import merge_counts, nest_statistics, read_counts, sum_counts, write_counts
+from transforms.scan.words import WordRun, find_runs, merge_words
+from transforms.storage.folder import CACHE, OutputFolder
+
+GROUPS = f"{CACHE}/merged"
+"""The folder of merged groups, relative to OUT, during a merge."""
+
+MAX_PARTS = 1 << 10
+"""How many shards' counts are merged at once, on average; those of more are merged in groups of so many first."""
+
+PartRows = tuple[str, list[int]]
+"""A file of partial counts, relative to OUT, and its row groups of one partition; none for unpartitioned families."""
+
+GroupKey = tuple[str, int]
+"""The name of a kind of count and the number of a group of parts."""
+
+
+def refer_counts(receipt: UnitReceipt, settings: ScanSettings) -> Iterator[tuple[str, PartRows]]:
+    """Yield where the counts of a scanned shard are, with every kind, so that each merged file is written."""
+    for output in receipt.outputs:
+        family = part_family(output.path)
+        if not family.is_partitioned:
+            yield Kind(family).name, (output.path, [])
+            continue
+        with settings.out.open_ranges(output.path) as file:
+            runs = find_runs(file, where=settings.out.where(output.path))
+        for number in range(settings.word_partitions):
+            yield Kind(family, number).name, (output.path, list(runs.get(number, ())))
+
+
+def count_groups(num_shards: int) -> int:
+    """Return in how many groups the parts of so many shards are merged first; 1 if all are merged at once."""
+    return max(1, math.ceil(num_shards / MAX_PARTS))
+
+
+def key_part(counted: tuple[str, PartRows], groups: int) -> tuple[GroupKey, PartRows]:
+    """Return a part, which comes with the name of its kind, keyed by its group, which its path decides."""
+    kind, part = counted
+    return (kind, zlib.crc32(part[0].encode()) % groups), part
+
+
+def publish_groups(groups: Sequence[tuple[str, list[PartRows]]], settings: ScanSettings) -> list[tuple[str, PartRows]]:
+    """Merge the parts of groups into parts, several groups at a time, and refer to these, by name of kind."""
+    return map_in_threads(partial(_publish_group, out=settings.out), groups, settings.threads)
+
+
+def publish_merged(kinds: Sequence[tuple[str, list[PartRows]]], settings: ScanSettings) -> list[str]:
+    """Merge the parts of each kind and publish them, as many kinds at a time as there are threads; return the paths."""
+    return map_in_threads(partial(_publish_kind, out=settings.out), kinds, settings.threads)
+
+
+@dataclass(kw_only=True)
+class MergeCounts(beam.PTransform[beam.PCollection[UnitReceipt], beam.PCollection[str]]):
+    """Merge the partial counts of scanned shards and publish them: PCollection[UnitReceipt] to PCollection[str].
+
+    Attributes:
+        settings: Output folder and number of word partitions.
+        num_shards: How many shards there are; of more than `MAX_PARTS`, groups are merged first.
+    """
+
+    settings: ScanSettings
+    num_shards: int
+
+    def expand(self, receipts: beam.PCollection[UnitReceipt]) -> beam.PCollection[str]:
+        """Refer to the parts, merge groups of them where there are many, then all of a kind."""
+        parts = receipts | "Refer" >> beam.FlatMap(refer_counts, self.settings).with_output_types(tuple[str, PartRows])
+        groups = count_groups(self.num_shards)
+        if groups > 1:
+            publish = beam.FlatMap(publish_groups, self.settings).with_output_types(tuple[str, PartRows])
+            parts = parts | "ByGroup" >> _ListParts(groups=groups) | "MergeGroups" >> publish
+        published: beam.PCollection[str] = (
+            parts
+            | "ByKind" >> _ListParts(groups=1)
+            | "Merge" >> beam.FlatMap(publish_merged, self.settings).with_output_types(str)
+        )
+        return published
+
+
+@dataclass(kw_only=True)
+class _ListParts(beam.PTransform[beam.PCollection[tuple[str, PartRows]], beam.PCollection[list[Any]]]):
+    """Bring references to parts together: the sorted parts of a group of a kind, several groups at a time."""
+
+    groups: int
+
+    def expand(self, parts: beam.PCollection[tuple[str, PartRows]]) -> beam.PCollection[list[Any]]:
+        """Group by kind and group, list, batch."""
+        listed: beam.PCollection[list[Any]] = (
+            parts
+            | "Key" >> beam.Map(key_part, groups=self.groups).with_output_types(tuple[GroupKey, PartRows])
+            | "Group" >> beam.GroupByKey()
+            | "List" >> beam.MapTuple(_list_parts).with_output_types(tuple[str, list[PartRows]])
+            | "Batch" >> beam.BatchElements(min_batch_size=BATCH_UNITS, max_batch_size=BATCH_UNITS)
+        )
+        return listed
+
+
+def _list_parts(key: GroupKey, parts: Iterable[PartRows]) -> tuple[str, list[PartRows]]:
+    return key[0], sorted(parts)
+
+
+def _publish_group(group: tuple[str, list[PartRows]], out: OutputFolder) -> tuple[str, PartRows]:
+    """Publish the sum of a group's parts under a name of its own, unless it is there."""
+    kind, parts = group
+    name = f"{GROUPS}/{kind}-{sha256_json(parts)}.parquet"
+    family = Kind.parse(kind).family
+    if family.is_partitioned:
+        if not out.exists(name):
+            out.publish(name, partial(merge_words, _runs(parts, out)))
+        with out.open_ranges(name) as file:
+            return kind, (name, list(range(pq.read_metadata(file).num_row_groups)))
+    if not out.exists(name):
+        out.publish(name, partial(write_counts, table=sum_counts(family, _tables(parts, out))))
+    return kind, (name, [])
+
+
+def _publish_kind(counted: tuple[str, list[PartRows]], out: OutputFolder) -> str:
+    """Publish the merged counts of a kind and return their path."""
+    name, parts = counted
+    kind = Kind.parse(name)
+    if kind.family.is_partitioned:
+        return out.publish(kind.merged_path, partial(merge_words, _runs(parts, out))).path
+    table = merge_counts(kind.family, _tables(parts, out))
+    if kind.family is Family.STATISTICS:
+        data = json.dumps(nest_statistics(table), indent=1, sort_keys=True).encode()
+        return out.publish_bytes(kind.merged_path, data).path
+    return out.publish(kind.merged_path, partial(write_counts, table=table)).path
+
+
+def _runs(parts: Iterable[PartRows], out: OutputFolder) -> list[WordRun]:
+    return [
+        WordRun(open_file=partial(out.open_ranges, path), row_groups=tuple(row_groups))
+        for path, row_groups in parts
+        if row_groups
+    ]
+
+
+def _tables(parts: Iterable[PartRows], out: OutputFolder) -> Iterator[pa.Table]:
+    return (read_counts(out, path) for path, _ in parts)

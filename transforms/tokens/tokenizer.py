@@ -1,0 +1,88 @@
+"""The tokenizer of a run: loaded once for each process, with the ids that begin and end a document."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import cppmill_core
+from cppmill_core.manifests import BOS, EOS, MANIFEST
+
+from schemas.errors import IntegrityError
+from schemas.options import TokenizeOptions
+from transforms.storage.folder import OutputFolder
+
+FOLDER = "tokenizer"
+"""The folder of the tokenizer, relative to OUT."""
+
+_LOADING = threading.Lock()
+"""Units that begin at the same time wait for one tokenizer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizeSettings:
+    """What a worker needs to tokenize, or to read tokens.
+
+    Attributes:
+        out: The output folder, with the tokenizer in its `tokenizer/`.
+        tokenizer_digest: SHA-256 of the manifest that the plan was made for.
+        options: BOS, EOS and prefix policy.
+        threads: Threads of the native core.
+    """
+
+    out: OutputFolder
+    tokenizer_digest: str
+    options: TokenizeOptions
+    threads: int = 1
+
+
+class DocumentEnds(NamedTuple):
+    """The ids of BOS and EOS, each None if the policy puts none around documents."""
+
+    bos: int | None
+    eos: int | None
+
+
+def open_tokenizer(settings: TokenizeSettings) -> cppmill_core.AnyTokenizer:
+    """Load the tokenizer of OUT and check that it is the planned one.
+
+    Raises:
+        IntegrityError: If its digest differs.
+    """
+    with _LOADING:
+        tokenizer = _load_tokenizer(settings.out, manifest_digest(settings.out))
+    if tokenizer.digest != settings.tokenizer_digest:
+        raise IntegrityError(
+            f"{settings.out.where(FOLDER)}: the tokenizer's digest is {tokenizer.digest}, the plan was made for "
+            f"{settings.tokenizer_digest}; it changed during the run: run again"
+        )
+    return tokenizer
+
+
+def manifest_digest(out: OutputFolder, name: str = f"{FOLDER}/{MANIFEST}") -> str:
+    """Return the SHA-256 of a tokenizer's manifest, which is the tokenizer's digest; empty if there is none."""
+    try:
+        return hashlib.sha256(out.read_bytes(name)).hexdigest()
+    except FileNotFoundError:
+        return ""
+
+
+def document_ends(tokenizer: cppmill_core.AnyTokenizer, policy: TokenizeOptions) -> DocumentEnds:
+    """Return the ids that a policy puts around documents.
+
+    Raises:
+        InvalidInputError: If the tokenizer lacks one of them.
+    """
+    return DocumentEnds(
+        tokenizer.control_id(BOS) if policy.bos else None, tokenizer.control_id(EOS) if policy.eos else None
+    )
+
+
+@lru_cache(maxsize=1)
+def _load_tokenizer(out: OutputFolder, digest: str) -> cppmill_core.AnyTokenizer:
+    """Load a tokenizer once for all units of a process that find the same manifest; its cache of words stays warm."""
+    with out.open_local_folder(FOLDER) as directory:
+        return cppmill_core.load_tokenizer(directory)
