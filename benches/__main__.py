@@ -6,7 +6,6 @@ imported within the session, which keeps its messages out of sight.
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Iterator
 from importlib.metadata import version
@@ -14,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
-from rich.console import Console
 
-from benches.lib.harness import Comparison, table, write_rows
+from benches.lib.harness import Comparison, show, write_rows
 from benches.lib.options import JsonRows, LimitMegabytes, Rounds, Sources, Threads, check_json_folder
 from benches.lib.peers import THEIRS
 from benches.lib.stages import measure_stages
@@ -28,9 +26,6 @@ from schemas.errors import ExitCode
 
 if TYPE_CHECKING:
     from benches.lib.corpus import Corpus
-
-TABLE_COLUMNS = 120
-"""Width of the table where there is no terminal."""
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 
@@ -96,13 +91,6 @@ def measure(corpus: Corpus, sample: Path, *, rounds: int, reporter: Reporter) ->
         threads=config.threads,
         rounds=rounds,
     )
-
-
-def show(heading: str, comparisons: list[Comparison]) -> None:
-    """Print a heading and the table."""
-    console = Console(width=None if sys.stdout.isatty() else TABLE_COLUMNS)
-    console.print(heading, markup=False, highlight=False, soft_wrap=True)
-    console.print(table(comparisons))
 
 
 if __name__ == "__main__":

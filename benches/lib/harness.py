@@ -14,6 +14,7 @@ import json
 import multiprocessing
 import resource
 import statistics
+import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,11 +23,15 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from rich.console import Console
 from rich.table import Table
 
 from schemas.errors import CppmillError
 
 State = TypeVar("State")
+TABLE_COLUMNS = 120
+"""Width of the table where there is no terminal."""
+
 _MEGABYTE = 1_000_000
 _PROCESSES = multiprocessing.get_context("spawn")
 
@@ -317,3 +322,10 @@ def _ratio(value: float, first: float | None) -> str:
 
 def _number(value: float) -> str:
     return f"{value:,.4g}" if value < 1000 else f"{value:,.0f}"
+
+
+def show(heading: str, comparisons: list[Comparison]) -> None:
+    """Print a heading and the table."""
+    console = Console(width=None if sys.stdout.isatty() else TABLE_COLUMNS)
+    console.print(heading, markup=False, highlight=False, soft_wrap=True)
+    console.print(table(comparisons))

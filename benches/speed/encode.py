@@ -87,7 +87,7 @@ def bench_encode(
             comparisons.append(comparison)
             if json_file is not None:
                 write_rows(json_file, comparisons)
-    from benches.__main__ import show
+    from benches.lib.harness import show
 
     show(str(corpus), comparisons)
     if any(comparison.different for comparison in comparisons):

@@ -59,7 +59,7 @@ def bench_engines(
         command_session(Output(), advice="nothing was kept") as reporter,
         tempfile.TemporaryDirectory(prefix="cppmill-bench-") as work,
     ):
-        from benches.__main__ import show
+        from benches.lib.harness import show
         from benches.speed.beam_costs import measure_beam, measure_shuffle
 
         growth = Growth(corpus.absolute(), Path(work), vocab_size=vocab_size, reporter=reporter)

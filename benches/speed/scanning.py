@@ -85,7 +85,7 @@ def bench_scan(
         comparisons = list(measure_scanner(documents, Path(work), rounds=rounds, reporter=reporter))
     if json_file is not None:
         write_rows(json_file, comparisons)
-    from benches.__main__ import show
+    from benches.lib.harness import show
 
     show(f"{corpus}: {documents.num_bytes / MEGABYTE:,.1f} MB in {len(documents.shards)} shards", comparisons)
     if any(comparison.different for comparison in comparisons):

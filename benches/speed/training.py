@@ -109,7 +109,7 @@ def bench_train(
         comparisons = list(bench.measure(sizes, vocab_size))
     if json_file is not None:
         write_rows(json_file, comparisons)
-    from benches.__main__ import show
+    from benches.lib.harness import show
 
     show(f"{corpus}: {bench.tree.num_bytes / MEGABYTE:,.1f} MB in {len(bench.tree.paths):,} files", comparisons)
     if any(comparison.different for comparison in comparisons):

@@ -22,8 +22,8 @@ import typer
 from benches.lib.texts import list_tree, path_fraction
 from transforms.ingest.dedup.components import connected_components
 from transforms.ingest.dedup.lsh import choose_bands, near_candidates, near_pairs
-from transforms.ingest.dedup.minhash import sign
-from transforms.ingest.dedup.shingles import Shingles, shingle
+from transforms.ingest.minhash import sign
+from transforms.ingest.shingles import Shingles, shingle
 
 NEARLY = 0.05
 """A found pair that misses the similarity by no more is nearly right."""

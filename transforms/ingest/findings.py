@@ -9,8 +9,8 @@ from schemas.options import IngestOptions
 from schemas.units import Unit
 from transforms.ingest.dedup.clusters import has_near_duplicates, near_duplicates_name
 from transforms.ingest.dedup.exact import duplicates_name, has_duplicates
-from transforms.ingest.dedup.minhash import finds_near_duplicates
 from transforms.ingest.fingerprints import IS_READ, find_digest, fingerprints_digest, fingerprints_name
+from transforms.ingest.minhash import finds_near_duplicates
 from transforms.storage.folder import OutputFolder
 
 

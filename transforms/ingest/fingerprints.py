@@ -22,7 +22,7 @@ from schemas.reasons import Column, Dead
 from schemas.tables import FINGERPRINTS
 from schemas.units import Unit
 from transforms.filters.verdicts import ContentFilter
-from transforms.ingest.dedup.minhash import SignatureWriter, finds_near_duplicates, signatures_name, signed_digest
+from transforms.ingest.minhash import SignatureWriter, finds_near_duplicates, signatures_name, signed_digest
 from transforms.sources.document import Document, bounded
 from transforms.sources.readers import read_documents
 from transforms.storage.folder import CACHE, OutputFolder

@@ -13,9 +13,9 @@ from schemas.options import IngestOptions
 from schemas.units import Stage, Unit, unit_key
 from transforms.ingest.dedup.clusters import FOLDER, near_duplicates_by_unit
 from transforms.ingest.dedup.exact import duplicates_by_unit, duplicates_name
-from transforms.ingest.dedup.minhash import finds_near_duplicates, signatures_name
 from transforms.ingest.findings import FirstPass
 from transforms.ingest.fingerprints import fingerprints_name
+from transforms.ingest.minhash import finds_near_duplicates, signatures_name
 from transforms.sources.listing import Kind
 from transforms.storage.folder import CACHE, OutputFolder
 

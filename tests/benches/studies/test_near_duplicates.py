@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from benches.studies.near_duplicates import NEARLY, app, distinct_documents, exact_pairs, measure
-from transforms.ingest.dedup.shingles import shingle
+from transforms.ingest.shingles import shingle
 
 
 @pytest.fixture(scope="module")

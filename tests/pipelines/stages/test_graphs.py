@@ -34,7 +34,7 @@ from schemas.tables import FINGERPRINTS
 from schemas.units import Stage, Unit
 from transforms.ingest.dedup.candidates import duplicate_candidates, duplicate_partitions
 from transforms.ingest.dedup.lsh import candidate_type, choose_bands, near_candidates, near_partitions
-from transforms.ingest.dedup.minhash import BATCH_ROWS
+from transforms.ingest.minhash import BATCH_ROWS
 from transforms.scan import merge
 from transforms.scan.merge import count_groups, key_part
 from transforms.storage.folder import OutputFolder

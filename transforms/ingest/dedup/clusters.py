@@ -26,7 +26,8 @@ from schemas.tables import DUPLICATES, NEAR_CLUSTERS, NEAR_DUPLICATES, NEAR_KEPT
 from schemas.units import Unit
 from transforms.ingest.dedup.components import connected_components
 from transforms.ingest.dedup.lsh import PAIRS
-from transforms.ingest.dedup.minhash import (
+from transforms.ingest.fingerprints import fingerprints_name
+from transforms.ingest.minhash import (
     Sketches,
     agreeing,
     estimate,
@@ -35,7 +36,6 @@ from transforms.ingest.dedup.minhash import (
     signatures_name,
     sketch,
 )
-from transforms.ingest.fingerprints import fingerprints_name
 from transforms.storage.folder import CACHE, OutputFolder
 from transforms.units.batches import bounded_batches
 from transforms.units.parts import WriteParts, merge_parts, read_rows, sort_rows, write_rows

@@ -24,7 +24,7 @@ from schemas.units import Unit
 from transforms.ingest.dedup.candidates import duplicate_partitions
 from transforms.ingest.dedup.components import Nodes, connected_components
 from transforms.ingest.dedup.exact import unit_duplicates
-from transforms.ingest.dedup.minhash import (
+from transforms.ingest.minhash import (
     Signatures,
     Sketches,
     agreeing,
@@ -33,7 +33,7 @@ from transforms.ingest.dedup.minhash import (
     signatures_name,
     sketch,
 )
-from transforms.ingest.dedup.shingles import Hashes, mix
+from transforms.ingest.shingles import Hashes, mix
 from transforms.storage.folder import CACHE, OutputFolder
 from transforms.units.batches import bounded_batches
 from transforms.units.parts import WriteParts

@@ -8,7 +8,7 @@ import pytest
 
 from transforms.ingest.dedup.components import connected_components
 from transforms.ingest.dedup.lsh import Bands, _compared, candidate_type, choose_bands, compare, near_candidates
-from transforms.ingest.dedup.minhash import agreeing, least_agreeing, sketch
+from transforms.ingest.minhash import agreeing, least_agreeing, sketch
 
 BANDS = choose_bands(0.8, 256)
 

@@ -9,10 +9,10 @@ import pytest
 
 from schemas.options import IngestOptions
 from transforms.filters.verdicts import make_content_filter
-from transforms.ingest.dedup.minhash import agreeing, estimate, read_signatures, sign, signatures_name, sketch
-from transforms.ingest.dedup.shingles import Shingles, shingle
 from transforms.ingest.fingerprints import find_digest, fingerprint_unit
 from transforms.ingest.input_units import plan_inputs
+from transforms.ingest.minhash import agreeing, estimate, read_signatures, sign, signatures_name, sketch
+from transforms.ingest.shingles import Shingles, shingle
 from transforms.sources.listing import list_inputs
 from transforms.storage.folder import OutputFolder
 

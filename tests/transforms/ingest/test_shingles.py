@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transforms.ingest.dedup import shingles
-from transforms.ingest.dedup.shingles import shingle
+from transforms.ingest import shingles
+from transforms.ingest.shingles import shingle
 
 HEADERS = Path(np.get_include(), "numpy")
 COMMENTS = ("line_comment", "block_comment", "whitespace", "newline")

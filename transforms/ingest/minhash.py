@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from schemas.errors import ConfigError, IntegrityError
 from schemas.options import IngestOptions
 from schemas.tables import signatures_schema
-from transforms.ingest.dedup.shingles import Shingles, shingle
+from transforms.ingest.shingles import Shingles, shingle
 from transforms.storage.folder import CACHE, OutputFolder
 
 Signatures = npt.NDArray[np.uint8]
