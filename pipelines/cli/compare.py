@@ -9,6 +9,7 @@ import typer
 
 from pipelines.cli import arguments as args
 from pipelines.cli.help import described
+from pipelines.cli.options import as_typed
 from pipelines.console.console import Output, command_session
 
 commands = typer.Typer()
@@ -18,7 +19,7 @@ On = Annotated[
     typer.Option(
         "--on",
         metavar="SOURCE",
-        parser=args.as_typed,
+        parser=as_typed,
         help="Text to measure on: the folder of a run, or sources as `run` takes them; may be given again.",
     ),
 ]
@@ -39,7 +40,7 @@ def compare(
         list[str],
         typer.Argument(
             metavar="TOKENIZER",
-            parser=args.as_typed,
+            parser=as_typed,
             help="Tokenizer directory, folder with a tokenizer.json, SentencePiece .model, or .tiktoken ranks (.gz); "
             "NAME=PATH names it in the tables.",
         ),
@@ -73,7 +74,7 @@ def compare(
       cppmill compare old=a/tokenizer new=b/tokenizer --on llvm --sample 0.1 --json
     """
     with command_session(Output(as_json=as_json, verbose=verbose), advice="nothing was changed"):
-        from configs.runs import usable_threads
+        from configs.execution import usable_threads
         from pipelines.tokenizers import compare as program
 
         num_bytes = program.parse_size(corpus_bytes)
@@ -109,7 +110,7 @@ def sweep(
     with command_session(
         Output(quiet=quiet, as_json=as_json, verbose=verbose), advice="nothing was changed"
     ) as reporter:
-        from configs.runs import usable_threads
+        from configs.execution import usable_threads
         from pipelines.exports.lengths import check_plot
         from pipelines.tokenizers import sweep as program
         from tokenizer_build.compare.costs import parse_models

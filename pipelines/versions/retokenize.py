@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from configs.layers import Layer, receipt_layer
-from configs.runs import STORE_FLAGS, RunConfig, load_run_config
+from configs.runs import RunConfig, load_run_config
+from configs.tables import STORE_FLAGS
 from pipelines.console.events import BLOCKED, FAILED, EventLog, open_log
 from pipelines.console.progress import Reporter
 from pipelines.stages import run

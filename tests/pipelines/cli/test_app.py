@@ -18,7 +18,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from configs.runs import DEFAULT_PROFILE, FLAGS, RunConfig, RunTable
+from configs.runs import RunConfig
+from configs.tables import DEFAULT_PROFILE, FLAGS, RunTableOptions
 from pipelines.cli.app import app
 from schemas.errors import BadInputError, ConfigError, CppmillError, IntegrityError, LockedError, VocabularyConfigError
 from schemas.options import RunOptions
@@ -275,7 +276,7 @@ class TestHelp:
 
     def test_the_defaults_are_the_real_ones(self) -> None:
         text = " ".join(call("run", "--help").stdout.split())
-        options, run = RunOptions(), RunTable()
+        options, run = RunOptions(), RunTableOptions()
         assert f"hybrid-64k, hybrid-64k-superwords, sentencepiece-32k or demo. [default: {DEFAULT_PROFILE}]" in text
         assert f"{options.build.vocab_size:,} in {DEFAULT_PROFILE}]" in text
         assert f"{options.ingest.unit_bytes:,} (64 MiB) in {DEFAULT_PROFILE}]" in text
