@@ -132,7 +132,7 @@ def read_flags(values: Mapping[str, object], flags: Mapping[str, Flag]) -> Layer
     return Layer(origin="", values=tables, flags=forms)
 
 
-def read_settings(texts: Sequence[str], problems: list[str]) -> list[Layer]:
+def read_set_values(texts: Sequence[str], problems: list[str]) -> list[Layer]:
     """Return the layers of what was given with `--set`; what is not TOML is added to `problems`.
 
     Args:

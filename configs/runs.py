@@ -16,7 +16,7 @@ from pydantic import Field, InstanceOf
 from configs.builds import check_build
 from configs.execution import PathText, RunExecutionOptions, Threads, default_worker_threads, usable_threads
 from configs.filters import check_filters
-from configs.flags import SET, Flag, read_flags, read_settings
+from configs.flags import SET, Flag, read_flags, read_set_values
 from configs.layers import Layer, merge_layers, read_file, read_profile
 from configs.patterns import check_patterns
 from configs.places import check_places
@@ -109,9 +109,9 @@ def _read_layers(
     file: Path | None, values: dict[str, object], flags: Mapping[str, Flag], problems: list[str]
 ) -> list[Layer]:
     """Return the layers of a file, of `--set` and of the other flags."""
-    settings = cast("Sequence[str]", values.pop(SET, None) or ())
+    set_values = cast("Sequence[str]", values.pop(SET, None) or ())
     files = [] if file is None else [read_file(file, problems)]
-    return [*files, *read_settings(settings, problems), read_flags(values, flags)]
+    return [*files, *read_set_values(set_values, problems), read_flags(values, flags)]
 
 
 def _profile_name(layers: Sequence[Layer]) -> str:

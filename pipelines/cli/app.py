@@ -95,7 +95,7 @@ def _register(program: Program, *, needs_sources: bool = False) -> None:
     def command(
         flags: dict[str, object],
         config: args.Config = None,
-        settings: args.Settings = None,
+        set_values: args.SetValues = None,
         quiet: args.Quiet = False,
         as_json: args.Json = False,
         verbose: args.Verbose = False,
@@ -104,7 +104,7 @@ def _register(program: Program, *, needs_sources: bool = False) -> None:
         with command_session(output) as reporter:
             from configs.runs import load_run_config
 
-            given = {**flags, SET: settings}
+            given = {**flags, SET: set_values}
             program(load_run_config(file=config, flags=given, needs_sources=needs_sources), reporter, output)
 
     name = program.__name__.strip("_")

@@ -59,7 +59,7 @@ Config = Annotated[
     ),
 ]
 
-Settings = Annotated[
+SetValues = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="TABLE.KEY=VALUE", parser=as_typed, help=SET_HELP),
 ]

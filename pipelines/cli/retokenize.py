@@ -27,7 +27,7 @@ RETOKENIZE_CODES = f"{EXIT_CODES} 10 nothing to do, 11 another run is at work in
 def retokenize(
     flags: dict[str, object],
     config: args.Config = None,
-    settings: args.Settings = None,
+    set_values: args.SetValues = None,
     keep: Annotated[
         int, typer.Option("--keep", metavar="N", min=1, help="Keep so many versions, the current one included.")
     ] = 3,
@@ -52,7 +52,7 @@ def retokenize(
     with command_session(output) as reporter:
         from pipelines.versions.retokenize import Request, retokenize
 
-        _print_outcome(retokenize(Request(file=config, flags={**flags, SET: settings}, keep=keep), reporter), output)
+        _print_outcome(retokenize(Request(file=config, flags={**flags, SET: set_values}, keep=keep), reporter), output)
 
 
 commands.command("retokenize", help=help_text(retokenize), epilog=RETOKENIZE_CODES, cls=BeamCommand)(retokenize)

@@ -162,7 +162,8 @@ def _go_on(request: Request, asked: RunConfig, before: FinishedRun) -> RunConfig
     base = receipt_layer(
         before.receipt["configs"], origin=before.out.where(RECEIPT), with_tokenizer=asked.tokenizer is None
     )
-    config = _load(replace(request, flags={**request.flags, "--vocab-size": None}), base)
+    first_only = {name: None for name, flag in STORE_FLAGS.items() if flag.table in ("scan", "build")}
+    config = _load(replace(request, flags={**request.flags, **first_only}), base)
     if config.tokenizer is not None:
         return config
     return config.model_copy(update={"tokenizer": f"{before.out.root}/tokenizer"})
