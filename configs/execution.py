@@ -37,6 +37,7 @@ class ExecutionOptions(BaseModel):
 
     threads: Annotated[
         Threads | None,
+        Field(examples=[2]),
         Option(
             heading=EXECUTION.heading, default="all CPUs that it may use; 1 in workers of flink, spark and dataflow"
         ),
@@ -53,7 +54,11 @@ class ExecutionOptions(BaseModel):
 class RunExecutionOptions(ExecutionOptions):
     """How a run is carried out, and what it reads."""
 
-    sources: Annotated[tuple[PathText, ...], Option(flag=ARGUMENTS, metavar="SOURCE", default="", places=True)] = ()
+    sources: Annotated[
+        tuple[PathText, ...],
+        Field(examples=[("~/src/llvm-project",)]),
+        Option(flag=ARGUMENTS, metavar="SOURCE", default="", places=True),
+    ] = ()
     """What to read: folders, globs, tar (.gz .xz .zst), zip, Parquet and JSONL (.gz .zst) files, local or on any fsspec
     path (s3://…).
     """

@@ -75,7 +75,7 @@ class Flag:
     @property
     def help(self) -> str:
         """The help: what the first paragraph of the field's docstring says, and the default."""
-        text = " ".join((self.field.description or "").split("\n\n")[0].replace("`", "").split())
+        text = first_paragraph(self.field).replace("`", "")
         return f"{text}  [default: {self.default}]" if self.default else text
 
     @property
@@ -99,6 +99,11 @@ class Flag:
     @property
     def _is_choice(self) -> bool:
         return get_origin(_arm(self.field.annotation)) is Literal
+
+
+def first_paragraph(field: FieldInfo) -> str:
+    """Return the first paragraph of a field's docstring in one line: what help says of it."""
+    return " ".join((field.description or "").split("\n\n")[0].split())
 
 
 def find_flags(tables: Mapping[str, type[BaseModel]]) -> dict[str, Flag]:

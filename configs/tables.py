@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from configs.execution import ExecutionOptions, PathText, RunExecutionOptions
 from configs.flags import Flag, find_flags
@@ -17,15 +17,17 @@ DEFAULT_PROFILE = "hybrid-64k"
 
 
 class RunTableOptions(RunExecutionOptions):
-    """The table [run]: where a run reads and writes, and how it is carried out."""
+    """Where a run reads and writes, and how it is carried out."""
 
-    out: Annotated[PathText | None, Option(metavar="DIR", default="", places=True)] = None
+    out: Annotated[PathText | None, Field(examples=["llvm"]), Option(metavar="DIR", default="", places=True)] = None
     """Output folder, or s3://BUCKET/PREFIX: a new one, or that of an earlier run, which is then resumed."""
 
     profile: Annotated[str, Option()] = DEFAULT_PROFILE
     """Set of defaults: hybrid-64k, hybrid-64k-superwords, sentencepiece-32k or demo."""
 
-    tokenizer: Annotated[PathText | None, Option(metavar="DIR", default="", places=True)] = None
+    tokenizer: Annotated[
+        PathText | None, Field(examples=["other/tokenizer"]), Option(metavar="DIR", default="", places=True)
+    ] = None
     """Tokenize with this tokenizer directory (with its manifest.json), local or s3://…; build none."""
 
     max_dead_fraction: Annotated[Fraction, EXECUTION] = 0.01
@@ -33,7 +35,7 @@ class RunTableOptions(RunExecutionOptions):
 
 
 class StoreTableOptions(RunTableOptions):
-    """The table [run] of a command that gives each run a folder of its own in a store."""
+    """The same for a command that gives each run a folder of its own in a store."""
 
     out: Annotated[PathText, Option(flag="--store", metavar="DIR")]
     """Folder of the versions, or s3://BUCKET/PREFIX; each version is the OUT of a run."""

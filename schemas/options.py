@@ -98,10 +98,10 @@ class IngestOptions(Options):
     drop_generated: Annotated[bool, FILTER] = False
     """Drop files that name a generator in their first lines."""
 
-    max_line_bytes: Annotated[int | None, Field(ge=1), FILTER] = None
+    max_line_bytes: Annotated[int | None, Field(ge=1, examples=[10_000]), FILTER] = None
     """Drop documents with a longer line."""
 
-    min_unique_line_ratio: Annotated[float | None, Field(ge=0.0, le=1.0), FILTER] = None
+    min_unique_line_ratio: Annotated[float | None, Field(ge=0.0, le=1.0, examples=[0.2]), FILTER] = None
     """Drop documents with a smaller share of distinct lines."""
 
     allowed_licenses: Annotated[tuple[str, ...], FILTER] = ()
@@ -128,7 +128,7 @@ class IngestOptions(Options):
     decontaminate_min_ngrams: Annotated[int, Field(ge=1, le=MAX_JSON_INTEGER), FILTER] = 1
     """Drop a document that shares at least this many different runs of words."""
 
-    near_duplicate_similarity: Annotated[float | None, Field(ge=0.5, le=1.0), FILTER] = None
+    near_duplicate_similarity: Annotated[float | None, Field(ge=0.5, le=1.0, examples=[0.8]), FILTER] = None
     """Keep one of the documents that have at least this share of their code in common, such as 0.8.
 
     The share is an estimate of the Jaccard similarity of their shingles. While it is off, the options of
@@ -150,16 +150,20 @@ class IngestOptions(Options):
     path_column: Annotated[str, READING] = "path"
     """Column or key of the path in Parquet and JSONL."""
 
-    project_column: Annotated[str | None, Option(heading=READING.heading, default="the archive's stem")] = None
+    project_column: Annotated[
+        str | None, Field(examples=["repository"]), Option(heading=READING.heading, default="the archive's stem")
+    ] = None
     """Column or key of the project in Parquet and JSONL."""
 
-    license_column: Annotated[str | None, Option(heading=READING.heading, default="none")] = None
+    license_column: Annotated[
+        str | None, Field(examples=["license"]), Option(heading=READING.heading, default="none")
+    ] = None
     """Column or key of the licence in Parquet and JSONL."""
 
     sample: Annotated[float, Field(gt=0.0, le=1.0), Option(default="{}, all")] = 1.0
     """Take this share of the documents, chosen by the hash of the path."""
 
-    limit: Annotated[int | None, Field(ge=1), Option(default="all")] = None
+    limit: Annotated[int | None, Field(ge=1, examples=[1_000]), Option(default="all")] = None
     """Take at most N documents of each source and archive."""
 
     unit_bytes: Annotated[int, Field(ge=1 << 16, le=1 << 31), Option(default="the profile's; {} in hybrid-64k")] = (
@@ -196,7 +200,9 @@ class ScanOptions(Options):
     pattern: Annotated[str, VOCABULARY] = "cpp-words-1"
     """Pre-token pattern whose words are counted."""
 
-    unit_pattern: Annotated[str | None, Option(heading=VOCABULARY.heading, default="none")] = None
+    unit_pattern: Annotated[
+        str | None, Field(examples=["cpp-lines-1"]), Option(heading=VOCABULARY.heading, default="none")
+    ] = None
     """Pattern of the lines in which superwords are learned, made of the pattern's words; they are counted too."""
 
     word_partitions: Annotated[int, Field(ge=1, le=1024)] = 16
@@ -254,11 +260,13 @@ class BuildOptions(Options):
     """Cut a category whose remaining names have a smaller share of its hits."""
 
     max_token_bytes: Annotated[
-        int | None, Field(ge=2, le=MAX_JSON_INTEGER), Option(heading=VOCABULARY.heading, default="no limit")
+        int | None,
+        Field(ge=2, le=MAX_JSON_INTEGER, examples=[64]),
+        Option(heading=VOCABULARY.heading, default="no limit"),
     ] = None
     """Learn no longer tokens."""
 
-    superwords_after: Annotated[float | None, Field(ge=0.1, le=0.99), VOCABULARY] = None
+    superwords_after: Annotated[float | None, Field(ge=0.1, le=0.99, examples=[0.5]), VOCABULARY] = None
     """Learn tokens of several words (superwords) after this share of the ids: with 0.75 the last quarter.
 
     The scan needs a unit pattern. While it is off, it and the bounds of superwords are left out of the canonical form.

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from configs.example import example_file
 from configs.execution import usable_threads
 from configs.flags import Flag
 from configs.layers import profile_names
@@ -415,6 +416,7 @@ def test_there_are_the_profiles_that_the_help_names() -> None:
 def test_the_example_has_every_key_with_its_default(tmp_path: Path) -> None:
     example = tomllib.loads(EXAMPLE.read_text())
     defaults = {name: json.loads(json.dumps(dict(TABLES[name]()))) for name in TABLES}
+    assert EXAMPLE.read_text() == example_file(), "run python -m configs.example > configs/run.example.toml"
     uncommented = tomllib.loads("[run]" + EXAMPLE.read_text().split("[run]", 1)[1].replace("\n# ", "\n"))
     assert {name: frozenset(table) for name, table in uncommented.items()} == KEYS
     for name, table in example.items():
