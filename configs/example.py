@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 from configs.flags import first_paragraph
 from configs.problems import describe_allowed, show
 from configs.tables import KEYS, TABLES
+from schemas.options import MAX_JSON_INTEGER
 
 _COLUMNS = 118
 
@@ -47,7 +48,7 @@ def _table(name: str, model: type[BaseModel]) -> Iterator[str]:
 
 def _allowed(model: type[BaseModel], key: str) -> str:
     """Return what the key takes, where there is more to say than its type."""
-    allowed = describe_allowed(model, key)
+    allowed = describe_allowed(model, key).replace(f" to {MAX_JSON_INTEGER:,}", " on")
     return f" It takes {allowed}." if any(word in allowed for word in ("one of", "above", "from", "more")) else ""
 
 
