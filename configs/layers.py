@@ -100,7 +100,7 @@ def _unknown_table(name: str, value: object, keys: Mapping[str, frozenset[str]])
     """Return what is wrong with a name at the top of a file that is no table."""
     if not isinstance(value, Mapping):
         homes = [table for table, known in keys.items() if name in known]
-        where = f"it belongs in [{homes[0]}]" if homes else "keys stand in tables"
+        where = f"it belongs in [{homes[0]}]" if homes else "keys belong in tables"
         return f"{name} = {show(value)}: outside any table; {where}"
     listed = ", ".join(f"[{table}]" for table in keys)
     return f"[{name}]: unknown table{did_you_mean(name, keys, form='[{}]')} (known: {listed})"

@@ -1,6 +1,6 @@
-"""The places that a run names: sources, output folder, tokenizer directory. Checked before anything starts.
+"""The places of a run: sources, output folder, tokenizer directory, checked before anything starts.
 
-Only what a look at the file system can tell. Globs and remote paths are left to the listing.
+Only the file system is asked. Globs and remote paths are left to the listing.
 """
 
 from __future__ import annotations

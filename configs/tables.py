@@ -63,7 +63,7 @@ KEYS: dict[str, frozenset[str]] = {
 """The keys that each table may have."""
 
 FLAGS: dict[str, Flag] = find_flags(TABLES)
-"""The flags of a run; `SOURCE` stands for the arguments, `--` for what follows it."""
+"""The flags of a run; `SOURCE` means the arguments, `--` what follows it."""
 
 STORE_FLAGS: dict[str, Flag] = find_flags({**TABLES, "run": StoreTableOptions})
 """The same for a command that gives each run a folder of its own in a store."""

@@ -132,7 +132,7 @@ def _run(config: RunConfig, reporter: Reporter, output: Output) -> None:
 def _ingest(config: RunConfig, reporter: Reporter, output: Output) -> None:
     """Read the sources into OUT/documents.
 
-    Filters, drops duplicates, detects platforms, and keeps the ledger of all that came in. The first stage of
+    Filters, drops duplicates, detects platforms, and lists every input file in the ledger. The first stage of
     `run`, with the same arguments.
 
     Example:
@@ -160,8 +160,8 @@ def _scan(config: RunConfig, reporter: Reporter, output: Output) -> None:
 def _build(config: RunConfig, reporter: Reporter, output: Output) -> None:
     """Build OUT/tokenizer from OUT/counts.
 
-    Fixed tokens of the vocabulary files, as far as the counts keep them, then learned BPE. Tells what the scan found
-    and what became of the candidates, as OUT/tokenizer/findings.md has it. The third stage of `run`, with the same
+    Fixed tokens of the vocabulary files, as far as the counts keep them, then learned BPE. Prints what the scan found
+    and what happened to the candidates, as OUT/tokenizer/findings.md has it. The third stage of `run`, with the same
     arguments; SOURCE is not read.
 
     Example:
@@ -202,8 +202,8 @@ def _validate(config: RunConfig, reporter: Reporter, output: Output) -> None:
 def _plan(config: RunConfig, reporter: Reporter, output: Output) -> None:
     """Print which units a run would do or skip, and why.
 
-    Takes the arguments of `run` and writes nothing. With --json a line {"stage", "unit", "action": "run" or "skip",
-    "reason"} for each.
+    Takes the arguments of `run` and writes nothing. With --json it prints a line {"stage", "unit",
+    "action": "run" or "skip", "reason"} per unit.
 
     Example:
       cppmill plan ~/src/llvm-project --out llvm
@@ -223,9 +223,9 @@ def verify(
     out: args.RunFolder,
     verbose: args.Verbose = False,
 ) -> None:
-    """Check that OUT is what its receipt says, or an export what its manifest says.
+    """Check that OUT matches its receipt, or an export its manifest.
 
-    From the files alone, offline. Exit code 0 if it is, 1 with the first differences.
+    From the files alone, offline. Exit code 0 if it does, 1 with the first differences.
 
     Example:
       cppmill verify llvm
@@ -261,10 +261,10 @@ def equivalence(
     as_json: args.Json = False,
     verbose: args.Verbose = False,
 ) -> None:
-    """Carry out one run on every engine, and compare the digests.
+    """Carry out the same run on every engine, and compare the digests.
 
     The C++ headers of installed packages by default. Counts, tokenizer, dataset and receipt must be the same
-    everywhere: exit code 1 if any differs. An engine that lacks something is passed over, or an error if it was named.
+    everywhere: exit code 1 if any differs. An engine that lacks something is skipped, or an error if it was named.
 
     Examples:
       cppmill equivalence
@@ -318,7 +318,7 @@ def decode(
         bool, typer.Option("--skip-control", help="Leave out control and reserved ids; else they are an error.")
     ] = False,
 ) -> None:
-    """Write the bytes that a JSON array of ids stands for.
+    """Write the bytes that a JSON array of ids encodes.
 
     Example:
       cppmill encode --tokenizer llvm/tokenizer a.cpp | cppmill decode --tokenizer llvm/tokenizer

@@ -56,7 +56,7 @@ def compare(
         ),
     ] = None,
     corpus_bytes: Annotated[
-        str, typer.Option("--corpus-bytes", metavar="SIZE", help="Tell the time that so much would take.")
+        str, typer.Option("--corpus-bytes", metavar="SIZE", help="Size of the corpus whose encoding time is estimated.")
     ] = "1TB",
     sample: Share = 1.0,
     threads: ThreadNumber = None,
@@ -65,9 +65,9 @@ def compare(
 ) -> None:
     """Compare tokenizers on the same text.
 
-    Bytes a token by project, the share of each band, documents that do not decode to themselves, speed and the time
-    that a corpus would take, tokens an identifier, what is never used, token lengths, longest tokens. Each is run by
-    the library that it is made for. With --verbose every project has a row.
+    Bytes per token by project, the share of each band, documents that do not decode to themselves, speed and the time
+    that a corpus would take, tokens per identifier, unused tokens, token lengths, longest tokens. Each tokenizer is run
+    by the library that it is made for. With --verbose every project has a row.
 
     Examples:
       cppmill compare llvm/tokenizer codellama/ o200k_base.tiktoken.gz --on held-out/
@@ -90,7 +90,7 @@ def sweep(
     sizes: Annotated[str, typer.Option("--sizes", metavar="N,N", help="Numbers of ids.")],
     on: On,
     models: Annotated[
-        str, typer.Option("--models", metavar="WIDTHxLAYERS,", help="Transformers whose cost is told.")
+        str, typer.Option("--models", metavar="WIDTHxLAYERS,", help="Transformers whose cost is estimated.")
     ] = "768x12,2048x24,4096x32",
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw it: .svg, .png or .pdf.")] = None,
     sample: Share = 1.0,
@@ -99,10 +99,10 @@ def sweep(
     as_json: args.Json = False,
     verbose: args.Verbose = False,
 ) -> None:
-    """Tell what vocabularies of several sizes would give, and cost.
+    """Estimate what vocabularies of several sizes would give, and cost.
 
     Builds one of each size from the counts of OUT, in a temporary folder, and encodes a text that should be held out:
-    bytes a token, and for models of some shapes the parameters of the embedding and the work to train on that text.
+    bytes per token, and for models of some shapes the parameters of the embedding and the work to train on that text.
 
     Example:
       cppmill sweep llvm --sizes 16384,32768,65536 --on held-out/

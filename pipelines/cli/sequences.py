@@ -25,10 +25,10 @@ def lengths(
     ] = None,
     as_json: args.Json = False,
 ) -> None:
-    """Tell how long a run's documents are, in tokens.
+    """Print how long a run's documents are, in tokens.
 
-    And what of documents and tokens is kept at each sequence length from 512 to 131,072, if longer documents are
-    dropped and if they are cut, and how much of padded sequences would be tokens.
+    Also prints, for each sequence length from 512 to 131,072, which share of documents and tokens is kept if longer
+    documents are dropped or cut, and which share of padded sequences would be tokens.
 
     Example:
       cppmill lengths llvm --plot lengths.svg

@@ -185,7 +185,7 @@ FILE_PROBLEMS = [
     ('[build]\nprofile = "demo"', 'build.profile = "demo": unknown key; it belongs in [run]'),
     ("[ingst]\nlimit = 1", "[ingst]: unknown table; did you mean [ingest]? (known: [run], [ingest], [scan], "),
     ("threads = 2", "threads = 2: outside any table; it belongs in [run]"),
-    ("xyzzy = 2", "xyzzy = 2: outside any table; keys stand in tables"),
+    ("xyzzy = 2", "xyzzy = 2: outside any table; keys belong in tables"),
     ("ingest = 5", "ingest = 5: not allowed; [ingest] is a table"),
     ("[[ingest]]\nlimit = 1", 'ingest = [{"limit": 1}]: not allowed; [ingest] is a table'),
     ('[run]\nthreads = "2"', 'run.threads = "2": not allowed; it takes a whole number from 1 to 1,024'),
