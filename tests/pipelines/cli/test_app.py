@@ -125,7 +125,7 @@ def test_a_key_that_cannot_be_set_is_told_in_the_words_of_a_file(command: str, t
 def test_a_new_version_takes_the_options_of_a_run_and_a_store(install: Install, tmp_path: Path) -> None:
     seen: list[Any] = []
     outcome = types.SimpleNamespace(to_json=dict, changes={}, removed=())
-    module = install("versions.retokenize", Order=types.SimpleNamespace)
+    module = install("versions.retokenize", Request=types.SimpleNamespace)
     module.retokenize = lambda order, reporter: seen.append(order) or outcome  # type: ignore[attr-defined]
     arguments = ("--store", str(tmp_path), "--drop-secrets", "--set", "run.threads=2", "--keep", "4", "--json")
     result = call("retokenize", "/src", *arguments, "--", "--a=1")
