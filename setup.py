@@ -1,4 +1,4 @@
-"""Build the source-only package: the five import packages of the checkout and the data files beside them.
+"""Build the source-only package: the five import packages of the checkout with their data files, and the start module.
 
 Beam stages this package to workers (`--setup_file`). The native core is a wheel of its own, made from `native/`.
 Metadata and version are in `pyproject.toml`.
@@ -10,6 +10,7 @@ PACKAGES = ("pipelines", "transforms", "schemas", "tokenizer_build", "configs")
 
 setup(
     package_dir={"": "."},
+    py_modules=["cppmill"],
     packages=find_packages(include=[pattern for name in PACKAGES for pattern in (name, f"{name}.*")]),
     package_data={name: ["py.typed", "**/*.json", "**/*.lock", "**/*.md", "**/*.toml", "**/*.j2"] for name in PACKAGES},
     include_package_data=False,

@@ -7,43 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
-from configs.layers import Flag, read_flags
+from configs.execution import EngineName, default_worker_threads
+from configs.flags import Flag, read_flags
 from configs.places import check_places
-from configs.runs import EngineName, PathText, Place, Threads, default_worker_threads, to_place
+from configs.runs import Place, to_place
+from configs.tables import ExportTableOptions
 from schemas.errors import ConfigError
 from schemas.options import Options
 from schemas.places import is_remote
 from schemas.units import Stage
 
 ExportOptions = TypeVar("ExportOptions", bound=Options)
-
-FLAGS: dict[str, Flag] = {
-    "--out": Flag("run", "out"),
-    "--threads": Flag("run", "threads", numeric=True),
-    "--engine": Flag("run", "engine"),
-    "--": Flag("run", "beam_options"),
-}
-"""The flags that every export has; those of its options are added by each."""
-
-
-class ExportTable(BaseModel):
-    """How an export is carried out: what it shares with a run.
-
-    Attributes:
-        out: The folder of the export, or its URL.
-        threads: Number of threads of a process; by default as in a run.
-        engine: Where the Beam stages run.
-        beam_options: Options handed to Beam as they are.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    out: PathText = ""
-    threads: Threads | None = None
-    engine: EngineName = "local"
-    beam_options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,34 +48,40 @@ class ExportConfig(Generic[ExportOptions]):
 
 
 def load_export_config(
-    model: type[ExportOptions], *, run: str, flags: Mapping[str, object], option_flags: Mapping[str, Flag]
+    model: type[ExportOptions],
+    *,
+    run: str,
+    values: Mapping[str, object],
+    flags: Mapping[str, Flag],
+    options: Mapping[str, object] | None = None,
 ) -> ExportConfig[ExportOptions]:
     """Return the configuration of an export from its flags.
 
     Args:
         model: The options of this kind of export.
         run: The finished run, a folder or its URL.
-        flags: Values by flag, text as it was typed; None for a flag that was not given.
-        option_flags: Where the flags that `FLAGS` lacks belong: keys of the table `options`.
+        values: Values by flag, text as it was typed; None for a flag that was not given.
+        flags: The flags that there are; those of the options belong to the table `options`.
+        options: Options that do not come from flags, by key; checked already.
 
     Raises:
         ConfigError: With one line for every problem.
     """
-    layer = read_flags(flags, {**FLAGS, **option_flags})
-    tables: dict[str, type[BaseModel]] = {"run": ExportTable, "options": model}
+    layer = read_flags(values, flags)
+    tables: dict[str, type[BaseModel]] = {"run": ExportTableOptions, "options": model}
     keys = {name: frozenset(table.model_fields) for name, table in tables.items()}
     problems = [
         *layer.problems(tables, keys),
         *check_places({"run": layer.table("run")}, layers=[layer], needs_sources=False),
+        *_check_apart(run, layer.table("run").get("out", "")),
     ]
-    table = ExportTable.model_construct(**layer.table("run"))
-    problems += _check_apart(run, table.out)
     if problems:
         raise ConfigError("\n".join(dict.fromkeys(problems)))
+    table = ExportTableOptions.model_validate(layer.table("run"))
     return ExportConfig(
         run=to_place(run),
         out=to_place(table.out),
-        options=model.model_validate(layer.table("options")),
+        options=model.model_validate({**layer.table("options"), **(options or {})}),
         worker_threads=table.threads or default_worker_threads(table.engine),
         engine=table.engine,
         beam_options=table.beam_options,
@@ -107,7 +89,7 @@ def load_export_config(
 
 
 def _check_apart(run: str, out: str) -> Iterator[str]:
-    """Yield a line if the run and the export stand in one another: the receipt of a run names every file in it."""
+    """Yield a line if one of run and export lies in the other: the receipt of a run names every file in it."""
     if not out or is_remote(run) != is_remote(out):
         return
     inner, outer = (PurePosixPath(place) if is_remote(place) else Path(place).resolve() for place in (out, run))

@@ -1,6 +1,6 @@
-"""The layers of a run configuration: a profile, a TOML file, the flags; each knows its own name.
+"""The layers of a run configuration: a profile, a TOML file, `--set`, the flags; each knows its own name.
 
-A layer is checked by itself, so that every problem is told with the place it comes from, even where a later
+Each layer is checked separately, so that every problem is reported with the place it comes from, even where a later
 layer overrides it.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -21,27 +21,21 @@ from configs.problems import describe_unknown, describe_value, did_you_mean, sho
 Tables = Mapping[str, Mapping[str, Any]]
 
 
-class Flag(NamedTuple):
-    """Where the value of a flag belongs: table, key, and whether its text is a number."""
-
-    table: str
-    key: str
-    numeric: bool = False
-
-
 @dataclass(frozen=True, kw_only=True)
 class Layer:
     """Values by table and key, and where they come from.
 
     Attributes:
-        origin: The file, as messages name it; empty for flags.
+        origin: The file or `--set` argument, as messages name it; empty for flags.
         values: The tables; not yet checked, so a table may be anything.
-        flags: For the layer of flags, the flag of each (table, key).
+        form: How messages name a value: `origin`, `name` (table, key and index), `value`.
+        flags: For the layer of flags, the flag of each (table, key), and the one that says false if there is one.
     """
 
     origin: str
     values: Mapping[str, Any]
-    flags: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    form: str = "{origin}: {name} = {value}"
+    flags: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
 
     def table(self, name: str) -> Mapping[str, Any]:
         """Return a table of the layer, empty if it has none."""
@@ -53,11 +47,10 @@ class Layer:
         value = self.table(table)[key]
         if index is not None:
             value = value[index]
-        flag = self.flags.get((table, key))
-        if flag is not None:
-            return f"{flag} {value}" if isinstance(value, str) and value else f"{flag} {show(value)}"
-        entry = "" if index is None else f"[{index}]"
-        return f"{self.origin}: {table}.{key}{entry} = {show(value)}"
+        if (table, key) in self.flags:
+            return _flag_place(self.flags[table, key], value)
+        name = f"{table}.{key}" + ("" if index is None else f"[{index}]")
+        return self.form.format(origin=self.origin, name=name, value=show(value))
 
     def problems(self, tables: Mapping[str, type[BaseModel]], keys: Mapping[str, frozenset[str]]) -> Iterator[str]:
         """Yield a line for every unknown table or key and every value that its model refuses."""
@@ -107,49 +100,30 @@ def _unknown_table(name: str, value: object, keys: Mapping[str, frozenset[str]])
     """Return what is wrong with a name at the top of a file that is no table."""
     if not isinstance(value, Mapping):
         homes = [table for table, known in keys.items() if name in known]
-        where = f"it belongs in [{homes[0]}]" if homes else "keys stand in tables"
+        where = f"it belongs in [{homes[0]}]" if homes else "keys belong in tables"
         return f"{name} = {show(value)}: outside any table; {where}"
     listed = ", ".join(f"[{table}]" for table in keys)
     return f"[{name}]: unknown table{did_you_mean(name, keys, form='[{}]')} (known: {listed})"
 
 
-def read_flags(values: Mapping[str, object], flags: Mapping[str, Flag]) -> Layer:
-    """Return the layer of the flags that were given (not None and no empty list).
-
-    Args:
-        values: Values by flag, text as it was typed.
-        flags: Where each flag belongs.
-    """
-    tables: dict[str, dict[str, Any]] = {}
-    for flag, value in values.items():
-        if value is None or value == []:
-            continue
-        table, key, numeric = flags[flag]
-        tables.setdefault(table, {})[key] = _number(str(value)) if numeric else _freeze(value)
-    return Layer(origin="", values=tables, flags={(flag.table, flag.key): name for name, flag in flags.items()})
+def _flag_place(forms: Sequence[str], value: object) -> str:
+    """Return a flag as it was given: with its value, or the form that says true or false."""
+    if isinstance(value, bool):
+        return forms[0] if value else forms[-1]
+    return f"{forms[0]} {value}" if isinstance(value, str) and value else f"{forms[0]} {show(value)}"
 
 
-def _number(text: str) -> int | float | str:
-    """Return the number that a text says, or the text."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
-def _freeze(value: Any) -> Any:  # noqa: ANN401 - any TOML value
+def freeze(value: Any) -> Any:  # noqa: ANN401 - any TOML value
     """Return a TOML value with tuples for its lists."""
     if isinstance(value, Mapping):
-        return {key: _freeze(entry) for key, entry in value.items()}
-    return tuple(_freeze(entry) for entry in value) if isinstance(value, list) else value
+        return {key: freeze(entry) for key, entry in value.items()}
+    return tuple(freeze(entry) for entry in value) if isinstance(value, list) else value
 
 
 def read_file(file: Path, problems: list[str]) -> Layer:
     """Return the layer of a TOML file; what keeps it from being read is added to `problems`."""
     try:
-        return Layer(origin=str(file), values=_freeze(tomllib.loads(file.read_bytes().decode("utf-8"))))
+        return Layer(origin=str(file), values=freeze(tomllib.loads(file.read_bytes().decode("utf-8"))))
     except OSError as error:
         problems.append(f"{file}: cannot be read: {error.strerror}")
     except UnicodeDecodeError as error:
@@ -172,7 +146,7 @@ def receipt_layer(configs: Mapping[str, Any], *, origin: str, with_tokenizer: bo
     tables["run"] = {"max_dead_fraction": configs["max_dead_fraction"]}
     if with_tokenizer:
         tables["run"]["profile"] = tables["build"].pop("profile")
-    return Layer(origin=origin, values=_freeze(tables))
+    return Layer(origin=origin, values=freeze(tables))
 
 
 def profile_names() -> list[str]:
@@ -207,3 +181,9 @@ def merge_layers(layers: Sequence[Layer]) -> dict[str, dict[str, Any]]:
         for name in layer.values:
             merged.setdefault(name, {}).update(layer.table(name))
     return merged
+
+
+def place_of(layers: Sequence[Layer], table: str, key: str, *, index: int | None = None) -> str:
+    """Return how a message about a merged value begins: the last layer that has the key names it."""
+    layer = next((layer for layer in reversed(layers) if key in layer.table(table)), None)
+    return layer.place(table, key, index=index) if layer else key

@@ -1,27 +1,31 @@
-"""The places that a run names: sources, output folder, tokenizer directory. Checked before anything starts.
+"""The places of a run: sources, output folder, tokenizer directory, checked before anything starts.
 
-Only what a look at the file system can tell. Globs and remote paths are left to the listing.
+Only the file system is asked. Globs and remote paths are left to the listing.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TypeGuard
 
-from configs.layers import Layer, Tables
+from configs.layers import Layer, Tables, place_of
 from schemas.places import OUTPUT_PACKAGES, is_remote
 
 WILDCARDS = "*?["
+
+Place = Callable[..., str]
+"""Returns how messages name a value, or an entry of a list by its index."""
 
 
 def check_places(tables: Tables, *, layers: Sequence[Layer], needs_sources: bool) -> Iterator[str]:
     """Yield a line for every place that cannot be used.
 
     Args:
-        tables: The merged tables; values of a wrong type are passed over, they were told about.
+        tables: The merged tables; values of a wrong type are passed over, as they were reported.
         layers: The layers that were merged, for the places to name.
         needs_sources: Whether the command reads sources.
     """
@@ -30,60 +34,48 @@ def check_places(tables: Tables, *, layers: Sequence[Layer], needs_sources: bool
     sources = sources if needs_sources and isinstance(sources, tuple) else ()
     if needs_sources and not run.get("sources"):
         yield "no sources: name directories, globs or archives, or set sources in [run] of the --config file"
-    yield from _check_sources(sources, _Naming(layers, "sources"))
+    yield from _check_sources(sources, partial(place_of, layers, "run", "sources"))
     if out is None:
         yield "no output folder: give --out DIR, or out in [run] of the --config file"
     if isinstance(out, str) and out:
-        yield from _check_out(out, sources, _Naming(layers, "out"))
+        yield from _check_out(out, sources, partial(place_of, layers, "run", "out"))
     if isinstance(tokenizer, str) and tokenizer:
         yield from () if is_remote(tokenizer) else _check_tokenizer(Path(tokenizer), layers)
 
 
-class _Naming:
-    """How messages name the value of a key in [run]: by the last layer that has it."""
-
-    def __init__(self, layers: Sequence[Layer], key: str) -> None:
-        self.layer = next((layer for layer in reversed(layers) if key in layer.table("run")), None)
-        self.key = key
-
-    def place(self, index: int | None = None) -> str:
-        """Return the beginning of a message."""
-        return self.layer.place("run", self.key, index=index) if self.layer else self.key
-
-
-def _check_sources(sources: Sequence[object], naming: _Naming) -> Iterator[str]:
+def _check_sources(sources: Sequence[object], place: Place) -> Iterator[str]:
     for index, source in enumerate(sources):
         if _is_local(source) and not any(character in source for character in WILDCARDS) and not Path(source).exists():
-            yield f"{naming.place(index)}: no such file or folder"
+            yield f"{place(index=index)}: no such file or folder"
 
 
-def _check_out(out: str, sources: Sequence[object], naming: _Naming) -> Iterator[str]:
+def _check_out(out: str, sources: Sequence[object], place: Place) -> Iterator[str]:
     if is_remote(out):
-        yield from _check_remote_out(out, sources, naming)
+        yield from _check_remote_out(out, sources, place)
         return
     folder = Path(out)
     blocking = next((path for path in (folder, *folder.parents) if path.exists() and not path.is_dir()), None)
     if blocking is not None:
-        yield f"{naming.place()}: {blocking} is a file; it takes a folder, new or of an earlier run"
+        yield f"{place()}: {blocking} is a file; it takes a folder, new or of an earlier run"
     for source in filter(_is_local, sources):
         clash = _clash(folder.resolve(), Path(source).resolve())
         if clash:
-            yield f"{naming.place()}: {clash.format(source=source)}; choose a folder apart from the sources"
+            yield f"{place()}: {clash.format(source=source)}; choose a folder apart from the sources"
 
 
-def _check_remote_out(out: str, sources: Sequence[object], naming: _Naming) -> Iterator[str]:
+def _check_remote_out(out: str, sources: Sequence[object], place: Place) -> Iterator[str]:
     scheme, _, path = out.partition("://")
     if scheme not in OUTPUT_PACKAGES or not path.strip("/").count("/"):
         places = ", ".join(f"{known}://BUCKET/PREFIX" for known in OUTPUT_PACKAGES)
-        yield f"{naming.place()}: not allowed; it takes a local or mounted folder, or {places}"
+        yield f"{place()}: not allowed; it takes a local or mounted folder, or {places}"
     elif importlib.util.find_spec(package := OUTPUT_PACKAGES[scheme]) is None:
         install = f"pip install 'cppmill[{scheme}]'"
-        yield f"{naming.place()}: {scheme}:// needs {package}, which is not installed: {install}"
+        yield f"{place()}: {scheme}:// needs {package}, which is not installed: {install}"
     for source in sources:
         if isinstance(source, str) and source.startswith(f"{scheme}://"):
             clash = _clash(PurePosixPath(path), PurePosixPath(source.partition("://")[2]))
             if clash:
-                yield f"{naming.place()}: {clash.format(source=source)}; choose a prefix apart from the sources"
+                yield f"{place()}: {clash.format(source=source)}; choose a prefix apart from the sources"
 
 
 def _clash(out: PurePath, source: PurePath) -> str | None:
@@ -97,7 +89,7 @@ def _clash(out: PurePath, source: PurePath) -> str | None:
 
 def _check_tokenizer(folder: Path, layers: Sequence[Layer]) -> Iterator[str]:
     """Yield what is wrong with a tokenizer directory: no manifest, or another size than the one that was asked for."""
-    place = _Naming(layers, "tokenizer").place()
+    place = place_of(layers, "run", "tokenizer")
     try:
         manifest = json.loads((folder / "manifest.json").read_bytes())
         vocab_size = int(manifest["vocab_size"])

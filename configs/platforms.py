@@ -1,6 +1,6 @@
 """The rules of the platform detector: `platforms.toml`, checked and joined with the ids of `platform_vocab.json`.
 
-What a kind of evidence matches is told at the top of `platforms.toml`. Nothing here looks at code: the result is what
+The top of `platforms.toml` describes what each kind of evidence matches. Nothing here looks at code: the result is what
 `cppmill_core.PlatformDetector` compiles.
 """
 
@@ -94,4 +94,4 @@ def _check_evidence(place: str, evidence: object) -> None:
             if not isinstance(entry, str) or not entry.strip():
                 raise ConfigError(f"{place} {kind}: {show(entry)} is not allowed; an entry is a string with text in it")
             if entry in entries[:at]:
-                raise ConfigError(f"{place} {kind}: {show(entry)} stands there twice; remove one")
+                raise ConfigError(f"{place} {kind}: {show(entry)} is there twice; remove one")

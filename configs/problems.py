@@ -1,4 +1,4 @@
-"""The messages of a run configuration: one line a problem, with its place, its value and what would do.
+"""The messages of a run configuration: one line per problem, with its place, its value and what is allowed.
 
 Pydantic finds the problems; the words are ours. Nothing here reads files or decides values.
 """
@@ -94,7 +94,7 @@ def describe_unknown(table: str, key: str, tables: Mapping[str, frozenset[str]])
     """Return what is wrong with a key that its table does not have: where it belongs, or which key is nearest.
 
     Args:
-        table: The table it stands in.
+        table: The table that has it.
         key: The unknown key.
         tables: The known keys of every table.
     """

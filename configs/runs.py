@@ -1,155 +1,52 @@
 """The configuration of a run: a profile, a TOML file and flags, checked together before anything starts.
 
-Layers, each overriding the one before: defaults, profile, TOML file, flags. All problems are found and told at once.
-This module knows names, types and places; whether a vocabulary fits its size or an archive can be read is found out
-by the stages.
+Layers, each overriding the one before: defaults, profile, TOML file, `--set`, flags. All problems are reported at once.
+This module knows names, types and places; the stages find out whether a vocabulary fits its size or an archive can be
+read.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, cast
 
-from pydantic import BaseModel, ConfigDict, Field, InstanceOf
+from pydantic import Field, InstanceOf
 
 from configs.builds import check_build
+from configs.execution import PathText, RunExecutionOptions, Threads, default_worker_threads, usable_threads
 from configs.filters import check_filters
-from configs.layers import Flag, Layer, merge_layers, read_file, read_flags, read_profile
-from configs.near_duplicates import check_near_duplicates
+from configs.flags import SET, Flag, read_flags, read_set_values
+from configs.layers import Layer, merge_layers, read_file, read_profile
 from configs.patterns import check_patterns
 from configs.places import check_places
+from configs.tables import DEFAULT_PROFILE, FLAGS, KEYS, TABLES, RunTableOptions
 from schemas.errors import ConfigError
-from schemas.options import BuildOptions, Fraction, IngestOptions, RunOptions, ScanOptions, TokenizeOptions
+from schemas.options import BuildOptions, IngestOptions, RunOptions, ScanOptions, TokenizeOptions
 from schemas.places import is_remote
 from schemas.units import Stage
-
-DEFAULT_PROFILE = "hybrid-64k"
-
-Threads = Annotated[int, Field(ge=1, le=1024)]
-MemoryBytes = Annotated[int, Field(ge=1 << 20)]
-
-DEFAULT_MEMORY_BYTES = 2 << 30
-
-EngineName = Literal["local", "flink", "spark", "prism", "dataflow"]
-
-ONE_PROCESS_ENGINES = ("local", "prism")
-"""Engines whose units run in one process, on all threads of the native core; the others have a process a CPU."""
-
-PathText = InstanceOf[str]
-"""A path or a URL; unlike `str` it may hold the surrogates that stand for bytes which are not UTF-8."""
 
 Place = InstanceOf[Path] | PathText
 """A local path, or the URL of a place on an object store, as text."""
 
 
-def usable_threads() -> int:
-    """Return how many CPUs this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def default_worker_threads(engine: str) -> int:
-    """Return how many threads each process that runs units has on an engine, unless it is told."""
-    return usable_threads() if engine in ONE_PROCESS_ENGINES else 1
-
-
-class RunTable(BaseModel):
-    """The table [run]: where a run reads and writes, and how it is carried out.
-
-    Attributes:
-        sources: Directories, globs, archives, Parquet and JSONL files, local or on any fsspec path.
-        out: The output folder, local or mounted, or `s3://bucket/prefix`.
-        profile: Name of a profile in `configs/profiles/`.
-        tokenizer: Directory of a tokenizer to use, local or `s3://…`; none is built then.
-        threads: Number of threads of a process; by default all CPUs that the process may use, and 1 in the workers of
-            an engine that has a worker process for each CPU.
-        memory_bytes: What the tables of a scan may take in a process; more goes to temporary files.
-        engine: Where the Beam stages run.
-        beam_options: Options handed to Beam as they are.
-        rehash: Read and hash every input again, whatever its size and time say.
-        max_dead_fraction: A run ends with exit code 3 if more than this share of the documents could not be used.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    sources: tuple[PathText, ...] = ()
-    out: PathText | None = None
-    profile: str = DEFAULT_PROFILE
-    tokenizer: PathText | None = None
-    threads: Threads | None = None
-    memory_bytes: MemoryBytes = DEFAULT_MEMORY_BYTES
-    engine: EngineName = "local"
-    beam_options: tuple[str, ...] = ()
-    rehash: bool = False
-    max_dead_fraction: Fraction = 0.01
-
-
-TABLES: dict[str, type[BaseModel]] = {
-    "run": RunTable,
-    "ingest": IngestOptions,
-    "scan": ScanOptions,
-    "build": BuildOptions,
-    "tokenize": TokenizeOptions,
-}
-"""The tables of a run file and the models of their keys; `build.profile` is set by `run.profile`."""
-
-KEYS: dict[str, frozenset[str]] = {
-    name: frozenset(model.model_fields) - ({"profile"} if name == "build" else set()) for name, model in TABLES.items()
-}
-"""The keys that each table may have."""
-
-FLAGS: dict[str, Flag] = {
-    "SOURCE": Flag("run", "sources"),
-    "--out": Flag("run", "out"),
-    "--profile": Flag("run", "profile"),
-    "--tokenizer": Flag("run", "tokenizer"),
-    "--threads": Flag("run", "threads", numeric=True),
-    "--memory-bytes": Flag("run", "memory_bytes", numeric=True),
-    "--engine": Flag("run", "engine"),
-    "--": Flag("run", "beam_options"),
-    "--rehash": Flag("run", "rehash"),
-    "--max-dead-fraction": Flag("run", "max_dead_fraction", numeric=True),
-    "--unit-bytes": Flag("ingest", "unit_bytes", numeric=True),
-    "--limit": Flag("ingest", "limit", numeric=True),
-    "--sample": Flag("ingest", "sample", numeric=True),
-    "--near-duplicate-similarity": Flag("ingest", "near_duplicate_similarity", numeric=True),
-    "--vocab-size": Flag("build", "vocab_size", numeric=True),
-}
-"""Where each flag's value belongs; `SOURCE` stands for the arguments, `--` for what follows it."""
-
-STORE_FLAGS: dict[str, Flag] = {"--store" if name == "--out" else name: flag for name, flag in FLAGS.items()}
-"""The same of a command that gives each run a folder of its own in a store."""
-
-
-class RunConfig(BaseModel):
-    """All that a command needs to know to run.
-
-    Attributes:
-        sources: What to read: directories, globs, archives and table files, local or on any fsspec path.
-        out: The output folder.
-        options: What decides the bytes of the run.
-        tokenizer: Directory of a tokenizer to use instead of building one.
-        threads: Number of threads of this process.
-        worker_threads: Number of threads of each process that runs units.
-        memory_bytes: What the tables of a scan may take in a process; more goes to temporary files.
-        engine: Where the Beam stages run.
-        beam_options: Options handed to Beam as they are.
-        rehash: Read and hash every input again, whatever its size and time say.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class RunConfig(RunExecutionOptions):
+    """All that a command needs to know to run: what a user gave, resolved."""
 
     out: Place
-    sources: tuple[PathText, ...] = ()
-    options: RunOptions = RunOptions()
+    """The output folder."""
+
+    options: RunOptions = Field(default_factory=RunOptions)
+    """What decides the bytes of the run."""
+
     tokenizer: Place | None = None
+    """Directory of a tokenizer to use instead of building one."""
+
     threads: Threads = Field(default_factory=usable_threads)
+    """Number of threads of this process."""
+
     worker_threads: Threads = Field(default_factory=usable_threads)
-    memory_bytes: MemoryBytes = DEFAULT_MEMORY_BYTES
-    engine: EngineName = "local"
-    beam_options: tuple[str, ...] = ()
-    rehash: bool = False
+    """Number of threads of each process that runs units."""
 
     @property
     def out_folder(self) -> Path:
@@ -176,7 +73,7 @@ def load_run_config(
 
     Args:
         file: The TOML file; relative paths in it are relative to the working directory.
-        flags: Values by flag (the keys of `FLAGS`), text as it was typed; None for a flag that was not given.
+        flags: Values by flag (the keys of `FLAGS`, and `--set`), text as it was typed; None if a flag was not given.
         needs_sources: Whether the command reads sources.
         names: The flags that there are.
         base: What a file and flags win over, as the options of an earlier run.
@@ -185,13 +82,11 @@ def load_run_config(
         ConfigError: With one line for every problem.
 
     Example:
-        >>> load_run_config(flags={"--out": "/tmp/out", "--threads": "2"}).threads
+        >>> load_run_config(flags={"--out": "/tmp/out", "--set": ["run.threads=2"]}).threads
         2
     """
     problems: list[str] = []
-    given = [read_flags(flags or {}, names)]
-    if file is not None:
-        given.insert(0, read_file(file, problems))
+    given = _read_layers(file, dict(flags or {}), names, problems)
     if base is not None:
         given.insert(0, base)
     profile = _profile_name(given)
@@ -201,15 +96,22 @@ def load_run_config(
         problems += layer.problems(TABLES, KEYS)
     tables = merge_layers(layers)
     tables["run"] = _expand_home(tables.get("run", {}))
-    if readable:  # else what is missing may stand in the file that could not be read
+    if readable:  # else what is missing may be in what could not be read
         problems += check_places(tables, layers=layers, needs_sources=needs_sources)
-        problems += check_patterns(tables, layers)
-        problems += check_build(tables, layers)
-        problems += check_filters(tables, layers)
-        problems += check_near_duplicates(tables, layers)
+        for check in (check_patterns, check_build, check_filters):
+            problems += check(tables, layers)
     if problems:
         raise ConfigError("\n".join(dict.fromkeys(problems)))
     return _assemble(tables, profile=profile)
+
+
+def _read_layers(
+    file: Path | None, values: dict[str, object], flags: Mapping[str, Flag], problems: list[str]
+) -> list[Layer]:
+    """Return the layers of a file, of `--set` and of the other flags."""
+    set_values = cast("Sequence[str]", values.pop(SET, None) or ())
+    files = [] if file is None else [read_file(file, problems)]
+    return [*files, *read_set_values(set_values, problems), read_flags(values, flags)]
 
 
 def _profile_name(layers: Sequence[Layer]) -> str:
@@ -242,7 +144,7 @@ def to_place(text: str) -> Path | str:
 
 def _assemble(tables: Mapping[str, Mapping[str, Any]], *, profile: str) -> RunConfig:
     """Return the configuration of tables whose values were checked."""
-    run = RunTable(**tables.get("run", {}))
+    run = RunTableOptions(**tables.get("run", {}))
     options = RunOptions(
         ingest=IngestOptions(**tables.get("ingest", {})),
         scan=ScanOptions(**tables.get("scan", {})),
@@ -251,14 +153,10 @@ def _assemble(tables: Mapping[str, Mapping[str, Any]], *, profile: str) -> RunCo
         max_dead_fraction=run.max_dead_fraction,
     )
     return RunConfig(
-        sources=run.sources,
+        **{name: getattr(run, name) for name in RunExecutionOptions.model_fields.keys() - {"threads"}},
         out=to_place(str(run.out)),
         options=options,
         tokenizer=None if run.tokenizer is None else to_place(run.tokenizer),
         threads=run.threads or usable_threads(),
         worker_threads=run.threads or default_worker_threads(run.engine),
-        memory_bytes=run.memory_bytes,
-        engine=run.engine,
-        beam_options=run.beam_options,
-        rehash=run.rehash,
     )

@@ -1,7 +1,8 @@
 """The typed options of every stage, as they enter unit keys and the receipt.
 
 They say what is made, never how fast or where: engine, threads and paths are not here. Each model refuses unknown
-keys and is frozen; `model_dump(mode="json")` is its canonical form.
+keys and is frozen; `model_dump(mode="json")` is its canonical form. A field also declares its TOML key and its flag
+(`schemas.declarations`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+
+from schemas.declarations import FILTER, READING, TOKENS, VOCABULARY, Option
 
 MEBIBYTE = 1 << 20
 
@@ -44,7 +47,7 @@ DISTINCTIVE_SHAPES: tuple[DistinctiveShape, ...] = ("double_underscore", "scream
 """All of them."""
 
 Unlicensed = Literal["drop", "keep"]
-"""What becomes of documents that tell no licence where there is an allow-list."""
+"""What happens to documents without a licence where there is an allow-list."""
 
 VocabularyKind = Literal["bpe", "sentencepiece-bpe", "sentencepiece-unigram"]
 """What a build learns."""
@@ -62,7 +65,7 @@ MAX_JSON_INTEGER = (1 << 53) - 1
 class Options(BaseModel):
     """Base of the options: frozen, unknown keys refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, defer_build=True)
 
     def to_json(self) -> dict[str, Any]:
         """Return the options as JSON values."""
@@ -70,76 +73,112 @@ class Options(BaseModel):
 
 
 BENCHMARK_DIGEST = "sha256:"
-"""What the digest of a benchmark begins with that stands in a receipt in place of its paths."""
+"""How a receipt names a benchmark: this and the digest of its contents, in place of its paths."""
 
 
 class IngestOptions(Options):
     """What ingest reads and which filters are on.
 
-    The filters from `allowed_licenses` to `decontaminate_min_ngrams` are no part of the canonical form while they are
-    off, which is then that of runs from before there were any.
-
-    Attributes:
-        extensions: Accepted file extensions, lower case, without the dot.
-        max_document_bytes: Larger documents are `filtered[size]`.
-        drop_binary: Drop documents with a NUL byte.
-        drop_duplicates: Keep one copy of documents with equal bytes.
-        drop_generated: Drop files that a marker in their first lines names as generated.
-        max_line_bytes: Drop documents with a longer line; off by default.
-        min_unique_line_ratio: Drop documents whose share of distinct lines is lower; off by default.
-        allowed_licenses: SPDX identifiers; documents under other licences are dropped. Off if empty.
-        unlicensed: What becomes of documents that tell no licence, where some are allowed.
-        drop_minified: Drop machine-packed files and tables of numbers (`transforms.filters.minified`).
-        drop_secrets: Drop documents with private keys, or tokens of services (`transforms.filters.secrets`).
-        decontaminate: Files and folders of benchmarks; documents that share words with them are dropped. Off if empty.
-            Unit keys and receipts have what is in them, not these paths.
-        decontaminate_ngram_words: Words in a row that are shared.
-        decontaminate_min_ngrams: Different runs of them that a document has at least which is dropped.
-        near_duplicate_similarity: Keep one of documents that are estimated to have at least this share of their
-            shingles in common (Jaccard); off by default. Without it the options of near-duplicates are no part of the
-            canonical form.
-        near_duplicate_tokens: Code tokens of a shingle.
-        near_duplicate_permutations: Bytes of a MinHash signature.
-        open_archives: Read archives, Parquet and JSONL files that stand in folders; off counts them as
-            `filtered[extension]`.
-        content_column: Column or key of the text in Parquet and JSONL.
-        path_column: Column or key of the path in Parquet and JSONL.
-        project_column: Column or key of the project; the archive's stem by default.
-        license_column: Column or key of the licence; none by default.
-        sample: Share of the documents to take, chosen by the hash of the path.
-        limit: At most so many documents of each source and of each archive.
-        unit_bytes: Target size of a unit and of a documents shard, in bytes.
-        max_expansion: An archive that grows beyond this many times its size (and 1 GiB) is read no further.
-        detect_platforms: Fill `platform_ids`.
+    Filters from `allowed_licenses` on are left out of the canonical form while they are off, so that it is the same as
+    that of runs from before there were any.
     """
 
-    extensions: tuple[str, ...] = DEFAULT_EXTENSIONS
-    max_document_bytes: Annotated[int, Field(ge=1, le=1 << 30)] = 64 * MEBIBYTE
-    drop_binary: bool = True
-    drop_duplicates: bool = True
-    drop_generated: bool = False
-    max_line_bytes: Annotated[int, Field(ge=1)] | None = None
-    min_unique_line_ratio: Fraction | None = None
-    allowed_licenses: tuple[str, ...] = ()
-    unlicensed: Unlicensed = "drop"
-    drop_minified: bool = False
-    drop_secrets: bool = False
-    decontaminate: tuple[str, ...] = ()
-    decontaminate_ngram_words: Annotated[int, Field(ge=4, le=1024)] = 13
-    decontaminate_min_ngrams: Annotated[int, Field(ge=1, le=MAX_JSON_INTEGER)] = 1
-    near_duplicate_similarity: Annotated[float, Field(ge=0.5, le=1.0)] | None = None
-    near_duplicate_tokens: Annotated[int, Field(ge=1, le=100)] = 5
-    near_duplicate_permutations: Literal[64, 128, 256, 512, 1024] = 256
-    open_archives: bool = True
-    content_column: str = "content"
-    path_column: str = "path"
-    project_column: str | None = None
-    license_column: str | None = None
-    sample: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
-    limit: Annotated[int, Field(ge=1)] | None = None
-    unit_bytes: Annotated[int, Field(ge=1 << 16, le=1 << 31)] = 64 * MEBIBYTE
-    max_expansion: Annotated[int, Field(ge=2)] = 1000
-    detect_platforms: bool = True
+    extensions: Annotated[tuple[str, ...], READING] = DEFAULT_EXTENSIONS
+    """File extensions to read, lower case, without the dot."""
+
+    max_document_bytes: Annotated[int, Field(ge=1, le=1 << 30), FILTER] = 64 * MEBIBYTE
+    """Drop larger documents."""
+
+    drop_binary: Annotated[bool, FILTER] = True
+    """Drop documents with a NUL byte."""
+
+    drop_duplicates: Annotated[bool, FILTER] = True
+    """Keep one copy of documents with equal bytes."""
+
+    drop_generated: Annotated[bool, FILTER] = False
+    """Drop files that name a generator in their first lines."""
+
+    max_line_bytes: Annotated[int | None, Field(ge=1, examples=[10_000]), FILTER] = None
+    """Drop documents with a longer line."""
+
+    min_unique_line_ratio: Annotated[float | None, Field(ge=0.0, le=1.0, examples=[0.2]), FILTER] = None
+    """Drop documents with a smaller share of distinct lines."""
+
+    allowed_licenses: Annotated[tuple[str, ...], FILTER] = ()
+    """Drop documents under other licences than these SPDX identifiers, such as MIT,Apache-2.0."""
+
+    unlicensed: Annotated[Unlicensed, FILTER] = "drop"
+    """What happens to documents without a licence, where some licences are allowed."""
+
+    drop_minified: Annotated[bool, FILTER] = False
+    """Drop machine-packed files and tables of numbers."""
+
+    drop_secrets: Annotated[bool, FILTER] = False
+    """Drop documents with private keys or tokens of services."""
+
+    decontaminate: Annotated[tuple[str, ...], Option(heading=FILTER.heading, metavar="PATH,PATH", places=True)] = ()
+    """Drop documents that share words with these benchmarks, files and folders.
+
+    Unit keys and receipts name what is in them, not these paths.
+    """
+
+    decontaminate_ngram_words: Annotated[int, Field(ge=4, le=1024), FILTER] = 13
+    """Words in a row that a document and a benchmark share."""
+
+    decontaminate_min_ngrams: Annotated[int, Field(ge=1, le=MAX_JSON_INTEGER), FILTER] = 1
+    """Drop a document that shares at least this many different runs of words."""
+
+    near_duplicate_similarity: Annotated[float | None, Field(ge=0.5, le=1.0, examples=[0.8]), FILTER] = None
+    """Keep one of the documents that have at least this share of their code in common, such as 0.8.
+
+    The share is an estimate of the Jaccard similarity of their shingles. While it is off, the options of
+    near-duplicates are left out of the canonical form.
+    """
+
+    near_duplicate_tokens: Annotated[int, Field(ge=1, le=100), FILTER] = 5
+    """Code tokens per shingle."""
+
+    near_duplicate_permutations: Annotated[Literal[64, 128, 256, 512, 1024], FILTER] = 256
+    """Bytes per MinHash signature."""
+
+    open_archives: Annotated[bool, READING] = True
+    """Read archives, Parquet and JSONL files in folders; otherwise they are `filtered[extension]`."""
+
+    content_column: Annotated[str, READING] = "content"
+    """Column or key of the text in Parquet and JSONL."""
+
+    path_column: Annotated[str, READING] = "path"
+    """Column or key of the path in Parquet and JSONL."""
+
+    project_column: Annotated[
+        str | None, Field(examples=["repository"]), Option(heading=READING.heading, default="the archive's stem")
+    ] = None
+    """Column or key of the project in Parquet and JSONL."""
+
+    license_column: Annotated[
+        str | None, Field(examples=["license"]), Option(heading=READING.heading, default="none")
+    ] = None
+    """Column or key of the licence in Parquet and JSONL."""
+
+    sample: Annotated[float, Field(gt=0.0, le=1.0), Option(default="{}, all")] = 1.0
+    """Take this share of the documents, chosen by the hash of the path."""
+
+    limit: Annotated[int | None, Field(ge=1, examples=[1_000]), Option(default="all")] = None
+    """Take at most N documents of each source and archive."""
+
+    unit_bytes: Annotated[int, Field(ge=1 << 16, le=1 << 31), Option(default="the profile's; {} in hybrid-64k")] = (
+        64 * MEBIBYTE
+    )
+    """Target size of a unit of work and of a shard, in bytes of source.
+
+    Smaller units lose less when a run is interrupted and need less memory.
+    """
+
+    max_expansion: Annotated[int, Field(ge=2), READING] = 1000
+    """Stop reading an archive that grows beyond this many times its size (and 1 GiB)."""
+
+    detect_platforms: Annotated[bool, TOKENS] = True
+    """Fill the column `platform_ids`."""
 
     @model_serializer(mode="wrap")
     def _serialize(self, values: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -154,18 +193,20 @@ class IngestOptions(Options):
 class ScanOptions(Options):
     """What the scan counts.
 
-    Without units they are no part of the canonical form, which is then that of runs from before there were any.
-
-    Attributes:
-        pattern: Name of the pre-token pattern whose words are counted.
-        unit_pattern: Name of the pattern that cuts the units of superwords, made of the pattern's words; these are
-            counted too. None by default.
-        word_partitions: Number of files in `counts/words/`, and in `counts/units/`.
+    Without a unit pattern it is left out of the canonical form, which is then the same as that of runs from before
+    there were any.
     """
 
-    pattern: str = "cpp-words-1"
-    unit_pattern: str | None = None
+    pattern: Annotated[str, VOCABULARY] = "cpp-words-1"
+    """Pre-token pattern whose words are counted."""
+
+    unit_pattern: Annotated[
+        str | None, Field(examples=["cpp-lines-1"]), Option(heading=VOCABULARY.heading, default="none")
+    ] = None
+    """Pattern of the lines in which superwords are learned, made of the pattern's words; they are counted too."""
+
     word_partitions: Annotated[int, Field(ge=1, le=1024)] = 16
+    """Number of files in `counts/words/`, and in `counts/units/`."""
 
     @model_serializer(mode="wrap")
     def _serialize(self, values: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -176,51 +217,72 @@ class BuildOptions(Options):
     """What vocabulary is built: its size, and which candidates of the domain band keep their id.
 
     The reason for each default is in `docs/how-to/running.md`.
-
-    Attributes:
-        profile: Name of the profile, recorded in the manifest.
-        kind: What is learned: `bpe` over the fixed tokens of the vocabulary files, or a SentencePiece model with their
-            control tokens alone. Without SentencePiece it is no part of the canonical form; with it, the size alone of
-            the other options counts.
-        vocab_size: Number of ids.
-        distinctive_shapes: Shapes that protect a name from the generic threshold; a shape that is left out protects
-            nothing.
-        generic_document_share: A candidate in more than this share of the documents, without a distinctive shape, is
-            cut.
-        compound_document_share: The same threshold for a compound of several words; never below the generic one.
-        compound_parts: Words that a compound has at least.
-        min_hits: A candidate with fewer hits is cut.
-        min_category_hits_per_name: A category is cut whole if what the other rules leave of it has, per name that was
-            proposed and per million documents, fewer hits.
-        min_category_projects: A category is cut whole if nothing that is left of it occurs in so many projects; at
-            most the projects that any candidate occurs in.
-        min_category_hit_share: A category is cut whole if what the other rules leave has a smaller share of its hits.
-        max_token_bytes: No learned token is longer; unlimited by default.
-        superwords_after: Share of the ids after which tokens of several words are learned, in the units of the scan's
-            unit pattern: with 0.75 the last quarter. None by default; the scan needs a unit pattern. Without it, it and
-            the bounds of superwords are no part of the canonical form.
-        max_superword_words: The most words of a superword.
-        max_superword_bytes: The most bytes of a superword.
-        max_held_tokens: The most tokens that the distinct words, or the units, may have as training begins. Past it
-            rare words are dropped and rare units thinned, and the findings tell.
     """
 
     profile: str = "hybrid-64k"
-    kind: VocabularyKind = "bpe"
-    vocab_size: Annotated[int, Field(ge=1, le=1 << 20)] = 1 << 16
+    """Name of the profile, recorded in the manifest."""
+
+    kind: Annotated[VocabularyKind, VOCABULARY] = "bpe"
+    """What is learned: BPE over the fixed tokens of the vocabulary files, or a SentencePiece model.
+
+    A SentencePiece model has their control tokens alone, and of the other options only the size applies. `bpe` is left
+    out of the canonical form.
+    """
+
+    vocab_size: Annotated[int, Field(ge=1, le=1 << 20), Option(default="the profile's; {} in hybrid-64k")] = 1 << 16
+    """Number of ids of the tokenizer."""
+
     distinctive_shapes: tuple[DistinctiveShape, ...] = DISTINCTIVE_SHAPES
+    """Shapes that protect a name from the generic threshold; a shape that is left out protects nothing."""
+
     generic_document_share: Fraction = 0.02
+    """Cut candidates in more than this share of the documents, unless they have a distinctive shape."""
+
     compound_document_share: Fraction = 0.1
+    """The same threshold for a compound of several words; never below the generic one."""
+
     compound_parts: Annotated[int, Field(ge=2, le=MAX_JSON_INTEGER)] = 2
-    min_hits: Annotated[int, Field(ge=0, le=MAX_JSON_INTEGER)] = 10
+    """Fewest words in a compound."""
+
+    min_hits: Annotated[int, Field(ge=0, le=MAX_JSON_INTEGER), VOCABULARY] = 10
+    """Cut candidates with fewer hits."""
+
     min_category_hits_per_name: Annotated[float, Field(ge=0, le=MAX_JSON_INTEGER)] = 64.0
+    """Cut a category whose remaining names have fewer hits, per proposed name and per million documents."""
+
     min_category_projects: Annotated[int, Field(ge=0, le=MAX_JSON_INTEGER)] = 2
+    """Cut a category none of whose remaining names occurs in this many projects.
+
+    The threshold is at most the number of projects in which any candidate occurs.
+    """
+
     min_category_hit_share: Fraction = 0.2
-    max_token_bytes: Annotated[int, Field(ge=2, le=MAX_JSON_INTEGER)] | None = None
-    superwords_after: Annotated[float, Field(ge=0.1, le=0.99)] | None = None
+    """Cut a category whose remaining names have a smaller share of its hits."""
+
+    max_token_bytes: Annotated[
+        int | None,
+        Field(ge=2, le=MAX_JSON_INTEGER, examples=[64]),
+        Option(heading=VOCABULARY.heading, default="no limit"),
+    ] = None
+    """Learn no longer tokens."""
+
+    superwords_after: Annotated[float | None, Field(ge=0.1, le=0.99, examples=[0.5]), VOCABULARY] = None
+    """Learn tokens of several words (superwords) after this share of the ids: with 0.75 the last quarter.
+
+    The scan needs a unit pattern. While it is off, it and the bounds of superwords are left out of the canonical form.
+    """
+
     max_superword_words: Annotated[int, Field(ge=2, le=MAX_JSON_INTEGER)] = 6
+    """Most words in a superword."""
+
     max_superword_bytes: Annotated[int, Field(ge=2, le=MAX_JSON_INTEGER)] = 64
+    """Most bytes in a superword."""
+
     max_held_tokens: Annotated[int, Field(ge=1 << 16, le=1 << 31)] = 1 << 28
+    """Most tokens that the distinct words, or the lines, may have when training begins.
+
+    Above it, rare words are dropped and rare lines thinned, and the findings say so.
+    """
 
     @model_serializer(mode="wrap")
     def _serialize(self, values: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -230,26 +292,25 @@ class BuildOptions(Options):
 
 
 class TokenizeOptions(Options):
-    """How documents become rows of token shards.
+    """How documents become rows of token shards."""
 
-    Attributes:
-        bos: Put `<BOS>` before each document.
-        eos: Put `<EOS>` after each document.
-        platform_prefix: Render the `// platform: …` line into `prefix_token_ids`.
-    """
+    bos: Annotated[bool, TOKENS] = True
+    """Put `<BOS>` before each document."""
 
-    bos: bool = True
-    eos: bool = True
-    platform_prefix: bool = False
+    eos: Annotated[bool, TOKENS] = True
+    """Put `<EOS>` after each document."""
+
+    platform_prefix: Annotated[bool, TOKENS] = False
+    """Render the `// platform: …` line into the column `prefix_token_ids`."""
 
 
 class RunOptions(Options):
     """All that decides the bytes of a run, besides its sources."""
 
-    ingest: IngestOptions = IngestOptions()
-    scan: ScanOptions = ScanOptions()
-    build: BuildOptions = BuildOptions()
-    tokenize: TokenizeOptions = TokenizeOptions()
+    ingest: IngestOptions = Field(default_factory=IngestOptions)
+    scan: ScanOptions = Field(default_factory=ScanOptions)
+    build: BuildOptions = Field(default_factory=BuildOptions)
+    tokenize: TokenizeOptions = Field(default_factory=TokenizeOptions)
     max_dead_fraction: Fraction = 0.01
 
 

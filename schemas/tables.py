@@ -6,6 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from schemas.sequences import SequenceOptions
+
 DATA_FORMAT_VERSION = 1
 """Version of the files' layout; part of every unit key."""
 
@@ -192,3 +194,31 @@ def tokens_schema(vocab_size: int, *, prefix: bool) -> pa.Schema:
 def token_type(vocab_size: int) -> pa.DataType:
     """Return the Arrow type of one token id: uint16 while every id fits, else uint32."""
     return pa.uint16() if vocab_size <= 1 << 16 else pa.uint32()
+
+
+def sequences_schema(vocab_size: int, options: SequenceOptions) -> pa.Schema:
+    """Return the schema of `sequences/part-*.parquet`.
+
+    Args:
+        vocab_size: Number of ids; `token_ids` is of uint16 up to 65,536 and of uint32 above.
+        options: What the sequences are made of: only sequences with filling in the middle have `fim*`, only those of
+            repositories have `file*`.
+    """
+    names, places = pa.list_(required("item", pa.string())), pa.list_(required("item", pa.uint32()))
+    fields = [
+        required("token_ids", pa.list_(required("item", token_type(vocab_size)), options.length)),
+        required("loss_mask", pa.list_(required("item", pa.bool_()), options.length)),
+        required("num_tokens", pa.uint32()),
+        required("doc_ids", names),
+        required("starts", places),
+        required("first_tokens", pa.list_(required("item", pa.uint64()))),
+    ]
+    if options.fim_rate:
+        fields += [
+            required("fim", pa.list_(required("item", pa.uint8()))),
+            required("fim_starts", places),
+            required("fim_ends", places),
+        ]
+    if options.repositories:
+        fields += [required("file_doc_ids", names), required("file_starts", places)]
+    return pa.schema(fields)

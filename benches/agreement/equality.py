@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 import typer
 
 from benches.lib.references import Reference, digest_ids, is_utf8, split_ids
-from configs.runs import usable_threads
+from configs.execution import usable_threads
 from schemas.errors import ExitCode
 from tokenizer_build.compare.candidates import set_rayon_threads
 

@@ -15,7 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from configs.runs import DEFAULT_PROFILE, RunConfig, load_run_config, usable_threads
+from configs.execution import usable_threads
+from configs.runs import RunConfig, load_run_config
+from configs.tables import DEFAULT_PROFILE
 from pipelines.console.lines import count_units
 from pipelines.console.progress import MEGABYTE, Reporter
 from pipelines.stages import ingest

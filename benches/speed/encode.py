@@ -20,7 +20,7 @@ from benches.lib.options import JsonRows, LimitMegabytes, Rounds, Sources, Threa
 from benches.lib.trainers import read_contents
 from benches.speed.adversarial import measure_adversarial
 from benches.speed.encoding import SampleText, find_peers, measure_counting, measure_peers
-from configs.runs import usable_threads
+from configs.execution import usable_threads
 from pipelines.console.console import Output, command_session
 from pipelines.console.progress import MEGABYTE, Reporter
 from schemas.errors import ExitCode

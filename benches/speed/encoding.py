@@ -21,7 +21,7 @@ from benches.lib.encoders import LOADERS, Encode, Vocabulary, prepare, run
 from benches.lib.harness import BenchmarkError, Candidate, Comparison, RunResult, compare, run_in_process
 from benches.lib.peers import OURS, THEIRS, read_sample
 from benches.lib.references import Reference, digest_all, digest_ids
-from configs.runs import usable_threads
+from configs.execution import usable_threads
 from pipelines.console.progress import MEGABYTE, Reporter
 from tokenizer_build.compare.candidates import set_rayon_threads
 

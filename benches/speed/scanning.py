@@ -24,13 +24,14 @@ import typer
 
 from benches.lib.harness import BenchmarkError, Candidate, Comparison, Published, RunResult, compare, write_rows
 from benches.lib.options import JsonRows, Rounds, check_json_folder
+from configs.execution import RunExecutionOptions
 from pipelines.console.console import Output, command_session, log_to_console
 from pipelines.console.progress import MEGABYTE, Reporter
 from schemas.errors import ExitCode
 
 GIGABYTE = 1000 * MEGABYTE
 SAMPLE_GIGABYTES = (0.3, 1.0, 2.0, 4.0)
-DEFAULT_BUDGET_BYTES = 2 << 30
+DEFAULT_BUDGET_BYTES: int = RunExecutionOptions.model_fields["memory_bytes"].default
 SMALL_BUDGET_BYTES = 128 << 20
 PUBLISHED = (
     Published("published: 48 CPUs, no pre-tokens", 434.0, "MB/s", 48),

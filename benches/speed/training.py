@@ -25,7 +25,7 @@ from benches.lib.options import JsonRows, Rounds, Sources, Threads, VocabSize, c
 from benches.lib.peers import OURS, THEIRS
 from benches.lib.texts import Tree, batches, list_tree
 from benches.lib.trainers import PATTERN
-from configs.runs import usable_threads
+from configs.execution import usable_threads
 from pipelines.console.console import Output, command_session
 from pipelines.console.progress import MEGABYTE, Reporter
 from schemas.errors import ExitCode

@@ -1,6 +1,6 @@
 """Retokenizes each Sunday at 3 in Airflow, then checks the new version. Copy it into the folder of DAGs.
 
-The first version is made by hand, as only it is told of a tokenizer: cppmill retokenize SOURCES --store STORE
+The first version is made by hand, because only it takes a tokenizer: cppmill retokenize SOURCES --store STORE
 --tokenizer DIR (or --profile and --vocab-size, to build one). The store may be on an object store.
 
 The places are taken from the environment of the scheduler and the workers. A run with nothing to do (exit code 10) is

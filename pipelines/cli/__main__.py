@@ -1,5 +1,5 @@
 """`python -m pipelines.cli`: the command line without its installed script."""
 
-from pipelines.cli.app import main
+from cppmill import main
 
 main()

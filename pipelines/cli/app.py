@@ -1,7 +1,7 @@
 """The command line: it turns arguments into a run configuration and calls the programs.
 
-Nothing is decided here. Programs are imported when their command runs, so that help and `encode` start fast:
-importing Beam takes seconds.
+Nothing is decided here. Programs are imported when their command runs, so that help and `encode` start fast: importing
+Beam takes seconds.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from configs.flags import SET
+from configs.tables import FLAGS
 from pipelines.cli import (
     adopt,
     compare,
@@ -28,7 +30,9 @@ from pipelines.cli import (
 )
 from pipelines.cli import arguments as args
 from pipelines.cli.help import EXIT_CODES, described, help_text
+from pipelines.cli.options import BeamCommand, with_flags
 from pipelines.console.console import Output, command_session, exit_on_error
+from schemas.declarations import ARGUMENTS
 
 if TYPE_CHECKING:
     from configs.runs import RunConfig
@@ -85,61 +89,33 @@ def _main(
 
 
 def _register(program: Program, *, needs_sources: bool = False) -> None:
-    """Make a command, with all arguments of a run, of a program; its docstring is the help."""
+    """Make a command, with all options of a run, of a program; its docstring is the help."""
 
+    @with_flags(FLAGS)
     def command(
-        context: typer.Context,
-        sources: args.Sources = None,
-        out: args.Out = None,
+        flags: dict[str, object],
         config: args.Config = None,
-        profile: args.Profile = None,
-        vocab_size: args.VocabSize = None,
-        tokenizer: args.TokenizerFolder = None,
-        threads: args.Threads = None,
-        memory_bytes: args.MemoryBytes = None,
-        unit_bytes: args.UnitBytes = None,
-        limit: args.Limit = None,
-        sample: args.Sample = None,
-        near_duplicate_similarity: args.NearDuplicateSimilarity = None,
-        max_dead_fraction: args.MaxDeadFraction = None,
-        engine: args.Engine = None,
-        rehash: args.Rehash = False,
+        set_values: args.SetValues = None,
         quiet: args.Quiet = False,
         as_json: args.Json = False,
         verbose: args.Verbose = False,
     ) -> None:
-        flags: dict[str, object] = {
-            "SOURCE": sources,
-            "--out": out,
-            "--profile": profile,
-            "--vocab-size": vocab_size,
-            "--tokenizer": tokenizer,
-            "--threads": threads,
-            "--memory-bytes": memory_bytes,
-            "--unit-bytes": unit_bytes,
-            "--limit": limit,
-            "--sample": sample,
-            "--near-duplicate-similarity": near_duplicate_similarity,
-            "--max-dead-fraction": max_dead_fraction,
-            "--engine": engine,
-            "--rehash": rehash or None,
-            "--": args.beam_options(context),
-        }
         output = Output(quiet=quiet, as_json=as_json, verbose=verbose)
         with command_session(output) as reporter:
             from configs.runs import load_run_config
 
-            program(load_run_config(file=config, flags=flags, needs_sources=needs_sources), reporter, output)
+            given = {**flags, SET: set_values}
+            program(load_run_config(file=config, flags=given, needs_sources=needs_sources), reporter, output)
 
     name = program.__name__.strip("_")
-    app.command(name, help=help_text(program), epilog=EXIT_CODES, cls=args.BeamCommand)(command)
+    app.command(name, help=help_text(program), epilog=EXIT_CODES, cls=BeamCommand)(command)
 
 
 def _run(config: RunConfig, reporter: Reporter, output: Output) -> None:
     """Make tokenizer, dataset and receipt from sources.
 
     All stages in turn: ingest, scan, build, tokenize, validate. Finished units are kept: a second run does only
-    what changed, and a run that was stopped or killed is taken up by the same command.
+    what changed, and the same command resumes a run that was stopped or killed.
 
     Examples:
       cppmill run ~/src/llvm-project --out llvm
@@ -156,7 +132,7 @@ def _run(config: RunConfig, reporter: Reporter, output: Output) -> None:
 def _ingest(config: RunConfig, reporter: Reporter, output: Output) -> None:
     """Read the sources into OUT/documents.
 
-    Filters, drops duplicates, detects platforms, and keeps the ledger of all that came in. The first stage of
+    Filters, drops duplicates, detects platforms, and lists every input file in the ledger. The first stage of
     `run`, with the same arguments.
 
     Example:
@@ -184,8 +160,8 @@ def _scan(config: RunConfig, reporter: Reporter, output: Output) -> None:
 def _build(config: RunConfig, reporter: Reporter, output: Output) -> None:
     """Build OUT/tokenizer from OUT/counts.
 
-    Fixed tokens of the vocabulary files, as far as the counts keep them, then learned BPE. Tells what the scan found
-    and what became of the candidates, as OUT/tokenizer/findings.md has it. The third stage of `run`, with the same
+    Fixed tokens of the vocabulary files, as far as the counts keep them, then learned BPE. Prints what the scan found
+    and what happened to the candidates, as OUT/tokenizer/findings.md has it. The third stage of `run`, with the same
     arguments; SOURCE is not read.
 
     Example:
@@ -226,8 +202,8 @@ def _validate(config: RunConfig, reporter: Reporter, output: Output) -> None:
 def _plan(config: RunConfig, reporter: Reporter, output: Output) -> None:
     """Print which units a run would do or skip, and why.
 
-    Takes the arguments of `run` and writes nothing. With --json a line {"stage", "unit", "action": "run" or "skip",
-    "reason"} for each.
+    Takes the arguments of `run` and writes nothing. With --json it prints a line {"stage", "unit",
+    "action": "run" or "skip", "reason"} per unit.
 
     Example:
       cppmill plan ~/src/llvm-project --out llvm
@@ -247,9 +223,9 @@ def verify(
     out: args.RunFolder,
     verbose: args.Verbose = False,
 ) -> None:
-    """Check that OUT is what its receipt says, or an export what its manifest says.
+    """Check that OUT matches its receipt, or an export its manifest.
 
-    From the files alone, offline. Exit code 0 if it is, 1 with the first differences.
+    From the files alone, offline. Exit code 0 if it does, 1 with the first differences.
 
     Example:
       cppmill verify llvm
@@ -262,8 +238,9 @@ def verify(
 
 
 @described(app)
+@with_flags({ARGUMENTS: FLAGS[ARGUMENTS]})
 def equivalence(
-    sources: args.Sources = None,
+    flags: dict[str, list[str] | None],
     engines: Annotated[
         str | None,
         typer.Option("--engines", metavar="NAMES", help="Of local, processes, flink, prism, spark.  [default: all]"),
@@ -284,10 +261,10 @@ def equivalence(
     as_json: args.Json = False,
     verbose: args.Verbose = False,
 ) -> None:
-    """Carry out one run on every engine, and compare the digests.
+    """Carry out the same run on every engine, and compare the digests.
 
     The C++ headers of installed packages by default. Counts, tokenizer, dataset and receipt must be the same
-    everywhere: exit code 1 if any differs. An engine that lacks something is passed over, or an error if it was named.
+    everywhere: exit code 1 if any differs. An engine that lacks something is skipped, or an error if it was named.
 
     Examples:
       cppmill equivalence
@@ -305,7 +282,7 @@ def equivalence(
             outcomes = list(
                 equivalence.compare_ways(
                     ways,
-                    sources or equivalence.default_sources(),
+                    flags[ARGUMENTS] or equivalence.default_sources(),
                     folder,
                     reporter,
                     required=engines is not None,
@@ -341,7 +318,7 @@ def decode(
         bool, typer.Option("--skip-control", help="Leave out control and reserved ids; else they are an error.")
     ] = False,
 ) -> None:
-    """Write the bytes that a JSON array of ids stands for.
+    """Write the bytes that a JSON array of ids encodes.
 
     Example:
       cppmill encode --tokenizer llvm/tokenizer a.cpp | cppmill decode --tokenizer llvm/tokenizer

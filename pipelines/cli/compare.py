@@ -9,6 +9,7 @@ import typer
 
 from pipelines.cli import arguments as args
 from pipelines.cli.help import described
+from pipelines.cli.options import as_typed
 from pipelines.console.console import Output, command_session
 
 commands = typer.Typer()
@@ -18,7 +19,7 @@ On = Annotated[
     typer.Option(
         "--on",
         metavar="SOURCE",
-        parser=args.as_typed,
+        parser=as_typed,
         help="Text to measure on: the folder of a run, or sources as `run` takes them; may be given again.",
     ),
 ]
@@ -39,7 +40,7 @@ def compare(
         list[str],
         typer.Argument(
             metavar="TOKENIZER",
-            parser=args.as_typed,
+            parser=as_typed,
             help="Tokenizer directory, folder with a tokenizer.json, SentencePiece .model, or .tiktoken ranks (.gz); "
             "NAME=PATH names it in the tables.",
         ),
@@ -55,7 +56,7 @@ def compare(
         ),
     ] = None,
     corpus_bytes: Annotated[
-        str, typer.Option("--corpus-bytes", metavar="SIZE", help="Tell the time that so much would take.")
+        str, typer.Option("--corpus-bytes", metavar="SIZE", help="Size of the corpus whose encoding time is estimated.")
     ] = "1TB",
     sample: Share = 1.0,
     threads: ThreadNumber = None,
@@ -64,16 +65,16 @@ def compare(
 ) -> None:
     """Compare tokenizers on the same text.
 
-    Bytes a token by project, the share of each band, documents that do not decode to themselves, speed and the time
-    that a corpus would take, tokens an identifier, what is never used, token lengths, longest tokens. Each is run by
-    the library that it is made for. With --verbose every project has a row.
+    Bytes per token by project, the share of each band, documents that do not decode to themselves, speed and the time
+    that a corpus would take, tokens per identifier, unused tokens, token lengths, longest tokens. Each tokenizer is run
+    by the library that it is made for. With --verbose every project has a row.
 
     Examples:
       cppmill compare llvm/tokenizer codellama/ o200k_base.tiktoken.gz --on held-out/
       cppmill compare old=a/tokenizer new=b/tokenizer --on llvm --sample 0.1 --json
     """
     with command_session(Output(as_json=as_json, verbose=verbose), advice="nothing was changed"):
-        from configs.runs import usable_threads
+        from configs.execution import usable_threads
         from pipelines.tokenizers import compare as program
 
         num_bytes = program.parse_size(corpus_bytes)
@@ -89,7 +90,7 @@ def sweep(
     sizes: Annotated[str, typer.Option("--sizes", metavar="N,N", help="Numbers of ids.")],
     on: On,
     models: Annotated[
-        str, typer.Option("--models", metavar="WIDTHxLAYERS,", help="Transformers whose cost is told.")
+        str, typer.Option("--models", metavar="WIDTHxLAYERS,", help="Transformers whose cost is estimated.")
     ] = "768x12,2048x24,4096x32",
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw it: .svg, .png or .pdf.")] = None,
     sample: Share = 1.0,
@@ -98,10 +99,10 @@ def sweep(
     as_json: args.Json = False,
     verbose: args.Verbose = False,
 ) -> None:
-    """Tell what vocabularies of several sizes would give, and cost.
+    """Estimate what vocabularies of several sizes would give, and cost.
 
     Builds one of each size from the counts of OUT, in a temporary folder, and encodes a text that should be held out:
-    bytes a token, and for models of some shapes the parameters of the embedding and the work to train on that text.
+    bytes per token, and for models of some shapes the parameters of the embedding and the work to train on that text.
 
     Example:
       cppmill sweep llvm --sizes 16384,32768,65536 --on held-out/
@@ -109,7 +110,7 @@ def sweep(
     with command_session(
         Output(quiet=quiet, as_json=as_json, verbose=verbose), advice="nothing was changed"
     ) as reporter:
-        from configs.runs import usable_threads
+        from configs.execution import usable_threads
         from pipelines.exports.lengths import check_plot
         from pipelines.tokenizers import sweep as program
         from tokenizer_build.compare.costs import parse_models

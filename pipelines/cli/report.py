@@ -45,7 +45,7 @@ def report(
       cppmill report s3://bucket/llvm --out llvm.html --compare peers.jsonl
     """
     with command_session(Output(verbose=verbose), advice="nothing was changed"):
-        from configs.runs import usable_threads
+        from configs.execution import usable_threads
         from pipelines.report.program import default_page, write_report
 
         typer.echo(write_report(out, page or default_page(out), compare=compare, threads=threads or usable_threads()))

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from configs.flags import SET
+from configs.tables import STORE_FLAGS
 from pipelines.cli import arguments as args
 from pipelines.cli.help import EXIT_CODES, help_text
+from pipelines.cli.options import BeamCommand, with_flags
 from pipelines.console.console import Output, command_session
 from schemas.errors import ExitCode
 
@@ -20,41 +23,24 @@ commands = typer.Typer()
 RETOKENIZE_CODES = f"{EXIT_CODES} 10 nothing to do, 11 another run is at work in the store."
 
 
+@with_flags(STORE_FLAGS)
 def retokenize(
-    context: typer.Context,
-    store: Annotated[
-        str,
-        typer.Option(
-            "--store",
-            metavar="DIR",
-            parser=args.as_typed,
-            help="Folder of the versions, or s3://BUCKET/PREFIX; each version is the OUT of a run.",
-        ),
-    ],
-    sources: args.Sources = None,
+    flags: dict[str, object],
     config: args.Config = None,
-    profile: args.Profile = None,
-    vocab_size: args.VocabSize = None,
-    tokenizer: args.TokenizerFolder = None,
+    set_values: args.SetValues = None,
     keep: Annotated[
         int, typer.Option("--keep", metavar="N", min=1, help="Keep so many versions, the current one included.")
     ] = 3,
-    threads: args.Threads = None,
-    memory_bytes: args.MemoryBytes = None,
-    unit_bytes: args.UnitBytes = None,
-    max_dead_fraction: args.MaxDeadFraction = None,
-    engine: args.Engine = None,
-    rehash: args.Rehash = False,
     quiet: args.Quiet = False,
     as_json: args.Json = False,
     verbose: args.Verbose = False,
 ) -> None:
     """Make a new version of a dataset of what changed.
 
-    Only changed units of the sources run, with the tokenizer of the version before, so that no id moves; what is the
-    same is shared with it. STORE/current names the newest whole
-    version, whatever happens meanwhile, and moves when the new one is proved. Options that are not given are those of
-    the version before; the first version builds a tokenizer, of --profile and --vocab-size, or takes --tokenizer.
+    Only changed units of the sources run, with the tokenizer of the previous version, so that no id moves; the rest is
+    shared with it. STORE/current always names the newest complete version, and moves when the new one is proved.
+    Options that are not given are those of the previous version. The first version builds a tokenizer, of --profile and
+    --vocab-size, or takes --tokenizer.
 
     Exit code 0: there is a new version. 10: there was nothing to do. 11: another run is at work in the store.
 
@@ -63,27 +49,13 @@ def retokenize(
       cppmill retokenize ~/src --store s3://bucket/cpp --tokenizer release/tokenizer --keep 5 --json
     """
     output = Output(quiet=quiet, as_json=as_json, verbose=verbose)
-    flags: dict[str, object] = {
-        "SOURCE": sources,
-        "--store": store,
-        "--profile": profile,
-        "--vocab-size": vocab_size,
-        "--tokenizer": tokenizer,
-        "--threads": threads,
-        "--memory-bytes": memory_bytes,
-        "--unit-bytes": unit_bytes,
-        "--max-dead-fraction": max_dead_fraction,
-        "--engine": engine,
-        "--rehash": rehash or None,
-        "--": args.beam_options(context),
-    }
     with command_session(output) as reporter:
         from pipelines.versions.retokenize import Request, retokenize
 
-        _print_outcome(retokenize(Request(file=config, flags=flags, keep=keep), reporter), output)
+        _print_outcome(retokenize(Request(file=config, flags={**flags, SET: set_values}, keep=keep), reporter), output)
 
 
-commands.command("retokenize", help=help_text(retokenize), epilog=RETOKENIZE_CODES, cls=args.BeamCommand)(retokenize)
+commands.command("retokenize", help=help_text(retokenize), epilog=RETOKENIZE_CODES, cls=BeamCommand)(retokenize)
 
 
 def _print_outcome(outcome: Retokenization, output: Output) -> None:

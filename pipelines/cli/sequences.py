@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
+from configs.tables import SEQUENCE_FLAGS
 from pipelines.cli import arguments as args
 from pipelines.cli.help import described
+from pipelines.cli.options import BeamCommand, with_flags
 from pipelines.console.console import Output, command_session
 
 commands = typer.Typer()
@@ -23,10 +25,10 @@ def lengths(
     ] = None,
     as_json: args.Json = False,
 ) -> None:
-    """Tell how long a run's documents are, in tokens.
+    """Print how long a run's documents are, in tokens.
 
-    And what of documents and tokens is kept at each sequence length from 512 to 131,072, if longer documents are
-    dropped and if they are cut, and how much of padded sequences would be tokens.
+    Also prints, for each sequence length from 512 to 131,072, which share of documents and tokens is kept if longer
+    documents are dropped or cut, and which share of padded sequences would be tokens.
 
     Example:
       cppmill lengths llvm --plot lengths.svg
@@ -42,40 +44,14 @@ def lengths(
             plot_lengths(found, plot)
 
 
-@described(commands, cls=args.BeamCommand)
+@described(commands, cls=BeamCommand)
+@with_flags(SEQUENCE_FLAGS)
 def sequences(
-    context: typer.Context,
     run: args.FinishedRun,
-    out: args.ExportFolder,
-    length: Annotated[str, typer.Option("--length", metavar="N", help="Tokens of a sequence.")],
-    mode: Annotated[
-        str | None, typer.Option("--mode", metavar="NAME", help="pack, or pad: one document each.  [default: pack]")
-    ] = None,
-    long: Annotated[
-        str | None,
-        typer.Option(
-            "--long", metavar="WHAT", help="What becomes of longer documents: split, cut or drop.  [default: split]"
-        ),
-    ] = None,
+    flags: dict[str, object],
     mixture: Annotated[
         Path | None, typer.Option("--mixture", metavar="FILE", help="TOML file of weights by project.")
     ] = None,
-    repositories: Annotated[
-        bool, typer.Option("--repositories", help="Join the files of a project, <FILE_SEP> and path before each.")
-    ] = False,
-    fim: Annotated[
-        str | None,
-        typer.Option("--fim", metavar="RATE", help="Rearrange this share to fill in the middle.  [default: 0]"),
-    ] = None,
-    fim_spm: Annotated[
-        str | None,
-        typer.Option("--fim-spm", metavar="SHARE", help="Share of these with the suffix first.  [default: 0.5]"),
-    ] = None,
-    seed: Annotated[
-        str | None, typer.Option("--seed", metavar="N", help="Decides which, and where they are split.  [default: 0]")
-    ] = None,
-    threads: args.Threads = None,
-    engine: args.Engine = None,
     quiet: args.Quiet = False,
     as_json: args.Json = False,
     verbose: args.Verbose = False,
@@ -91,19 +67,6 @@ def sequences(
       cppmill sequences llvm --out llvm-fim --length 4096 --fim 0.5 --mixture weights.toml
       cppmill sequences llvm --out llvm-repositories --length 131072 --repositories
     """
-    flags: dict[str, object] = {
-        "--out": out,
-        "--length": length,
-        "--mode": mode,
-        "--long": long,
-        "--repositories": repositories or None,
-        "--fim": fim,
-        "--fim-spm": fim_spm,
-        "--seed": seed,
-        "--threads": threads,
-        "--engine": engine,
-        "--": args.beam_options(context),
-    }
     with command_session(Output(quiet=quiet, as_json=as_json, verbose=verbose)) as reporter:
         from pipelines.exports import sequences
 

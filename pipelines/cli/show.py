@@ -19,7 +19,7 @@ commands = typer.Typer()
 def show(
     tokenizer: args.Tokenizer,
     file: Annotated[str, typer.Argument(metavar="[FILE|-]", help="File of any bytes; - is the standard input.")] = "-",
-    ids: Annotated[bool, typer.Option("--ids", help="Put its id behind each token.")] = False,
+    ids: Annotated[bool, typer.Option("--ids", help="Print its id after each token.")] = False,
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", dir_okay=False, help="Write a page instead.")
     ] = None,
@@ -27,7 +27,7 @@ def show(
     """Print a source file with its tokens in colour.
 
     Each token is shaded by its band, atomic ones are bold; without colours a bar ends each token. The page opens from
-    disk, and tells of the token under the pointer.
+    disk, and shows details of the token under the pointer.
 
     Examples:
       cppmill show --tokenizer llvm/tokenizer a.cpp
@@ -51,7 +51,7 @@ def explain(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The text.")],
     as_json: args.Json = False,
 ) -> None:
-    """Say which merges made each token of a text.
+    """Print which merges made each token of a text.
 
     In the order in which they were applied, each with its rank and where it was learned: over the fixed tokens
     (seed), in the words of the corpus, or in its lines (superwords).

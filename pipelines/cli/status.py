@@ -1,4 +1,4 @@
-"""The command that tells how far a run is; the program is imported late."""
+"""The command `status`; the program is imported late."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def status(
     events: Annotated[int, typer.Option("--events", metavar="N", min=0, help="Print the last N events.")] = 5,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object, for programs.")] = False,
 ) -> None:
-    """Say how far the run in OUT is, or how the last one ended.
+    """Print how far the run in OUT is, or how the last one ended.
 
     From another process or machine, while it runs and afterwards: stages, units, rate, time left, who holds the lock.
-    Of a store of `retokenize`: the version that is being made, else the current one. Exit code 0 if it runs or ended
-    well, 1 if it failed, was stopped or died.
+    For a store of `retokenize`: the version that is being made, otherwise the current one. Exit code 0 if it runs or
+    ended well, 1 if it failed, was stopped or died.
 
     Examples:
       cppmill status llvm

@@ -3,7 +3,7 @@
 A flex template starts exactly one job: its launcher writes a job down and ends. A run is several jobs, with planning
 and the build between them. So the template's job is the launcher of these: its one worker plans, builds and submits,
 and that worker's machine type decides what memory there is for it. If the worker dies, the service runs the step again,
-and finished units stand.
+and finished units are reused.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from schemas.places import is_remote
 logger = logging.getLogger(__name__)
 
 SOURCES, BEAM_OPTIONS = "sources", "beam_options"
-"""The parameters that are no options of the command line: SOURCE, apart by semicolons, and what stands behind `--`."""
+"""The parameters that are no options of the command line: SOURCE, separated by semicolons, and what follows `--`."""
 
 _FETCHED = ("--config", "--tokenizer")
-"""Options that take what stands on this machine; a URL is copied there."""
+"""Options that take a file or folder of this machine; what a URL names is copied there."""
 
 _HANDED_ON = (
     "project",
@@ -45,9 +45,9 @@ _HANDED_ON = (
     "subnetwork",
     "sdk_container_image",
 )
-"""Options of the template's job that the jobs of the run have too, unless they are given others."""
+"""Options of the template's job that the jobs of the run inherit, unless they are given others."""
 
-_TOLD_LINES = 20
+_REPORTED_LINES = 20
 
 
 def run_options() -> dict[str, Any]:
@@ -74,11 +74,19 @@ def split_parameters(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     given, rest = parser.parse_known_args(arguments)
     values = {"engine": "dataflow"} | {name: value for name, value in vars(given).items() if value}
     run = [source for source in values.pop(SOURCES, "").split(";") if source]
-    behind = shlex.split(values.pop(BEAM_OPTIONS, ""))
+    following = shlex.split(values.pop(BEAM_OPTIONS, ""))
     for name, value in values.items():
-        flag = options[name].opts[0]
-        run += [flag, value] if not options[name].is_flag else [flag] if value == "true" else []
-    return [*run, *(["--", *behind] if behind else [])], rest
+        run += _arguments(options[name], value)
+    return [*run, *(["--", *following] if following else [])], rest
+
+
+def _arguments(option: Any, value: str) -> list[str]:  # noqa: ANN401 - typer's private class
+    """Return the arguments that give an option its value; several values are separated by semicolons."""
+    flag = option.opts[0]
+    if option.is_flag:
+        return [flag] if value == "true" else list(option.secondary_opts)
+    values = value.split(";") if option.multiple else [value]
+    return [argument for value in values for argument in (flag, value)]
 
 
 def hand_on(run: Sequence[str], options: PipelineOptions) -> list[str]:
@@ -90,24 +98,24 @@ def hand_on(run: Sequence[str], options: PipelineOptions) -> list[str]:
 
 
 def run_cppmill(run: list[str]) -> None:
-    """Run `cppmill run` in a process of its own and log what it says.
+    """Run `cppmill run` in a process of its own and log its output.
 
     Raises:
-        CppmillError: If it fails, with the last that it said.
+        CppmillError: If it fails, with the last lines of its output.
     """
     with tempfile.TemporaryDirectory(prefix="cppmill-") as folder:
         command = [sys.executable, "-m", "pipelines.cli", "run", *_fetch(run, Path(folder))]
-        said: deque[str] = deque(maxlen=_TOLD_LINES)
+        lines: deque[str] = deque(maxlen=_REPORTED_LINES)
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
             for line in process.stdout or ():
-                said.append(line.rstrip())
-                logger.info("%s", said[-1])
+                lines.append(line.rstrip())
+                logger.info("%s", lines[-1])
         if process.returncode:
-            raise CppmillError(f"cppmill run: exit code {process.returncode}\n" + "\n".join(said))
+            raise CppmillError(f"cppmill run: exit code {process.returncode}\n" + "\n".join(lines))
 
 
 def _fetch(run: Sequence[str], folder: Path) -> Iterator[str]:
-    """Yield the arguments of a run, with copies for URLs that only a path of this machine does for."""
+    """Yield the arguments of a run, with copies in place of URLs where only a local path will do."""
     for option, value in zip(["", *run], run, strict=False):
         if option in _FETCHED and is_remote(value):
             source, name = value.rstrip("/"), folder / option.removeprefix("--")

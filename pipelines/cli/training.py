@@ -32,10 +32,10 @@ def byte_tables(
         ),
     ] = None,
 ) -> None:
-    """Write the bytes of each token, to tell bits per byte from a loss per token.
+    """Write the bytes of each token, to compute bits per byte from a loss per token.
 
     base_bytes, has_leading_space and is_boundary, as `cppmill_core.byte_tables` reads them, with the tokenizer's
-    digest. Exit code 1 if --check finds a document of which they do not give the bytes; then nothing is written.
+    digest. Exit code 1 if --check finds a document whose bytes they do not give; nothing is written then.
 
     Examples:
       cppmill byte-tables --tokenizer llvm/tokenizer --out llvm.npz --check llvm

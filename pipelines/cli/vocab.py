@@ -13,7 +13,7 @@ from pipelines.console.console import Output, command_session
 
 vocab = typer.Typer(
     name="vocab",
-    help="Look after the vocabulary files and their pinned ids.",
+    help="Maintain the vocabulary files and their pinned ids.",
     epilog=EXIT_CODES,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -50,7 +50,7 @@ def lint(
     directory: VocabularyFolder = None,
     pattern: Annotated[str, typer.Option("--pattern", metavar="NAME", help="Pre-token pattern.")] = "cpp-words-1",
 ) -> None:
-    """Name what is wrong with the vocabulary files.
+    """Report what is wrong with the vocabulary files.
 
     Duplicates, tokens that cannot be reached, seeds that would break an atomic token, wrong bands, holes, moved ids.
     Exit code 1 if anything is an error.
@@ -85,9 +85,9 @@ def diff(
     ] = None,
     verbose: args.Verbose = False,
 ) -> None:
-    """Tell what became of a tokenizer's tokens and ids in another one.
+    """Compare the tokens and ids of two tokenizers.
 
-    Tokens added, removed, moved and kept; with --verbose every one is named. Exit code 1 if a fixed id moved. The map
+    Tokens added, removed, moved and kept; with --verbose each is listed. Exit code 1 if a fixed id moved. The map
     is for embedding surgery; docs/how-to/running.md has an example.
 
     Example:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from configs.exports import ExportConfig, load_export_config
-from configs.layers import Flag
 from configs.mixtures import read_mixture
+from configs.tables import SEQUENCE_FLAGS
 from pipelines.console.progress import Reporter
 from pipelines.exports.frame import Export, open_export
 from schemas.errors import ConfigError
@@ -25,19 +25,6 @@ from transforms.tokens.tokenizer import TokenizeSettings, open_tokenizer
 from transforms.units.chunking import cut
 from transforms.units.execution import RunUnits
 
-_MIXTURE, _DEFAULT_WEIGHT = "--mixture", "--mixture, default"
-_FLAGS = {
-    "--length": Flag("options", "length", numeric=True),
-    "--mode": Flag("options", "mode"),
-    "--long": Flag("options", "long"),
-    "--repositories": Flag("options", "repositories"),
-    "--fim": Flag("options", "fim_rate", numeric=True),
-    "--fim-spm": Flag("options", "fim_spm_share", numeric=True),
-    "--seed": Flag("options", "seed", numeric=True),
-    _MIXTURE: Flag("options", "weights"),
-    _DEFAULT_WEIGHT: Flag("options", "default_weight"),
-}
-
 
 def load_config(run: str, *, flags: Mapping[str, object], mixture: Path | None = None) -> ExportConfig[SequenceOptions]:
     """Return the configuration of the command.
@@ -50,10 +37,10 @@ def load_config(run: str, *, flags: Mapping[str, object], mixture: Path | None =
     Raises:
         ConfigError: With one line for every problem.
     """
-    given = dict(flags)
+    weights: dict[str, object] = {}
     if mixture is not None:
-        given[_DEFAULT_WEIGHT], given[_MIXTURE] = read_mixture(mixture)
-    config = load_export_config(SequenceOptions, run=run, flags=given, option_flags=_FLAGS)
+        weights["default_weight"], weights["weights"] = read_mixture(mixture)
+    config = load_export_config(SequenceOptions, run=run, values=flags, flags=SEQUENCE_FLAGS, options=weights)
     if config.options.repositories and config.options.fim_rate:
         raise ConfigError("--repositories --fim: not together; what is split in the middle is a document, no project")
     return config

@@ -9,7 +9,6 @@ from cppmill_core import InvalidInputError
 from cppmill_core.manifests import BOS, EOS
 
 from configs.exports import ExportConfig
-from configs.layers import Flag
 from pipelines.console.progress import Reporter
 from pipelines.exports.frame import Export, open_export
 from pipelines.tokenizers.codec import load_tokenizer
@@ -24,16 +23,6 @@ from transforms.exports.shards.splits import SPLITS
 from transforms.exports.shards.streams import Borders
 from transforms.exports.shards.writer import ShardSettings, file_name, write_shard
 from transforms.units.execution import RunUnits
-
-OPTION_FLAGS = {
-    "--format": Flag("options", "format"),
-    "--split-by": Flag("options", "split_by"),
-    "--validation-fraction": Flag("options", "validation_fraction", numeric=True),
-    "--bos": Flag("options", "bos"),
-    "--shard-tokens": Flag("options", "shard_tokens", numeric=True),
-    "--name": Flag("options", "name"),
-}
-"""Where the flags of `cppmill shards` belong."""
 
 
 def run(config: ExportConfig[ShardOptions], reporter: Reporter) -> None:

@@ -14,7 +14,8 @@ from typing import Any, Generic, Protocol
 import apache_beam as beam
 from typing_extensions import TypeVar  # the standard one has no defaults before Python 3.13
 
-from configs.runs import Place, RunConfig, usable_threads
+from configs.execution import usable_threads
+from configs.runs import Place, RunConfig
 from pipelines.console.events import logged
 from pipelines.console.progress import Reporter
 from pipelines.console.signals import done_before_end

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from configs.layers import Layer, receipt_layer
-from configs.runs import STORE_FLAGS, RunConfig, load_run_config
+from configs.runs import RunConfig, load_run_config
+from configs.tables import STORE_FLAGS
 from pipelines.console.events import BLOCKED, FAILED, EventLog, open_log
 from pipelines.console.progress import Reporter
 from pipelines.stages import run
@@ -161,7 +162,8 @@ def _go_on(request: Request, asked: RunConfig, before: FinishedRun) -> RunConfig
     base = receipt_layer(
         before.receipt["configs"], origin=before.out.where(RECEIPT), with_tokenizer=asked.tokenizer is None
     )
-    config = _load(replace(request, flags={**request.flags, "--vocab-size": None}), base)
+    first_only = {name: None for name, flag in STORE_FLAGS.items() if flag.table in ("scan", "build")}
+    config = _load(replace(request, flags={**request.flags, **first_only}), base)
     if config.tokenizer is not None:
         return config
     return config.model_copy(update={"tokenizer": f"{before.out.root}/tokenizer"})

@@ -49,6 +49,7 @@ def test_an_unknown_licence_is_told_with_the_nearest(name: str, said: str, tmp_p
     [
         ("license_expression", 'allowed_licenses = ["MIT"]', "licenses"),
         ("detect_secrets", "drop_secrets = true", "secrets"),
+        ("rensa", "near_duplicate_similarity = 0.8", "near-duplicates"),
     ],
 )
 def test_a_library_that_is_missing_is_told(
@@ -70,3 +71,65 @@ def test_a_benchmark_that_is_not_there_is_told(tmp_path: Path) -> None:
 def test_what_becomes_of_the_unlicensed_is_one_of_two(tmp_path: Path) -> None:
     (line,) = problems(tmp_path, 'allowed_licenses = ["MIT"]\nunlicensed = "maybe"')
     assert line.endswith('not allowed; it takes one of "drop", "keep"')
+
+
+def test_near_duplicates_are_for_distinct_documents_alone(tmp_path: Path) -> None:
+    (line,) = problems(tmp_path, "near_duplicate_similarity = 0.8\ndrop_duplicates = false")
+    assert line.startswith("ingest.near_duplicate_similarity = 0.8: near-duplicates are found among distinct")
+
+
+def test_a_missing_library_of_a_flag_names_the_flag_and_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flags = {"--out": str(tmp_path), "--near-duplicate-similarity": "0.8"}
+    load_run_config(flags=flags)
+    monkeypatch.setitem(sys.modules, "rensa", None)
+    needs = r"^--near-duplicate-similarity 0.8: needs rensa, which is not installed: pip install 'cppmill\["
+    with pytest.raises(ConfigError, match=needs):
+        load_run_config(flags=flags)
+    load_run_config(flags={"--out": str(tmp_path)})
+
+
+def test_a_number_of_permutations_that_is_not_offered_is_refused(tmp_path: Path) -> None:
+    (line,) = problems(tmp_path, "near_duplicate_permutations = 100")
+    assert "it takes one of 64, 128, 256, 512, 1024" in line
+
+
+FILTER_FLAGS = [
+    ("--drop-secrets", True, "drop_secrets", True),
+    ("--drop-binary", False, "drop_binary", False),
+    ("--drop-generated", True, "drop_generated", True),
+    ("--drop-minified", True, "drop_minified", True),
+    ("--allowed-licenses", "MIT, Apache-2.0", "allowed_licenses", ("MIT", "Apache-2.0")),
+    ("--unlicensed", "keep", "unlicensed", "keep"),
+    ("--max-line-bytes", "1000", "max_line_bytes", 1000),
+    ("--min-unique-line-ratio", "0.25", "min_unique_line_ratio", 0.25),
+    ("--decontaminate", "s3://b/x,s3://b/y", "decontaminate", ("s3://b/x", "s3://b/y")),
+    ("--near-duplicate-permutations", "512", "near_duplicate_permutations", 512),
+]
+
+
+@pytest.mark.parametrize(("flag", "typed", "key", "value"), FILTER_FLAGS, ids=[entry[0] for entry in FILTER_FLAGS])
+def test_a_filter_is_set_by_its_flag(flag: str, typed: object, key: str, value: object) -> None:
+    config = load_run_config(flags={"--out": "/tmp/out", flag: typed})
+    assert getattr(config.options.ingest, key) == value
+
+
+@pytest.mark.parametrize(
+    ("flag", "typed", "said"),
+    [
+        (
+            "--allowed-licenses",
+            "MIT,Apache 2",
+            "--allowed-licenses Apache 2: no SPDX identifier; did you mean Apache-2.0",
+        ),
+        ("--decontaminate", "/no/such", "--decontaminate /no/such: no such file or folder"),
+        ("--unlicensed", "maybe", '--unlicensed maybe: not allowed; it takes one of "drop", "keep"'),
+        ("--extensions", "cpp,.CC", '--extensions .CC: not allowed; lower case and no dot: "cc"'),
+    ],
+)
+def test_a_problem_of_a_filters_flag_names_the_flag(flag: str, typed: str, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_run_config(flags={"--out": "/tmp/out", flag: typed})
+    (line,) = str(caught.value).splitlines()
+    assert line.startswith(said)

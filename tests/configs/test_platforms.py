@@ -41,7 +41,7 @@ def test_rules_are_canonical_json() -> None:
         ("[os.illumos]", "[os.illumos.x]", ["[os.illumos] x", "unknown key"]),
         ("[os.illumos]\nidentifiers = [", "[os.illumos]\nidentifiers = [1, ", ["[os.illumos] identifiers", "1 is not"]),
         ("[os.illumos]\nidentifiers = [", '[os.illumos]\nidentifiers = [" ", ', ['" " is not allowed']),
-        ('"__illumos__"', '"__illumos__", "__illumos__"', ['"__illumos__" stands there twice']),
+        ('"__illumos__"', '"__illumos__", "__illumos__"', ['"__illumos__" is there twice']),
         ("[os.illumos]\n", '[os.illumos]\nincludes = "x"\n', ["[os.illumos] includes", "list of strings"]),
         ("[os.illumos]", "[os", ["cannot be read", "line"]),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from configs.problems import describe_allowed, nearest, show
-from configs.runs import KEYS, TABLES
+from configs.tables import KEYS, TABLES
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,12 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from configs.example import example_file
+from configs.execution import usable_threads
+from configs.flags import Flag
 from configs.layers import profile_names
-from configs.runs import FLAGS, KEYS, TABLES, RunConfig, load_run_config, usable_threads
+from configs.runs import RunConfig, load_run_config
+from configs.tables import FLAGS, KEYS, TABLES
 from schemas.errors import ConfigError, ExitCode
 from schemas.options import RunOptions
 
@@ -67,11 +71,25 @@ def test_flags_win_over_the_file_and_the_file_over_the_profile(tmp_path: Path) -
     assert (config.threads, config.out) == (3, Path("elsewhere"))
 
 
+def other_value(flag: Flag) -> object:
+    """A value as it is typed, other than the default, that no check refuses."""
+    special = {
+        "--allowed-licenses": "MIT,ISC",
+        "--decontaminate": "s3://b/x",
+        "--unlicensed": "keep",
+        "--unit-pattern": "cpp-lines-1",
+        "--drop-duplicates": True,
+        "--near-duplicate-permutations": "64",
+    }
+    by_type = {bool: not flag.field.default, int: "77", float: "0.5", tuple: "cpp,h", str: "column"}
+    return special.get(flag.forms[0], by_type[flag.type])
+
+
 def test_every_flag_reaches_its_field(tmp_path: Path) -> None:
     (tmp_path / "tokenizer").mkdir()
     (tmp_path / "tokenizer" / "manifest.json").write_text('{"vocab_size": 9000}')
     (tmp_path / "source").mkdir()
-    values = {
+    named = {
         "SOURCE": [str(tmp_path / "source")],
         "--out": str(tmp_path / "out"),
         "--profile": "demo",
@@ -88,8 +106,17 @@ def test_every_flag_reaches_its_field(tmp_path: Path) -> None:
         "--near-duplicate-similarity": "0.75",
         "--vocab-size": "9000",
     }
-    assert set(values) == set(FLAGS)
+    others = {
+        name: other_value(flag)
+        for name, flag in FLAGS.items()
+        if name not in named and flag.key not in ("kind", "pattern")
+    }
+    assert len(named) + len(others) + 2 == len(FLAGS)
+    values = {**named, **others}
     config = load_run_config(flags=values, needs_sources=True)
+    for name, given in others.items():
+        table, key = FLAGS[name].table, FLAGS[name].key
+        assert getattr(getattr(config.options, table), key) == FLAGS[name].value(given), name
     options = config.options
     assert config.sources == (str(tmp_path / "source"),)
     assert (config.out, config.tokenizer) == (tmp_path / "out", tmp_path / "tokenizer")
@@ -103,6 +130,45 @@ def test_every_flag_reaches_its_field(tmp_path: Path) -> None:
     assert (options.max_dead_fraction, options.build.profile, options.build.vocab_size) == (0.5, "demo", 9000)
     assert (options.ingest.unit_bytes, options.ingest.limit, options.ingest.sample) == (65536, 7, 0.25)
     assert options.ingest.near_duplicate_similarity == 0.75
+
+
+def test_any_key_is_set_by_its_name_and_flags_win(tmp_path: Path) -> None:
+    file = write(tmp_path, "[ingest]\nsample = 0.25\nlimit = 5\n[build]\nmin_hits = 3\n")
+    texts = [
+        "ingest.drop_secrets=true",
+        "ingest.limit = 7",
+        'ingest={ sample = 0.5, extensions = ["h"] }',
+        "ingest.limit=8",
+    ]
+    config = load_run_config(file=file, flags={"--out": "/tmp/out", "--sample": "0.75", "--set": texts})
+    ingest = config.options.ingest
+    assert (ingest.drop_secrets, ingest.limit, ingest.extensions) == (True, 8, ("h",))
+    assert ingest.sample == 0.75
+    assert config.options.build.min_hits == 3
+    config = load_run_config(flags={"--set": ['run.out="/tmp/x"', 'run.profile="demo"', "run.threads=3"]})
+    assert (config.out, config.options.build.profile, config.threads) == (Path("/tmp/x"), "demo", 3)
+
+
+SET_PROBLEMS = [
+    ("ingest.unit_byte=5", "--set ingest.unit_byte=5: unknown key; did you mean unit_bytes? (known in [ingest]: "),
+    ("run.limit=2", "--set run.limit=2: unknown key; it belongs in [ingest]"),
+    ("ingst.limit=1", "--set ingst.limit=1: [ingst]: unknown table; did you mean [ingest]? "),
+    ("limit=1", "--set limit=1: limit = 1: outside any table; it belongs in [ingest]"),
+    ("ingest.sample=2", "--set ingest.sample=2: not allowed; it takes a number above 0 and up to 1"),
+    ('run.threads="2"', '--set run.threads="2": not allowed; it takes a whole number from 1 to 1,024'),
+    ('ingest.extensions=["c", ".h"]', '--set ingest.extensions[1]=".h": not allowed; lower case and no dot: "h"'),
+    ('run.profile="dmeo"', '--set run.profile="dmeo": unknown profile; did you mean demo? '),
+    ('scan.pattern="{origin}"', '--set scan.pattern="{origin}": unknown pattern'),
+    ("run.engine=flink", "--set run.engine=flink: not TOML: "),
+    ("ingest.sample", "--set ingest.sample: not TOML: "),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), SET_PROBLEMS, ids=[text for text, _ in SET_PROBLEMS])
+def test_a_problem_of_a_key_that_was_set_is_told_as_that_of_a_file(text: str, expected: str) -> None:
+    found = problems(set=[text])
+    assert len(found) == 1, found
+    assert found[0].startswith(expected)
 
 
 def test_an_integer_and_its_float_give_the_same_options() -> None:
@@ -119,7 +185,7 @@ FILE_PROBLEMS = [
     ('[build]\nprofile = "demo"', 'build.profile = "demo": unknown key; it belongs in [run]'),
     ("[ingst]\nlimit = 1", "[ingst]: unknown table; did you mean [ingest]? (known: [run], [ingest], [scan], "),
     ("threads = 2", "threads = 2: outside any table; it belongs in [run]"),
-    ("xyzzy = 2", "xyzzy = 2: outside any table; keys stand in tables"),
+    ("xyzzy = 2", "xyzzy = 2: outside any table; keys belong in tables"),
     ("ingest = 5", "ingest = 5: not allowed; [ingest] is a table"),
     ("[[ingest]]\nlimit = 1", 'ingest = [{"limit": 1}]: not allowed; [ingest] is a table'),
     ('[run]\nthreads = "2"', 'run.threads = "2": not allowed; it takes a whole number from 1 to 1,024'),
@@ -350,6 +416,7 @@ def test_there_are_the_profiles_that_the_help_names() -> None:
 def test_the_example_has_every_key_with_its_default(tmp_path: Path) -> None:
     example = tomllib.loads(EXAMPLE.read_text())
     defaults = {name: json.loads(json.dumps(dict(TABLES[name]()))) for name in TABLES}
+    assert EXAMPLE.read_text() == example_file(), "run python -m configs.example > configs/run.example.toml"
     uncommented = tomllib.loads("[run]" + EXAMPLE.read_text().split("[run]", 1)[1].replace("\n# ", "\n"))
     assert {name: frozenset(table) for name, table in uncommented.items()} == KEYS
     for name, table in example.items():

@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from configs.runs import STORE_FLAGS, load_run_config
+from configs.runs import load_run_config
+from configs.tables import STORE_FLAGS
 from pipelines.engines.beam_options import check_beam_options
 
 PROGRAM = str(Path(sys.executable).parent / "cppmill")

@@ -48,14 +48,14 @@ def test_the_sdist_holds_the_five_packages_and_no_tests(built: Path) -> None:
     folders = {name.split("/")[0] for name in names if "/" in name}
     assert folders == PACKAGES | {"cppmill.egg-info"}
     assert {name for name in names if "/" not in name} == {
-        *("LICENSE", "MANIFEST.in", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg", "setup.py")
+        *("LICENSE", "MANIFEST.in", "PKG-INFO", "README.md", "cppmill.py", "pyproject.toml", "setup.cfg", "setup.py")
     }
 
 
-def test_the_wheel_holds_every_file_of_the_five_packages(built: Path, repository: Path) -> None:
+def test_the_wheel_holds_every_file_of_the_five_packages_and_the_start_module(built: Path, repository: Path) -> None:
     with zipfile.ZipFile(next(built.glob("*.whl"))) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
-    assert names == source_files(repository)
+    assert names == source_files(repository) | {"cppmill.py"}
 
 
 @pytest.mark.parametrize("name", sorted(PACKAGES))
@@ -84,7 +84,7 @@ def test_make_and_the_changelog_have_that_version(repository: Path, metadata: di
 
 def test_the_console_script_is_the_command_line(metadata: dict[str, Any]) -> None:
     (script,) = importlib.metadata.entry_points(group="console_scripts", name="cppmill")
-    assert script.value == metadata["project"]["scripts"]["cppmill"] == "pipelines.cli.app:main"
+    assert script.value == metadata["project"]["scripts"]["cppmill"] == "cppmill:main"
     assert callable(script.load())
 
 

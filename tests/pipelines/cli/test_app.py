@@ -18,7 +18,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from configs.runs import DEFAULT_PROFILE, FLAGS, RunConfig, RunTable
+from configs.flags import Flag
+from configs.runs import RunConfig
+from configs.tables import DEFAULT_PROFILE, FLAGS, SEQUENCE_FLAGS, SHARD_FLAGS, RunTableOptions
 from pipelines.cli.app import app
 from schemas.errors import BadInputError, ConfigError, CppmillError, IntegrityError, LockedError, VocabularyConfigError
 from schemas.options import RunOptions
@@ -83,6 +85,58 @@ def test_every_stage_takes_every_flag_of_a_run(command: str) -> None:
     options = {name for parameter in _command(command).params for name in parameter.opts}
     assert {flag for flag in FLAGS if flag.startswith("--") and len(flag) > 2} <= options
     assert {"--config", "--quiet", "--json", "--verbose"} <= options
+
+
+def test_filters_have_flags_and_any_key_can_be_set(install: Install, tmp_path: Path) -> None:
+    seen: list[RunConfig] = []
+    install("stages.scan", run=lambda config, reporter: seen.append(config))
+    flags = ("--drop-secrets", "--no-drop-binary", "--allowed-licenses", "MIT,Apache-2.0", "--max-line-bytes", "500")
+    texts = (
+        "--set",
+        "ingest.drop_minified=true",
+        "--set",
+        "scan.word_partitions=4",
+        "--set",
+        "ingest.drop_binary=true",
+    )
+    result = call("scan", "--out", str(tmp_path), *flags, *texts)
+    assert result.exit_code == 0, result.output
+    options = seen[0].options
+    assert (options.ingest.drop_secrets, options.ingest.drop_binary, options.ingest.drop_minified) == (
+        True,
+        False,
+        True,
+    )
+    assert (options.ingest.allowed_licenses, options.ingest.max_line_bytes) == (("MIT", "Apache-2.0"), 500)
+    assert options.scan.word_partitions == 4
+
+
+@pytest.mark.parametrize("command", ["run", *STAGES, "plan", "retokenize"])
+def test_a_key_that_cannot_be_set_is_told_in_the_words_of_a_file(command: str, tmp_path: Path) -> None:
+    out = "--store" if command == "retokenize" else "--out"
+    source = str(REPOSITORY / "schemas")
+    result = call(command, source, out, str(tmp_path / "out"), "--set", "ingest.sample=2", "--set", "scan.patern='x'")
+    assert result.exit_code == 2
+    first, second = result.stderr.splitlines()
+    assert first == "error: --set ingest.sample=2: not allowed; it takes a number above 0 and up to 1"
+    assert second.startswith('error: --set scan.patern="x": unknown key; did you mean pattern? (known in [scan]: ')
+
+
+def test_a_new_version_takes_the_options_of_a_run_and_a_store(install: Install, tmp_path: Path) -> None:
+    seen: list[Any] = []
+    outcome = types.SimpleNamespace(to_json=dict, changes={}, removed=())
+    module = install("versions.retokenize", Request=types.SimpleNamespace)
+    module.retokenize = lambda order, reporter: seen.append(order) or outcome  # type: ignore[attr-defined]
+    arguments = ("--store", str(tmp_path), "--drop-secrets", "--set", "run.threads=2", "--keep", "4", "--json")
+    result = call("retokenize", "/src", *arguments, "--", "--a=1")
+    assert result.exit_code == 0, result.output
+    (order,) = seen
+    given = {name: value for name, value in order.flags.items() if value is not None}
+    assert given == {
+        **{"SOURCE": ["/src"], "--store": str(tmp_path), "--drop-secrets": True},
+        **{"--set": ["run.threads=2"], "--": ["--a=1"]},
+    }
+    assert (order.keep, order.file) == (4, None)
 
 
 @pytest.mark.parametrize(("command", "needed"), [(name, name == "ingest") for name in STAGES])
@@ -275,13 +329,29 @@ class TestHelp:
 
     def test_the_defaults_are_the_real_ones(self) -> None:
         text = " ".join(call("run", "--help").stdout.split())
-        options, run = RunOptions(), RunTable()
+        options, run = RunOptions(), RunTableOptions()
         assert f"hybrid-64k, hybrid-64k-superwords, sentencepiece-32k or demo. [default: {DEFAULT_PROFILE}]" in text
         assert f"{options.build.vocab_size:,} in {DEFAULT_PROFILE}]" in text
         assert f"{options.ingest.unit_bytes:,} (64 MiB) in {DEFAULT_PROFILE}]" in text
         assert f"[default: {options.ingest.sample}, all]" in text
         assert f"damaged. [default: {run.max_dead_fraction}]" in text
         assert f"[default: {run.engine}]" in text
+
+    @pytest.mark.parametrize(
+        ("command", "flags"), [("run", FLAGS), ("shards", SHARD_FLAGS), ("sequences", SEQUENCE_FLAGS)]
+    )
+    def test_it_says_what_the_models_declare(self, command: str, flags: dict[str, Flag]) -> None:
+        text = "".join(call(command, "--help").stdout.split())
+        for name, flag in flags.items():
+            if name != "--":
+                assert flag.help, name
+                assert "".join(flag.help.split()) in text, name
+
+    def test_rarer_options_come_under_their_own_headings(self) -> None:
+        text = call("run", "--help").stdout
+        headings = re.findall(r"^([A-Z][A-Za-z ]+):$", text, re.MULTILINE)
+        assert headings == ["Arguments", "Options", "Execution", "Reading sources", "Filters", "Tokens", "Vocabulary"]
+        assert text.index("--sample") < text.index("Execution:") < text.index("Filters:") < text.index("--drop-secrets")
 
     def test_examples_are_real_command_lines(self) -> None:
         examples = re.findall(r"^ {4}(cppmill .*)$", call("run", "--help").stdout, re.MULTILINE)

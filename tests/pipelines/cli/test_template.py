@@ -10,6 +10,7 @@ import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from pipelines.cli.template import BEAM_OPTIONS, SOURCES, hand_on, main, run_cppmill, run_options, split_parameters
+from pipelines.cli.template_metadata import metadata
 from pipelines.engines.cache import engine_path
 from schemas.errors import CppmillError
 
@@ -26,6 +27,29 @@ def test_the_template_has_each_parameter_of_the_command_line(parameters):
     assert sorted(parameters) == sorted([SOURCES, BEAM_OPTIONS, *run_options()])
     assert all(parameter["label"] and parameter["helpText"] for parameter in parameters.values())
     assert [name for name, parameter in parameters.items() if not parameter.get("isOptional")] == ["out"]
+
+
+def test_the_metadata_is_that_of_the_options(repository):
+    made = f"{json.dumps(metadata(), indent=2, ensure_ascii=False)}\n"
+    advice = "run python -m pipelines.cli.template_metadata > deploy/dataflow/metadata.json"
+    assert (repository / "deploy/dataflow/metadata.json").read_text() == made, advice
+
+
+def test_a_whole_number_is_checked_before_the_job_starts(parameters):
+    for name in ("vocab_size", "threads", "memory_bytes", "unit_bytes", "limit", "max_line_bytes"):
+        assert parameters[name]["regexes"] == ["^[0-9]+$"]
+    assert parameters["out"]["regexes"] == ["^[a-z0-9]+://.+$"]
+    assert "regexes" not in parameters["sample"]
+
+
+def test_a_filter_is_switched_off_and_several_keys_are_set():
+    run, _ = split_parameters(
+        ["--drop_binary=false", "--drop_secrets=true", "--set=scan.word_partitions=4;run.threads=2"]
+    )
+    assert run[:2] == ["--engine", "dataflow"]
+    assert sorted(run[2:]) == sorted(
+        ["--no-drop-binary", "--drop-secrets", "--set", "scan.word_partitions=4", "--set", "run.threads=2"]
+    )
 
 
 def test_flags_of_the_template_are_true_or_false(parameters):

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from configs.exports import ExportConfig, load_export_config
+from configs.tables import EXPORT_FLAGS
 from pipelines.console.progress import QuietReporter
 from pipelines.exports.frame import open_export
 from pipelines.versions.verify import verify
@@ -187,15 +188,15 @@ def test_a_folder_with_files_of_others_is_refused_and_left_alone(run: Any, tmp_p
     [("{run}/export", "lies in the run"), ("{run}/..", "lies in it"), ("{run}/receipt.json", "is a file")],
 )
 def test_an_export_stands_apart_from_its_run(run: Any, out: str, message: str) -> None:
-    load = partial(load_export_config, Counting, run=str(run.out), option_flags={})
+    load = partial(load_export_config, Counting, run=str(run.out), flags=EXPORT_FLAGS)
     with pytest.raises(ConfigError, match=message):
-        load(flags={"--out": out.format(run=run.out)})
+        load(values={"--out": out.format(run=run.out)})
 
 
 def test_every_problem_of_the_flags_is_told() -> None:
-    flags = {"--threads": "0", "--engine": "spork"}
+    values = {"--threads": "0", "--engine": "spork"}
     with pytest.raises(ConfigError) as caught:
-        load_export_config(Counting, run="run", flags=flags, option_flags={})
+        load_export_config(Counting, run="run", values=values, flags=EXPORT_FLAGS)
     said = str(caught.value)
     assert "--threads 0: not allowed" in said
     assert "--engine spork: not allowed" in said

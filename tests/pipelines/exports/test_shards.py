@@ -18,9 +18,9 @@ import pytest
 from cppmill_core import Tokenizer
 
 from configs.exports import load_export_config
+from configs.tables import SHARD_FLAGS
 from pipelines.console.progress import QuietReporter
 from pipelines.exports import shards as program
-from pipelines.exports.shards import OPTION_FLAGS
 from schemas.digests import canonical_json
 from schemas.errors import ConfigError, IntegrityError
 from schemas.export_options import ShardOptions
@@ -49,7 +49,7 @@ def export(run: Path, out: Path, **flags: Any) -> list[str]:
     """Make an export in this process and return what was said."""
     reporter = Listening()
     given = {"--out": str(out), **flags}
-    config = load_export_config(ShardOptions, run=str(run), flags=given, option_flags=OPTION_FLAGS)
+    config = load_export_config(ShardOptions, run=str(run), values=given, flags=SHARD_FLAGS)
     program.run(config, reporter)
     return reporter.said
 
@@ -277,9 +277,9 @@ def test_a_document_longer_than_a_stretch_leaves_no_empty_pair(run: Any, tmp_pat
 
 
 def test_problems_of_the_flags_are_told_at_once(run: Any) -> None:
-    load = partial(load_export_config, ShardOptions, run=str(run.out), option_flags=OPTION_FLAGS)
+    load = partial(load_export_config, ShardOptions, run=str(run.out), flags=SHARD_FLAGS)
     with pytest.raises(ConfigError) as caught:
-        load(flags={"--out": "x", "--format": "fox", "--name": "a/b", "--shard-tokens": "1"})
+        load(values={"--out": "x", "--format": "fox", "--name": "a/b", "--shard-tokens": "1"})
     assert [line.partition(":")[0] for line in str(caught.value).splitlines()] == [
         "--format fox",
         "--shard-tokens 1",

@@ -89,7 +89,7 @@ def test_a_new_version_is_filtered_as_the_last_one(filtered, run, cppmill):
     again = ("retokenize", filtered / "sources", "--store", store)
     asked = cppmill(*again, check=False)
     assert asked.returncode == 2
-    assert "a receipt has a benchmark's digest alone; name its files again" in asked.stderr
+    assert "a receipt has only a benchmark's digest; name its files again" in asked.stderr
     cppmill(*again, "--config", filtered / "run.toml")
     found = rejects(store / "current")
     assert found.keys() == {*DROPPED, "other.h"}

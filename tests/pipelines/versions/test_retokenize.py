@@ -16,11 +16,14 @@ import fsspec
 import pytest
 
 from configs.runs import load_run_config
+from configs.tables import STORE_FLAGS
 from pipelines.console.progress import QuietReporter
 from pipelines.stages import run as whole_run
-from pipelines.versions.retokenize import Request, retokenize
+from pipelines.versions.changes import FinishedRun
+from pipelines.versions.retokenize import Request, _go_on, retokenize
 from pipelines.versions.verify import verify
 from schemas.errors import BlockedError
+from schemas.options import BuildOptions, IngestOptions, RunOptions
 from transforms.records.receipts import read_receipt
 from transforms.records.versions import Versions
 from transforms.storage.folder import OutputFolder
@@ -110,6 +113,19 @@ def other_tokenizer(run, tmp_path_factory):
     flags = {"SOURCE": (str(run.sources / "numpy"),), "--out": str(out), "--vocab-size": "8192"}
     whole_run.run(load_run_config(flags=flags), QuietReporter())
     return out / "tokenizer"
+
+
+def test_the_next_version_takes_filters_from_flags_and_its_vocabulary_from_the_last_one(tmp_path):
+    flags = {"SOURCE": [str(ROOT / "schemas")], "--store": str(tmp_path)}
+    flags |= {"--drop-generated": True, "--min-hits": "5", "--vocab-size": "9000"}
+    configs = RunOptions(ingest=IngestOptions(drop_minified=True)).to_json()
+    order = Request(file=None, flags=flags, keep=1)
+    first = load_run_config(flags=flags, names=STORE_FLAGS)
+    assert (first.options.build.min_hits, first.options.build.vocab_size) == (5, 9000)
+    config = _go_on(order, first, FinishedRun(OutputFolder(tmp_path), {"configs": configs}))
+    assert config.options.build == BuildOptions()
+    assert config.options.ingest == IngestOptions(drop_minified=True, drop_generated=True)
+    assert config.tokenizer == f"{tmp_path}/tokenizer"
 
 
 def test_with_nothing_new_there_is_no_new_version_and_the_exit_code_says_so(store, cppmill):

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from cppmill_core import AnyTokenizer
 
-from schemas.sequences import SequenceOptions, sequences_schema
+from schemas.sequences import SequenceOptions
+from schemas.tables import sequences_schema
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.exports.sequences.proofs import prove_sequences
 from transforms.exports.sequences.repositories import read_repositories

@@ -1,0 +1,70 @@
+"""How a command is carried out: threads, memory, engine. Nothing of it changes what is made."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, InstanceOf
+
+from schemas.declarations import ARGUMENTS, BEAM_OPTIONS, EXECUTION, Option
+
+EngineName = Literal["local", "flink", "spark", "prism", "dataflow"]
+
+ONE_PROCESS_ENGINES = ("local", "prism")
+"""Engines whose units run in one process, on all threads of the native core; the others have a process per CPU."""
+
+PathText = InstanceOf[str]
+"""A path or a URL; unlike `str` it may hold the surrogates that represent bytes which are not UTF-8."""
+
+Threads = Annotated[int, Field(ge=1, le=1024)]
+
+
+def usable_threads() -> int:
+    """Return how many CPUs this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def default_worker_threads(engine: str) -> int:
+    """Return how many threads each process that runs units has on an engine, by default."""
+    return usable_threads() if engine in ONE_PROCESS_ENGINES else 1
+
+
+class ExecutionOptions(BaseModel):
+    """How any command with Beam stages is carried out."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, defer_build=True)
+
+    threads: Annotated[
+        Threads | None,
+        Field(examples=[2]),
+        Option(
+            heading=EXECUTION.heading, default="all CPUs that it may use; 1 in workers of flink, spark and dataflow"
+        ),
+    ] = None
+    """Number of threads per process."""
+
+    engine: Annotated[EngineName, EXECUTION] = "local"
+    """Where the Beam stages run."""
+
+    beam_options: Annotated[tuple[str, ...], Option(flag=BEAM_OPTIONS, default="")] = ()
+    """Options for Beam, passed on unchanged."""
+
+
+class RunExecutionOptions(ExecutionOptions):
+    """How a run is carried out, and what it reads."""
+
+    sources: Annotated[
+        tuple[PathText, ...],
+        Field(examples=[("~/src/llvm-project",)]),
+        Option(flag=ARGUMENTS, metavar="SOURCE", default="", places=True),
+    ] = ()
+    """What to read: folders, globs, tar (.gz .xz .zst), zip, Parquet and JSONL (.gz .zst) files, local or on any fsspec
+    path (s3://…).
+    """
+
+    memory_bytes: Annotated[int, Field(ge=1 << 20), EXECUTION] = 2 << 30
+    """Memory for the tables of a scan per process; more goes to temporary files."""
+
+    rehash: Annotated[bool, Option(heading=EXECUTION.heading, flag="--rehash")] = False
+    """Read and hash every input again, even if its size and time are unchanged."""

@@ -1,0 +1,78 @@
+"""The tables of a run file and of an export, their keys, and the flags of these keys."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from configs.execution import ExecutionOptions, PathText, RunExecutionOptions
+from configs.flags import Flag, find_flags
+from schemas.declarations import EXECUTION, Option
+from schemas.export_options import ShardOptions
+from schemas.options import BuildOptions, Fraction, IngestOptions, ScanOptions, TokenizeOptions
+from schemas.sequences import SequenceOptions
+
+DEFAULT_PROFILE = "hybrid-64k"
+
+
+class RunTableOptions(RunExecutionOptions):
+    """Where a run reads and writes, and how it is carried out."""
+
+    out: Annotated[PathText | None, Field(examples=["llvm"]), Option(metavar="DIR", default="", places=True)] = None
+    """Output folder, or s3://BUCKET/PREFIX: a new one, or that of an earlier run, which is then resumed."""
+
+    profile: Annotated[str, Option()] = DEFAULT_PROFILE
+    """Set of defaults: hybrid-64k, hybrid-64k-superwords, sentencepiece-32k or demo."""
+
+    tokenizer: Annotated[
+        PathText | None, Field(examples=["other/tokenizer"]), Option(metavar="DIR", default="", places=True)
+    ] = None
+    """Tokenize with this tokenizer directory (with its manifest.json), local or s3://…; build none."""
+
+    max_dead_fraction: Annotated[Fraction, EXECUTION] = 0.01
+    """End with exit code 3 if more than this share of the documents is unreadable or damaged."""
+
+
+class StoreTableOptions(RunTableOptions):
+    """The same for a command that gives each run a folder of its own in a store."""
+
+    out: Annotated[PathText, Option(flag="--store", metavar="DIR")]
+    """Folder of the versions, or s3://BUCKET/PREFIX; each version is the OUT of a run."""
+
+
+class ExportTableOptions(ExecutionOptions):
+    """Where an export writes, and how it is carried out."""
+
+    out: Annotated[PathText, Option(metavar="DIR")]
+    """Folder of its own, or s3://BUCKET/PREFIX."""
+
+
+TABLES: dict[str, type[BaseModel]] = {
+    "run": RunTableOptions,
+    "ingest": IngestOptions,
+    "scan": ScanOptions,
+    "build": BuildOptions,
+    "tokenize": TokenizeOptions,
+}
+"""The tables of a run file and the models of their keys; `build.profile` is set by `run.profile`."""
+
+KEYS: dict[str, frozenset[str]] = {
+    name: frozenset(model.model_fields) - ({"profile"} if name == "build" else set()) for name, model in TABLES.items()
+}
+"""The keys that each table may have."""
+
+FLAGS: dict[str, Flag] = find_flags(TABLES)
+"""The flags of a run; `SOURCE` means the arguments, `--` what follows it."""
+
+STORE_FLAGS: dict[str, Flag] = find_flags({**TABLES, "run": StoreTableOptions})
+"""The same for a command that gives each run a folder of its own in a store."""
+
+EXPORT_FLAGS: dict[str, Flag] = find_flags({"run": ExportTableOptions})
+"""The flags that all exports have."""
+
+SHARD_FLAGS: dict[str, Flag] = EXPORT_FLAGS | find_flags({"options": ShardOptions})
+"""The flags of `cppmill shards`."""
+
+SEQUENCE_FLAGS: dict[str, Flag] = EXPORT_FLAGS | find_flags({"options": SequenceOptions})
+"""The flags of `cppmill sequences`; `--mixture` is a file of its own, read beside them."""

@@ -1,0 +1,113 @@
+"""Commands whose options come from models: each flag of `configs.tables` becomes an option of the command line.
+
+Values are taken as they were typed: `configs` converts and checks them, so that all problems are reported at once and
+in the same words as those of a TOML file.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from itertools import groupby
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from configs.flags import Flag
+from schemas.declarations import ARGUMENTS, BEAM_OPTIONS
+
+_BEAM_OPTIONS_KEY = "cppmill.beam_options"
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
+
+class BeamCommand(TyperCommand):
+    """A command that keeps what follows `--` for Beam, and lists its options under headings."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer's private context class
+        """Take what follows `--` out of the arguments and into the context."""
+        if BEAM_OPTIONS in args:
+            split = args.index(BEAM_OPTIONS)
+            ctx.meta[_BEAM_OPTIONS_KEY] = args[split + 1 :]
+            args = args[:split]
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ANN401
+        """Return the pieces of the usage line, Beam's options last."""
+        return [*super().collect_usage_pieces(ctx), "[-- BEAM OPTIONS]"]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
+        """Write arguments and options, each under its heading, in the order in which the headings come first."""
+        shown = [(_heading(parameter), parameter.get_help_record(ctx)) for parameter in self.get_params(ctx)]
+        order = list(dict.fromkeys(["Arguments", "Options", *(heading for heading, _ in shown)]))
+        records = sorted(
+            (order.index(heading), number, record) for number, (heading, record) in enumerate(shown) if record
+        )
+        for index, lines in groupby(records, key=lambda line: line[0]):
+            with formatter.section(order[index]):
+                formatter.write_dl([record for _, _, record in lines])
+
+
+def _heading(parameter: Any) -> str:  # noqa: ANN401
+    return parameter.rich_help_panel or f"{parameter.param_type_name.capitalize()}s"
+
+
+def as_typed(value: str) -> str:
+    """Return the text of an argument as it is: a file name need not be UTF-8."""
+    return value
+
+
+def with_flags(flags: Mapping[str, Flag]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of flags: they take the place of its parameter `flags`, which gets their values.
+
+    Args:
+        flags: The flags that there are. With `--` among them, what follows it is taken for Beam.
+
+    Example:
+        >>> from configs.tables import SHARD_FLAGS
+        >>> command = with_flags({"--name": SHARD_FLAGS["--name"]})(lambda *, flags: print(flags))
+        >>> command(name="cpp")
+        {'--name': 'cpp'}
+    """
+    options = {flag.key: (name, flag) for name, flag in flags.items() if name != BEAM_OPTIONS}
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(function)
+        def command(**values: Any) -> None:  # noqa: ANN401
+            given = {name: values.pop(key) for key, (name, _) in options.items()}
+            if BEAM_OPTIONS in flags:
+                given[BEAM_OPTIONS] = values.pop("context").meta.get(_BEAM_OPTIONS_KEY, [])
+            function(flags=given, **values)
+
+        parameters = []
+        if BEAM_OPTIONS in flags:
+            parameters.append(inspect.Parameter("context", _KEYWORD, annotation=typer.Context))
+        for parameter in inspect.signature(function, eval_str=True).parameters.values():
+            declared = [_parameter(name, flag) for name, flag in options.values()]
+            parameters += declared if parameter.name == "flags" else [parameter.replace(kind=_KEYWORD)]
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return command
+
+    return decorate
+
+
+def _parameter(name: str, flag: Flag) -> inspect.Parameter:
+    """Return the parameter of a function for a flag."""
+    annotation: Any = (
+        Annotated[bool | None, _option(flag)] if flag.type is bool else Annotated[str | None, _option(flag)]
+    )
+    if name == ARGUMENTS:
+        argument = typer.Argument(metavar=flag.metavar, parser=as_typed, help=flag.help)
+        annotation = Annotated[list[str] | None, argument]
+    default = inspect.Parameter.empty if flag.field.is_required() else None
+    return inspect.Parameter(flag.key, _KEYWORD, annotation=annotation, default=default)
+
+
+def _option(flag: Flag) -> Any:  # noqa: ANN401 - typer's private class
+    parser = None if flag.type is bool else as_typed
+    heading = flag.option.heading or None
+    return typer.Option(
+        "/".join(flag.forms), metavar=flag.metavar, parser=parser, help=flag.help, rich_help_panel=heading
+    )

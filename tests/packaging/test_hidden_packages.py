@@ -1,0 +1,66 @@
+"""A folder or file of the user's that hides a package of cppmill ends both programs at start with one clear line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cppmill
+
+PROGRAMS = {
+    "cppmill": ["-c", "import cppmill; cppmill.main()", "--version"],
+    "cppmill-worker": ["-c", "import cppmill; cppmill.worker()", "--id=1-1", "--provision_endpoint=127.0.0.1:1"],
+}
+
+
+def start(arguments: list[str], repository: Path, folder: Path, *, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Start a program with a folder of the user's in front of ours."""
+    environment = {**os.environ, "PYTHONPATH": f"{folder}:{repository}"}
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=cwd, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("name", cppmill.PACKAGES)
+def test_a_package_that_hides_ours_is_named_with_what_to_do(
+    name: str, program: str, repository: Path, tmp_path: Path
+) -> None:
+    theirs = tmp_path / name / "__init__.py"
+    theirs.parent.mkdir()
+    theirs.touch()
+    done = start(PROGRAMS[program], repository, tmp_path, cwd=repository.parent)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"error: {theirs}: Python imports this as {name!r} in place of the package of cppmill in ")
+    assert line.endswith(
+        f"; rename it, start from a folder other than {tmp_path}, or take that folder out of PYTHONPATH"
+    )
+    assert str(repository / name) in line
+
+
+@pytest.mark.parametrize("command", [["-m", "cppmill"], ["-m", "pipelines.cli"]])
+def test_a_file_in_the_working_directory_is_found_too(command: list[str], repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "configs.py").touch()
+    done = start([*command, "--version"], repository, Path("/no/such"), cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: {tmp_path}/configs.py: Python imports this as 'configs' in place of ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_folder_without_code_hides_nothing(repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs" / "train.yaml").touch()
+    done = start(["-m", "cppmill", "--version"], repository, Path("/no/such"), cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("cppmill ")
+
+
+def test_the_packages_that_are_looked_for_are_those_that_are_shipped(repository: Path) -> None:
+    setup = (repository / "setup.py").read_text()
+    assert all(f'"{name}"' in setup for name in cppmill.PACKAGES)
+    assert len(cppmill.PACKAGES) == 5
