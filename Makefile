@@ -191,7 +191,7 @@ dataflow-context: wheels ## Gather what the image of deploy/dataflow is built fr
 	@echo "Build the image: podman build --platform linux/amd64 --tag IMAGE $(DATAFLOW_CONTEXT)"
 
 lock: $(STAMPS)/uv ## Resolve the requirements of pyproject.toml again, and export a lock for each purpose
-	$(COMPILE) pyproject.toml --group dev --universal --no-emit-package cppmill-core --output-file requirements.lock
+	$(COMPILE) pyproject.toml --extra plots --extra near-duplicates --group dev --universal --no-emit-package cppmill-core --output-file requirements.lock
 	@for name in $(GROUPS); do $(MAKE) lock-$$name; done
 	$(COMPILE) --group uv --universal --output-file requirements/uv.lock
 	$(COMPILE) pyproject.toml --extra dataflow --constraint requirements.lock --python-platform x86_64-$(MANYLINUX) \
@@ -200,7 +200,7 @@ lock: $(STAMPS)/uv ## Resolve the requirements of pyproject.toml again, and expo
 
 # The tests import the benchmarks, the code of a release and that of the site.
 lock-%:
-	$(COMPILE) pyproject.toml --group native $(addprefix --group ,$(if $(filter test,$*),test bench release docs,$(filter-out run,$*))) \
+	$(COMPILE) pyproject.toml --extra plots --extra near-duplicates --group native $(addprefix --group ,$(if $(filter test,$*),test bench release docs,$(filter-out run,$*))) \
 		--constraint requirements.lock --universal --no-emit-package cppmill-core --output-file requirements/$*.lock
 
 clean: ## Delete everything that make made
