@@ -1,4 +1,4 @@
-"""Places of files: what tells a URL from a path, and the kinds of URL that an output folder can have."""
+"""Places of files: how a URL differs from a path, and the kinds of URL that an output folder can have."""
 
 from __future__ import annotations
 

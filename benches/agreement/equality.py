@@ -2,7 +2,7 @@
 
 What `tokenizers` gives takes hours on gigabytes, so it is kept: for each documents shard a Parquet file in a folder of
 references, with `doc_id`, `tokens` and `ids_sha256` (of little-endian 32-bit ids) of each row. A shard that has its
-file is not encoded by `tokenizers` again, so a run that was stopped is taken up by the same command. Nothing is written
+file is not encoded by `tokenizers` again, so the same command resumes a run that was stopped. Nothing is written
 into the run. What `make equal-encode` runs.
 """
 

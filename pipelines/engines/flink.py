@@ -33,7 +33,7 @@ MIN_MANAGED_BYTES = 8 * MAX_ELEMENT_BYTES
 """Managed memory a slot: sorting elements of 20 MB passed with 256 MB at one slot, elements of 100 MB needed 512 MB."""
 
 MIN_HEAP_BYTES = 8 * MAX_ELEMENT_BYTES
-"""Task heap a slot: an element stands there several times while it is read, sorted and sent to a worker."""
+"""Task heap per slot: it holds an element several times while it is read, sorted and sent to a worker."""
 
 _EMBEDDED_HEAP = "-Xmx1g"
 _CLUSTER_HEAP = "-Xmx512m"

@@ -1,4 +1,4 @@
-"""A Flink cluster as its REST interface tells of it, and ending a job there."""
+"""A Flink cluster as its REST interface describes it, and cancelling a job there."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class FlinkCluster:
 
     @property
     def is_here(self) -> bool:
-        """Whether it is on this machine, as far as its name tells."""
+        """Whether it is on this machine, judging by its name."""
         return urllib.parse.urlsplit(self.address).hostname in ("localhost", "127.0.0.1", "::1")
 
     def overview(self) -> Overview:

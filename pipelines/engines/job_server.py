@@ -67,7 +67,7 @@ def jvm_flags(*properties: str) -> list[str]:
 
 
 def engine_flag(option: str, name: str) -> list[str]:
-    """Return the flag that names a fetched engine; none if it is missing, which `missing_file` tells."""
+    """Return the flag that names a fetched engine; none if it is missing, which `missing_file` reports."""
     try:
         return [f"{option}={engine_path(name)}"]
     except ConfigError:

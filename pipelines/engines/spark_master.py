@@ -1,4 +1,4 @@
-"""A Spark master as its page tells of it: which workers could start an executor."""
+"""A Spark master as its page describes it: which workers could start an executor."""
 
 from __future__ import annotations
 

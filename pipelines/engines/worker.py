@@ -62,7 +62,7 @@ def write_output_to(path: Path) -> None:
 
 
 def container_environment(given: argparse.Namespace) -> dict[str, str]:
-    """Return the environment variables by which the SDK's harness is told its job, as in a container.
+    """Return the environment variables that describe the job to the SDK's harness, as in a container.
 
     Args:
         given: The arguments; endpoints that are not among them are provisioned.

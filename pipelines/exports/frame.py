@@ -64,7 +64,7 @@ class Export(Generic[ExportOptions]):
             stage: The stage that runs it.
             label: What a person calls it, for messages.
             payload: What the stage needs to run it, JSON values.
-            inputs: The SHA-256 of the token shards that it reads, and what else tells it from other units.
+            inputs: The SHA-256 of the token shards that it reads, and what else distinguishes it from other units.
             config: The options that decide its output; the tokenizer's digest is added.
             num_bytes: Bytes of input, for progress.
         """

@@ -66,7 +66,7 @@ def shard_settings(export: Export[ShardOptions]) -> ShardSettings:
 
 
 def find_borders(export: Export[ShardOptions]) -> Borders:
-    """Return what stands around documents: by the run's receipt, and by what is asked for."""
+    """Return which control tokens surround documents, in the run's receipt and in the export."""
     policy, wanted = export.receipt["policy"], export.options.bos
     with export.run.open_local_folder("tokenizer") as directory:
         tokenizer = load_tokenizer(directory, argument="RUN")

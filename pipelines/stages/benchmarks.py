@@ -1,4 +1,4 @@
-"""What a receipt tells of the benchmark that documents were compared with: its digest, not where it was."""
+"""The entry of a receipt for the benchmark that documents were compared with: its digest, not its path."""
 
 from __future__ import annotations
 

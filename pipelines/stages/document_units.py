@@ -30,7 +30,7 @@ def content_bytes(documents: Sequence[UnitReceipt]) -> dict[str, int]:
 def plan_shards(stage: Stage, documents: Sequence[UnitReceipt], *, config: dict[str, Any]) -> list[Unit]:
     """Return one unit a documents shard, keyed by the shard's bytes and the stage's configuration.
 
-    Shards with equal bytes (one source given twice, duplicates kept) are told apart by an occurrence number, so that
+    Shards with equal bytes (one source given twice, duplicates kept) differ by an occurrence number, so that
     each has an output.
 
     Args:

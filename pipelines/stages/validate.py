@@ -124,7 +124,7 @@ def _publish_receipt(
 
 
 def _named_files(session: Session, receipts: Sequence[UnitReceipt]) -> set[str]:
-    """Return the files that the receipt names: what current units published, and whatever else stands in OUT."""
+    """Return the files that the receipt names: what current units published, and all other files in OUT."""
     named = {receipt.path for receipt in receipts} | {output.path for receipt in receipts for output in receipt.outputs}
     tokenizer = set(session.out.files("tokenizer"))
     for receipt in session.current(Stage.SCAN) if _is_built_here(session) else ():

@@ -48,7 +48,7 @@ def is_same(before: FinishedRun, after: FinishedRun) -> bool:
 def find_changes(before: FinishedRun | None, after: FinishedRun) -> dict[str, Any]:
     """Return, as JSON values, what changed from one run to another.
 
-    Documents are told apart by project and path, and are changed if their bytes are. Takes some hundred bytes of memory
+    Project and path identify a document, which is changed if its bytes are. Takes some hundred bytes of memory
     a document of the shards that differ.
 
     Args:

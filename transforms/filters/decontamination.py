@@ -51,7 +51,7 @@ class Benchmark:
 
     Attributes:
         words: The words of an n-gram.
-        table: A table of BENCHMARK_NGRAMS, ascending, each n-gram once: where it first stands.
+        table: A table of BENCHMARK_NGRAMS, ascending, each n-gram once, at its first place.
     """
 
     words: int

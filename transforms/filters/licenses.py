@@ -1,6 +1,6 @@
 """The allow-list of licences, by SPDX: what the source says of a document, else the tags in its first lines.
 
-A licence text, or the name of one in words, is not read: what has no tag and no metadata tells no licence.
+A licence text, or the name of one in words, is not read: a document without tag and metadata has no licence.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class AllowList:
     """The licences that are allowed; each expression is evaluated once."""
 
     def __init__(self, allowed: tuple[str, ...], *, unlicensed: Unlicensed) -> None:
-        """Take SPDX identifiers, with exceptions or without, and what is to become of what tells no licence."""
+        """Take SPDX identifiers, with exceptions or without, and what happens to documents without a licence."""
         names = {canonical_license(name) or name for name in allowed}
         later = {name.removesuffix(_ONLY) + _OR_LATER for name in names if name.endswith(_ONLY)}
         self._allowed = names | later

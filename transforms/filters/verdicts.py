@@ -1,6 +1,6 @@
 """The filters on a document's content: which ledger column and reason a document gets.
 
-They apply in the order of the enum of reasons, and the first that matches counts; what stands before them (extension,
+They apply in the order of the enum of reasons, and the first match counts; what comes before them (extension,
 sample, limit, and the size of what need not be read) is decided by name and listed size in `input_units` and the
 readers. Duplicates are chosen afterwards, among what passes here.
 """
@@ -80,7 +80,7 @@ def filter_versions(options: IngestOptions, benchmark: Benchmark | None) -> dict
 
 
 def _finders(options: IngestOptions, benchmark: Benchmark | None) -> Iterator[tuple[Filtered, Finder]]:
-    """Yield the filters that are on: each tells why a document is dropped, in a few words, or None if it is not."""
+    """Yield the filters that are on: each says why a document is dropped, in a few words, or None if it is not."""
     yield Filtered.SIZE, lambda content, _: "" if len(content) > options.max_document_bytes else None
     if options.drop_binary:
         yield Filtered.BINARY, lambda content, _: "" if b"\0" in content else None

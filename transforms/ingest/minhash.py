@@ -6,7 +6,7 @@ similarity). rensa computes them. One byte of each is kept, and two bits of it a
 "b-bit minwise hashing"): by chance one in four agrees, which the estimate takes into account.
 
 A unit's signatures are kept in `.cache/signatures`, for every document that passed the filters and has a code token;
-they are those of its fingerprints, whose digest stands in the footer.
+they are those of its fingerprints, whose digest is in the footer.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Shingles(NamedTuple):
     """The shingles of several documents.
 
     Attributes:
-        hashes: One after the other; what a document has twice stands twice.
+        hashes: One after the other; a repeated shingle is there twice.
         offsets: Where each document begins, and the end.
     """
 

@@ -29,7 +29,7 @@ MEANINGS = {
     "token_ids": "the document's tokens; BOS and EOS included where the policy has them",
     "platform_ids": "platforms that the document is written for, ids of the platform vocabulary",
     "platform_info": "the evidence for the platforms, JSON",
-    "prefix_token_ids": "tokens of a comment that tells the platforms",
+    "prefix_token_ids": "tokens of a comment that names the platforms",
 }
 """The meaning of each column of the shards."""
 

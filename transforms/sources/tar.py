@@ -20,7 +20,7 @@ else:
     from backports.zstd import tarfile
 
 _ERRORS: Any = tarfile
-"""The errors that `TarFile.next` tells apart; the stubs leave them out."""
+"""The errors that `TarFile.next` distinguishes; the stubs leave them out."""
 
 _BLOCK = tarfile.BLOCKSIZE
 _MAX_HEADER_BYTES = 1 << 20

@@ -28,7 +28,7 @@ from transforms.units.parts import WriteParts, merge_parts, read_rows, sort_rows
 _FOLDER = f"{CACHE}/duplicates"
 _PARTS = f"{_FOLDER}/parts"
 _PARTITIONS_A_PART = 32
-"""What so many partitions drop stands in one file."""
+"""So many partitions share one file of dropped documents."""
 
 
 def choose_kept(candidates: pa.Table) -> pa.Table:
