@@ -1,41 +1,4 @@
-//! Texts and control tokens, one after another.
-
-use std::sync::Arc;
-
-use arrow_array::{ArrayRef, PrimitiveArray};
-
-use super::batch::{Id, Workers};
-use super::encoder::Encoder;
-use crate::{Result, Stop};
-
-/// A part of what is encoded.
-#[derive(Clone, Copy, Debug)]
-pub enum Part<'a> {
-    /// A text, which is encoded by itself.
-    Text(&'a [u8]),
-    /// The name of a control token, with its angle brackets or without.
-    Control(&'a str),
-}
-
-/// Encodes parts; `control_id` gives the ids of control tokens.
-pub(super) fn encode_parts<T: Id>(
-    encoder: &Encoder,
-    workers: &Workers<T>,
-    parts: &[Part<'_>],
-    control_id: &dyn Fn(&str) -> Result<u32>,
-    stop: &Stop,
-) -> Result<ArrayRef> {
-    let mut ids = Vec::new();
-    workers.with(|worker| {
-        for part in parts {
-            match part {
-                Part::Text(text) => encoder.encode(worker, text, stop, &mut ids)?,
-                Part::Control(name) => ids.push(T::new(control_id(name)?)),
-            }
-        }
-        Ok(Arc::new(PrimitiveArray::<T::Arrow>::new(ids.into(), None)) as ArrayRef)
-    })
-}
+//! Which names are most like another one, for messages.
 
 /// How many letters must be changed, put in or left out to make one name of another, whatever their case.
 fn distance(one: &str, other: &str) -> usize {
@@ -53,7 +16,7 @@ fn distance(one: &str, other: &str) -> usize {
 }
 
 /// The three names that are most like `name`.
-pub(super) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut names: Vec<&str> = names.collect();
     names.sort_by_key(|known| distance(name.trim_matches(['<', '>']), known.trim_matches(['<', '>'])));
     names.truncate(3);

@@ -10,15 +10,10 @@ use std::sync::Arc;
 
 use super::borders::Borders;
 use super::lanes::{LANES, Lane, MAX_CELLS, join};
-use super::pairs::{Merge, NONE, Pairs};
-use super::queue::PairQueue;
+use super::pairs::{Merge, Pairs};
+use super::queue::merge_queued;
 use super::windows::{Windows, Word};
 use crate::Stop;
-
-/// Marks, in the long-word array, the last unit of a token of two or more.
-const END: u32 = 1 << 31;
-/// Marks a unit inside a token.
-const INSIDE: u32 = u32::MAX;
 
 /// Which pairs of tokens join, in what order, and to what.
 pub(crate) struct Merges {
@@ -35,8 +30,8 @@ pub(crate) struct Merges {
 /// What merging needs besides; made to be used again for the next word.
 #[derive(Default)]
 pub(crate) struct Scratch {
-    pub(super) lanes: [Lane; LANES],
-    pub(super) windows: Windows,
+    pub(crate) lanes: [Lane; LANES],
+    pub(crate) windows: Windows,
 }
 
 impl Merges {
@@ -49,23 +44,23 @@ impl Merges {
     }
 
     /// The merges by their two tokens.
-    pub(super) fn pairs(&self) -> &Pairs {
+    pub(crate) fn pairs(&self) -> &Pairs {
         &self.pairs
     }
 
     /// How tokens stand beside each other, if that can be told.
-    pub(super) fn borders(&self) -> Option<&Borders> {
+    pub(crate) fn borders(&self) -> Option<&Borders> {
         self.borders.as_ref()
     }
 
     /// The token of one byte.
     #[inline]
-    pub(super) fn byte_id(&self, byte: u8) -> u32 {
+    pub(crate) fn byte_id(&self, byte: u8) -> u32 {
         self.byte_ids[usize::from(byte)]
     }
 
     /// How many tokens there are, control tokens among them.
-    pub(super) fn tokens(&self) -> usize {
+    pub(crate) fn tokens(&self) -> usize {
         self.lengths.len()
     }
 
@@ -90,19 +85,19 @@ impl Merges {
     }
 
     /// The bytes of a word, for windows; none without borders.
-    pub(super) fn word<'a>(&'a self, text: &'a [u8]) -> Option<Bytes<'a>> {
+    pub(crate) fn word<'a>(&'a self, text: &'a [u8]) -> Option<Bytes<'a>> {
         self.borders.as_ref().map(|borders| Bytes { merges: self, borders, text })
     }
 
     /// Puts the bytes of a word of up to [`MAX_CELLS`] into a lane.
     #[inline]
-    pub(super) fn fill(&self, lane: &mut Lane, word: &[u8]) {
+    pub(crate) fn fill(&self, lane: &mut Lane, word: &[u8]) {
         lane.fill(word.iter().map(|&byte| self.byte_id(byte)), |at| self.byte_rank(&word[at..at + 2]));
     }
 }
 
 /// A word as its bytes.
-pub(super) struct Bytes<'a> {
+pub(crate) struct Bytes<'a> {
     merges: &'a Merges,
     borders: &'a Borders,
     text: &'a [u8],
@@ -138,90 +133,9 @@ impl Word for Bytes<'_> {
     }
 }
 
-/// Merges tokens, each of one unit, with a queue of pairs, not all of them once it is to stop; `lengths` has the units of each
-/// token.
-pub(super) fn merge_queued(
-    pairs: &Pairs,
-    lengths: &[u32],
-    tokens: impl Iterator<Item = u32>,
-    stop: &Stop,
-    out: &mut Vec<u32>,
-) {
-    let tokens: Vec<u32> = tokens.collect();
-    let mut queue = PairQueue::default();
-    for (at, pair) in tokens.windows(2).enumerate() {
-        let rank = pairs.rank(pair[0], pair[1]);
-        if rank != NONE {
-            queue.push(rank, at);
-        }
-    }
-    LongWord { pairs, lengths, tokens }.merge(queue, stop, out);
-}
-
-/// A word that is too long for an array.
-///
-/// `tokens` has one cell a unit: the token that starts there, or, at the last unit of a longer token, the token with `END`.
-/// A token's neighbours are found by lengths, so that no links are kept.
-struct LongWord<'a> {
-    pairs: &'a Pairs,
-    lengths: &'a [u32],
-    tokens: Vec<u32>,
-}
-
-impl LongWord<'_> {
-    /// Joins the pairs of the queue and those that come about, and appends what is left to `out`. A pair in the queue that has
-    /// changed since is recognised by its rank.
-    fn merge(mut self, mut queue: PairQueue, stop: &Stop, out: &mut Vec<u32>) {
-        while !stop.is_set()
-            && let Some((rank, at)) = queue.pop()
-        {
-            let Some((_, end)) = self.pair_at(at).filter(|pair| pair.0 == rank) else { continue };
-            self.join(at, end, self.pairs.joined(rank));
-            if let Some(before) = self.start_before(at)
-                && let Some((previous, _)) = self.pair_at(before)
-            {
-                queue.push(previous, before);
-            }
-            if let Some((next, _)) = self.pair_at(at) {
-                queue.push(next, at);
-            }
-        }
-        out.extend(self.tokens.into_iter().filter(|token| token & END == 0));
-    }
-
-    fn length(&self, token: u32) -> usize {
-        self.lengths[token as usize] as usize
-    }
-
-    /// The rank of the token that starts at `at` with the next one, and the end of both, if there are such tokens and a merge.
-    fn pair_at(&self, at: usize) -> Option<(u32, usize)> {
-        let left = self.tokens[at];
-        if left & END != 0 {
-            return None;
-        }
-        let middle = at + self.length(left);
-        let right = *self.tokens.get(middle)?;
-        let rank = if right & END == 0 { self.pairs.rank(left, right) } else { NONE };
-        (rank != NONE).then(|| (rank, middle + self.length(right)))
-    }
-
-    /// The start of the token before the one at `at`.
-    fn start_before(&self, at: usize) -> Option<usize> {
-        let last = at.checked_sub(1)?;
-        Some(at - self.length(self.tokens[last] & !END))
-    }
-
-    fn join(&mut self, at: usize, end: usize, joined: u32) {
-        let middle = at + self.length(self.tokens[at]);
-        self.tokens[middle - 1] = INSIDE;
-        self.tokens[middle] = INSIDE;
-        self.tokens[at] = joined;
-        self.tokens[end - 1] = joined | END;
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::pairs::NONE;
     use super::*;
     use crate::stop::NEVER;
 

@@ -3,12 +3,11 @@
 //! Words are taken in batches: all are looked up in the near table of the cache, those that are not there in its index and its
 //! records, and those that are not known are merged, several in turns. Each of these steps asks for the memory of the next one.
 
-use super::batch::Id;
-use super::cache::{Found, WordCache};
-use super::lanes::{LANES, MAX_CELLS, join};
-use super::merges::{Merges, Scratch};
-use super::packed::{Key, Packed};
+use super::cache::{WordCache, WordIds};
+use super::key::{Key, Packed};
 use crate::Stop;
+use crate::encode::bpe::{LANES, MAX_CELLS, Merges, Scratch, join};
+use crate::encode::id::Id;
 use crate::pattern::Ends;
 use crate::stop::NEVER;
 
@@ -21,21 +20,21 @@ const SEEN: usize = 64;
 
 /// A word of a run.
 #[derive(Clone, Copy)]
-pub(super) struct Word {
-    pub(super) start: usize,
-    pub(super) end: usize,
-    pub(super) ends_line: bool,
+pub(crate) struct WordSpan {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    pub(crate) ends_line: bool,
 }
 
 /// Words that are looked up together, one after another in the text.
-pub(super) struct Batch<T: Id> {
+pub(crate) struct PendingWords<T: Id> {
     length: usize,
     ends: [u32; BATCH],
     end_lines: [bool; BATCH],
     packed: [Packed; BATCH],
     /// Their lines in the near table.
     lines: [u16; BATCH],
-    found: [Found<T>; BATCH],
+    found: [WordIds<T>; BATCH],
     /// Those that are not near, later those that are not known.
     far: [u16; BATCH],
     /// The keys of those, and where their records must be.
@@ -45,7 +44,7 @@ pub(super) struct Batch<T: Id> {
     again: [u16; BATCH],
 }
 
-impl<T: Id> Default for Batch<T> {
+impl<T: Id> Default for PendingWords<T> {
     fn default() -> Self {
         Self {
             length: 0,
@@ -53,7 +52,7 @@ impl<T: Id> Default for Batch<T> {
             end_lines: [false; BATCH],
             packed: [Packed::default(); BATCH],
             lines: [0; BATCH],
-            found: [Found::default(); BATCH],
+            found: [WordIds::default(); BATCH],
             far: [0; BATCH],
             keys: [Key::default(); BATCH],
             places: [0; BATCH],
@@ -63,30 +62,30 @@ impl<T: Id> Default for Batch<T> {
 }
 
 /// What the words of a run are encoded with.
-pub(super) struct Words<'a, T: Id> {
-    pub(super) merges: &'a Merges,
-    pub(super) cache: &'a mut WordCache<T>,
-    pub(super) scratch: &'a mut Scratch,
+pub(crate) struct WordEncoder<'a, T: Id> {
+    pub(crate) merges: &'a Merges,
+    pub(crate) cache: &'a mut WordCache<T>,
+    pub(crate) scratch: &'a mut Scratch,
     /// The tokens of the word that was merged last.
-    pub(super) merged: &'a mut Vec<u32>,
-    pub(super) batch: &'a mut Batch<T>,
-    pub(super) run: &'a [u8],
+    pub(crate) merged: &'a mut Vec<u32>,
+    pub(crate) batch: &'a mut PendingWords<T>,
+    pub(crate) run: &'a [u8],
     /// Where the first word of the batch starts.
-    pub(super) at: usize,
+    pub(crate) at: usize,
     /// Once it is set, words are left out.
-    pub(super) stop: &'a Stop,
+    pub(crate) stop: &'a Stop,
 }
 
-impl<'a, T: Id> Words<'a, T> {
+impl<'a, T: Id> WordEncoder<'a, T> {
     /// Takes the word that goes on to `end`; [`Self::settle`] must come after the last one.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "a call for each word")]
-    pub(super) fn take(
+    pub(crate) fn take(
         &mut self,
         end: usize,
         ends_line: bool,
         out: &mut Vec<T>,
-        each: impl FnMut(Word, usize, &mut Vec<T>),
+        each: impl FnMut(WordSpan, usize, &mut Vec<T>),
     ) {
         let batch = &mut *self.batch;
         batch.ends[batch.length] = end as u32;
@@ -100,7 +99,7 @@ impl<'a, T: Id> Words<'a, T> {
     /// Takes words by their ends; [`Self::settle_all`] must come after the last ones.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "a call for each block of text")]
-    pub(super) fn take_ends(&mut self, ends: Ends, out: &mut Vec<T>) {
+    pub(crate) fn take_ends(&mut self, ends: Ends, out: &mut Vec<T>) {
         let batch = &mut *self.batch;
         if let Some(places) = batch.ends[batch.length..].first_chunk_mut() {
             batch.length += ends.put(places);
@@ -111,18 +110,18 @@ impl<'a, T: Id> Words<'a, T> {
     }
 
     /// Takes the word that goes on to `end`; [`Self::settle_all`] must come after the last one.
-    pub(super) fn take_end(&mut self, end: usize, out: &mut Vec<T>) {
+    pub(crate) fn take_end(&mut self, end: usize, out: &mut Vec<T>) {
         self.take_ends(Ends::one(end), out);
     }
 
     /// Where the last word ends.
-    pub(super) fn end(&self) -> usize {
+    pub(crate) fn end(&self) -> usize {
         self.batch.length.checked_sub(1).map_or(self.at, |last| self.batch.ends[last] as usize)
     }
 
     /// Appends the ids of the words of the batch.
     #[inline(never)]
-    pub(super) fn settle_all(&mut self, out: &mut Vec<T>) {
+    pub(crate) fn settle_all(&mut self, out: &mut Vec<T>) {
         if !self.stop.is_set() {
             self.look_up();
             self.write_all(out);
@@ -132,7 +131,7 @@ impl<'a, T: Id> Words<'a, T> {
 
     /// Appends the ids of the words of the batch, and calls `each` with each word, the place of its first id, and the output.
     #[inline(never)]
-    pub(super) fn settle(&mut self, out: &mut Vec<T>, each: impl FnMut(Word, usize, &mut Vec<T>)) {
+    pub(crate) fn settle(&mut self, out: &mut Vec<T>, each: impl FnMut(WordSpan, usize, &mut Vec<T>)) {
         if !self.stop.is_set() {
             self.look_up();
             self.write(out, each);
@@ -151,7 +150,7 @@ impl<'a, T: Id> Words<'a, T> {
 
     /// Looks the words up in the near table; returns how many are not there.
     fn look_near(&mut self) -> usize {
-        let Batch { length, ends, packed, lines, found, far, .. } = &mut *self.batch;
+        let PendingWords { length, ends, packed, lines, found, far, .. } = &mut *self.batch;
         let (mut start, mut count) = (self.at, 0);
         for ((packed, line), &end) in packed.iter_mut().zip(&mut *lines).zip(&ends[..*length]) {
             *packed = Packed::new(self.run, start, end as usize);
@@ -255,10 +254,10 @@ impl<'a, T: Id> Words<'a, T> {
     }
 
     /// Appends the ids of the words to `out`.
-    fn write(&mut self, out: &mut Vec<T>, mut each: impl FnMut(Word, usize, &mut Vec<T>)) {
+    fn write(&mut self, out: &mut Vec<T>, mut each: impl FnMut(WordSpan, usize, &mut Vec<T>)) {
         for index in 0..self.batch.length {
             let (token, end) = (out.len(), self.batch.ends[index] as usize);
-            let word = Word { start: self.at, end, ends_line: self.batch.end_lines[index] };
+            let word = WordSpan { start: self.at, end, ends_line: self.batch.end_lines[index] };
             if !self.cache.append(&self.batch.found[index], out) {
                 self.merge(&self.run[word.start..end], self.stop, out);
                 if self.stop.is_set() {
@@ -274,7 +273,7 @@ impl<'a, T: Id> Words<'a, T> {
     fn write_all(&mut self, out: &mut Vec<T>) {
         let mut index = 0;
         while index < self.batch.length {
-            index += Found::append_few(&self.batch.found[index..self.batch.length], out);
+            index += WordIds::append_few(&self.batch.found[index..self.batch.length], out);
             if index == self.batch.length {
                 break;
             }

@@ -10,8 +10,8 @@
 use std::ops::Range;
 
 use super::lanes::{LANES, Lane, MAX_CELLS, join};
-use super::merges::merge_queued;
 use super::pairs::Pairs;
+use super::queue::merge_queued;
 use super::runs;
 use crate::Stop;
 use crate::stop::NEVER;
@@ -34,7 +34,7 @@ const MAX_MENDED: usize = 512;
 const MAX_MENDED_IN_ALL: usize = 1 << 15;
 
 /// A word that is merged in windows, or put together from pieces.
-pub(super) trait Word {
+pub(crate) trait Word {
     /// The number of units.
     fn len(&self) -> usize;
     /// Whether two ranges have the same units.
@@ -70,7 +70,7 @@ struct Stream {
 
 /// What merging long words needs; made to be used again for the next word.
 #[derive(Default)]
-pub(super) struct Windows {
+pub(crate) struct Windows {
     streams: [Stream; STREAMS],
     again: Again,
 }
@@ -84,7 +84,7 @@ struct Again {
 
 impl Windows {
     /// Appends the tokens of a word to `out`, not all of them once it is to stop.
-    pub(super) fn merge(&mut self, word: &impl Word, lanes: &mut [Lane; LANES], stop: &Stop, out: &mut Vec<u32>) {
+    pub(crate) fn merge(&mut self, word: &impl Word, lanes: &mut [Lane; LANES], stop: &Stop, out: &mut Vec<u32>) {
         if !runs::merge(word.pairs(), word.tokens(0..word.len()), out) && !self.merge_in_windows(word, lanes, stop, out)
         {
             merge_queued(word.pairs(), word.lengths(), word.tokens(0..word.len()), stop, out);
@@ -126,7 +126,7 @@ impl Windows {
     }
 
     /// The tokens of a word, from those of pieces of it, which are in `tokens` and begin at 0 and at each of `begins`.
-    pub(super) fn put_together(&mut self, word: &impl Word, tokens: &[u32], begins: &[usize]) -> &[u32] {
+    pub(crate) fn put_together(&mut self, word: &impl Word, tokens: &[u32], begins: &[usize]) -> &[u32] {
         let Self { streams: [whole, ..], again } = self;
         whole.begin(0, word.len());
         let mut from = 0;

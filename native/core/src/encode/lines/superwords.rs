@@ -11,12 +11,12 @@
 
 use std::ops::Range;
 
-use super::batch::Id;
-use super::lanes::{LANES, Lane, MAX_CELLS, join};
-use super::merges::{Merges, Scratch};
-use super::pairs::{Merge, NONE, Pairs, entry_value, pack_entry, pack_pair, pair_hash};
-use super::windows::Word;
 use crate::Stop;
+use crate::encode::bpe::{
+    LANES, Lane, MAX_CELLS, Merge, Merges, NONE, Pairs, Scratch, Word, entry_value, join, pack_entry, pack_pair,
+    pair_hash,
+};
+use crate::encode::id::Id;
 
 /// An entry that is of no pair.
 const NO_PAIR: u64 = u64::MAX;
@@ -25,7 +25,7 @@ const MEMO_BITS: u32 = 16;
 const MAX_KEPT: usize = 1 << 16;
 
 /// What the merges of superwords need.
-pub(super) struct Superwords {
+pub(crate) struct Superwords {
     /// The merges of superwords.
     phrases: Pairs,
     /// Whether a token is the left part of such a merge (1), or the right one (2).
@@ -77,7 +77,7 @@ impl Word for TokenLine<'_> {
 }
 
 /// Lines that are encoded together, and what is known of pairs; one a worker.
-pub(super) struct Phrases<T: Id> {
+pub(crate) struct Phrases<T: Id> {
     memo: Vec<u64>,
     /// Where the line that goes on begins in the text, and its tokens in those of words.
     start: usize,
@@ -117,14 +117,14 @@ impl<T: Id> Default for Phrases<T> {
 
 impl<T: Id> Phrases<T> {
     /// Begins anew, with no lines.
-    pub(super) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.memo.resize(1 << MEMO_BITS, NO_PAIR);
         self.long_tokens.clear();
         (self.first, self.count) = (0, 0);
     }
 
     /// The tokens of a line, by its number, after [`Superwords::join`].
-    pub(super) fn tokens(&self, number: usize) -> &[T] {
+    pub(crate) fn tokens(&self, number: usize) -> &[T] {
         &self.joined[number.checked_sub(1).map_or(0, |before| self.ends[before])..self.ends[number]]
     }
 }
@@ -132,7 +132,7 @@ impl<T: Id> Phrases<T> {
 impl Superwords {
     /// Takes the merges of words, and all merges, which are `merges`, of which those from `first_merge` on are of superwords. Both
     /// must have borders.
-    pub(super) fn new(words: &Merges, whole: Merges, merges: &[Merge], first_merge: usize) -> Self {
+    pub(crate) fn new(words: &Merges, whole: Merges, merges: &[Merge], first_merge: usize) -> Self {
         let tokens = whole.tokens();
         let (mut sides, mut spans) = (vec![0; tokens], vec![1; tokens]);
         for &(left, right, joined) in &merges[first_merge..] {
@@ -151,7 +151,7 @@ impl Superwords {
 
     /// Takes the word `text[at..]`, which has its tokens from `first` on in `tokens`, those of the words of all lines so far.
     #[inline]
-    pub(super) fn begin_word<T: Id>(
+    pub(crate) fn begin_word<T: Id>(
         &self,
         words: &Merges,
         lines: &mut Phrases<T>,
@@ -171,7 +171,7 @@ impl Superwords {
 
     /// Takes the end of a line, one of [`LANES`] at most, whose tokens go on to the end of `tokens`.
     #[inline]
-    pub(super) fn end_line<T: Id>(
+    pub(crate) fn end_line<T: Id>(
         &self,
         words: &Merges,
         lines: &mut Phrases<T>,
@@ -202,7 +202,7 @@ impl Superwords {
 
     /// Joins the lines, not all of them once it is to stop.
     #[inline(never)]
-    pub(super) fn join<T: Id>(&self, lines: &mut Phrases<T>, stop: &Stop) {
+    pub(crate) fn join<T: Id>(&self, lines: &mut Phrases<T>, stop: &Stop) {
         let Phrases { long_tokens, long, lanes, scratch, ids, joined, ends, .. } = lines;
         join(&mut lanes[..lines.count], &self.phrases);
         joined.clear();
@@ -222,7 +222,7 @@ impl Superwords {
     }
 
     /// All merges, of words and of superwords.
-    pub(super) fn whole(&self) -> &Merges {
+    pub(crate) fn whole(&self) -> &Merges {
         &self.whole
     }
 

@@ -3,13 +3,13 @@
 use crate::memory::prefetch;
 
 /// No merge.
-pub(super) const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 /// There can be so many merges: a rank and a place, or a rank and two tokens, go together in a number, and the two highest
 /// values mean something else.
-pub(super) const MAX_MERGES: u32 = (1 << RANK_BITS) - 2;
+pub(crate) const MAX_MERGES: u32 = (1 << RANK_BITS) - 2;
 const RANK_BITS: u32 = 22;
 /// There can be so many ids.
-pub(super) const MAX_IDS: u32 = (1 << ID_BITS) - 1;
+pub(crate) const MAX_IDS: u32 = (1 << ID_BITS) - 1;
 const ID_BITS: u32 = 21;
 /// A slot without a merge.
 const EMPTY: u64 = u64::MAX;
@@ -19,12 +19,12 @@ const GROUP: usize = 4;
 const FILTER_BITS: u32 = 16;
 
 /// A merge: the left and the right token, and the token that they become.
-pub(super) type Merge = (u32, u32, u32);
+pub(crate) type Merge = (u32, u32, u32);
 
 /// Merges by their two tokens: a perfect hash, so that every look-up reads one slot and takes no branch.
 ///
 /// The high bits of a pair's hash name its group; for each group a factor was found that puts its merges into free slots.
-pub(super) struct Pairs {
+pub(crate) struct Pairs {
     /// The left and the right token, and the rank of their merge.
     slots: Box<[u64]>,
     /// For each group its factor, and a bit for some of the pairs that have a merge: most pairs have none, and these bits fit
@@ -38,32 +38,32 @@ pub(super) struct Pairs {
 
 /// Two tokens, and where what they become must stand.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Place {
+pub(crate) struct Place {
     pair: u64,
     slot: u32,
 }
 
 /// Two tokens as one number of 42 bits.
 #[inline]
-pub(super) fn pack_pair(left: u32, right: u32) -> u64 {
+pub(crate) fn pack_pair(left: u32, right: u32) -> u64 {
     u64::from(left) << ID_BITS | u64::from(right)
 }
 
 /// Two tokens, packed, and a value below 2^22.
 #[inline]
-pub(super) fn pack_entry(pair: u64, value: u32) -> u64 {
+pub(crate) fn pack_entry(pair: u64, value: u32) -> u64 {
     pair << RANK_BITS | u64::from(value)
 }
 
 /// The value of an entry, if it is of this pair.
 #[inline]
-pub(super) fn entry_value(entry: u64, pair: u64) -> Option<u32> {
+pub(crate) fn entry_value(entry: u64, pair: u64) -> Option<u32> {
     (entry >> RANK_BITS == pair).then_some(entry as u32 & ((1 << RANK_BITS) - 1))
 }
 
 /// A number of which all bits depend on all of a pair.
 #[inline]
-pub(super) fn pair_hash(pair: u64) -> u64 {
+pub(crate) fn pair_hash(pair: u64) -> u64 {
     let product = u128::from(pair ^ 0x243F_6A88_85A3_08D3) * 0x9E37_79B9_7F4A_7C15;
     product as u64 ^ (product >> 64) as u64
 }
@@ -77,7 +77,7 @@ fn slot_of(hash: u64, factor: u32, count: usize) -> usize {
 
 impl Pairs {
     /// Makes the table from merges in the order of their ranks, from `first_rank` on; no pair may come twice.
-    pub(super) fn new(merges: &[Merge], first_rank: u32) -> Self {
+    pub(crate) fn new(merges: &[Merge], first_rank: u32) -> Self {
         assert!(first_rank as usize + merges.len() <= MAX_MERGES as usize, "so many merges do not fit");
         assert!(merges.iter().all(|&(left, right, _)| left.max(right) < MAX_IDS), "so many ids do not fit");
         let group_shift = u64::BITS - (merges.len() / GROUP + 2).next_power_of_two().trailing_zeros();
@@ -102,13 +102,13 @@ impl Pairs {
 
     /// The rank of the merge of two tokens, or `NONE`.
     #[inline]
-    pub(super) fn rank(&self, left: u32, right: u32) -> u32 {
+    pub(crate) fn rank(&self, left: u32, right: u32) -> u32 {
         self.rank_at(self.place(left, right))
     }
 
     /// Where it stands what two tokens become.
     #[inline]
-    pub(super) fn place(&self, left: u32, right: u32) -> Place {
+    pub(crate) fn place(&self, left: u32, right: u32) -> Place {
         let pair = pack_pair(left, right);
         let hash = pair_hash(pair);
         let group = self.groups[(hash >> self.group_shift) as usize];
@@ -120,13 +120,13 @@ impl Pairs {
 
     /// Asks for the memory that [`Self::rank_at`] reads.
     #[inline]
-    pub(super) fn prefetch(&self, place: Place) {
+    pub(crate) fn prefetch(&self, place: Place) {
         prefetch(&self.slots[place.slot as usize]);
     }
 
     /// The rank of the merge of the two tokens whose place this is, or `NONE`.
     #[inline]
-    pub(super) fn rank_at(&self, place: Place) -> u32 {
+    pub(crate) fn rank_at(&self, place: Place) -> u32 {
         // What differs from the wanted pair only in the rank is the rank.
         let rank = self.slots[place.slot as usize] ^ place.pair << RANK_BITS;
         if rank >> RANK_BITS == 0 { rank as u32 } else { NONE }
@@ -134,13 +134,13 @@ impl Pairs {
 
     /// Asks for the memory that [`Self::joined`] reads; the rank may be `NONE`.
     #[inline]
-    pub(super) fn prefetch_joined(&self, rank: u32) {
+    pub(crate) fn prefetch_joined(&self, rank: u32) {
         self.joined.get(rank.wrapping_sub(self.first_rank) as usize).inspect(|token| prefetch(*token));
     }
 
     /// The token that the merge of this rank makes.
     #[inline]
-    pub(super) fn joined(&self, rank: u32) -> u32 {
+    pub(crate) fn joined(&self, rank: u32) -> u32 {
         self.joined[(rank - self.first_rank) as usize]
     }
 }

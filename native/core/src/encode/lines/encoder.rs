@@ -3,16 +3,16 @@
 //! Lines are taken in batches: all are looked up in the line cache, the words of those that are not known are looked up in turn
 //! ([`super::words`]), and their tokens joined to superwords ([`super::superwords`]).
 
-use super::batch::Id;
-use super::lanes::LANES;
-use super::line_cache::{Found, LineCache, LineKey};
+use super::cache::{CachedLine, LineCache, LineKey};
 use super::superwords::{Phrases, Superwords};
-use super::words::{Word, Words};
+use crate::encode::bpe::LANES;
+use crate::encode::id::Id;
+use crate::encode::words::{WordEncoder, WordSpan};
 use crate::pattern::Starts;
 
 /// A line that waits to be looked up.
 #[derive(Clone, Copy, Default)]
-struct Waiting {
+struct PendingLine {
     key: LineKey,
     start: usize,
     end: usize,
@@ -21,48 +21,48 @@ struct Waiting {
 }
 
 /// What one thread keeps between documents.
-pub(super) struct Memory<T: Id> {
+pub(crate) struct LineMemory<T: Id> {
     cache: LineCache<T>,
     phrases: Phrases<T>,
     /// The tokens of the words of the lines that the cache does not have.
     tokens: Vec<T>,
 }
 
-impl<T: Id> Default for Memory<T> {
+impl<T: Id> Default for LineMemory<T> {
     fn default() -> Self {
         Self { cache: LineCache::default(), phrases: Phrases::default(), tokens: Vec::new() }
     }
 }
 
 /// What the lines of a text are encoded with.
-pub(super) struct Lines<'a, T: Id> {
+pub(crate) struct LineEncoder<'a, T: Id> {
     superwords: &'a Superwords,
     starts: &'a Starts,
-    words: Words<'a, T>,
-    memory: &'a mut Memory<T>,
-    waiting: [Waiting; LANES],
+    words: WordEncoder<'a, T>,
+    memory: &'a mut LineMemory<T>,
+    waiting: [PendingLine; LANES],
     count: usize,
     /// Where the next line starts.
     at: usize,
 }
 
-impl<'a, T: Id> Lines<'a, T> {
+impl<'a, T: Id> LineEncoder<'a, T> {
     /// Takes the words of a text, of which none was taken, and its starts.
-    pub(super) fn new(
+    pub(crate) fn new(
         superwords: &'a Superwords,
         starts: &'a Starts,
-        words: Words<'a, T>,
-        memory: &'a mut Memory<T>,
+        words: WordEncoder<'a, T>,
+        memory: &'a mut LineMemory<T>,
     ) -> Self {
         memory.cache.prepare();
-        Self { superwords, starts, words, memory, waiting: [Waiting::default(); LANES], count: 0, at: 0 }
+        Self { superwords, starts, words, memory, waiting: [PendingLine::default(); LANES], count: 0, at: 0 }
     }
 
     /// Takes the line that goes on to `end`; [`Self::settle`] must come after the last one.
-    pub(super) fn take(&mut self, end: usize, invalid: bool, out: &mut Vec<T>) {
+    pub(crate) fn take(&mut self, end: usize, invalid: bool, out: &mut Vec<T>) {
         let key = LineKey::new(&self.words.run[self.at..end]);
         self.memory.cache.prefetch(key);
-        self.waiting[self.count] = Waiting { key, start: self.at, end, invalid };
+        self.waiting[self.count] = PendingLine { key, start: self.at, end, invalid };
         self.count += 1;
         self.at = end;
         if self.count == LANES {
@@ -72,7 +72,7 @@ impl<'a, T: Id> Lines<'a, T> {
 
     /// Appends the ids of the lines that wait; none once it is to stop.
     #[inline(never)]
-    pub(super) fn settle(&mut self, out: &mut Vec<T>) {
+    pub(crate) fn settle(&mut self, out: &mut Vec<T>) {
         let count = std::mem::take(&mut self.count);
         let mut found = [const { None }; LANES];
         for (found, line) in found.iter_mut().zip(&self.waiting[..count]) {
@@ -92,17 +92,17 @@ impl<'a, T: Id> Lines<'a, T> {
         }
     }
 
-    fn text(&self, line: Waiting) -> &'a [u8] {
+    fn text(&self, line: PendingLine) -> &'a [u8] {
         &self.words.run[line.start..line.end]
     }
 
     /// Finds the tokens of the words of those lines that were not found.
-    fn look_up_words(&mut self, found: &[Option<Found>]) {
-        let Self { superwords, starts, words, memory: Memory { phrases, tokens, .. }, waiting, .. } = self;
+    fn look_up_words(&mut self, found: &[Option<CachedLine>]) {
+        let Self { superwords, starts, words, memory: LineMemory { phrases, tokens, .. }, waiting, .. } = self;
         let (merges, text) = (words.merges, words.run);
         tokens.clear();
         phrases.begin();
-        let mut take = |word: Word, token: usize, tokens: &mut Vec<T>| {
+        let mut take = |word: WordSpan, token: usize, tokens: &mut Vec<T>| {
             superwords.begin_word(merges, phrases, text, word.start, token, tokens);
             if word.ends_line {
                 superwords.end_line(merges, phrases, text, word.end, tokens);
@@ -124,7 +124,7 @@ impl<'a, T: Id> Lines<'a, T> {
         words.settle(tokens, take);
     }
 
-    fn write(&self, found: &[Option<Found>], out: &mut Vec<T>) {
+    fn write(&self, found: &[Option<CachedLine>], out: &mut Vec<T>) {
         let mut number = 0;
         for found in found {
             if let Some(found) = found {
@@ -137,7 +137,7 @@ impl<'a, T: Id> Lines<'a, T> {
     }
 
     /// Keeps the tokens of the lines that were not found.
-    fn keep(&mut self, found: &[Option<Found>]) {
+    fn keep(&mut self, found: &[Option<CachedLine>]) {
         let unknown = found.iter().zip(self.waiting).filter(|(found, _)| found.is_none());
         for (number, (_, line)) in unknown.enumerate() {
             let text = self.text(line);

@@ -5,12 +5,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::artifact::{Artifact, corrupt};
-use super::bytelevel;
-use super::pairs::{MAX_IDS, MAX_MERGES, Merge};
+use super::byte_alphabet;
+use crate::encode::bpe::{MAX_IDS, MAX_MERGES, Merge};
 use crate::{Error, Result};
 
 /// The bytes and the kind of every token.
-pub(super) struct Vocabulary {
+pub(crate) struct Vocabulary {
     /// The bytes of all tokens, one after another; none for control and reserved ids. Then [`Self::SLACK`] zeros.
     bytes: Vec<u8>,
     /// Where each token starts in `bytes`, and the end of the last.
@@ -23,10 +23,10 @@ pub(super) struct Vocabulary {
 
 impl Vocabulary {
     /// So many bytes can be read from where any token starts.
-    pub(super) const SLACK: usize = 16;
+    pub(crate) const SLACK: usize = 16;
 
     /// Takes the tokens from a tokenizer directory; each id below the vocabulary size must have exactly one.
-    pub(super) fn new(artifact: &Artifact) -> Result<Self> {
+    pub(crate) fn new(artifact: &Artifact) -> Result<Self> {
         let names = tokens_by_id(artifact)?;
         let is_reserved =
             |id: u32| artifact.manifest.reserved.iter().any(|&(first, last)| (first..=last).contains(&id));
@@ -36,7 +36,7 @@ impl Vocabulary {
             if special.contains_key(&id) || is_reserved(id) {
                 vocabulary.names.insert(id, name.into());
             } else {
-                let bytes = bytelevel::decode(name).filter(|bytes| !bytes.is_empty()).ok_or_else(|| {
+                let bytes = byte_alphabet::decode(name).filter(|bytes| !bytes.is_empty()).ok_or_else(|| {
                     corrupt(format!("tokenizer.json: token {name:?}, id {id}, is not spelled in the byte alphabet"))
                 })?;
                 vocabulary.bytes.extend(bytes);
@@ -50,17 +50,17 @@ impl Vocabulary {
     }
 
     /// The number of ids.
-    pub(super) fn len(&self) -> u32 {
+    pub(crate) fn len(&self) -> u32 {
         self.starts.len() as u32 - 1
     }
 
     /// The id of a control token.
-    pub(super) fn control_id(&self, name: &str) -> Option<u32> {
+    pub(crate) fn control_id(&self, name: &str) -> Option<u32> {
         self.control.iter().find(|(known, _)| known == name).map(|(_, id)| *id)
     }
 
     /// The control tokens' names, by id.
-    pub(super) fn control(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn control(&self) -> impl Iterator<Item = &str> {
         self.control.iter().map(|(name, _)| name.as_str())
     }
 
@@ -69,7 +69,7 @@ impl Vocabulary {
     /// # Errors
     /// `Invalid` if `id` is not below the vocabulary size.
     #[inline]
-    pub(super) fn bytes(&self, id: u32) -> Result<&[u8]> {
+    pub(crate) fn bytes(&self, id: u32) -> Result<&[u8]> {
         match self.starts.get(id as usize..).and_then(<[u32]>::first_chunk::<2>) {
             Some([start, end]) => Ok(&self.bytes[*start as usize..*end as usize]),
             None => Err(Error::invalid(format!("token id {id} is not below the vocabulary size {}", self.len()))),
@@ -78,29 +78,29 @@ impl Vocabulary {
 
     /// Where the bytes of a token are, for [`Self::text`]; `id` must be below the vocabulary size.
     #[inline]
-    pub(super) fn place(&self, id: u32) -> Range<usize> {
+    pub(crate) fn place(&self, id: u32) -> Range<usize> {
         self.starts[id as usize] as usize..self.starts[id as usize + 1] as usize
     }
 
     /// The bytes at a place.
     #[inline]
-    pub(super) fn text(&self, place: Range<usize>) -> &[u8] {
+    pub(crate) fn text(&self, place: Range<usize>) -> &[u8] {
         &self.bytes[place]
     }
 
     /// So many bytes from a place on as can be copied at once.
     #[inline]
-    pub(super) fn slack(&self, start: usize) -> Option<&[u8; Self::SLACK]> {
+    pub(crate) fn slack(&self, start: usize) -> Option<&[u8; Self::SLACK]> {
         self.bytes[start..].first_chunk()
     }
 
     /// The name of a control or reserved id.
-    pub(super) fn name(&self, id: u32) -> Option<&str> {
+    pub(crate) fn name(&self, id: u32) -> Option<&str> {
         self.names.get(&id).map(String::as_str)
     }
 
     /// The length of each token in bytes; 0 for control and reserved ids.
-    pub(super) fn lengths(&self) -> Arc<[u32]> {
+    pub(crate) fn lengths(&self) -> Arc<[u32]> {
         self.starts.windows(2).map(|ends| ends[1] - ends[0]).collect()
     }
 
@@ -108,7 +108,7 @@ impl Vocabulary {
     ///
     /// # Errors
     /// `Corrupt` if a byte has none.
-    pub(super) fn byte_ids(&self) -> Result<Box<[u32; 256]>> {
+    pub(crate) fn byte_ids(&self) -> Result<Box<[u32; 256]>> {
         let mut byte_ids = Box::new([u32::MAX; 256]);
         for (id, ends) in (0_u32..).zip(self.starts.windows(2)).filter(|(_, ends)| ends[1] - ends[0] == 1) {
             byte_ids[usize::from(self.bytes[ends[0] as usize])] = id;
@@ -125,7 +125,7 @@ impl Vocabulary {
     ///
     /// # Errors
     /// `Corrupt` if a merge has a part that is no text token, or is there twice; `Invalid` if there are more than the encoder knows.
-    pub(super) fn merges(&self, artifact: &Artifact) -> Result<Vec<Merge>> {
+    pub(crate) fn merges(&self, artifact: &Artifact) -> Result<Vec<Merge>> {
         if artifact.merges.len() > MAX_MERGES as usize || self.len() > MAX_IDS {
             return Err(Error::invalid(format!(
                 "the vocabulary has {} ids and {} merges: the encoder knows up to {MAX_IDS} and {}",

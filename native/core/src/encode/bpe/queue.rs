@@ -9,12 +9,20 @@ use std::collections::BinaryHeap;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
+use super::pairs::{NONE, Pairs};
+use crate::Stop;
+
+/// Marks, in the long-word array, the last unit of a token of two or more.
+const END: u32 = 1 << 31;
+/// Marks a unit inside a token.
+const INSIDE: u32 = u32::MAX;
+
 /// The lists of emptied ranks are kept up to this size.
 const MAX_KEPT: usize = 1024;
 
 /// Pairs, as rank and position, that wait to be merged.
 #[derive(Default)]
-pub(super) struct PairQueue {
+pub(crate) struct PairQueue {
     buckets: Vec<Bucket>,
     index_of: HashMap<u32, u32, FixedState>,
     /// The ranks that have pairs, each with the index of its bucket.
@@ -64,7 +72,7 @@ impl Bucket {
 
 impl PairQueue {
     /// Adds the pair at `at`.
-    pub(super) fn push(&mut self, rank: u32, at: usize) {
+    pub(crate) fn push(&mut self, rank: u32, at: usize) {
         let buckets = &mut self.buckets;
         let index = *self.index_of.entry(rank).or_insert_with(|| {
             buckets.push(Bucket::default());
@@ -78,7 +86,7 @@ impl PairQueue {
     }
 
     /// Takes the leftmost pair of the lowest rank: its rank and its position.
-    pub(super) fn pop(&mut self) -> Option<(u32, usize)> {
+    pub(crate) fn pop(&mut self) -> Option<(u32, usize)> {
         let &Reverse((rank, index)) = self.active.peek()?;
         let bucket = &mut self.buckets[index as usize];
         let at = bucket.pop()?;
@@ -87,6 +95,88 @@ impl PairQueue {
             self.active.pop();
         }
         Some((rank, at as usize))
+    }
+}
+
+/// Merges tokens, each of one unit, with a queue of pairs, not all of them once it is to stop; `lengths` has the units of each
+/// token.
+pub(crate) fn merge_queued(
+    pairs: &Pairs,
+    lengths: &[u32],
+    tokens: impl Iterator<Item = u32>,
+    stop: &Stop,
+    out: &mut Vec<u32>,
+) {
+    let tokens: Vec<u32> = tokens.collect();
+    let mut queue = PairQueue::default();
+    for (at, pair) in tokens.windows(2).enumerate() {
+        let rank = pairs.rank(pair[0], pair[1]);
+        if rank != NONE {
+            queue.push(rank, at);
+        }
+    }
+    LongWord { pairs, lengths, tokens }.merge(queue, stop, out);
+}
+
+/// A word that is too long for an array.
+///
+/// `tokens` has one cell a unit: the token that starts there, or, at the last unit of a longer token, the token with `END`.
+/// A token's neighbours are found by lengths, so that no links are kept.
+struct LongWord<'a> {
+    pairs: &'a Pairs,
+    lengths: &'a [u32],
+    tokens: Vec<u32>,
+}
+
+impl LongWord<'_> {
+    /// Joins the pairs of the queue and those that come about, and appends what is left to `out`. A pair in the queue that has
+    /// changed since is recognised by its rank.
+    fn merge(mut self, mut queue: PairQueue, stop: &Stop, out: &mut Vec<u32>) {
+        while !stop.is_set()
+            && let Some((rank, at)) = queue.pop()
+        {
+            let Some((_, end)) = self.pair_at(at).filter(|pair| pair.0 == rank) else { continue };
+            self.join(at, end, self.pairs.joined(rank));
+            if let Some(before) = self.start_before(at)
+                && let Some((previous, _)) = self.pair_at(before)
+            {
+                queue.push(previous, before);
+            }
+            if let Some((next, _)) = self.pair_at(at) {
+                queue.push(next, at);
+            }
+        }
+        out.extend(self.tokens.into_iter().filter(|token| token & END == 0));
+    }
+
+    fn length(&self, token: u32) -> usize {
+        self.lengths[token as usize] as usize
+    }
+
+    /// The rank of the token that starts at `at` with the next one, and the end of both, if there are such tokens and a merge.
+    fn pair_at(&self, at: usize) -> Option<(u32, usize)> {
+        let left = self.tokens[at];
+        if left & END != 0 {
+            return None;
+        }
+        let middle = at + self.length(left);
+        let right = *self.tokens.get(middle)?;
+        let rank = if right & END == 0 { self.pairs.rank(left, right) } else { NONE };
+        (rank != NONE).then(|| (rank, middle + self.length(right)))
+    }
+
+    /// The start of the token before the one at `at`.
+    fn start_before(&self, at: usize) -> Option<usize> {
+        let last = at.checked_sub(1)?;
+        Some(at - self.length(self.tokens[last] & !END))
+    }
+
+    fn join(&mut self, at: usize, end: usize, joined: u32) {
+        let middle = at + self.length(self.tokens[at]);
+        self.tokens[middle - 1] = INSIDE;
+        self.tokens[middle] = INSIDE;
+        self.tokens[at] = joined;
+        self.tokens[end - 1] = joined | END;
     }
 }
 

@@ -20,13 +20,13 @@ struct Parts {
 }
 
 /// How all tokens were made.
-pub(super) struct Borders(Box<[Parts]>);
+pub(crate) struct Borders(Box<[Parts]>);
 
 impl Borders {
     /// Takes merges in the order of their ranks, and the number of tokens.
     ///
     /// None if tokens cannot be taken apart: a merge ranks before one that makes a part of it, or two make the same token.
-    pub(super) fn new(merges: &[Merge], tokens: usize) -> Option<Self> {
+    pub(crate) fn new(merges: &[Merge], tokens: usize) -> Option<Self> {
         let mut parts = vec![Parts::default(); tokens];
         for (made, &(left, right, joined)) in (1..).zip(merges) {
             if parts[joined as usize].made > 0 {
@@ -40,7 +40,7 @@ impl Borders {
     }
 
     /// Whether the merges, whose ranks `pairs` has, make these two tokens of the text of the two.
-    pub(super) fn stand(&self, pairs: &Pairs, mut left: u32, mut right: u32) -> bool {
+    pub(crate) fn stand(&self, pairs: &Pairs, mut left: u32, mut right: u32) -> bool {
         // The ranks of the merges into which the two went; of equal ranks the pair further left goes first.
         let (mut left_until, mut right_until) = (NONE, NONE);
         loop {

@@ -9,10 +9,10 @@ use arrow_array::{Array, ArrayRef, BinaryArray, LargeBinaryArray, RecordBatch, S
 use arrow_buffer::{Buffer, OffsetBuffer};
 use arrow_schema::DataType;
 
-use super::Markers;
-use super::input::{integers, lists};
-use super::vocabulary::Vocabulary;
 use crate::digest::sha256_hex;
+use crate::encode::arrays::{integers, lists};
+use crate::encode::load::Vocabulary;
+use crate::encode::markers::Markers;
 use crate::pieces::{on_threads, pieces};
 use crate::{Error, Result, Stop};
 
@@ -20,7 +20,7 @@ use crate::{Error, Result, Stop};
 const IDS_AT_ONCE: usize = 1 << 16;
 
 /// Appends the bytes of `ids` to `out`.
-pub(super) fn decode_into<T: Copy + Into<u32>>(
+pub(crate) fn decode_into<T: Copy + Into<u32>>(
     vocabulary: &Vocabulary,
     ids: &[T],
     skip_control: bool,
@@ -49,7 +49,7 @@ macro_rules! with_ids {
 }
 
 /// Decodes every list of `array`, without its markers, on up to `threads` threads.
-pub(super) fn decode_batch(
+pub(crate) fn decode_batch(
     vocabulary: &Vocabulary,
     array: &dyn Array,
     markers: Markers,
@@ -63,7 +63,7 @@ pub(super) fn decode_batch(
 }
 
 /// Tells length and SHA-256 of what every list of `array` decodes to, without its markers, on up to `threads` threads.
-pub(super) fn digest_batch(
+pub(crate) fn digest_batch(
     vocabulary: &Vocabulary,
     array: &dyn Array,
     markers: Markers,

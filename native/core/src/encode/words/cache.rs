@@ -12,8 +12,8 @@
 
 use arrow_buffer::ToByteSlice;
 
-use super::batch::Id;
-use super::packed::{Key, Packed};
+use super::key::{Key, Packed};
+use crate::encode::id::Id;
 use crate::memory::{prefetch, use_large_pages, zeros};
 
 /// Longer words are not kept.
@@ -34,7 +34,7 @@ const READ_BYTES: usize = 16;
 
 /// What a word becomes: its ids, and in the last lane their number; or zero there, and the place of its record as a number.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Found<T: Id>(T::Lanes);
+pub(crate) struct WordIds<T: Id>(T::Lanes);
 
 /// The place of what has no record.
 const NOWHERE: u32 = 0;
@@ -44,7 +44,7 @@ const NOWHERE: u32 = 0;
 #[repr(align(64))]
 struct NearLine<T: Id> {
     keys: [u128; 2],
-    found: [Found<T>; 2],
+    found: [WordIds<T>; 2],
 }
 
 /// Where the records of some words are: a part of their hashes, and the places.
@@ -56,7 +56,7 @@ struct IndexLine {
 }
 
 /// The tokens of words already met; one a worker, kept between calls.
-pub(super) struct WordCache<T: Id> {
+pub(crate) struct WordCache<T: Id> {
     near: Box<[NearLine<T>; NEAR_LINES]>,
     index: Vec<IndexLine>,
     records: Vec<u8>,
@@ -67,7 +67,7 @@ pub(super) struct WordCache<T: Id> {
     turn: usize,
 }
 
-impl<T: Id> Found<T> {
+impl<T: Id> WordIds<T> {
     /// What has a record at `place`.
     fn record(place: u32) -> Self {
         let mut lanes = T::Lanes::default();
@@ -92,7 +92,7 @@ impl<T: Id> Found<T> {
 
     /// Appends the ids of the first of `all` to `out`, up to one that has more than stand there; returns of how many.
     #[inline]
-    pub(super) fn append_few(all: &[Self], out: &mut Vec<T>) -> usize {
+    pub(crate) fn append_few(all: &[Self], out: &mut Vec<T>) -> usize {
         let lanes = T::Lanes::default().as_ref().len();
         let (before, mut length, mut done) = (out.len(), 0, 0);
         out.resize(before + all.len() * lanes, T::new(0));
@@ -140,7 +140,7 @@ fn table<V: Clone + Default>(length: usize) -> Vec<V> {
 
 impl<T: Id> WordCache<T> {
     /// Makes an empty cache.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let near = Box::new([NearLine::default(); NEAR_LINES]);
         let (index, records) = (table(INDEX_LINES), zeros(PARTS * PART_BYTES + READ_BYTES));
         // The first byte is left out: no record is nowhere.
@@ -150,7 +150,7 @@ impl<T: Id> WordCache<T> {
     /// The line of the near table where a word belongs; asks for it.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "for each word")]
-    pub(super) fn prefetch_near(&self, packed: Packed) -> u16 {
+    pub(crate) fn prefetch_near(&self, packed: Packed) -> u16 {
         let line = near_line(packed);
         prefetch(&self.near[line]);
         line as u16
@@ -159,7 +159,7 @@ impl<T: Id> WordCache<T> {
     /// What a word becomes, if it is in this line of the near table; anything and `false` if it is not.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "for each word")]
-    pub(super) fn near(&self, packed: Packed, line: u16) -> (Found<T>, bool) {
+    pub(crate) fn near(&self, packed: Packed, line: u16) -> (WordIds<T>, bool) {
         let line = &self.near[usize::from(line) % NEAR_LINES];
         let [first, second] = line.keys.map(|key| key == packed.number());
         (line.found[usize::from(second)], first | second)
@@ -167,13 +167,13 @@ impl<T: Id> WordCache<T> {
 
     /// Asks for the line of the index where a word belongs.
     #[inline]
-    pub(super) fn prefetch(&self, key: Key) {
+    pub(crate) fn prefetch(&self, key: Key) {
         prefetch(&self.index[index_line(key)]);
     }
 
     /// The place where the record of a word is, if it is known and nothing looks like it; asks for it.
     #[inline]
-    pub(super) fn place(&self, key: Key) -> u32 {
+    pub(crate) fn place(&self, key: Key) -> u32 {
         let line = &self.index[index_line(key)];
         let mut ways = 0_u32;
         for (way, &of_way) in line.tags.iter().enumerate() {
@@ -185,7 +185,7 @@ impl<T: Id> WordCache<T> {
     }
 
     /// What `word`, whose key is `key`, becomes, if it is known.
-    pub(super) fn find(&mut self, key: Key, word: &[u8]) -> Option<Found<T>> {
+    pub(crate) fn find(&mut self, key: Key, word: &[u8]) -> Option<WordIds<T>> {
         let IndexLine { tags, places } = self.index[index_line(key)];
         let mut same = tags.into_iter().zip(places).filter(|(of_way, _)| *of_way == tag(key));
         same.find_map(|(_, place)| self.find_at(key, word, place))
@@ -193,7 +193,7 @@ impl<T: Id> WordCache<T> {
 
     /// What `word`, whose key is `key`, becomes, if its record is at `place`.
     #[inline]
-    pub(super) fn find_at(&mut self, key: Key, word: &[u8], place: u32) -> Option<Found<T>> {
+    pub(crate) fn find_at(&mut self, key: Key, word: &[u8], place: u32) -> Option<WordIds<T>> {
         let record = &self.records[place as usize..];
         let is_same = if key.packed.is_long() {
             record[0] == word.len() as u8 && record[HEAD_BYTES..].starts_with(word)
@@ -204,15 +204,15 @@ impl<T: Id> WordCache<T> {
             return None;
         }
         let found = T::lanes(&record[HEAD_BYTES + word.len()..])
-            .and_then(|ids| Found::ids(ids, usize::from(record[1]) + 1))
-            .unwrap_or_else(|| Found::record(place));
+            .and_then(|ids| WordIds::ids(ids, usize::from(record[1]) + 1))
+            .unwrap_or_else(|| WordIds::record(place));
         self.put_near(key.packed, found);
         Some(found)
     }
 
     /// Makes a short word near, in place of the one that has been near for longer.
     #[inline]
-    fn put_near(&mut self, packed: Packed, found: Found<T>) {
+    fn put_near(&mut self, packed: Packed, found: WordIds<T>) {
         if packed.is_long() {
             return;
         }
@@ -223,7 +223,7 @@ impl<T: Id> WordCache<T> {
     /// Appends the ids that a word becomes to `out`; `false` if the word is not kept.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "for each word")]
-    pub(super) fn append(&self, found: &Found<T>, out: &mut Vec<T>) -> bool {
+    pub(crate) fn append(&self, found: &WordIds<T>, out: &mut Vec<T>) -> bool {
         let count = found.count();
         if count == 0 {
             return self.append_record(T::number(found.0.as_ref()), out);
@@ -247,13 +247,13 @@ impl<T: Id> WordCache<T> {
     }
 
     /// Whether a word is kept at all.
-    pub(super) fn keeps(word: &[u8]) -> bool {
+    pub(crate) fn keeps(word: &[u8]) -> bool {
         word.len() <= MAX_KEPT_BYTES
     }
 
     /// Makes room for `words` words: what is known may be forgotten here, and nowhere else.
     #[inline]
-    pub(super) fn make_room(&mut self, words: usize) {
+    pub(crate) fn make_room(&mut self, words: usize) {
         if self.next + words * (HEAD_BYTES + MAX_KEPT_BYTES * (1 + size_of::<T>())) > self.part_end {
             self.forget_part();
         }
@@ -276,9 +276,9 @@ impl<T: Id> WordCache<T> {
     }
 
     /// Keeps the tokens of `word`, whose key is `key`; there is one at least. Returns what the word becomes.
-    pub(super) fn keep(&mut self, key: Key, word: &[u8], tokens: &[T]) -> Found<T> {
+    pub(crate) fn keep(&mut self, key: Key, word: &[u8], tokens: &[T]) -> WordIds<T> {
         if !Self::keeps(word) {
-            return Found::record(NOWHERE);
+            return WordIds::record(NOWHERE);
         }
         let place = self.put_record(word, tokens);
         let line = &mut self.index[index_line(key)];
@@ -288,7 +288,7 @@ impl<T: Id> WordCache<T> {
         let mut lanes = T::Lanes::default();
         let few = tokens.len().min(lanes.as_ref().len());
         lanes.as_mut()[..few].copy_from_slice(&tokens[..few]);
-        let found = Found::ids(lanes, tokens.len()).unwrap_or_else(|| Found::record(place));
+        let found = WordIds::ids(lanes, tokens.len()).unwrap_or_else(|| WordIds::record(place));
         self.put_near(key.packed, found);
         found
     }
@@ -315,7 +315,7 @@ mod tests {
 
     /// The ids of a word, if they are known; they are the same near and in the record.
     fn ids<T: Id + std::fmt::Debug>(cache: &mut WordCache<T>, word: &[u8]) -> Option<Vec<T>> {
-        let append = |cache: &WordCache<T>, found: &Found<T>| {
+        let append = |cache: &WordCache<T>, found: &WordIds<T>| {
             let mut ids = Vec::new();
             assert!(cache.append(found, &mut ids));
             ids

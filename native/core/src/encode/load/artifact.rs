@@ -24,11 +24,11 @@ struct Format {
 
 /// What `manifest.json` says that an encoder needs.
 #[derive(Deserialize)]
-pub(super) struct Manifest {
-    pub(super) vocab_size: u32,
+pub(crate) struct Manifest {
+    pub(crate) vocab_size: u32,
     files: HashMap<String, String>,
     #[serde(default)]
-    pub(super) reserved: Vec<(u32, u32)>,
+    pub(crate) reserved: Vec<(u32, u32)>,
     #[serde(default)]
     tokens: Vec<FixedToken>,
     superwords: Option<Superwords>,
@@ -93,26 +93,26 @@ impl Merge {
 }
 
 /// A tokenizer directory that has passed the checks.
-pub(super) struct Artifact {
-    pub(super) manifest: Manifest,
+pub(crate) struct Artifact {
+    pub(crate) manifest: Manifest,
     /// The SHA-256 of `manifest.json`.
-    pub(super) digest: String,
-    pub(super) pattern: Pattern,
+    pub(crate) digest: String,
+    pub(crate) pattern: Pattern,
     /// The names of the special added tokens with their ids.
-    pub(super) special: Vec<(String, u32)>,
-    pub(super) vocab: HashMap<String, u32>,
+    pub(crate) special: Vec<(String, u32)>,
+    pub(crate) vocab: HashMap<String, u32>,
     /// The merges in the order of their ranks, as strings of the byte alphabet.
-    pub(super) merges: Vec<(String, String)>,
+    pub(crate) merges: Vec<(String, String)>,
     /// The number of the first merge that was not learned within words.
-    pub(super) first_superword: usize,
+    pub(crate) first_superword: usize,
 }
 
-pub(super) fn corrupt(message: impl Into<String>) -> Error {
+pub(crate) fn corrupt(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::Corrupt, message)
 }
 
 /// Reads and checks the directory, which must have the manifest of that digest if there is one.
-pub(super) fn read(dir: &Path, digest: Option<&str>) -> Result<Artifact> {
+pub(crate) fn read(dir: &Path, digest: Option<&str>) -> Result<Artifact> {
     let (found, manifest) = read_manifest(dir)?;
     if let Some(digest) = digest.filter(|digest| *digest != found) {
         return Err(corrupt(format!("{}: this is the tokenizer {found}, not {digest}", dir.display())));

@@ -7,9 +7,9 @@
 use super::pairs::{MAX_IDS, NONE, Pairs, Place};
 
 /// As many tokens are joined in a lane.
-pub(super) const MAX_CELLS: usize = 48;
+pub(crate) const MAX_CELLS: usize = 48;
 /// As many words take their steps in turns at most.
-pub(super) const LANES: usize = 16;
+pub(crate) const LANES: usize = 16;
 /// Bits of a place in a lane, behind the rank of the pair that begins there.
 const PLACE_BITS: u32 = 6;
 const PLACES: usize = 1 << PLACE_BITS;
@@ -41,7 +41,7 @@ const STARTS: [u8; PLACES] = {
 
 /// Tokens that are joined.
 #[repr(align(64))]
-pub(super) struct Lane {
+pub(crate) struct Lane {
     /// For each pair that has a merge, its rank and its place; `NONE` elsewhere.
     cells: [u32; PLACES],
     /// The tokens, each at the place of the first that went into it, and [`NOTHING`] behind the last.
@@ -74,7 +74,7 @@ impl Default for Lane {
 impl Lane {
     /// Takes up to [`MAX_CELLS`] tokens; `rank` gives the rank of the pair that begins at a place, or `NONE`.
     #[inline]
-    pub(super) fn fill(&mut self, ids: impl ExactSizeIterator<Item = u32>, mut rank: impl FnMut(usize) -> u32) {
+    pub(crate) fn fill(&mut self, ids: impl ExactSizeIterator<Item = u32>, mut rank: impl FnMut(usize) -> u32) {
         self.length = ids.len().min(MAX_CELLS);
         (self.ends, self.starts) = (ENDS, STARTS);
         for (place, id) in self.ids.iter_mut().zip(ids) {
@@ -88,7 +88,7 @@ impl Lane {
 
     /// Calls `each` with the tokens, in order.
     #[inline]
-    pub(super) fn tokens(&self, mut each: impl FnMut(u32)) {
+    pub(crate) fn tokens(&self, mut each: impl FnMut(u32)) {
         let mut at = 0;
         while at < self.length {
             each(self.ids[at]);
@@ -133,7 +133,7 @@ impl Lane {
 
 /// Joins the tokens of each lane as long as there are pairs, the lowest rank first and the leftmost of equals.
 #[inline]
-pub(super) fn join(lanes: &mut [Lane], pairs: &Pairs) {
+pub(crate) fn join(lanes: &mut [Lane], pairs: &Pairs) {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
         // SAFETY: the processor has AVX2.

@@ -6,12 +6,12 @@ use arrow_array::{Array, ArrayRef, Int64Array, LargeListArray, ListArray};
 use arrow_buffer::{ArrowNativeType, OffsetBuffer};
 use arrow_schema::{DataType, Field};
 
-use super::input::{integers, lists};
-use super::vocabulary::Vocabulary;
+use crate::encode::arrays::{integers, lists};
+use crate::encode::load::Vocabulary;
 use crate::{Error, Result};
 
 /// The offsets of one array of ids, or of each list of a list array.
-pub(super) fn byte_offsets(vocabulary: &Vocabulary, array: &dyn Array) -> Result<ArrayRef> {
+pub(crate) fn byte_offsets(vocabulary: &Vocabulary, array: &dyn Array) -> Result<ArrayRef> {
     if !matches!(array.data_type(), DataType::List(_) | DataType::LargeList(_)) {
         let mut offsets = Vec::with_capacity(array.len() + 1);
         append(vocabulary, &integers(array, "ids")?, &mut offsets)?;

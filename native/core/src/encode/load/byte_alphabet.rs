@@ -26,7 +26,7 @@ const fn bytes() -> [u16; 0x144] {
 }
 
 /// Returns the bytes that `token` spells, or none if it has a character outside the alphabet.
-pub(super) fn decode(token: &str) -> Option<Vec<u8>> {
+pub(crate) fn decode(token: &str) -> Option<Vec<u8>> {
     token.chars().map(|char| BYTES.get(char as usize).and_then(|&byte| u8::try_from(byte).ok())).collect()
 }
 

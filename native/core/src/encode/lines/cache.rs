@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use foldhash::fast::FixedState;
 
-use super::batch::Id;
+use crate::encode::id::Id;
 use crate::memory::{prefetch, use_large_pages};
 
 /// Longer lines are not kept.
@@ -34,13 +34,13 @@ struct Group([Entry; ENTRIES]);
 
 /// What a line is looked up by; that of a line that is not kept finds nothing.
 #[derive(Clone, Copy, Default)]
-pub(super) struct LineKey {
+pub(crate) struct LineKey {
     hash: u64,
     length: u16,
 }
 
 impl LineKey {
-    pub(super) fn new(line: &[u8]) -> Self {
+    pub(crate) fn new(line: &[u8]) -> Self {
         if line.len() > MAX_BYTES {
             return Self::default();
         }
@@ -57,13 +57,13 @@ impl LineKey {
 }
 
 /// Where the text and the tokens of a line are kept.
-pub(super) struct Found {
+pub(crate) struct CachedLine {
     text: Range<usize>,
     tokens: Range<usize>,
 }
 
 /// The tokens of lines already met; one a worker, kept between calls.
-pub(super) struct LineCache<T: Id> {
+pub(crate) struct LineCache<T: Id> {
     groups: Vec<Group>,
     tokens: Vec<T>,
     texts: Vec<u8>,
@@ -78,7 +78,7 @@ impl<T: Id> Default for LineCache<T> {
 
 impl<T: Id> LineCache<T> {
     /// Makes room; to be called before use.
-    pub(super) fn prepare(&mut self) {
+    pub(crate) fn prepare(&mut self) {
         if self.groups.is_empty() {
             self.groups.reserve_exact(GROUPS);
             use_large_pages(&mut self.groups);
@@ -87,12 +87,12 @@ impl<T: Id> LineCache<T> {
     }
 
     /// Asks for the memory where a line belongs.
-    pub(super) fn prefetch(&self, key: LineKey) {
+    pub(crate) fn prefetch(&self, key: LineKey) {
         prefetch(&self.groups[key.group()]);
     }
 
     /// What is kept under a key; asks for its memory.
-    pub(super) fn find(&self, key: LineKey) -> Option<Found> {
+    pub(crate) fn find(&self, key: LineKey) -> Option<CachedLine> {
         let entries = &self.groups[key.group()].0;
         let is_it = |entry: &&Entry| entry.tag == key.tag() && entry.length == key.length && entry.count > 0;
         let entry = entries.iter().find(is_it)?;
@@ -100,21 +100,21 @@ impl<T: Id> LineCache<T> {
         prefetch(&self.texts[text]);
         prefetch(&self.tokens[tokens]);
         let text = text..text + usize::from(entry.length);
-        Some(Found { text, tokens: tokens..tokens + usize::from(entry.count) })
+        Some(CachedLine { text, tokens: tokens..tokens + usize::from(entry.count) })
     }
 
     /// Whether what was found is of this line.
-    pub(super) fn holds(&self, found: &Found, line: &[u8]) -> bool {
+    pub(crate) fn holds(&self, found: &CachedLine, line: &[u8]) -> bool {
         self.texts[found.text.clone()] == *line
     }
 
     /// The tokens that were found; nothing may have been kept since.
-    pub(super) fn tokens(&self, found: &Found) -> &[T] {
+    pub(crate) fn tokens(&self, found: &CachedLine) -> &[T] {
         &self.tokens[found.tokens.clone()]
     }
 
     /// Keeps the tokens of `line`, whose key is `key`; there is one at least.
-    pub(super) fn keep(&mut self, key: LineKey, line: &[u8], tokens: &[T]) {
+    pub(crate) fn keep(&mut self, key: LineKey, line: &[u8], tokens: &[T]) {
         if key.length == 0 {
             return;
         }

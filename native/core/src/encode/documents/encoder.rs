@@ -2,25 +2,22 @@
 
 use std::sync::Arc;
 
-use super::artifact::Artifact;
-use super::batch::Id;
-use super::cache::WordCache;
-use super::lines::{Lines, Memory};
-use super::merges::{Merges, Scratch};
-use super::superwords::Superwords;
-use super::vocabulary::Vocabulary;
-use super::words::{Batch, Words};
+use crate::encode::bpe::{Merges, Scratch};
+use crate::encode::id::Id;
+use crate::encode::lines::{LineEncoder, LineMemory, Superwords};
+use crate::encode::load::{Artifact, Vocabulary};
+use crate::encode::words::{PendingWords, WordCache, WordEncoder};
 use crate::pattern::{Starts, lines};
 use crate::{Error, Result, Stop};
 
 /// What encoding needs of a tokenizer; shared by all workers.
-pub(super) struct Encoder {
-    units: Units,
+pub(crate) struct Encoder {
+    segmentation: Segmentation,
     merges: Merges,
 }
 
 /// What text is cut into.
-enum Units {
+enum Segmentation {
     Words,
     /// Lines of which each is merged as if it were a word: for merges that [`Superwords`] cannot do.
     WholeLines,
@@ -29,14 +26,14 @@ enum Units {
 }
 
 /// What one thread keeps between documents.
-pub(super) struct Worker<T: Id> {
+pub(crate) struct Worker<T: Id> {
     cache: WordCache<T>,
     starts: Starts,
     /// The tokens of the word that was merged last.
     merged: Vec<u32>,
     scratch: Scratch,
-    lines: Memory<T>,
-    batch: Box<Batch<T>>,
+    lines: LineMemory<T>,
+    batch: Box<PendingWords<T>>,
 }
 
 impl<T: Id> Default for Worker<T> {
@@ -46,7 +43,7 @@ impl<T: Id> Default for Worker<T> {
             starts: Starts::default(),
             merged: Vec::new(),
             scratch: Scratch::default(),
-            lines: Memory::default(),
+            lines: LineMemory::default(),
             batch: Box::default(),
         }
     }
@@ -57,27 +54,27 @@ impl Encoder {
     ///
     /// # Errors
     /// As those of [`Vocabulary::merges`] and [`Vocabulary::byte_ids`].
-    pub(super) fn new(artifact: &Artifact, vocabulary: &Vocabulary) -> Result<Self> {
+    pub(crate) fn new(artifact: &Artifact, vocabulary: &Vocabulary) -> Result<Self> {
         let merges = vocabulary.merges(artifact)?;
         let lengths = vocabulary.lengths();
         let byte_ids = vocabulary.byte_ids()?;
         let whole = Merges::new(byte_ids.clone(), &merges, Arc::clone(&lengths));
         if !artifact.pattern.is_lines() {
-            return Ok(Self { units: Units::Words, merges: whole });
+            return Ok(Self { segmentation: Segmentation::Words, merges: whole });
         }
         let words = Merges::new(byte_ids, &merges[..artifact.first_superword], lengths);
         if words.borders().is_none() || whole.borders().is_none() {
-            return Ok(Self { units: Units::WholeLines, merges: whole });
+            return Ok(Self { segmentation: Segmentation::WholeLines, merges: whole });
         }
         let superwords = Superwords::new(&words, whole, &merges, artifact.first_superword);
-        Ok(Self { units: Units::Lines(Box::new(superwords)), merges: words })
+        Ok(Self { segmentation: Segmentation::Lines(Box::new(superwords)), merges: words })
     }
 
     /// Appends the ids of `text` to `out`.
     ///
     /// # Errors
     /// `Invalid` if `text` has 4 GiB or more; `Stopped` if `stop` is set meanwhile.
-    pub(super) fn encode<T: Id>(
+    pub(crate) fn encode<T: Id>(
         &self,
         worker: &mut Worker<T>,
         text: &[u8],
@@ -89,9 +86,9 @@ impl Encoder {
         }
         let Worker { cache, starts, merged, scratch, batch, lines: memory } = worker;
         starts.find(text);
-        let mut words = Words { merges: &self.merges, cache, scratch, merged, batch, run: text, at: 0, stop };
-        match &self.units {
-            Units::Words => {
+        let mut words = WordEncoder { merges: &self.merges, cache, scratch, merged, batch, run: text, at: 0, stop };
+        match &self.segmentation {
+            Segmentation::Words => {
                 each_run(text, |run, start, is_valid| {
                     if is_valid {
                         starts.words(run, start, |ends| words.take_ends(ends, out));
@@ -101,7 +98,7 @@ impl Encoder {
                 });
                 words.settle_all(out);
             }
-            Units::WholeLines => {
+            Segmentation::WholeLines => {
                 each_run(text, |run, start, is_valid| {
                     if is_valid {
                         lines(run, start, |end| words.take_end(end, out));
@@ -111,8 +108,8 @@ impl Encoder {
                 });
                 words.settle_all(out);
             }
-            Units::Lines(superwords) => {
-                let mut lines = Lines::new(superwords, starts, words, memory);
+            Segmentation::Lines(superwords) => {
+                let mut lines = LineEncoder::new(superwords, starts, words, memory);
                 each_run(text, |run, start, is_valid| {
                     if is_valid {
                         starts.lines(run, start, |end| lines.take(end, false, out));
@@ -127,8 +124,9 @@ impl Encoder {
     }
 
     /// Appends the tokens of `unit`, which is a part of a word, or of a line if lines are cut; any bytes.
-    pub(super) fn merge_unit(&self, unit: &[u8], stop: &Stop, out: &mut Vec<u32>) {
-        let merges = if let Units::Lines(superwords) = &self.units { superwords.whole() } else { &self.merges };
+    pub(crate) fn merge_fragment(&self, unit: &[u8], stop: &Stop, out: &mut Vec<u32>) {
+        let merges =
+            if let Segmentation::Lines(superwords) = &self.segmentation { superwords.whole() } else { &self.merges };
         merges.merge(&mut Scratch::default(), unit, stop, out);
     }
 }

@@ -23,7 +23,7 @@ struct Run {
 
 /// Appends what units become to `out`; false, and nothing appended, if these have too many runs. The merges must be those of
 /// tokens that can be taken apart.
-pub(super) fn merge(pairs: &Pairs, units: impl Iterator<Item = u32>, out: &mut Vec<u32>) -> bool {
+pub(crate) fn merge(pairs: &Pairs, units: impl Iterator<Item = u32>, out: &mut Vec<u32>) -> bool {
     let Some(mut runs) = find(units) else { return false };
     let mut joined = Vec::with_capacity(2 * runs.len());
     loop {

@@ -1,20 +1,20 @@
 //! Words as numbers: what they are looked up by.
 
 /// Words up to this length are their own key.
-pub(super) const MAX_SHORT_BYTES: usize = 15;
+pub(crate) const MAX_SHORT_BYTES: usize = 15;
 
 /// What a word is looked up by beyond the near table.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Key {
+pub(crate) struct Key {
     /// The word, if it is short.
-    pub(super) packed: Packed,
+    pub(crate) packed: Packed,
     /// A hash of the whole word.
-    pub(super) hash: u64,
+    pub(crate) hash: u64,
 }
 
 /// A short word with its length as a number, or the same number for all others.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub(super) struct Packed(u128);
+pub(crate) struct Packed(u128);
 
 /// As many low bytes as the index, none for the length of long words.
 const KEPT: [u128; MAX_SHORT_BYTES + 2] = {
@@ -33,7 +33,7 @@ impl Packed {
     /// Packs the word `text[start..end]`, which is not empty.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "for each word")]
-    pub(super) fn new(text: &[u8], start: usize, end: usize) -> Self {
+    pub(crate) fn new(text: &[u8], start: usize, end: usize) -> Self {
         let length = (end - start).min(MAX_SHORT_BYTES + 1);
         let word = match text[start..].first_chunk::<16>() {
             Some(chunk) => u128::from_le_bytes(*chunk) & KEPT[length],
@@ -45,18 +45,18 @@ impl Packed {
     /// The number that stands for the word.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "no instruction")]
-    pub(super) fn number(self) -> u128 {
+    pub(crate) fn number(self) -> u128 {
         self.0
     }
 
     /// A hash of all of it.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "a few instructions")]
-    pub(super) fn hash(self) -> u64 {
+    pub(crate) fn hash(self) -> u64 {
         mix(self.0 as u64, (self.0 >> 64) as u64)
     }
 
-    pub(super) fn is_long(self) -> bool {
+    pub(crate) fn is_long(self) -> bool {
         self == Self::LONG
     }
 }
@@ -91,7 +91,7 @@ fn long_hash(word: &[u8]) -> u64 {
 impl Key {
     /// The key of a word whose packed form is `packed`.
     #[inline]
-    pub(super) fn new(packed: Packed, word: &[u8]) -> Self {
+    pub(crate) fn new(packed: Packed, word: &[u8]) -> Self {
         Self { packed, hash: if packed.is_long() { long_hash(word) } else { packed.hash() } }
     }
 }

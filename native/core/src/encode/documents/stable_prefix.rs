@@ -8,7 +8,7 @@
 //! whose rest is the beginning of a longer token. What all of them have in common stays.
 
 use super::encoder::Encoder;
-use super::vocabulary::Vocabulary;
+use crate::encode::load::Vocabulary;
 use crate::pattern::Pattern;
 use crate::{Result, Stop};
 
@@ -16,13 +16,13 @@ use crate::{Result, Stop};
 const MIN_WINDOW: usize = 512;
 
 /// The tokens in the order of their bytes.
-pub(super) struct Prefixes {
+pub(crate) struct TokenPrefixes {
     sorted: Box<[u32]>,
     longest: usize,
 }
 
-impl Prefixes {
-    pub(super) fn new(vocabulary: &Vocabulary) -> Self {
+impl TokenPrefixes {
+    pub(crate) fn new(vocabulary: &Vocabulary) -> Self {
         let mut sorted: Vec<u32> = (0..vocabulary.len()).filter(|&id| !bytes(vocabulary, id).is_empty()).collect();
         sorted.sort_unstable_by_key(|&id| bytes(vocabulary, id));
         let longest = sorted.iter().map(|&id| bytes(vocabulary, id).len()).max().unwrap_or(0);
@@ -40,18 +40,18 @@ fn bytes(vocabulary: &Vocabulary, id: u32) -> &[u8] {
     vocabulary.bytes(id).unwrap_or_default()
 }
 
-/// What [`Finder::stable_prefix`] needs of a tokenizer.
-pub(super) struct Finder<'a> {
-    pub(super) vocabulary: &'a Vocabulary,
-    pub(super) encoder: &'a Encoder,
-    pub(super) prefixes: &'a Prefixes,
-    pub(super) pattern: Pattern,
-    pub(super) stop: &'a Stop,
+/// What [`StablePrefixFinder::stable_prefix`] needs of a tokenizer.
+pub(crate) struct StablePrefixFinder<'a> {
+    pub(crate) vocabulary: &'a Vocabulary,
+    pub(crate) encoder: &'a Encoder,
+    pub(crate) prefixes: &'a TokenPrefixes,
+    pub(crate) pattern: Pattern,
+    pub(crate) stop: &'a Stop,
 }
 
-impl Finder<'_> {
+impl StablePrefixFinder<'_> {
     /// How many of `ids`, of which none is a control token, lead the ids of `text` whatever bytes follow it. `encode` encodes.
-    pub(super) fn stable_prefix(
+    pub(crate) fn stable_prefix(
         &self,
         ids: &[u32],
         text: &[u8],
@@ -108,7 +108,7 @@ impl Finder<'_> {
 
     fn merge(&self, unit: &[u8]) -> Vec<u32> {
         let mut tokens = Vec::new();
-        self.encoder.merge_unit(unit, self.stop, &mut tokens);
+        self.encoder.merge_fragment(unit, self.stop, &mut tokens);
         tokens
     }
 }

@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 
 use arrow_array::ListArray;
 
-use super::batch::{Id, Piece, Workers, list_array};
+use super::batch::{DocumentIds, list_array};
 use super::encoder::{Encoder, Worker};
+use super::workers::Workers;
+use crate::encode::id::Id;
 use crate::pieces::{on_threads, pieces};
 use crate::{Error, ErrorKind, Result, Stop};
 
@@ -16,7 +18,7 @@ use crate::{Error, ErrorKind, Result, Stop};
 const MAX_KEPT_BYTES: usize = 16 << 20;
 
 /// Encodes files, in order, with up to `threads` threads, each of which has one file in memory.
-pub(super) fn encode_files<T: Id>(
+pub(crate) fn encode_files<T: Id>(
     encoder: &Encoder,
     workers: &Workers<T>,
     paths: &[PathBuf],
@@ -26,7 +28,7 @@ pub(super) fn encode_files<T: Id>(
     let lengths = paths.iter().map(|path| length_of(path)).collect::<Result<Vec<_>>>()?;
     let encode_range = |range: Range<usize>| {
         let bytes: usize = lengths[range.clone()].iter().sum();
-        let mut piece = Piece::with_capacity(bytes, range.len());
+        let mut piece = DocumentIds::with_capacity(bytes, range.len());
         let mut content = Vec::new();
         workers.with(|worker: &mut Worker<T>| {
             for path in &paths[range] {

@@ -1,0 +1,8 @@
+//! Encoding of lines, whose words are joined to superwords.
+
+mod cache;
+mod encoder;
+mod superwords;
+
+pub(crate) use encoder::{LineEncoder, LineMemory};
+pub(crate) use superwords::Superwords;

@@ -1,0 +1,124 @@
+"""No circle of Rust files: a file never needs another that, directly or through others, needs it."""
+
+from __future__ import annotations
+
+import graphlib
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+CRATES = ["native/core/src", "native/py/src"]
+
+Module = tuple[str, ...]
+
+IGNORED = re.compile(
+    r"""//[^\n]* | r(\#*)".*?"\1 | b?"(?:\\.|[^"\\])*" | b?'(?:\\[^'\n]+|\\'|[^\\'\n])'""", re.VERBOSE | re.DOTALL
+)
+TESTS_INSIDE = re.compile(r"^#\[cfg\(test\)\]\n(?:#\[[^\n]*\n)*mod \w+ \{.*", re.MULTILINE | re.DOTALL)
+USE = re.compile(r"^[ \t]*(pub(?:\([^)]*\))?\s+)?use\s+([^;]+);", re.MULTILINE)
+PATH = re.compile(r"(?<![\w:$])(?:[A-Za-z_]\w*::)+[A-Za-z_]\w*")
+
+
+@dataclass
+class RustFile:
+    """What one file imports, and the paths that its code names."""
+
+    path: Path
+    imports: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    needed: list[tuple[str, ...]] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, path: Path) -> RustFile:
+        """Reads a file without its comments, strings and inner tests."""
+        text = TESTS_INSIDE.sub("", IGNORED.sub(lambda found: "" if found[0].startswith("//") else '""', path.read_text()))
+        code = USE.sub("", text)
+        file = cls(path, needed=[tuple(found[0].split("::")) for found in PATH.finditer(code)])
+        for public, tree in USE.findall(text):
+            for name, imported in expand("".join(tree.split(maxsplit=0))):
+                file.imports[name] = imported
+                # A re-export is a need only of a file that uses the name itself.
+                if not public or re.search(rf"\b{name}\b", code):
+                    file.needed.append(imported)
+        return file
+
+
+def expand(tree: str, before: tuple[str, ...] = ()) -> list[tuple[str, tuple[str, ...]]]:
+    """Takes a `use` tree apart: each name with its path."""
+    tree = tree.strip()
+    head, brace, rest = tree.partition("{")
+    parts = tuple(part.strip() for part in head.split("::") if part.strip())
+    if not brace:
+        path, _, alias = tree.partition(" as ")
+        *start, last = (part.strip() for part in path.split("::"))
+        whole = (*before, *start) if last in ("self", "*") and (before or start) else (*before, *start, last)
+        return [(alias.strip() or whole[-1], whole)]
+    return [one for branch in branches(rest[: rest.rindex("}")]) for one in expand(branch, (*before, *parts))]
+
+
+def branches(inside: str) -> list[str]:
+    """Splits what is between two braces at its outer commas."""
+    found, depth = [""], 0
+    for char in inside:
+        depth += (char == "{") - (char == "}")
+        if char == "," and depth == 0:
+            found.append("")
+        else:
+            found[-1] += char
+    return [branch for branch in found if branch.strip()]
+
+
+class Crate:
+    """The files of a crate by their modules; tests are left out."""
+
+    def __init__(self, source: Path) -> None:
+        self.files: dict[Module, RustFile] = {}
+        for path in sorted(source.rglob("*.rs")):
+            *folders, name = path.relative_to(source).with_suffix("").parts
+            if "tests" not in (*folders, name):
+                module = tuple(folders) if name in ("mod", "lib") else (*folders, name)
+                self.files[module] = RustFile.read(path)
+
+    def defining(self, module: Module, path: tuple[str, ...], seen: frozenset[object] = frozenset()) -> Module | None:
+        """Finds the module that defines what `path` names in `module`; none if it is outside of the crate."""
+        first, *rest = path
+        if (module, path) in seen:
+            return None
+        seen |= {(module, path)}
+        if first in ("crate", "self", "super"):
+            start = {"crate": (), "self": module, "super": module[:-1]}[first]
+            return self.inside(start, tuple(rest), seen)
+        if (*module, first) in self.files:
+            return self.inside((*module, first), tuple(rest), seen)
+        if first in self.files[module].imports:
+            return self.defining(module, (*self.files[module].imports[first], *rest), seen)
+        return None
+
+    def inside(self, module: Module, path: tuple[str, ...], seen: frozenset[object]) -> Module | None:
+        if not path:
+            return module
+        if path[0] == "super":
+            return self.inside(module[:-1], path[1:], seen)
+        imports = self.files[module].imports
+        if (*module, path[0]) in self.files or (path[0] in imports and imports[path[0]] != path):
+            return self.defining(module, path, seen)
+        return module
+
+    def graph(self) -> dict[str, set[str]]:
+        """Names the files that each file needs."""
+        needs: dict[str, set[str]] = {}
+        for module, file in self.files.items():
+            found = {self.defining(module, path) for path in file.needed} - {None, module}
+            needs[str(file.path)] = {str(self.files[other].path) for other in found if other is not None}
+        return needs
+
+
+def circle(source: Path) -> list[str]:
+    """Finds a circle of files, none if there is no circle."""
+    try:
+        graphlib.TopologicalSorter(Crate(source).graph()).prepare()
+    except graphlib.CycleError as error:
+        return [str(Path(path).relative_to(source)) for path in error.args[1]]
+    return []
