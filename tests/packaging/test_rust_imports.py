@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import graphlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +20,7 @@ IGNORED = re.compile(
 )
 TESTS_INSIDE = re.compile(r"^#\[cfg\(test\)\]\n(?:#\[[^\n]*\n)*mod \w+ \{.*", re.MULTILINE | re.DOTALL)
 USE = re.compile(r"^[ \t]*(pub(?:\([^)]*\))?\s+)?use\s+([^;]+);", re.MULTILINE)
+INNER_BRACES = re.compile(r"([\w:]*)\{([^{}]*)\}")
 PATH = re.compile(r"(?<![\w:$])(?:[A-Za-z_]\w*::)+[A-Za-z_]\w*")
 
 
@@ -33,11 +35,11 @@ class RustFile:
     @classmethod
     def read(cls, path: Path) -> RustFile:
         """Reads a file without its comments, strings and inner tests."""
-        text = TESTS_INSIDE.sub("", IGNORED.sub(lambda found: "" if found[0].startswith("//") else '""', path.read_text()))
+        text = TESTS_INSIDE.sub("", IGNORED.sub("", path.read_text()))
         code = USE.sub("", text)
         file = cls(path, needed=[tuple(found[0].split("::")) for found in PATH.finditer(code)])
         for public, tree in USE.findall(text):
-            for name, imported in expand("".join(tree.split(maxsplit=0))):
+            for name, imported in expand(tree):
                 file.imports[name] = imported
                 # A re-export is a need only of a file that uses the name itself.
                 if not public or re.search(rf"\b{name}\b", code):
@@ -45,29 +47,15 @@ class RustFile:
         return file
 
 
-def expand(tree: str, before: tuple[str, ...] = ()) -> list[tuple[str, tuple[str, ...]]]:
+def expand(tree: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Takes a `use` tree apart: each name with its path."""
-    tree = tree.strip()
-    head, brace, rest = tree.partition("{")
-    parts = tuple(part.strip() for part in head.split("::") if part.strip())
-    if not brace:
-        path, _, alias = tree.partition(" as ")
-        *start, last = (part.strip() for part in path.split("::"))
-        whole = (*before, *start) if last in ("self", "*") and (before or start) else (*before, *start, last)
-        return [(alias.strip() or whole[-1], whole)]
-    return [one for branch in branches(rest[: rest.rindex("}")]) for one in expand(branch, (*before, *parts))]
-
-
-def branches(inside: str) -> list[str]:
-    """Splits what is between two braces at its outer commas."""
-    found, depth = [""], 0
-    for char in inside:
-        depth += (char == "{") - (char == "}")
-        if char == "," and depth == 0:
-            found.append("")
-        else:
-            found[-1] += char
-    return [branch for branch in found if branch.strip()]
+    while "{" in tree:
+        tree = INNER_BRACES.sub(lambda found: ",".join(found[1] + part.strip() for part in found[2].split(",")), tree)
+    for whole in filter(None, map(str.strip, tree.split(","))):
+        path, _, alias = whole.partition(" as ")
+        parts = path.removesuffix("::self").removesuffix("::*").strip().split("::")
+        if parts[-1]:
+            yield alias.strip() or parts[-1], tuple(parts)
 
 
 class Crate:
@@ -122,3 +110,39 @@ def circle(source: Path) -> list[str]:
     except graphlib.CycleError as error:
         return [str(Path(path).relative_to(source)) for path in error.args[1]]
     return []
+
+
+@pytest.mark.parametrize("crate", CRATES)
+def test_no_rust_file_needs_itself_through_others(crate: str) -> None:
+    assert not circle(REPOSITORY / crate)
+
+
+def test_the_files_of_the_core_are_found_with_what_they_need() -> None:
+    graph = Crate(REPOSITORY / CRATES[0]).graph()
+    core = {str(Path(path).relative_to(REPOSITORY / CRATES[0])) for path in graph}
+    assert {"lib.rs", "encode/mod.rs", "encode/bpe/merges.rs"} <= core
+    assert sum(map(len, graph.values())) > len(graph)
+
+
+LEAF = "pub(super) struct Leaf;"
+TREES = [
+    ({"lib.rs": "mod a;\nmod b;", "a.rs": "use super::b::B;", "b.rs": LEAF}, []),
+    ({"lib.rs": "mod a;\npub use a::A;", "a.rs": "use crate::Other;"}, []),
+    ({"lib.rs": "mod a;\npub use a::A;\nfn f(a: A) {}", "a.rs": "use crate::Other;"}, ["a.rs", "lib.rs"]),
+    ({"lib.rs": "mod a;\nmod b;", "a.rs": "use super::b;", "b.rs": "fn f() { crate::a::g() }"}, ["a.rs", "b.rs"]),
+    ({"lib.rs": "", "a.rs": "use crate::b::{\n    c::{self, C},\n};", "b/mod.rs": "", "b/c.rs": LEAF}, []),
+    (
+        {"lib.rs": "", "a.rs": "use crate::b::C;", "b/mod.rs": "pub use c::C;", "b/c.rs": "use crate::a::A;"},
+        ["a.rs", "b/c.rs"],
+    ),
+    ({"lib.rs": "", "a.rs": "use crate::b::B; // b", "b.rs": '// use crate::a::A;\nfn f() { "crate::a::A" }'}, []),
+    ({"lib.rs": "", "a.rs": "use crate::b::B;", "b.rs": "#[cfg(test)]\nmod tests {\n    use crate::a::A;\n}"}, []),
+]
+
+
+@pytest.mark.parametrize(("tree", "expected"), TREES)
+def test_a_circle_is_found_in_a_small_tree(tree: dict[str, str], expected: list[str], tmp_path: Path) -> None:
+    for name, text in tree.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert sorted(set(circle(tmp_path))) == expected

@@ -5,8 +5,7 @@ use arrow_array::types::UInt64Type;
 use arrow_array::{Array, BinaryArray, RecordBatch, RecordBatchReader, UInt64Array};
 use arrow_schema::DataType;
 
-use super::merge::Head;
-use super::prefix;
+use super::head::{Head, prefix};
 use crate::{Error, ErrorKind, Result};
 
 /// A reader of batches with the columns word (binary) and count (u64), sorted by word.

@@ -8,7 +8,6 @@
 //! Text is cut into words ([`crate::pattern`]), which are looked up in a cache in batches; a word that is not there is merged.
 //! A tokenizer with superwords joins the tokens of the words of a line.
 
-mod arrays;
 mod bpe;
 mod decode;
 mod documents;
@@ -19,9 +18,9 @@ mod markers;
 mod tokenizer;
 mod words;
 
-pub(crate) use arrays::lists;
-pub use arrays::{byte_slices, integers};
 pub(crate) use bpe::{Merges, Scratch};
 pub use documents::Part;
 pub use markers::Markers;
 pub use tokenizer::Tokenizer;
+
+pub use crate::arrays::{byte_slices, integers};

@@ -6,11 +6,11 @@ use std::sync::OnceLock;
 use aho_corasick::{AhoCorasick, MatchKind};
 use arrow_array::{Array, ArrayRef, ListArray, RecordBatch};
 
-use super::arrays::integers;
 use super::decode;
 use super::documents::{self, Encoder, Part, StablePrefixFinder, TokenPrefixes, Workers};
 use super::load::{self, Vocabulary};
 use super::markers::Markers;
+use crate::arrays::integers;
 use crate::pattern::Pattern;
 use crate::{Error, Result, Stop};
 

@@ -64,7 +64,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use arrow_array::RecordBatch;
 
-use crate::counts::{Sorted, Spill, WordReader};
+use crate::counts::{SortedWords, Spill, WordReader};
 use crate::documents::{binaries, strings};
 use crate::{Error, ErrorKind, Result};
 pub use counter::WordCounter;
@@ -196,9 +196,9 @@ impl Scanner {
         Ok(())
     }
 
-    fn take(&mut self, take: fn(&mut Worker) -> WordTotals) -> Sorted {
+    fn take(&mut self, take: fn(&mut Worker) -> WordTotals) -> SortedWords {
         let tables: Vec<_> = self.workers.iter_mut().map(take).collect();
-        self.pool.install(|| Sorted::new(tables, self.plan.word_partitions))
+        self.pool.install(|| SortedWords::new(tables, self.plan.word_partitions))
     }
 
     /// Gives the counts of all documents added so far, and starts anew.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::count::count_pairs;
+use super::pair_counts::count_pairs;
 use super::pairs::Pairs;
 use super::texts::{GONE, Texts, Weights};
 use crate::memory::prefetch;

@@ -16,15 +16,18 @@
 //! of symbols, for the frequent pairs only: when these are used up, the texts are counted again for rarer ones. It does not
 //! split text into words and knows no ids of a vocabulary.
 
+mod bound;
 mod corpus;
-mod count;
 mod engine;
-mod held;
 mod input;
+mod merges;
+mod options;
+mod pair_counts;
 mod pairs;
 mod queue;
 mod rules;
-mod seeds;
+mod seed;
+mod seed_merges;
 #[cfg(test)]
 mod tests;
 mod texts;
@@ -37,88 +40,16 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, BinaryArray, RecordBatch, UInt8Array, UInt64Array};
 use hashbrown::HashSet;
 
-use crate::pattern::Pattern;
+use crate::pools::thread_pool;
 use crate::{Error, ErrorKind, Result};
-use held::{Bound, Excess, LeftOut};
+use bound::{Bound, Excess, LeftOut};
+use merges::{LearnedMerge, Phase};
+pub use options::{Options, SuperwordBounds};
 use rules::Rules;
+use seed::Seed;
 use texts::Collector;
 use tokens::Tokens;
 pub use usage::count_tokens;
-
-/// How many tokens there are before the first merge.
-const BYTES: u32 = 256;
-
-/// A string that must become one token.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Seed {
-    token: Vec<u8>,
-    atomic: bool,
-}
-
-impl Seed {
-    fn new(token: Vec<u8>, atomic: bool) -> Result<Self> {
-        let shown = token.escape_ascii();
-        match token.first() {
-            None => Err(Error::invalid("a seed is empty: a token has at least one byte")),
-            Some(first) if atomic && (first.is_ascii_digit() || !rules::is_identifier_run(&token)) => {
-                Err(Error::invalid(format!("seed \"{shown}\" is atomic but no identifier: it can be pinned only")))
-            }
-            Some(_) => Ok(Self { token, atomic }),
-        }
-    }
-}
-
-/// When a merge is learned; all merges of a phase rank before those of the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// For the seeds, inside runs of identifier bytes.
-    Identifier = 0,
-    /// For the seeds, across the borders of such runs and outside them.
-    Border = 1,
-    /// From the words, as the seed merges leave them.
-    Corpus = 2,
-    /// From larger units, as all merges before leave them.
-    Superword = 3,
-}
-
-/// A merge with how often its pair occurred when it was learned.
-struct Learned {
-    left: u32,
-    right: u32,
-    count: u64,
-    phase: Phase,
-}
-
-/// What to learn, beside the words and seeds.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// How many new token strings to make: no single byte, no seed; pieces of seeds count.
-    pub vocab_tokens: usize,
-    /// Strings that no merge may spell: the names of control and reserved ids.
-    pub forbidden: Vec<Vec<u8>>,
-    /// The most bytes a token may have; `None` for no bound.
-    pub max_token_bytes: Option<usize>,
-    /// How many of the new tokens to learn from units.
-    pub superword_tokens: usize,
-    /// What bounds them; must be given if there are any.
-    pub superwords: Option<Superwords>,
-    /// The most tokens that the distinct words, or units, may have in all as training begins, each of which takes about
-    /// 20 bytes of memory; `None` for no bound.
-    pub max_held_tokens: Option<usize>,
-    /// The result does not depend on them.
-    pub threads: usize,
-}
-
-/// What bounds the tokens that are learned from units.
-#[derive(Clone, Debug)]
-pub struct Superwords {
-    /// The pattern of the units.
-    pub pattern: Pattern,
-    /// The most words that a token may have, as the pattern of words cuts the token by itself.
-    pub max_words: usize,
-    /// The most bytes.
-    pub max_bytes: usize,
-}
 
 /// Learns merges from word counts and seeds, and then from the counts of larger units.
 ///
@@ -145,14 +76,7 @@ pub fn train_bpe(
     if options.superword_tokens > 0 && options.superwords.is_none() {
         return Err(Error::invalid("superword_tokens without a unit pattern and bounds"));
     }
-    pool(options.threads)?.install(|| train(words, units, seeds, options))
-}
-
-fn pool(threads: usize) -> Result<rayon::ThreadPool> {
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(threads.max(1))
-        .build()
-        .map_err(|error| Error::new(ErrorKind::Io, format!("cannot start {threads} threads: {error}")))
+    thread_pool(options.threads.max(1))?.install(|| train(words, units, seeds, options))
 }
 
 fn train(
@@ -167,7 +91,7 @@ fn train(
     }
     let rules =
         Rules::new(&seeds, &options.forbidden, options.max_token_bytes).with_superwords(options.superwords.clone());
-    let (mut tokens, mut learned) = seeds::learn(&seeds, &rules)?;
+    let (mut tokens, mut learned) = seed_merges::learn(&seeds, &rules)?;
     let pieces = count_pieces(&seeds, &tokens);
     let least = pieces + options.superword_tokens;
     let wanted = options.vocab_tokens.checked_sub(least).ok_or_else(|| too_few(pieces, options))?;
@@ -267,8 +191,8 @@ fn few_superwords(learned: usize, options: &Options) -> Error {
     )
 }
 
-fn to_batch(learned: &[Learned], tokens: &Tokens, metadata: HashMap<String, String>) -> Result<RecordBatch> {
-    let side = |number: fn(&Learned) -> u32| -> ArrayRef {
+fn to_batch(learned: &[LearnedMerge], tokens: &Tokens, metadata: HashMap<String, String>) -> Result<RecordBatch> {
+    let side = |number: fn(&LearnedMerge) -> u32| -> ArrayRef {
         Arc::new(BinaryArray::from_iter_values(learned.iter().map(|merge| tokens.bytes(number(merge)))))
     };
     let counts: UInt64Array = learned.iter().map(|merge| merge.count).collect();

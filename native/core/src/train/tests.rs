@@ -7,7 +7,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{UInt8Type, UInt64Type};
 use arrow_array::{ArrayRef, BinaryArray, BooleanArray, LargeBinaryArray, RecordBatch, UInt64Array};
 
-use super::{Options, Superwords, count_tokens};
+use super::{Options, SuperwordBounds, count_tokens};
 use crate::pattern::Pattern;
 use crate::{ErrorKind, Result};
 
@@ -88,8 +88,8 @@ fn seeds_rank_first_and_atomic_ones_stay_apart_from_marks() {
     assert_eq!(learned, [row("i", "f", 1, 0), row("(", "x", 1, 1), row("if", "x", 5, 2)]);
 }
 
-fn superwords(max_words: usize, max_bytes: usize) -> Superwords {
-    Superwords { pattern: Pattern::by_name("cpp-lines-1").unwrap(), max_words, max_bytes }
+fn superwords(max_words: usize, max_bytes: usize) -> SuperwordBounds {
+    SuperwordBounds { pattern: Pattern::by_name("cpp-lines-1").unwrap(), max_words, max_bytes }
 }
 
 #[test]

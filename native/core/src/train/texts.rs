@@ -3,10 +3,9 @@
 use hashbrown::HashMap;
 use rayon::prelude::*;
 
-use super::BYTES;
-use super::held::{Bound, LeftOut};
+use super::bound::{Bound, LeftOut};
 use super::input::Rows;
-use super::tokens::{Tokens, byte_numbers};
+use super::tokens::{BYTES, Tokens, byte_numbers};
 use crate::encode::{Merges, Scratch};
 use crate::memory::use_large_pages;
 use crate::stop::NEVER;

@@ -9,8 +9,8 @@ use arrow_array::{Array, ArrayRef, BinaryArray, LargeBinaryArray, RecordBatch, S
 use arrow_buffer::{Buffer, OffsetBuffer};
 use arrow_schema::DataType;
 
+use crate::arrays::{integers, lists};
 use crate::digest::sha256_hex;
-use crate::encode::arrays::{integers, lists};
 use crate::encode::load::Vocabulary;
 use crate::encode::markers::Markers;
 use crate::pieces::{on_threads, pieces};

@@ -6,7 +6,7 @@ use arrow_array::{Array, ArrayRef, Int64Array, LargeListArray, ListArray};
 use arrow_buffer::{ArrowNativeType, OffsetBuffer};
 use arrow_schema::{DataType, Field};
 
-use crate::encode::arrays::{integers, lists};
+use crate::arrays::{integers, lists};
 use crate::encode::load::Vocabulary;
 use crate::{Error, Result};
 

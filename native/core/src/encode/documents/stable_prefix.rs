@@ -1,7 +1,7 @@
 //! How much of a text's tokens stays whatever text follows.
 //!
 //! A text is cut into units, and a unit's tokens are what merging makes of it. What the pattern cuts alike whatever follows
-//! ([`Pattern::open`]) keeps its tokens. The unit behind it, of which the text has a part, becomes the tokens of some beginning
+//! ([`Pattern::tail`]) keeps its tokens. The unit behind it, of which the text has a part, becomes the tokens of some beginning
 //! of that part and then one token that goes on over the end of the text, as **any run of a text's tokens is what merging makes
 //! of that run's text** (the tokens of a merged text are the same as if any two neighbours had been merged alone; van Antwerpen
 //! and Neubeck, `rust-gems/bpe`). The token over the end begins with the rest of the part. So there are few such beginnings: those
@@ -58,15 +58,15 @@ impl StablePrefixFinder<'_> {
         encode: impl Fn(&[u8]) -> Result<Vec<u32>>,
     ) -> Result<usize> {
         let (text, run) = last_run(text);
-        let open = self.pattern.open(&text[run..]);
-        let start = run + open.start;
+        let tail = self.pattern.tail(&text[run..]);
+        let start = run + tail.start;
         let encoded = encode(text)?;
         let before = self.count_until(&encoded, start);
         let same = common(ids, &encoded[..before]);
         if same < before {
             return Ok(same);
         }
-        let ends = open.ends.iter().map(|end| end - open.start);
+        let ends = tail.ends.iter().map(|end| end - tail.start);
         let stable = before + self.stable_in_unit(&ids[before..], &text[start..], ends);
         self.stop.check().map(|()| stable)
     }

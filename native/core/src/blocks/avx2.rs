@@ -2,8 +2,8 @@
 
 use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_slli_epi16};
 
+use super::block::{BYTES, Block, Singles};
 use super::vectors::{Table, look_up, mask, or};
-use super::{BYTES, Block, Singles};
 
 /// Whether this processor can do it.
 #[inline]

@@ -13,12 +13,13 @@ use std::collections::{BTreeSet, BinaryHeap};
 
 use hashbrown::HashSet;
 
+use super::bound::{Bound, Excess};
 use super::engine::Engine;
-use super::held::{Bound, Excess};
-use super::rules::{Rules, is_identifier_byte, is_identifier_run};
+use super::merges::{LearnedMerge, Phase};
+use super::rules::Rules;
+use super::seed::{Seed, is_identifier_byte, is_identifier_run};
 use super::texts::Collector;
 use super::tokens::Tokens;
-use super::{Learned, Phase, Seed};
 use crate::{Error, ErrorKind, Result};
 
 /// What to merge next: gain, spells a seed, bytes, then the smaller pair.
@@ -28,7 +29,7 @@ type Priority = (u64, bool, usize, Reverse<(u32, u32)>);
 ///
 /// # Errors
 /// Names the first seed, in byte order, that cannot become one token, and why.
-pub(super) fn learn(seeds: &[Seed], rules: &Rules) -> Result<(Tokens, Vec<Learned>)> {
+pub(super) fn learn(seeds: &[Seed], rules: &Rules) -> Result<(Tokens, Vec<LearnedMerge>)> {
     let spelled: HashSet<&[u8]> = seeds.iter().map(|seed| seed.token.as_slice()).collect();
     let runs: BTreeSet<&[u8]> = spelled.iter().flat_map(|seed| identifier_runs(seed)).collect();
     let mixed: BTreeSet<&[u8]> = spelled.iter().copied().filter(|seed| !is_identifier_run(seed)).collect();
@@ -47,7 +48,7 @@ struct Learner<'a> {
     tokens: Tokens,
     rules: &'a Rules,
     spelled: &'a HashSet<&'a [u8]>,
-    learned: Vec<Learned>,
+    learned: Vec<LearnedMerge>,
 }
 
 impl Learner<'_> {
@@ -66,7 +67,7 @@ impl Learner<'_> {
             let (left, right, count) = engine.pair(index);
             if self.rules.refusal(self.tokens.bytes(left), self.tokens.bytes(right), phase).is_none() {
                 self.tokens.merge(left, right);
-                self.learned.push(Learned { left, right, count, phase });
+                self.learned.push(LearnedMerge { left, right, count, phase });
                 heap.extend(engine.merge(left, right).filter_map(|index| self.priority(&engine, index)));
             }
         }

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_slli_epi16};
 
-use super::{BYTES, Block, Masks};
+use super::masks::{BYTES, Block, Masks, append as append_masks};
 use crate::blocks::vectors::{Table, look_up, mask, or};
 
 /// Whether this processor can do it.
@@ -22,7 +22,7 @@ pub(super) fn append(text: &[u8], out: &mut Vec<Block>) {
 
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 fn append_blocks(text: &[u8], out: &mut Vec<Block>) {
-    super::append(text, |bytes| masks(bytes), out);
+    append_masks(text, |bytes| masks(bytes), out);
 }
 
 #[target_feature(enable = "avx2")]

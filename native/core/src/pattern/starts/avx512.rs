@@ -6,7 +6,7 @@ use std::arch::x86_64::{
     _mm512_set1_epi32, _mm512_test_epi8_mask,
 };
 
-use super::{BYTES, Block, Masks};
+use super::masks::{BYTES, Block, Masks, append as append_masks};
 
 /// Whether this processor can do it.
 #[inline]
@@ -29,7 +29,7 @@ pub(super) fn append(text: &[u8], out: &mut Vec<Block>) {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi1,bmi2,popcnt")]
 fn append_blocks(text: &[u8], out: &mut Vec<Block>) {
-    super::append(text, |bytes| masks(bytes), out);
+    append_masks(text, |bytes| masks(bytes), out);
 }
 
 /// Writes `base` plus the place of each bit to the first of `places`, and anything behind them.

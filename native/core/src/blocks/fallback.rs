@@ -1,6 +1,6 @@
 //! Masks from a table: for processors without a faster way, and what the faster way is compared with.
 
-use super::{BYTES, Block, Singles};
+use super::block::{BYTES, Block, Singles};
 
 const WORD: u8 = 1;
 const MARK: u8 = 2;

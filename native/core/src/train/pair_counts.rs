@@ -20,7 +20,7 @@ const GROUP_POSITIONS: usize = 1 << 25;
 
 /// What a group gives: its pairs, and their positions one pair after the other.
 #[derive(Default)]
-struct Found {
+struct GroupPairs {
     pairs: Vec<(u32, u32, u64, u32)>,
     positions: Vec<u32>,
 }
@@ -36,8 +36,9 @@ pub(super) fn count_pairs(texts: &Texts, tokens: usize, least: u64) -> Pairs {
     let groups = group(&occurrences, limit);
     let mut pairs = Pairs::default();
     for batch in groups.chunks(rayon::current_num_threads()) {
-        let found: Vec<Found> = batch.par_iter().map(|group| count_group(texts, group, &occurrences, least)).collect();
-        for Found { pairs: found, positions } in found {
+        let found: Vec<GroupPairs> =
+            batch.par_iter().map(|group| count_group(texts, group, &occurrences, least)).collect();
+        for GroupPairs { pairs: found, positions } in found {
             pairs.append(&found, &positions);
         }
     }
@@ -109,7 +110,7 @@ fn group(occurrences: &[usize], limit: usize) -> Vec<Range<u32>> {
     groups
 }
 
-fn count_group(texts: &Texts, group: &Range<u32>, occurrences: &[usize], least: u64) -> Found {
+fn count_group(texts: &Texts, group: &Range<u32>, occurrences: &[usize], least: u64) -> GroupPairs {
     let own = &occurrences[group.start as usize..group.end as usize];
     let mut places: Vec<usize> = own
         .iter()
@@ -127,7 +128,7 @@ fn count_group(texts: &Texts, group: &Range<u32>, occurrences: &[usize], least: 
         }
     });
     let mut counter = Counter::new(occurrences.len());
-    let mut found = Found::default();
+    let mut found = GroupPairs::default();
     let mut run = entries.as_slice();
     for (left, &count) in (group.start..).zip(own) {
         let (own, rest) = run.split_at(count);
@@ -152,7 +153,7 @@ impl Counter {
         Self { weights: vec![0; tokens], lengths: vec![0; tokens], touched: Vec::new(), places: vec![NOWHERE; tokens] }
     }
 
-    fn count(&mut self, texts: &Texts, left: u32, entries: &[u64], least: u64, found: &mut Found) {
+    fn count(&mut self, texts: &Texts, left: u32, entries: &[u64], least: u64, found: &mut GroupPairs) {
         let mut cursor = 0;
         for (right, position) in entries.iter().copied().map(unpack) {
             let at = right as usize;

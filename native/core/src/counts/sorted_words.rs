@@ -2,8 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::merge::Head;
-use super::{partition, prefix};
+use super::head::{Head, partition, prefix};
 
 /// Words with counts, in any order.
 pub(crate) trait Words: Send {
@@ -35,14 +34,14 @@ struct Part {
 }
 
 /// Words by partition, sorted bytewise inside each, every one once.
-pub(crate) struct Sorted {
+pub(crate) struct SortedWords {
     parts: Vec<Part>,
     /// The partition and the entry that are current.
     part: usize,
     entry: usize,
 }
 
-impl Sorted {
+impl SortedWords {
     /// Sorts the words of all `tables`, adding up the counts of those that recur. Uses the current thread pool.
     pub(crate) fn new(tables: Vec<impl Words>, partitions: u32) -> Self {
         let scattered: Vec<_> = tables.into_par_iter().map(|table| scatter(&table, partitions)).collect();

@@ -1,6 +1,6 @@
 //! Masks from a table of bytes.
 
-use super::{BYTES, Masks};
+use super::masks::{BYTES, Masks};
 
 /// The masks of 64 bytes.
 pub(super) fn masks(bytes: &[u8; BYTES]) -> Masks {

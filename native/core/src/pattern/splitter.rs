@@ -8,7 +8,7 @@ use crate::blocks::{Class, Classes};
 
 /// What a word is, as far as it can be told for nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum WordKind {
     /// An ASCII identifier or keyword.
     Identifier,
     /// One space or mark, and an ASCII identifier or keyword.
@@ -65,7 +65,7 @@ pub(super) fn split(
     classes: &Classes,
     start: usize,
     end: usize,
-    mut each: impl FnMut(Kind, usize, usize),
+    mut each: impl FnMut(WordKind, usize, usize),
 ) {
     let run = &text[..end];
     let mut at = start;
@@ -83,12 +83,12 @@ fn first(run: &[u8], at: usize) -> First {
 
 /// The word at `at`.
 #[inline(always)]
-fn word(run: &[u8], classes: &Classes, at: usize) -> (Kind, usize) {
+fn word(run: &[u8], classes: &Classes, at: usize) -> (WordKind, usize) {
     let next = at + 1;
     match FIRST[run[at] as usize] {
-        First::Letter => identifier(run, classes, at, at, Kind::Identifier),
+        First::Letter => identifier(run, classes, at, at, WordKind::Identifier),
         First::Space => match first(run, next) {
-            First::Letter => identifier(run, classes, at, next, Kind::MarkedIdentifier),
+            First::Letter => identifier(run, classes, at, next, WordKind::MarkedIdentifier),
             First::Mark | First::Closing => marks(run, classes, at, next),
             First::Sign if !begins_number(run, next) => marks(run, classes, at, next),
             First::Space | First::Blank => white_space(run, classes, at),
@@ -103,8 +103,8 @@ fn word(run: &[u8], classes: &Classes, at: usize) -> (Kind, usize) {
 }
 
 #[inline(never)]
-fn other(run: &[u8], at: usize) -> (Kind, usize) {
-    (Kind::Other, cpp_words::word_end(run, at))
+fn other(run: &[u8], at: usize) -> (WordKind, usize) {
+    (WordKind::Other, cpp_words::word_end(run, at))
 }
 
 /// Whether a digit, or something that only a closer look tells from one, follows the sign or point at `at`.
@@ -119,7 +119,7 @@ fn begins_number(run: &[u8], at: usize) -> bool {
 
 /// The word at `at` whose identifier begins at `name`.
 #[inline(always)]
-fn identifier(run: &[u8], classes: &Classes, at: usize, name: usize, kind: Kind) -> (Kind, usize) {
+fn identifier(run: &[u8], classes: &Classes, at: usize, name: usize, kind: WordKind) -> (WordKind, usize) {
     let end = classes.run_end(name, Class::Word);
     match run.get(end) {
         Some(b'"' | b'\'') if end - name <= 3 => match other(run, at) {
@@ -132,9 +132,9 @@ fn identifier(run: &[u8], classes: &Classes, at: usize, name: usize, kind: Kind)
 }
 
 #[inline(always)]
-fn after_mark(run: &[u8], classes: &Classes, at: usize) -> (Kind, usize) {
+fn after_mark(run: &[u8], classes: &Classes, at: usize) -> (WordKind, usize) {
     match first(run, at + 1) {
-        First::Letter => identifier(run, classes, at, at + 1, Kind::MarkedIdentifier),
+        First::Letter => identifier(run, classes, at, at + 1, WordKind::MarkedIdentifier),
         First::Rare => other(run, at),
         // `"R"(`, and a mark before a literal prefix, begin with a letter: they are not here.
         _ => marks(run, classes, at, at),
@@ -143,14 +143,14 @@ fn after_mark(run: &[u8], classes: &Classes, at: usize) -> (Kind, usize) {
 
 /// The word at a closing parenthesis.
 #[inline]
-fn after_closing(run: &[u8], classes: &Classes, at: usize) -> (Kind, usize) {
+fn after_closing(run: &[u8], classes: &Classes, at: usize) -> (WordKind, usize) {
     match first(run, at + 1) {
         First::Letter | First::Digit => {
             let end = classes.run_end(at + 1, Class::Word);
             match run.get(end) {
                 Some(b'"' | 0x80..) => other(run, at),
-                _ if first(run, at + 1) == First::Digit => (Kind::Plain, at + 1),
-                _ => identifier(run, classes, at, at + 1, Kind::MarkedIdentifier),
+                _ if first(run, at + 1) == First::Digit => (WordKind::Plain, at + 1),
+                _ => identifier(run, classes, at, at + 1, WordKind::MarkedIdentifier),
             }
         }
         First::Rare => other(run, at),
@@ -160,29 +160,29 @@ fn after_closing(run: &[u8], classes: &Classes, at: usize) -> (Kind, usize) {
 
 /// The word at `at` whose marks begin at `from`, with the newlines and the indentation behind them.
 #[inline(always)]
-fn marks(run: &[u8], classes: &Classes, at: usize, from: usize) -> (Kind, usize) {
+fn marks(run: &[u8], classes: &Classes, at: usize, from: usize) -> (WordKind, usize) {
     let end = classes.run_end(from, Class::Mark);
     match run.get(end) {
         Some(b'\r' | b'\n') => {
             let newlines = classes.run_end(end, Class::Newline);
-            (Kind::Plain, classes.run_end(newlines, Class::Blank))
+            (WordKind::Plain, classes.run_end(newlines, Class::Blank))
         }
         Some(b'\\' | 0x80..) => other(run, at),
-        _ => (Kind::Plain, end),
+        _ => (WordKind::Plain, end),
     }
 }
 
 /// White space at `at`: a space that no word takes, a tab, or a line ending.
 #[inline]
-fn white_space(run: &[u8], classes: &Classes, at: usize) -> (Kind, usize) {
+fn white_space(run: &[u8], classes: &Classes, at: usize) -> (WordKind, usize) {
     let blanks = classes.run_end(at, Class::Blank);
     match run.get(blanks) {
         Some(b'\r' | b'\n') => {
             let newlines = classes.run_end(blanks, Class::Newline);
-            (Kind::Plain, classes.run_end(newlines, Class::Blank))
+            (WordKind::Plain, classes.run_end(newlines, Class::Blank))
         }
         Some(0x0b | 0x0c | 0x80..) => other(run, at),
-        None => (Kind::Plain, blanks),
-        Some(_) => (Kind::Plain, if blanks - at > 1 { blanks - 1 } else { blanks }),
+        None => (WordKind::Plain, blanks),
+        Some(_) => (WordKind::Plain, if blanks - at > 1 { blanks - 1 } else { blanks }),
     }
 }

@@ -13,7 +13,7 @@ const MAX_AHEAD: usize = 80;
 
 /// The part of a run of valid UTF-8 that is not sure: the unit at its end, or one that may grow over several.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Open {
+pub(crate) struct Tail {
     /// Where it starts. Whatever follows the run, everything before is cut as it is, and a unit starts here.
     pub(crate) start: usize,
     /// Where within the run this unit may end; otherwise it goes on to the end of the run at least.
@@ -22,11 +22,11 @@ pub(crate) struct Open {
 
 impl Pattern {
     /// What is open at the end of `run`.
-    pub(crate) fn open(self, run: &[u8]) -> Open {
+    pub(crate) fn tail(self, run: &[u8]) -> Tail {
         if self.is_lines() {
             let (mut start, mut next) = (0, 0);
             lines(run, 0, |end| start = std::mem::replace(&mut next, end));
-            return Open { start, ends: Vec::new() };
+            return Tail { start, ends: Vec::new() };
         }
         debug_assert_eq!(self.0, Kind::CppWords1);
         let (mut start, mut end) = (0, 0);
@@ -39,7 +39,7 @@ impl Pattern {
         }
         let mut ends = vec![end, shortened(run, start)];
         ends.retain(|end| (start + 1..run.len()).contains(end));
-        Open { start, ends }
+        Tail { start, ends }
     }
 }
 
@@ -82,7 +82,7 @@ mod tests {
     /// The ends of the units of a text, after 0.
     fn ends(pattern: Pattern, text: &str) -> Vec<usize> {
         let mut ends = vec![0];
-        pattern.split(text.as_bytes(), |unit| ends.push(ends[ends.len() - 1] + unit.len()));
+        pattern.split(text.as_bytes(), |pretoken| ends.push(ends[ends.len() - 1] + pretoken.len()));
         ends
     }
 
@@ -98,7 +98,7 @@ mod tests {
             let mut text = |most: usize| (0..random(most)).map(|_| pieces[random(pieces.len())]).collect::<String>();
             let (run, more) = (text(8), text(4));
             let pattern = Pattern::ALL[round % 2];
-            let Open { start, ends: inside } = pattern.open(run.as_bytes());
+            let Tail { start, ends: inside } = pattern.tail(run.as_bytes());
             let (alone, followed) = (ends(pattern, &run), ends(pattern, &format!("{run}{more}")));
             let sure = |ends: &[usize]| ends.iter().copied().take_while(|&end| end <= start).collect::<Vec<_>>();
             assert_eq!(sure(&alone), sure(&followed), "{pattern:?} {run:?} {more:?}");
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn what_is_open_is_the_last_word_or_what_may_become_one() {
-        let open = |run: &str| Pattern::ALL[0].open(run.as_bytes());
+        let tail = |run: &str| Pattern::ALL[0].tail(run.as_bytes());
         for (run, start, ends) in [
             ("int main", 3, vec![]),
             ("x;\n  ", 1, vec![4]),
@@ -122,7 +122,7 @@ mod tests {
             ("x = 1'", 3, vec![5]),
             ("\\n\\n", 0, vec![2]),
         ] {
-            assert_eq!(open(run), Open { start, ends }, "{run:?}");
+            assert_eq!(tail(run), Tail { start, ends }, "{run:?}");
         }
     }
 }
