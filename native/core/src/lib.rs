@@ -16,6 +16,7 @@ mod pieces;
 pub mod platform;
 mod pools;
 pub mod scan;
+mod short_key;
 mod stop;
 pub mod train;
 

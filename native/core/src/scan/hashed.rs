@@ -5,10 +5,10 @@ use std::ops::Range;
 use arrow_array::RecordBatch;
 use rayon::prelude::*;
 
-use super::inline::INLINE_BYTES;
 use super::words::{AHEAD, Counted, WordTotals};
 use crate::Result;
 use crate::counts::WordBatch;
+use crate::short_key::KEY_BYTES;
 
 /// Bytes of words that are put in order at a time, about.
 const RANGE_BYTES: usize = 1 << 21;
@@ -28,7 +28,7 @@ fn words_within(tables: &[WordTotals], hashes: Range<u64>) -> Result<Vec<RecordB
     let mut words: Vec<Counted> = tables.iter().flat_map(|table| table.within(hashes.clone())).collect();
     words.sort_unstable_by(Counted::order);
     let (mut batches, mut batch) = (Vec::new(), WordBatch::default());
-    let mut buffer = [0; INLINE_BYTES];
+    let mut buffer = [0; KEY_BYTES];
     let mut later = words.iter().skip(AHEAD);
     for same in words.chunk_by(|left, right| left.order(right).is_eq()) {
         later.by_ref().take(same.len()).for_each(Counted::prefetch);

@@ -44,7 +44,6 @@ mod counter;
 mod features;
 mod hashed;
 mod identifier;
-mod inline;
 mod keywords;
 mod names;
 mod outline;

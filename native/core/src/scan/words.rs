@@ -9,20 +9,21 @@ use std::ops::Range;
 
 use foldhash::fast::FixedState;
 
-use super::inline::{INLINE_BYTES, Inline};
 use super::names::Names;
 use crate::blocks::Classes;
 use crate::counts::Words;
 use crate::lexer::continues_identifier;
 use crate::memory::{prefetch, use_large_pages};
 use crate::pattern::Pattern;
+use crate::short_key::{KEY_BYTES, MAX_SHORT_BYTES, ShortKey};
 
 const LONG_HASH: FixedState = FixedState::with_seed(0x5bd1_e995);
 
 /// What a word of a document is.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Use {
     /// A word.
+    #[default]
     Word,
     /// A word that is an identifier or keyword in code, with or without one byte in front.
     Name,
@@ -55,25 +56,17 @@ impl Naming for Nameless {
 }
 
 /// A word of a document that waits to be counted.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Waiting {
-    low: u64,
-    high: u64,
+    key: ShortKey,
     /// The high bits of its hash, more than any table has slots.
     hash: u32,
-    size: u32,
     start: u32,
     end: u32,
     used: Use,
 }
 
 impl Waiting {
-    const NONE: Self = Self { low: 0, high: 0, hash: 0, size: 0, start: 0, end: 0, used: Use::Word };
-
-    fn is_hash(&self) -> bool {
-        Inline { low: 0, high: 0, size: self.size }.is_hash()
-    }
-
     fn text<'a>(&self, source: &'a [u8]) -> &'a [u8] {
         &source[self.start as usize..self.end as usize]
     }
@@ -86,28 +79,22 @@ const BATCH: usize = 32;
 #[derive(Clone, Copy, Default)]
 #[repr(align(32))]
 struct Slot {
-    low: u64,
-    /// Of a word that is too long for its slot: where it stands in the arena, behind its length.
-    high: u64,
+    /// Of a long word with its place in the arena, where its length comes first.
+    key: ShortKey,
     count: u64,
-    size: u32,
     /// One more than the number of the name that it is; zero if it is none, or that is not known.
     name: u32,
 }
 
 impl Slot {
-    fn key(&self) -> Inline {
-        let key = Inline { low: self.low, high: self.high, size: self.size };
-        if key.is_hash() { Inline::hashed(self.low) } else { key }
-    }
-
     fn is_free(&self) -> bool {
-        self.size == 0
+        self.key.is_none()
     }
 
     /// The high bits of the hash of its word.
     fn hash(&self) -> u32 {
-        (self.key().hash() >> 32) as u32
+        let key = if self.key.is_long() { ShortKey::of_hash(self.key.low()) } else { self.key };
+        (key.hash() >> 32) as u32
     }
 }
 
@@ -142,7 +129,7 @@ impl WordTotals {
             slots: table(LEAST_SLOTS),
             used: 0,
             arena: Vec::new(),
-            waiting: [Waiting::NONE; BATCH],
+            waiting: [Waiting::default(); BATCH],
             length: 0,
             long: [0; BATCH],
             long_length: 0,
@@ -161,18 +148,17 @@ impl WordTotals {
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "a call for each word is a tenth of what it does")]
     pub(super) fn count(&mut self, source: &[u8], [start, end]: [usize; 2], used: Use, names: &mut impl Naming) {
-        let key = if end - start <= INLINE_BYTES {
-            Inline::within(source, start, end)
+        let key = if end - start <= MAX_SHORT_BYTES {
+            ShortKey::new(source, start, end)
         } else {
             self.long[self.long_length % BATCH] = self.length as u8;
             self.long_length += 1;
-            Inline::hashed(LONG_HASH.hash_one(&source[start..end]))
+            ShortKey::of_hash(LONG_HASH.hash_one(&source[start..end]))
         };
         let hash = (key.hash() >> 32) as u32;
         prefetch(&self.slots[home(hash, self.slots.len())]);
-        let Inline { low, high, size } = key;
         let [start, end] = [start as u32, end as u32];
-        self.waiting[self.length % BATCH] = Waiting { low, high, hash, size, start, end, used };
+        self.waiting[self.length % BATCH] = Waiting { key, hash, start, end, used };
         self.length += 1;
         if self.length == BATCH {
             self.settle(source, names);
@@ -203,17 +189,23 @@ impl WordTotals {
         let mut at = home(word.hash, self.slots.len());
         loop {
             let slot = &self.slots[at];
-            if slot.low == word.low && slot.size == word.size {
-                let same =
-                    if word.is_hash() { self.long_text(slot) == word.text(source) } else { slot.high == word.high };
-                if same {
-                    return at;
-                }
+            if slot.key.low() == word.key.low() && self.is_same(slot, word, source) {
+                return at;
             }
             if slot.is_free() {
                 return self.insert(word, at, source);
             }
             at = (at + 1) & mask;
+        }
+    }
+
+    /// Whether the slot has this word.
+    #[inline]
+    fn is_same(&self, slot: &Slot, word: &Waiting, source: &[u8]) -> bool {
+        if word.key.is_long() {
+            slot.key.is_long() && self.long_text(slot) == word.text(source)
+        } else {
+            slot.key == word.key
         }
     }
 
@@ -224,13 +216,13 @@ impl WordTotals {
             at = free(&self.slots, word.hash);
         }
         self.used += 1;
-        let Waiting { low, mut high, size, start, end, .. } = *word;
-        if word.is_hash() {
-            high = self.arena.len() as u64;
+        let Waiting { mut key, start, end, .. } = *word;
+        if key.is_long() {
+            key = key.with_place(self.arena.len());
             self.arena.extend_from_slice(&(end - start).to_le_bytes());
             self.arena.extend_from_slice(word.text(source));
         }
-        self.slots[at] = Slot { low, high, size, ..Slot::default() };
+        self.slots[at] = Slot { key, ..Slot::default() };
         at
     }
 
@@ -246,22 +238,21 @@ impl WordTotals {
     }
 
     /// The bytes of a word, in `buffer` if they are few.
-    fn text<'a>(&'a self, slot: &Slot, buffer: &'a mut [u8; INLINE_BYTES]) -> &'a [u8] {
-        let key = slot.key();
-        if key.is_hash() { self.long_text(slot) } else { key.bytes(buffer) }
+    fn text<'a>(&'a self, slot: &Slot, buffer: &'a mut [u8; KEY_BYTES]) -> &'a [u8] {
+        if slot.key.is_long() { self.long_text(slot) } else { slot.key.bytes(buffer) }
     }
 
     /// The bytes of a word that is too long for its slot.
     fn long_text(&self, slot: &Slot) -> &[u8] {
-        let (length, rest) = self.arena[slot.high as usize..].split_at(LENGTH_BYTES);
+        let (length, rest) = self.arena[slot.key.place()..].split_at(LENGTH_BYTES);
         &rest[..length.iter().rev().fold(0, |length, &byte| (length << 8) | usize::from(byte))]
     }
 
     /// Asks for the bytes of a word that is too long for its slot.
     #[inline]
     fn prefetch_text(&self, slot: &Slot) {
-        if slot.key().is_hash()
-            && let Some(text) = self.arena.get(slot.high as usize)
+        if slot.key.is_long()
+            && let Some(text) = self.arena.get(slot.key.place())
         {
             prefetch(text);
         }
@@ -283,7 +274,7 @@ impl WordTotals {
 
     /// The bytes of all words, about.
     pub(super) fn text_bytes(&self) -> usize {
-        self.used * INLINE_BYTES + self.arena.len()
+        self.used * KEY_BYTES + self.arena.len()
     }
 
     /// The memory of everything that grows with the words.
@@ -312,13 +303,13 @@ impl Counted<'_> {
     }
 
     /// The word, in `buffer` if it is short.
-    pub(super) fn text<'b>(&'b self, buffer: &'b mut [u8; INLINE_BYTES]) -> &'b [u8] {
+    pub(super) fn text<'b>(&'b self, buffer: &'b mut [u8; KEY_BYTES]) -> &'b [u8] {
         self.words.text(self.slot, buffer)
     }
 
     /// By hash, then bytewise.
     pub(super) fn order(&self, other: &Self) -> Ordering {
-        let (mut left, mut right) = ([0; INLINE_BYTES], [0; INLINE_BYTES]);
+        let (mut left, mut right) = ([0; KEY_BYTES], [0; KEY_BYTES]);
         self.hash.cmp(&other.hash).then_with(|| self.text(&mut left).cmp(other.text(&mut right)))
     }
 }
@@ -361,7 +352,7 @@ impl Words for WordTotals {
     }
 
     fn for_each(&self, mut each: impl FnMut(&[u8], u64)) {
-        let mut buffer = [0; INLINE_BYTES];
+        let mut buffer = [0; KEY_BYTES];
         for (at, slot) in self.slots.iter().enumerate() {
             if let Some(later) = self.slots.get(at + AHEAD) {
                 self.prefetch_text(later);

@@ -1,7 +1,7 @@
 //! The word cache: the tokens of words already met.
 //!
 //! A *near* table has the short words met lately, in so little memory that it stays in a core's own cache; it is asked for every
-//! word, without a branch. A word of up to 15 bytes is its own key, packed with its length; what it becomes stands beside it.
+//! word, without a branch. A word of up to 15 bytes is its own key ([`ShortKey`]); what it becomes stands beside it.
 //!
 //! Every word of up to 256 bytes has a *record*: its length, the number of its ids, its bytes and the ids. Records are written
 //! one after another, and an index of hashes leads to them, ten in a cache line. When a quarter of the records is full, those
@@ -12,9 +12,10 @@
 
 use arrow_buffer::ToByteSlice;
 
-use super::key::{Key, Packed};
+use super::key::Key;
 use crate::encode::id::Id;
 use crate::memory::{prefetch, use_large_pages, zeros};
+use crate::short_key::ShortKey;
 
 /// Longer words are not kept.
 const MAX_KEPT_BYTES: usize = 256;
@@ -114,8 +115,8 @@ impl<T: Id> WordIds<T> {
 /// The line of the near table where a word may be.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "a few instructions")]
-fn near_line(packed: Packed) -> usize {
-    packed.hash() as usize % NEAR_LINES
+fn near_line(short: ShortKey) -> usize {
+    short.hash() as usize % NEAR_LINES
 }
 
 /// The line of the index where a word may be.
@@ -150,8 +151,8 @@ impl<T: Id> WordCache<T> {
     /// The line of the near table where a word belongs; asks for it.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "for each word")]
-    pub(crate) fn prefetch_near(&self, packed: Packed) -> u16 {
-        let line = near_line(packed);
+    pub(crate) fn prefetch_near(&self, short: ShortKey) -> u16 {
+        let line = near_line(short);
         prefetch(&self.near[line]);
         line as u16
     }
@@ -159,9 +160,9 @@ impl<T: Id> WordCache<T> {
     /// What a word becomes, if it is in this line of the near table; anything and `false` if it is not.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "for each word")]
-    pub(crate) fn near(&self, packed: Packed, line: u16) -> (WordIds<T>, bool) {
+    pub(crate) fn near(&self, short: ShortKey, line: u16) -> (WordIds<T>, bool) {
         let line = &self.near[usize::from(line) % NEAR_LINES];
-        let [first, second] = line.keys.map(|key| key == packed.number());
+        let [first, second] = line.keys.map(|key| key == short.number());
         (line.found[usize::from(second)], first | second)
     }
 
@@ -195,10 +196,10 @@ impl<T: Id> WordCache<T> {
     #[inline]
     pub(crate) fn find_at(&mut self, key: Key, word: &[u8], place: u32) -> Option<WordIds<T>> {
         let record = &self.records[place as usize..];
-        let is_same = if key.packed.is_long() {
+        let is_same = if key.short.is_long() {
             record[0] == word.len() as u8 && record[HEAD_BYTES..].starts_with(word)
         } else {
-            usize::from(record[0]) == word.len() && Packed::new(&record[HEAD_BYTES..], 0, word.len()) == key.packed
+            usize::from(record[0]) == word.len() && ShortKey::new(&record[HEAD_BYTES..], 0, word.len()) == key.short
         };
         if !is_same || place == NOWHERE {
             return None;
@@ -206,18 +207,18 @@ impl<T: Id> WordCache<T> {
         let found = T::lanes(&record[HEAD_BYTES + word.len()..])
             .and_then(|ids| WordIds::ids(ids, usize::from(record[1]) + 1))
             .unwrap_or_else(|| WordIds::record(place));
-        self.put_near(key.packed, found);
+        self.put_near(key.short, found);
         Some(found)
     }
 
     /// Makes a short word near, in place of the one that has been near for longer.
     #[inline]
-    fn put_near(&mut self, packed: Packed, found: WordIds<T>) {
-        if packed.is_long() {
+    fn put_near(&mut self, short: ShortKey, found: WordIds<T>) {
+        if short.is_long() {
             return;
         }
-        let line = &mut self.near[near_line(packed)];
-        (line.keys, line.found) = ([packed.number(), line.keys[0]], [found, line.found[0]]);
+        let line = &mut self.near[near_line(short)];
+        (line.keys, line.found) = ([short.number(), line.keys[0]], [found, line.found[0]]);
     }
 
     /// Appends the ids that a word becomes to `out`; `false` if the word is not kept.
@@ -289,7 +290,7 @@ impl<T: Id> WordCache<T> {
         let few = tokens.len().min(lanes.as_ref().len());
         lanes.as_mut()[..few].copy_from_slice(&tokens[..few]);
         let found = WordIds::ids(lanes, tokens.len()).unwrap_or_else(|| WordIds::record(place));
-        self.put_near(key.packed, found);
+        self.put_near(key.short, found);
         found
     }
 
@@ -310,7 +311,7 @@ mod tests {
     use super::*;
 
     fn key(word: &[u8]) -> Key {
-        Key::new(Packed::new(word, 0, word.len()), word)
+        Key::new(ShortKey::new(word, 0, word.len()), word)
     }
 
     /// The ids of a word, if they are known; they are the same near and in the record.
@@ -320,8 +321,8 @@ mod tests {
             assert!(cache.append(found, &mut ids));
             ids
         };
-        let packed = key(word).packed;
-        let (found, is_near) = cache.near(packed, cache.prefetch_near(packed));
+        let short = key(word).short;
+        let (found, is_near) = cache.near(short, cache.prefetch_near(short));
         let near = is_near.then(|| append(cache, &found));
         let known = cache.find(key(word), word).map(|found| append(cache, &found));
         assert!(near.is_none() || known.is_none() || near == known);

@@ -4,11 +4,12 @@
 //! records, and those that are not known are merged, several in turns. Each of these steps asks for the memory of the next one.
 
 use super::cache::{WordCache, WordIds};
-use super::key::{Key, Packed};
+use super::key::Key;
 use crate::Stop;
 use crate::encode::bpe::{LANES, MAX_CELLS, Merges, Scratch, join};
 use crate::encode::id::Id;
 use crate::pattern::Ends;
+use crate::short_key::ShortKey;
 use crate::stop::NEVER;
 
 /// How many words are looked up together at most.
@@ -31,7 +32,7 @@ pub(crate) struct PendingWords<T: Id> {
     length: usize,
     ends: [u32; BATCH],
     end_lines: [bool; BATCH],
-    packed: [Packed; BATCH],
+    short: [ShortKey; BATCH],
     /// Their lines in the near table.
     lines: [u16; BATCH],
     found: [WordIds<T>; BATCH],
@@ -50,7 +51,7 @@ impl<T: Id> Default for PendingWords<T> {
             length: 0,
             ends: [0; BATCH],
             end_lines: [false; BATCH],
-            packed: [Packed::default(); BATCH],
+            short: [ShortKey::default(); BATCH],
             lines: [0; BATCH],
             found: [WordIds::default(); BATCH],
             far: [0; BATCH],
@@ -150,16 +151,16 @@ impl<'a, T: Id> WordEncoder<'a, T> {
 
     /// Looks the words up in the near table; returns how many are not there.
     fn look_near(&mut self) -> usize {
-        let PendingWords { length, ends, packed, lines, found, far, .. } = &mut *self.batch;
+        let PendingWords { length, ends, short, lines, found, far, .. } = &mut *self.batch;
         let (mut start, mut count) = (self.at, 0);
-        for ((packed, line), &end) in packed.iter_mut().zip(&mut *lines).zip(&ends[..*length]) {
-            *packed = Packed::new(self.run, start, end as usize);
-            *line = self.cache.prefetch_near(*packed);
+        for ((short, line), &end) in short.iter_mut().zip(&mut *lines).zip(&ends[..*length]) {
+            *short = ShortKey::new(self.run, start, end as usize);
+            *line = self.cache.prefetch_near(*short);
             start = end as usize;
         }
         for index in 0..(*length).min(BATCH) {
             let is_near;
-            (found[index], is_near) = self.cache.near(packed[index], lines[index]);
+            (found[index], is_near) = self.cache.near(short[index], lines[index]);
             far[count] = index as u16;
             count += usize::from(!is_near);
         }
@@ -171,7 +172,7 @@ impl<'a, T: Id> WordEncoder<'a, T> {
         self.cache.make_room(count);
         for at in 0..count {
             let index = self.batch.far[at];
-            let key = Key::new(self.batch.packed[usize::from(index)], self.word(index));
+            let key = Key::new(self.batch.short[usize::from(index)], self.word(index));
             self.cache.prefetch(key);
             self.batch.keys[at] = key;
         }
@@ -214,7 +215,7 @@ impl<'a, T: Id> WordEncoder<'a, T> {
         self.join(lanes);
         for at in 0..again {
             let index = self.batch.again[at];
-            self.learn_one(Key::new(self.batch.packed[usize::from(index)], self.word(index)), index);
+            self.learn_one(Key::new(self.batch.short[usize::from(index)], self.word(index)), index);
         }
     }
 
