@@ -40,7 +40,7 @@ impl Borders {
     }
 
     /// Whether the merges, whose ranks `pairs` has, make these two tokens of the text of the two.
-    pub(crate) fn stand(&self, pairs: &Pairs, mut left: u32, mut right: u32) -> bool {
+    pub(crate) fn is_valid_pair(&self, pairs: &Pairs, mut left: u32, mut right: u32) -> bool {
         // The ranks of the merges into which the two went; of equal ranks the pair further left goes first.
         let (mut left_until, mut right_until) = (NONE, NONE);
         loop {

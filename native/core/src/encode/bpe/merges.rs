@@ -12,7 +12,7 @@ use super::borders::Borders;
 use super::lanes::{LANES, Lane, MAX_CELLS, join};
 use super::pairs::{Merge, Pairs};
 use super::queue::merge_queued;
-use super::windows::{Windows, Word};
+use super::windows::{Symbols, Windows};
 use crate::Stop;
 
 /// Which pairs of tokens join, in what order, and to what.
@@ -48,9 +48,14 @@ impl Merges {
         &self.pairs
     }
 
-    /// How tokens stand beside each other, if that can be told.
-    pub(crate) fn borders(&self) -> Option<&Borders> {
-        self.borders.as_ref()
+    /// Whether it can be told which tokens are valid pairs.
+    pub(crate) fn has_borders(&self) -> bool {
+        self.borders.is_some()
+    }
+
+    /// Whether merging makes these two tokens of their text; false without borders.
+    pub(crate) fn is_valid_pair(&self, left: u32, right: u32) -> bool {
+        self.borders.as_ref().is_some_and(|borders| borders.is_valid_pair(&self.pairs, left, right))
     }
 
     /// The token of one byte.
@@ -77,7 +82,7 @@ impl Merges {
             self.fill(&mut lanes[0], word);
             join(&mut lanes[..1], &self.pairs);
             lanes[0].tokens(|id| out.push(id));
-        } else if let Some(word) = self.word(word) {
+        } else if let Some(word) = self.word_bytes(word) {
             windows.merge(&word, lanes, stop, out);
         } else {
             merge_queued(&self.pairs, &self.lengths, word.iter().map(|&byte| self.byte_id(byte)), stop, out);
@@ -85,8 +90,8 @@ impl Merges {
     }
 
     /// The bytes of a word, for windows; none without borders.
-    pub(crate) fn word<'a>(&'a self, text: &'a [u8]) -> Option<Bytes<'a>> {
-        self.borders.as_ref().map(|borders| Bytes { merges: self, borders, text })
+    pub(crate) fn word_bytes<'a>(&'a self, text: &'a [u8]) -> Option<WordBytes<'a>> {
+        self.borders.as_ref().map(|borders| WordBytes { merges: self, borders, text })
     }
 
     /// Puts the bytes of a word of up to [`MAX_CELLS`] into a lane.
@@ -97,13 +102,13 @@ impl Merges {
 }
 
 /// A word as its bytes.
-pub(crate) struct Bytes<'a> {
+pub(crate) struct WordBytes<'a> {
     merges: &'a Merges,
     borders: &'a Borders,
     text: &'a [u8],
 }
 
-impl Word for Bytes<'_> {
+impl Symbols for WordBytes<'_> {
     fn len(&self) -> usize {
         self.text.len()
     }
@@ -128,8 +133,8 @@ impl Word for Bytes<'_> {
         &self.merges.lengths
     }
 
-    fn stand(&self, left: u32, right: u32) -> bool {
-        self.borders.stand(&self.merges.pairs, left, right)
+    fn is_valid_pair(&self, left: u32, right: u32) -> bool {
+        self.borders.is_valid_pair(&self.merges.pairs, left, right)
     }
 }
 

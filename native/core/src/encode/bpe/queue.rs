@@ -1,4 +1,4 @@
-//! A priority queue of pairs in a long word: the lowest rank first, the leftmost of equals.
+//! Merging of a long word with a priority queue of its pairs: the lowest rank first, the leftmost of equals.
 //!
 //! Most pairs of one rank come from left to right, so each rank has a list that is popped from its front; a pair that comes
 //! out of order goes to a heap beside it. So nearly every push and pop takes constant time, and none more than O(log n).
@@ -12,9 +12,9 @@ use hashbrown::HashMap;
 use super::pairs::{NONE, Pairs};
 use crate::Stop;
 
-/// Marks, in the long-word array, the last unit of a token of two or more.
+/// Marks, in a [`SymbolArray`], the last symbol of a token of two or more.
 const END: u32 = 1 << 31;
-/// Marks a unit inside a token.
+/// Marks a symbol inside a token.
 const INSIDE: u32 = u32::MAX;
 
 /// The lists of emptied ranks are kept up to this size.
@@ -98,8 +98,8 @@ impl PairQueue {
     }
 }
 
-/// Merges tokens, each of one unit, with a queue of pairs, not all of them once it is to stop; `lengths` has the units of each
-/// token.
+/// Merges tokens of one symbol each with a queue of pairs, not all of them once it is to stop; `lengths` says how many symbols
+/// went into each token.
 pub(crate) fn merge_queued(
     pairs: &Pairs,
     lengths: &[u32],
@@ -115,20 +115,20 @@ pub(crate) fn merge_queued(
             queue.push(rank, at);
         }
     }
-    LongWord { pairs, lengths, tokens }.merge(queue, stop, out);
+    SymbolArray { pairs, lengths, tokens }.merge(queue, stop, out);
 }
 
-/// A word that is too long for an array.
+/// The symbols of a word that is too long for a lane.
 ///
-/// `tokens` has one cell a unit: the token that starts there, or, at the last unit of a longer token, the token with `END`.
+/// `tokens` has one cell per symbol: the token that starts there, or, at the last symbol of a longer token, the token with `END`.
 /// A token's neighbours are found by lengths, so that no links are kept.
-struct LongWord<'a> {
+struct SymbolArray<'a> {
     pairs: &'a Pairs,
     lengths: &'a [u32],
     tokens: Vec<u32>,
 }
 
-impl LongWord<'_> {
+impl SymbolArray<'_> {
     /// Joins the pairs of the queue and those that come about, and appends what is left to `out`. A pair in the queue that has
     /// changed since is recognised by its rank.
     fn merge(mut self, mut queue: PairQueue, stop: &Stop, out: &mut Vec<u32>) {

@@ -1,4 +1,4 @@
-//! The merging of a word with long runs of one unit: spaces, a ruler of `=`, zeros, a banner of `*` between slashes.
+//! The merging of a word with long runs of one symbol: spaces, a ruler of `=`, zeros, a banner of `*` between slashes.
 //!
 //! The word is kept as *runs*: a token, and how many times it comes. As merges rank behind those that made their parts, all pairs
 //! of the lowest rank join before anything that comes of them. So a step takes all of these at once: a run of n joins with itself
@@ -7,10 +7,10 @@
 
 use super::pairs::{NONE, Pairs};
 
-/// So many runs at most.
+/// The most runs.
 const MAX_RUNS: usize = 64;
-/// So many units a run at least, on average.
-const MIN_UNITS: usize = 6;
+/// The fewest symbols per run, on average.
+const MIN_SYMBOLS: usize = 6;
 
 /// Copies of a token.
 struct Run {
@@ -21,10 +21,10 @@ struct Run {
     at_end: u32,
 }
 
-/// Appends what units become to `out`; false, and nothing appended, if these have too many runs. The merges must be those of
+/// Appends what symbols become to `out`; false, and nothing appended, if they have too many runs. The merges must be those of
 /// tokens that can be taken apart.
-pub(crate) fn merge(pairs: &Pairs, units: impl Iterator<Item = u32>, out: &mut Vec<u32>) -> bool {
-    let Some(mut runs) = find(units) else { return false };
+pub(crate) fn merge(pairs: &Pairs, symbols: impl Iterator<Item = u32>, out: &mut Vec<u32>) -> bool {
+    let Some(mut runs) = find(symbols) else { return false };
     let mut joined = Vec::with_capacity(2 * runs.len());
     loop {
         rank(pairs, &mut runs);
@@ -42,16 +42,16 @@ pub(crate) fn merge(pairs: &Pairs, units: impl Iterator<Item = u32>, out: &mut V
 }
 
 /// The runs of a word, if they are few.
-fn find(units: impl Iterator<Item = u32>) -> Option<Vec<Run>> {
+fn find(symbols: impl Iterator<Item = u32>) -> Option<Vec<Run>> {
     let (mut runs, mut length) = (Vec::new(), 0);
-    for unit in units {
-        push(&mut runs, unit, 1);
+    for symbol in symbols {
+        push(&mut runs, symbol, 1);
         length += 1;
         if runs.len() > MAX_RUNS {
             return None;
         }
     }
-    (runs.len() * MIN_UNITS <= length).then_some(runs)
+    (runs.len() * MIN_SYMBOLS <= length).then_some(runs)
 }
 
 /// Appends copies of a token.

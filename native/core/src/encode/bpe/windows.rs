@@ -1,11 +1,11 @@
 //! The merging of long words, and of long lines, in linear time: in windows, whose tokens are put together.
 //!
-//! A word consists of units: bytes, or in a line the tokens of its words. A window's last tokens are left out, as what follows could change them, and the next window begins where the others end. Where
-//! the two do not stand beside each other ([`Borders`]), a little text to both sides is merged again. A word is cut into as many
-//! streams as there are lanes, each with its own windows.
+//! A window's last tokens are left out, as what follows could change them, and the next window begins where the others end. If the
+//! two tokens where windows meet are no valid pair ([`super::borders`]), a few symbols on both sides are merged again. A word is
+//! cut into as many streams as there are lanes, each with its own windows.
 //!
-//! Runs of one byte and other repeated text can have tokens longer than a window: there windows are larger, and one with the
-//! text of the one before it has its tokens.
+//! Runs of one byte and other repeated text can have tokens longer than a window. Windows are larger there, and a window with the
+//! same symbols as the one before it gets the same tokens.
 
 use std::ops::Range;
 
@@ -16,39 +16,39 @@ use super::runs;
 use crate::Stop;
 use crate::stop::NEVER;
 
-/// As many streams at most.
+/// The most streams.
 const STREAMS: usize = 4;
-/// The least units of a stream.
+/// The fewest symbols of a stream.
 const MIN_STREAM: usize = 24;
-/// The units of a window where those of a lane do not do.
+/// The symbols of a window where a lane is too small.
 const LARGE_WINDOW: usize = 4096;
-/// As many tokens at the end of a window are left out.
+/// How many tokens at the end of a window are left out.
 const TAIL: usize = 3;
-/// Where two streams meet, so many units are merged again at most; beyond, the first one goes on instead.
+/// The most symbols that are merged again where two streams meet; beyond, the first stream goes on instead.
 const MAX_SEAM: usize = 1024;
 /// Room that is kept for the next word, in tokens.
 const MAX_KEPT: usize = 1 << 16;
-/// A stream in which so many units, and one of two, were merged again goes on with large windows.
-const MAX_MENDED: usize = 512;
-/// When so many units of a word, and each, were merged again, the word is not made for windows.
-const MAX_MENDED_IN_ALL: usize = 1 << 15;
+/// A stream in which more symbols than this, and more than half of all, were merged again goes on with large windows.
+const MAX_REMERGED: usize = 512;
+/// When more symbols of a word than it has, and this many, were merged again, windows are given up.
+const MAX_REMERGED_IN_ALL: usize = 1 << 15;
 
-/// A word that is merged in windows, or put together from pieces.
-pub(crate) trait Word {
-    /// The number of units.
+/// What is merged in windows: the symbols of a word, which are its bytes, or of a line, which are the tokens of its words.
+pub(crate) trait Symbols {
+    /// The number of symbols.
     fn len(&self) -> usize;
-    /// Whether two ranges have the same units.
+    /// Whether two ranges have the same symbols.
     fn same(&self, one: Range<usize>, other: Range<usize>) -> bool;
-    /// Puts units, [`MAX_CELLS`] at most, into a lane.
+    /// Puts symbols, [`MAX_CELLS`] at most, into a lane.
     fn fill(&self, range: Range<usize>, lane: &mut Lane);
-    /// The units as tokens.
+    /// The symbols as tokens.
     fn tokens(&self, range: Range<usize>) -> impl Iterator<Item = u32>;
     /// The merges.
     fn pairs(&self) -> &Pairs;
-    /// The units of each token.
+    /// How many symbols went into each token.
     fn lengths(&self) -> &[u32];
-    /// Whether two tokens are what merging makes of their units.
-    fn stand(&self, left: u32, right: u32) -> bool;
+    /// Whether two tokens are what merging makes of their symbols.
+    fn is_valid_pair(&self, left: u32, right: u32) -> bool;
 }
 
 /// A part of a word.
@@ -59,13 +59,24 @@ struct Stream {
     start: usize,
     at: usize,
     end: usize,
-    /// How many units were merged again.
-    mended: usize,
-    /// The units of a window.
+    /// How many symbols were merged again.
+    remerged: usize,
+    /// The symbols of a window.
     window: usize,
     /// The last window, and its tokens.
     last: Range<usize>,
     last_tokens: Vec<u32>,
+}
+
+/// What became of tokens that were added to a stream.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Seam {
+    /// They were added; the last of them is as it was.
+    Joined,
+    /// They were added; the last of them was merged again.
+    EndRemerged,
+    /// They were not added: too many symbols would have to be merged again.
+    TooWide,
 }
 
 /// What merging long words needs; made to be used again for the next word.
@@ -84,36 +95,37 @@ struct Again {
 
 impl Windows {
     /// Appends the tokens of a word to `out`, not all of them once it is to stop.
-    pub(crate) fn merge(&mut self, word: &impl Word, lanes: &mut [Lane; LANES], stop: &Stop, out: &mut Vec<u32>) {
-        if !runs::merge(word.pairs(), word.tokens(0..word.len()), out) && !self.merge_in_windows(word, lanes, stop, out)
+    pub(crate) fn merge(&mut self, symbols: &impl Symbols, lanes: &mut [Lane; LANES], stop: &Stop, out: &mut Vec<u32>) {
+        if !runs::merge(symbols.pairs(), symbols.tokens(0..symbols.len()), out)
+            && !self.merge_in_windows(symbols, lanes, stop, out)
         {
-            merge_queued(word.pairs(), word.lengths(), word.tokens(0..word.len()), stop, out);
+            merge_queued(symbols.pairs(), symbols.lengths(), symbols.tokens(0..symbols.len()), stop, out);
         }
     }
 
-    /// Appends the tokens of a word to `out`; false, and nothing appended, if it is not made for this.
+    /// Appends the tokens of a word to `out`; false, and nothing appended, if windows do not suit it.
     fn merge_in_windows(
         &mut self,
-        word: &impl Word,
+        symbols: &impl Symbols,
         lanes: &mut [Lane; LANES],
         stop: &Stop,
         out: &mut Vec<u32>,
     ) -> bool {
-        let (Self { streams, again }, length) = (self, word.len());
+        let (Self { streams, again }, length) = (self, symbols.len());
         let count = (length / MIN_STREAM).clamp(1, STREAMS);
         let streams = &mut streams[..count];
         for (number, stream) in streams.iter_mut().enumerate() {
             stream.begin(length * number / count, length * (number + 1) / count);
         }
-        if !go_on(word, streams, lanes, again, stop) {
+        if !go_on(symbols, streams, lanes, again, stop) {
             return false;
         }
         for number in 1..count {
             let (whole, others) = streams.split_at_mut(number);
             let (whole, other) = (&mut whole[..1], &others[0]);
-            if put(word, &mut whole[0], &other.tokens, MAX_SEAM, again).is_none() {
+            if whole[0].append(symbols, &other.tokens, MAX_SEAM, again) == Seam::TooWide {
                 whole[0].end = other.end;
-                if !go_on(word, whole, lanes, again, stop) {
+                if !go_on(symbols, whole, lanes, again, stop) {
                     return false;
                 }
             }
@@ -126,12 +138,12 @@ impl Windows {
     }
 
     /// The tokens of a word, from those of pieces of it, which are in `tokens` and begin at 0 and at each of `begins`.
-    pub(crate) fn put_together(&mut self, word: &impl Word, tokens: &[u32], begins: &[usize]) -> &[u32] {
+    pub(crate) fn put_together(&mut self, symbols: &impl Symbols, tokens: &[u32], begins: &[usize]) -> &[u32] {
         let Self { streams: [whole, ..], again } = self;
-        whole.begin(0, word.len());
+        whole.begin(0, symbols.len());
         let mut from = 0;
         for &to in begins.iter().chain([&tokens.len()]) {
-            put(word, whole, &tokens[from..to], usize::MAX, again);
+            whole.append(symbols, &tokens[from..to], usize::MAX, again);
             from = to;
         }
         &whole.tokens
@@ -142,20 +154,67 @@ impl Stream {
     fn begin(&mut self, start: usize, end: usize) {
         self.tokens.clear();
         (self.start, self.at, self.end) = (start, start, end);
-        (self.mended, self.window, self.last) = (0, MAX_CELLS, 0..0);
+        (self.remerged, self.window, self.last) = (0, MAX_CELLS, 0..0);
     }
 
     /// The next window; empty at the end.
     fn next(&self) -> Range<usize> {
         self.at..self.end.min(self.at + self.window)
     }
+
+    /// Leaves the last tokens out again, unless nothing of the last window would be left.
+    fn drop_tail(&mut self, symbols: &impl Symbols) {
+        let left_out = self.tokens.len() - tail(&self.tokens);
+        let at = self.at - length(symbols, &self.tokens[left_out..]);
+        if at > self.last.start {
+            self.tokens.truncate(left_out);
+            self.at = at;
+        }
+    }
+
+    /// Adds tokens. More and more on both sides of the seam is merged again until all pairs are valid, `limit` symbols at most.
+    fn append(&mut self, symbols: &impl Symbols, tokens: &[u32], limit: usize, again: &mut Again) -> Seam {
+        let is_valid = |left: Option<&u32>, right: Option<&u32>| match (left, right) {
+            (Some(&left), Some(&right)) => symbols.is_valid_pair(left, right),
+            _ => true,
+        };
+        // How many tokens before and after the seam are merged again, and whether they fit to those beyond.
+        let (mut before, mut after) = (0, 0);
+        again.tokens.clear();
+        let mut left = is_valid(self.tokens.last(), tokens.first());
+        let mut right = left;
+        while !(left && right) {
+            before = if left { before } else { self.tokens.len().min(before * 2 + 1) };
+            after = if right { after } else { tokens.len().min(after * 2 + 1) };
+            let start = self.at - length(symbols, &self.tokens[self.tokens.len() - before..]);
+            let range = start..self.at + length(symbols, &tokens[..after]);
+            if range.len() > limit {
+                return Seam::TooWide;
+            }
+            self.remerged += range.len();
+            again.merge(symbols, range);
+            left = is_valid(self.tokens[..self.tokens.len() - before].last(), again.tokens.first());
+            right = is_valid(again.tokens.last(), tokens.get(after));
+        }
+        self.tokens.truncate(self.tokens.len() - before);
+        self.tokens.extend_from_slice(&again.tokens);
+        self.tokens.extend_from_slice(&tokens[after..]);
+        self.at += length(symbols, tokens);
+        if after > 0 && after == tokens.len() { Seam::EndRemerged } else { Seam::Joined }
+    }
 }
 
-/// Merges all windows of streams, or until it is to stop; false if they are not made for this.
-fn go_on(word: &impl Word, streams: &mut [Stream], lanes: &mut [Lane; LANES], again: &mut Again, stop: &Stop) -> bool {
+/// Merges all windows of streams, or until it is to stop; false if windows do not suit them.
+fn go_on(
+    symbols: &impl Symbols,
+    streams: &mut [Stream],
+    lanes: &mut [Lane; LANES],
+    again: &mut Again,
+    stop: &Stop,
+) -> bool {
     while !stop.is_set() && streams.iter().any(|stream| stream.at < stream.end) {
-        advance(word, streams, lanes, again);
-        if streams.iter().map(|stream| stream.mended).sum::<usize>() > word.len() + MAX_MENDED_IN_ALL {
+        advance(symbols, streams, lanes, again);
+        if streams.iter().map(|stream| stream.remerged).sum::<usize>() > symbols.len() + MAX_REMERGED_IN_ALL {
             return false;
         }
     }
@@ -163,104 +222,69 @@ fn go_on(word: &impl Word, streams: &mut [Stream], lanes: &mut [Lane; LANES], ag
 }
 
 /// Merges a window of each stream.
-fn advance(word: &impl Word, streams: &mut [Stream], lanes: &mut [Lane; LANES], again: &mut Again) {
+fn advance(symbols: &impl Symbols, streams: &mut [Stream], lanes: &mut [Lane; LANES], again: &mut Again) {
     let (mut in_lanes, mut used) = ([0; STREAMS], 0);
     for (number, stream) in streams.iter_mut().enumerate() {
-        while !stream.next().is_empty() && word.same(stream.last.clone(), stream.next()) {
-            take_window(word, stream, again);
+        while !stream.next().is_empty() && symbols.same(stream.last.clone(), stream.next()) {
+            take_window(symbols, stream, again);
         }
         if stream.next().len() > MAX_CELLS {
             stream.last_tokens.clear();
-            merge_large(word, stream.next(), &mut stream.last_tokens);
-            take_window(word, stream, again);
+            merge_large(symbols, stream.next(), &mut stream.last_tokens);
+            take_window(symbols, stream, again);
         } else if !stream.next().is_empty() {
-            word.fill(stream.next(), &mut lanes[used]);
+            symbols.fill(stream.next(), &mut lanes[used]);
             in_lanes[used] = number;
             used += 1;
         }
     }
-    join(&mut lanes[..used], word.pairs());
+    join(&mut lanes[..used], symbols.pairs());
     for (&number, lane) in in_lanes.iter().zip(&lanes[..used]) {
         let stream = &mut streams[number];
         stream.last_tokens.clear();
         lane.tokens(|token| stream.last_tokens.push(token));
-        take_window(word, stream, again);
+        take_window(symbols, stream, again);
     }
 }
 
 /// Adds the tokens of the next window, `last_tokens`, but for the last ones if the stream goes on.
-fn take_window(word: &impl Word, stream: &mut Stream, again: &mut Again) {
+fn take_window(symbols: &impl Symbols, stream: &mut Stream, again: &mut Again) {
     stream.last = stream.next();
     let goes_on = stream.last.end < stream.end;
     let tokens = std::mem::take(&mut stream.last_tokens);
     let kept = if goes_on { &tokens[..tokens.len() - tail(&tokens)] } else { &tokens };
-    let mended = put(word, stream, kept, usize::MAX, again) == Some(true);
+    let seam = stream.append(symbols, kept, usize::MAX, again);
     stream.last_tokens = tokens;
-    if goes_on && mended {
-        let left_out = stream.tokens.len() - tail(&stream.tokens);
-        let at = stream.at - units(word, &stream.tokens[left_out..]);
-        if at > stream.last.start {
-            stream.tokens.truncate(left_out);
-            stream.at = at;
-        }
+    if goes_on && seam == Seam::EndRemerged {
+        stream.drop_tail(symbols);
     }
-    if stream.mended > (stream.at - stream.start) / 2 + MAX_MENDED {
+    if stream.remerged > (stream.at - stream.start) / 2 + MAX_REMERGED {
         stream.window = LARGE_WINDOW;
     }
 }
 
-/// Adds tokens; tells if the last of them was merged again. None, and nothing added, if more than `limit` units would have to be.
-fn put(word: &impl Word, stream: &mut Stream, tokens: &[u32], limit: usize, again: &mut Again) -> Option<bool> {
-    let meet = |left: Option<&u32>, right: Option<&u32>| match (left, right) {
-        (Some(&left), Some(&right)) => word.stand(left, right),
-        _ => true,
-    };
-    let (mut before, mut behind) = (0, 0);
-    again.tokens.clear();
-    let mut left = meet(stream.tokens.last(), tokens.first());
-    let mut right = left;
-    while !(left && right) {
-        before = if left { before } else { stream.tokens.len().min(before * 2 + 1) };
-        behind = if right { behind } else { tokens.len().min(behind * 2 + 1) };
-        let taken = &stream.tokens[stream.tokens.len() - before..];
-        let range = stream.at - units(word, taken)..stream.at + units(word, &tokens[..behind]);
-        if range.len() > limit {
-            return None;
-        }
-        stream.mended += range.len();
-        again.merge(word, range);
-        left = meet(stream.tokens[..stream.tokens.len() - before].last(), again.tokens.first());
-        right = meet(again.tokens.last(), tokens.get(behind));
-    }
-    stream.tokens.truncate(stream.tokens.len() - before);
-    stream.tokens.extend_from_slice(&again.tokens);
-    stream.tokens.extend_from_slice(&tokens[behind..]);
-    stream.at += units(word, tokens);
-    Some(behind > 0 && behind == tokens.len())
-}
-
 impl Again {
-    fn merge(&mut self, word: &impl Word, range: Range<usize>) {
+    fn merge(&mut self, symbols: &impl Symbols, range: Range<usize>) {
         self.tokens.clear();
         if range.len() > MAX_CELLS {
-            return merge_large(word, range, &mut self.tokens);
+            return merge_large(symbols, range, &mut self.tokens);
         }
-        word.fill(range, &mut self.lane[0]);
-        join(&mut self.lane, word.pairs());
+        symbols.fill(range, &mut self.lane[0]);
+        join(&mut self.lane, symbols.pairs());
         self.lane[0].tokens(|token| self.tokens.push(token));
     }
 }
 
 /// Appends the tokens of what is too large for a lane.
-fn merge_large(word: &impl Word, range: Range<usize>, out: &mut Vec<u32>) {
-    if !runs::merge(word.pairs(), word.tokens(range.clone()), out) {
-        merge_queued(word.pairs(), word.lengths(), word.tokens(range), &NEVER, out);
+fn merge_large(symbols: &impl Symbols, range: Range<usize>, out: &mut Vec<u32>) {
+    if !runs::merge(symbols.pairs(), symbols.tokens(range.clone()), out) {
+        merge_queued(symbols.pairs(), symbols.lengths(), symbols.tokens(range), &NEVER, out);
     }
 }
 
-/// The number of units that went into tokens.
-fn units(word: &impl Word, tokens: &[u32]) -> usize {
-    tokens.iter().map(|&token| word.lengths()[token as usize] as usize).sum()
+/// The number of symbols that went into tokens.
+fn length(symbols: &impl Symbols, tokens: &[u32]) -> usize {
+    tokens.iter().map(|&token| symbols.lengths()[token as usize] as usize).sum()
 }
 
 /// How many of the last tokens could change with what follows.

@@ -63,7 +63,7 @@ impl Encoder {
             return Ok(Self { segmentation: Segmentation::Words, merges: whole });
         }
         let words = Merges::new(byte_ids, &merges[..artifact.first_superword], lengths);
-        if words.borders().is_none() || whole.borders().is_none() {
+        if !words.has_borders() || !whole.has_borders() {
             return Ok(Self { segmentation: Segmentation::WholeLines, merges: whole });
         }
         let superwords = Superwords::new(&words, whole, &merges, artifact.first_superword);

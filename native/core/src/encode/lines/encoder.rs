@@ -4,7 +4,8 @@
 //! ([`super::words`]), and their tokens joined to superwords ([`super::superwords`]).
 
 use super::cache::{CachedLine, LineCache, LineKey};
-use super::superwords::{Phrases, Superwords};
+use super::joiner::{LineJoiner, LineSource};
+use super::superwords::Superwords;
 use crate::encode::bpe::LANES;
 use crate::encode::id::Id;
 use crate::encode::words::{WordEncoder, WordSpan};
@@ -23,14 +24,14 @@ struct PendingLine {
 /// What one thread keeps between documents.
 pub(crate) struct LineMemory<T: Id> {
     cache: LineCache<T>,
-    phrases: Phrases<T>,
+    joiner: LineJoiner<T>,
     /// The tokens of the words of the lines that the cache does not have.
     tokens: Vec<T>,
 }
 
 impl<T: Id> Default for LineMemory<T> {
     fn default() -> Self {
-        Self { cache: LineCache::default(), phrases: Phrases::default(), tokens: Vec::new() }
+        Self { cache: LineCache::default(), joiner: LineJoiner::default(), tokens: Vec::new() }
     }
 }
 
@@ -85,7 +86,7 @@ impl<'a, T: Id> LineEncoder<'a, T> {
         if self.words.stop.is_set() {
             return;
         }
-        self.superwords.join(&mut self.memory.phrases, self.words.stop);
+        self.memory.joiner.join(self.superwords, self.words.stop);
         self.write(&found[..count], out);
         if !self.words.stop.is_set() {
             self.keep(&found[..count]);
@@ -98,14 +99,14 @@ impl<'a, T: Id> LineEncoder<'a, T> {
 
     /// Finds the tokens of the words of those lines that were not found.
     fn look_up_words(&mut self, found: &[Option<CachedLine>]) {
-        let Self { superwords, starts, words, memory: LineMemory { phrases, tokens, .. }, waiting, .. } = self;
-        let (merges, text) = (words.merges, words.run);
+        let Self { superwords, starts, words, memory: LineMemory { joiner, tokens, .. }, waiting, .. } = self;
+        let source = LineSource { superwords, words: words.merges, text: words.run };
         tokens.clear();
-        phrases.begin();
+        joiner.begin();
         let mut take = |word: WordSpan, token: usize, tokens: &mut Vec<T>| {
-            superwords.begin_word(merges, phrases, text, word.start, token, tokens);
+            joiner.begin_word(source, word.start, token, tokens);
             if word.ends_line {
-                superwords.end_line(merges, phrases, text, word.end, tokens);
+                joiner.end_line(source, word.end, tokens);
             }
         };
         for (_, line) in found.iter().zip(&*waiting).filter(|(found, _)| found.is_none()) {
@@ -117,7 +118,7 @@ impl<'a, T: Id> LineEncoder<'a, T> {
                 words.take(line.end, true, tokens, &mut take);
                 continue;
             }
-            starts.words_of_lines(&text[..line.end], line.start, |end, ends_line| {
+            starts.words_of_lines(&source.text[..line.end], line.start, |end, ends_line| {
                 words.take(end, ends_line, tokens, &mut take);
             });
         }
@@ -130,7 +131,7 @@ impl<'a, T: Id> LineEncoder<'a, T> {
             if let Some(found) = found {
                 out.extend_from_slice(self.memory.cache.tokens(found));
             } else {
-                out.extend_from_slice(self.memory.phrases.tokens(number));
+                out.extend_from_slice(self.memory.joiner.tokens(number));
                 number += 1;
             }
         }
@@ -141,7 +142,7 @@ impl<'a, T: Id> LineEncoder<'a, T> {
         let unknown = found.iter().zip(self.waiting).filter(|(found, _)| found.is_none());
         for (number, (_, line)) in unknown.enumerate() {
             let text = self.text(line);
-            self.memory.cache.keep(line.key, text, self.memory.phrases.tokens(number));
+            self.memory.cache.keep(line.key, text, self.memory.joiner.tokens(number));
         }
     }
 }

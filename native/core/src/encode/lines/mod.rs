@@ -2,6 +2,8 @@
 
 mod cache;
 mod encoder;
+mod joiner;
+mod pair_memo;
 mod superwords;
 
 pub(crate) use encoder::{LineEncoder, LineMemory};
