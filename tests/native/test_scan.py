@@ -245,8 +245,8 @@ def test_finish_starts_anew() -> None:
     [
         ("[", "scan configuration"),
         ('{"pattern": "none"}', "cpp-words-1"),
-        ('{"pattern": "cpp-lines-1"}', 'pattern "cpp-lines-1" cuts units'),
-        ('{"pattern": "cpp-words-1", "unit_pattern": "cpp-words-1"}', 'unit_pattern "cpp-words-1" cuts no units'),
+        ('{"pattern": "cpp-lines-1"}', 'pattern "cpp-lines-1" cuts lines'),
+        ('{"pattern": "cpp-words-1", "unit_pattern": "cpp-words-1"}', 'unit_pattern "cpp-words-1" cuts no lines'),
         ('{"pattern": "cpp-words-1", "unit_pattern": "cpp-line-1"}', "cpp-lines-1"),
         ('{"pattern": "cpp-words-1", "candidates": [{"term": "a::b", "category": "c", "match": "ident"}]}', '"a::b"'),
         ('{"pattern": "cpp-words-1", "morphemes": [{"morpheme": "re", "position": "middle"}]}', "middle"),

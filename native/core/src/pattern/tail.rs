@@ -1,6 +1,6 @@
 //! What of a text may be cut otherwise when more text follows.
 //!
-//! A pattern takes the first alternative that matches. So a unit is sure if neither its own alternative nor an earlier one would
+//! A pattern takes the first alternative that matches. So a pre-token is sure if neither its own alternative nor an earlier one would
 //! look at what is not there yet. Within `cpp-words-1`, with some text behind a word, only these do: a raw string that may still
 //! open or close, a digit separator, and a run of escapes.
 
@@ -11,12 +11,12 @@ use super::{Kind, Pattern, lines};
 /// More bytes behind a word than any alternative looks at: the quote of a raw string, 16 characters and a parenthesis.
 const MAX_AHEAD: usize = 80;
 
-/// The part of a run of valid UTF-8 that is not sure: the unit at its end, or one that may grow over several.
+/// The part of a run of valid UTF-8 that is not sure: the pre-token at its end, or one that may grow over several.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tail {
-    /// Where it starts. Whatever follows the run, everything before is cut as it is, and a unit starts here.
+    /// Where it starts. Whatever follows the run, everything before is cut as it is, and a pre-token starts here.
     pub(crate) start: usize,
-    /// Where within the run this unit may end; otherwise it goes on to the end of the run at least.
+    /// Where within the run this pre-token may end; otherwise it goes on to the end of the run at least.
     pub(crate) ends: Vec<usize>,
 }
 
@@ -79,7 +79,7 @@ mod tests {
     const MARKS: &str = "\"|'|(|)|))|\\|\\n|\\t|+|-|.|'0|;";
     const WORDS: &str = "a|foo|R|u8R|LR|u8|L|n|0|12|1e|e|é|名|²|_|aVeryLongName0123456789";
 
-    /// The ends of the units of a text, after 0.
+    /// The ends of the pre-tokens of a text, after 0.
     fn ends(pattern: Pattern, text: &str) -> Vec<usize> {
         let mut ends = vec![0];
         pattern.split(text.as_bytes(), |pretoken| ends.push(ends[ends.len() - 1] + pretoken.len()));

@@ -14,9 +14,9 @@ const MAX_WORD_PARTITIONS: u32 = 1 << 16;
 pub(super) struct Config {
     /// The name of the pattern that cuts documents into words.
     pub(super) pattern: String,
-    /// The name of the pattern that cuts documents into units of superwords, which are counted too.
-    #[serde(default)]
-    pub(super) unit_pattern: Option<String>,
+    /// The name of the pattern that cuts documents into the lines of superwords, which are counted too.
+    #[serde(default, rename = "unit_pattern")]
+    pub(super) line_pattern: Option<String>,
     /// How many partitions words are given in.
     #[serde(default = "one")]
     pub(super) word_partitions: u32,

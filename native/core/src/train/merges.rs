@@ -9,7 +9,7 @@ pub(super) enum Phase {
     Border = 1,
     /// From the words, as the seed merges leave them.
     Corpus = 2,
-    /// From larger units, as all merges before leave them.
+    /// From lines, as all merges before leave them.
     Superword = 3,
 }
 

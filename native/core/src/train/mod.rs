@@ -4,9 +4,9 @@
 //! its `initial_alphabet` and `min_frequency = 0`: the most frequent pair first, among equals the smaller one by
 //! creation order of its tokens (the bytes in alphabet order, then merges as they were made). Counts are 64-bit.
 //! With seeds, merges come in phases: 0 for the seeds inside runs of identifier bytes, 1 for the seeds across the
-//! borders of such runs, 2 for the words as the seed merges leave them, and 3 for superwords, learned in larger units
+//! borders of such runs, 2 for the words as the seed merges leave them, and 3 for superwords, learned in lines
 //! as all merges before leave them, the borders of words forgotten. Encoding by rank gives exactly the segmentation
-//! that training ended with: of words after phase 2, of units after phase 3.
+//! that training ended with: of words after phase 2, of lines after phase 3.
 //!
 //! What no merge does, in any phase: join an atomic token to a byte that is no identifier byte (`[A-Za-z0-9_]`),
 //! spell a forbidden string, or make a token longer than the bound. So an atomic token that stands as a whole word
@@ -51,37 +51,37 @@ use texts::Collector;
 use tokens::Tokens;
 pub use usage::count_tokens;
 
-/// Learns merges from word counts and seeds, and then from the counts of larger units.
+/// Learns merges from word counts and seeds, and then from the counts of lines.
 ///
-/// `words` and `units` have columns `word` (binary) and `count` (uint64), in any order; counts of equal ones add up. `seeds`
+/// `words` and `lines` have columns `word` (binary) and `count` (uint64), in any order; counts of equal ones add up. `seeds`
 /// has `token` (binary) and `atomic` (bool). The result has one row a merge in rank order: `left` and `right`
 /// (binary), `count` (uint64; among the seeds in phases 0 and 1), `phase` (uint8: 0 to 3).
 /// The same input in any order gives the same rows.
 ///
-/// Where there is more than `max_held_tokens`, words below a count are dropped, and units below a count are thinned: so many
-/// are kept, chosen by their CRC-32, that each stands for that count. For both each text must then be in one row only. The
-/// metadata of the result tells: `words_least_count`, `words_left_out`, `units_least_count`, `units_left_out`; a least count
+/// Where there is more than `max_held_tokens`, words below a count are dropped, and lines below a count are thinned: so many
+/// are kept, chosen by their CRC-32, that each represents that count. Each text must then be in one row only. The
+/// metadata of the result say what was left out: `words_least_count`, `words_left_out`, `units_least_count`, `units_left_out`; a least count
 /// of 1 leaves out nothing.
 ///
 /// # Errors
-/// [`ErrorKind::Vocabulary`]: a seed cannot become one token, there are no words or units, or the vocabulary cannot be
+/// [`ErrorKind::Vocabulary`]: a seed cannot become one token, there are no words or lines, or the vocabulary cannot be
 /// filled. [`ErrorKind::Invalid`]: columns that are missing or of another type, an atomic seed that is no identifier, or
 /// superwords without bounds.
 pub fn train_bpe(
     words: &[RecordBatch],
-    units: impl Iterator<Item = Result<RecordBatch>> + Send,
+    lines: impl Iterator<Item = Result<RecordBatch>> + Send,
     seeds: &RecordBatch,
     options: &Options,
 ) -> Result<RecordBatch> {
     if options.superword_tokens > 0 && options.superwords.is_none() {
         return Err(Error::invalid("superword_tokens without a unit pattern and bounds"));
     }
-    thread_pool(options.threads.max(1))?.install(|| train(words, units, seeds, options))
+    thread_pool(options.threads.max(1))?.install(|| train(words, lines, seeds, options))
 }
 
 fn train(
     words: &[RecordBatch],
-    units: impl Iterator<Item = Result<RecordBatch>>,
+    lines: impl Iterator<Item = Result<RecordBatch>>,
     seeds: &RecordBatch,
     options: &Options,
 ) -> Result<RecordBatch> {
@@ -106,11 +106,11 @@ fn train(
         return Err(unfilled(pieces, corpus.len(), options));
     }
     learned.extend(corpus);
-    let mut units_left_out = LeftOut { least: 1, texts: 0 };
+    let mut lines_left_out = LeftOut { least: 1, texts: 0 };
     if options.superword_tokens > 0 {
         let collector =
-            collect_units(units, Collector::new(&tokens, Bound::new(options.max_held_tokens, Excess::Thin)))?;
-        units_left_out = collector.left_out();
+            collect_lines(lines, Collector::new(&tokens, Bound::new(options.max_held_tokens, Excess::Thin)))?;
+        lines_left_out = collector.left_out();
         let texts = collector.finish()?;
         let superwords = corpus::learn(texts, &mut tokens, &rules, options.superword_tokens, Phase::Superword);
         if superwords.len() < options.superword_tokens {
@@ -118,11 +118,11 @@ fn train(
         }
         learned.extend(superwords);
     }
-    to_batch(&learned, &tokens, metadata(words_left_out, units_left_out))
+    to_batch(&learned, &tokens, metadata(words_left_out, lines_left_out))
 }
 
-fn metadata(words: LeftOut, units: LeftOut) -> HashMap<String, String> {
-    let named = [("words", words), ("units", units)].into_iter();
+fn metadata(words: LeftOut, lines: LeftOut) -> HashMap<String, String> {
+    let named = [("words", words), ("units", lines)].into_iter();
     named
         .flat_map(|(what, LeftOut { least, texts })| {
             [(format!("{what}_least_count"), least), (format!("{what}_left_out"), texts)]
@@ -132,7 +132,7 @@ fn metadata(words: LeftOut, units: LeftOut) -> HashMap<String, String> {
 }
 
 /// Cuts the texts of all batches into tokens, one batch at a time.
-fn collect_units(batches: impl Iterator<Item = Result<RecordBatch>>, mut collector: Collector) -> Result<Collector> {
+fn collect_lines(batches: impl Iterator<Item = Result<RecordBatch>>, mut collector: Collector) -> Result<Collector> {
     let mut occur = false;
     for batch in batches {
         let batch = batch?;

@@ -1,4 +1,4 @@
-//! Texts as sequences of tokens: words, or the larger units that superwords are learned in.
+//! Texts as sequences of tokens: words, or the lines that superwords are learned in.
 
 use hashbrown::HashMap;
 use rayon::prelude::*;

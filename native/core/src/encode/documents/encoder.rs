@@ -123,11 +123,11 @@ impl Encoder {
         stop.check()
     }
 
-    /// Appends the tokens of `unit`, which is a part of a word, or of a line if lines are cut; any bytes.
-    pub(crate) fn merge_fragment(&self, unit: &[u8], stop: &Stop, out: &mut Vec<u32>) {
+    /// Appends the tokens of a part of a word, or of a line if lines are cut; any bytes.
+    pub(crate) fn merge_fragment(&self, fragment: &[u8], stop: &Stop, out: &mut Vec<u32>) {
         let merges =
             if let Segmentation::Lines(superwords) = &self.segmentation { superwords.whole() } else { &self.merges };
-        merges.merge(&mut Scratch::default(), unit, stop, out);
+        merges.merge(&mut Scratch::default(), fragment, stop, out);
     }
 }
 

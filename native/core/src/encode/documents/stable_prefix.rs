@@ -1,7 +1,7 @@
 //! How much of a text's tokens stays whatever text follows.
 //!
-//! A text is cut into units, and a unit's tokens are what merging makes of it. What the pattern cuts alike whatever follows
-//! ([`Pattern::tail`]) keeps its tokens. The unit behind it, of which the text has a part, becomes the tokens of some beginning
+//! A text is cut into pre-tokens, and a pre-token's tokens are what merging makes of it. What the pattern cuts alike whatever follows
+//! ([`Pattern::tail`]) keeps its tokens. The pre-token behind it, of which the text has a part, becomes the tokens of some beginning
 //! of that part and then one token that goes on over the end of the text, as **any run of a text's tokens is what merging makes
 //! of that run's text** (the tokens of a merged text are the same as if any two neighbours had been merged alone; van Antwerpen
 //! and Neubeck, `rust-gems/bpe`). The token over the end begins with the rest of the part. So there are few such beginnings: those
@@ -12,7 +12,7 @@ use crate::encode::load::Vocabulary;
 use crate::pattern::Pattern;
 use crate::{Result, Stop};
 
-/// How much of a long unit is merged again at first.
+/// How much of a long pre-token is merged again at first.
 const MIN_WINDOW: usize = 512;
 
 /// The tokens in the order of their bytes.
@@ -67,12 +67,12 @@ impl StablePrefixFinder<'_> {
             return Ok(same);
         }
         let ends = tail.ends.iter().map(|end| end - tail.start);
-        let stable = before + self.stable_in_unit(&ids[before..], &text[start..], ends);
+        let stable = before + self.stable_in_pretoken(&ids[before..], &text[start..], ends);
         self.stop.check().map(|()| stable)
     }
 
-    /// How many of `ids` lead the tokens of every unit that begins with `part` or ends at one of `ends`, places in it.
-    fn stable_in_unit(&self, ids: &[u32], part: &[u8], ends: impl Iterator<Item = usize>) -> usize {
+    /// How many of `ids` lead the tokens of every pre-token that begins with `part` or ends at one of `ends`, places in it.
+    fn stable_in_pretoken(&self, ids: &[u32], part: &[u8], ends: impl Iterator<Item = usize>) -> usize {
         let least = part.len().saturating_sub(self.prefixes.longest);
         let crossed = (least..part.len()).filter(|&place| self.prefixes.begin(self.vocabulary, &part[place..]));
         let places: Vec<usize> = ends.chain(crossed).chain([part.len()]).collect();
@@ -106,9 +106,9 @@ impl StablePrefixFinder<'_> {
         tokens.iter().position(reached).unwrap_or(tokens.len())
     }
 
-    fn merge(&self, unit: &[u8]) -> Vec<u32> {
+    fn merge(&self, text: &[u8]) -> Vec<u32> {
         let mut tokens = Vec::new();
-        self.encoder.merge_fragment(unit, self.stop, &mut tokens);
+        self.encoder.merge_fragment(text, self.stop, &mut tokens);
         tokens
     }
 }

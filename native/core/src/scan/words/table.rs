@@ -9,19 +9,19 @@ use std::ops::Range;
 
 use foldhash::fast::FixedState;
 
-use super::names::Names;
 use crate::blocks::Classes;
 use crate::counts::Words;
 use crate::lexer::continues_identifier;
 use crate::memory::{prefetch, use_large_pages};
 use crate::pattern::Pattern;
+use crate::scan::names::Names;
 use crate::short_key::{KEY_BYTES, MAX_SHORT_BYTES, ShortKey};
 
 const LONG_HASH: FixedState = FixedState::with_seed(0x5bd1_e995);
 
 /// What a word of a document is.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Use {
+pub(in crate::scan) enum Use {
     /// A word.
     #[default]
     Word,
@@ -32,7 +32,7 @@ pub(super) enum Use {
 }
 
 /// What becomes of the words that are names.
-pub(super) trait Naming {
+pub(in crate::scan) trait Naming {
     /// Takes note of a word that is a name; `number` is the one of its slot, zero as long as none was given.
     fn note(&mut self, word: &[u8], number: &mut u32, leading: bool);
 }
@@ -57,7 +57,7 @@ impl Naming for Nameless {
 
 /// A word of a document that waits to be counted.
 #[derive(Clone, Copy, Default)]
-struct Waiting {
+struct WaitingWord {
     key: ShortKey,
     /// The high bits of its hash, more than any table has slots.
     hash: u32,
@@ -66,7 +66,7 @@ struct Waiting {
     used: Use,
 }
 
-impl Waiting {
+impl WaitingWord {
     fn text<'a>(&self, source: &'a [u8]) -> &'a [u8] {
         &source[self.start as usize..self.end as usize]
     }
@@ -104,18 +104,18 @@ const LEAST_SLOTS: usize = 1 << 8;
 const MANY_SLOTS: usize = 1 << 20;
 
 /// How many words ahead the bytes of a long one are asked for.
-pub(super) const AHEAD: usize = 16;
+pub(in crate::scan) const AHEAD: usize = 16;
 
 /// Bytes of the length of a word in the arena.
 const LENGTH_BYTES: usize = 4;
 
 /// All words. A word is in the slot that the high bits of its hash tell, or in the first free one behind it: so that the
 /// words of any table stand nearly in the order of their hashes.
-pub(super) struct WordTotals {
+pub(in crate::scan) struct WordTotals {
     slots: Vec<Slot>,
     used: usize,
     arena: Vec<u8>,
-    waiting: [Waiting; BATCH],
+    waiting: [WaitingWord; BATCH],
     /// How many wait.
     length: usize,
     /// Which of them are too long for a slot, and how many these are.
@@ -124,12 +124,12 @@ pub(super) struct WordTotals {
 }
 
 impl WordTotals {
-    pub(super) fn new() -> Self {
+    pub(in crate::scan) fn new() -> Self {
         Self {
             slots: table(LEAST_SLOTS),
             used: 0,
             arena: Vec::new(),
-            waiting: [Waiting::default(); BATCH],
+            waiting: [WaitingWord::default(); BATCH],
             length: 0,
             long: [0; BATCH],
             long_length: 0,
@@ -137,7 +137,7 @@ impl WordTotals {
     }
 
     /// Counts every word of `source`, whose classes are those that `pattern` looks at, and none as a name.
-    pub(super) fn count_all(&mut self, pattern: Pattern, source: &[u8], classes: &Classes) {
+    pub(in crate::scan) fn count_all(&mut self, pattern: Pattern, source: &[u8], classes: &Classes) {
         pattern.split_classified(source, classes, |_, start, end| {
             self.count(source, [start, end], Use::Word, &mut Nameless);
         });
@@ -147,7 +147,13 @@ impl WordTotals {
     /// Counts the word `source[start..end]`; [`Self::settle`] must come before another source.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "a call for each word is a tenth of what it does")]
-    pub(super) fn count(&mut self, source: &[u8], [start, end]: [usize; 2], used: Use, names: &mut impl Naming) {
+    pub(in crate::scan) fn count(
+        &mut self,
+        source: &[u8],
+        [start, end]: [usize; 2],
+        used: Use,
+        names: &mut impl Naming,
+    ) {
         let key = if end - start <= MAX_SHORT_BYTES {
             ShortKey::new(source, start, end)
         } else {
@@ -158,7 +164,7 @@ impl WordTotals {
         let hash = (key.hash() >> 32) as u32;
         prefetch(&self.slots[home(hash, self.slots.len())]);
         let [start, end] = [start as u32, end as u32];
-        self.waiting[self.length % BATCH] = Waiting { key, hash, start, end, used };
+        self.waiting[self.length % BATCH] = WaitingWord { key, hash, start, end, used };
         self.length += 1;
         if self.length == BATCH {
             self.settle(source, names);
@@ -166,7 +172,7 @@ impl WordTotals {
     }
 
     /// Counts what waits.
-    pub(super) fn settle(&mut self, source: &[u8], names: &mut impl Naming) {
+    pub(in crate::scan) fn settle(&mut self, source: &[u8], names: &mut impl Naming) {
         let waiting = self.waiting;
         for &at in &self.long[..self.long_length] {
             self.prefetch_text(&self.slots[home(waiting[usize::from(at) % BATCH].hash, self.slots.len())]);
@@ -184,7 +190,7 @@ impl WordTotals {
     }
 
     #[inline]
-    fn find_or_insert(&mut self, word: &Waiting, source: &[u8]) -> usize {
+    fn find_or_insert(&mut self, word: &WaitingWord, source: &[u8]) -> usize {
         let mask = self.slots.len() - 1;
         let mut at = home(word.hash, self.slots.len());
         loop {
@@ -201,7 +207,7 @@ impl WordTotals {
 
     /// Whether the slot has this word.
     #[inline]
-    fn is_same(&self, slot: &Slot, word: &Waiting, source: &[u8]) -> bool {
+    fn is_same(&self, slot: &Slot, word: &WaitingWord, source: &[u8]) -> bool {
         if word.key.is_long() {
             slot.key.is_long() && self.long_text(slot) == word.text(source)
         } else {
@@ -210,13 +216,13 @@ impl WordTotals {
     }
 
     #[cold]
-    fn insert(&mut self, word: &Waiting, mut at: usize, source: &[u8]) -> usize {
+    fn insert(&mut self, word: &WaitingWord, mut at: usize, source: &[u8]) -> usize {
         if (self.used + 1) * 3 > self.slots.len() * 2 {
             self.grow();
             at = free(&self.slots, word.hash);
         }
         self.used += 1;
-        let Waiting { mut key, start, end, .. } = *word;
+        let WaitingWord { mut key, start, end, .. } = *word;
         if key.is_long() {
             key = key.with_place(self.arena.len());
             self.arena.extend_from_slice(&(end - start).to_le_bytes());
@@ -259,7 +265,7 @@ impl WordTotals {
     }
 
     /// The words whose hashes lie in `range`, high bits only, nearly in the order of these.
-    pub(super) fn within(&self, range: Range<u64>) -> impl Iterator<Item = Counted<'_>> {
+    pub(in crate::scan) fn within(&self, range: Range<u64>) -> impl Iterator<Item = CountedWord<'_>> {
         let home = |hash: u64| ((hash * self.slots.len() as u64) >> 32) as usize;
         let (first, end) = (home(range.start), home(range.end - 1));
         // Behind the last home may stand words that found it taken, up to a free slot.
@@ -268,47 +274,47 @@ impl WordTotals {
             let slot = &self.slots[at];
             let hash = slot.hash();
             let inside = !slot.is_free() && range.contains(&u64::from(hash));
-            inside.then_some(Counted { words: self, slot, hash })
+            inside.then_some(CountedWord { words: self, slot, hash })
         })
     }
 
     /// The bytes of all words, about.
-    pub(super) fn text_bytes(&self) -> usize {
+    pub(in crate::scan) fn text_bytes(&self) -> usize {
         self.used * KEY_BYTES + self.arena.len()
     }
 
     /// The memory of everything that grows with the words.
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub(in crate::scan) fn memory_bytes(&self) -> usize {
         self.slots.len() * size_of::<Slot>() + self.arena.capacity()
     }
 }
 
 /// A word of a table.
 #[derive(Clone, Copy)]
-pub(super) struct Counted<'a> {
+pub(in crate::scan) struct CountedWord<'a> {
     words: &'a WordTotals,
     slot: &'a Slot,
     /// The high bits of its hash.
-    pub(super) hash: u32,
+    pub(in crate::scan) hash: u32,
 }
 
-impl Counted<'_> {
-    pub(super) fn count(&self) -> u64 {
+impl CountedWord<'_> {
+    pub(in crate::scan) fn count(&self) -> u64 {
         self.slot.count
     }
 
     /// Asks for the word's bytes.
-    pub(super) fn prefetch(&self) {
+    pub(in crate::scan) fn prefetch(&self) {
         self.words.prefetch_text(self.slot);
     }
 
     /// The word, in `buffer` if it is short.
-    pub(super) fn text<'b>(&'b self, buffer: &'b mut [u8; KEY_BYTES]) -> &'b [u8] {
+    pub(in crate::scan) fn text<'b>(&'b self, buffer: &'b mut [u8; KEY_BYTES]) -> &'b [u8] {
         self.words.text(self.slot, buffer)
     }
 
     /// By hash, then bytewise.
-    pub(super) fn order(&self, other: &Self) -> Ordering {
+    pub(in crate::scan) fn order(&self, other: &Self) -> Ordering {
         let (mut left, mut right) = ([0; KEY_BYTES], [0; KEY_BYTES]);
         self.hash.cmp(&other.hash).then_with(|| self.text(&mut left).cmp(other.text(&mut right)))
     }

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use rayon::ThreadPool;
 
-use super::words::WordTotals;
-use super::{contents, hashed, thread_pool};
+use super::sums;
+use super::table::WordTotals;
 use crate::Result;
 use crate::blocks::Classes;
 use crate::counts::words_schema;
 use crate::pattern::Pattern;
+use crate::scan::input::{contents, scan_threads};
 
 /// Counts the words of documents, or their lines, if the pattern cuts lines.
 ///
@@ -37,7 +38,7 @@ impl WordCounter {
     /// If there is no pattern of that name, `threads` is 0, or the threads cannot be started.
     pub fn new(pattern: &str, threads: usize) -> Result<Self> {
         let pattern = Pattern::by_name(pattern)?;
-        let pool = thread_pool(threads)?;
+        let pool = scan_threads(threads)?;
         let worker = |_| Worker { words: WordTotals::new(), classes: Classes::default() };
         Ok(Self { pattern, pool, workers: (0..threads).map(worker).collect() })
     }
@@ -72,7 +73,7 @@ impl WordCounter {
     pub fn finish(&mut self) -> Result<impl RecordBatchReader + Send + use<>> {
         let tables: Vec<_> =
             self.workers.iter_mut().map(|worker| std::mem::replace(&mut worker.words, WordTotals::new())).collect();
-        let batches = self.pool.install(|| hashed::add_up(&tables))?;
+        let batches = self.pool.install(|| sums::add_up(&tables))?;
         Ok(RecordBatchIterator::new(batches.into_iter().map(Ok), Arc::new(words_schema())))
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use arrow_array::RecordBatch;
 use rayon::prelude::*;
 
-use super::words::{AHEAD, Counted, WordTotals};
+use super::table::{AHEAD, CountedWord, WordTotals};
 use crate::Result;
 use crate::counts::WordBatch;
 use crate::short_key::KEY_BYTES;
@@ -25,18 +25,18 @@ pub(super) fn add_up(tables: &[WordTotals]) -> Result<Vec<RecordBatch>> {
 }
 
 fn words_within(tables: &[WordTotals], hashes: Range<u64>) -> Result<Vec<RecordBatch>> {
-    let mut words: Vec<Counted> = tables.iter().flat_map(|table| table.within(hashes.clone())).collect();
-    words.sort_unstable_by(Counted::order);
+    let mut words: Vec<CountedWord> = tables.iter().flat_map(|table| table.within(hashes.clone())).collect();
+    words.sort_unstable_by(CountedWord::order);
     let (mut batches, mut batch) = (Vec::new(), WordBatch::default());
     let mut buffer = [0; KEY_BYTES];
     let mut later = words.iter().skip(AHEAD);
     for same in words.chunk_by(|left, right| left.order(right).is_eq()) {
-        later.by_ref().take(same.len()).for_each(Counted::prefetch);
+        later.by_ref().take(same.len()).for_each(CountedWord::prefetch);
         let word = same[0].text(&mut buffer);
         if !batch.has_room(word) {
             batches.push(std::mem::take(&mut batch).finish()?);
         }
-        batch.push(word, same.iter().map(Counted::count).sum())?;
+        batch.push(word, same.iter().map(CountedWord::count).sum())?;
     }
     if !batch.is_empty() {
         batches.push(batch.finish()?);
