@@ -208,10 +208,10 @@ def test_merged_words_add_up() -> None:
 
 
 def test_a_run_that_cannot_be_merged_is_named() -> None:
-    with pytest.raises(cppmill_core.CorruptDataError, match='run 1: "a" stands after "b"'):
+    with pytest.raises(cppmill_core.CorruptDataError, match='run 1: "a" comes after "b"'):
         cppmill_core.merge_words([words_reader({}), words_reader({b"b": 1, b"a": 1})])
     later = cppmill_core.merge_words([words_reader({}), words_reader({b"0": 1, b"b": 1, b"a": 1})])
-    with pytest.raises(pa.ArrowInvalid, match='run 1: "a" stands after "b"'):
+    with pytest.raises(pa.ArrowInvalid, match='run 1: "a" comes after "b"'):
         later.read_all()
     with pytest.raises(cppmill_core.InvalidInputError, match='run 0: column "count" is missing'):
         cppmill_core.merge_words([words_reader({}).read_all().select(["word"]).to_reader()])

@@ -30,7 +30,7 @@ pub(crate) use sorted_words::{SortedWords, Words};
 pub(crate) use spill::Spill;
 
 /// Merges runs of words, each with the columns word (binary) and count (u64) and sorted bytewise by word, into one such
-/// run in which every word stands once, with the sum of its counts. Of each run one batch is in memory at a time.
+/// run that has every word once, with the sum of its counts. Of each run one batch is in memory at a time.
 ///
 /// # Errors
 ///

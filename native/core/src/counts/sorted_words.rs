@@ -28,14 +28,14 @@ const DEEP: usize = 256;
 
 /// The words of a partition.
 #[derive(Default)]
-struct Part {
+struct Partition {
     entries: Vec<Entry>,
     arena: Vec<u8>,
 }
 
 /// Words by partition, sorted bytewise inside each, every one once.
 pub(crate) struct SortedWords {
-    parts: Vec<Part>,
+    parts: Vec<Partition>,
     /// The partition and the entry that are current.
     part: usize,
     entry: usize,
@@ -45,11 +45,11 @@ impl SortedWords {
     /// Sorts the words of all `tables`, adding up the counts of those that recur. Uses the current thread pool.
     pub(crate) fn new(tables: Vec<impl Words>, partitions: u32) -> Self {
         let scattered: Vec<_> = tables.into_par_iter().map(|table| scatter(&table, partitions)).collect();
-        let mut parts: Vec<Vec<Part>> = (0..partitions).map(|_| Vec::new()).collect();
+        let mut parts: Vec<Vec<Partition>> = (0..partitions).map(|_| Vec::new()).collect();
         for table in scattered {
             parts.iter_mut().zip(table).for_each(|(parts, part)| parts.push(part));
         }
-        let mut sorted = Self { parts: parts.into_par_iter().map(Part::join).collect(), part: 0, entry: 0 };
+        let mut sorted = Self { parts: parts.into_par_iter().map(Partition::join).collect(), part: 0, entry: 0 };
         sorted.skip_empty();
         sorted
     }
@@ -75,7 +75,7 @@ impl SortedWords {
     }
 
     #[inline]
-    fn entry(&self) -> Option<(&Part, &Entry)> {
+    fn entry(&self) -> Option<(&Partition, &Entry)> {
         let part = self.parts.get(self.part)?;
         part.entries.get(self.entry).map(|entry| (part, entry))
     }
@@ -83,25 +83,25 @@ impl SortedWords {
     /// Goes on to the next partition that has words, and gives back the memory of those that are done.
     fn skip_empty(&mut self) {
         while self.parts.get(self.part).is_some_and(|part| self.entry >= part.entries.len()) {
-            self.parts[self.part] = Part::default();
+            self.parts[self.part] = Partition::default();
             (self.part, self.entry) = (self.part + 1, 0);
         }
     }
 }
 
-fn scatter(table: &impl Words, partitions: u32) -> Vec<Part> {
+fn scatter(table: &impl Words, partitions: u32) -> Vec<Partition> {
     let share = table.len() / partitions as usize;
-    let part = |_| Part { entries: Vec::with_capacity(share + share / 16), ..Part::default() };
-    let mut parts: Vec<Part> = (0..partitions).map(part).collect();
+    let part = |_| Partition { entries: Vec::with_capacity(share + share / 16), ..Partition::default() };
+    let mut parts: Vec<Partition> = (0..partitions).map(part).collect();
     table.for_each(|word, count| {
-        let Part { entries, arena } = &mut parts[partition(word, partitions) as usize];
+        let Partition { entries, arena } = &mut parts[partition(word, partitions) as usize];
         entries.push(Entry { prefix: prefix(word), start: arena.len(), length: word.len(), count });
         arena.extend_from_slice(word);
     });
     parts
 }
 
-impl Part {
+impl Partition {
     /// All words of `parts`, sorted, equal ones added up.
     fn join(parts: Vec<Self>) -> Self {
         let mut parts = parts.into_iter();

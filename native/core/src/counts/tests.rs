@@ -171,7 +171,7 @@ fn a_run_that_is_not_sorted_is_refused_by_its_number_and_word() {
     {
         let mut reader = merge(vec![run(&rows(&["z"]), 1), run(&rows(&words), rows_per_batch)]).unwrap();
         let error = reader.next().unwrap().unwrap_err().to_string();
-        assert!(error.contains(r#"run 1: "b" stands after "#), "{error}");
+        assert!(error.contains(r#"run 1: "b" comes after "#), "{error}");
         assert!(reader.next().is_none());
     }
 }

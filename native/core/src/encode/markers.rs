@@ -1,6 +1,6 @@
 //! The control ids around a document.
 
-/// The control ids that stand around each document, where they are wanted.
+/// The control ids around each document, where they are wanted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Markers {
     /// Before the ids of the text.

@@ -142,8 +142,8 @@ impl Tokenizer {
         by_width!(self, documents::count_batch, documents, threads, stop)
     }
 
-    /// How many of `ids` lead the ids of their text whatever bytes follow it; those behind are to be given back before a text is
-    /// completed. Control and reserved ids end a text: they and what stands before them stay.
+    /// How many of `ids` stay the first ids of their text whatever bytes follow it; remove the others before you complete the text.
+    /// Control and reserved ids end a text: they and all ids before them stay.
     ///
     /// # Errors
     /// `Invalid` if an id is not below the vocabulary size, or the text has 4 GiB or more.
@@ -200,8 +200,8 @@ impl Tokenizer {
         decode::decode_batch(&self.vocabulary, lists, markers, skip_control, threads, stop)
     }
 
-    /// Tells the length (`num_bytes`, u64) and the SHA-256 (`sha256`, hexadecimal) of what each list decodes to, without its markers, with
-    /// up to `threads` threads. No more than a text a thread is in memory.
+    /// Gives the length (`num_bytes`, u64) and the SHA-256 (`sha256`, hexadecimal) of what each list decodes to, without its markers, with
+    /// up to `threads` threads. One text per thread is in memory.
     ///
     /// # Errors
     /// As [`Self::decode_batch`].
@@ -215,7 +215,7 @@ impl Tokenizer {
         decode::digest_batch(&self.vocabulary, lists, markers, threads, stop)
     }
 
-    /// Counts the control tokens whose characters stand in the texts: name and occurrences, by id, those that occur.
+    /// Counts the control tokens whose characters occur in the texts: name and occurrences, by id.
     pub fn count_control(&self, documents: &[&[u8]]) -> Vec<(String, u64)> {
         let mut counts = vec![0; self.control.patterns_len()];
         for document in documents {

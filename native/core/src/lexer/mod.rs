@@ -2,7 +2,7 @@
 //!
 //! [`Lexer`] cuts any byte string into preprocessing tokens, comments, spaces and line endings whose ranges tile the
 //! input exactly: nothing is skipped, nothing is an error. It follows phases 2 and 3 of [lex.phases] as GCC and Clang
-//! implement them: line splices may stand anywhere but in raw strings, a backslash may be separated from its line
+//! implement them: line splices may be anywhere but in raw strings, a backslash may be separated from its line
 //! ending by spaces, an unterminated string or character literal ends before the line ending, and an unterminated block
 //! comment or raw string takes the rest of the input. A lone `\r` ends a line.
 //!
@@ -36,9 +36,9 @@ pub struct Token {
     pub start: usize,
     /// Where the byte after its last one is.
     pub end: usize,
-    /// It stands between a directive's `#` (included) and the end of that logical line (not included).
+    /// It is between a directive's `#` (included) and the end of that logical line (not included).
     pub in_directive: bool,
-    /// A line splice stands inside it.
+    /// There is a line splice inside it.
     pub spliced: bool,
 }
 

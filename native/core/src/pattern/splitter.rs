@@ -1,12 +1,12 @@
 //! The words of `cpp-words-1` from the classes of bytes, 64 at a time: the same words as [`super::cpp_words`] gives, which
-//! is asked wherever a number, an escape, a raw string, a literal prefix or a character beyond ASCII may be involved.
+//! decides wherever a number, an escape, a raw string, a literal prefix or a character beyond ASCII may be involved.
 
 #![allow(clippy::inline_always, reason = "a call for each word takes longer than what is called")]
 
 use super::cpp_words;
 use crate::blocks::{Class, Classes};
 
-/// What a word is, as far as it can be told for nothing.
+/// What a word is, as far as the split finds out at no extra cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WordKind {
     /// An ASCII identifier or keyword.

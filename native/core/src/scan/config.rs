@@ -109,14 +109,14 @@ impl Config {
         terms.sort_unstable();
         if let Some([(term, category), _]) = terms.array_windows().find(|[left, right]| left == right) {
             return Err(Error::invalid(format!(
-                "candidate {term:?} stands twice in category {category:?}: remove one"
+                "candidate {term:?} is there twice in category {category:?}: remove one"
             )));
         }
         let mut morphemes: Vec<_> = config.morphemes.iter().collect();
         morphemes.sort_unstable();
         if let Some([twice, _]) = morphemes.array_windows().find(|[left, right]| left == right) {
             let (morpheme, position) = (&twice.morpheme, twice.position.name());
-            return Err(Error::invalid(format!("morpheme {morpheme:?} stands twice as {position}: remove one")));
+            return Err(Error::invalid(format!("morpheme {morpheme:?} is there twice as {position}: remove one")));
         }
         Ok(config)
     }

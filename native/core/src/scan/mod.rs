@@ -25,7 +25,7 @@
 //! - **Words**: what the pattern cuts the whole document into, comments and strings included. **Lines**, if there is a
 //!   pattern for them: what that pattern cuts the document into, each nearly always made of whole words (`pattern`).
 //!
-//! What stands between `#if 0` and the `#else`, `#elif` or `#endif` that ends it is counted apart: as `bytes.disabled` and
+//! What is between `#if 0` and the `#else`, `#elif` or `#endif` that ends it is counted apart: as `bytes.disabled` and
 //! `disabled.identifiers` (keywords included), as lines and as words, and as nothing else. No other condition is looked at.
 //!
 //! Every result is a sum over documents, written out sorted: the same for any number of threads, any order of the
@@ -33,8 +33,8 @@
 //! name means.
 //!
 //! How: a document is classified 64 bytes at a time (`blocks`). Only at bytes that can begin a comment, literal or
-//! directive is the lexer asked where that ends (`outline`); between these the identifiers are the words of the pattern,
-//! and one look at a word counts both (`code`, `words`). Directives, and the few documents in which words do not tell,
+//! directive does the lexer say where that ends (`outline`); between these the identifiers are the words of the pattern,
+//! and one look at a word counts both (`code`, `words`). Directives, and the few documents in which words are not enough,
 //! are counted token by token (`tokens`). The tests hold the two ways and a readable twin equal.
 
 mod bytemap;

@@ -81,7 +81,7 @@ impl Plan {
         self.labels.push(Label::Morpheme { morpheme, position });
     }
 
-    /// The features of a word that stands in a string literal.
+    /// The features of a word in a string literal.
     #[inline]
     pub(super) fn string_word(&self, word: &[u8]) -> &[u32] {
         match word.first() {

@@ -277,7 +277,7 @@ fn a_configuration_that_can_find_nothing_is_refused() {
         (r#""morphemes": [{"morpheme": "Re", "position": "prefix"}]"#, "morpheme \"Re\""),
         (
             r#""morphemes": [{"morpheme": "re", "position": "prefix"}, {"morpheme": "re", "position": "prefix"}]"#,
-            "morpheme \"re\" stands twice",
+            "morpheme \"re\" is there twice",
         ),
         (r#""word_partitions": 0"#, "word_partitions is 0; give 1 to 65536"),
         (r#""patterns": 1"#, "scan configuration: unknown field"),

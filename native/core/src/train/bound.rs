@@ -5,7 +5,7 @@
 pub(super) enum Excess {
     /// Those below a count are left out.
     Drop,
-    /// Of those below a count, so many are kept, chosen by their hash, that each kept one stands for that count. Sums over the
+    /// Of those below a count, so many are kept, chosen by their hash, that each kept one represents that count. Sums over the
     /// texts stay as they were on average. (Priority sampling; where most texts are rare, dropping them all would leave the
     /// sums to a few.)
     Thin,
@@ -57,7 +57,7 @@ impl Bound {
         count >= self.least || (self.excess == Excess::Thin && thinned())
     }
 
-    /// The count that a kept text stands for.
+    /// The count that a kept text represents.
     pub(super) fn weight(&self, count: u64) -> u64 {
         count.max(self.least)
     }

@@ -9,7 +9,7 @@
 //! that training ended with: of words after phase 2, of lines after phase 3.
 //!
 //! What no merge does, in any phase: join an atomic token to a byte that is no identifier byte (`[A-Za-z0-9_]`),
-//! spell a forbidden string, or make a token longer than the bound. So an atomic token that stands as a whole word
+//! spell a forbidden string, or make a token longer than the bound. So an atomic token that is a whole word
 //! is one token in any context: its run is settled by phase 0, and nothing joins it to its neighbours.
 //!
 //! Method: pair counts and occurrence lists updated at each merge (as in Hugging Face's trainer), on a flat array
@@ -74,7 +74,7 @@ pub fn train_bpe(
     options: &Options,
 ) -> Result<RecordBatch> {
     if options.superword_tokens > 0 && options.superwords.is_none() {
-        return Err(Error::invalid("superword_tokens without a unit pattern and bounds"));
+        return Err(Error::invalid("superword_tokens without unit_pattern and bounds"));
     }
     thread_pool(options.threads.max(1))?.install(|| train(words, lines, seeds, options))
 }

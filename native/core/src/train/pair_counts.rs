@@ -85,7 +85,7 @@ fn count_left(texts: &Texts, tokens: usize) -> Vec<usize> {
     starts.into_par_iter().map(count).reduce(|| vec![0; tokens], add)
 }
 
-/// Calls `each` with the tokens of every pair whose left token stands in `range`, and its position.
+/// Calls `each` with the tokens of every pair whose left token is in `range`, and its position.
 #[inline]
 fn each_pair(symbols: &[u32], range: Range<usize>, mut each: impl FnMut(u32, u32, usize)) {
     let end = (range.end + 1).min(symbols.len());

@@ -1,7 +1,7 @@
 //! Seed merges: every fixed token and morpheme becomes one token before any corpus merge.
 //!
 //! Phase 0 learns from the identifier runs of all seeds, phase 1 from the seeds that hold other bytes, reduced by
-//! phase 0. So wherever a run stands, its segmentation is settled before anything can join it to its surroundings.
+//! phase 0. So wherever a run occurs, its segmentation is settled before anything can join it to its surroundings.
 //!
 //! The merges are chosen to need few pieces that are no seed themselves. A merge saves as many symbols as its pair
 //! has occurrences and costs a piece unless it spells a seed: the largest gain goes first, then a seed before a

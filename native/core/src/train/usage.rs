@@ -1,4 +1,4 @@
-//! How often each token stands in encoded texts.
+//! How often each token occurs in encoded texts.
 
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
-//! Which tokens may stand beside each other.
+//! Which two tokens are a valid pair.
 //!
 //! **Tokens are what merging makes of their text if and only if any two neighbours are what it makes of the text of the two**
 //! (van Antwerpen and Neubeck, `rust-gems/bpe`). So the tokens of pieces of a text can be put together: where two pieces meet,
-//! one look tells whether the tokens there stand as they are.
+//! one look shows whether the two tokens there are a *valid pair*.
 //!
-//! Two neighbours stand if no merge would have crossed the border between them while they came about. Only the right edge of
+//! Two neighbours are a valid pair if no merge would have crossed the border between them while they came about. Only the right edge of
 //! the left one and the left edge of the right one matter: both are taken apart again, the younger first, and at each step
 //! the two tokens at the border must have no merge that would have come before the step.
 

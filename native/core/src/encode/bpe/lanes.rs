@@ -13,7 +13,7 @@ pub(crate) const LANES: usize = 16;
 /// Bits of a place in a lane, behind the rank of the pair that begins there.
 const PLACE_BITS: u32 = 6;
 const PLACES: usize = 1 << PLACE_BITS;
-/// What stands before the first token.
+/// The place before the first token.
 const BEFORE: u8 = PLACES as u8 - 1;
 /// What merges with no token.
 const NOTHING: u32 = MAX_IDS;
@@ -53,7 +53,7 @@ pub(crate) struct Lane {
     length: usize,
     /// The lowest cell.
     best: u32,
-    /// The tokens whose pairs with the next ones are looked up, and where what they become stands.
+    /// The tokens whose pairs with the next ones are looked up, and the places of what they become.
     asked: [(usize, Place); 2],
 }
 

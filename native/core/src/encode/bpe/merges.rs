@@ -48,7 +48,7 @@ impl Merges {
         &self.pairs
     }
 
-    /// Whether it can be told which tokens are valid pairs.
+    /// Whether valid pairs can be found out.
     pub(crate) fn has_borders(&self) -> bool {
         self.borders.is_some()
     }

@@ -15,7 +15,7 @@ const ID_BITS: u32 = 21;
 const EMPTY: u64 = u64::MAX;
 /// Merges of a group, on average, or up to half of it.
 const GROUP: usize = 4;
-/// Bits of the filter of a group, in front of which stands where its merges are.
+/// Bits of the filter of a group, the bits in front of them say where its merges are.
 const FILTER_BITS: u32 = 16;
 
 /// A merge: the left and the right token, and the token that they become.
@@ -36,7 +36,7 @@ pub(crate) struct Pairs {
     first_rank: u32,
 }
 
-/// Two tokens, and where what they become must stand.
+/// Two tokens, and the slot of their merge.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Place {
     pair: u64,
@@ -106,7 +106,7 @@ impl Pairs {
         self.rank_at(self.place(left, right))
     }
 
-    /// Where it stands what two tokens become.
+    /// Where the merge of two tokens is, if there is one.
     #[inline]
     pub(crate) fn place(&self, left: u32, right: u32) -> Place {
         let pair = pack_pair(left, right);

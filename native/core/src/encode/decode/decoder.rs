@@ -16,7 +16,7 @@ use crate::encode::markers::Markers;
 use crate::pieces::{on_threads, pieces};
 use crate::{Error, Result, Stop};
 
-/// After so many ids it is seen whether to stop.
+/// How many ids are decoded between two looks at whether to stop.
 const IDS_AT_ONCE: usize = 1 << 16;
 
 /// Appends the bytes of `ids` to `out`.
@@ -62,7 +62,7 @@ pub(crate) fn decode_batch(
     with_ids!(lists, decode.rows)
 }
 
-/// Tells length and SHA-256 of what every list of `array` decodes to, without its markers, on up to `threads` threads.
+/// Gives length and SHA-256 of what every list of `array` decodes to, without its markers, on up to `threads` threads.
 pub(crate) fn digest_batch(
     vocabulary: &Vocabulary,
     array: &dyn Array,
@@ -153,7 +153,7 @@ impl Decode<'_> {
             let Some(marker) = marker else { continue };
             let found = ids[place].into();
             if found != marker {
-                return Err(Error::invalid(format!("it has id {found} where {name} ({marker}) must stand")));
+                return Err(Error::invalid(format!("it has id {found} where {name} ({marker}) must be")));
             }
         }
         Ok(text)

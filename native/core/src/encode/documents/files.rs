@@ -54,7 +54,7 @@ fn length_of(path: &Path) -> Result<usize> {
     })
 }
 
-/// Reads a file, but no more of one that grows than tells that it is too long.
+/// Reads a file, but of one that grows no more than shows that it is too long.
 fn read(path: &Path, content: &mut Vec<u8>) -> Result<()> {
     content.clear();
     content.shrink_to(MAX_KEPT_BYTES);

@@ -115,7 +115,7 @@ impl Vocabulary {
         }
         match byte_ids.iter().position(|&id| id == u32::MAX) {
             Some(byte) => Err(corrupt(format!(
-                "tokenizer.json: no token for the byte {byte:#04x}, so that not all text could be encoded"
+                "tokenizer.json: no token for the byte {byte:#04x}: not all text could be encoded"
             ))),
             None => Ok(byte_ids),
         }

@@ -1,7 +1,7 @@
 //! The word cache: the tokens of words already met.
 //!
-//! A *near* table has the short words met lately, in so little memory that it stays in a core's own cache; it is asked for every
-//! word, without a branch. A word of up to 15 bytes is its own key ([`ShortKey`]); what it becomes stands beside it.
+//! A *near* table has the short words met lately, in so little memory that it stays in a core's own cache; every word is
+//! looked up there first, without a branch. A word of up to 15 bytes is its own key ([`ShortKey`]); what it becomes is beside it.
 //!
 //! Every word of up to 256 bytes has a *record*: its length, the number of its ids, its bytes and the ids. Records are written
 //! one after another, and an index of hashes leads to them, ten in a cache line. When a quarter of the records is full, those
@@ -91,7 +91,7 @@ impl<T: Id> WordIds<T> {
         lanes[lanes.len() - 1].id() as usize
     }
 
-    /// Appends the ids of the first of `all` to `out`, up to one that has more than stand there; returns of how many.
+    /// Appends the ids of the first of `all` to `out`, up to one that has more ids than fit there; returns how many words were done.
     #[inline]
     pub(crate) fn append_few(all: &[Self], out: &mut Vec<T>) -> usize {
         let lanes = T::Lanes::default().as_ref().len();
@@ -125,7 +125,7 @@ fn index_line(key: Key) -> usize {
     key.hash as usize % INDEX_LINES
 }
 
-/// What tells words of a line apart.
+/// What distinguishes the words of a line.
 #[inline]
 fn tag(key: Key) -> u16 {
     (key.hash >> 48) as u16
@@ -211,7 +211,7 @@ impl<T: Id> WordCache<T> {
         Some(found)
     }
 
-    /// Makes a short word near, in place of the one that has been near for longer.
+    /// Puts a short word into the near table, in place of the older of two.
     #[inline]
     fn put_near(&mut self, short: ShortKey, found: WordIds<T>) {
         if short.is_long() {

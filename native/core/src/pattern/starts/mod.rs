@@ -3,10 +3,10 @@
 //! The pattern looks at most one character ahead and never back, but for a few things: so most word starts follow from the
 //! classes of neighbouring bytes by logic on whole masks, and runs are filled by the carries of an addition. Where something
 //! else may begin or go on (a number with a point or an exponent, a literal prefix, a raw string's end, a backslash, odd white
-//! space, a character beyond ASCII) a byte is marked *odd*: the words that touch one are asked of [`super::cpp_words`].
+//! space, a character beyond ASCII) a byte is marked *odd*: [`super::cpp_words`] cuts the words that touch one.
 //!
 //! A word that starts at a start of the masks and touches nothing odd ends at the next start. This holds however the words
-//! before it came about, so that after an odd word the masks are good again from the first start at which a word begins.
+//! before it came about. So after an odd word the masks are good again from the first start at which a word begins.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

@@ -1,7 +1,7 @@
 //! The words of one thread with their totals.
 //!
-//! One table holds every word, two of them a cache line. Words are taken in batches, so that the memory where they belong
-//! is on its way while the next ones are cut.
+//! One table holds every word, two of them a cache line. Words are taken in batches: the memory where they belong is
+//! on its way while the next ones are cut.
 
 use std::cmp::Ordering;
 use std::hash::BuildHasher;
@@ -109,8 +109,8 @@ pub(in crate::scan) const AHEAD: usize = 16;
 /// Bytes of the length of a word in the arena.
 const LENGTH_BYTES: usize = 4;
 
-/// All words. A word is in the slot that the high bits of its hash tell, or in the first free one behind it: so that the
-/// words of any table stand nearly in the order of their hashes.
+/// All words. A word is in the slot that the high bits of its hash tell, or in the first free one behind it. So the words
+/// of any table are nearly in the order of their hashes.
 pub(in crate::scan) struct WordTotals {
     slots: Vec<Slot>,
     used: usize,
@@ -268,7 +268,7 @@ impl WordTotals {
     pub(in crate::scan) fn within(&self, range: Range<u64>) -> impl Iterator<Item = CountedWord<'_>> {
         let home = |hash: u64| ((hash * self.slots.len() as u64) >> 32) as usize;
         let (first, end) = (home(range.start), home(range.end - 1));
-        // Behind the last home may stand words that found it taken, up to a free slot.
+        // Words that found the last home taken are behind it, up to a free slot.
         let overflow = (end + 1..self.slots.len()).chain(0..first).take_while(|&at| !self.slots[at].is_free());
         (first..=end).chain(overflow).filter_map(move |at| {
             let slot = &self.slots[at];
@@ -344,7 +344,7 @@ fn home(hash: u32, slots: usize) -> usize {
     ((u64::from(hash) * slots as u64) >> 32) as usize
 }
 
-/// The identifier that a word is, without the byte that may stand in front of it.
+/// The identifier that a word is, without the byte that may be in front of it.
 fn name(word: &[u8]) -> &[u8] {
     match word {
         [first, rest @ ..] if !continues_identifier(*first) => rest,
