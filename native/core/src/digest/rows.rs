@@ -82,7 +82,7 @@ struct IdLists {
     ids: TokenIds,
 }
 
-/// TokenIds as they are stored, where that is the usual way.
+/// Ids as they are stored, where that is the usual way.
 enum TokenIds {
     Narrow(ScalarBuffer<u16>),
     Wide(Vec<u32>),
