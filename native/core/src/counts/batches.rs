@@ -94,8 +94,7 @@ impl Batches {
             return Ok(());
         }
         let (number, before, word) = (self.number, before.escape_ascii(), word.escape_ascii());
-        let message =
-            format!("run {number}: \"{word}\" comes after \"{before}\"; a run is sorted and has a word once");
+        let message = format!("run {number}: \"{word}\" comes after \"{before}\"; a run is sorted and has a word once");
         Err(Error::new(ErrorKind::Corrupt, message))
     }
 }

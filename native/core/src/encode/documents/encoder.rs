@@ -1,4 +1,4 @@
-//! From bytes to token ids: split into words, look each up, merge those not met before.
+//! From bytes to token ids: the text is split into words or lines; each is looked up, and merged if it is new.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(crate) struct Encoder {
 /// What text is cut into.
 enum Segmentation {
     Words,
-    /// Lines of which each is merged as if it were a word: for merges that [`Superwords`] cannot do.
+    /// Lines, each merged as if it were a word: for merges that [`Superwords`] cannot do.
     WholeLines,
     /// Lines of words.
     Lines(Box<Superwords>),
@@ -33,7 +33,7 @@ pub(crate) struct Worker<T: Id> {
     merged: Vec<u32>,
     scratch: Scratch,
     lines: LineMemory<T>,
-    batch: Box<PendingWords<T>>,
+    pending: Box<PendingWords<T>>,
 }
 
 impl<T: Id> Default for Worker<T> {
@@ -44,7 +44,7 @@ impl<T: Id> Default for Worker<T> {
             merged: Vec::new(),
             scratch: Scratch::default(),
             lines: LineMemory::default(),
-            batch: Box::default(),
+            pending: Box::default(),
         }
     }
 }
@@ -84,40 +84,14 @@ impl Encoder {
         if u32::try_from(text.len()).is_err() {
             return Err(Error::invalid(format!("a document of {} bytes is too long: the limit is 4 GiB", text.len())));
         }
-        let Worker { cache, starts, merged, scratch, batch, lines: memory } = worker;
+        let Worker { cache, starts, merged, scratch, pending, lines: memory } = worker;
         starts.find(text);
-        let mut words = WordEncoder { merges: &self.merges, cache, scratch, merged, batch, run: text, at: 0, stop };
+        let words = WordEncoder { merges: &self.merges, cache, scratch, merged, pending, run: text, at: 0, stop };
         match &self.segmentation {
-            Segmentation::Words => {
-                each_run(text, |run, start, is_valid| {
-                    if is_valid {
-                        starts.words(run, start, |ends| words.take_ends(ends, out));
-                    } else {
-                        words.take_end(run.len(), out);
-                    }
-                });
-                words.settle_all(out);
-            }
-            Segmentation::WholeLines => {
-                each_run(text, |run, start, is_valid| {
-                    if is_valid {
-                        lines(run, start, |end| words.take_end(end, out));
-                    } else {
-                        words.take_end(run.len(), out);
-                    }
-                });
-                words.settle_all(out);
-            }
+            Segmentation::Words => encode_words(starts, words, out),
+            Segmentation::WholeLines => encode_whole_lines(words, out),
             Segmentation::Lines(superwords) => {
-                let mut lines = LineEncoder::new(superwords, starts, words, memory);
-                each_run(text, |run, start, is_valid| {
-                    if is_valid {
-                        starts.lines(run, start, |end| lines.take(end, false, out));
-                    } else {
-                        lines.take(run.len(), true, out);
-                    }
-                });
-                lines.settle(out);
+                encode_lines(starts, LineEncoder::new(superwords, starts, words, memory), text, out);
             }
         }
         stop.check()
@@ -129,6 +103,39 @@ impl Encoder {
             if let Segmentation::Lines(superwords) = &self.segmentation { superwords.whole() } else { &self.merges };
         merges.merge(&mut Scratch::default(), fragment, stop, out);
     }
+}
+
+fn encode_words<T: Id>(starts: &Starts, mut words: WordEncoder<'_, T>, out: &mut Vec<T>) {
+    each_run(words.run, |run, start, is_valid| {
+        if is_valid {
+            starts.words(run, start, |ends| words.take_ends(ends, out));
+        } else {
+            words.take_end(run.len(), out);
+        }
+    });
+    words.settle_all(out);
+}
+
+fn encode_whole_lines<T: Id>(mut words: WordEncoder<'_, T>, out: &mut Vec<T>) {
+    each_run(words.run, |run, start, is_valid| {
+        if is_valid {
+            lines(run, start, |end| words.take_end(end, out));
+        } else {
+            words.take_end(run.len(), out);
+        }
+    });
+    words.settle_all(out);
+}
+
+fn encode_lines<T: Id>(starts: &Starts, mut lines: LineEncoder<'_, T>, text: &[u8], out: &mut Vec<T>) {
+    each_run(text, |run, start, is_valid| {
+        if is_valid {
+            starts.lines(run, start, |end| lines.take(end, false, out));
+        } else {
+            lines.take(run.len(), true, out);
+        }
+    });
+    lines.settle(out);
 }
 
 /// Calls `each` with the text up to the end of each maximal run of valid UTF-8, and of each byte that is no UTF-8, with where the

@@ -69,7 +69,7 @@ pub(crate) struct WordEncoder<'a, T: Id> {
     pub(crate) scratch: &'a mut Scratch,
     /// The tokens of the word that was merged last.
     pub(crate) merged: &'a mut Vec<u32>,
-    pub(crate) batch: &'a mut PendingWords<T>,
+    pub(crate) pending: &'a mut PendingWords<T>,
     pub(crate) run: &'a [u8],
     /// Where the first word of the batch starts.
     pub(crate) at: usize,
@@ -88,11 +88,11 @@ impl<'a, T: Id> WordEncoder<'a, T> {
         out: &mut Vec<T>,
         each: impl FnMut(WordSpan, usize, &mut Vec<T>),
     ) {
-        let batch = &mut *self.batch;
-        batch.ends[batch.length] = end as u32;
-        batch.end_lines[batch.length] = ends_line;
-        batch.length += 1;
-        if batch.length > BATCH - BLOCK {
+        let pending = &mut *self.pending;
+        pending.ends[pending.length] = end as u32;
+        pending.end_lines[pending.length] = ends_line;
+        pending.length += 1;
+        if pending.length > BATCH - BLOCK {
             self.settle(out, each);
         }
     }
@@ -101,11 +101,11 @@ impl<'a, T: Id> WordEncoder<'a, T> {
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "a call for each block of text")]
     pub(crate) fn take_ends(&mut self, ends: Ends, out: &mut Vec<T>) {
-        let batch = &mut *self.batch;
-        if let Some(places) = batch.ends[batch.length..].first_chunk_mut() {
-            batch.length += ends.put(places);
+        let pending = &mut *self.pending;
+        if let Some(places) = pending.ends[pending.length..].first_chunk_mut() {
+            pending.length += ends.put(places);
         }
-        if batch.length > BATCH - BLOCK {
+        if pending.length > BATCH - BLOCK {
             self.settle_all(out);
         }
     }
@@ -117,7 +117,7 @@ impl<'a, T: Id> WordEncoder<'a, T> {
 
     /// Where the last word ends.
     pub(crate) fn end(&self) -> usize {
-        self.batch.length.checked_sub(1).map_or(self.at, |last| self.batch.ends[last] as usize)
+        self.pending.length.checked_sub(1).map_or(self.at, |last| self.pending.ends[last] as usize)
     }
 
     /// Appends the ids of the words of the batch.
@@ -127,7 +127,7 @@ impl<'a, T: Id> WordEncoder<'a, T> {
             self.look_up();
             self.write_all(out);
         }
-        self.batch.length = 0;
+        self.pending.length = 0;
     }
 
     /// Appends the ids of the words of the batch, and calls `each` with each word, the place of its first id, and the output.
@@ -137,7 +137,7 @@ impl<'a, T: Id> WordEncoder<'a, T> {
             self.look_up();
             self.write(out, each);
         }
-        self.batch.length = 0;
+        self.pending.length = 0;
     }
 
     /// Finds out what the words of the batch become.
@@ -151,7 +151,7 @@ impl<'a, T: Id> WordEncoder<'a, T> {
 
     /// Looks the words up in the near table; returns how many are not there.
     fn look_near(&mut self) -> usize {
-        let PendingWords { length, ends, short, lines, found, far, .. } = &mut *self.batch;
+        let PendingWords { length, ends, short, lines, found, far, .. } = &mut *self.pending;
         let (mut start, mut count) = (self.at, 0);
         for ((short, line), &end) in short.iter_mut().zip(&mut *lines).zip(&ends[..*length]) {
             *short = ShortKey::new(self.run, start, end as usize);
@@ -171,21 +171,21 @@ impl<'a, T: Id> WordEncoder<'a, T> {
     fn look_far(&mut self, count: usize) -> usize {
         self.cache.make_room(count);
         for at in 0..count {
-            let index = self.batch.far[at];
-            let key = Key::new(self.batch.short[usize::from(index)], self.word(index));
+            let index = self.pending.far[at];
+            let key = Key::new(self.pending.short[usize::from(index)], self.word(index));
             self.cache.prefetch(key);
-            self.batch.keys[at] = key;
+            self.pending.keys[at] = key;
         }
         for at in 0..count {
-            self.batch.places[at] = self.cache.place(self.batch.keys[at]);
+            self.pending.places[at] = self.cache.place(self.pending.keys[at]);
         }
         let mut unknown = 0;
         for at in 0..count {
-            let (index, key) = (self.batch.far[at], self.batch.keys[at]);
-            if let Some(found) = self.cache.find_at(key, self.word(index), self.batch.places[at]) {
-                self.batch.found[usize::from(index)] = found;
+            let (index, key) = (self.pending.far[at], self.pending.keys[at]);
+            if let Some(found) = self.cache.find_at(key, self.word(index), self.pending.places[at]) {
+                self.pending.found[usize::from(index)] = found;
             } else {
-                (self.batch.far[unknown], self.batch.keys[unknown]) = (index, key);
+                (self.pending.far[unknown], self.pending.keys[unknown]) = (index, key);
                 unknown += 1;
             }
         }
@@ -197,15 +197,15 @@ impl<'a, T: Id> WordEncoder<'a, T> {
     fn learn(&mut self, unknown: usize) {
         let (mut seen, mut again, mut lanes) = ([0; SEEN], 0, 0);
         for at in 0..unknown {
-            let (index, key) = (self.batch.far[at], self.batch.keys[at]);
+            let (index, key) = (self.pending.far[at], self.pending.keys[at]);
             let word = self.word(index);
             let is_seen = std::mem::replace(&mut seen[key.hash as usize % SEEN], key.hash) == key.hash;
             if is_seen || word.len() > MAX_CELLS {
-                self.batch.again[again] = index;
+                self.pending.again[again] = index;
                 again += 1;
             } else {
                 self.merges.fill(&mut self.scratch.lanes[lanes], word);
-                (self.batch.far[lanes], self.batch.keys[lanes]) = (index, key);
+                (self.pending.far[lanes], self.pending.keys[lanes]) = (index, key);
                 lanes += 1;
             }
             if lanes == LANES {
@@ -214,8 +214,8 @@ impl<'a, T: Id> WordEncoder<'a, T> {
         }
         self.join(lanes);
         for at in 0..again {
-            let index = self.batch.again[at];
-            self.learn_one(Key::new(self.batch.short[usize::from(index)], self.word(index)), index);
+            let index = self.pending.again[at];
+            self.learn_one(Key::new(self.pending.short[usize::from(index)], self.word(index)), index);
         }
     }
 
@@ -228,8 +228,8 @@ impl<'a, T: Id> WordEncoder<'a, T> {
                 tokens[length] = T::new(id);
                 length += 1;
             });
-            let (index, key) = (self.batch.far[at], self.batch.keys[at]);
-            self.batch.found[usize::from(index)] = self.cache.keep(key, self.word(index), &tokens[..length]);
+            let (index, key) = (self.pending.far[at], self.pending.keys[at]);
+            self.pending.found[usize::from(index)] = self.cache.keep(key, self.word(index), &tokens[..length]);
         }
     }
 
@@ -243,7 +243,7 @@ impl<'a, T: Id> WordEncoder<'a, T> {
             }
             self.cache.keep(key, word, &tokens)
         });
-        self.batch.found[usize::from(index)] = found;
+        self.pending.found[usize::from(index)] = found;
     }
 
     /// Appends the tokens of a word to `out` by merging it.
@@ -256,10 +256,10 @@ impl<'a, T: Id> WordEncoder<'a, T> {
 
     /// Appends the ids of the words to `out`.
     fn write(&mut self, out: &mut Vec<T>, mut each: impl FnMut(WordSpan, usize, &mut Vec<T>)) {
-        for index in 0..self.batch.length {
-            let (token, end) = (out.len(), self.batch.ends[index] as usize);
-            let word = WordSpan { start: self.at, end, ends_line: self.batch.end_lines[index] };
-            if !self.cache.append(&self.batch.found[index], out) {
+        for index in 0..self.pending.length {
+            let (token, end) = (out.len(), self.pending.ends[index] as usize);
+            let word = WordSpan { start: self.at, end, ends_line: self.pending.end_lines[index] };
+            if !self.cache.append(&self.pending.found[index], out) {
                 self.merge(&self.run[word.start..end], self.stop, out);
                 if self.stop.is_set() {
                     return;
@@ -273,25 +273,25 @@ impl<'a, T: Id> WordEncoder<'a, T> {
     /// Appends the ids of the words to `out`, without a call for each.
     fn write_all(&mut self, out: &mut Vec<T>) {
         let mut index = 0;
-        while index < self.batch.length {
-            index += WordIds::append_few(&self.batch.found[index..self.batch.length], out);
-            if index == self.batch.length {
+        while index < self.pending.length {
+            index += WordIds::append_few(&self.pending.found[index..self.pending.length], out);
+            if index == self.pending.length {
                 break;
             }
-            if !self.cache.append(&self.batch.found[index], out) {
+            if !self.cache.append(&self.pending.found[index], out) {
                 self.merge(self.word(index as u16), self.stop, out);
             }
             index += 1;
         }
-        if let Some(last) = self.batch.length.checked_sub(1) {
-            self.at = self.batch.ends[last] as usize;
+        if let Some(last) = self.pending.length.checked_sub(1) {
+            self.at = self.pending.ends[last] as usize;
         }
     }
 
     #[inline]
     fn word(&self, index: u16) -> &'a [u8] {
         let (run, index) = (self.run, usize::from(index));
-        let start = if index == 0 { self.at } else { self.batch.ends[index - 1] as usize };
-        &run[start..self.batch.ends[index] as usize]
+        let start = if index == 0 { self.at } else { self.pending.ends[index - 1] as usize };
+        &run[start..self.pending.ends[index] as usize]
     }
 }
