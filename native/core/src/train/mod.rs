@@ -108,17 +108,28 @@ fn train(
     learned.extend(corpus);
     let mut lines_left_out = LeftOut { least: 1, texts: 0 };
     if options.superword_tokens > 0 {
-        let collector =
-            collect_lines(lines, Collector::new(&tokens, Bound::new(options.max_held_tokens, Excess::Thin)))?;
-        lines_left_out = collector.left_out();
-        let texts = collector.finish()?;
-        let superwords = corpus::learn(texts, &mut tokens, &rules, options.superword_tokens, Phase::Superword);
-        if superwords.len() < options.superword_tokens {
-            return Err(few_superwords(superwords.len(), options));
-        }
+        let (superwords, left_out) = learn_superwords(lines, &mut tokens, &rules, options)?;
         learned.extend(superwords);
+        lines_left_out = left_out;
     }
     to_batch(&learned, &tokens, metadata(words_left_out, lines_left_out))
+}
+
+/// Learns the merges of superwords from lines, and says which lines were left out.
+fn learn_superwords(
+    lines: impl Iterator<Item = Result<RecordBatch>>,
+    tokens: &mut Tokens,
+    rules: &Rules,
+    options: &Options,
+) -> Result<(Vec<LearnedMerge>, LeftOut)> {
+    let collector = collect_lines(lines, Collector::new(tokens, Bound::new(options.max_held_tokens, Excess::Thin)))?;
+    let left_out = collector.left_out();
+    let texts = collector.finish()?;
+    let superwords = corpus::learn(texts, tokens, rules, options.superword_tokens, Phase::Superword);
+    if superwords.len() < options.superword_tokens {
+        return Err(few_superwords(superwords.len(), options));
+    }
+    Ok((superwords, left_out))
 }
 
 fn metadata(words: LeftOut, lines: LeftOut) -> HashMap<String, String> {
