@@ -21,7 +21,7 @@ IGNORED = re.compile(
 TESTS_INSIDE = re.compile(r"^#\[cfg\(test\)\]\n(?:#\[[^\n]*\n)*mod \w+ \{.*", re.MULTILINE | re.DOTALL)
 USE = re.compile(r"^[ \t]*(pub(?:\([^)]*\))?\s+)?use\s+([^;]+);", re.MULTILINE)
 INNER_BRACES = re.compile(r"([\w:]*)\{([^{}]*)\}")
-PATH = re.compile(r"(?<![\w:$])(?:[A-Za-z_]\w*::)+[A-Za-z_]\w*")
+PATH = re.compile(r"(?<![\w:$])(?<!\(in )(?:[A-Za-z_]\w*::)+[A-Za-z_]\w*")
 
 
 @dataclass
