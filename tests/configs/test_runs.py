@@ -225,11 +225,11 @@ FILE_PROBLEMS = [
     ),
     (
         '[scan]\npattern = "cpp-lines-1"',
-        'scan.pattern = "cpp-lines-1": pattern "cpp-lines-1" cuts units made of words: give it as unit_pattern',
+        'scan.pattern = "cpp-lines-1": pattern "cpp-lines-1" cuts lines of words: give it as unit_pattern',
     ),
     (
         '[scan]\nunit_pattern = "cpp-words-1"',
-        'scan.unit_pattern = "cpp-words-1": unit_pattern "cpp-words-1" cuts no units made of the words of ',
+        'scan.unit_pattern = "cpp-words-1": unit_pattern "cpp-words-1" cuts no lines made of the words of ',
     ),
     (
         "[build]\nsuperwords_after = 0.75",

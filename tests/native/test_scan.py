@@ -208,10 +208,10 @@ def test_merged_words_add_up() -> None:
 
 
 def test_a_run_that_cannot_be_merged_is_named() -> None:
-    with pytest.raises(cppmill_core.CorruptDataError, match='run 1: "a" stands after "b"'):
+    with pytest.raises(cppmill_core.CorruptDataError, match='run 1: "a" comes after "b"'):
         cppmill_core.merge_words([words_reader({}), words_reader({b"b": 1, b"a": 1})])
     later = cppmill_core.merge_words([words_reader({}), words_reader({b"0": 1, b"b": 1, b"a": 1})])
-    with pytest.raises(pa.ArrowInvalid, match='run 1: "a" stands after "b"'):
+    with pytest.raises(pa.ArrowInvalid, match='run 1: "a" comes after "b"'):
         later.read_all()
     with pytest.raises(cppmill_core.InvalidInputError, match='run 0: column "count" is missing'):
         cppmill_core.merge_words([words_reader({}).read_all().select(["word"]).to_reader()])
@@ -245,8 +245,8 @@ def test_finish_starts_anew() -> None:
     [
         ("[", "scan configuration"),
         ('{"pattern": "none"}', "cpp-words-1"),
-        ('{"pattern": "cpp-lines-1"}', 'pattern "cpp-lines-1" cuts units'),
-        ('{"pattern": "cpp-words-1", "unit_pattern": "cpp-words-1"}', 'unit_pattern "cpp-words-1" cuts no units'),
+        ('{"pattern": "cpp-lines-1"}', 'pattern "cpp-lines-1" cuts lines'),
+        ('{"pattern": "cpp-words-1", "unit_pattern": "cpp-words-1"}', 'unit_pattern "cpp-words-1" cuts no lines'),
         ('{"pattern": "cpp-words-1", "unit_pattern": "cpp-line-1"}', "cpp-lines-1"),
         ('{"pattern": "cpp-words-1", "candidates": [{"term": "a::b", "category": "c", "match": "ident"}]}', '"a::b"'),
         ('{"pattern": "cpp-words-1", "morphemes": [{"morpheme": "re", "position": "middle"}]}', "middle"),

@@ -237,8 +237,8 @@ def test_markers_surround_every_text_and_are_left_out_again(
 @pytest.mark.parametrize(
     ("ids", "message"),
     [
-        ([2, 64, 4], "row 1: it has id 4 where EOS .3. must stand"),
-        ([9, 64, 3], "row 1: it has id 9 where BOS .2. must stand"),
+        ([2, 64, 4], "row 1: it has id 4 where EOS .3. must be"),
+        ([9, 64, 3], "row 1: it has id 9 where BOS .2. must be"),
         ([2], "row 1: 1 ids are fewer than its BOS and EOS"),
         ([], "row 1: 0 ids are fewer than its BOS and EOS"),
         ([2, 3, 64, 3], "row 1: token id 3 at 0 is .<EOS>"),

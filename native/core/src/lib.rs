@@ -2,6 +2,7 @@
 //!
 //! It knows neither Python nor Beam: slices and Arrow arrays in, Arrow arrays out.
 
+mod arrays;
 mod blocks;
 pub mod counts;
 pub mod digest;
@@ -13,7 +14,9 @@ mod memory;
 pub mod pattern;
 mod pieces;
 pub mod platform;
+mod pools;
 pub mod scan;
+mod short_key;
 mod stop;
 pub mod train;
 

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::{Error, Result};
+use crate::Result;
+use crate::pools::thread_pool;
 
 /// Pieces of work that each thread gets, so that uneven rows even out.
 const PIECES_PER_THREAD: usize = 8;
@@ -41,10 +42,7 @@ pub(crate) fn on_threads<P: Send, R: Send>(
     if threads <= 1 || pieces.len() <= 1 {
         return pieces.into_iter().map(&run).collect();
     }
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads.min(pieces.len()))
-        .build()
-        .map_err(|error| Error::new(crate::ErrorKind::Io, format!("cannot start {threads} threads: {error}")))?;
+    let pool = thread_pool(threads.min(pieces.len()))?;
     let results: Vec<Result<R>> = pool.install(|| pieces.into_par_iter().map(&run).collect());
     results.into_iter().collect()
 }
@@ -52,6 +50,7 @@ pub(crate) fn on_threads<P: Send, R: Send>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Error;
 
     #[test]
     fn pieces_cover_all_rows_in_order_and_none_is_larger_than_it_must_be() {

@@ -28,13 +28,13 @@ impl Scanner {
         without_gil(py, || self.0.add(&documents))
     }
 
-    /// Gives the counts so far by name, words and units as readers and the others as record batches, and starts anew.
+    /// Gives the counts so far by name and starts anew: `words` and `units` (lines) as readers, the others as record batches.
     fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let counts = without_gil(py, || self.0.finish())?;
         let result = PyDict::new(py);
         result.set_item("words", PyRecordBatchReader::new(Box::new(counts.words)).into_pyarrow(py)?)?;
-        if let Some(units) = counts.units {
-            result.set_item("units", PyRecordBatchReader::new(Box::new(units)).into_pyarrow(py)?)?;
+        if let Some(lines) = counts.lines {
+            result.set_item("units", PyRecordBatchReader::new(Box::new(lines)).into_pyarrow(py)?)?;
         }
         result.set_item("terms", PyRecordBatch::new(counts.terms).into_pyarrow(py)?)?;
         result.set_item("morphemes", PyRecordBatch::new(counts.morphemes).into_pyarrow(py)?)?;

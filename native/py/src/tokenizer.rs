@@ -46,12 +46,12 @@ fn checked(threads: usize) -> PyResult<usize> {
 }
 
 /// One text.
-enum Text {
+enum TextInput {
     Bytes(PyBackedBytes),
     Str(PyBackedStr),
 }
 
-impl<'py> FromPyObject<'_, 'py> for Text {
+impl<'py> FromPyObject<'_, 'py> for TextInput {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
@@ -67,7 +67,7 @@ impl<'py> FromPyObject<'_, 'py> for Text {
     }
 }
 
-impl Text {
+impl TextInput {
     fn bytes(&self) -> &[u8] {
         match self {
             Self::Bytes(bytes) => bytes,
@@ -80,7 +80,7 @@ impl Text {
 #[derive(FromPyObject)]
 enum ControlOrText {
     Control(Control),
-    Text(Text),
+    Text(TextInput),
 }
 
 impl ControlOrText {
@@ -103,7 +103,7 @@ impl ControlOrText {
 enum Documents {
     Array(PyArray),
     Chunks(PyChunkedArray),
-    List(Vec<Text>),
+    List(Vec<TextInput>),
 }
 
 impl<'py> FromPyObject<'_, 'py> for Documents {
@@ -142,7 +142,7 @@ impl Documents {
                 let slices = chunks.chunks().iter().map(|chunk| byte_slices(chunk, "documents"));
                 Ok(slices.collect::<cppmill_core::Result<Vec<_>>>()?.concat())
             }
-            Self::List(texts) => Ok(texts.iter().map(Text::bytes).collect()),
+            Self::List(texts) => Ok(texts.iter().map(TextInput::bytes).collect()),
         }
     }
 }
@@ -160,12 +160,12 @@ impl<'py> FromPyObject<'_, 'py> for Lists {
 }
 
 /// Token ids.
-enum Ids {
+enum IdInput {
     Array(PyArray),
     List(Vec<u32>),
 }
 
-impl<'py> FromPyObject<'_, 'py> for Ids {
+impl<'py> FromPyObject<'_, 'py> for IdInput {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
@@ -186,7 +186,7 @@ impl<'py> FromPyObject<'_, 'py> for Ids {
     }
 }
 
-impl Ids {
+impl IdInput {
     /// About how many bytes they take.
     fn size(&self) -> usize {
         match self {
@@ -230,7 +230,7 @@ impl Tokenizer {
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
-    fn encode(&self, py: Python<'_>, data: Text) -> PyResult<Py<PyAny>> {
+    fn encode(&self, py: Python<'_>, data: TextInput) -> PyResult<Py<PyAny>> {
         let data = data.bytes();
         to_pyarrow(py, interruptible(py, data.len(), |stop| self.0.encode(data, stop))?)
     }
@@ -267,17 +267,17 @@ impl Tokenizer {
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
-    fn stable_prefix(&self, py: Python<'_>, ids: Ids) -> PyResult<usize> {
+    fn stable_prefix(&self, py: Python<'_>, ids: IdInput) -> PyResult<usize> {
         interruptible(py, ids.size(), |stop| self.0.stable_prefix(&ids.numbers()?, stop))
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
-    fn byte_offsets(&self, py: Python<'_>, ids: Ids) -> PyResult<Py<PyAny>> {
+    fn byte_offsets(&self, py: Python<'_>, ids: IdInput) -> PyResult<Py<PyAny>> {
         to_pyarrow(py, without_gil(py, || self.0.byte_offsets(&ids.array()))?)
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
-    fn count(&self, py: Python<'_>, data: Text) -> PyResult<u64> {
+    fn count(&self, py: Python<'_>, data: TextInput) -> PyResult<u64> {
         let data = data.bytes();
         let counts = interruptible(py, data.len(), |stop| self.0.count_batch(&[data], 1, stop))?;
         Ok(counts.iter().sum())
@@ -294,7 +294,7 @@ impl Tokenizer {
 
     #[pyo3(signature = (ids, *, skip_control = false))]
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
-    fn decode<'py>(&self, py: Python<'py>, ids: Ids, skip_control: bool) -> PyResult<Bound<'py, PyBytes>> {
+    fn decode<'py>(&self, py: Python<'py>, ids: IdInput, skip_control: bool) -> PyResult<Bound<'py, PyBytes>> {
         let decode = |stop: &Stop| self.0.decode(&ids.numbers()?, skip_control, stop);
         Ok(PyBytes::new(py, &interruptible(py, ids.size(), decode)?))
     }

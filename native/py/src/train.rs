@@ -2,7 +2,7 @@
 
 use arrow_array::{RecordBatch, RecordBatchReader};
 use cppmill_core::pattern::Pattern;
-use cppmill_core::train::{self, Options, Superwords};
+use cppmill_core::train::{self, Options, SuperwordBounds};
 use pyo3::prelude::*;
 use pyo3_arrow::{PyRecordBatch, PyRecordBatchReader};
 
@@ -32,7 +32,7 @@ fn train_bpe<'py>(
     let units = units.map(PyRecordBatchReader::into_reader).transpose()?;
     let seeds = seeds.into_inner();
     let pattern = unit_pattern.map(Pattern::by_name).transpose().map_err(|error| to_python(&error))?;
-    let superwords = pattern.map(|pattern| Superwords {
+    let superwords = pattern.map(|pattern| SuperwordBounds {
         pattern,
         max_words: max_superword_words.unwrap_or(usize::MAX),
         max_bytes: max_superword_bytes.unwrap_or(usize::MAX),

@@ -18,7 +18,7 @@ pub(crate) fn or(left: __m256i, right: __m256i) -> __m256i {
     _mm256_or_si256(left, right)
 }
 
-/// Flags by the lower and by the upper four bits of a byte: a byte has those that stand in both.
+/// Flags by the lower and by the upper four bits of a byte: a byte has those that are in both.
 pub(crate) type Table = [[u8; 16]; 2];
 
 /// The flags of each byte.

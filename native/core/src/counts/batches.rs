@@ -5,8 +5,7 @@ use arrow_array::types::UInt64Type;
 use arrow_array::{Array, BinaryArray, RecordBatch, RecordBatchReader, UInt64Array};
 use arrow_schema::DataType;
 
-use super::merge::Head;
-use super::prefix;
+use super::head::{Head, prefix};
 use crate::{Error, ErrorKind, Result};
 
 /// A reader of batches with the columns word (binary) and count (u64), sorted by word.
@@ -95,8 +94,7 @@ impl Batches {
             return Ok(());
         }
         let (number, before, word) = (self.number, before.escape_ascii(), word.escape_ascii());
-        let message =
-            format!("run {number}: \"{word}\" stands after \"{before}\"; a run is sorted and has a word once");
+        let message = format!("run {number}: \"{word}\" comes after \"{before}\"; a run is sorted and has a word once");
         Err(Error::new(ErrorKind::Corrupt, message))
     }
 }

@@ -1,29 +1,14 @@
 //! The k-way merge of sorted runs, by a tree of losers (Knuth, The Art of Computer Programming, volume 3, 5.4.1).
 
 use super::batches::Batches;
-use super::run::RunReader;
-use super::sorted::Sorted;
+use super::head::Head;
+use super::run_reader::RunReader;
+use super::sorted_words::SortedWords;
 use crate::Result;
-
-/// What the current word of a run is compared by first: its partition and its first bytes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Head {
-    partition: u32,
-    prefix: u64,
-}
-
-impl Head {
-    /// After the last word.
-    pub(super) const END: Self = Self { partition: u32::MAX, prefix: 0 };
-
-    pub(super) fn new(partition: u32, prefix: u64) -> Self {
-        Self { partition, prefix }
-    }
-}
 
 /// A sorted run that is read word by word; each has a current word until it ends.
 pub(super) enum Source {
-    Sorted(Sorted),
+    Sorted(SortedWords),
     Run(RunReader),
     Batches(Batches),
 }

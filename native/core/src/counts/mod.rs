@@ -9,10 +9,12 @@
 //! Not done here: counting, and deciding when there is too much.
 
 mod batches;
+mod head;
 mod merge;
 mod reader;
 mod run;
-mod sorted;
+mod run_reader;
+mod sorted_words;
 mod spill;
 #[cfg(test)]
 mod tests;
@@ -24,24 +26,11 @@ use batches::Batches;
 use merge::{Merge, Source};
 pub use reader::WordReader;
 pub(crate) use reader::{WordBatch, words_schema};
-pub(crate) use sorted::{Sorted, Words};
+pub(crate) use sorted_words::{SortedWords, Words};
 pub(crate) use spill::Spill;
 
-/// The partition of a word.
-pub(crate) fn partition(word: &[u8], partitions: u32) -> u32 {
-    if partitions > 1 { crc32fast::hash(word) % partitions } else { 0 }
-}
-
-/// The first 8 bytes of a word as a big-endian number, zeros after its end: most comparisons need no more.
-fn prefix(word: &[u8]) -> u64 {
-    match word.first_chunk::<8>() {
-        Some(&first) => u64::from_be_bytes(first),
-        None => word.iter().enumerate().fold(0, |prefix, (at, &byte)| prefix | u64::from(byte) << (56 - 8 * at)),
-    }
-}
-
 /// Merges runs of words, each with the columns word (binary) and count (u64) and sorted bytewise by word, into one such
-/// run in which every word stands once, with the sum of its counts. Of each run one batch is in memory at a time.
+/// run that has every word once, with the sum of its counts. Of each run one batch is in memory at a time.
 ///
 /// # Errors
 ///

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use super::merge::{Merge, Source};
+use super::reader::WordReader;
 use super::run::Run;
-use super::{Sorted, WordReader};
+use super::sorted_words::SortedWords;
 use crate::{Error, ErrorKind, Result};
 
 /// The most runs of a level; one more and all of them are merged into one of the next, so that few files are open.
@@ -27,7 +28,7 @@ impl Spill {
     /// # Errors
     ///
     /// If there is no folder, or it cannot be written.
-    pub(crate) fn write(&mut self, sorted: Sorted) -> Result<()> {
+    pub(crate) fn write(&mut self, sorted: SortedWords) -> Result<()> {
         let Some(folder) = &self.folder else {
             let message = "the counts have grown beyond memory_bytes, and there is no folder to write them to: give \
                            spill_dir, or more memory_bytes";
@@ -53,7 +54,7 @@ impl Spill {
     /// # Errors
     ///
     /// If a run cannot be read.
-    pub(crate) fn finish(&mut self, sorted: Sorted) -> Result<WordReader> {
+    pub(crate) fn finish(&mut self, sorted: SortedWords) -> Result<WordReader> {
         let mut sources = sources(std::mem::take(&mut self.levels).into_iter().flatten())?;
         sources.push(Source::Sorted(sorted));
         Ok(WordReader::partitioned(Merge::new(sources)?))

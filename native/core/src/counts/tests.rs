@@ -9,7 +9,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{UInt16Type, UInt64Type};
 use arrow_array::{ArrayRef, BinaryArray, RecordBatch, RecordBatchIterator, RecordBatchReader, UInt64Array};
 
-use super::{Sorted, Spill, WordReader, Words, merge, partition, prefix};
+use super::head::{partition, prefix};
+use super::{SortedWords, Spill, WordReader, Words, merge};
 
 type Table = Vec<(Vec<u8>, u64)>;
 type Runs = Vec<Box<dyn RecordBatchReader + Send>>;
@@ -94,12 +95,12 @@ fn what_was_written_out_and_what_was_not_add_up() {
         let mut expected: Vec<_> =
             expected.into_iter().map(|(word, count)| (partition(&word, partitions) as u16, word, count)).collect();
         expected.sort();
-        let mut pairs = tables.chunks(2).map(|pair| Sorted::new(pair.to_vec(), partitions));
+        let mut pairs = tables.chunks(2).map(|pair| SortedWords::new(pair.to_vec(), partitions));
         let rest = pairs.next().unwrap();
         let mut spill = Spill::new(Some(folder.clone()));
         pairs.for_each(|sorted| spill.write(sorted).unwrap());
         assert_eq!(rows(spill.finish(rest).unwrap()), expected, "{runs} runs, {partitions} partitions");
-        let empty = Sorted::new(Vec::<Table>::new(), partitions);
+        let empty = SortedWords::new(Vec::<Table>::new(), partitions);
         assert_eq!(rows(spill.finish(empty).unwrap()), [], "it starts anew");
     }
 }
@@ -116,7 +117,7 @@ fn words_that_begin_alike_are_sorted_to_their_ends() {
     let table: Table = (0..20_000).map(|_| (word(), 1)).collect();
     let expected: Vec<_> = sum([&table]).into_iter().map(|(word, count)| (0, word, count)).collect();
     let halves: Vec<Table> = table.chunks(10_001).map(<[_]>::to_vec).collect();
-    let sorted = Sorted::new(halves, 1);
+    let sorted = SortedWords::new(halves, 1);
     assert!(rows(Spill::new(None).finish(sorted).unwrap()) == expected);
 }
 
@@ -170,7 +171,7 @@ fn a_run_that_is_not_sorted_is_refused_by_its_number_and_word() {
     {
         let mut reader = merge(vec![run(&rows(&["z"]), 1), run(&rows(&words), rows_per_batch)]).unwrap();
         let error = reader.next().unwrap().unwrap_err().to_string();
-        assert!(error.contains(r#"run 1: "b" stands after "#), "{error}");
+        assert!(error.contains(r#"run 1: "b" comes after "#), "{error}");
         assert!(reader.next().is_none());
     }
 }

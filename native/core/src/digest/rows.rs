@@ -10,7 +10,7 @@ use arrow_schema::DataType;
 use sha2::{Digest, Sha256};
 
 use super::DigestSum;
-use crate::encode::{byte_slices, integers, lists};
+use crate::arrays::{byte_slices, integers, lists};
 use crate::pieces::{on_threads, pieces};
 use crate::{Error, Result};
 
@@ -79,11 +79,11 @@ pub fn dataset_digest_sum(rows: &Rows<'_>, dataset: &DatasetRows<'_>, threads: u
 /// A list column of ids.
 struct IdLists {
     offsets: Vec<usize>,
-    ids: Ids,
+    ids: TokenIds,
 }
 
 /// Ids as they are stored, where that is the usual way.
-enum Ids {
+enum TokenIds {
     Narrow(ScalarBuffer<u16>),
     Wide(Vec<u32>),
 }
@@ -92,8 +92,8 @@ impl IdLists {
     fn new(array: &dyn Array, what: &str) -> Result<Self> {
         let lists = lists(array, what)?;
         let ids = match lists.values.as_primitive_opt::<UInt16Type>() {
-            Some(narrow) if narrow.null_count() == 0 => Ids::Narrow(narrow.values().clone()),
-            _ => Ids::Wide(integers(&lists.values, what)?),
+            Some(narrow) if narrow.null_count() == 0 => TokenIds::Narrow(narrow.values().clone()),
+            _ => TokenIds::Wide(integers(&lists.values, what)?),
         };
         Ok(Self { ids, offsets: lists.offsets })
     }
@@ -112,8 +112,8 @@ impl IdLists {
 
     fn row(&self, row: usize) -> impl Iterator<Item = u32> {
         self.range(row).map(|index| match &self.ids {
-            Ids::Narrow(ids) => u32::from(ids[index]),
-            Ids::Wide(ids) => ids[index],
+            TokenIds::Narrow(ids) => u32::from(ids[index]),
+            TokenIds::Wide(ids) => ids[index],
         })
     }
 
@@ -123,8 +123,8 @@ impl IdLists {
         parts.resize(before + range.len() * size_of::<u32>(), 0);
         let (places, _) = parts[before..].as_chunks_mut();
         match &self.ids {
-            Ids::Narrow(ids) => put(places, ids[range].iter().map(|&id| u32::from(id))),
-            Ids::Wide(ids) => put(places, ids[range].iter().copied()),
+            TokenIds::Narrow(ids) => put(places, ids[range].iter().map(|&id| u32::from(id))),
+            TokenIds::Wide(ids) => put(places, ids[range].iter().copied()),
         }
     }
 }

@@ -27,7 +27,7 @@ pub(super) const NUMBER: u8 = 2;
 pub(super) const LITERAL_STOP: u8 = 4;
 /// The byte is a space that does not end the line.
 pub(super) const SPACE: u8 = 8;
-/// The byte may stand in the delimiter of a raw string.
+/// The byte may be in the delimiter of a raw string.
 pub(super) const DELIMITER: u8 = 16;
 
 /// The first-byte class of every byte.

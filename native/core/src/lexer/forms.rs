@@ -3,7 +3,7 @@
 use super::bytes::{IDENTIFIER, NUMBER, SPACE, begins_identifier, has_at, run_end};
 use super::splice::{newline_end, peek, skip, skip_back, splice_end, unspliced};
 
-/// Where a token ends and whether a line splice stands inside it.
+/// Where a token ends and whether there is a line splice inside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) end: usize,

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::TokenKind;
 use super::bytes::{DELIMITER, LITERAL_STOP, has};
 use super::forms::{Span, with_suffix};
+use super::kind::TokenKind;
 use super::splice::{peek, splice_end, unspliced};
 
 /// The longest delimiter that a raw string may have.

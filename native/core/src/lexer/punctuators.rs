@@ -15,7 +15,7 @@ pub(super) fn punctuator(source: &[u8], start: usize) -> Span {
     spliced_punctuator(source, start)
 }
 
-/// The same where a splice may stand between the bytes, or the source ends.
+/// The same where a splice may be between the bytes, or the source ends.
 fn spliced_punctuator(source: &[u8], start: usize) -> Span {
     let mut bytes = [0; 4];
     let mut ends = [start; 4];

@@ -34,7 +34,7 @@ pub(super) fn skip(source: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The next logical byte at or after `at`, and where it stands.
+/// The next logical byte at or after `at`, and where it is.
 #[inline]
 pub(super) fn peek(source: &[u8], at: usize) -> (Option<u8>, usize) {
     let at = skip(source, at);
@@ -58,12 +58,12 @@ fn splice_start(source: &[u8], floor: usize, end: usize) -> Option<usize> {
     (line[backslash] == b'\\').then_some(floor + backslash)
 }
 
-/// Whether a splice stands anywhere in `text`.
+/// Whether there is a splice in `text`.
 pub(super) fn any(text: &[u8]) -> bool {
     memchr::memchr_iter(b'\\', text).any(|at| splice_end(text, at).is_some())
 }
 
-/// `text` without its splices; `spliced` tells whether there are any.
+/// `text` without its splices; `spliced` says whether there are any.
 pub(super) fn unspliced(text: &[u8], spliced: bool) -> Cow<'_, [u8]> {
     if !spliced {
         return Cow::Borrowed(text);

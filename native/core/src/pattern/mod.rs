@@ -11,15 +11,15 @@ mod class;
 mod classes;
 mod cpp_lines;
 mod cpp_words;
-mod fast;
-mod open;
+mod splitter;
 mod starts;
+mod tail;
 #[cfg(test)]
 mod tests;
 
 use crate::blocks::Classes;
 use crate::{Error, Result};
-pub(crate) use fast::Kind as WordKind;
+pub(crate) use splitter::WordKind;
 pub(crate) use starts::{Ends, Starts};
 
 /// A pre-token pattern that has a native splitter.
@@ -111,7 +111,7 @@ impl Pattern {
     pub(crate) fn split_classified(self, text: &[u8], classes: &Classes, mut each: impl FnMut(WordKind, usize, usize)) {
         for_runs(text, |run| match run {
             Run::Valid(start, end) => match self.0 {
-                Kind::CppWords1 => fast::split(text, classes, start, end, &mut each),
+                Kind::CppWords1 => splitter::split(text, classes, start, end, &mut each),
                 Kind::CppLines1 => {
                     let mut at = start;
                     lines(&text[..end], start, |end| each(WordKind::Other, std::mem::replace(&mut at, end), end));

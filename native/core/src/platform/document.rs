@@ -143,7 +143,7 @@ fn ones(bits: &[u64]) -> impl Iterator<Item = usize> {
     (0..bits.len() * 64).filter(|at| bits[at / 64] >> (at % 64) & 1 == 1)
 }
 
-/// Where the last token of a document stood.
+/// Where the last token of a document was.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// In no directive.
@@ -157,7 +157,7 @@ enum Place {
 }
 
 impl Place {
-    /// Where the next token of a directive stands.
+    /// Where the next token of a directive is.
     fn after(self, text: &[u8]) -> Self {
         match self {
             Self::Text => Self::Hash,

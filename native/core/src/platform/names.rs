@@ -69,7 +69,7 @@ impl Names {
     }
 }
 
-/// Every prefix of a name stands, in bytewise order, on the chain of parents of the last one that is not above it.
+/// In bytewise order, every prefix of a name is on the chain of parents of the last one that is not above it.
 fn link(prefixes: HashMap<Vec<u8>, Vec<u32>>) -> Vec<Prefix> {
     let mut sorted: Vec<_> = prefixes.into_iter().collect();
     sorted.sort_unstable();

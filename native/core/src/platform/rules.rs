@@ -95,7 +95,7 @@ fn check_labels(labels: &[LabelConfig]) -> Result<()> {
     for label in labels {
         let (category, name, id) = (&*label.category, &*label.label, label.id);
         if !names.insert((category, name)) {
-            return Err(Error::invalid(format!("platform rules: {category}.{name} stands there twice")));
+            return Err(Error::invalid(format!("platform rules: {category}.{name} is there twice")));
         }
         if id == 0 || !ids.insert(id) {
             return Err(Error::invalid(format!(

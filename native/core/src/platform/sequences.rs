@@ -139,7 +139,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Forgets the tokens so far: the next one does not stand in one context with them.
+    /// Forgets the tokens so far: the next one does not share a context with them.
     #[inline]
     pub(super) fn reset(&mut self) {
         self.nodes.clear();

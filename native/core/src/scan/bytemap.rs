@@ -4,11 +4,82 @@ use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
 
-use super::inline::{INLINE_BYTES, Inline, InlineTable};
+use crate::short_key::{KEY_BYTES, MAX_SHORT_BYTES, ShortKey};
 
 const LONG_HASH: FixedState = FixedState::with_seed(0x5bd1_e995);
 
-/// A key that is too long to be inline: its place in the arena.
+/// A key and its value.
+#[derive(Clone, Copy, Default)]
+struct Slot<V> {
+    key: ShortKey,
+    value: V,
+}
+
+/// A map from [`ShortKey`] keys to `V`, by linear probing.
+struct ShortTable<V> {
+    slots: Vec<Slot<V>>,
+    used: usize,
+}
+
+impl<V: Copy + Default> ShortTable<V> {
+    fn new() -> Self {
+        Self { slots: vec![Slot::default(); 64], used: 0 }
+    }
+
+    /// The memory of the table.
+    fn memory_bytes(&self) -> usize {
+        self.slots.len() * size_of::<Slot<V>>()
+    }
+
+    /// The value of `key`, the default if it is new.
+    #[inline]
+    fn entry(&mut self, key: ShortKey) -> &mut V {
+        let mut at = self.find(key);
+        if self.slots[at].key.is_none() {
+            at = self.insert(key, at);
+        }
+        &mut self.slots[at].value
+    }
+
+    /// The slot of `key`, or the free slot for it.
+    #[inline]
+    fn find(&self, key: ShortKey) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut at = key.hash() as usize & mask;
+        while self.slots[at].key != key && !self.slots[at].key.is_none() {
+            at = (at + 1) & mask;
+        }
+        at
+    }
+
+    #[cold]
+    fn insert(&mut self, key: ShortKey, mut at: usize) -> usize {
+        if (self.used + 1) * 3 > self.slots.len() * 2 {
+            self.grow();
+            at = self.find(key);
+        }
+        self.used += 1;
+        self.slots[at].key = key;
+        at
+    }
+
+    fn grow(&mut self) {
+        let larger = vec![Slot::default(); self.slots.len() * 2];
+        for slot in std::mem::replace(&mut self.slots, larger) {
+            if !slot.key.is_none() {
+                let at = self.find(slot.key);
+                self.slots[at] = slot;
+            }
+        }
+    }
+
+    /// Every key with its value, in no particular order.
+    fn iter(&self) -> impl Iterator<Item = &Slot<V>> {
+        self.slots.iter().filter(|slot| !slot.key.is_none())
+    }
+}
+
+/// A key that is too long for a [`ShortKey`]: its place in the arena.
 #[derive(Clone, Copy)]
 struct Long<V> {
     start: usize,
@@ -18,28 +89,28 @@ struct Long<V> {
 
 /// A map from byte strings to `V`; new keys start with the default. Its order is unspecified.
 pub(super) struct ByteMap<V> {
-    inline: InlineTable<V>,
+    short: ShortTable<V>,
     long: HashTable<Long<V>>,
     arena: Vec<u8>,
 }
 
 impl<V: Copy + Default> ByteMap<V> {
     pub(super) fn new() -> Self {
-        Self { inline: InlineTable::new(), long: HashTable::new(), arena: Vec::new() }
+        Self { short: ShortTable::new(), long: HashTable::new(), arena: Vec::new() }
     }
 
     /// The memory of everything that grows with the keys.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.inline.memory_bytes() + self.long.allocation_size() + self.arena.capacity()
+        self.short.memory_bytes() + self.long.allocation_size() + self.arena.capacity()
     }
 
     /// The value of `key`, which is added if it is new.
     #[inline]
     pub(super) fn entry(&mut self, key: &[u8]) -> &mut V {
-        match Inline::new(key) {
-            Some(key) => self.inline.entry(key),
-            None => self.long_entry(key),
+        if key.len() > MAX_SHORT_BYTES {
+            return self.long_entry(key);
         }
+        self.short.entry(ShortKey::new(key, 0, key.len()))
     }
 
     fn long_entry(&mut self, key: &[u8]) -> &mut V {
@@ -56,8 +127,8 @@ impl<V: Copy + Default> ByteMap<V> {
 
     /// Calls `each` with every key and its value.
     pub(super) fn for_each(&self, mut each: impl FnMut(&[u8], V)) {
-        let mut buffer = [0; INLINE_BYTES];
-        for slot in self.inline.iter() {
+        let mut buffer = [0; KEY_BYTES];
+        for slot in self.short.iter() {
             each(slot.key.bytes(&mut buffer), slot.value);
         }
         for entry in &self.long {

@@ -17,7 +17,7 @@ pub(super) struct Seen {
     pub(super) disabled: u64,
 }
 
-/// Counts the words of `source` in `words`, and as names those identifiers that stand outside `regions`.
+/// Counts the words of `source` in `words`, and as names those identifiers that are outside `regions`.
 pub(super) fn count(
     plan: &Plan,
     source: &[u8],
@@ -68,7 +68,7 @@ fn count_qualified(plan: &Plan, whole: &[u8], last: usize, features: &mut Featur
 struct Code<'a> {
     regions: std::slice::Iter<'a, Region>,
     next: Region,
-    /// What comes before `next` stands in an `#if 0` group.
+    /// What comes before `next` is in an `#if 0` group.
     disabled: bool,
 }
 
@@ -92,7 +92,7 @@ impl<'a> Code<'a> {
     }
 }
 
-/// A chain of names with `::` between them. In a document that is not odd nothing else stands there.
+/// A chain of names with `::` between them. In a document that is not odd nothing else is between them.
 struct Chain {
     /// Where the last `::` ends that goes on with a chain.
     scope_end: usize,

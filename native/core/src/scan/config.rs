@@ -14,9 +14,9 @@ const MAX_WORD_PARTITIONS: u32 = 1 << 16;
 pub(super) struct Config {
     /// The name of the pattern that cuts documents into words.
     pub(super) pattern: String,
-    /// The name of the pattern that cuts documents into units of superwords, which are counted too.
-    #[serde(default)]
-    pub(super) unit_pattern: Option<String>,
+    /// The name of the pattern that cuts documents into the lines of superwords, which are counted too.
+    #[serde(default, rename = "unit_pattern")]
+    pub(super) line_pattern: Option<String>,
     /// How many partitions words are given in.
     #[serde(default = "one")]
     pub(super) word_partitions: u32,
@@ -109,14 +109,14 @@ impl Config {
         terms.sort_unstable();
         if let Some([(term, category), _]) = terms.array_windows().find(|[left, right]| left == right) {
             return Err(Error::invalid(format!(
-                "candidate {term:?} stands twice in category {category:?}: remove one"
+                "candidate {term:?} is there twice in category {category:?}: remove one"
             )));
         }
         let mut morphemes: Vec<_> = config.morphemes.iter().collect();
         morphemes.sort_unstable();
         if let Some([twice, _]) = morphemes.array_windows().find(|[left, right]| left == right) {
             let (morpheme, position) = (&twice.morpheme, twice.position.name());
-            return Err(Error::invalid(format!("morpheme {morpheme:?} stands twice as {position}: remove one")));
+            return Err(Error::invalid(format!("morpheme {morpheme:?} is there twice as {position}: remove one")));
         }
         Ok(config)
     }

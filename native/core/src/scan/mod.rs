@@ -22,10 +22,10 @@
 //!   `bytes.preprocessor` (directives without their spaces and comments), `bytes.string` (literals outside directives),
 //!   `bytes.whitespace` and `bytes.disabled`. `lines` are physical; `indentation.*` counts lines that are not blank by the
 //!   spaces or tabs that they begin with. `identifiers` is without keywords and directive names.
-//! - **Words**: what the pattern cuts the whole document into, comments and strings included. **Units**, if there is a
-//!   pattern for them: what that one cuts it into, each made of whole words, nearly always (`pattern`).
+//! - **Words**: what the pattern cuts the whole document into, comments and strings included. **Lines**, if there is a
+//!   pattern for them: what that pattern cuts the document into, each nearly always made of whole words (`pattern`).
 //!
-//! What stands between `#if 0` and the `#else`, `#elif` or `#endif` that ends it is counted apart: as `bytes.disabled` and
+//! What is between `#if 0` and the `#else`, `#elif` or `#endif` that ends it is counted apart: as `bytes.disabled` and
 //! `disabled.identifiers` (keywords included), as lines and as words, and as nothing else. No other condition is looked at.
 //!
 //! Every result is a sum over documents, written out sorted: the same for any number of threads, any order of the
@@ -33,18 +33,16 @@
 //! name means.
 //!
 //! How: a document is classified 64 bytes at a time (`blocks`). Only at bytes that can begin a comment, literal or
-//! directive is the lexer asked where that ends (`outline`); between these the identifiers are the words of the pattern,
-//! and one look at a word counts both (`code`, `words`). Directives, and the few documents in which words do not tell,
+//! directive does the lexer say where that ends (`outline`); between these the identifiers are the words of the pattern,
+//! and one look at a word counts both (`code`, `words`). Directives, and the few documents in which words are not enough,
 //! are counted token by token (`tokens`). The tests hold the two ways and a readable twin equal.
 
 mod bytemap;
 mod code;
 mod config;
-mod counter;
 mod features;
-mod hashed;
 mod identifier;
-mod inline;
+mod input;
 mod keywords;
 mod names;
 mod outline;
@@ -64,16 +62,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use arrow_array::RecordBatch;
 
-use crate::counts::{Sorted, Spill, WordReader};
-use crate::documents::{binaries, strings};
+use crate::counts::{SortedWords, Spill, WordReader};
 use crate::{Error, ErrorKind, Result};
-pub use counter::WordCounter;
+use input::{countable, scan_threads};
 use plan::Plan;
+pub use words::WordCounter;
 use words::WordTotals;
 use worker::Worker;
-
-/// The longest document that can be counted; larger ones could overflow the counters of a document.
-const MAX_DOCUMENT_BYTES: usize = u32::MAX as usize;
 
 /// Memory that tables take at most, as a multiple of what they hold: half as much again while one of them grows to
 /// twice its size, and nearly as much again while they are sorted; and a table is looked at only after it has grown.
@@ -81,7 +76,7 @@ const PEAK_FACTOR: usize = 3;
 
 /// How much memory the tables of a scan may take, and where to write what is beyond it.
 ///
-/// The tables of words, of units and of identifiers count. What does not: one document's new words, the batch that is being
+/// The tables of words, of lines and of identifiers count. What does not: one document's new words, the batch that is being
 /// counted, the rows of the other kinds, about 1 MiB of caches a thread, and about 16 MiB while words are read out.
 #[derive(Clone, Debug)]
 pub struct Budget {
@@ -101,8 +96,8 @@ impl Default for Budget {
 pub struct Counts {
     /// partition (u16), word (binary), count (u64), in batches of one partition and at most 8 MiB.
     pub words: WordReader,
-    /// The units, as the words; none if the configuration has no pattern for them.
-    pub units: Option<WordReader>,
+    /// The lines, as the words; none if the configuration has no `unit_pattern`.
+    pub lines: Option<WordReader>,
     /// term, category, project (string), hits, documents (u64).
     pub terms: RecordBatch,
     /// morpheme, position, project (string), hits, documents (u64).
@@ -121,7 +116,7 @@ pub struct Scanner {
     /// What the tables of a worker may hold.
     share_bytes: usize,
     spilled_words: Spill,
-    spilled_units: Spill,
+    spilled_lines: Spill,
     failed: bool,
 }
 
@@ -134,12 +129,12 @@ impl Scanner {
     ///
     /// If `config` cannot be used, `threads` is 0, or the threads cannot be started.
     pub fn new(config: &str, threads: usize, budget: Budget) -> Result<Self> {
-        let pool = thread_pool(threads)?;
+        let pool = scan_threads(threads)?;
         let plan = Arc::new(Plan::from_json(config)?);
         let workers = new_workers(&plan, threads);
         let share_bytes = budget.memory_bytes / threads / PEAK_FACTOR;
-        let [spilled_words, spilled_units] = [budget.spill_dir.clone(), budget.spill_dir].map(Spill::new);
-        Ok(Self { plan, pool, workers, share_bytes, spilled_words, spilled_units, failed: false })
+        let [spilled_words, spilled_lines] = [budget.spill_dir.clone(), budget.spill_dir].map(Spill::new);
+        Ok(Self { plan, pool, workers, share_bytes, spilled_words, spilled_lines, failed: false })
     }
 
     /// Counts every document of a batch with the columns `project` (string) and `content` (binary); others are ignored.
@@ -185,20 +180,20 @@ impl Scanner {
         full.into_inner()
     }
 
-    /// Writes the words and units of all workers to disk; their tables start anew.
+    /// Writes the words and lines of all workers to disk; their tables start anew.
     fn write_out(&mut self) -> Result<()> {
         let words = self.take(Worker::take_words);
         self.spilled_words.write(words)?;
-        if self.plan.unit_pattern.is_some() {
-            let units = self.take(Worker::take_units);
-            self.spilled_units.write(units)?;
+        if self.plan.line_pattern.is_some() {
+            let lines = self.take(Worker::take_lines);
+            self.spilled_lines.write(lines)?;
         }
         Ok(())
     }
 
-    fn take(&mut self, take: fn(&mut Worker) -> WordTotals) -> Sorted {
+    fn take(&mut self, take: fn(&mut Worker) -> WordTotals) -> SortedWords {
         let tables: Vec<_> = self.workers.iter_mut().map(take).collect();
-        self.pool.install(|| Sorted::new(tables, self.plan.word_partitions))
+        self.pool.install(|| SortedWords::new(tables, self.plan.word_partitions))
     }
 
     /// Gives the counts of all documents added so far, and starts anew.
@@ -210,12 +205,12 @@ impl Scanner {
         self.check()?;
         let words = self.take(Worker::take_words);
         let words = self.spilled_words.finish(words)?;
-        let units = self.take(Worker::take_units);
-        let units = self.plan.unit_pattern.map(|_| self.spilled_units.finish(units)).transpose()?;
+        let lines = self.take(Worker::take_lines);
+        let lines = self.plan.line_pattern.map(|_| self.spilled_lines.finish(lines)).transpose()?;
         let fresh = new_workers(&self.plan, self.workers.len());
         let workers = std::mem::replace(&mut self.workers, fresh);
         let output::Small { terms, morphemes, namespaces, statistics } = output::small(&self.plan, &workers)?;
-        Ok(Counts { words, units, terms, morphemes, namespaces, statistics })
+        Ok(Counts { words, lines, terms, morphemes, namespaces, statistics })
     }
 
     fn check(&self) -> Result<()> {
@@ -225,35 +220,6 @@ impl Scanner {
         }
         Ok(())
     }
-}
-
-/// Project and content of each row; an error if a document is longer than 4 GiB.
-fn countable(documents: &RecordBatch) -> Result<Vec<(&str, &[u8])>> {
-    let projects = strings(documents, "project")?;
-    Ok(projects.into_iter().zip(contents(documents)?).collect())
-}
-
-/// The content of each row; an error if a document is longer than 4 GiB.
-fn contents(documents: &RecordBatch) -> Result<Vec<&[u8]>> {
-    let contents = binaries(documents, "content")?;
-    if let Some((row, content)) = contents.iter().enumerate().find(|(_, content)| content.len() > MAX_DOCUMENT_BYTES) {
-        return Err(Error::invalid(format!(
-            "row {row}: a document of {} bytes; at most {MAX_DOCUMENT_BYTES} are possible, filter larger ones out",
-            content.len()
-        )));
-    }
-    Ok(contents)
-}
-
-/// Threads of their own for a scan.
-fn thread_pool(threads: usize) -> Result<rayon::ThreadPool> {
-    if threads == 0 {
-        return Err(Error::invalid("threads is 0; a scan needs at least 1"));
-    }
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build()
-        .map_err(|error| Error::new(ErrorKind::Io, format!("cannot start {threads} threads: {error}")))
 }
 
 fn new_workers(plan: &Arc<Plan>, threads: usize) -> Vec<Worker> {

@@ -44,7 +44,7 @@ impl Names {
         occurrences.leading += u32::from(leading);
     }
 
-    /// Tells that the name of that number, counted before, leads a chain.
+    /// Notes that the name of that number, counted before, leads a chain.
     pub(super) fn lead(&mut self, number: u32) {
         self.occurrences(number).leading += 1;
     }

@@ -1,7 +1,7 @@
 //! Where a document is plain code: found by looking only at the bytes that can begin or end something else.
 //!
 //! [`Outline::draw`] leaves to the lexer every comment, literal and directive, and skips what is between them. There, an
-//! identifier is a word of the pattern, so that nobody has to look at it twice. A document in which that may be wrong (line
+//! identifier is a word of the pattern, and one look at it is enough. A document in which that may be wrong (line
 //! splices in code, `$` or other bytes than ASCII in identifiers, a `::` with a gap beside it) is *odd*: it must be counted
 //! token by token.
 
@@ -14,7 +14,7 @@ use crate::lexer::{Lexer, Token, TokenKind, continues_identifier};
 pub(super) struct Region {
     pub(super) start: usize,
     pub(super) end: usize,
-    /// What follows it, up to the next region, stands in an `#if 0` group.
+    /// What follows it, up to the next region, is in an `#if 0` group.
     pub(super) disabled: bool,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Region {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) token: Token,
-    /// It stands in an `#if 0` group.
+    /// It is in an `#if 0` group.
     pub(super) disabled: bool,
 }
 
@@ -86,7 +86,7 @@ impl Outline {
         }
     }
 
-    /// Refuses a `::` at `event` unless what stands beside it tells how it bears on a chain of names.
+    /// Refuses a `::` at `event` unless its neighbours show how it belongs to a chain of names.
     fn check_scope(&self, source: &[u8], settled: usize, event: usize) -> Result<(), Odd> {
         let before = &source[settled..event];
         let near = match before {
@@ -213,7 +213,7 @@ pub(super) struct Conditionals {
 }
 
 impl Conditionals {
-    /// Whether the text after the last directive stands in a group that `#if 0` disables.
+    /// Whether the text after the last directive is in a group that `#if 0` disables.
     pub(super) fn disabled(self) -> bool {
         self.inside.is_some()
     }

@@ -23,8 +23,8 @@ pub(super) type Features = HashMap<Box<[u8]>, Vec<u32>, foldhash::fast::FixedSta
 /// Everything that a scan looks for. A feature is the index of its label.
 pub(super) struct Plan {
     pub(super) pattern: Pattern,
-    /// Cuts documents into the units that are counted besides the words, if any are.
-    pub(super) unit_pattern: Option<Pattern>,
+    /// Cuts documents into the lines that are counted besides the words, if any are.
+    pub(super) line_pattern: Option<Pattern>,
     pub(super) word_partitions: u32,
     pub(super) labels: Vec<Label>,
     /// Features of whole identifiers and keywords.
@@ -44,7 +44,7 @@ impl Plan {
         let pattern = word_pattern(&config.pattern)?;
         let mut plan = Self {
             pattern,
-            unit_pattern: config.unit_pattern.map(|name| unit_pattern(&name, pattern)).transpose()?,
+            line_pattern: config.line_pattern.map(|name| line_pattern(&name, pattern)).transpose()?,
             word_partitions: config.word_partitions,
             labels: Vec::new(),
             identifiers: Features::default(),
@@ -81,7 +81,7 @@ impl Plan {
         self.labels.push(Label::Morpheme { morpheme, position });
     }
 
-    /// The features of a word that stands in a string literal.
+    /// The features of a word in a string literal.
     #[inline]
     pub(super) fn string_word(&self, word: &[u8]) -> &[u32] {
         match word.first() {
@@ -99,13 +99,11 @@ fn word_pattern(name: &str) -> Result<Pattern> {
         return Ok(pattern);
     }
     let words = words.name();
-    Err(Error::invalid(format!(
-        "pattern {name:?} cuts units made of words: give it as unit_pattern, and {words:?} here"
-    )))
+    Err(Error::invalid(format!("pattern {name:?} cuts lines of words: give it as unit_pattern, and {words:?} here")))
 }
 
-/// The pattern called `name`, which cuts units made of the words of `words`.
-fn unit_pattern(name: &str, words: Pattern) -> Result<Pattern> {
+/// The pattern called `name`, which cuts lines made of the words of `words`.
+fn line_pattern(name: &str, words: Pattern) -> Result<Pattern> {
     let pattern = Pattern::by_name(name)?;
     if pattern != words && pattern.words() == words {
         return Ok(pattern);
@@ -114,7 +112,7 @@ fn unit_pattern(name: &str, words: Pattern) -> Result<Pattern> {
     let known: Vec<_> = known.map(|known| known.name()).collect();
     let (words, known) = (words.name(), known.join(", "));
     Err(Error::invalid(format!(
-        "unit_pattern {name:?} cuts no units made of the words of {words:?}; these do: {known}"
+        "unit_pattern {name:?} cuts no lines made of the words of {words:?}; these do: {known}"
     )))
 }
 

@@ -100,7 +100,7 @@ fn total(kind: TokenKind) -> Option<Counter> {
 }
 
 impl Statistics {
-    /// Counts a token; `disabled` if it stands in an `#if 0` group.
+    /// Counts a token; `disabled` if it is in an `#if 0` group.
     #[inline]
     pub(super) fn count_token(&mut self, token: &Token, disabled: bool) {
         let bytes = (token.end - token.start) as u64;

@@ -27,7 +27,7 @@ fn after(literal: &[u8], byte: u8) -> &[u8] {
     memchr::memchr(byte, literal).map_or(&[], |at| &literal[at + 1..])
 }
 
-/// What stands between the parentheses; of a literal that is not closed, what follows the first.
+/// What is between the parentheses; of a literal that is not closed, what follows the first.
 fn raw_content(literal: &[u8]) -> &[u8] {
     let content = after(literal, b'(');
     let opening = after(&literal[..literal.len() - content.len()], b'"');

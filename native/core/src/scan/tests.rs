@@ -36,11 +36,11 @@ const CONFIG: &str = r#"{"pattern": "cpp-words-1", "unit_pattern": "cpp-lines-1"
     {"morpheme": "buffer", "position": "component"}]}"#;
 
 type Documents<'a> = &'a [(&'a str, &'a [u8])];
-/// Counts with the words and units of all batches.
+/// Counts with the words and lines of all batches.
 #[derive(Debug, PartialEq)]
 struct Counts {
     words: BTreeMap<Vec<u8>, u64>,
-    units: BTreeMap<Vec<u8>, u64>,
+    lines: BTreeMap<Vec<u8>, u64>,
     terms: RecordBatch,
     morphemes: RecordBatch,
     namespaces: RecordBatch,
@@ -71,11 +71,11 @@ fn scan_with(mut scanner: Scanner, documents: Documents, rows_per_batch: usize) 
     finish(&mut scanner)
 }
 
-/// Reads all words and units, and checks that they are in order.
+/// Reads all words and lines, and checks that they are in order.
 fn finish(scanner: &mut Scanner) -> Counts {
-    let super::Counts { words, units, terms, morphemes, namespaces, statistics } = scanner.finish().unwrap();
-    let [words, units] = [words, units.unwrap()].map(read);
-    Counts { words, units, terms, morphemes, namespaces, statistics }
+    let super::Counts { words, lines, terms, morphemes, namespaces, statistics } = scanner.finish().unwrap();
+    let [words, lines] = [words, lines.unwrap()].map(read);
+    Counts { words, lines, terms, morphemes, namespaces, statistics }
 }
 
 fn read(reader: WordReader) -> BTreeMap<Vec<u8>, u64> {
@@ -231,10 +231,10 @@ fn finish_starts_anew() {
 fn units_are_counted_only_where_there_is_a_pattern_for_them() {
     let mut scanner = Scanner::new(r#"{"pattern": "cpp-words-1"}"#, 1, Budget::default()).unwrap();
     scanner.add(&batch(&[("p", b"one\n")])).unwrap();
-    assert!(scanner.finish().unwrap().units.is_none());
-    let counts = scan(&[("p", b"  a b;\n  a b;\n\n\tc"), ("p", b"c")], 1, 1).units;
+    assert!(scanner.finish().unwrap().lines.is_none());
+    let counts = scan(&[("p", b"  a b;\n  a b;\n\n\tc"), ("p", b"c")], 1, 1).lines;
     let expected = [(&b"  a b;\n  "[..], 1), (b"a b;\n\n\t", 1), (b"c", 2)];
-    assert_eq!(counts, expected.map(|(unit, count)| (unit.to_vec(), count)).into());
+    assert_eq!(counts, expected.map(|(line, count)| (line.to_vec(), count)).into());
 }
 
 #[test]
@@ -277,7 +277,7 @@ fn a_configuration_that_can_find_nothing_is_refused() {
         (r#""morphemes": [{"morpheme": "Re", "position": "prefix"}]"#, "morpheme \"Re\""),
         (
             r#""morphemes": [{"morpheme": "re", "position": "prefix"}, {"morpheme": "re", "position": "prefix"}]"#,
-            "morpheme \"re\" stands twice",
+            "morpheme \"re\" is there twice",
         ),
         (r#""word_partitions": 0"#, "word_partitions is 0; give 1 to 65536"),
         (r#""patterns": 1"#, "scan configuration: unknown field"),
@@ -289,10 +289,10 @@ fn a_configuration_that_can_find_nothing_is_refused() {
     }
     let error = |json, threads| Scanner::new(json, threads, Budget::default()).err();
     assert!(error(r#"{"pattern": "x"}"#, 1).unwrap().to_string().contains("cpp-words-1"));
-    let units_as_words = error(r#"{"pattern": "cpp-lines-1"}"#, 1).unwrap().to_string();
-    assert!(units_as_words.starts_with(r#"pattern "cpp-lines-1" cuts units"#), "{units_as_words}");
-    let words_as_units = error(r#"{"pattern": "cpp-words-1", "unit_pattern": "cpp-words-1"}"#, 1).unwrap().to_string();
-    assert!(words_as_units.starts_with(r#"unit_pattern "cpp-words-1" cuts no units"#), "{words_as_units}");
-    assert!(words_as_units.ends_with("cpp-lines-1"), "{words_as_units}");
+    let lines_as_words = error(r#"{"pattern": "cpp-lines-1"}"#, 1).unwrap().to_string();
+    assert!(lines_as_words.starts_with(r#"pattern "cpp-lines-1" cuts lines"#), "{lines_as_words}");
+    let words_as_lines = error(r#"{"pattern": "cpp-words-1", "unit_pattern": "cpp-words-1"}"#, 1).unwrap().to_string();
+    assert!(words_as_lines.starts_with(r#"unit_pattern "cpp-words-1" cuts no lines"#), "{words_as_lines}");
+    assert!(words_as_lines.ends_with("cpp-lines-1"), "{words_as_lines}");
     assert!(error(CONFIG, 0).unwrap().to_string().starts_with("threads is 0"));
 }

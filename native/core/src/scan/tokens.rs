@@ -1,4 +1,4 @@
-//! Names counted token by token: in directives, and in documents whose outline does not tell.
+//! Names counted token by token: in directives, and in documents whose outline is not enough.
 
 use super::features::Features;
 use super::names::Names;
@@ -79,7 +79,7 @@ impl<'a> TokenCounter<'a> {
         let mut end = 0;
         for part in &outline.parts {
             if part.token.start != end {
-                // Code stands between, with a line ending in it at least where a directive came before.
+                // There is code between, with a line ending in it at least where a directive came before.
                 self.end_chain();
                 self.state.in_directive = false;
             }
@@ -90,7 +90,7 @@ impl<'a> TokenCounter<'a> {
         self.statistics.count_code(self.source, &outline.regions);
     }
 
-    /// Counts a token; `disabled` if it stands in an `#if 0` group.
+    /// Counts a token; `disabled` if it is in an `#if 0` group.
     fn count(&mut self, token: &Token, disabled: bool) {
         self.statistics.count_token(token, disabled);
         if token.in_directive != self.state.in_directive {

@@ -30,7 +30,7 @@ pub(super) type NamedTallies = HashMap<(u32, Box<[u8]>), Tally, foldhash::fast::
 pub(super) struct Worker {
     plan: Arc<Plan>,
     words: WordTotals,
-    units: WordTotals,
+    lines: WordTotals,
     names: Names,
     pub(super) projects: Vec<String>,
     project_numbers: HashMap<String, u32>,
@@ -52,7 +52,7 @@ impl Worker {
             names: Names::new(Arc::clone(&plan)),
             plan,
             words: WordTotals::new(),
-            units: WordTotals::new(),
+            lines: WordTotals::new(),
             projects: Vec::new(),
             project_numbers: HashMap::new(),
             features: Tallies::default(),
@@ -69,10 +69,10 @@ impl Worker {
     pub(super) fn count(&mut self, project: &str, source: &[u8]) {
         self.classes.classify(source);
         let odd = self.outline.draw(source, &self.classes).is_err();
-        let Self { plan, words, units, names, document, statistics, outline, classes, .. } = self;
+        let Self { plan, words, lines, names, document, statistics, outline, classes, .. } = self;
         let seen = code::count(plan, source, classes, &outline.regions, words, names, document);
-        if let Some(pattern) = plan.unit_pattern {
-            units.count_all(pattern, source, classes);
+        if let Some(pattern) = plan.line_pattern {
+            lines.count_all(pattern, source, classes);
         }
         statistics.add(Counter::Words, seen.words);
         statistics.add(Counter::DisabledIdentifiers, seen.disabled);
@@ -87,15 +87,15 @@ impl Worker {
         self.close_document(project);
     }
 
-    /// The memory of what grows with the words, units and identifiers, all of which [`Self::take_words`] and
-    /// [`Self::take_units`] give back.
+    /// The memory of what grows with the words, lines and identifiers, all of which [`Self::take_words`] and
+    /// [`Self::take_lines`] give back.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.words.memory_bytes() + self.units.memory_bytes() + self.names.memory_bytes()
+        self.words.memory_bytes() + self.lines.memory_bytes() + self.names.memory_bytes()
     }
 
-    /// Takes out all units with their counts.
-    pub(super) fn take_units(&mut self) -> WordTotals {
-        std::mem::replace(&mut self.units, WordTotals::new())
+    /// Takes out all lines with their counts.
+    pub(super) fn take_lines(&mut self) -> WordTotals {
+        std::mem::replace(&mut self.lines, WordTotals::new())
     }
 
     /// Takes out all words with their counts, and forgets every identifier once its namespaces have their names.

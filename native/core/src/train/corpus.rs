@@ -1,11 +1,11 @@
 //! Merges from texts, the most frequent pair first.
 
 use super::engine::Engine;
+use super::merges::{LearnedMerge, Phase};
 use super::queue::Queue;
 use super::rules::Rules;
 use super::texts::Texts;
 use super::tokens::Tokens;
-use super::{Learned, Phase};
 
 /// The pairs of a text that are counted first make up at least this share of all its pairs, each.
 const FIRST_SHARE: u64 = 1 << 12;
@@ -19,7 +19,13 @@ const STEPS: (u64, u64) = (2, 16);
 ///
 /// Most pairs are so rare that they never come up. So only the frequent ones are counted; when these are used up, the texts,
 /// which are shorter by then, are counted again for rarer ones.
-pub(super) fn learn(mut texts: Texts, tokens: &mut Tokens, rules: &Rules, wanted: usize, phase: Phase) -> Vec<Learned> {
+pub(super) fn learn(
+    mut texts: Texts,
+    tokens: &mut Tokens,
+    rules: &Rules,
+    wanted: usize,
+    phase: Phase,
+) -> Vec<LearnedMerge> {
     let mut learned = Vec::new();
     let mut least = (texts.pairs() / FIRST_SHARE).max(1);
     while learned.len() < wanted {
@@ -40,7 +46,7 @@ fn learn_frequent(
     tokens: &mut Tokens,
     rules: &Rules,
     (wanted, phase): (usize, Phase),
-    learned: &mut Vec<Learned>,
+    learned: &mut Vec<LearnedMerge>,
 ) {
     let mut queue = Queue::new(engine.least());
     (0..engine.pairs().next()).for_each(|index| queue.push(index, engine.pairs()));
@@ -51,7 +57,7 @@ fn learn_frequent(
             continue;
         }
         tokens.merge(left, right);
-        learned.push(Learned { left, right, count, phase });
+        learned.push(LearnedMerge { left, right, count, phase });
         engine.merge(left, right).for_each(|index| queue.push(index, engine.pairs()));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::count::count_pairs;
+use super::pair_counts::count_pairs;
 use super::pairs::Pairs;
 use super::texts::{GONE, Texts, Weights};
 use crate::memory::prefetch;
@@ -47,7 +47,7 @@ impl Neighbours {
     }
 }
 
-/// Texts in one flat array, one entry a token that there was at first: a token's number stands at its first and at its last
+/// Texts in one flat array, one entry a token that there was at first: a token's number is at its first and at its last
 /// entry, so that both neighbours are one look away, and nothing moves when tokens merge.
 ///
 /// Only pairs that occur at least `least` times are kept. A pair's count never grows once its tokens are made, so what is

@@ -5,7 +5,7 @@ use arrow_array::types::UInt64Type;
 use arrow_array::{Array, BinaryArray, LargeBinaryArray, RecordBatch};
 use arrow_schema::DataType;
 
-use super::Seed;
+use super::seed::Seed;
 use crate::{Error, Result};
 
 /// The texts of a batch with their counts.

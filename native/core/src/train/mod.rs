@@ -4,27 +4,30 @@
 //! its `initial_alphabet` and `min_frequency = 0`: the most frequent pair first, among equals the smaller one by
 //! creation order of its tokens (the bytes in alphabet order, then merges as they were made). Counts are 64-bit.
 //! With seeds, merges come in phases: 0 for the seeds inside runs of identifier bytes, 1 for the seeds across the
-//! borders of such runs, 2 for the words as the seed merges leave them, and 3 for superwords, learned in larger units
+//! borders of such runs, 2 for the words as the seed merges leave them, and 3 for superwords, learned in lines
 //! as all merges before leave them, the borders of words forgotten. Encoding by rank gives exactly the segmentation
-//! that training ended with: of words after phase 2, of units after phase 3.
+//! that training ended with: of words after phase 2, of lines after phase 3.
 //!
 //! What no merge does, in any phase: join an atomic token to a byte that is no identifier byte (`[A-Za-z0-9_]`),
-//! spell a forbidden string, or make a token longer than the bound. So an atomic token that stands as a whole word
+//! spell a forbidden string, or make a token longer than the bound. So an atomic token that is a whole word
 //! is one token in any context: its run is settled by phase 0, and nothing joins it to its neighbours.
 //!
 //! Method: pair counts and occurrence lists updated at each merge (as in Hugging Face's trainer), on a flat array
 //! of symbols, for the frequent pairs only: when these are used up, the texts are counted again for rarer ones. It does not
 //! split text into words and knows no ids of a vocabulary.
 
+mod bound;
 mod corpus;
-mod count;
 mod engine;
-mod held;
 mod input;
+mod merges;
+mod options;
+mod pair_counts;
 mod pairs;
 mod queue;
 mod rules;
-mod seeds;
+mod seed;
+mod seed_merges;
 #[cfg(test)]
 mod tests;
 mod texts;
@@ -37,127 +40,48 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, BinaryArray, RecordBatch, UInt8Array, UInt64Array};
 use hashbrown::HashSet;
 
-use crate::pattern::Pattern;
+use crate::pools::thread_pool;
 use crate::{Error, ErrorKind, Result};
-use held::{Bound, Excess, LeftOut};
+use bound::{Bound, Excess, LeftOut};
+use merges::{LearnedMerge, Phase};
+pub use options::{Options, SuperwordBounds};
 use rules::Rules;
+use seed::Seed;
 use texts::Collector;
 use tokens::Tokens;
 pub use usage::count_tokens;
 
-/// How many tokens there are before the first merge.
-const BYTES: u32 = 256;
-
-/// A string that must become one token.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Seed {
-    token: Vec<u8>,
-    atomic: bool,
-}
-
-impl Seed {
-    fn new(token: Vec<u8>, atomic: bool) -> Result<Self> {
-        let shown = token.escape_ascii();
-        match token.first() {
-            None => Err(Error::invalid("a seed is empty: a token has at least one byte")),
-            Some(first) if atomic && (first.is_ascii_digit() || !rules::is_identifier_run(&token)) => {
-                Err(Error::invalid(format!("seed \"{shown}\" is atomic but no identifier: it can be pinned only")))
-            }
-            Some(_) => Ok(Self { token, atomic }),
-        }
-    }
-}
-
-/// When a merge is learned; all merges of a phase rank before those of the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// For the seeds, inside runs of identifier bytes.
-    Identifier = 0,
-    /// For the seeds, across the borders of such runs and outside them.
-    Border = 1,
-    /// From the words, as the seed merges leave them.
-    Corpus = 2,
-    /// From larger units, as all merges before leave them.
-    Superword = 3,
-}
-
-/// A merge with how often its pair occurred when it was learned.
-struct Learned {
-    left: u32,
-    right: u32,
-    count: u64,
-    phase: Phase,
-}
-
-/// What to learn, beside the words and seeds.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// How many new token strings to make: no single byte, no seed; pieces of seeds count.
-    pub vocab_tokens: usize,
-    /// Strings that no merge may spell: the names of control and reserved ids.
-    pub forbidden: Vec<Vec<u8>>,
-    /// The most bytes a token may have; `None` for no bound.
-    pub max_token_bytes: Option<usize>,
-    /// How many of the new tokens to learn from units.
-    pub superword_tokens: usize,
-    /// What bounds them; must be given if there are any.
-    pub superwords: Option<Superwords>,
-    /// The most tokens that the distinct words, or units, may have in all as training begins, each of which takes about
-    /// 20 bytes of memory; `None` for no bound.
-    pub max_held_tokens: Option<usize>,
-    /// The result does not depend on them.
-    pub threads: usize,
-}
-
-/// What bounds the tokens that are learned from units.
-#[derive(Clone, Debug)]
-pub struct Superwords {
-    /// The pattern of the units.
-    pub pattern: Pattern,
-    /// The most words that a token may have, as the pattern of words cuts the token by itself.
-    pub max_words: usize,
-    /// The most bytes.
-    pub max_bytes: usize,
-}
-
-/// Learns merges from word counts and seeds, and then from the counts of larger units.
+/// Learns merges from word counts and seeds, and then from the counts of lines.
 ///
-/// `words` and `units` have columns `word` (binary) and `count` (uint64), in any order; counts of equal ones add up. `seeds`
+/// `words` and `lines` have columns `word` (binary) and `count` (uint64), in any order; counts of equal ones add up. `seeds`
 /// has `token` (binary) and `atomic` (bool). The result has one row a merge in rank order: `left` and `right`
 /// (binary), `count` (uint64; among the seeds in phases 0 and 1), `phase` (uint8: 0 to 3).
 /// The same input in any order gives the same rows.
 ///
-/// Where there is more than `max_held_tokens`, words below a count are dropped, and units below a count are thinned: so many
-/// are kept, chosen by their CRC-32, that each stands for that count. For both each text must then be in one row only. The
-/// metadata of the result tells: `words_least_count`, `words_left_out`, `units_least_count`, `units_left_out`; a least count
+/// Where there is more than `max_held_tokens`, words below a count are dropped, and lines below a count are thinned: so many
+/// are kept, chosen by their CRC-32, that each represents that count. Each text must then be in one row only. The
+/// metadata of the result say what was left out: `words_least_count`, `words_left_out`, `units_least_count`, `units_left_out`; a least count
 /// of 1 leaves out nothing.
 ///
 /// # Errors
-/// [`ErrorKind::Vocabulary`]: a seed cannot become one token, there are no words or units, or the vocabulary cannot be
+/// [`ErrorKind::Vocabulary`]: a seed cannot become one token, there are no words or lines, or the vocabulary cannot be
 /// filled. [`ErrorKind::Invalid`]: columns that are missing or of another type, an atomic seed that is no identifier, or
 /// superwords without bounds.
 pub fn train_bpe(
     words: &[RecordBatch],
-    units: impl Iterator<Item = Result<RecordBatch>> + Send,
+    lines: impl Iterator<Item = Result<RecordBatch>> + Send,
     seeds: &RecordBatch,
     options: &Options,
 ) -> Result<RecordBatch> {
     if options.superword_tokens > 0 && options.superwords.is_none() {
-        return Err(Error::invalid("superword_tokens without a unit pattern and bounds"));
+        return Err(Error::invalid("superword_tokens without unit_pattern and bounds"));
     }
-    pool(options.threads)?.install(|| train(words, units, seeds, options))
-}
-
-fn pool(threads: usize) -> Result<rayon::ThreadPool> {
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(threads.max(1))
-        .build()
-        .map_err(|error| Error::new(ErrorKind::Io, format!("cannot start {threads} threads: {error}")))
+    thread_pool(options.threads.max(1))?.install(|| train(words, lines, seeds, options))
 }
 
 fn train(
     words: &[RecordBatch],
-    units: impl Iterator<Item = Result<RecordBatch>>,
+    lines: impl Iterator<Item = Result<RecordBatch>>,
     seeds: &RecordBatch,
     options: &Options,
 ) -> Result<RecordBatch> {
@@ -167,7 +91,7 @@ fn train(
     }
     let rules =
         Rules::new(&seeds, &options.forbidden, options.max_token_bytes).with_superwords(options.superwords.clone());
-    let (mut tokens, mut learned) = seeds::learn(&seeds, &rules)?;
+    let (mut tokens, mut learned) = seed_merges::learn(&seeds, &rules)?;
     let pieces = count_pieces(&seeds, &tokens);
     let least = pieces + options.superword_tokens;
     let wanted = options.vocab_tokens.checked_sub(least).ok_or_else(|| too_few(pieces, options))?;
@@ -182,23 +106,34 @@ fn train(
         return Err(unfilled(pieces, corpus.len(), options));
     }
     learned.extend(corpus);
-    let mut units_left_out = LeftOut { least: 1, texts: 0 };
+    let mut lines_left_out = LeftOut { least: 1, texts: 0 };
     if options.superword_tokens > 0 {
-        let collector =
-            collect_units(units, Collector::new(&tokens, Bound::new(options.max_held_tokens, Excess::Thin)))?;
-        units_left_out = collector.left_out();
-        let texts = collector.finish()?;
-        let superwords = corpus::learn(texts, &mut tokens, &rules, options.superword_tokens, Phase::Superword);
-        if superwords.len() < options.superword_tokens {
-            return Err(few_superwords(superwords.len(), options));
-        }
+        let (superwords, left_out) = learn_superwords(lines, &mut tokens, &rules, options)?;
         learned.extend(superwords);
+        lines_left_out = left_out;
     }
-    to_batch(&learned, &tokens, metadata(words_left_out, units_left_out))
+    to_batch(&learned, &tokens, metadata(words_left_out, lines_left_out))
 }
 
-fn metadata(words: LeftOut, units: LeftOut) -> HashMap<String, String> {
-    let named = [("words", words), ("units", units)].into_iter();
+/// Learns the merges of superwords from lines, and says which lines were left out.
+fn learn_superwords(
+    lines: impl Iterator<Item = Result<RecordBatch>>,
+    tokens: &mut Tokens,
+    rules: &Rules,
+    options: &Options,
+) -> Result<(Vec<LearnedMerge>, LeftOut)> {
+    let collector = collect_lines(lines, Collector::new(tokens, Bound::new(options.max_held_tokens, Excess::Thin)))?;
+    let left_out = collector.left_out();
+    let texts = collector.finish()?;
+    let superwords = corpus::learn(texts, tokens, rules, options.superword_tokens, Phase::Superword);
+    if superwords.len() < options.superword_tokens {
+        return Err(few_superwords(superwords.len(), options));
+    }
+    Ok((superwords, left_out))
+}
+
+fn metadata(words: LeftOut, lines: LeftOut) -> HashMap<String, String> {
+    let named = [("words", words), ("units", lines)].into_iter();
     named
         .flat_map(|(what, LeftOut { least, texts })| {
             [(format!("{what}_least_count"), least), (format!("{what}_left_out"), texts)]
@@ -208,7 +143,7 @@ fn metadata(words: LeftOut, units: LeftOut) -> HashMap<String, String> {
 }
 
 /// Cuts the texts of all batches into tokens, one batch at a time.
-fn collect_units(batches: impl Iterator<Item = Result<RecordBatch>>, mut collector: Collector) -> Result<Collector> {
+fn collect_lines(batches: impl Iterator<Item = Result<RecordBatch>>, mut collector: Collector) -> Result<Collector> {
     let mut occur = false;
     for batch in batches {
         let batch = batch?;
@@ -267,8 +202,8 @@ fn few_superwords(learned: usize, options: &Options) -> Error {
     )
 }
 
-fn to_batch(learned: &[Learned], tokens: &Tokens, metadata: HashMap<String, String>) -> Result<RecordBatch> {
-    let side = |number: fn(&Learned) -> u32| -> ArrayRef {
+fn to_batch(learned: &[LearnedMerge], tokens: &Tokens, metadata: HashMap<String, String>) -> Result<RecordBatch> {
+    let side = |number: fn(&LearnedMerge) -> u32| -> ArrayRef {
         Arc::new(BinaryArray::from_iter_values(learned.iter().map(|merge| tokens.bytes(number(merge)))))
     };
     let counts: UInt64Array = learned.iter().map(|merge| merge.count).collect();

@@ -4,18 +4,10 @@ use std::fmt;
 
 use hashbrown::HashSet;
 
-use super::{Phase, Seed, Superwords};
+use super::merges::Phase;
+use super::options::SuperwordBounds;
+use super::seed::{Seed, is_identifier_byte};
 use crate::pattern::Pattern;
-
-/// Whether a byte counts as part of an identifier: `[A-Za-z0-9_]`. Bytes from 0x80 up do not.
-pub(super) fn is_identifier_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
-}
-
-/// Whether all of `text` is identifier bytes.
-pub(super) fn is_identifier_run(text: &[u8]) -> bool {
-    text.iter().copied().all(is_identifier_byte)
-}
 
 /// Why a merge is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +44,7 @@ pub(super) struct Rules {
     atomic: HashSet<Vec<u8>>,
     forbidden: HashSet<Vec<u8>>,
     max_token_bytes: usize,
-    superwords: Option<Superwords>,
+    superwords: Option<SuperwordBounds>,
 }
 
 impl Rules {
@@ -67,7 +59,7 @@ impl Rules {
     }
 
     /// Adds what bounds superwords.
-    pub(super) fn with_superwords(self, superwords: Option<Superwords>) -> Self {
+    pub(super) fn with_superwords(self, superwords: Option<SuperwordBounds>) -> Self {
         Self { superwords, ..self }
     }
 
@@ -96,7 +88,7 @@ impl Rules {
     }
 }
 
-impl Superwords {
+impl SuperwordBounds {
     fn allow(&self, token: &[u8]) -> bool {
         token.len() <= self.max_bytes && count_words(self.pattern.words(), token) <= self.max_words
     }
@@ -131,7 +123,7 @@ mod tests {
     fn superwords_have_so_many_words_and_bytes_and_other_tokens_may_have_more() {
         let pattern = Pattern::ALL[1];
         let rules = || {
-            let bounds = Superwords { pattern, max_words: 3, max_bytes: 12 };
+            let bounds = SuperwordBounds { pattern, max_words: 3, max_bytes: 12 };
             Rules::new(&[], &[], None).with_superwords(Some(bounds))
         };
         let refusal = |left: &[u8], right: &[u8], phase| rules().refusal(left, right, phase);

@@ -7,7 +7,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{UInt8Type, UInt64Type};
 use arrow_array::{ArrayRef, BinaryArray, BooleanArray, LargeBinaryArray, RecordBatch, UInt64Array};
 
-use super::{Options, Superwords, count_tokens};
+use super::{Options, SuperwordBounds, count_tokens};
 use crate::pattern::Pattern;
 use crate::{ErrorKind, Result};
 
@@ -88,17 +88,17 @@ fn seeds_rank_first_and_atomic_ones_stay_apart_from_marks() {
     assert_eq!(learned, [row("i", "f", 1, 0), row("(", "x", 1, 1), row("if", "x", 5, 2)]);
 }
 
-fn superwords(max_words: usize, max_bytes: usize) -> Superwords {
-    Superwords { pattern: Pattern::by_name("cpp-lines-1").unwrap(), max_words, max_bytes }
+fn superwords(max_words: usize, max_bytes: usize) -> SuperwordBounds {
+    SuperwordBounds { pattern: Pattern::by_name("cpp-lines-1").unwrap(), max_words, max_bytes }
 }
 
 #[test]
 fn superwords_are_learned_in_units_as_the_words_leave_them() {
     let text = words(&[(b"ab", 9), (b";", 9), (b"b;", 1)]);
-    let units = words(&[(b"ab;", 4), (b"ab;ab", 2), (b"b;", 1)]);
+    let lines = words(&[(b"ab;", 4), (b"ab;ab", 2), (b"b;", 1)]);
     let learn = |tokens, superword_tokens, superwords| {
         let options = Options { superword_tokens, superwords, ..options(tokens) };
-        super::train_bpe(std::slice::from_ref(&text), std::iter::once(Ok(units.clone())), &seeds(&[]), &options)
+        super::train_bpe(std::slice::from_ref(&text), std::iter::once(Ok(lines.clone())), &seeds(&[]), &options)
     };
     let learned = learn(3, 2, Some(superwords(9, 99))).unwrap();
     assert_eq!(rows(&learned), [row("a", "b", 9, 2), row("ab", ";", 6, 3), row("ab;", "ab", 2, 3)]);
@@ -134,11 +134,11 @@ fn past_the_bound_rare_words_are_dropped_in_any_order_and_the_result_tells() {
 
 #[test]
 fn past_the_bound_units_are_thinned_and_stand_for_more() {
-    let units: Vec<(Vec<u8>, u64)> = (0..4000_u32).map(|n| (format!("{n:04};").into_bytes(), 1)).collect();
-    let mut units: Vec<(&[u8], u64)> = units.iter().map(|(unit, count)| (unit.as_slice(), *count)).collect();
-    units.insert(0, (b"ab", 1)); // One token, and so nothing that could be left out, early or late.
-    let learn = |units: &[(&[u8], u64)]| {
-        let batches: Vec<_> = units.chunks(900).map(|part| Ok(words(part))).collect();
+    let lines: Vec<(Vec<u8>, u64)> = (0..4000_u32).map(|n| (format!("{n:04};").into_bytes(), 1)).collect();
+    let mut lines: Vec<(&[u8], u64)> = lines.iter().map(|(line, count)| (line.as_slice(), *count)).collect();
+    lines.insert(0, (b"ab", 1)); // One token, and so nothing that could be left out, early or late.
+    let learn = |lines: &[(&[u8], u64)]| {
+        let batches: Vec<_> = lines.chunks(900).map(|part| Ok(words(part))).collect();
         let options = Options {
             superword_tokens: 1,
             superwords: Some(superwords(9, 9)),
@@ -147,7 +147,7 @@ fn past_the_bound_units_are_thinned_and_stand_for_more() {
         };
         super::train_bpe(&[words(&[(b"ab", 1)])], batches.into_iter(), &seeds(&[]), &options).unwrap()
     };
-    let learned = learn(&units);
+    let learned = learn(&lines);
     let (least, left_out): (u64, u64) = (
         learned.schema().metadata()["units_least_count"].parse().unwrap(),
         learned.schema().metadata()["units_left_out"].parse().unwrap(),
@@ -159,7 +159,7 @@ fn past_the_bound_units_are_thinned_and_stand_for_more() {
         count.is_multiple_of(least) && (300..500).contains(&count),
         "about 400 of each digit before the mark: {count}"
     );
-    let backwards: Vec<_> = units.iter().rev().copied().collect();
+    let backwards: Vec<_> = lines.iter().rev().copied().collect();
     assert_eq!(learn(&backwards), learned);
 }
 

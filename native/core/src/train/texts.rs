@@ -1,12 +1,11 @@
-//! Texts as sequences of tokens: words, or the larger units that superwords are learned in.
+//! Texts as sequences of tokens: words, or the lines that superwords are learned in.
 
 use hashbrown::HashMap;
 use rayon::prelude::*;
 
-use super::BYTES;
-use super::held::{Bound, LeftOut};
+use super::bound::{Bound, LeftOut};
 use super::input::Rows;
-use super::tokens::{Tokens, byte_numbers};
+use super::tokens::{BYTES, Tokens, byte_numbers};
 use crate::encode::{Merges, Scratch};
 use crate::memory::use_large_pages;
 use crate::stop::NEVER;
@@ -60,17 +59,17 @@ impl Weights {
 
 /// The texts of some rows.
 #[derive(Default)]
-struct Part {
+struct TextChunk {
     tokens: Vec<u32>,
     lengths: Vec<u32>,
     counts: Vec<u64>,
     hashes: Vec<u32>,
     left_out: u64,
-    /// What the rows stand for, those of one token too, in bytes.
+    /// The bytes of all rows times their counts, rows of one token too.
     bytes: u128,
 }
 
-impl Part {
+impl TextChunk {
     fn with_room(bytes: usize, texts: usize) -> Self {
         Self {
             tokens: Vec::with_capacity(bytes),
@@ -135,7 +134,7 @@ pub(super) struct Collector {
     /// Nothing where there are single bytes only.
     merges: Option<Merges>,
     numbers: [u32; BYTES as usize],
-    parts: Vec<Part>,
+    parts: Vec<TextChunk>,
     bound: Bound,
     /// How many tokens are held.
     held: usize,
@@ -155,11 +154,11 @@ impl Collector {
     /// Adds the texts of a batch, on the threads of the pool that this runs in.
     pub(super) fn add_rows(&mut self, rows: &Rows<'_>) {
         let starts: Vec<usize> = (0..rows.len()).step_by(CHUNK_ROWS).collect();
-        let parts: Vec<Part> = starts
+        let parts: Vec<TextChunk> = starts
             .into_par_iter()
             .map(|start| {
                 let chunk = start..rows.len().min(start + CHUNK_ROWS);
-                let mut part = Part::with_room(chunk.clone().map(|row| rows.get(row).0.len()).sum(), chunk.len());
+                let mut part = TextChunk::with_room(chunk.clone().map(|row| rows.get(row).0.len()).sum(), chunk.len());
                 let mut scratch = Scratch::default();
                 for row in chunk {
                     let (text, count) = rows.get(row);
@@ -174,14 +173,14 @@ impl Collector {
 
     /// Adds texts that occur once each.
     pub(super) fn add_once<'a>(&mut self, texts: impl IntoIterator<Item = &'a [u8]>) {
-        let (mut part, mut scratch) = (Part::default(), Scratch::default());
+        let (mut part, mut scratch) = (TextChunk::default(), Scratch::default());
         for text in texts {
             part.add(text, 1, &self.bound, |text, out| self.segment(&mut scratch, text, out));
         }
         self.take(vec![part]);
     }
 
-    fn take(&mut self, parts: Vec<Part>) {
+    fn take(&mut self, parts: Vec<TextChunk>) {
         self.bytes += parts.iter().map(|part| part.bytes).sum::<u128>();
         self.held += parts.iter().map(|part| part.tokens.len()).sum::<usize>();
         self.parts.extend(parts);
@@ -230,7 +229,7 @@ impl Collector {
     }
 }
 
-fn lay_out(parts: Vec<Part>, bound: &Bound, sizes: HashMap<u64, usize>, len: usize) -> Texts {
+fn lay_out(parts: Vec<TextChunk>, bound: &Bound, sizes: HashMap<u64, usize>, len: usize) -> Texts {
     let mut sizes: Vec<(u64, usize)> = sizes.into_iter().collect();
     sizes.sort_unstable_by_key(|&(count, _)| std::cmp::Reverse(count));
     let mut weights = Weights::default();

@@ -1,6 +1,7 @@
 //! The tokens made so far, in creation order.
 
-use super::BYTES;
+/// How many tokens there are before the first merge.
+pub(super) const BYTES: u32 = 256;
 
 /// How many bytes keep their own code point in the byte-level alphabet and therefore come first in it.
 const PRINTABLE: [std::ops::RangeInclusive<u8>; 3] = [33..=126, 161..=172, 174..=255];

@@ -1,4 +1,4 @@
-//! How often each token stands in encoded texts.
+//! How often each token occurs in encoded texts.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use hashbrown::HashMap;
 use rayon::prelude::*;
 
 use super::input::{Rows, merges};
-use super::tokens::{Tokens, byte_numbers};
-use super::{BYTES, pool};
+use super::tokens::{BYTES, Tokens, byte_numbers};
 use crate::encode::{Merges, Scratch};
+use crate::pools::thread_pool;
 use crate::stop::NEVER;
 use crate::{Error, Result};
 
@@ -33,7 +33,7 @@ pub fn count_tokens(
     let lengths = (0..tokens.next()).map(|token| tokens.bytes(token).len() as u32).collect();
     let merges = Merges::new(Box::new(byte_numbers()), &tokens.merges().collect::<Vec<_>>(), lengths);
     let mut counts = vec![0; tokens.next() as usize];
-    pool(threads)?.install(|| {
+    thread_pool(threads.max(1))?.install(|| {
         for batch in texts {
             let batch = batch?;
             add(&mut counts, &count_rows(&Rows::new(&batch)?, &merges, tokens.next() as usize));

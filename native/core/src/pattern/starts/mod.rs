@@ -3,161 +3,23 @@
 //! The pattern looks at most one character ahead and never back, but for a few things: so most word starts follow from the
 //! classes of neighbouring bytes by logic on whole masks, and runs are filled by the carries of an addition. Where something
 //! else may begin or go on (a number with a point or an exponent, a literal prefix, a raw string's end, a backslash, odd white
-//! space, a character beyond ASCII) a byte is marked *odd*: the words that touch one are asked of [`super::cpp_words`].
+//! space, a character beyond ASCII) a byte is marked *odd*: [`super::cpp_words`] cuts the words that touch one.
 //!
 //! A word that starts at a start of the masks and touches nothing odd ends at the next start. This holds however the words
-//! before it came about, so that after an odd word the masks are good again from the first start at which a word begins.
+//! before it came about. So after an odd word the masks are good again from the first start at which a word begins.
 
-mod portable;
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod fallback;
+mod masks;
 #[cfg(test)]
 mod tests;
-#[cfg(target_arch = "x86_64")]
-mod wide;
-#[cfg(target_arch = "x86_64")]
-mod x86;
+
+use masks::{BYTES, Block, append};
 
 use super::cpp_words;
-
-/// Bytes in a block.
-const BYTES: usize = 64;
-
-/// The masks of 64 bytes: bit `i` stands for byte `i`. A byte after the end of the text is in no class.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Masks {
-    /// ASCII letters, digits and the underscore.
-    word: u64,
-    /// ASCII control bytes and punctuation, the backslash and white space excluded.
-    mark: u64,
-    /// `\r` and `\n`.
-    newline: u64,
-    /// Space and tab.
-    blank: u64,
-    tab: u64,
-    digit: u64,
-    /// `-` and `.`, which may begin a number.
-    sign: u64,
-    plus: u64,
-    /// Double and single quotes.
-    quote: u64,
-    /// What a literal prefix ends with: `8`, `u`, `U`, `L`, `R` (and `r`).
-    prefix: u64,
-    /// `)`, which may begin a raw string's end.
-    closing: u64,
-}
-
-/// The starts within a block.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Block {
-    /// Bytes at which a word starts, unless something odd before them goes on.
-    words: u64,
-    /// Bytes that are not what they seem.
-    odd: u64,
-    /// Bytes at which a line starts, but for the first of a run.
-    lines: u64,
-}
-
-/// What the bytes before a block leave behind: the last bit of some masks.
-#[derive(Clone, Copy, Default)]
-struct Before {
-    word: u64,
-    mark: u64,
-    newline: u64,
-    indentation: u64,
-    free: u64,
-    joining: u64,
-    leading: u64,
-    prefix: u64,
-    closing: u64,
-    watched: u64,
-}
-
-/// The mask of the bytes behind those in `mask`.
-#[inline(always)]
-#[allow(clippy::inline_always, reason = "one instruction")]
-fn behind(mask: u64, before: u64) -> u64 {
-    mask << 1 | before
-}
-
-/// The mask of the bytes that one in `mask` follows, whose continuation is `next`.
-#[inline(always)]
-#[allow(clippy::inline_always, reason = "one instruction")]
-fn ahead(mask: u64, next: u64) -> u64 {
-    mask >> 1 | next << 63
-}
-
-/// The bytes of `runs` from those in `seeds`, which are in `runs`, to the end of their runs.
-#[inline(always)]
-#[allow(clippy::inline_always, reason = "a few instructions")]
-fn fill(runs: u64, seeds: u64) -> u64 {
-    runs & !runs.wrapping_add(seeds)
-}
-
-/// The starts of a block, of which the first `length` bytes are text; `next` are the masks of the one after it.
-#[inline(always)]
-#[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
-fn starts(of: &Masks, next: &Masks, length: usize, before: &mut Before) -> Block {
-    let text = if length < BYTES { (1 << length) - 1 } else { u64::MAX };
-    let &Masks { word, mark, newline, blank, .. } = of;
-    let solid_ahead = ahead(word | mark, next.word | next.mark);
-    let digit_ahead = ahead(of.digit, next.digit);
-    // Blanks behind a newline belong to it; of the others the last, if it is a space, joins the word or the marks behind it.
-    let indentation = fill(blank, blank & (behind(newline, before.newline) | before.indentation));
-    let free = blank & !indentation;
-    let joining = free & !of.tab & solid_ahead;
-    let blank_starts = free & (!behind(free, before.free) | solid_ahead);
-    let mark_starts = mark & !behind(mark, before.mark) & !behind(joining, before.joining);
-    let leading = mark_starts & ahead(word & !of.digit, next.word & !next.digit);
-    let run_starts = word & !behind(word, before.word);
-    let word_starts = run_starts & !behind(joining, before.joining) & !behind(leading, before.leading);
-    let open = behind(mark, before.mark) | behind(free, before.free) | behind(newline, before.newline);
-    let newline_starts = newline & !open;
-    // Runs that begin with a digit, or behind a closing parenthesis, are watched: how they end matters.
-    let watched = run_starts & (of.digit | behind(of.closing, before.closing)) | word & before.watched & 1;
-    let watched = fill(word, watched);
-    let watched_ends = behind(watched, before.watched) & !word;
-    let line_starts =
-        (behind(indentation, before.indentation) | behind(newline, before.newline) & !newline) & !blank & text;
-    let odd = !(word | mark | newline | blank) & text
-        | of.quote & behind(of.prefix, before.prefix)
-        | of.sign & (digit_ahead | ahead(of.sign, next.sign))
-        | of.closing & digit_ahead
-        | watched_ends & (of.quote | of.sign | of.plus);
-    let last = |mask: u64| mask >> 63;
-    *before = Before {
-        word: last(word),
-        mark: last(mark),
-        newline: last(newline),
-        indentation: last(indentation),
-        free: last(free),
-        joining: last(joining),
-        leading: last(leading),
-        prefix: last(of.prefix),
-        closing: last(of.closing),
-        watched: last(watched),
-    };
-    Block { words: blank_starts | mark_starts | word_starts | newline_starts, odd, lines: line_starts }
-}
-
-/// Appends the starts of `text`, whose masks `masks` makes.
-#[inline(always)]
-#[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
-fn append(text: &[u8], masks: impl Fn(&[u8; BYTES]) -> Masks, out: &mut Vec<Block>) {
-    let (whole, rest) = text.as_chunks::<BYTES>();
-    let mut last = [0; BYTES];
-    last[..rest.len()].copy_from_slice(rest);
-    let last = {
-        let made = masks(&last);
-        Masks { mark: made.mark & ((1 << rest.len()) - 1), ..made }
-    };
-    let mut before = Before::default();
-    let mut here = whole.first().map_or(last, &masks);
-    for at in 0..whole.len() {
-        let next = whole.get(at + 1).map_or(last, &masks);
-        out.push(starts(&here, &next, BYTES, &mut before));
-        here = next;
-    }
-    out.push(starts(&last, &Masks::default(), rest.len(), &mut before));
-}
 
 /// The ends of some words.
 #[derive(Clone, Copy)]
@@ -171,7 +33,7 @@ pub(crate) struct Ends {
 /// What is used of the processor.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
-    Portable,
+    Fallback,
     #[cfg(target_arch = "x86_64")]
     Avx2,
     #[cfg(target_arch = "x86_64")]
@@ -182,20 +44,20 @@ impl Level {
     /// The fastest that this processor has.
     fn best() -> Self {
         #[cfg(target_arch = "x86_64")]
-        if wide::available() {
+        if avx512::available() {
             return Self::Avx512;
         }
         #[cfg(target_arch = "x86_64")]
-        if x86::available() {
+        if avx2::available() {
             return Self::Avx2;
         }
-        Self::Portable
+        Self::Fallback
     }
 }
 
 impl Ends {
     pub(crate) fn one(end: usize) -> Self {
-        Self { base: end, bits: 1, level: Level::Portable }
+        Self { base: end, bits: 1, level: Level::Fallback }
     }
 
     /// Writes them to the first of `places`, and anything behind them; returns how many they are.
@@ -205,7 +67,7 @@ impl Ends {
         #[cfg(target_arch = "x86_64")]
         if self.level == Level::Avx512 {
             // SAFETY: the processor has AVX-512, or it would not be this level.
-            return unsafe { wide::put(self.base as u32, self.bits, places) };
+            return unsafe { avx512::put(self.base as u32, self.bits, places) };
         }
         let (mut bits, mut count) = (self.bits, 0);
         while bits != 0 {
@@ -239,11 +101,11 @@ impl Starts {
         self.blocks.shrink_to(MAX_KEPT);
         self.blocks.reserve(text.len() / BYTES + 1);
         match self.level {
-            Level::Portable => append(text, portable::masks, &mut self.blocks),
+            Level::Fallback => append(text, fallback::masks, &mut self.blocks),
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => x86::append(text, &mut self.blocks),
+            Level::Avx2 => avx2::append(text, &mut self.blocks),
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => wide::append(text, &mut self.blocks),
+            Level::Avx512 => avx512::append(text, &mut self.blocks),
         }
     }
 

@@ -1,4 +1,4 @@
-use super::{BYTES, Level, Starts, cpp_words, portable};
+use super::{BYTES, Level, Starts, cpp_words, fallback};
 
 const PIECES: [&str; 48] = [
     " ",
@@ -58,11 +58,11 @@ fn random(state: &mut u64, below: usize) -> usize {
 
 /// What this processor has.
 fn levels() -> Vec<Level> {
-    let mut levels = vec![Level::Portable];
+    let mut levels = vec![Level::Fallback];
     #[cfg(target_arch = "x86_64")]
-    levels.extend(super::x86::available().then_some(Level::Avx2));
+    levels.extend(super::avx2::available().then_some(Level::Avx2));
     #[cfg(target_arch = "x86_64")]
-    levels.extend(super::wide::available().then_some(Level::Avx512));
+    levels.extend(super::avx512::available().then_some(Level::Avx512));
     levels
 }
 
@@ -106,16 +106,16 @@ fn words_are_those_of_the_splitter() {
 fn the_fast_masks_are_those_of_the_table() {
     for byte in 0..=u8::MAX {
         let bytes: [u8; BYTES] = std::array::from_fn(|at| byte.wrapping_add(at as u8));
-        let expected = portable::masks(&bytes);
+        let expected = fallback::masks(&bytes);
         #[cfg(target_arch = "x86_64")]
-        if super::x86::available() {
+        if super::avx2::available() {
             // SAFETY: the processor has AVX2.
-            assert_eq!(unsafe { super::x86::masks(&bytes) }, expected);
+            assert_eq!(unsafe { super::avx2::masks(&bytes) }, expected);
         }
         #[cfg(target_arch = "x86_64")]
-        if super::wide::available() {
+        if super::avx512::available() {
             // SAFETY: the processor has AVX-512.
-            assert_eq!(unsafe { super::wide::masks(&bytes) }, expected);
+            assert_eq!(unsafe { super::avx512::masks(&bytes) }, expected);
         }
     }
 }

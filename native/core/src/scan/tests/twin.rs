@@ -166,7 +166,7 @@ fn assert_same<K: Ord + std::fmt::Debug, V: PartialEq + std::fmt::Debug>(
 fn check(counts: &Counts, documents: &[(&str, &[u8])]) {
     let source = if let [(_, source)] = documents { *source } else { b"all documents" };
     assert_same(&counts.words, &twin_words("cpp-words-1", documents), source);
-    assert_same(&counts.units, &twin_words("cpp-lines-1", documents), source);
+    assert_same(&counts.lines, &twin_words("cpp-lines-1", documents), source);
     let found = [&counts.terms, &counts.morphemes, &counts.namespaces].map(table);
     for (found, expected) in found.iter().zip(&twin_tables(documents)) {
         assert_same(found, expected, source);

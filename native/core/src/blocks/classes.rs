@@ -1,0 +1,138 @@
+//! The classes of the bytes of a text: its blocks, made the fastest way that the processor has.
+
+#[cfg(target_arch = "x86_64")]
+use super::avx2;
+use super::block::{BYTES, Block, Class};
+use super::fallback;
+
+/// The classes of the bytes of a text. Made to be used again for the next text.
+#[derive(Default)]
+pub(crate) struct Classes {
+    /// The blocks of the text, and one more without any class.
+    blocks: Vec<Block>,
+}
+
+impl Classes {
+    /// Classifies the bytes of `text`.
+    pub(crate) fn classify(&mut self, text: &[u8]) {
+        self.blocks.clear();
+        self.blocks.reserve(text.len() / BYTES + 2);
+        let (whole, rest) = text.as_chunks::<BYTES>();
+        make_blocks(whole, rest.first().copied().unwrap_or(0), &mut self.blocks);
+        let mut last = [0; BYTES];
+        last[..rest.len()].copy_from_slice(rest);
+        make_blocks(&[last], 0, &mut self.blocks);
+        if let Some(block) = self.blocks.last_mut() {
+            let mask = (1 << rest.len()) - 1;
+            let Block { word, mark, newline, blank, event } = block;
+            for class in [word, mark, newline, blank, event] {
+                *class &= mask;
+            }
+        }
+        self.blocks.push(Block::default());
+    }
+
+    /// The first position at or after `at` whose byte is not in `class`.
+    #[inline]
+    pub(crate) fn run_end(&self, at: usize, class: Class) -> usize {
+        let offset = at % BYTES;
+        let run = (!(self.blocks[at / BYTES].of(class) >> offset)).trailing_zeros() as usize;
+        if run + offset < BYTES { at + run } else { self.long_run_end(at / BYTES + 1, class) }
+    }
+
+    #[cold]
+    fn long_run_end(&self, mut block: usize, class: Class) -> usize {
+        while self.blocks[block].of(class) == u64::MAX {
+            block += 1;
+        }
+        block * BYTES + self.blocks[block].of(class).trailing_ones() as usize
+    }
+
+    /// The first position at or after `at` whose byte is in `class`; the length of the text at least if there is none.
+    #[inline]
+    pub(crate) fn next(&self, at: usize, class: Class) -> usize {
+        let mut block = at / BYTES;
+        let mut mask = self.blocks[block].of(class) & (u64::MAX << (at % BYTES));
+        while mask == 0 {
+            block += 1;
+            match self.blocks.get(block) {
+                Some(next) => mask = next.of(class),
+                None => return block * BYTES,
+            }
+        }
+        block * BYTES + mask.trailing_zeros() as usize
+    }
+}
+
+/// Appends the blocks of `chunks`; `next` is the byte after the last.
+fn make_blocks(chunks: &[[u8; BYTES]], next: u8, out: &mut Vec<Block>) {
+    #[cfg(target_arch = "x86_64")]
+    if avx2::available() {
+        return avx2::blocks(chunks, next, out);
+    }
+    fallback::blocks(chunks, next, out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BYTES, Block, Class, Classes, fallback, make_blocks};
+
+    #[test]
+    fn every_byte_has_the_class_of_the_table_wherever_it_stands() {
+        let classes = [Class::Word, Class::Mark, Class::Newline, Class::Blank, Class::Event];
+        for byte in 0..=u8::MAX {
+            let expected = [
+                byte.is_ascii_alphanumeric() || byte == b'_',
+                byte.is_ascii() && !byte.is_ascii_alphanumeric() && !matches!(byte, b'_' | b'\\' | b' ' | 9..=13),
+                matches!(byte, b'\n' | b'\r'),
+                matches!(byte, b' ' | b'\t'),
+                matches!(byte, b'"' | b'\'' | b'#' | b'$' | b'\\' | 0x80..),
+            ];
+            for at in [0, 31, 32, 63, 64, 100] {
+                let mut text = vec![b'a'; 130];
+                text[at] = byte;
+                let mut found = Classes::default();
+                found.classify(&text);
+                for (class, expected) in classes.into_iter().zip(expected) {
+                    let is = found.blocks[at / BYTES].of(class) >> (at % BYTES) & 1 == 1;
+                    assert_eq!(is, expected, "{byte:#x} at {at}: {class:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_fast_blocks_are_those_of_the_table() {
+        let mut state = 3_u32;
+        let mut byte = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            if state & 0x100 == 0 { b"/*%:\\#\n \tA_9\"'$+"[(state >> 16) as usize % 16] } else { (state >> 16) as u8 }
+        };
+        let chunks: Vec<[u8; BYTES]> = (0..2000).map(|_| std::array::from_fn(|_| byte())).collect();
+        for next in [0, b'/', b'*', b':', b'\\', b'x'] {
+            let [mut found, mut expected]: [Vec<Block>; 2] = Default::default();
+            make_blocks(&chunks, next, &mut found);
+            fallback::blocks(&chunks, next, &mut expected);
+            assert_eq!(found, expected, "next byte {next}");
+        }
+    }
+
+    #[test]
+    fn runs_and_searches_cross_blocks() {
+        for length in 0..200 {
+            for tail in ["", " ", "\"", "//", "/", "::", ":"] {
+                let text = [&vec![b'x'; length], tail.as_bytes()].concat();
+                let mut classes = Classes::default();
+                classes.classify(&text);
+                for at in (0..=length).step_by(7) {
+                    assert_eq!(classes.run_end(at, Class::Word), length, "{length} {tail} from {at}");
+                    let event = classes.next(at, Class::Event);
+                    match tail {
+                        "\"" | "//" | "::" => assert_eq!(event, length),
+                        _ => assert!(event >= text.len()),
+                    }
+                }
+            }
+        }
+    }
+}

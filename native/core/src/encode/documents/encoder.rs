@@ -1,0 +1,156 @@
+//! From bytes to token ids: the text is split into words or lines; each is looked up, and merged if it is new.
+
+use std::sync::Arc;
+
+use crate::encode::bpe::{Merges, Scratch};
+use crate::encode::id::Id;
+use crate::encode::lines::{LineEncoder, LineMemory, Superwords};
+use crate::encode::load::{Artifact, Vocabulary};
+use crate::encode::words::{PendingWords, WordCache, WordEncoder};
+use crate::pattern::{Starts, lines};
+use crate::{Error, Result, Stop};
+
+/// What encoding needs of a tokenizer; shared by all workers.
+pub(crate) struct Encoder {
+    segmentation: Segmentation,
+    merges: Merges,
+}
+
+/// What text is cut into.
+enum Segmentation {
+    Words,
+    /// Lines, each merged as if it were a word: for merges that [`Superwords`] cannot do.
+    WholeLines,
+    /// Lines of words.
+    Lines(Box<Superwords>),
+}
+
+/// What one thread keeps between documents.
+pub(crate) struct Worker<T: Id> {
+    cache: WordCache<T>,
+    starts: Starts,
+    /// The tokens of the word that was merged last.
+    merged: Vec<u32>,
+    scratch: Scratch,
+    lines: LineMemory<T>,
+    pending: Box<PendingWords<T>>,
+}
+
+impl<T: Id> Default for Worker<T> {
+    fn default() -> Self {
+        Self {
+            cache: WordCache::new(),
+            starts: Starts::default(),
+            merged: Vec::new(),
+            scratch: Scratch::default(),
+            lines: LineMemory::default(),
+            pending: Box::default(),
+        }
+    }
+}
+
+impl Encoder {
+    /// Makes the encoder of a tokenizer directory.
+    ///
+    /// # Errors
+    /// As those of [`Vocabulary::merges`] and [`Vocabulary::byte_ids`].
+    pub(crate) fn new(artifact: &Artifact, vocabulary: &Vocabulary) -> Result<Self> {
+        let merges = vocabulary.merges(artifact)?;
+        let lengths = vocabulary.lengths();
+        let byte_ids = vocabulary.byte_ids()?;
+        let whole = Merges::new(byte_ids.clone(), &merges, Arc::clone(&lengths));
+        if !artifact.pattern.is_lines() {
+            return Ok(Self { segmentation: Segmentation::Words, merges: whole });
+        }
+        let words = Merges::new(byte_ids, &merges[..artifact.first_superword], lengths);
+        if !words.has_borders() || !whole.has_borders() {
+            return Ok(Self { segmentation: Segmentation::WholeLines, merges: whole });
+        }
+        let superwords = Superwords::new(&words, whole, &merges, artifact.first_superword);
+        Ok(Self { segmentation: Segmentation::Lines(Box::new(superwords)), merges: words })
+    }
+
+    /// Appends the ids of `text` to `out`.
+    ///
+    /// # Errors
+    /// `Invalid` if `text` has 4 GiB or more; `Stopped` if `stop` is set meanwhile.
+    pub(crate) fn encode<T: Id>(
+        &self,
+        worker: &mut Worker<T>,
+        text: &[u8],
+        stop: &Stop,
+        out: &mut Vec<T>,
+    ) -> Result<()> {
+        if u32::try_from(text.len()).is_err() {
+            return Err(Error::invalid(format!("a document of {} bytes is too long: the limit is 4 GiB", text.len())));
+        }
+        let Worker { cache, starts, merged, scratch, pending, lines: memory } = worker;
+        starts.find(text);
+        let words = WordEncoder { merges: &self.merges, cache, scratch, merged, pending, run: text, at: 0, stop };
+        match &self.segmentation {
+            Segmentation::Words => encode_words(starts, words, out),
+            Segmentation::WholeLines => encode_whole_lines(words, out),
+            Segmentation::Lines(superwords) => {
+                encode_lines(starts, LineEncoder::new(superwords, starts, words, memory), text, out);
+            }
+        }
+        stop.check()
+    }
+
+    /// Appends the tokens of a part of a word, or of a line if lines are cut; any bytes.
+    pub(crate) fn merge_fragment(&self, fragment: &[u8], stop: &Stop, out: &mut Vec<u32>) {
+        let merges =
+            if let Segmentation::Lines(superwords) = &self.segmentation { superwords.whole() } else { &self.merges };
+        merges.merge(&mut Scratch::default(), fragment, stop, out);
+    }
+}
+
+fn encode_words<T: Id>(starts: &Starts, mut words: WordEncoder<'_, T>, out: &mut Vec<T>) {
+    each_run(words.run, |run, start, is_valid| {
+        if is_valid {
+            starts.words(run, start, |ends| words.take_ends(ends, out));
+        } else {
+            words.take_end(run.len(), out);
+        }
+    });
+    words.settle_all(out);
+}
+
+fn encode_whole_lines<T: Id>(mut words: WordEncoder<'_, T>, out: &mut Vec<T>) {
+    each_run(words.run, |run, start, is_valid| {
+        if is_valid {
+            lines(run, start, |end| words.take_end(end, out));
+        } else {
+            words.take_end(run.len(), out);
+        }
+    });
+    words.settle_all(out);
+}
+
+fn encode_lines<T: Id>(starts: &Starts, mut lines: LineEncoder<'_, T>, text: &[u8], out: &mut Vec<T>) {
+    each_run(text, |run, start, is_valid| {
+        if is_valid {
+            starts.lines(run, start, |end| lines.take(end, false, out));
+        } else {
+            lines.take(run.len(), true, out);
+        }
+    });
+    lines.settle(out);
+}
+
+/// Calls `each` with the text up to the end of each maximal run of valid UTF-8, and of each byte that is no UTF-8, with where the
+/// run or the byte starts, and whether it is valid.
+fn each_run<'a>(text: &'a [u8], mut each: impl FnMut(&'a [u8], usize, bool)) {
+    if std::str::from_utf8(text).is_ok() {
+        return each(text, 0, true);
+    }
+    let mut at = 0;
+    for chunk in text.utf8_chunks() {
+        let end = at + chunk.valid().len();
+        if end > at {
+            each(&text[..end], at, true);
+        }
+        at = end + chunk.invalid().len();
+        (end..at).for_each(|byte| each(&text[..=byte], byte, false));
+    }
+}

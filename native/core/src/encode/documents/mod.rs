@@ -1,0 +1,16 @@
+//! Encoding of whole documents, of files and of parts, on several threads; and what of their ids later text cannot change.
+
+mod batch;
+mod encoder;
+mod files;
+mod parts;
+mod stable_prefix;
+mod workers;
+
+pub(crate) use batch::{count_batch, encode, encode_batch};
+pub(crate) use encoder::Encoder;
+pub(crate) use files::encode_files;
+pub use parts::Part;
+pub(crate) use parts::encode_parts;
+pub(crate) use stable_prefix::{StablePrefixFinder, TokenPrefixes};
+pub(crate) use workers::Workers;

@@ -1,0 +1,121 @@
+//! Superwords: merges that were learned on whole lines, after those that were learned within words.
+//!
+//! A merge ranks after those that made its two tokens. So the merges of words, which rank lower, come first on the whole line, and
+//! the merges of superwords then join what is left.
+
+use std::ops::Range;
+
+use crate::encode::bpe::{Lane, Merge, Merges, NONE, Pairs, Symbols};
+
+/// What the merges of superwords need.
+pub(crate) struct Superwords {
+    /// The merges of superwords.
+    pairs: Pairs,
+    /// Whether a token is the left part of such a merge (1), or the right one (2).
+    sides: Box<[u8]>,
+    /// For each byte, the bytes that a merge of words joins to it from the right.
+    joints: Box<[[u64; 4]; 256]>,
+    /// All merges, of words and of superwords.
+    whole: Merges,
+    /// How many tokens of words went into each token; 1 for those of words.
+    spans: Box<[u32]>,
+}
+
+impl Superwords {
+    /// Takes the merges of words, and all merges, which are `merges`, of which those from `first_merge` on are of superwords. Both
+    /// must have borders.
+    pub(crate) fn new(words: &Merges, whole: Merges, merges: &[Merge], first_merge: usize) -> Self {
+        let tokens = whole.tokens();
+        let (mut sides, mut spans) = (vec![0; tokens], vec![1; tokens]);
+        for &(left, right, joined) in &merges[first_merge..] {
+            sides[left as usize] |= 1;
+            sides[right as usize] |= 2;
+            spans[joined as usize] = spans[left as usize] + spans[right as usize];
+        }
+        Self {
+            pairs: Pairs::new(&merges[first_merge..], first_merge as u32),
+            sides: sides.into(),
+            joints: joints(words, &merges[..first_merge], tokens),
+            whole,
+            spans: spans.into(),
+        }
+    }
+
+    /// The merges of superwords.
+    pub(super) fn pairs(&self) -> &Pairs {
+        &self.pairs
+    }
+
+    /// All merges, of words and of superwords.
+    pub(crate) fn whole(&self) -> &Merges {
+        &self.whole
+    }
+
+    /// Whether a merge of words may join text that ends with `left` to text that begins with `right`.
+    #[inline]
+    pub(super) fn may_cross(&self, left: u8, right: u8) -> bool {
+        self.joints[usize::from(left)][usize::from(right) / 64] >> (right % 64) & 1 == 1
+    }
+
+    /// The rank of the merge of superwords that joins two tokens, or `NONE`.
+    #[inline]
+    pub(super) fn rank(&self, left: u32, right: u32) -> u32 {
+        if self.sides[left as usize] & 1 == 1 && self.sides[right as usize] & 2 == 2 {
+            self.pairs.rank(left, right)
+        } else {
+            NONE
+        }
+    }
+}
+
+/// A line as the tokens of its words.
+pub(super) struct LineTokens<'a> {
+    pub(super) superwords: &'a Superwords,
+    pub(super) tokens: &'a [u32],
+}
+
+impl Symbols for LineTokens<'_> {
+    fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    fn same(&self, one: Range<usize>, other: Range<usize>) -> bool {
+        self.tokens[one] == self.tokens[other]
+    }
+
+    fn fill(&self, range: Range<usize>, lane: &mut Lane) {
+        let tokens = &self.tokens[range];
+        lane.fill(tokens.iter().copied(), |at| self.superwords.rank(tokens[at], tokens[at + 1]));
+    }
+
+    fn tokens(&self, range: Range<usize>) -> impl Iterator<Item = u32> {
+        self.tokens[range].iter().copied()
+    }
+
+    fn pairs(&self) -> &Pairs {
+        &self.superwords.pairs
+    }
+
+    fn lengths(&self) -> &[u32] {
+        &self.superwords.spans
+    }
+
+    fn is_valid_pair(&self, left: u32, right: u32) -> bool {
+        self.superwords.whole.is_valid_pair(left, right)
+    }
+}
+
+/// For each byte, the bytes that begin the right part of a merge whose left part it ends.
+fn joints(words: &Merges, merges: &[Merge], tokens: usize) -> Box<[[u64; 4]; 256]> {
+    let mut ends = vec![[0_u8; 2]; tokens];
+    for byte in 0..=u8::MAX {
+        ends[words.byte_id(byte) as usize] = [byte, byte];
+    }
+    let mut joints = Box::new([[0; 4]; 256]);
+    for &(left, right, joined) in merges {
+        let ([first, left], [right, last]) = (ends[left as usize], ends[right as usize]);
+        ends[joined as usize] = [first, last];
+        joints[usize::from(left)][usize::from(right) / 64] |= 1 << (right % 64);
+    }
+    joints
+}

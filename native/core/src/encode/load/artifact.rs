@@ -1,0 +1,274 @@
+//! Reads a tokenizer directory: `manifest.json`, the files that it names, and `tokenizer.json`.
+//!
+//! Only what the encoder does exactly is accepted. A setting that would make `tokenizers` give other tokens is refused by name.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::digest::sha256_hex;
+use crate::pattern::Pattern;
+use crate::{Error, ErrorKind, Result};
+
+/// The format of manifests that this version knows.
+const FORMAT: &str = "cppmill-tokenizer-1";
+
+/// The part of `manifest.json` that says how to read the rest.
+#[derive(Deserialize)]
+struct Format {
+    format: String,
+}
+
+/// What `manifest.json` says that an encoder needs.
+#[derive(Deserialize)]
+pub(crate) struct Manifest {
+    pub(crate) vocab_size: u32,
+    files: HashMap<String, String>,
+    #[serde(default)]
+    pub(crate) reserved: Vec<(u32, u32)>,
+    #[serde(default)]
+    tokens: Vec<FixedToken>,
+    superwords: Option<Superwords>,
+}
+
+#[derive(Deserialize)]
+struct Superwords {
+    first_merge: usize,
+}
+
+#[derive(Deserialize)]
+struct FixedToken {
+    id: u32,
+    token: String,
+    strength: String,
+}
+
+/// The parts of `tokenizer.json` that decide the tokens.
+#[derive(Deserialize)]
+struct TokenizerFile {
+    #[serde(default)]
+    truncation: Value,
+    #[serde(default)]
+    padding: Value,
+    added_tokens: Vec<AddedToken>,
+    normalizer: Value,
+    pre_tokenizer: Value,
+    post_processor: Value,
+    decoder: Value,
+    model: Model,
+}
+
+#[derive(Deserialize)]
+struct AddedToken {
+    id: u32,
+    content: String,
+    special: bool,
+}
+
+#[derive(Deserialize)]
+struct Model {
+    vocab: HashMap<String, u32>,
+    merges: Vec<Merge>,
+    #[serde(flatten)]
+    settings: HashMap<String, Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Merge {
+    Pair(String, String),
+    Line(String),
+}
+
+impl Merge {
+    fn parts(&self) -> Option<(&str, &str)> {
+        match self {
+            Self::Pair(left, right) => Some((left, right)),
+            Self::Line(line) => line.split_once(' '),
+        }
+    }
+}
+
+/// A tokenizer directory that has passed the checks.
+pub(crate) struct Artifact {
+    pub(crate) manifest: Manifest,
+    /// The SHA-256 of `manifest.json`.
+    pub(crate) digest: String,
+    pub(crate) pattern: Pattern,
+    /// The names of the special added tokens with their ids.
+    pub(crate) special: Vec<(String, u32)>,
+    pub(crate) vocab: HashMap<String, u32>,
+    /// The merges in the order of their ranks, as strings of the byte alphabet.
+    pub(crate) merges: Vec<(String, String)>,
+    /// The number of the first merge that was not learned within words.
+    pub(crate) first_superword: usize,
+}
+
+pub(crate) fn corrupt(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Corrupt, message)
+}
+
+/// Reads and checks the directory, which must have the manifest of that digest if there is one.
+pub(crate) fn read(dir: &Path, digest: Option<&str>) -> Result<Artifact> {
+    let (found, manifest) = read_manifest(dir)?;
+    if let Some(digest) = digest.filter(|digest| *digest != found) {
+        return Err(corrupt(format!("{}: this is the tokenizer {found}, not {digest}", dir.display())));
+    }
+    check_files(dir, &manifest)?;
+    let path = dir.join("tokenizer.json");
+    let file: TokenizerFile =
+        serde_json::from_slice(&read_file(&path)?).map_err(|error| corrupt(format!("{}: {error}", path.display())))?;
+    let refused = |what: String| Error::invalid(format!("{}: {what}", path.display()));
+    check_settings(&file).map_err(refused)?;
+    let pattern = pattern_of(&file.pre_tokenizer).map_err(refused)?;
+    let artifact = Artifact {
+        digest: found,
+        pattern: Pattern::by_regex(&pattern).map_err(|error| refused(error.to_string()))?,
+        special: file.added_tokens.into_iter().map(|token| (token.content, token.id)).collect(),
+        first_superword: manifest
+            .superwords
+            .as_ref()
+            .map_or(file.model.merges.len(), |superwords| superwords.first_merge),
+        merges: merges_of(&file.model.merges).map_err(refused)?,
+        vocab: file.model.vocab,
+        manifest,
+    };
+    check_control(&artifact).map_err(refused)?;
+    check_superwords(&artifact).map_err(refused)?;
+    Ok(artifact)
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).map_err(|error| Error::new(ErrorKind::Io, format!("{}: {error}", path.display())))
+}
+
+/// The digest of the manifest, and what it says.
+fn read_manifest(dir: &Path) -> Result<(String, Manifest)> {
+    let path = dir.join("manifest.json");
+    if dir.is_dir() && !path.exists() {
+        return Err(Error::new(ErrorKind::Io, no_manifest(dir)));
+    }
+    let bytes = read_file(&path)?;
+    let unreadable = |error| corrupt(format!("{}: {error}", path.display()));
+    let Format { format } = serde_json::from_slice(&bytes).map_err(unreadable)?;
+    if format != FORMAT {
+        return Err(Error::invalid(format!(
+            "{}: its format is {format:?}, and this version knows {FORMAT:?}: install the cppmill-core that goes with it",
+            path.display()
+        )));
+    }
+    let manifest: Manifest = serde_json::from_slice(&bytes).map_err(unreadable)?;
+    Ok((sha256_hex(&bytes), manifest))
+}
+
+fn no_manifest(dir: &Path) -> String {
+    let found = if dir.join("tokenizer.json").exists() {
+        "it has a tokenizer.json, but other programs' tokenizers cannot be loaded"
+    } else if dir.join("tokenizer").is_dir() {
+        "give the folder `tokenizer` in it"
+    } else {
+        "give the folder `tokenizer` that a build has written"
+    };
+    format!("{}: there is no manifest.json: {found}", dir.display())
+}
+
+fn check_files(dir: &Path, manifest: &Manifest) -> Result<()> {
+    if !manifest.files.contains_key("tokenizer.json") {
+        return Err(corrupt(format!("{}: manifest.json has no digest of tokenizer.json in `files`", dir.display())));
+    }
+    for (name, expected) in &manifest.files {
+        if name.contains(['/', '\\']) {
+            return Err(corrupt(format!(
+                "{}: manifest.json names {name:?}, which is not a plain file name",
+                dir.display()
+            )));
+        }
+        let path = dir.join(name);
+        let found = sha256_hex(&read_file(&path)?);
+        if found != *expected {
+            return Err(corrupt(format!("{}: SHA-256 is {found}, manifest.json says {expected}", path.display())));
+        }
+    }
+    Ok(())
+}
+
+fn check_settings(file: &TokenizerFile) -> std::result::Result<(), String> {
+    let model = |name: &str| file.model.settings.get(name).unwrap_or(&Value::Null).clone();
+    let unset = [Value::Null, Value::Bool(false), Value::from("")];
+    let must_be_unset = [
+        ("normalizer", file.normalizer.clone()),
+        ("post_processor", file.post_processor.clone()),
+        ("truncation", file.truncation.clone()),
+        ("padding", file.padding.clone()),
+        ("model.dropout", model("dropout")),
+        ("model.unk_token", model("unk_token")),
+        ("model.continuing_subword_prefix", model("continuing_subword_prefix")),
+        ("model.end_of_word_suffix", model("end_of_word_suffix")),
+        ("model.fuse_unk", model("fuse_unk")),
+        ("model.byte_fallback", model("byte_fallback")),
+        ("model.ignore_merges", model("ignore_merges")),
+    ];
+    if let Some((name, value)) = must_be_unset.iter().find(|(_, value)| !unset.contains(value)) {
+        return Err(format!("`{name}` is {value}, but the encoder knows only tokenizers without it"));
+    }
+    if model("type") != "BPE" || file.decoder["type"] != "ByteLevel" {
+        return Err("the model must be BPE and the decoder ByteLevel".into());
+    }
+    match file.added_tokens.iter().find(|token| !token.special) {
+        Some(token) => Err(format!("the added token {:?} is not special: it would be cut out of text", token.content)),
+        None => Ok(()),
+    }
+}
+
+/// The regular expression of `Sequence[Split(Regex, Isolated), ByteLevel]`.
+fn pattern_of(pre_tokenizer: &Value) -> std::result::Result<String, String> {
+    let shape = "`pre_tokenizer` must be Sequence[Split(Regex, Isolated, invert false), ByteLevel(add_prefix_space false, use_regex false)]";
+    let (split, bytes) = match pre_tokenizer["pretokenizers"].as_array().map(Vec::as_slice) {
+        Some([split, bytes]) if pre_tokenizer["type"] == "Sequence" => (split, bytes),
+        _ => return Err(shape.into()),
+    };
+    let splits = split["type"] == "Split" && split["behavior"] == "Isolated" && split["invert"] == false;
+    let levels = bytes["type"] == "ByteLevel" && bytes["add_prefix_space"] == false && bytes["use_regex"] == false;
+    match split["pattern"]["Regex"].as_str() {
+        Some(regex) if splits && levels => Ok(regex.into()),
+        _ => Err(shape.into()),
+    }
+}
+
+fn merges_of(merges: &[Merge]) -> std::result::Result<Vec<(String, String)>, String> {
+    let parts = merges.iter().enumerate().map(|(rank, merge)| {
+        let (left, right) = merge.parts().ok_or_else(|| format!("merge {rank} is no pair"))?;
+        Ok((left.into(), right.into()))
+    });
+    parts.collect()
+}
+
+/// Every token that the manifest calls control is a special added token of the same id, and every special token is in the vocabulary.
+fn check_control(artifact: &Artifact) -> std::result::Result<(), String> {
+    let special: HashMap<&str, u32> = artifact.special.iter().map(|(name, id)| (name.as_str(), *id)).collect();
+    let control = artifact.manifest.tokens.iter().filter(|token| token.strength == "control");
+    if let Some(token) = control.into_iter().find(|token| special.get(token.token.as_str()) != Some(&token.id)) {
+        return Err(format!("the control token {:?}, id {}, is no special added token", token.token, token.id));
+    }
+    match artifact.special.iter().find(|(name, id)| artifact.vocab.get(name) != Some(id)) {
+        Some((name, id)) => {
+            Err(format!("the added token {name:?}, id {id}, is not in the model's vocabulary under that id"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn check_superwords(artifact: &Artifact) -> std::result::Result<(), String> {
+    let (first, merges) = (artifact.first_superword, artifact.merges.len());
+    if first > merges {
+        return Err(format!("manifest.json says that superwords begin with merge {first}, but there are {merges}"));
+    }
+    if first < merges && !artifact.pattern.is_lines() {
+        let pattern = artifact.pattern.name();
+        return Err(format!("manifest.json says that merges from {first} on are superwords, but {pattern} cuts words"));
+    }
+    Ok(())
+}

@@ -1,0 +1,179 @@
+//! The tokens by id: their bytes, and which of them are control or reserved.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::artifact::{Artifact, corrupt};
+use super::byte_alphabet;
+use crate::encode::bpe::{MAX_IDS, MAX_MERGES, Merge};
+use crate::{Error, Result};
+
+/// The bytes and the kind of every token.
+pub(crate) struct Vocabulary {
+    /// The bytes of all tokens, one after another; none for control and reserved ids. Then [`Self::SLACK`] zeros.
+    bytes: Vec<u8>,
+    /// Where each token starts in `bytes`, and the end of the last.
+    starts: Vec<u32>,
+    /// The names of the ids that stand for no text.
+    names: HashMap<u32, String>,
+    /// The control tokens by id.
+    control: Vec<(String, u32)>,
+}
+
+impl Vocabulary {
+    /// So many bytes can be read from where any token starts.
+    pub(crate) const SLACK: usize = 16;
+
+    /// Takes the tokens from a tokenizer directory; each id below the vocabulary size must have exactly one.
+    pub(crate) fn new(artifact: &Artifact) -> Result<Self> {
+        let names = tokens_by_id(artifact)?;
+        let is_reserved =
+            |id: u32| artifact.manifest.reserved.iter().any(|&(first, last)| (first..=last).contains(&id));
+        let special: HashMap<u32, &str> = artifact.special.iter().map(|(name, id)| (*id, name.as_str())).collect();
+        let mut vocabulary = Self { bytes: Vec::new(), starts: vec![0], names: HashMap::new(), control: Vec::new() };
+        for (id, name) in (0_u32..).zip(names) {
+            if special.contains_key(&id) || is_reserved(id) {
+                vocabulary.names.insert(id, name.into());
+            } else {
+                let bytes = byte_alphabet::decode(name).filter(|bytes| !bytes.is_empty()).ok_or_else(|| {
+                    corrupt(format!("tokenizer.json: token {name:?}, id {id}, is not spelled in the byte alphabet"))
+                })?;
+                vocabulary.bytes.extend(bytes);
+            }
+            vocabulary.starts.push(vocabulary.bytes.len() as u32);
+        }
+        vocabulary.bytes.extend([0; Self::SLACK]);
+        vocabulary.control = artifact.special.iter().filter(|(_, id)| !is_reserved(*id)).cloned().collect();
+        vocabulary.control.sort_by_key(|(_, id)| *id);
+        Ok(vocabulary)
+    }
+
+    /// The number of ids.
+    pub(crate) fn len(&self) -> u32 {
+        self.starts.len() as u32 - 1
+    }
+
+    /// The id of a control token.
+    pub(crate) fn control_id(&self, name: &str) -> Option<u32> {
+        self.control.iter().find(|(known, _)| known == name).map(|(_, id)| *id)
+    }
+
+    /// The control tokens' names, by id.
+    pub(crate) fn control(&self) -> impl Iterator<Item = &str> {
+        self.control.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// The bytes that a token stands for; empty for control and reserved ids.
+    ///
+    /// # Errors
+    /// `Invalid` if `id` is not below the vocabulary size.
+    #[inline]
+    pub(crate) fn bytes(&self, id: u32) -> Result<&[u8]> {
+        match self.starts.get(id as usize..).and_then(<[u32]>::first_chunk::<2>) {
+            Some([start, end]) => Ok(&self.bytes[*start as usize..*end as usize]),
+            None => Err(Error::invalid(format!("token id {id} is not below the vocabulary size {}", self.len()))),
+        }
+    }
+
+    /// Where the bytes of a token are, for [`Self::text`]; `id` must be below the vocabulary size.
+    #[inline]
+    pub(crate) fn place(&self, id: u32) -> Range<usize> {
+        self.starts[id as usize] as usize..self.starts[id as usize + 1] as usize
+    }
+
+    /// The bytes at a place.
+    #[inline]
+    pub(crate) fn text(&self, place: Range<usize>) -> &[u8] {
+        &self.bytes[place]
+    }
+
+    /// So many bytes from a place on as can be copied at once.
+    #[inline]
+    pub(crate) fn slack(&self, start: usize) -> Option<&[u8; Self::SLACK]> {
+        self.bytes[start..].first_chunk()
+    }
+
+    /// The name of a control or reserved id.
+    pub(crate) fn name(&self, id: u32) -> Option<&str> {
+        self.names.get(&id).map(String::as_str)
+    }
+
+    /// The length of each token in bytes; 0 for control and reserved ids.
+    pub(crate) fn lengths(&self) -> Arc<[u32]> {
+        self.starts.windows(2).map(|ends| ends[1] - ends[0]).collect()
+    }
+
+    /// The token of each byte.
+    ///
+    /// # Errors
+    /// `Corrupt` if a byte has none.
+    pub(crate) fn byte_ids(&self) -> Result<Box<[u32; 256]>> {
+        let mut byte_ids = Box::new([u32::MAX; 256]);
+        for (id, ends) in (0_u32..).zip(self.starts.windows(2)).filter(|(_, ends)| ends[1] - ends[0] == 1) {
+            byte_ids[usize::from(self.bytes[ends[0] as usize])] = id;
+        }
+        match byte_ids.iter().position(|&id| id == u32::MAX) {
+            Some(byte) => Err(corrupt(format!(
+                "tokenizer.json: no token for the byte {byte:#04x}: not all text could be encoded"
+            ))),
+            None => Ok(byte_ids),
+        }
+    }
+
+    /// The merges as ids, in the order of their ranks.
+    ///
+    /// # Errors
+    /// `Corrupt` if a merge has a part that is no text token, or is there twice; `Invalid` if there are more than the encoder knows.
+    pub(crate) fn merges(&self, artifact: &Artifact) -> Result<Vec<Merge>> {
+        if artifact.merges.len() > MAX_MERGES as usize || self.len() > MAX_IDS {
+            return Err(Error::invalid(format!(
+                "the vocabulary has {} ids and {} merges: the encoder knows up to {MAX_IDS} and {}",
+                self.len(),
+                artifact.merges.len(),
+                MAX_MERGES
+            )));
+        }
+        let mut seen = HashMap::new();
+        let mut merges = Vec::with_capacity(artifact.merges.len());
+        for (rank, (left, right)) in artifact.merges.iter().enumerate() {
+            let find = |token: &str| {
+                let id = artifact.vocab.get(token).copied().filter(|id| self.name(*id).is_none());
+                id.ok_or_else(|| {
+                    corrupt(format!("tokenizer.json: merge {rank}: {token:?} is no text token of the vocabulary"))
+                })
+            };
+            let merge = (find(left)?, find(right)?, find(&format!("{left}{right}"))?);
+            if let Some(first) = seen.insert((merge.0, merge.1), rank) {
+                return Err(corrupt(format!(
+                    "tokenizer.json: merges {first} and {rank} are the same pair, {left:?} and {right:?}"
+                )));
+            }
+            merges.push(merge);
+        }
+        Ok(merges)
+    }
+}
+
+fn tokens_by_id(artifact: &Artifact) -> Result<Vec<&str>> {
+    let size = artifact.manifest.vocab_size;
+    if artifact.vocab.len() != size as usize {
+        let found = artifact.vocab.len();
+        return Err(corrupt(format!("tokenizer.json has {found} tokens, manifest.json says vocab_size {size}")));
+    }
+    let mut names = vec![None; artifact.vocab.len()];
+    for (name, &id) in &artifact.vocab {
+        match names.get_mut(id as usize) {
+            Some(place @ None) => *place = Some(name.as_str()),
+            Some(Some(other)) => {
+                return Err(corrupt(format!("tokenizer.json: id {id} is both {name:?} and {other:?}")));
+            }
+            None => {
+                return Err(corrupt(format!(
+                    "tokenizer.json: token {name:?} has id {id}, not below vocab_size {size}"
+                )));
+            }
+        }
+    }
+    Ok(names.into_iter().flatten().collect())
+}

@@ -1,0 +1,297 @@
+//! The words of a run, on their way from the text to the ids.
+//!
+//! Words are taken in batches: all are looked up in the near table of the cache, those that are not there in its index and its
+//! records, and those that are not known are merged, several in turns. Each of these steps asks for the memory of the next one.
+
+use super::cache::{WordCache, WordIds};
+use super::key::Key;
+use crate::Stop;
+use crate::encode::bpe::{LANES, MAX_CELLS, Merges, Scratch, join};
+use crate::encode::id::Id;
+use crate::pattern::Ends;
+use crate::short_key::ShortKey;
+use crate::stop::NEVER;
+
+/// How many words are looked up together at most.
+const BATCH: usize = 256 + BLOCK;
+/// How many words are taken at once at most.
+const BLOCK: usize = 64;
+/// How many hashes are remembered to recognise a word that a batch has twice.
+const SEEN: usize = 64;
+
+/// A word of a run.
+#[derive(Clone, Copy)]
+pub(crate) struct WordSpan {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    pub(crate) ends_line: bool,
+}
+
+/// Words that are looked up together, one after another in the text.
+pub(crate) struct PendingWords<T: Id> {
+    length: usize,
+    ends: [u32; BATCH],
+    end_lines: [bool; BATCH],
+    short: [ShortKey; BATCH],
+    /// Their lines in the near table.
+    lines: [u16; BATCH],
+    found: [WordIds<T>; BATCH],
+    /// Those that are not near, later those that are not known.
+    far: [u16; BATCH],
+    /// The keys of those, and where their records must be.
+    keys: [Key; BATCH],
+    places: [u32; BATCH],
+    /// Those that are not known, but are long or the same as others.
+    again: [u16; BATCH],
+}
+
+impl<T: Id> Default for PendingWords<T> {
+    fn default() -> Self {
+        Self {
+            length: 0,
+            ends: [0; BATCH],
+            end_lines: [false; BATCH],
+            short: [ShortKey::default(); BATCH],
+            lines: [0; BATCH],
+            found: [WordIds::default(); BATCH],
+            far: [0; BATCH],
+            keys: [Key::default(); BATCH],
+            places: [0; BATCH],
+            again: [0; BATCH],
+        }
+    }
+}
+
+/// What the words of a run are encoded with.
+pub(crate) struct WordEncoder<'a, T: Id> {
+    pub(crate) merges: &'a Merges,
+    pub(crate) cache: &'a mut WordCache<T>,
+    pub(crate) scratch: &'a mut Scratch,
+    /// The tokens of the word that was merged last.
+    pub(crate) merged: &'a mut Vec<u32>,
+    pub(crate) pending: &'a mut PendingWords<T>,
+    pub(crate) run: &'a [u8],
+    /// Where the first word of the batch starts.
+    pub(crate) at: usize,
+    /// Once it is set, words are left out.
+    pub(crate) stop: &'a Stop,
+}
+
+impl<'a, T: Id> WordEncoder<'a, T> {
+    /// Takes the word that goes on to `end`; [`Self::settle`] must come after the last one.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "a call for each word")]
+    pub(crate) fn take(
+        &mut self,
+        end: usize,
+        ends_line: bool,
+        out: &mut Vec<T>,
+        each: impl FnMut(WordSpan, usize, &mut Vec<T>),
+    ) {
+        let pending = &mut *self.pending;
+        pending.ends[pending.length] = end as u32;
+        pending.end_lines[pending.length] = ends_line;
+        pending.length += 1;
+        if pending.length > BATCH - BLOCK {
+            self.settle(out, each);
+        }
+    }
+
+    /// Takes words by their ends; [`Self::settle_all`] must come after the last ones.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "a call for each block of text")]
+    pub(crate) fn take_ends(&mut self, ends: Ends, out: &mut Vec<T>) {
+        let pending = &mut *self.pending;
+        if let Some(places) = pending.ends[pending.length..].first_chunk_mut() {
+            pending.length += ends.put(places);
+        }
+        if pending.length > BATCH - BLOCK {
+            self.settle_all(out);
+        }
+    }
+
+    /// Takes the word that goes on to `end`; [`Self::settle_all`] must come after the last one.
+    pub(crate) fn take_end(&mut self, end: usize, out: &mut Vec<T>) {
+        self.take_ends(Ends::one(end), out);
+    }
+
+    /// Where the last word ends.
+    pub(crate) fn end(&self) -> usize {
+        self.pending.length.checked_sub(1).map_or(self.at, |last| self.pending.ends[last] as usize)
+    }
+
+    /// Appends the ids of the words of the batch.
+    #[inline(never)]
+    pub(crate) fn settle_all(&mut self, out: &mut Vec<T>) {
+        if !self.stop.is_set() {
+            self.look_up();
+            self.write_all(out);
+        }
+        self.pending.length = 0;
+    }
+
+    /// Appends the ids of the words of the batch, and calls `each` with each word, the place of its first id, and the output.
+    #[inline(never)]
+    pub(crate) fn settle(&mut self, out: &mut Vec<T>, each: impl FnMut(WordSpan, usize, &mut Vec<T>)) {
+        if !self.stop.is_set() {
+            self.look_up();
+            self.write(out, each);
+        }
+        self.pending.length = 0;
+    }
+
+    /// Finds out what the words of the batch become.
+    fn look_up(&mut self) {
+        let far = self.look_near();
+        let unknown = self.look_far(far);
+        if unknown > 0 {
+            self.learn(unknown);
+        }
+    }
+
+    /// Looks the words up in the near table; returns how many are not there.
+    fn look_near(&mut self) -> usize {
+        let PendingWords { length, ends, short, lines, found, far, .. } = &mut *self.pending;
+        let (mut start, mut count) = (self.at, 0);
+        for ((short, line), &end) in short.iter_mut().zip(&mut *lines).zip(&ends[..*length]) {
+            *short = ShortKey::new(self.run, start, end as usize);
+            *line = self.cache.prefetch_near(*short);
+            start = end as usize;
+        }
+        for index in 0..(*length).min(BATCH) {
+            let is_near;
+            (found[index], is_near) = self.cache.near(short[index], lines[index]);
+            far[count] = index as u16;
+            count += usize::from(!is_near);
+        }
+        count
+    }
+
+    /// Looks up the words that are not near; returns how many are not known, leaving out those that come again.
+    fn look_far(&mut self, count: usize) -> usize {
+        self.cache.make_room(count);
+        for at in 0..count {
+            let index = self.pending.far[at];
+            let key = Key::new(self.pending.short[usize::from(index)], self.word(index));
+            self.cache.prefetch(key);
+            self.pending.keys[at] = key;
+        }
+        for at in 0..count {
+            self.pending.places[at] = self.cache.place(self.pending.keys[at]);
+        }
+        let mut unknown = 0;
+        for at in 0..count {
+            let (index, key) = (self.pending.far[at], self.pending.keys[at]);
+            if let Some(found) = self.cache.find_at(key, self.word(index), self.pending.places[at]) {
+                self.pending.found[usize::from(index)] = found;
+            } else {
+                (self.pending.far[unknown], self.pending.keys[unknown]) = (index, key);
+                unknown += 1;
+            }
+        }
+        unknown
+    }
+
+    /// Merges the words that are not known, and keeps their tokens.
+    #[inline(never)]
+    fn learn(&mut self, unknown: usize) {
+        let (mut seen, mut again, mut lanes) = ([0; SEEN], 0, 0);
+        for at in 0..unknown {
+            let (index, key) = (self.pending.far[at], self.pending.keys[at]);
+            let word = self.word(index);
+            let is_seen = std::mem::replace(&mut seen[key.hash as usize % SEEN], key.hash) == key.hash;
+            if is_seen || word.len() > MAX_CELLS {
+                self.pending.again[again] = index;
+                again += 1;
+            } else {
+                self.merges.fill(&mut self.scratch.lanes[lanes], word);
+                (self.pending.far[lanes], self.pending.keys[lanes]) = (index, key);
+                lanes += 1;
+            }
+            if lanes == LANES {
+                self.join(std::mem::take(&mut lanes));
+            }
+        }
+        self.join(lanes);
+        for at in 0..again {
+            let index = self.pending.again[at];
+            self.learn_one(Key::new(self.pending.short[usize::from(index)], self.word(index)), index);
+        }
+    }
+
+    /// Merges the words that are in the first lanes, and keeps their tokens.
+    fn join(&mut self, lanes: usize) {
+        join(&mut self.scratch.lanes[..lanes], self.merges.pairs());
+        for at in 0..lanes {
+            let (mut tokens, mut length) = ([T::new(0); MAX_CELLS], 0);
+            self.scratch.lanes[at].tokens(|id| {
+                tokens[length] = T::new(id);
+                length += 1;
+            });
+            let (index, key) = (self.pending.far[at], self.pending.keys[at]);
+            self.pending.found[usize::from(index)] = self.cache.keep(key, self.word(index), &tokens[..length]);
+        }
+    }
+
+    /// Merges a word, if it is still not known, and keeps its tokens, if it is not too long.
+    fn learn_one(&mut self, key: Key, index: u16) {
+        let word = self.word(index);
+        let found = self.cache.find(key, word).unwrap_or_else(|| {
+            let mut tokens = Vec::new();
+            if WordCache::<T>::keeps(word) {
+                self.merge(word, &NEVER, &mut tokens);
+            }
+            self.cache.keep(key, word, &tokens)
+        });
+        self.pending.found[usize::from(index)] = found;
+    }
+
+    /// Appends the tokens of a word to `out` by merging it.
+    fn merge(&mut self, word: &[u8], stop: &Stop, out: &mut Vec<T>) {
+        self.merged.clear();
+        self.merged.shrink_to(1 << 20);
+        self.merges.merge(self.scratch, word, stop, self.merged);
+        out.extend(self.merged.iter().map(|&id| T::new(id)));
+    }
+
+    /// Appends the ids of the words to `out`.
+    fn write(&mut self, out: &mut Vec<T>, mut each: impl FnMut(WordSpan, usize, &mut Vec<T>)) {
+        for index in 0..self.pending.length {
+            let (token, end) = (out.len(), self.pending.ends[index] as usize);
+            let word = WordSpan { start: self.at, end, ends_line: self.pending.end_lines[index] };
+            if !self.cache.append(&self.pending.found[index], out) {
+                self.merge(&self.run[word.start..end], self.stop, out);
+                if self.stop.is_set() {
+                    return;
+                }
+            }
+            each(word, token, out);
+            self.at = end;
+        }
+    }
+
+    /// Appends the ids of the words to `out`, without a call for each.
+    fn write_all(&mut self, out: &mut Vec<T>) {
+        let mut index = 0;
+        while index < self.pending.length {
+            index += WordIds::append_few(&self.pending.found[index..self.pending.length], out);
+            if index == self.pending.length {
+                break;
+            }
+            if !self.cache.append(&self.pending.found[index], out) {
+                self.merge(self.word(index as u16), self.stop, out);
+            }
+            index += 1;
+        }
+        if let Some(last) = self.pending.length.checked_sub(1) {
+            self.at = self.pending.ends[last] as usize;
+        }
+    }
+
+    #[inline]
+    fn word(&self, index: u16) -> &'a [u8] {
+        let (run, index) = (self.run, usize::from(index));
+        let start = if index == 0 { self.at } else { self.pending.ends[index - 1] as usize };
+        &run[start..self.pending.ends[index] as usize]
+    }
+}

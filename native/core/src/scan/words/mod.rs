@@ -1,0 +1,8 @@
+//! The words of documents with their counts: one table per thread, their sum, and a counter of nothing but words.
+
+mod counter;
+mod sums;
+mod table;
+
+pub use counter::WordCounter;
+pub(super) use table::{Use, WordTotals};
