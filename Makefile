@@ -154,13 +154,13 @@ bench-encode: needs-CORPUS setup $(STAMPS)/bench ## Measure encoding beside publ
 equal-encode: needs-RUN needs-REFERENCES setup $(STAMPS)/bench ## Compare the ids of every document of RUN=DIR with those of tokenizers, which REFERENCES=DIR keeps (TOKENIZER=DIR)
 	$(BIN)/python -m benches.agreement.equality $(RUN) $(REFERENCES) $(if $(TOKENIZER),--tokenizer $(TOKENIZER))
 
-bench-patterns: needs-CORPUS needs-HELD_OUT setup $(STAMPS)/bench ## Compare pre-token patterns, trained on CORPUS=DIR, in bytes a token of HELD_OUT=DIR
+bench-patterns: needs-CORPUS needs-HELD_OUT setup $(STAMPS)/bench ## Compare pre-token patterns, trained on CORPUS=DIR, in bytes per token of HELD_OUT=DIR
 	$(BIN)/python -m benches.studies.patterns $(CORPUS) $(HELD_OUT) $(if $(JSON),--json $(JSON))
 
-bench-units: needs-CORPUS needs-HELD_OUT setup $(STAMPS)/bench ## Compare superwords of several cuts of lines, trained on CORPUS=DIR, in bytes a token of HELD_OUT=DIR
+bench-units: needs-CORPUS needs-HELD_OUT setup $(STAMPS)/bench ## Compare superwords of several cuts of lines, trained on CORPUS=DIR, in bytes per token of HELD_OUT=DIR
 	$(BIN)/python -m benches.studies.lines $(CORPUS) $(HELD_OUT) $(if $(JSON),--json $(JSON))
 
-ablations: needs-CORPUS needs-HELD_OUT setup $(STAMPS)/bench ## Measure what each part of a build is worth, trained on CORPUS=DIR, in bytes a token of HELD_OUT=DIR
+ablations: needs-CORPUS needs-HELD_OUT setup $(STAMPS)/bench ## Measure what each part of a build is worth, trained on CORPUS=DIR, in bytes per token of HELD_OUT=DIR
 	$(BIN)/python -m benches.studies.ablations $(CORPUS) $(HELD_OUT) $(if $(JSON),--json $(JSON))
 
 lexer-agreement: needs-CORPUS setup $(STAMPS)/test ## Compare the lexer with libclang's tokens on CORPUS=DIR, a folder with a folder a project
