@@ -15,6 +15,8 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+from deploy.site.reference import commands_page, options_page
+
 ROOT = Path(__file__).parents[2]
 
 OUTSIDE = {
@@ -47,6 +49,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, name, abs_src_path=str(ROOT / place)))
     for module in (module for package in PACKAGES.values() for module in modules(package)):
         files.append(File.generated(config, _api_page(module), content=f"# {module}\n\n::: {module}\n"))
+    files.append(File.generated(config, "reference/commands.md", content=commands_page()))
+    files.append(File.generated(config, "reference/options.md", content=options_page()))
     files.append(File.generated(config, "assets/wide.css", content=STYLE))
     config.nav = navigation([file.src_uri for file in files.documentation_pages()])
     return files
