@@ -13,12 +13,10 @@ from typing import Any, cast
 
 from pydantic import Field, InstanceOf
 
-from configs.builds import check_build
+from configs.checks import check_build, check_filters, check_patterns
 from configs.execution import PathText, RunExecutionOptions, Threads, default_worker_threads, usable_threads
-from configs.filters import check_filters
 from configs.flags import SET, Flag, read_flags, read_set_values
 from configs.layers import Layer, merge_layers, read_file, read_profile
-from configs.patterns import check_patterns
 from configs.places import check_places
 from configs.tables import DEFAULT_PROFILE, FLAGS, KEYS, TABLES, RunTableOptions
 from schemas.errors import ConfigError

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from benches.lib.harness import BenchmarkError, Candidate, Comparison, RunResult, compare
 from pipelines.console.console import Output, log_to_console
-from pipelines.console.progress import MEGABYTE, QuietReporter, Reporter
+from pipelines.console.progress import MEGABYTE, Reporter, Reporters
 from schemas.units import RECEIPT_FOLDERS, RUN_STAGES, TOKENIZER_STAGES, Stage
 from transforms.storage.folder import CACHE
 
@@ -97,7 +97,7 @@ def needs(config: RunConfig, stage: Stage) -> list[Stage]:
 def run_stage(stage: Stage, amounts: dict[str, float], ready: Ready) -> RunResult:
     """Run a stage's program; its output is compared by its unit receipts, which hold the digests of all its files."""
     with log_to_console(Output(quiet=True)):
-        ready.program(ready.config, QuietReporter())
+        ready.program(ready.config, Reporters())
     return RunResult(amounts, partial(hash_receipts, ready.config.out_folder / RECEIPT_FOLDERS[stage]))
 
 

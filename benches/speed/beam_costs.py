@@ -20,7 +20,7 @@ from benches.lib.harness import Candidate, Comparison, Figure, Row, RunResult, c
 from benches.lib.stages import Ready, hash_receipts, prepare_stage
 from configs.runs import RunConfig
 from pipelines.console.console import Output, log_to_console
-from pipelines.console.progress import MEGABYTE, QuietReporter
+from pipelines.console.progress import MEGABYTE, Reporters
 from pipelines.stages.scan import plan_scan, scan_settings
 from pipelines.stages.session import Session, open_session
 from pipelines.stages.tokenize import plan_tokenize, tokenize_settings
@@ -43,7 +43,7 @@ def measure_beam(config: RunConfig, *, rounds: int) -> Iterator[Comparison]:
         config: A run that is done.
         rounds: Runs of each.
     """
-    with open_session(config, QuietReporter()) as session:
+    with open_session(config, Reporters()) as session:
         num_bytes = sum(unit.num_bytes for unit in _plan(session, Stage.SCAN))
     for stage in (Stage.SCAN, Stage.TOKENIZE):
         candidates = [
@@ -67,12 +67,12 @@ def _run_timed(run: Callable[[Stage, Ready], None], stage: Stage, amounts: dict[
 
 
 def _run_stage(stage: Stage, ready: Ready) -> None:
-    ready.program(ready.config, QuietReporter())
+    ready.program(ready.config, Reporters())
 
 
 def _run_directly(stage: Stage, ready: Ready) -> None:
     """Do what the units of a stage do, as many at a time as the stage has, and merge the counts."""
-    with open_session(ready.config, QuietReporter()) as session:
+    with open_session(ready.config, Reporters()) as session:
         units = _plan(session, stage)
         if stage is Stage.TOKENIZE:
             work = partial(tokenize_unit, settings=tokenize_settings(session))
@@ -107,7 +107,7 @@ def measure_shuffle(config: RunConfig) -> Comparison:
     """Add up the encoded size of what a run that is done has shuffled, in bytes a MB of source, by kind."""
     register_coders()
     folder = config.out_folder / CACHE
-    with open_session(config, QuietReporter()) as session:
+    with open_session(config, Reporters()) as session:
         units = _plan(session, Stage.SCAN)
         sizes = {
             "units": _units_bytes(folder / "plans"),

@@ -23,7 +23,7 @@ from benches.lib.peers import OURS
 from benches.lib.references import is_utf8
 from benches.lib.stages import Ready, hash_receipts, prepare_stage, run_stage
 from pipelines.console.console import Output, log_to_console
-from pipelines.console.progress import MEGABYTE, QuietReporter
+from pipelines.console.progress import MEGABYTE, Reporters
 from schemas.units import RECEIPT_FOLDERS, Stage
 from tokenizer_build.compare.candidates import set_rayon_threads
 
@@ -93,7 +93,7 @@ def run_both(amounts: dict[str, float], ready: Ready) -> RunResult:
     """Tokenize and validate, up to the receipt of the run."""
     run_stage(Stage.TOKENIZE, {}, ready)
     with log_to_console(Output(quiet=True)):
-        import_module(f"pipelines.stages.{Stage.VALIDATE}").run(ready.config, QuietReporter())
+        import_module(f"pipelines.stages.{Stage.VALIDATE}").run(ready.config, Reporters())
     return RunResult(amounts, partial(hash_receipts, ready.config.out_folder / RECEIPT_FOLDERS[Stage.VALIDATE]))
 
 

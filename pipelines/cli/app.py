@@ -6,8 +6,10 @@ Beam takes seconds.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from importlib import metadata
+from functools import partial
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,21 +17,9 @@ import typer
 
 from configs.flags import SET
 from configs.tables import FLAGS
-from pipelines.cli import (
-    adopt,
-    compare,
-    provenance,
-    report,
-    retokenize,
-    sequences,
-    shards,
-    show,
-    status,
-    training,
-    vocab,
-)
 from pipelines.cli import arguments as args
-from pipelines.cli.help import EXIT_CODES, described, help_text
+from pipelines.cli import exports, runs, tokenizers, vocab
+from pipelines.cli.help import EXIT_CODES, as_help, described
 from pipelines.cli.options import BeamCommand, with_flags
 from pipelines.console.console import Output, command_session, exit_on_error
 from schemas.declarations import ARGUMENTS
@@ -48,19 +38,7 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-for _group in (
-    vocab.vocab,
-    show.commands,
-    report.commands,
-    adopt.commands,
-    compare.commands,
-    sequences.commands,
-    shards.commands,
-    training.commands,
-    retokenize.commands,
-    status.commands,
-    provenance.commands,
-):
+for _group in (vocab.vocab, tokenizers.commands, exports.commands, runs.commands):
     app.add_typer(_group)
 
 Program = Callable[["RunConfig", "Reporter", Output], None]
@@ -88,8 +66,65 @@ def _main(
     """Make a tokenizer, a tokenized dataset and a receipt from C++ sources."""
 
 
-def _register(program: Program, *, needs_sources: bool = False) -> None:
-    """Make a command, with all options of a run, of a program; its docstring is the help."""
+_STAGES = {
+    "run": """Make tokenizer, dataset and receipt from sources.
+
+All stages in turn: ingest, scan, build, tokenize, validate. Finished units are kept: a second run does only
+what changed, and the same command resumes a run that was stopped or killed.
+
+Examples:
+  cppmill run ~/src/llvm-project --out llvm
+  cppmill run 'archives/*.tar.gz' --out corpus --sample 0.01
+  cppmill run --config run.toml --threads 8
+  cppmill run ~/src/abseil --out abseil --tokenizer llvm/tokenizer
+  cppmill run ~/src --out all -- --direct_running_mode=multi_processing
+""",
+    "ingest": """Read the sources into OUT/documents.
+
+Filters, drops duplicates, detects platforms, and lists every input file in the ledger. The first stage of
+`run`, with the same arguments.
+
+Example:
+  cppmill ingest ~/src/llvm-project --out llvm
+""",
+    "scan": """Count what OUT/documents holds into OUT/counts.
+
+Words, candidate terms, morphemes, namespaces and style, as a C++ lexer sees them. The second stage of `run`,
+with the same arguments; SOURCE is not read.
+
+Example:
+  cppmill scan --out llvm
+""",
+    "build": """Build OUT/tokenizer from OUT/counts.
+
+Fixed tokens of the vocabulary files, as far as the counts keep them, then learned BPE. Prints what the scan found
+and what happened to the candidates, as OUT/tokenizer/findings.md has it. The third stage of `run`, with the same
+arguments; SOURCE is not read.
+
+Example:
+  cppmill build --out llvm --vocab-size 32768
+""",
+    "tokenize": """Encode OUT/documents with OUT/tokenizer into OUT/tokens.
+
+The fourth stage of `run`, with the same arguments; SOURCE is not read.
+
+Example:
+  cppmill tokenize --out llvm
+""",
+    "validate": """Prove OUT/tokens and write OUT/receipt.json.
+
+Reads the written shards back: every document decodes to its bytes, every id is in range. The last stage of
+`run`, with the same arguments; SOURCE is not read.
+
+Example:
+  cppmill validate --out llvm
+""",
+}
+"""The help of the commands that carry out stages, by name: each runs `pipelines.stages.NAME`."""
+
+
+def _register(name: str, text: str, program: Program) -> None:
+    """Make a command, with all options of a run, of a program."""
 
     @with_flags(FLAGS)
     def command(
@@ -104,99 +139,14 @@ def _register(program: Program, *, needs_sources: bool = False) -> None:
         with command_session(output) as reporter:
             from configs.runs import load_run_config
 
-            given = {**flags, SET: set_values}
+            given, needs_sources = {**flags, SET: set_values}, name in ("run", "ingest", "plan")
             program(load_run_config(file=config, flags=given, needs_sources=needs_sources), reporter, output)
 
-    name = program.__name__.strip("_")
-    app.command(name, help=help_text(program), epilog=EXIT_CODES, cls=BeamCommand)(command)
+    app.command(name, help=as_help(text), epilog=EXIT_CODES, cls=BeamCommand)(command)
 
 
-def _run(config: RunConfig, reporter: Reporter, output: Output) -> None:
-    """Make tokenizer, dataset and receipt from sources.
-
-    All stages in turn: ingest, scan, build, tokenize, validate. Finished units are kept: a second run does only
-    what changed, and the same command resumes a run that was stopped or killed.
-
-    Examples:
-      cppmill run ~/src/llvm-project --out llvm
-      cppmill run 'archives/*.tar.gz' --out corpus --sample 0.01
-      cppmill run --config run.toml --threads 8
-      cppmill run ~/src/abseil --out abseil --tokenizer llvm/tokenizer
-      cppmill run ~/src --out all -- --direct_running_mode=multi_processing
-    """
-    from pipelines.stages import run
-
-    run.run(config, reporter)
-
-
-def _ingest(config: RunConfig, reporter: Reporter, output: Output) -> None:
-    """Read the sources into OUT/documents.
-
-    Filters, drops duplicates, detects platforms, and lists every input file in the ledger. The first stage of
-    `run`, with the same arguments.
-
-    Example:
-      cppmill ingest ~/src/llvm-project --out llvm
-    """
-    from pipelines.stages import ingest
-
-    ingest.run(config, reporter)
-
-
-def _scan(config: RunConfig, reporter: Reporter, output: Output) -> None:
-    """Count what OUT/documents holds into OUT/counts.
-
-    Words, candidate terms, morphemes, namespaces and style, as a C++ lexer sees them. The second stage of `run`,
-    with the same arguments; SOURCE is not read.
-
-    Example:
-      cppmill scan --out llvm
-    """
-    from pipelines.stages import scan
-
-    scan.run(config, reporter)
-
-
-def _build(config: RunConfig, reporter: Reporter, output: Output) -> None:
-    """Build OUT/tokenizer from OUT/counts.
-
-    Fixed tokens of the vocabulary files, as far as the counts keep them, then learned BPE. Prints what the scan found
-    and what happened to the candidates, as OUT/tokenizer/findings.md has it. The third stage of `run`, with the same
-    arguments; SOURCE is not read.
-
-    Example:
-      cppmill build --out llvm --vocab-size 32768
-    """
-    from pipelines.stages import build
-
-    build.run(config, reporter)
-
-
-def _tokenize(config: RunConfig, reporter: Reporter, output: Output) -> None:
-    """Encode OUT/documents with OUT/tokenizer into OUT/tokens.
-
-    The fourth stage of `run`, with the same arguments; SOURCE is not read.
-
-    Example:
-      cppmill tokenize --out llvm
-    """
-    from pipelines.stages import tokenize
-
-    tokenize.run(config, reporter)
-
-
-def _validate(config: RunConfig, reporter: Reporter, output: Output) -> None:
-    """Prove OUT/tokens and write OUT/receipt.json.
-
-    Reads the written shards back: every document decodes to its bytes, every id is in range. The last stage of
-    `run`, with the same arguments; SOURCE is not read.
-
-    Example:
-      cppmill validate --out llvm
-    """
-    from pipelines.stages import validate
-
-    validate.run(config, reporter)
+def _run_stage(name: str, config: RunConfig, reporter: Reporter, output: Output) -> None:
+    import_module(f"pipelines.stages.{name}").run(config, reporter)
 
 
 def _plan(config: RunConfig, reporter: Reporter, output: Output) -> None:
@@ -214,8 +164,9 @@ def _plan(config: RunConfig, reporter: Reporter, output: Output) -> None:
     print_plan(plan.plan(config), as_json=output.as_json, every_unit=output.verbose)
 
 
-for _program in (_run, _ingest, _scan, _build, _tokenize, _validate, _plan):
-    _register(_program, needs_sources=_program in (_run, _ingest, _plan))
+for _name, _text in _STAGES.items():
+    _register(_name, _text, partial(_run_stage, _name))
+_register("plan", inspect.getdoc(_plan) or "", _plan)
 
 
 @described(app)

@@ -14,13 +14,17 @@ EXIT_CODES = (
 )
 
 
-def help_text(function: Callable[..., object]) -> str:
-    """Return a docstring as the help of a command: examples keep their lines."""
-    return (inspect.getdoc(function) or "").replace("\nExample", "\n\b\nExample")
+def as_help(text: str) -> str:
+    """Return a docstring without its indentation as the help of a command: examples keep their lines."""
+    return text.replace("\nExample", "\n\b\nExample")
 
 
 def described(
-    group: typer.Typer, *, cls: type[TyperCommand] | None = None
+    group: typer.Typer, *, cls: type[TyperCommand] | None = None, exit_codes: str = EXIT_CODES
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a command, of a class of its own if it has one, of a function; its docstring is the help."""
-    return lambda function: group.command(help=help_text(function), epilog=EXIT_CODES, cls=cls)(function)
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        return group.command(help=as_help(inspect.getdoc(function) or ""), epilog=exit_codes, cls=cls)(function)
+
+    return decorate

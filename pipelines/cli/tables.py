@@ -4,70 +4,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import typer
 
 from schemas.errors import ExitCode
 
+if TYPE_CHECKING:
+    from pipelines.stages.equivalence import EngineRun
+    from pipelines.stages.program import PlannedUnit
+    from tokenizer_build.lint import Finding
+
 SHOWN_DIFFERENCES = 20
-
-
-class PlannedUnit(Protocol):
-    """A unit of the plan, whether it would run, and why."""
-
-    @property
-    def stage(self) -> str:
-        """The stage."""
-
-    @property
-    def unit(self) -> str:
-        """The unit's key or label."""
-
-    @property
-    def action(self) -> str:
-        """`run` or `skip`."""
-
-    @property
-    def reason(self) -> str:
-        """Why."""
-
-
-class Finding(Protocol):
-    """Something that the lint found."""
-
-    @property
-    def severity(self) -> str:
-        """`error`, `warning` or `note`."""
-
-    @property
-    def rule(self) -> str:
-        """The rule that was broken."""
-
-    @property
-    def message(self) -> str:
-        """Place, value, and what to do."""
-
-
-class Outcome(Protocol):
-    """What became of a run on an engine."""
-
-    @property
-    def way(self) -> str:
-        """The engine, or how this machine was used."""
-
-    @property
-    def digests(self) -> Mapping[str, str]:
-        """Digests by name; empty if there was no run."""
-
-    @property
-    def seconds(self) -> float:
-        """How long it took."""
-
-    @property
-    def reason(self) -> str:
-        """Why there was no run."""
 
 
 def print_plan(units: Sequence[PlannedUnit], *, as_json: bool, every_unit: bool) -> None:
@@ -103,7 +52,7 @@ def plan_lines(units: Sequence[PlannedUnit], *, every_unit: bool) -> Iterable[st
         yield f"{unit.stage:9} {unit.action:6} {unit.unit:{width}} {unit.reason}"
 
 
-def print_outcomes(outcomes: Sequence[Outcome], *, as_json: bool) -> None:
+def print_outcomes(outcomes: Sequence[EngineRun], *, as_json: bool) -> None:
     """Print what became of each way to run: a JSON object a line, or a table with the first digits of each digest."""
     if as_json:
         for outcome in outcomes:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from configs.vocabulary import VOCABULARY
 from pipelines.cli import arguments as args
 from pipelines.cli.help import EXIT_CODES, described
 from pipelines.console.console import Output, command_session
@@ -41,7 +42,7 @@ def release(
     with command_session(Output(), advice="repeat the command to finish the release"):
         from pipelines.tokenizers import vocab
 
-        locked = vocab.release(directory or _vocabulary_folder(), tokenizer, version)
+        locked = vocab.release(directory or VOCABULARY, tokenizer, version)
         typer.echo(f"{version}: {locked:,} ids newly locked")
 
 
@@ -62,7 +63,7 @@ def lint(
         from pipelines.cli.tables import print_findings
         from pipelines.tokenizers import vocab
 
-        print_findings(vocab.lint(directory or _vocabulary_folder(), pattern))
+        print_findings(vocab.lint(directory or VOCABULARY, pattern))
 
 
 @described(vocab)
@@ -125,9 +126,3 @@ def working_set(
         from pipelines.exports.working_set import write_working_set
 
         typer.echo(write_working_set(out, file, globs=projects or ["*"], coverage=coverage))
-
-
-def _vocabulary_folder() -> Path:
-    import configs
-
-    return Path(configs.__path__[0]) / "vocab"

@@ -17,16 +17,13 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
-from pipelines.console.progress import QuietReporter, Reporter
+from pipelines.console.progress import Reporter, Reporters
 from pipelines.console.reporters import JsonReporter, PlainReporter
 from pipelines.console.signals import RESUME_ADVICE, stop_on_signals
 from schemas import errors
 from schemas.errors import ConfigError, CppmillError, ExitCode
-
-if TYPE_CHECKING:
-    from pipelines.console.bar import LiveReporter
 
 OWN_LOGGERS = ("configs", "cppmill_core", "pipelines", "schemas", "tokenizer_build", "transforms")
 
@@ -84,18 +81,14 @@ def open_reporter(output: Output) -> Iterator[Reporter]:
     if output.as_json:
         yield JsonReporter()
     elif output.quiet:
-        yield QuietReporter()
+        yield Reporters()
     elif is_live_terminal(sys.stderr):
-        with _live_reporter() as reporter:
+        from pipelines.console.bar import LiveReporter
+
+        with LiveReporter() as reporter:
             yield reporter
     else:
         yield PlainReporter()
-
-
-def _live_reporter() -> LiveReporter:
-    from pipelines.console.bar import LiveReporter
-
-    return LiveReporter()
 
 
 def is_live_terminal(stream: TextIO) -> bool:

@@ -17,7 +17,7 @@ from importlib.metadata import version
 from typing import Any
 
 from pipelines.console.console import find_user_error
-from pipelines.console.progress import Reporter, Reporters, Summary
+from pipelines.console.progress import Summary
 from pipelines.console.reporters import JsonReporter
 from pipelines.console.signals import done_before_end, is_stopping
 from schemas.errors import BlockedError
@@ -88,25 +88,11 @@ class EventLog(JsonReporter):
 
 
 @contextmanager
-def logged(out: OutputFolder, reporter: Reporter, *, engine: str, threads: int) -> Iterator[Reporter]:
-    """Yield a reporter that also writes the event log of a run; the log's last event is how the block ended.
-
-    Args:
-        out: The output folder, locked.
-        reporter: Gets everything too.
-        engine: Where the pipelines run.
-        threads: How many threads this process may use.
-    """
-    with open_log(out, engine=engine, threads=threads) as log:
-        yield Reporters(reporter, log)
-
-
-@contextmanager
 def open_log(out: OutputFolder, *, engine: str, threads: int) -> Iterator[EventLog]:
     """Yield an event log whose last event is how the block ended.
 
     Args:
-        out: The folder.
+        out: The folder, locked.
         engine: Where the pipelines run.
         threads: How many threads this process may use.
     """

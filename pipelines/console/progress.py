@@ -73,24 +73,8 @@ class Meter:
         return self.seconds * max(0, total - done) / done if done else None
 
 
-class QuietReporter:
-    """Show nothing; errors still go to the error stream."""
-
-    def stage_started(self, stage: str, units: int, num_bytes: int) -> None:
-        """Show nothing."""
-
-    def progress(self, done_units: int, done_bytes: int) -> None:
-        """Show nothing."""
-
-    def stage_done(self, stage: str, seconds: float, summary: Summary) -> None:
-        """Show nothing."""
-
-    def note(self, message: str) -> None:
-        """Show nothing."""
-
-
 class Reporters:
-    """Pass every call on to several reporters."""
+    """Pass every call on to several reporters; to none, it shows nothing, and errors still go to the error stream."""
 
     def __init__(self, *reporters: Reporter) -> None:
         """Keep the reporters."""

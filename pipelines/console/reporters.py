@@ -7,70 +7,62 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TextIO
 
 from pipelines.console.lines import done_line, progress_line, start_line
 from pipelines.console.progress import Meter, Summary
 
 
-@dataclass
-class _Throttle:
-    """Lets an event through at most once in an interval."""
-
-    every_seconds: float
-    clock: Callable[[], float]
-    last: float = float("-inf")
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def passes(self) -> bool:
-        """Tell whether the interval is over, and begin a new one if so."""
-        with self.lock:
-            now = self.clock()
-            if now - self.last < self.every_seconds:
-                return False
-            self.last = now
-            return True
-
-    def reset(self) -> None:
-        """Begin a new interval now."""
-        with self.lock:
-            self.last = self.clock()
-
-
-class PlainReporter:
-    """Write plain lines, one every few seconds while a stage runs.
+class _LineReporter:
+    """Writes lines, those of progress at most once in an interval.
 
     Args:
-        stream: Where to write; by default what `sys.stderr` is then.
+        stream: Where to write; by default what `sys.stderr` is then, or `sys.stdout` for JSON.
         every_seconds: Minimum time between two lines of progress.
         clock: Monotonic seconds.
     """
+
+    _every_seconds = 5.0
 
     def __init__(
         self,
         stream: TextIO | None = None,
         *,
-        every_seconds: float = 5.0,
+        every_seconds: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Begin without a stage."""
         self._stream = stream
         self._clock = clock
-        self._throttle = _Throttle(every_seconds, clock)
+        self._interval = self._every_seconds if every_seconds is None else every_seconds
+        self._last = float("-inf")
+        self._lock = threading.Lock()
         self._meter = Meter("", 0, 0, clock)
 
+    def _is_due(self, done_units: int, done_bytes: int) -> bool:
+        """Take the progress to the meter; tell whether the interval is over, and begin a new one if so."""
+        self._meter.done_units, self._meter.done_bytes = done_units, done_bytes
+        with self._lock:
+            now = self._clock()
+            is_due = now - self._last >= self._interval
+            self._last = now if is_due else self._last
+            return is_due
+
+
+class PlainReporter(_LineReporter):
+    """Write plain lines, one every few seconds while a stage runs."""
+
     def stage_started(self, stage: str, units: int, num_bytes: int) -> None:
-        """Write how much there is to do."""
+        """Write how much there is to do, and begin an interval."""
         self._meter = Meter(stage, units, num_bytes, self._clock)
-        self._throttle.reset()
+        with self._lock:
+            self._last = self._clock()
         if units:
             self._write(start_line(self._meter))
 
     def progress(self, done_units: int, done_bytes: int) -> None:
         """Write the progress, at most every few seconds."""
-        self._meter.done_units, self._meter.done_bytes = done_units, done_bytes
-        if self._throttle.passes():
+        if self._is_due(done_units, done_bytes):
             self._write(progress_line(self._meter))
 
     def stage_done(self, stage: str, seconds: float, summary: Summary) -> None:
@@ -87,27 +79,10 @@ class PlainReporter:
         stream.flush()
 
 
-class JsonReporter:
-    """Write one JSON object per line, with `event` and its values; sizes in bytes, times in seconds.
+class JsonReporter(_LineReporter):
+    """Write one JSON object per line, with `event` and its values; sizes in bytes, times in seconds."""
 
-    Args:
-        stream: Where to write; by default what `sys.stdout` is then.
-        every_seconds: Minimum time between two objects of progress.
-        clock: Monotonic seconds.
-    """
-
-    def __init__(
-        self,
-        stream: TextIO | None = None,
-        *,
-        every_seconds: float = 1.0,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """Begin without a stage."""
-        self._stream = stream
-        self._clock = clock
-        self._throttle = _Throttle(every_seconds, clock)
-        self._meter = Meter("", 0, 0, clock)
+    _every_seconds = 1.0
 
     def stage_started(self, stage: str, units: int, num_bytes: int) -> None:
         """Write `stage_started`."""
@@ -116,10 +91,8 @@ class JsonReporter:
 
     def progress(self, done_units: int, done_bytes: int) -> None:
         """Write `progress`, at most every few seconds."""
-        meter = self._meter
-        meter.done_units, meter.done_bytes = done_units, done_bytes
-        if self._throttle.passes():
-            eta = meter.eta_seconds
+        if self._is_due(done_units, done_bytes):
+            meter, eta = self._meter, self._meter.eta_seconds
             self._write(
                 "progress",
                 stage=meter.stage,

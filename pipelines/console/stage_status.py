@@ -1,14 +1,15 @@
-"""How far each stage of a run is, from the events of its log."""
+"""How far each stage of a run is, and how fast the stages were, from the events of its logs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
-from pipelines.console.events import DONE
+from pipelines.console.events import DONE, log_names, parse_events, read_events
+from transforms.storage.folder import OutputFolder
 
 RUNNING = "running"
 """The state of a run, and of the stage that it is in."""
@@ -100,3 +101,40 @@ def _stage_status(events: Sequence[Event], *, state: str, now: datetime) -> Stag
 def event_time(event: Event) -> datetime:
     """Return when an event was written."""
     return datetime.fromisoformat(event["time"])
+
+
+class StageTime(NamedTuple):
+    """What a stage did when it last had something to do."""
+
+    name: str
+    units: int
+    num_bytes: int
+    seconds: float
+
+
+def read_stage_times(out: OutputFolder) -> list[StageTime]:
+    """Return each stage of the newest log in which it had something to do and finished; none if no log was kept."""
+    found: dict[str, StageTime] = {}
+    for name in log_names(out):
+        found |= {stage.name: stage for stage in _stage_times(read_events(out, name))}
+    return list(found.values())
+
+
+def stage_times(lines: Iterable[str]) -> list[StageTime]:
+    """Return the stages of a log that finished and had something to do.
+
+    Args:
+        lines: The log; lines that are not events are skipped.
+    """
+    return _stage_times(parse_events(lines))
+
+
+def _stage_times(events: Iterable[Event]) -> list[StageTime]:
+    found = []
+    units = num_bytes = 0
+    for event in events:
+        if event["event"] == "stage_started":
+            units, num_bytes = event["units"], event["bytes"]
+        elif event["event"] == "stage_done" and units and event["seconds"]:
+            found.append(StageTime(event["stage"], units, num_bytes, event["seconds"]))
+    return found

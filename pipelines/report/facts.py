@@ -17,7 +17,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 from cppmill_core import AnyTokenizer
 
-from pipelines.console.stage_times import StageTime, read_stage_times
+from pipelines.console.stage_status import StageTime, read_stage_times
 from tokenizer_build.compare.diff import Entry, read_ids
 from tokenizer_build.compare.id_bands import bands_of
 from tokenizer_build.decision_files import DECISIONS_PARQUET

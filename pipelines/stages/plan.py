@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from configs.runs import RunConfig
-from pipelines.console.progress import QuietReporter
+from pipelines.console.progress import Reporters
 from pipelines.engines.execution import open_engine
 from pipelines.stages.program import PlannedUnit, to_run
 from pipelines.stages.run import programs_of
@@ -23,7 +23,7 @@ def plan(config: RunConfig) -> list[PlannedUnit]:
     out = OutputFolder(config.out)
     out.load_digests()
     with open_engine("local", engine_config(config, out)) as engine:  # it is never asked to run anything
-        return list(_plan(Session(config=config, out=out, reporter=QuietReporter(), engine=engine)))
+        return list(_plan(Session(config=config, out=out, reporter=Reporters(), engine=engine)))
 
 
 def _plan(session: Session) -> Iterator[PlannedUnit]:

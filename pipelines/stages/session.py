@@ -9,15 +9,16 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol
+from typing import Any, Generic
 
 import apache_beam as beam
 from typing_extensions import TypeVar  # the standard one has no defaults before Python 3.13
 
 from configs.execution import usable_threads
-from configs.runs import Place, RunConfig
-from pipelines.console.events import logged
-from pipelines.console.progress import Reporter
+from configs.exports import ExportConfig
+from configs.runs import RunConfig
+from pipelines.console.events import open_log
+from pipelines.console.progress import Reporter, Reporters
 from pipelines.console.signals import done_before_end
 from pipelines.engines.config import EngineConfig
 from pipelines.engines.execution import OpenEngine, open_engine
@@ -40,24 +41,8 @@ WORKER_LOGS = f"{CACHE}/workers"
 """Where worker processes of an engine write their logs: below OUT if that is local."""
 
 
-class Work(Protocol):
-    """What a session needs from a configuration, of a run or of an export."""
-
-    @property
-    def out(self) -> Place:
-        """The output folder."""
-
-    @property
-    def engine(self) -> str:
-        """Where pipelines run."""
-
-    @property
-    def beam_options(self) -> tuple[str, ...]:
-        """Options passed to Beam unchanged."""
-
-    def stage_options(self, stage: Stage) -> dict[str, Any]:
-        """Return the options of a stage as JSON values; empty if it has none."""
-
+Work = RunConfig | ExportConfig[Any]
+"""The configurations that a session works with: of a run or of an export."""
 
 Config = TypeVar("Config", bound=Work, default=RunConfig)
 
@@ -257,7 +242,8 @@ def open_session(config: Config, reporter: Reporter) -> Iterator[Session[Config]
         out.store.clear_temporary()
         clear_attempts(out)
         out.load_digests()
-        with logged(out, reporter, engine=config.engine, threads=usable_threads()) as reporters:
+        with open_log(out, engine=config.engine, threads=usable_threads()) as log:
+            reporters = Reporters(reporter, log)
             if config.engine != "local":
                 reporters.note(engine.describe())
             yield Session(config=config, out=out, reporter=reporters, engine=engine)

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from configs.runs import load_run_config
-from pipelines.console.progress import QuietReporter
+from pipelines.console.progress import Reporters
 from pipelines.stages import run as whole_run
 from pipelines.stages import scan as scan_program
 from pipelines.stages.session import Session
@@ -137,8 +137,8 @@ def stages(run, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Session, "execute", keep)
         config = load_run_config(flags={**flags, "--tokenizer": str(run.out / "tokenizer")})
-        whole_run.run(config, QuietReporter())
-        scan_program.run(load_run_config(flags=flags), QuietReporter())
+        whole_run.run(config, Reporters())
+        scan_program.run(load_run_config(flags=flags), Reporters())
     return found
 
 

@@ -19,7 +19,7 @@ from benches.lib.trainers import read_contents
 from benches.speed.adversarial import hard_inputs
 from benches.speed.encoding import Peer, SampleText, find_peers, measure_counting, measure_peers
 from benches.speed.tokenizing import measure_tokenizing, write_texts
-from pipelines.console.progress import MEGABYTE, QuietReporter
+from pipelines.console.progress import MEGABYTE, Reporters
 
 CL100K_PEERS = ["gigatoken", "fastokens", "snaptokens", "tiktoken", "tokenizers"]
 
@@ -27,7 +27,7 @@ CL100K_PEERS = ["gigatoken", "fastokens", "snaptokens", "tiktoken", "tokenizers"
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     out = tmp_path_factory.mktemp("run")
-    return make_corpus(Path(np.get_include()), out / "run", threads=2, limit_bytes=MEGABYTE, reporter=QuietReporter())
+    return make_corpus(Path(np.get_include()), out / "run", threads=2, limit_bytes=MEGABYTE, reporter=Reporters())
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def vocabularies(corpus: Corpus, text: SampleText, tmp_path_factory: pytest.Temp
 
 @pytest.fixture(scope="module")
 def peers(vocabularies: list[Vocabulary], text: SampleText) -> list[Peer]:
-    return list(find_peers(vocabularies, text, QuietReporter()))
+    return list(find_peers(vocabularies, text, Reporters()))
 
 
 def test_every_encoder_runs_the_vocabularies_that_it_takes(peers: list[Peer]) -> None:

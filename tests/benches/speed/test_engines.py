@@ -10,7 +10,7 @@ from benches.lib.harness import BenchmarkError
 from benches.lib.process_tree import run_measured
 from benches.speed.beam_costs import measure_beam, measure_shuffle
 from benches.speed.engines import GIGABYTE, Growth
-from pipelines.console.progress import QuietReporter
+from pipelines.console.progress import Reporters
 
 CHILD = "x = b'1' * (80 << 20); import time; time.sleep(1.2)"  # two readings of memory
 PARENT = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {CHILD!r}], check=True)"
@@ -18,7 +18,7 @@ FAILING = "import sys; print('it went wrong', file=sys.stderr); sys.exit(3)"
 
 
 def test_runs_agree_and_have_a_row_a_stage_and_beam_is_set_beside_none(tmp_path):
-    growth = Growth(Path(np.get_include()), tmp_path, vocab_size=8192, reporter=QuietReporter())
+    growth = Growth(Path(np.get_include()), tmp_path, vocab_size=8192, reporter=Reporters())
     comparison = growth.compare(growth.num_bytes / GIGABYTE, ["local"], rounds=1)
     assert comparison.different == ()
     units = {figure.row.unit for figure in comparison.figures}

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import benches.speed.scanning
 from benches.lib.harness import BenchmarkError, Comparison, Figure, Published, Row, RunResult, Sample, summarize, table
 from benches.speed.scanning import Documents, app, find_documents, measure_scanner, prepare, read_all
-from pipelines.console.progress import QuietReporter
+from pipelines.console.progress import Reporters
 
 KILOBYTES = 1e-6
 """In gigabytes."""
@@ -21,7 +21,7 @@ KILOBYTES = 1e-6
 
 @pytest.fixture(scope="module")
 def documents(tmp_path_factory: pytest.TempPathFactory) -> Documents:
-    return find_documents(Path(np.get_include()), tmp_path_factory.mktemp("work"), QuietReporter())
+    return find_documents(Path(np.get_include()), tmp_path_factory.mktemp("work"), Reporters())
 
 
 def test_the_rows_of_speed_and_of_the_curve_are_there_and_budgets_agree(
@@ -29,7 +29,7 @@ def test_the_rows_of_speed_and_of_the_curve_are_there_and_budgets_agree(
 ) -> None:
     monkeypatch.setattr(benches.speed.scanning, "SAMPLE_GIGABYTES", (100 * KILOBYTES, 200 * KILOBYTES, 1.0))
     monkeypatch.setattr(benches.speed.scanning, "SMALL_BUDGET_BYTES", 100_000)
-    comparisons = list(measure_scanner(documents, tmp_path, rounds=1, reporter=QuietReporter()))
+    comparisons = list(measure_scanner(documents, tmp_path, rounds=1, reporter=Reporters()))
     assert [comparison.bench for comparison in comparisons] == ["documents", "scanner", "0.0001 GB", "0.0002 GB"]
     assert [comparison.different for comparison in comparisons] == [()] * 4
     rows = [(figure.row.unit, figure.row.threads) for comparison in comparisons for figure in comparison.figures]
@@ -42,7 +42,7 @@ def test_the_rows_of_speed_and_of_the_curve_are_there_and_budgets_agree(
 
 def test_an_output_folder_is_taken_as_it_is(documents: Documents, tmp_path: Path) -> None:
     out = documents.shards[0].parent.parent
-    assert find_documents(out, tmp_path, QuietReporter()) == documents
+    assert find_documents(out, tmp_path, Reporters()) == documents
     assert list(tmp_path.iterdir()) == []
 
 

@@ -10,7 +10,7 @@ import pytest
 from benches.lib.harness import Comparison
 from benches.lib.texts import list_tree
 from benches.speed.training import Sizes, TrainingBench, write_sample
-from pipelines.console.progress import QuietReporter
+from pipelines.console.progress import Reporters
 
 SIDES = {
     "cpp-words-1": ["cppmill", "tokenizers", "ffbpe"],
@@ -26,7 +26,7 @@ SIDES = {
 @pytest.fixture(scope="module")
 def comparisons(tmp_path_factory: pytest.TempPathFactory) -> list[Comparison]:
     work = tmp_path_factory.mktemp("work")
-    bench = TrainingBench(list_tree(Path(pa.get_include())), work, threads=2, rounds=1, reporter=QuietReporter())
+    bench = TrainingBench(list_tree(Path(pa.get_include())), work, threads=2, rounds=1, reporter=Reporters())
     return list(bench.measure(Sizes([1, 1000], [1], [1]), 2048))
 
 

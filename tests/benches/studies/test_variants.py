@@ -13,14 +13,14 @@ from benches.lib.trainers import PATTERN
 from benches.studies.ablations import grid, read_counts, scanned
 from benches.studies.variants import Ingredients, Variant, Vocabulary
 from configs.vocabulary import VOCABULARY
-from pipelines.console.progress import QuietReporter
+from pipelines.console.progress import Reporters
 
 SIZE, WITH_SUPERWORDS = 8192, 13_000
 
 
 @pytest.fixture(scope="module")
 def ingredients(tmp_path_factory: pytest.TempPathFactory) -> Ingredients:
-    out = scanned(Path(pa.get_include()), tmp_path_factory.mktemp("work"), 1, QuietReporter())
+    out = scanned(Path(pa.get_include()), tmp_path_factory.mktemp("work"), 1, Reporters())
     return Ingredients(read_counts(out), tuple(sorted(out.glob("counts/units/*"))), VOCABULARY, 1)
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from pipelines.console.bar import LiveReporter
 from pipelines.console.console import Output, command_session, is_live_terminal, log_to_console, open_reporter
-from pipelines.console.progress import QuietReporter
+from pipelines.console.progress import Reporters
 from pipelines.console.reporters import JsonReporter, PlainReporter
 from schemas.errors import BadInputError
 
@@ -33,7 +33,7 @@ class Terminal(io.StringIO):
     ("output", "kind"),
     [
         (Output(), PlainReporter),
-        (Output(quiet=True), QuietReporter),
+        (Output(quiet=True), Reporters),
         (Output(as_json=True), JsonReporter),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from pipelines.console.bar import LiveReporter
-from pipelines.console.progress import QuietReporter, Reporter
+from pipelines.console.progress import Reporter, Reporters
 from pipelines.console.reporters import JsonReporter, PlainReporter
 
 
@@ -85,7 +85,7 @@ def test_json_is_one_object_a_line_in_bytes_and_seconds() -> None:
 
 
 def test_a_quiet_reporter_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    drive(QuietReporter(), Clock())
+    drive(Reporters(), Clock())
     assert capsys.readouterr() == ("", "")
 
 

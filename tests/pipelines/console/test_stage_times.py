@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pipelines.console.events import EVENTS
-from pipelines.console.stage_times import StageTime, read_stage_times, stage_times
+from pipelines.console.stage_status import StageTime, read_stage_times, stage_times
 from transforms.storage.folder import OutputFolder
 
 

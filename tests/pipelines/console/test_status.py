@@ -93,9 +93,9 @@ STOPPED = """
 import os, signal, sys, time
 from pipelines.console.events import logged
 from pipelines.console.signals import stop_on_signals
-from pipelines.console.progress import QuietReporter
+from pipelines.console.progress import Reporters
 from transforms.storage.folder import OutputFolder
-with stop_on_signals(), logged(OutputFolder(sys.argv[1]), QuietReporter(), engine="local", threads=1):
+with stop_on_signals(), logged(OutputFolder(sys.argv[1]), Reporters(), engine="local", threads=1):
     try:
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(600)

@@ -13,7 +13,7 @@ import pytest
 
 from configs.exports import ExportConfig, load_export_config
 from configs.tables import EXPORT_FLAGS
-from pipelines.console.progress import QuietReporter
+from pipelines.console.progress import Reporters
 from pipelines.exports.frame import open_export
 from pipelines.versions.verify import verify
 from schemas.errors import ConfigError, IntegrityError
@@ -51,7 +51,7 @@ def list_documents(unit: Unit, settings: Settings) -> UnitReceipt:
 
 
 def export(config: ExportConfig[Counting]) -> dict[str, Any]:
-    with open_export(config, QuietReporter(), Stage.SEQUENCES) as work:
+    with open_export(config, Reporters(), Stage.SEQUENCES) as work:
         units = [
             work.unit(
                 Stage.SEQUENCES,

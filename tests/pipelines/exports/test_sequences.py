@@ -13,7 +13,7 @@ import pytest
 from cppmill_core import Control
 
 from configs.exports import ExportConfig
-from pipelines.console.progress import QuietReporter
+from pipelines.console.progress import Reporters
 from pipelines.exports import sequences
 from schemas.errors import ConfigError, IntegrityError
 from schemas.options import TokenizeOptions
@@ -66,7 +66,7 @@ def make(run, small_units, tmp_path_factory):
     def export(folder=None, *, threads=2, **options):
         folder = folder or tmp_path_factory.mktemp("sequences") / "out"
         given = SequenceOptions(**{"length": LENGTH, **options})
-        sequences.run(ExportConfig(run=run.out, out=folder, options=given, worker_threads=threads), QuietReporter())
+        sequences.run(ExportConfig(run=run.out, out=folder, options=given, worker_threads=threads), Reporters())
         rows = [row for path in sorted(folder.rglob("part-*")) for row in pq.read_table(path).to_pylist()]
         return Made(rows, read_manifest(OutputFolder(folder)), folder)
 
@@ -331,5 +331,5 @@ def test_a_changed_token_shard_is_refused(copied_run, tmp_path):
     shutil.copy2(sorted((copied_run.out / "tokens").glob("part-*"))[1], shard)
     config = ExportConfig(run=copied_run.out, out=tmp_path / "made", options=SequenceOptions(length=LENGTH))
     with pytest.raises((IntegrityError, RuntimeError), match=shard.name):
-        sequences.run(config, QuietReporter())
+        sequences.run(config, Reporters())
     assert not (tmp_path / "made" / MANIFEST).exists()

@@ -19,7 +19,7 @@ from cppmill_core import Tokenizer
 
 from configs.exports import load_export_config
 from configs.tables import SHARD_FLAGS
-from pipelines.console.progress import QuietReporter
+from pipelines.console.progress import Reporters
 from pipelines.exports import shards as program
 from schemas.digests import canonical_json
 from schemas.errors import ConfigError, IntegrityError
@@ -35,7 +35,7 @@ BY_PROJECT = {"--validation-fraction": "0.5", "--shard-tokens": str(SHARD_TOKENS
 BY_DOCUMENT = {"--split-by": "document", "--validation-fraction": "0.2", "--shard-tokens": str(SHARD_TOKENS)}
 
 
-class Listening(QuietReporter):
+class Listening(Reporters):
     """Keeps what was said."""
 
     def __init__(self) -> None:

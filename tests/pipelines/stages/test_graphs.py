@@ -24,7 +24,7 @@ from apache_beam.portability.api import beam_runner_api_pb2
 from apache_beam.runners.pipeline_context import PipelineContext
 
 from configs.runs import load_run_config
-from pipelines.console.progress import QuietReporter
+from pipelines.console.progress import Reporters
 from pipelines.engines.cache import engine_path
 from pipelines.stages import scan as scan_program
 from schemas.coders import register_coders
@@ -233,7 +233,7 @@ def test_counts_merged_in_groups_are_the_same(run, tmp_path, monkeypatch):
     monkeypatch.setattr(merge, "MAX_PARTS", 2)
     shutil.copytree(run.out / "documents", tmp_path / "documents")
     flags = {"--out": str(tmp_path), "--vocab-size": VOCAB_SIZE, "--unit-bytes": str(1 << 20)}
-    scan_program.run(load_run_config(flags=flags), QuietReporter())
+    scan_program.run(load_run_config(flags=flags), Reporters())
     names = sorted(path.relative_to(run.out) for path in (run.out / "counts").rglob("*") if path.is_file())
     assert count_groups(len(list((run.out / "documents").glob("part-*")))) > 2
     assert {name: (tmp_path / name).read_bytes() for name in names} == {

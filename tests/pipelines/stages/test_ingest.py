@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from configs.runs import load_run_config
-from pipelines.console.progress import QuietReporter
+from pipelines.console.progress import Reporters
 from pipelines.stages import ingest
 from pipelines.stages.session import open_session
 from transforms.storage.folder import OutputFolder
@@ -26,7 +26,7 @@ def ingested(sources, out, **flags):
     config = load_run_config(
         flags={"SOURCE": [str(sources)], "--out": str(out), "--max-dead-fraction": "1", **given}, needs_sources=True
     )
-    with open_session(config, QuietReporter()) as session:
+    with open_session(config, Reporters()) as session:
         receipts = ingest.ingest(session)
     return [json.loads(json.dumps(receipt.ledger))["documents"] for receipt in receipts]
 

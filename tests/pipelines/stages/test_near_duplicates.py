@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from configs.runs import load_run_config
-from pipelines.console.progress import QuietReporter
+from pipelines.console.progress import Reporters
 from pipelines.stages import ingest
 from pipelines.stages.session import open_session
 from transforms.storage.folder import OutputFolder
@@ -39,7 +39,7 @@ def ingested(sources, out, *options):
     """Ingest; returns the receipts of the units, one of the ledgers' sums, and the rejects by path."""
     flags = {"SOURCE": [str(sources)], "--out": str(out), "--unit-bytes": "65536"}
     flags |= dict(zip(options[::2], options[1::2], strict=True))
-    with open_session(load_run_config(flags=flags, needs_sources=True), QuietReporter()) as session:
+    with open_session(load_run_config(flags=flags, needs_sources=True), Reporters()) as session:
         return ingest.ingest(session)
 
 

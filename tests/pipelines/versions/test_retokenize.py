@@ -17,7 +17,7 @@ import pytest
 
 from configs.runs import load_run_config
 from configs.tables import STORE_FLAGS
-from pipelines.console.progress import QuietReporter
+from pipelines.console.progress import Reporters
 from pipelines.stages import run as whole_run
 from pipelines.versions.changes import FinishedRun
 from pipelines.versions.retokenize import Request, _go_on, retokenize
@@ -64,7 +64,7 @@ class Store:
     def again(self, *, keep=3, **flags):
         """Retokenize in this process."""
         given = {"SOURCE": (str(self.sources),), "--store": str(self.place), **flags}
-        return retokenize(Request(file=None, flags=given, keep=keep), QuietReporter())
+        return retokenize(Request(file=None, flags=given, keep=keep), Reporters())
 
     def change(self):
         """Add a document, change one, and remove one; return their names."""
@@ -89,7 +89,7 @@ def begun(run, tmp_path_factory):
     shutil.copytree(run.sources, folder / "begun" / "sources")
     made = Store(folder / "work" / "sources", folder / "work" / "store")
     flags = {"SOURCE": (str(made.sources),), "--out": str(made.out("v000001")), "--unit-bytes": str(1 << 20)}
-    whole_run.run(load_run_config(flags={**flags, "--tokenizer": str(run.out / "tokenizer")}), QuietReporter())
+    whole_run.run(load_run_config(flags={**flags, "--tokenizer": str(run.out / "tokenizer")}), Reporters())
     (made.place / "current").symlink_to("versions/v000001")
     return made
 
@@ -111,7 +111,7 @@ def other_tokenizer(run, tmp_path_factory):
     """A tokenizer of other ids."""
     out = tmp_path_factory.mktemp("other")
     flags = {"SOURCE": (str(run.sources / "numpy"),), "--out": str(out), "--vocab-size": "8192"}
-    whole_run.run(load_run_config(flags=flags), QuietReporter())
+    whole_run.run(load_run_config(flags=flags), Reporters())
     return out / "tokenizer"
 
 
@@ -170,7 +170,7 @@ def test_the_new_version_is_the_dataset_that_a_run_makes_with_the_same_tokenizer
     store.again()
     flags = {"SOURCE": (str(store.sources),), "--out": str(tmp_path / "anew"), "--unit-bytes": str(1 << 20)}
     tokenizer = str(store.out("v000001") / "tokenizer")
-    whole_run.run(load_run_config(flags={**flags, "--tokenizer": tokenizer}), QuietReporter())
+    whole_run.run(load_run_config(flags={**flags, "--tokenizer": tokenizer}), Reporters())
     anew = read_receipt(OutputFolder(tmp_path / "anew"))
     made = store.receipt("v000002")
     for name in ("corpus", "dataset", "ledger", "tokenizer"):

@@ -1,0 +1,132 @@
+"""Whether the options of a run fit together: its patterns, its kind of vocabulary, its filters.
+
+Each check takes the merged tables and, for the places to name, the layers that were merged. Values of a wrong type are
+passed over, as they were reported. Only the native core knows which patterns there are and what they cut.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+
+import cppmill_core
+
+from configs.layers import Layer, Tables, place_of
+from configs.places import WILDCARDS
+from configs.problems import did_you_mean
+from schemas.licenses import canonical_license, license_identifiers
+from schemas.options import BENCHMARK_DIGEST
+from schemas.places import is_remote
+
+_PATTERN_KEYS = ("pattern", "unit_pattern")
+
+_LEAST_IDS = {"bpe": 7200, "sentencepiece-bpe": 320, "sentencepiece-unigram": 320}
+"""The number of ids that are not learned: those of the vocabulary files, or control tokens and bytes."""
+
+_ONLY_BPE = ("superwords_after", "max_token_bytes")
+
+_LIBRARIES = {
+    "allowed_licenses": ("license_expression", "licenses"),
+    "drop_secrets": ("detect_secrets", "secrets"),
+    "near_duplicate_similarity": ("rensa", "near-duplicates"),
+}
+"""The module that a key needs, and the extra that installs it."""
+
+_ONLY_DIGEST = "a receipt has only a benchmark's digest; name its files again"
+
+
+def check_patterns(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:
+    """Yield a line for every pattern that cannot be used, and one if superwords have no lines to be learned in."""
+    scan = tables.get("scan", {})
+    named = {key: scan[key] for key in _PATTERN_KEYS if isinstance(scan.get(key), str) and scan[key]}
+    unknown = [key for key in named if named[key] not in cppmill_core.PATTERNS]
+    for key in unknown:
+        known = ", ".join(cppmill_core.PATTERNS)
+        nearest = did_you_mean(named[key], cppmill_core.PATTERNS)
+        yield f"{place_of(layers, 'scan', key)}: unknown pattern{nearest} (known: {known})"
+    if "pattern" in named and not unknown:
+        yield from _check_together(named, layers)
+    if isinstance(tables.get("build", {}).get("superwords_after"), float) and scan.get("unit_pattern") is None:
+        yield (
+            f"{place_of(layers, 'build', 'superwords_after')}: superwords are learned in units, and none are counted; "
+            'set unit_pattern = "cpp-lines-1" in [scan]'
+        )
+
+
+def _check_together(named: dict[str, str], layers: Sequence[Layer]) -> Iterator[str]:
+    """Yield what the scanner says about the patterns."""
+    for keys in (("pattern",), _PATTERN_KEYS):
+        if keys[-1] not in named:
+            return
+        try:
+            cppmill_core.Scanner(json.dumps({key: named[key] for key in keys}))
+        except cppmill_core.InvalidInputError as error:
+            yield f"{place_of(layers, 'scan', keys[-1])}: {error}"
+            return
+
+
+def check_build(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:
+    """Yield a line for every option that the kind of vocabulary does not have, and for a size that is too small."""
+    build = tables.get("build", {})
+    kind, vocab_size = build.get("kind", "bpe"), build.get("vocab_size")
+    if kind not in _LEAST_IDS or tables.get("run", {}).get("tokenizer") is not None:
+        return
+    least = _LEAST_IDS[kind]
+    if isinstance(vocab_size, int) and 0 < vocab_size < least:
+        place = place_of(layers, "build", "vocab_size")
+        yield f"{place}: not allowed; a vocabulary of the kind {kind} has {least:,} ids before any is learned"
+    if kind != "bpe":
+        for key in _ONLY_BPE:
+            if build.get(key) is not None:
+                place = place_of(layers, "build", key)
+                yield f"{place}: a vocabulary of the kind {kind} has no such option; leave it out"
+
+
+def check_filters(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:
+    """Yield a line for every filter that cannot be used as it is asked for."""
+    ingest = tables.get("ingest", {})
+    asked = {key: value for key, value in ingest.items() if value}
+    missing = [key for key, (module, _) in _LIBRARIES.items() if key in asked and not importlib.util.find_spec(module)]
+    for key in missing:
+        module, extra = _LIBRARIES[key]
+        name = module.replace("_", "-")
+        yield f"{place_of(layers, 'ingest', key)}: needs {name}, which is not installed: pip install 'cppmill[{extra}]'"
+    if "allowed_licenses" not in missing:
+        yield from _check_licenses(asked.get("allowed_licenses"), layers)
+    yield from _check_benchmarks(asked.get("decontaminate"), layers)
+    if "near_duplicate_similarity" in asked and ingest.get("drop_duplicates") is False:
+        place = place_of(layers, "ingest", "near_duplicate_similarity")
+        yield f"{place}: near-duplicates are found among distinct documents; leave drop_duplicates on"
+
+
+def _check_benchmarks(places: object, layers: Sequence[Layer]) -> Iterator[str]:
+    for index, text in enumerate(places if isinstance(places, tuple) else ()):
+        if isinstance(text, str) and text and not _may_exist(text):
+            reason = _ONLY_DIGEST if text.startswith(BENCHMARK_DIGEST) else "no such file or folder"
+            yield f"{place_of(layers, 'ingest', 'decontaminate', index=index)}: {reason}"
+
+
+def _may_exist(text: str) -> bool:
+    """Tell whether a place is there, as far as a look at the file system can tell."""
+    is_glob = any(character in text for character in WILDCARDS)
+    return is_glob or is_remote(text) or Path(text).expanduser().exists()
+
+
+def _check_licenses(names: object, layers: Sequence[Layer]) -> Iterator[str]:
+    for index, name in enumerate(names if isinstance(names, tuple) else ()):
+        if isinstance(name, str) and name and canonical_license(name) is None:
+            yield f"{place_of(layers, 'ingest', 'allowed_licenses', index=index)}: no SPDX identifier{_nearest(name)}"
+
+
+def _nearest(name: str) -> str:
+    """Return the nearest identifiers as the end of a message."""
+    known = {identifier.lower(): identifier for identifier in license_identifiers()}
+    near = get_close_matches(name.lower().replace(" ", "-"), known, n=3)
+    return (
+        f"; did you mean {' or '.join(known[match] for match in near)}?"
+        if near
+        else ", as https://spdx.org/licenses has"
+    )

@@ -1,0 +1,169 @@
+"""Commands that make training data of a run: arguments to calls of `pipelines.exports`, which is imported late."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from configs.tables import SEQUENCE_FLAGS, SHARD_FLAGS
+from pipelines.cli import arguments as args
+from pipelines.cli.help import described
+from pipelines.cli.options import BeamCommand, with_flags
+from pipelines.console.console import Output, command_session
+
+commands = typer.Typer()
+
+
+@described(commands)
+def lengths(
+    out: args.RunFolder,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", metavar="FILE", help="Draw it too: FILE.svg, .png or .pdf; needs cppmill[plots]."),
+    ] = None,
+    as_json: args.Json = False,
+) -> None:
+    """Print how long a run's documents are, in tokens.
+
+    Also prints, for each sequence length from 512 to 131,072, which share of documents and tokens is kept if longer
+    documents are dropped or cut, and which share of padded sequences would be tokens.
+
+    Example:
+      cppmill lengths llvm --plot lengths.svg
+    """
+    with command_session(Output(as_json=as_json), advice="nothing was changed"):
+        from pipelines.exports.lengths import check_plot, plot_lengths, print_lengths, read_lengths
+
+        if plot is not None:
+            check_plot(plot)
+        found = read_lengths(out)
+        print_lengths(found, as_json=as_json)
+        if plot is not None:
+            plot_lengths(found, plot)
+
+
+@described(commands, cls=BeamCommand)
+@with_flags(SEQUENCE_FLAGS)
+def sequences(
+    run: args.FinishedRun,
+    flags: dict[str, object],
+    mixture: Annotated[
+        Path | None, typer.Option("--mixture", metavar="FILE", help="TOML file of weights by project.")
+    ] = None,
+    quiet: args.Quiet = False,
+    as_json: args.Json = False,
+    verbose: args.Verbose = False,
+) -> None:
+    """Make sequences of one length from a run, packed or padded.
+
+    With document ids, boundaries and a loss mask that never trains across documents. Every document of the run is in
+    sequences, or counted with the reason. The written files are read back and compared before they count; a second
+    call does only what is missing.
+
+    Examples:
+      cppmill sequences llvm --out llvm-8k --length 8192
+      cppmill sequences llvm --out llvm-fim --length 4096 --fim 0.5 --mixture weights.toml
+      cppmill sequences llvm --out llvm-repositories --length 131072 --repositories
+    """
+    with command_session(Output(quiet=quiet, as_json=as_json, verbose=verbose)) as reporter:
+        from pipelines.exports import sequences
+
+        sequences.run(sequences.load_config(run, flags=flags, mixture=mixture), reporter)
+
+
+@described(commands, cls=BeamCommand)
+@with_flags(SHARD_FLAGS)
+def shards(
+    run: args.FinishedRun,
+    flags: dict[str, object],
+    quiet: args.Quiet = False,
+    as_json: args.Json = False,
+    verbose: args.Verbose = False,
+) -> None:
+    """Write the files that training programs read: .bin shards or Megatron pairs.
+
+    From the token shards of a finished run, split into train and val by the hash of the project or document, for good.
+    The folder has a manifest that `cppmill verify` proves again. A second call does only what is missing.
+
+    Examples:
+      cppmill shards llvm --out llvm-bin --validation-fraction 0.05
+      cppmill shards llvm --out llvm-megatron --format megatron --split-by document
+    """
+    with command_session(Output(quiet=quiet, as_json=as_json, verbose=verbose)) as reporter:
+        from configs.exports import load_export_config
+        from pipelines.exports import shards
+        from schemas.export_options import ShardOptions
+
+        shards.run(load_export_config(ShardOptions, run=run, values=flags, flags=SHARD_FLAGS), reporter)
+
+
+@described(commands)
+def byte_tables(
+    tokenizer: Annotated[
+        Path,
+        typer.Option("--tokenizer", metavar="DIR", help="Tokenizer directory, SentencePiece model or tokenizer.json."),
+    ],
+    file: Annotated[Path, typer.Option("--out", metavar="FILE.npz", help="File to write.")],
+    check: Annotated[
+        str | None,
+        typer.Option(
+            "--check",
+            metavar="OUT",
+            parser=args.run_folder,
+            help="A finished run with this tokenizer: compare the bytes of every document with the tables' count.",
+        ),
+    ] = None,
+) -> None:
+    """Write the bytes of each token, to compute bits per byte from a loss per token.
+
+    base_bytes, has_leading_space and is_boundary, as `cppmill_core.byte_tables` reads them, with the tokenizer's
+    digest. Exit code 1 if --check finds a document whose bytes they do not give; nothing is written then.
+
+    Examples:
+      cppmill byte-tables --tokenizer llvm/tokenizer --out llvm.npz --check llvm
+      cppmill byte-tables --tokenizer published.model --out published.npz
+    """
+    with command_session(Output(), advice="nothing was changed"):
+        from pipelines.exports.byte_tables import write_byte_tables
+
+        for line in write_byte_tables(tokenizer, file, run=check):
+            typer.echo(line)
+
+
+@described(commands)
+def flags(
+    tokenizer: args.Tokenizer,
+    project: Annotated[str, typer.Option("--for", metavar="NAME", help="megatron, nanogpt or transformers.")],
+    divisible_by: Annotated[
+        int, typer.Option("--divisible-by", metavar="N", help="Pad the rows of a rank's embedding to a multiple of N.")
+    ] = 128,
+    tensor_parallel: Annotated[
+        int, typer.Option("--tensor-parallel", metavar="N", help="Ranks over which an embedding is cut.")
+    ] = 1,
+    dtype: Annotated[
+        str, typer.Option("--dtype", metavar="NAME", help="Of the model: bfloat16, float16 or float32.")
+    ] = "bfloat16",
+    as_json: args.Json = False,
+) -> None:
+    """Print the flags that pin a tokenizer in a training command.
+
+    Its path, its vocabulary size, the padded size, and types, by the names of the project's own parser. Flags go to the
+    output stream, so that a command can take them; what no flag can say goes to the error stream.
+
+    Examples:
+      cppmill flags --for megatron --tokenizer llvm/tokenizer --tensor-parallel 8
+      torchrun pretrain_gpt.py $(cppmill flags --for megatron --tokenizer llvm/tokenizer) ...
+    """
+    with command_session(Output(as_json=as_json), advice="nothing was changed"):
+        from pipelines.exports.flags import describe, describe_notes, make_flags
+
+        found = make_flags(project, tokenizer, divisible_by=divisible_by, tensor_parallel=tensor_parallel, dtype=dtype)
+        if as_json:
+            typer.echo(json.dumps(describe(*found)))
+            return
+        typer.echo(" ".join(found[1].arguments))
+        for note in describe_notes(*found):
+            typer.echo(f"# {note}", err=True)

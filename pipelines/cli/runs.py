@@ -1,0 +1,195 @@
+"""Commands about finished runs and their versions: arguments to calls of programs, which are imported late."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from configs.flags import SET
+from configs.tables import STORE_FLAGS
+from pipelines.cli import arguments as args
+from pipelines.cli.help import EXIT_CODES, described
+from pipelines.cli.options import BeamCommand, with_flags
+from pipelines.console.console import Output, command_session, exit_on_error
+from schemas.errors import ExitCode
+from schemas.places import is_remote
+
+if TYPE_CHECKING:
+    from pipelines.versions.retokenize import Retokenization
+
+commands = typer.Typer()
+
+RETOKENIZE_CODES = f"{EXIT_CODES} 10 nothing to do, 11 another run is at work in the store."
+
+
+@described(commands)
+def report(
+    out: args.RunFolder,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="The HTML file to write, outside of OUT.  [default: OUT's name and -report.html, in this folder]",
+        ),
+    ] = None,
+    compare: Annotated[
+        Path | None,
+        typer.Option("--compare", metavar="FILE", help="Show other tokenizers too: what `compare --json` printed."),
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option("--threads", metavar="N", min=1, help="Shards read at once.  [default: the CPUs it may use]"),
+    ] = None,
+    verbose: args.Verbose = False,
+) -> None:
+    """Show a finished run on one HTML page.
+
+    What went in and came out, the vocabulary and what is used of it, compression by project, lengths, decisions with
+    their reasons, the receipt. From the run's files alone; the page opens from disk and fetches nothing.
+
+    Examples:
+      cppmill report llvm
+      cppmill report s3://bucket/llvm --out llvm.html --compare peers.jsonl
+    """
+    with command_session(Output(verbose=verbose), advice="nothing was changed"):
+        from configs.execution import usable_threads
+        from pipelines.report.program import default_page, write_report
+
+        typer.echo(write_report(out, page or default_page(out), compare=compare, threads=threads or usable_threads()))
+
+
+@described(
+    commands, cls=BeamCommand, exit_codes=f"{EXIT_CODES} 10 nothing to do, 11 another run is at work in the store."
+)
+@with_flags(STORE_FLAGS)
+def retokenize(
+    flags: dict[str, object],
+    config: args.Config = None,
+    set_values: args.SetValues = None,
+    keep: Annotated[
+        int, typer.Option("--keep", metavar="N", min=1, help="Keep so many versions, the current one included.")
+    ] = 3,
+    quiet: args.Quiet = False,
+    as_json: args.Json = False,
+    verbose: args.Verbose = False,
+) -> None:
+    """Make a new version of a dataset of what changed.
+
+    Only changed units of the sources run, with the tokenizer of the previous version, so that no id moves; the rest is
+    shared with it. STORE/current always names the newest complete version, and moves when the new one is proved.
+    Options that are not given are those of the previous version. The first version builds a tokenizer, of --profile and
+    --vocab-size, or takes --tokenizer.
+
+    Exit code 0: there is a new version. 10: there was nothing to do. 11: another run is at work in the store.
+
+    Examples:
+      cppmill retokenize ~/src --store /data/cpp
+      cppmill retokenize ~/src --store s3://bucket/cpp --tokenizer release/tokenizer --keep 5 --json
+    """
+    output = Output(quiet=quiet, as_json=as_json, verbose=verbose)
+    with command_session(output) as reporter:
+        from pipelines.versions.retokenize import Request, retokenize
+
+        _print_outcome(retokenize(Request(file=config, flags={**flags, SET: set_values}, keep=keep), reporter), output)
+
+
+def _print_outcome(outcome: Retokenization, output: Output) -> None:
+    """Print what changed: one JSON object, or a table.
+
+    Raises:
+        SystemExit: With exit code 10 if there was nothing to do.
+    """
+    from pipelines.versions.changes import describe_changes
+
+    if output.as_json:
+        typer.echo(json.dumps({"event": "retokenized", **outcome.to_json()}))
+    elif not output.quiet:
+        typer.echo(f"{outcome.summary}: {outcome.place}")
+        for line in describe_changes(outcome.changes) if outcome.changes else ():
+            typer.echo(line)
+        if outcome.removed:
+            typer.echo(f"removed    {', '.join(outcome.removed)}")
+    if outcome.changes is None:
+        raise SystemExit(int(ExitCode.NOTHING_TO_DO))
+
+
+def _begun_folder(value: str) -> str:
+    """Return the folder of a run as it was typed, if something has begun there."""
+    if not is_remote(value) and not Path(value).is_dir():
+        raise typer.BadParameter(f"{value}: no such folder; nothing has run there yet")
+    return args.run_folder(value)
+
+
+@described(commands)
+def status(
+    out: Annotated[
+        str,
+        typer.Argument(
+            metavar="OUT",
+            parser=_begun_folder,
+            help="The folder of a run, of an export, or of versions; s3://BUCKET/PREFIX works too.",
+        ),
+    ],
+    events: Annotated[int, typer.Option("--events", metavar="N", min=0, help="Print the last N events.")] = 5,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object, for programs.")] = False,
+) -> None:
+    """Print how far the run in OUT is, or how the last one ended.
+
+    From another process or machine, while it runs and afterwards: stages, units, rate, time left, who holds the lock.
+    For a store of `retokenize`: the version that is being made, otherwise the current one. Exit code 0 if it runs or
+    ended well, 1 if it failed, was stopped or died.
+
+    Examples:
+      cppmill status llvm
+      watch cppmill status llvm
+    """
+    with exit_on_error():
+        from pipelines.console.status import RunStatus, read_any_status
+        from pipelines.console.status_lines import describe_status, describe_store
+
+        found = read_any_status(out, events=events)
+        lines = describe_status(found) if isinstance(found, RunStatus) else describe_store(found)
+        for line in [json.dumps(found.to_json())] if as_json else lines:
+            typer.echo(line)
+        if not found.is_well:
+            raise SystemExit(int(ExitCode.FAILED_CHECK))
+
+
+@described(commands)
+def provenance(
+    out: args.RunFolder,
+    folder: Annotated[
+        Path, typer.Option("--out", metavar="DIR", file_okay=False, help="Folder to write, outside of the run's.")
+    ],
+    name: Annotated[
+        str | None,
+        typer.Option("--name", metavar="NAME", help="What the dataset is called.  [default: OUT's own name]"),
+    ] = None,
+    url: Annotated[str | None, typer.Option("--url", metavar="URL", help="Where it will be published.")] = None,
+    creator: Annotated[str | None, typer.Option("--creator", metavar="NAME", help="Who made it.")] = None,
+    date: Annotated[str | None, typer.Option("--date", metavar="YYYY-MM-DD", help="Its day of publication.")] = None,
+    builder: Annotated[
+        str | None,
+        typer.Option("--builder", metavar="URI", help="Who carried out the run.  [default: urn:cppmill:builder]"),
+    ] = None,
+) -> None:
+    """Write a run's receipt as in-toto statement, Croissant file and dataset card.
+
+    From the receipt, the tokenizer's manifest and the licences of the documents, with links to the shards, so that
+    `datasets.load_dataset(DIR)` reads them. The same arguments give the same bytes; nothing is signed or sent.
+
+    Example:
+      cppmill provenance llvm --out llvm-card --name llvm-tokens --date 2026-11-30
+    """
+    with command_session(Output(), advice="repeat the command to write all of it"):
+        from pipelines.publish.provenance import default_name, write_provenance
+        from transforms.records.croissant import Publication
+        from transforms.records.in_toto import BUILDER
+
+        publication = Publication(name=name or default_name(out), url=url, creator=creator, date=date)
+        for line in write_provenance(out, folder, publication, builder=builder or BUILDER):
+            typer.echo(line)
