@@ -6,7 +6,6 @@ imported within the session, which keeps its messages out of sight.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -14,15 +13,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from benches.lib.harness import Comparison, show, write_rows
+from benches.lib.harness import Comparison
 from benches.lib.options import JsonRows, LimitMegabytes, Rounds, Sources, Threads, check_json_folder
 from benches.lib.peers import THEIRS
+from benches.lib.session import bench_session, conclude
 from benches.lib.stages import measure_stages
 from benches.speed.encoding import measure_encoding
 from benches.speed.training import measure_training
-from pipelines.console.console import Output, command_session
 from pipelines.console.progress import MEGABYTE, Reporter
-from schemas.errors import ExitCode
 
 if TYPE_CHECKING:
     from benches.lib.corpus import Corpus
@@ -44,21 +42,12 @@ def bench(
     """
     check_json_folder(json_file)
     limit_bytes = None if limit_mb is None else limit_mb * MEGABYTE
-    with (
-        command_session(Output(), advice="nothing was kept") as reporter,
-        tempfile.TemporaryDirectory(prefix="cppmill-bench-") as work,
-    ):
+    with bench_session() as (reporter, work):
         from benches.lib.corpus import make_corpus
 
-        made = make_corpus(
-            corpus.absolute(), Path(work) / "run", threads=threads, limit_bytes=limit_bytes, reporter=reporter
-        )
-        comparisons = list(measure(made, Path(work) / "sample.parquet", rounds=rounds, reporter=reporter))
-    if json_file is not None:
-        write_rows(json_file, comparisons)
-    show(f"{corpus}: {made.describe()}", comparisons)
-    if any(comparison.different for comparison in comparisons):
-        raise typer.Exit(ExitCode.FAILED_CHECK)
+        made = make_corpus(corpus.absolute(), work / "run", threads=threads, limit_bytes=limit_bytes, reporter=reporter)
+        comparisons = list(measure(made, work / "sample.parquet", rounds=rounds, reporter=reporter))
+    conclude(f"{corpus}: {made.describe()}", comparisons, json_file)
 
 
 def measure(corpus: Corpus, sample: Path, *, rounds: int, reporter: Reporter) -> Iterator[Comparison]:

@@ -15,14 +15,13 @@ from typing import Any
 
 import cppmill_core
 import numpy as np
-import pyarrow as pa
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 
 from benches.lib.foreign import count_cl100k
 from benches.lib.harness import BenchmarkError, RunResult
 from benches.lib.peers import OURS, THEIRS, read_sample, read_texts
 from benches.lib.references import IdArray, digest_documents, split_ids
-from benches.lib.vocabularies import NO_SEEDS, spell_merges
+from benches.lib.vocabularies import merge_ours, spell_merges
 from pipelines.console.progress import MEGABYTE
 from tokenizer_build.byte_alphabet import CHARACTERS
 from tokenizer_build.compare.candidates import CandidateTokenizer, HuggingFace, Native, Ranks, set_rayon_threads
@@ -58,16 +57,7 @@ def make_cl100k(contents: Iterable[str], folder: Path, *, vocab_size: int, threa
 
     The native trainer gives the merges that the trainer of `tokenizers` gives for the same words.
     """
-    words = count_cl100k(contents)
-    merges = spell_merges(
-        cppmill_core.train_bpe(
-            words,
-            seeds=pa.record_batch(NO_SEEDS),
-            vocab_tokens=vocab_size - len(CHARACTERS),
-            forbidden=[],
-            threads=threads,
-        )
-    )
+    merges = spell_merges(merge_ours(count_cl100k(contents), vocab_size, threads))
     tokens = dict.fromkeys((*CHARACTERS, *(left + right for left, right in merges)))
     made = Tokenizer(models.BPE(vocab={token: number for number, token in enumerate(tokens)}, merges=merges))
     split = pre_tokenizers.Split(Regex(CL100K), "isolated")

@@ -279,13 +279,6 @@ def write_rows(path: Path, comparisons: Iterable[Comparison]) -> None:
     path.write_text("".join(lines), encoding="utf-8")
 
 
-def write_line(path: Path | None, record: Mapping[str, object]) -> None:
-    """Append one line of JSON, if there is a file for it: what a long study has found is kept if it fails later."""
-    if path is not None:
-        with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
-
-
 def table(comparisons: Iterable[Comparison]) -> Table:
     """Return the figures as a table; `ratio` is to the first candidate's value, none if it has none in that unit."""
     result = Table("bench", "name")

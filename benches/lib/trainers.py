@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 
 from benches.lib.harness import RunResult
-from benches.lib.vocabularies import NO_SEEDS, spell_merges
+from benches.lib.vocabularies import merge_ours, spell_merges, words_batch
 from schemas.options import BuildOptions
 from tokenizer_build.byte_alphabet import CHARACTERS
 
@@ -76,14 +76,6 @@ def count_words(documents: Iterable[pa.RecordBatch], pattern: str, threads: int)
     return list(counter.finish())
 
 
-def merge_ours(words: list[pa.RecordBatch], vocab_size: int, threads: int) -> pa.RecordBatch:
-    """Learn merges natively, without seeds, up to a vocabulary size that counts the 256 bytes."""
-    tokens = vocab_size - len(CHARACTERS)
-    return cppmill_core.train_bpe(
-        words, seeds=pa.record_batch(NO_SEEDS), vocab_tokens=tokens, forbidden=[], threads=threads
-    )
-
-
 def train_ours(
     sample: Path, pattern: str, vocab_size: int, threads: int, state: None, *, shuffled: bool = False
 ) -> RunResult:
@@ -104,12 +96,10 @@ def train_superwords(sample: Path, vocab_size: int, threads: int, state: None) -
     lines = count_ours(sample, LINE_PATTERN, threads)
     lines_counted = time.perf_counter()
     options = BuildOptions()
-    merges = cppmill_core.train_bpe(
+    merges = merge_ours(
         words,
-        seeds=pa.record_batch(NO_SEEDS),
-        vocab_tokens=vocab_size - len(CHARACTERS),
-        forbidden=[],
-        threads=threads,
+        vocab_size,
+        threads,
         units=pa.RecordBatchReader.from_batches(lines[0].schema, lines),
         superword_tokens=vocab_size // 4,
         unit_pattern=LINE_PATTERN,
@@ -204,12 +194,7 @@ def count_with_ffbpe(records: Iterable[str], pattern: str | None) -> list[pa.Rec
     """Count the words of a regular expression, or of the GPT-2 pattern, as the native trainer takes them."""
     counter = ffbpe.PreTokenizer([], pat_str=pattern).word_counter()
     counter.add_source(records)
-    words: dict[str, Any] = counter.words()
-    columns: dict[str, pa.Array[Any]] = {
-        "word": pa.array([word.encode() for word in words], pa.binary()),
-        "count": pa.array(words.values(), pa.uint64()),
-    }
-    return [pa.record_batch(columns)]
+    return [words_batch(counter.words())]
 
 
 def count_gpt2(records: Iterable[str], out: Path) -> None:

@@ -6,7 +6,6 @@ beside datatrove. The table goes to the output stream, progress to the error str
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +16,12 @@ import typer
 from benches.lib.encoders import Vocabulary, make_cl100k
 from benches.lib.harness import Comparison, write_rows
 from benches.lib.options import JsonRows, LimitMegabytes, Rounds, Sources, Threads, check_json_folder
+from benches.lib.session import bench_session, conclude
 from benches.lib.trainers import read_contents
 from benches.speed.adversarial import measure_adversarial
 from benches.speed.encoding import SampleText, find_peers, measure_counting, measure_peers
 from configs.execution import usable_threads
-from pipelines.console.console import Output, command_session
 from pipelines.console.progress import MEGABYTE, Reporter
-from schemas.errors import ExitCode
 
 if TYPE_CHECKING:
     from benches.lib.corpus import Corpus
@@ -79,19 +77,12 @@ def bench_encode(
     number = threads or usable_threads()
     given = Given(corpus.absolute(), tokenizer, superwords, limit_bytes, sample_mb * MEGABYTE, number, rounds)
     comparisons: list[Comparison] = []
-    with (
-        command_session(Output(), advice="nothing was kept but the rows in --json") as reporter,
-        tempfile.TemporaryDirectory(prefix="cppmill-bench-") as work,
-    ):
-        for comparison in measure(given, Path(work), reporter):
+    with bench_session(advice="nothing was kept but the rows in --json") as (reporter, work):
+        for comparison in measure(given, work, reporter):
             comparisons.append(comparison)
             if json_file is not None:
                 write_rows(json_file, comparisons)
-    from benches.lib.harness import show
-
-    show(str(corpus), comparisons)
-    if any(comparison.different for comparison in comparisons):
-        raise typer.Exit(ExitCode.FAILED_CHECK)
+    conclude(str(corpus), comparisons)
 
 
 def measure(given: Given, work: Path, reporter: Reporter) -> Iterator[Comparison]:

@@ -16,19 +16,17 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from benches.lib.harness import Comparison, RunResult, Sample, summarize, write_rows
+from benches.lib.harness import Comparison, RunResult, Sample, summarize
 from benches.lib.options import JsonRows, Rounds, Sources
 from benches.lib.process_tree import run_measured
-from pipelines.console.console import Output, command_session
+from benches.lib.session import bench_session, conclude
 from pipelines.console.progress import MEGABYTE, Reporter
-from schemas.errors import ExitCode
 
 if TYPE_CHECKING:
     from configs.runs import RunConfig
@@ -55,26 +53,18 @@ def bench_engines(
     vocab_size: Annotated[int, typer.Option(help="Ids of the tokenizer; a small tree cannot fill many.")] = 1 << 16,
 ) -> None:
     """Measure whole runs on engines, what Beam costs, and what is shuffled."""
-    with (
-        command_session(Output(), advice="nothing was kept") as reporter,
-        tempfile.TemporaryDirectory(prefix="cppmill-bench-") as work,
-    ):
-        from benches.lib.harness import show
+    with bench_session() as (reporter, work):
         from benches.speed.beam_costs import measure_beam, measure_shuffle
 
-        growth = Growth(corpus.absolute(), Path(work), vocab_size=vocab_size, reporter=reporter)
+        growth = Growth(corpus.absolute(), work, vocab_size=vocab_size, reporter=reporter)
         sizes = sorted(gigabytes or SAMPLE_GIGABYTES)
         comparisons = []
         for size in sizes:
             comparisons.append(growth.compare(size, engines or ENGINES, rounds=rounds))
-            if size == sizes[0] and (Path(work) / LOCAL).is_dir():
+            if size == sizes[0] and (work / LOCAL).is_dir():
                 comparisons += measure_beam(growth.config(), rounds=rounds)
                 comparisons.append(measure_shuffle(growth.config()))
-    if json_file is not None:
-        write_rows(json_file, comparisons)
-    show(f"{corpus}: {growth.num_bytes / MEGABYTE:,.1f} MB", comparisons)
-    if any(comparison.different for comparison in comparisons):
-        raise typer.Exit(ExitCode.FAILED_CHECK)
+    conclude(f"{corpus}: {growth.num_bytes / MEGABYTE:,.1f} MB", comparisons, json_file)
 
 
 class Growth:

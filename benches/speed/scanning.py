@@ -8,7 +8,6 @@ merge gives; not the stage's planning and its files. What `make bench-scan` runs
 from __future__ import annotations
 
 import hashlib
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,12 +21,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import typer
 
-from benches.lib.harness import BenchmarkError, Candidate, Comparison, Published, RunResult, compare, write_rows
+from benches.lib.harness import BenchmarkError, Candidate, Comparison, Published, RunResult, compare
 from benches.lib.options import JsonRows, Rounds, check_json_folder
+from benches.lib.session import bench_session, conclude
 from configs.execution import RunExecutionOptions
-from pipelines.console.console import Output, command_session, log_to_console
+from pipelines.console.console import Output, log_to_console
 from pipelines.console.progress import MEGABYTE, Reporter
-from schemas.errors import ExitCode
 
 GIGABYTE = 1000 * MEGABYTE
 SAMPLE_GIGABYTES = (0.3, 1.0, 2.0, 4.0)
@@ -78,19 +77,11 @@ def bench_scan(
 ) -> None:
     """Measure the native scanner on documents shards: its speed, and its memory on 0.3, 1, 2 and 4 GB."""
     check_json_folder(json_file)
-    with (
-        command_session(Output(), advice="nothing was kept") as reporter,
-        tempfile.TemporaryDirectory(prefix="cppmill-bench-") as work,
-    ):
-        documents = find_documents(corpus.absolute(), Path(work), reporter)
-        comparisons = list(measure_scanner(documents, Path(work), rounds=rounds, reporter=reporter))
-    if json_file is not None:
-        write_rows(json_file, comparisons)
-    from benches.lib.harness import show
-
-    show(f"{corpus}: {documents.num_bytes / MEGABYTE:,.1f} MB in {len(documents.shards)} shards", comparisons)
-    if any(comparison.different for comparison in comparisons):
-        raise typer.Exit(ExitCode.FAILED_CHECK)
+    with bench_session() as (reporter, work):
+        documents = find_documents(corpus.absolute(), work, reporter)
+        comparisons = list(measure_scanner(documents, work, rounds=rounds, reporter=reporter))
+    heading = f"{corpus}: {documents.num_bytes / MEGABYTE:,.1f} MB in {len(documents.shards)} shards"
+    conclude(heading, comparisons, json_file)
 
 
 def find_documents(corpus: Path, work: Path, reporter: Reporter) -> Documents:

@@ -8,7 +8,6 @@ clock. In each the merges must be the same. What `make bench-train` runs; `make 
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,15 +19,14 @@ import pyarrow.parquet as pq
 import typer
 
 from benches.lib import trainers
-from benches.lib.harness import Candidate, Comparison, RunResult, compare, run_in_process, write_rows
+from benches.lib.harness import Candidate, Comparison, RunResult, compare, run_in_process
 from benches.lib.options import JsonRows, Rounds, Sources, Threads, VocabSize, check_json_folder
 from benches.lib.peers import OURS, THEIRS
+from benches.lib.session import bench_session, conclude
 from benches.lib.texts import Tree, batches, list_tree
 from benches.lib.trainers import PATTERN
 from configs.execution import usable_threads
-from pipelines.console.console import Output, command_session
 from pipelines.console.progress import MEGABYTE, Reporter
-from schemas.errors import ExitCode
 from tokenizer_build.compare.candidates import set_rayon_threads
 
 TRAINED_IDS = 8192
@@ -100,20 +98,12 @@ def bench_train(
     The samples are written to a temporary folder (TMPDIR says where).
     """
     check_json_folder(json_file)
-    with (
-        command_session(Output(), advice="nothing was kept") as reporter,
-        tempfile.TemporaryDirectory(prefix="cppmill-bench-") as work,
-    ):
-        bench = TrainingBench(list_tree(corpus.absolute()), Path(work), threads or usable_threads(), rounds, reporter)
+    with bench_session() as (reporter, work):
+        bench = TrainingBench(list_tree(corpus.absolute()), work, threads or usable_threads(), rounds, reporter)
         sizes = Sizes(compare_mb or COMPARED_MB, growth_mb or GROWTH_MB, superwords_mb or SUPERWORDS_MB)
         comparisons = list(bench.measure(sizes, vocab_size))
-    if json_file is not None:
-        write_rows(json_file, comparisons)
-    from benches.lib.harness import show
-
-    show(f"{corpus}: {bench.tree.num_bytes / MEGABYTE:,.1f} MB in {len(bench.tree.paths):,} files", comparisons)
-    if any(comparison.different for comparison in comparisons):
-        raise typer.Exit(ExitCode.FAILED_CHECK)
+    heading = f"{corpus}: {bench.tree.num_bytes / MEGABYTE:,.1f} MB in {len(bench.tree.paths):,} files"
+    conclude(heading, comparisons, json_file)
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,8 @@ training and one look at the counts. What `make ablations` runs.
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,14 +22,13 @@ import pyarrow.parquet as pq
 import typer
 
 from benches.lib.foreign import count_cl100k, count_o200k
-from benches.lib.harness import write_line
 from benches.lib.options import HeldOutSources, JsonAppended
+from benches.lib.session import bench_session, keep_rows
 from benches.lib.texts import SourceText, batches, list_tree
-from benches.lib.trainers import LINE_PATTERN, PATTERN, count_words, merge_ours
-from benches.lib.vocabularies import count_text_tokens
+from benches.lib.trainers import LINE_PATTERN, PATTERN, count_words
+from benches.lib.vocabularies import count_text_tokens, merge_ours
 from benches.studies.variants import ALL_BYTES, Ingredients, Variant, Vocabulary, read_words
 from configs.vocabulary import VOCABULARY
-from pipelines.console.console import Output, command_session
 from pipelines.console.progress import MEGABYTE, Reporter
 from schemas.options import RunOptions, ScanOptions
 from tokenizer_build.build import ScanCounts
@@ -101,22 +99,15 @@ def ablations(
 
     Without a scan in DIR the tree is ingested and scanned first, into a temporary folder (TMPDIR says where).
     """
-    with (
-        command_session(Output(), advice="nothing was kept") as reporter,
-        tempfile.TemporaryDirectory(prefix="cppmill-bench-") as work,
-    ):
-        out = scanned(corpus.absolute(), Path(work), threads, reporter)
+    with bench_session() as (reporter, work):
+        out = scanned(corpus.absolute(), work, threads, reporter)
         text = read_held_out(held_out.absolute())
         lines = tuple(sorted((out / "counts" / "units").glob("*.parquet")))
         ingredients = Ingredients(read_counts(out), lines, VOCABULARY, threads)
         base, *others = sizes or (BASE_SIZE, *(size for size in SIZES if size != BASE_SIZE))
-        rows = []
-        for row in chain(
-            measure(grid(base, others, superwords=superwords), ingredients, text, reporter),
-            measure_foreign(out, text, base, threads, reporter) if foreign else (),
-        ):
-            rows.append(row)
-            write_line(json_file, asdict(row))
+        measured = measure(grid(base, others, superwords=superwords), ingredients, text, reporter)
+        others_measured = measure_foreign(out, text, base, threads, reporter) if foreign else ()
+        rows = keep_rows(chain(measured, others_measured), json_file)
     print(*markdown(rows), sep="\n")
 
 

@@ -11,18 +11,18 @@ from __future__ import annotations
 import multiprocessing
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated
 
 import cppmill_core
 import pyarrow as pa
 import typer
 
-from benches.lib.harness import write_line
 from benches.lib.options import HeldOutSources, JsonAppended, TrainMegabytes, TrainSources, VocabSize
+from benches.lib.session import keep_rows
 from benches.lib.texts import SourceText, list_tree
-from benches.lib.vocabularies import NO_SEEDS, count_text_tokens
-from benches.studies.patterns import VOCAB_SIZE, count_words, describe, words_batch
+from benches.lib.vocabularies import count_text_tokens, merge_ours, words_batch
+from benches.studies.patterns import VOCAB_SIZE, count_words, describe
 from benches.studies.pre_tokens import SHIPPED
 from pipelines.console.console import Output, command_session
 from pipelines.console.progress import MEGABYTE, Reporter
@@ -81,10 +81,8 @@ def bench_units(
         train = list(list_tree(corpus.absolute()).sample(train_mb * MEGABYTE).texts())
         measured = list(list_tree(held_out.absolute()).texts())
         reporter.note(f"cuts: trained on {describe(train)}, measured on {describe(measured)}")
-        rows = []
-        for row in study(CUTS, train, measured, vocab_size=vocab_size, processes=processes, reporter=reporter):
-            rows.append(row)
-            write_line(json_file, asdict(row))
+        found = study(CUTS, train, measured, vocab_size=vocab_size, processes=processes, reporter=reporter)
+        rows = keep_rows(found, json_file)
     print(*markdown(rows), sep="\n")
 
 
@@ -126,16 +124,8 @@ def study(
 def learn(words: Counter[str], pieces: Counter[str] | None, vocab_size: int, threads: int) -> pa.RecordBatch:
     """Learn merges from words, and where there are pieces, the second half of them from these."""
     reader = None if pieces is None else pa.Table.from_batches([words_batch(pieces)]).to_reader(1 << 16)
-    return cppmill_core.train_bpe(
-        [words_batch(words)],
-        seeds=pa.record_batch(NO_SEEDS),
-        vocab_tokens=vocab_size - 256,
-        forbidden=[],
-        threads=threads,
-        units=reader,
-        superword_tokens=0 if pieces is None else vocab_size // 2,
-        unit_pattern=LINES,
-    )
+    superwords = {"units": reader, "superword_tokens": 0 if pieces is None else vocab_size // 2, "unit_pattern": LINES}
+    return merge_ours([words_batch(words)], vocab_size, threads, **superwords)
 
 
 def count_bytes(pieces: Mapping[str, int]) -> int:

@@ -11,21 +11,21 @@ from __future__ import annotations
 import multiprocessing
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from multiprocessing.pool import Pool
 from pathlib import Path
 from typing import Annotated, Any
 
 import cppmill_core
-import pyarrow as pa
 import regex
 import typer
 
-from benches.lib.harness import BenchmarkError, write_line
+from benches.lib.harness import BenchmarkError
 from benches.lib.options import HeldOutMegabytes, HeldOutSources, JsonAppended, TrainMegabytes, TrainSources, VocabSize
+from benches.lib.session import keep_rows
 from benches.lib.texts import SourceText, Tree, list_tree
-from benches.lib.vocabularies import NO_SEEDS, count_text_tokens
+from benches.lib.vocabularies import count_text_tokens, merge_ours, words_batch
 from benches.studies.pre_tokens import SHIPPED, studied
 from configs.vocabulary import VOCABULARY
 from pipelines.console.console import Output, command_session
@@ -86,10 +86,8 @@ def bench_patterns(
         measured = list(_tree(held_out, held_out_mb).texts())
         reporter.note(f"patterns: trained on {describe(train)}, measured on {describe(measured)}")
         prove_shipped(train)
-        rows = []
-        for row in study(studied(), train, measured, vocab_size=vocab_size, processes=processes, reporter=reporter):
-            rows.append(row)
-            write_line(json_file, asdict(row))
+        found = study(studied(), train, measured, vocab_size=vocab_size, processes=processes, reporter=reporter)
+        rows = keep_rows(found, json_file)
     print(*markdown(rows), sep="\n")
 
 
@@ -128,13 +126,7 @@ def study(
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         for name, pattern in patterns.items():
             learned, measured = (count_words(pattern, texts, pool) for texts in (train, held_out))
-            merges = cppmill_core.train_bpe(
-                [words_batch(learned)],
-                seeds=pa.record_batch(NO_SEEDS),
-                vocab_tokens=vocab_size - 256,
-                forbidden=[],
-                threads=processes,
-            )
+            merges = merge_ours([words_batch(learned)], vocab_size, processes)
             result = Result(
                 pattern=name,
                 train_words=learned.total(),
@@ -154,15 +146,6 @@ def count_words(pattern: str, texts: Iterable[SourceText], pool: Pool) -> Counte
     for words in pool.imap_unordered(_count_chunk, ((pattern, chunk) for chunk in _chunks(texts))):
         total.update(words)
     return total
-
-
-def words_batch(words: Mapping[str, int]) -> pa.RecordBatch:
-    """Return counts as the trainer takes them."""
-    columns: dict[str, pa.Array[Any]] = {
-        "word": pa.array([word.encode() for word in words], pa.binary()),
-        "count": pa.array(words.values(), pa.uint64()),
-    }
-    return pa.record_batch(columns)
 
 
 def count_split(pattern: str, vocabulary: Vocabulary) -> int:

@@ -45,12 +45,12 @@ class RunStatus:
     out: str
     state: str
     message: str
-    started: str | None
-    engine: str | None
-    holder: str | None
-    receipt: str | None
-    stages: tuple[StageStatus, ...]
-    events: tuple[Mapping[str, Any], ...]
+    started: str | None = None
+    engine: str | None = None
+    holder: str | None = None
+    receipt: str | None = None
+    stages: tuple[StageStatus, ...] = ()
+    events: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def is_well(self) -> bool:
@@ -136,17 +136,7 @@ def read_any_status(place: str, *, now: datetime | None = None, events: int = 5)
 def _empty_status(place: str, *, in_use: bool) -> RunStatus:
     """Return the status of a version whose run has not reported anything yet."""
     state, message = (RUNNING, "") if in_use else (CRASHED, RESUME)
-    return RunStatus(
-        out=place,
-        state=state,
-        message=message,
-        started=None,
-        engine=None,
-        holder=None,
-        receipt=None,
-        stages=(),
-        events=(),
-    )
+    return RunStatus(out=place, state=state, message=message)
 
 
 def _last_attempt(store: OutputFolder) -> dict[str, str] | None:

@@ -1,14 +1,15 @@
-"""The configuration of an engine, and how its own flags and the user's become Beam's options."""
+"""What all engines have: methods, and a configuration that makes Beam's options of their flags and the user's."""
 
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.runners.runner import PipelineRunner
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,11 +43,25 @@ class EngineConfig:
         return any(re.fullmatch(rf"{re.escape(option)}(=.*)?", given, re.S) for given in self.beam_options)
 
 
-def show_flags(flags: Sequence[str]) -> str:
-    """Return flags as they could be typed in a shell.
+class Engine(ABC):
+    """What is particular to an engine.
 
-    Example:
-        >>> show_flags(["--parallelism=2", "--environment_config={}"])
-        "--parallelism=2 '--environment_config={}'"
+    Attributes:
+        flags: The options of Beam that it sets; the user's win.
     """
-    return shlex.join(flags)
+
+    flags: list[str]
+
+    def missing(self) -> Iterator[str]:
+        """Yield, in a line each, what keeps a pipeline from being run, and what to do."""
+        yield from ()
+
+    @abstractmethod
+    def runner(self) -> PipelineRunner:
+        """Return the runner of one pipeline."""
+
+    def cancel(self, job_name: str) -> None:  # noqa: B027 - most jobs end with what runs them
+        """End a job that runs elsewhere, where that takes more than Beam does."""
+
+    def stop(self) -> None:  # noqa: B027
+        """Stop what was started here."""

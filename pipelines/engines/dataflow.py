@@ -12,13 +12,13 @@ from typing import Any
 from apache_beam.options.pipeline_options import GoogleCloudOptions, WorkerOptions
 from apache_beam.runners.runner import PipelineRunner, create_runner
 
-from pipelines.engines.config import EngineConfig
+from pipelines.engines.config import Engine, EngineConfig
 from schemas.places import is_remote
 
 _NEEDED = ("project", "region", "temp_location")
 
 
-class Dataflow:
+class Dataflow(Engine):
     """The service."""
 
     def __init__(self, config: EngineConfig) -> None:
@@ -47,9 +47,3 @@ class Dataflow:
     def runner(self) -> PipelineRunner:
         """Return the runner that submits."""
         return create_runner("DataflowRunner")
-
-    def cancel(self, job_name: str) -> None:
-        """Do nothing more: Beam cancels the job that it waits for."""
-
-    def stop(self) -> None:
-        """Do nothing: nothing was started here."""

@@ -5,18 +5,17 @@ The runner is always named: Beam's default local runner would download a binary.
 
 from __future__ import annotations
 
+import shlex
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Protocol
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import GoogleCloudOptions
-from apache_beam.runners.runner import PipelineRunner
 
 from pipelines.engines.beam_options import check_beam_options
-from pipelines.engines.config import EngineConfig, show_flags
+from pipelines.engines.config import Engine, EngineConfig
 from pipelines.engines.dataflow import Dataflow
 from pipelines.engines.flink import Flink
 from pipelines.engines.local import Local
@@ -26,28 +25,6 @@ from schemas.coders import register_coders
 from schemas.errors import ConfigError
 
 Construct = Callable[[beam.Pipeline], object]
-
-
-class Engine(Protocol):
-    """What is particular to an engine.
-
-    Attributes:
-        flags: The options of Beam that it sets; the user's win.
-    """
-
-    flags: list[str]
-
-    def missing(self) -> Iterator[str]:
-        """Yield, in a line each, what keeps a pipeline from being run, and what to do."""
-
-    def runner(self) -> PipelineRunner:
-        """Return the runner of one pipeline."""
-
-    def cancel(self, job_name: str) -> None:
-        """End a job that runs elsewhere."""
-
-    def stop(self) -> None:
-        """Stop what was started here."""
 
 
 ENGINES: dict[str, Callable[[EngineConfig], Engine]] = {
@@ -76,7 +53,7 @@ class OpenEngine:
     def describe(self) -> str:
         """Return the options that pipelines run with, in a line."""
         set_here = [flag for flag in self.engine.flags if not self.config.gives(flag.partition("=")[0])]
-        return f"{self.name}: Beam's options are {show_flags([*set_here, *self.config.beam_options])}"
+        return f"{self.name}: Beam's options are {shlex.join([*set_here, *self.config.beam_options])}"
 
     def run(self, construct: Construct, *, label: str = "pipeline") -> None:
         """Construct a pipeline, run it and wait for its end.

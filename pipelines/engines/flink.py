@@ -14,7 +14,7 @@ from apache_beam.options.pipeline_options import FlinkRunnerOptions
 from apache_beam.runners.portability.flink_runner import MAGIC_HOST_NAMES, FlinkJarJobServer, FlinkRunner
 from apache_beam.runners.runner import PipelineRunner
 
-from pipelines.engines.config import EngineConfig
+from pipelines.engines.config import Engine, EngineConfig
 from pipelines.engines.environment import missing_worker, process_environment
 from pipelines.engines.flink_cluster import FlinkCluster, FlinkUnreachableError, jar_version
 from pipelines.engines.job_server import (
@@ -40,7 +40,7 @@ _CLUSTER_HEAP = "-Xmx512m"
 _JVM = ("--add-opens=java.base/java.lang=ALL-UNNAMED", "--add-opens=java.base/java.util=ALL-UNNAMED")
 
 
-class Flink:
+class Flink(Engine):
     """A Flink cluster, and the job server in front of it."""
 
     def __init__(self, config: EngineConfig) -> None:

@@ -6,31 +6,19 @@ cut in two. Worker processes are: `-- --direct_running_mode=multi_processing --d
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.runners.runner import PipelineRunner
 
-from pipelines.engines.config import EngineConfig
+from pipelines.engines.config import Engine, EngineConfig
 
 
-class Local:
+class Local(Engine):
     """The runner that Beam has built in."""
 
     def __init__(self, config: EngineConfig) -> None:
         """Take one worker."""
         self.flags = ["--direct_num_workers=1", "--direct_running_mode=in_memory"]
 
-    def missing(self) -> Iterator[str]:
-        """Yield nothing: there is all that it takes."""
-        yield from ()
-
     def runner(self) -> PipelineRunner:
         """Return a runner."""
         return FnApiRunner()
-
-    def cancel(self, job_name: str) -> None:
-        """Do nothing: the pipeline ends with the call that runs it."""
-
-    def stop(self) -> None:
-        """Do nothing: nothing was started."""

@@ -12,11 +12,11 @@ from apache_beam.options.pipeline_options import PrismRunnerOptions
 from apache_beam.runners.portability.prism_runner import PrismJobServer, PrismRunner
 from apache_beam.runners.runner import PipelineRunner
 
-from pipelines.engines.config import EngineConfig
+from pipelines.engines.config import Engine, EngineConfig
 from pipelines.engines.job_server import HeldJobServer, engine_flag, missing_file, with_job_server
 
 
-class Prism:
+class Prism(Engine):
     """Prism, started for a command."""
 
     def __init__(self, config: EngineConfig) -> None:
@@ -33,9 +33,6 @@ class Prism:
     def runner(self) -> PipelineRunner:
         """Return a runner on the one Prism of this command."""
         return with_job_server(PrismRunner(), self._server)
-
-    def cancel(self, job_name: str) -> None:
-        """Do nothing: the job ends with Prism."""
 
     def stop(self) -> None:
         """Stop Prism."""

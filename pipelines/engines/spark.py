@@ -16,7 +16,7 @@ from apache_beam.runners.portability.spark_runner import LOCAL_MASTER_PATTERN, S
 from apache_beam.runners.runner import PipelineRunner
 
 from pipelines.engines.cache import engine_path
-from pipelines.engines.config import EngineConfig
+from pipelines.engines.config import Engine, EngineConfig
 from pipelines.engines.environment import missing_worker, process_environment
 from pipelines.engines.job_server import (
     HeldJobServer,
@@ -34,7 +34,7 @@ DRIVER = "org.apache.beam.runners.spark.SparkJobServerDriver"
 _HERE = ("localhost", "127.0.0.1", "::1")
 
 
-class Spark:
+class Spark(Engine):
     """A Spark master, and the job server, Spark's driver, in front of it."""
 
     def __init__(self, config: EngineConfig) -> None:
@@ -76,9 +76,6 @@ class Spark:
     def runner(self) -> PipelineRunner:
         """Return a runner on the one job server of this command."""
         return with_job_server(SparkRunner(), self._server)
-
-    def cancel(self, job_name: str) -> None:
-        """Do nothing: the application ends with its driver, the job server."""
 
     def stop(self) -> None:
         """Stop the job server."""

@@ -31,33 +31,8 @@ _MERGES = ((b"i", b"n"), (b"in", b"t"), (b" ", b"int"), (b"r", b"e"))
 
 GOLDEN_TEXT = b"int f(const int x) { return x; }\xff"
 GOLDEN_IDS = (
-    257,
-    220,
-    69,
-    7,
-    66,
-    78,
-    77,
-    82,
-    83,
-    258,
-    220,
-    87,
-    8,
-    220,
-    90,
-    220,
-    259,
-    83,
-    84,
-    81,
-    77,
-    220,
-    87,
-    26,
-    220,
-    92,
-    187,
+    *(257, 220, 69, 7, 66, 78, 77, 82, 83, 258, 220, 87, 8, 220),
+    *(90, 220, 259, 83, 84, 81, 77, 220, 87, 26, 220, 92, 187),
 )
 """The ids of `GOLDEN_TEXT` under the tokenizer of `_MERGES`: the bytes have 0 to 255, the merges follow."""
 

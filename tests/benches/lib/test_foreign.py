@@ -15,8 +15,7 @@ import benches.lib.foreign
 from benches.lib.foreign import count_cl100k, count_o200k, o200k_base
 from benches.lib.harness import BenchmarkError
 from benches.lib.texts import SourceText, list_tree
-from benches.lib.trainers import merge_ours
-from benches.lib.vocabularies import spell_merges
+from benches.lib.vocabularies import merge_ours, spell_merges
 from tokenizer_build.published_patterns import CL100K
 
 VOCAB_SIZE = 1000

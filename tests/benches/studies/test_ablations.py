@@ -10,7 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from benches.lib.texts import SourceText
-from benches.lib.trainers import PATTERN, merge_ours
+from benches.lib.trainers import PATTERN
+from benches.lib.vocabularies import merge_ours
 from benches.studies.ablations import HeldOut, Result, app, markdown, measure_learned, read_held_out
 from benches.studies.variants import ALL_BYTES, Vocabulary
 

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 from benches.lib.harness import BenchmarkError
 from benches.lib.texts import SourceText
-from benches.lib.vocabularies import NO_SEEDS, count_text_tokens
+from benches.lib.vocabularies import NO_SEEDS, count_text_tokens, words_batch
 from benches.studies import patterns
-from benches.studies.patterns import Result, app, count_split, count_words, markdown, prove_shipped, words_batch
+from benches.studies.patterns import Result, app, count_split, count_words, markdown, prove_shipped
 from benches.studies.pre_tokens import SHIPPED
 from configs.vocabulary import VOCABULARY
 from tokenizer_build.published_patterns import GPT2
