@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -58,12 +58,10 @@ def measure_tokenizing(config: RunConfig, num_bytes: int, work: Path, *, rounds:
     config = config.model_copy(update={"tokenizer": config.out_folder / "tokenizer"})
     amounts = {"MB": num_bytes / MEGABYTE}
     documents = write_texts(config.out_folder, work / "texts")
-    tokenize = Candidate(
-        name=OURS,
-        prepare=partial(prepare_stage, config, Stage.TOKENIZE),
-        run=partial(run_stage, Stage.TOKENIZE, amounts),
-        threads=config.threads,
-    )
+
+    def ours(stage: Stage, run: Callable[[Ready], RunResult]) -> Candidate[Any]:
+        return Candidate(name=OURS, prepare=partial(prepare_stage, config, stage), run=run, threads=config.threads)
+
     theirs: Candidate[Any] = Candidate(
         name=DATATROVE,
         prepare=partial(prepare_datatrove, work / "datatrove"),
@@ -72,20 +70,15 @@ def measure_tokenizing(config: RunConfig, num_bytes: int, work: Path, *, rounds:
         expected="done",
         input_bytes=documents.num_bytes,
     )
-    yield compare("tokenize", [tokenize, theirs], input_bytes=num_bytes, rounds=rounds)
-    validate = Candidate(
-        name=OURS,
-        prepare=partial(prepare_stage, config, Stage.VALIDATE),
-        run=partial(run_stage, Stage.VALIDATE, amounts),
-        threads=config.threads,
+    yield compare(
+        "tokenize",
+        [ours(Stage.TOKENIZE, partial(run_stage, Stage.TOKENIZE, amounts)), theirs],
+        input_bytes=num_bytes,
+        rounds=rounds,
     )
+    validate = ours(Stage.VALIDATE, partial(run_stage, Stage.VALIDATE, amounts))
     yield compare("validate", [validate], input_bytes=num_bytes, rounds=rounds)
-    both = Candidate(
-        name=OURS,
-        prepare=partial(prepare_stage, config, Stage.TOKENIZE),
-        run=partial(run_both, amounts),
-        threads=config.threads,
-    )
+    both = ours(Stage.TOKENIZE, partial(run_both, amounts))
     yield compare("tokenize and validate", [both], input_bytes=num_bytes, rounds=rounds)
 
 

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from deploy.local.commands import PACKAGES
 from deploy.local.fetch import MAKERS, fetch
 from deploy.local.flink import FlinkCluster
-from deploy.local.packages import PACKAGES
 from deploy.local.processes import Processes
 from deploy.local.s3 import ObjectStore
 from deploy.local.spark import SparkCluster

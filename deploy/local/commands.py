@@ -1,12 +1,20 @@
-"""Running a tool of someone else to its end: its output in a log, a failure is reported with its last lines."""
+"""Running a tool of someone else to its end: its output in a log, a failure is reported with its last lines.
+
+By that, programs that the distribution packages are installed by its own package manager, where they are not on PATH.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from schemas.errors import ConfigError
+
+PACKAGES = ("chromium",)
+"""Debian packages, each with a program of its name: the browser that the tests of pages open them in."""
 
 _SHOWN_LINES = 20
 
@@ -42,3 +50,26 @@ def run(
         said = "\n".join(log.read_text(errors="replace").splitlines()[-_SHOWN_LINES:])
         words = " ".join(str(word) for word in command)
         raise ConfigError(f"{words}: exit code {done.returncode}, in {cwd}; its last words:\n{said}")
+
+
+def install_package(name: str, *, log_folder: Path, say: Callable[[str], None] = print) -> None:
+    """Install a Debian package, unless its program is on PATH.
+
+    Args:
+        name: One of `PACKAGES`.
+        log_folder: Gets the log of apt-get.
+        say: Told what is done, a line each.
+
+    Raises:
+        ConfigError: If it cannot be installed here: with what to install.
+    """
+    if shutil.which(name) is None:
+        hint = f"install {name} as this system does it; on Debian or Ubuntu: apt-get install {name}"
+        if os.geteuid() != 0:
+            raise ConfigError(f"{name}: not on PATH, and only root may install it; {hint}")
+        say(f"Installing the package {name}")
+        environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+        for command in (["update"], ["install", "--yes", "--no-install-recommends", name]):
+            log = log_folder / f"{name}-{command[0]}.log"
+            run(["apt-get", *command], cwd=log_folder, log=log, hint=hint, environment=environment)
+    say(f"{name}: {shutil.which(name)}")

@@ -17,9 +17,8 @@ from pathlib import Path
 
 import filelock
 
-from deploy.local.commands import run
+from deploy.local.commands import PACKAGES, install_package, run
 from deploy.local.jars import build_job_server
-from deploy.local.packages import PACKAGES, install_package
 from pipelines.engines.cache import FILES, engines_folder
 from schemas.errors import ConfigError
 

@@ -19,8 +19,7 @@ from configs.flags import SET
 from configs.tables import FLAGS
 from pipelines.cli import arguments as args
 from pipelines.cli import exports, runs, tokenizers, vocab
-from pipelines.cli.help import EXIT_CODES, as_help, described
-from pipelines.cli.options import BeamCommand, with_flags
+from pipelines.cli.options import EXIT_CODES, BeamCommand, as_help, described, with_flags
 from pipelines.console.console import Output, command_session, exit_on_error
 from schemas.declarations import ARGUMENTS
 

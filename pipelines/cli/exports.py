@@ -10,8 +10,7 @@ import typer
 
 from configs.tables import SEQUENCE_FLAGS, SHARD_FLAGS
 from pipelines.cli import arguments as args
-from pipelines.cli.help import described
-from pipelines.cli.options import BeamCommand, with_flags
+from pipelines.cli.options import BeamCommand, described, with_flags
 from pipelines.console.console import Output, command_session
 
 commands = typer.Typer()

@@ -1,4 +1,4 @@
-"""Commands whose options come from models: each flag of `configs.tables` becomes an option of the command line.
+"""How commands get their help from docstrings, and options from models: each flag of `configs.tables` becomes one.
 
 Values are taken as they were typed: `configs` converts and checks them, so that all problems are reported at once and
 in the same words as those of a TOML file.
@@ -17,6 +17,11 @@ from typer.core import TyperCommand
 
 from configs.flags import Flag
 from schemas.declarations import ARGUMENTS, BEAM_OPTIONS
+
+EXIT_CODES = (
+    "Exit codes: 0 done, 1 a check failed or an unexpected error, 2 wrong usage or configuration, "
+    "3 more unusable input than allowed, 130 stopped by Ctrl-C, 143 stopped by SIGTERM."
+)
 
 _BEAM_OPTIONS_KEY = "cppmill.beam_options"
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
@@ -111,3 +116,19 @@ def _option(flag: Flag) -> Any:  # noqa: ANN401 - typer's private class
     return typer.Option(
         "/".join(flag.forms), metavar=flag.metavar, parser=parser, help=flag.help, rich_help_panel=heading
     )
+
+
+def as_help(text: str) -> str:
+    """Return a docstring without its indentation as the help of a command: examples keep their lines."""
+    return text.replace("\nExample", "\n\b\nExample")
+
+
+def described(
+    group: typer.Typer, *, cls: type[TyperCommand] | None = None, exit_codes: str = EXIT_CODES
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a command, of a class of its own if it has one, of a function; its docstring is the help."""
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        return group.command(help=as_help(inspect.getdoc(function) or ""), epilog=exit_codes, cls=cls)(function)
+
+    return decorate

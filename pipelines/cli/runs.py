@@ -11,8 +11,7 @@ import typer
 from configs.flags import SET
 from configs.tables import STORE_FLAGS
 from pipelines.cli import arguments as args
-from pipelines.cli.help import EXIT_CODES, described
-from pipelines.cli.options import BeamCommand, with_flags
+from pipelines.cli.options import EXIT_CODES, BeamCommand, described, with_flags
 from pipelines.console.console import Output, command_session, exit_on_error
 from schemas.errors import ExitCode
 from schemas.places import is_remote

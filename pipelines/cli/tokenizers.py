@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from pipelines.cli import arguments as args
-from pipelines.cli.help import described
-from pipelines.cli.options import as_typed
+from pipelines.cli.options import as_typed, described
 from pipelines.console.console import Output, command_session, exit_on_error
 
 commands = typer.Typer()

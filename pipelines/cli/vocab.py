@@ -9,7 +9,7 @@ import typer
 
 from configs.vocabulary import VOCABULARY
 from pipelines.cli import arguments as args
-from pipelines.cli.help import EXIT_CODES, described
+from pipelines.cli.options import EXIT_CODES, described
 from pipelines.console.console import Output, command_session
 
 vocab = typer.Typer(
@@ -61,9 +61,10 @@ def lint(
     """
     with command_session(Output(), advice="nothing was changed"):
         from pipelines.cli.tables import print_findings
-        from pipelines.tokenizers import vocab
+        from tokenizer_build.build import pattern_split
+        from tokenizer_build.lint import lint_vocabulary
 
-        print_findings(vocab.lint(directory or VOCABULARY, pattern))
+        print_findings(lint_vocabulary(directory or VOCABULARY, pattern_split(pattern)))
 
 
 @described(vocab)

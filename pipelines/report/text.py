@@ -18,7 +18,7 @@ from configs.platforms import PLATFORM_VOCAB
 from pipelines.report import plots
 from pipelines.report.facts import Facts
 from pipelines.report.plots import Bar
-from pipelines.tokenizers.comparison import length_histogram
+from pipelines.tokenizers.compare import length_histogram
 from schemas.digests import sha256_file
 from tokenizer_build.bands import Strength
 from transforms.tokens.lengths import Lengths

@@ -1,23 +1,35 @@
-"""The program of `cppmill compare`: tokenizers and a text to tables or JSON."""
+"""The program of `cppmill compare`: tokenizers and a text to JSON values, or to tables for people."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from pipelines.tokenizers.comparison import records, tables
+import numpy as np
+import pandas as pd
+
+from pipelines.console.lines import format_seconds
+from pipelines.console.progress import MEGABYTE
+from pipelines.console.tables import align, format_frame
 from pipelines.tokenizers.texts import read_texts
 from schemas.errors import ConfigError
 from schemas.options import IngestOptions
 from tokenizer_build.compare.candidates import open_candidate, set_rayon_threads
-from tokenizer_build.compare.comparison import Comparison, Entrant
+from tokenizer_build.compare.comparison import Comparison, Counts, Entrant, Tally, token_lengths
 from tokenizer_build.compare.comparison import compare as compare_candidates
 from tokenizer_build.compare.id_bands import read_bands
 
 _UNITS = {"": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kMGTP]B|)")
+
+LENGTHS = ((1, 1), (2, 2), (3, 3), (4, 4), (5, 6), (7, 8), (9, 12), (13, 16), (17, 32), (33, None))
+"""The first and last length of each bar of the histograms, in bytes."""
+
+LONGEST = 5
+SHOWN_PROJECTS = 20
 
 
 def compare(
@@ -98,3 +110,209 @@ def parse_size(text: str, *, argument: str = "--corpus-bytes") -> int:
     if num_bytes < 1:
         raise ConfigError(f"{argument} {text}: no size; it takes a number with kB, MB, GB, TB or PB, or one of bytes")
     return num_bytes
+
+
+def records(comparison: Comparison, corpus_bytes: int) -> list[dict[str, Any]]:
+    """Return JSON values: one of the text, then one per tokenizer.
+
+    Args:
+        comparison: What was found.
+        corpus_bytes: The size of the corpus whose encoding time is estimated.
+    """
+    text = comparison.text
+    head: dict[str, Any] = {
+        "record": "text",
+        "documents": text.documents,
+        "bytes": text.num_bytes,
+        "identifiers": text.identifiers,
+        "projects": dict(sorted(text.projects.items())),
+        "digest": text.digest,
+    }
+    pairs = zip(comparison.entrants, comparison.tallies, strict=True)
+    return [head, *(_record(comparison, entrant, tally, corpus_bytes) for entrant, tally in pairs)]
+
+
+def _record(comparison: Comparison, entrant: Entrant, tally: Tally, corpus_bytes: int) -> dict[str, Any]:
+    num_bytes = comparison.text.num_bytes
+    return {
+        "record": "tokenizer",
+        "tokenizer": entrant.name,
+        "library": entrant.candidate.library,
+        "vocab_size": entrant.candidate.vocab_size,
+        "tokens": tally.tokens,
+        "bytes_per_token": _ratio(num_bytes, tally.tokens),
+        "projects": {
+            project: {"tokens": tokens, "bytes_per_token": _ratio(comparison.text.projects[project], tokens)}
+            for project, tokens in sorted(tally.projects.items())
+        },
+        "bands": _bands(entrant, tally),
+        "lossy_documents": tally.lossy,
+        "first_lossy_document": tally.first_lossy,
+        "threads": comparison.threads,
+        "megabytes_per_second": tally.bytes_a_second / MEGABYTE,
+        "corpus_bytes": corpus_bytes,
+        "corpus_seconds": _ratio(corpus_bytes, tally.bytes_a_second),
+        "longest_tokens": _longest(entrant, tally.counts),
+        "token_lengths": length_histogram(token_lengths(entrant.tokens), tally.counts),
+        "identifiers": {
+            "measured": tally.measured_identifiers,
+            "tokens_per_identifier": _ratio(tally.identifier_tokens, tally.measured_identifiers),
+            "whole": _ratio(tally.whole_identifiers, tally.measured_identifiers),
+        },
+        "never_used": _never_used(entrant, tally.counts),
+    }
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
+
+
+def _bands(entrant: Entrant, tally: Tally) -> dict[str, dict[str, Any]] | None:
+    """Return for each band its ids, the share of the tokens that are of it, and how many of its ids never occurred."""
+    if entrant.bands is None:
+        return None
+    band_of = np.array(entrant.bands)
+    found = {}
+    for band in dict.fromkeys(entrant.bands):
+        counts = tally.counts[band_of == band]
+        share = _ratio(int(counts.sum()), tally.tokens)
+        found[band] = {"ids": len(counts), "share": share, "never_used": int((counts == 0).sum())}
+    return found
+
+
+def _longest(entrant: Entrant, counts: Counts) -> list[dict[str, Any]]:
+    """Return the longest tokens that occurred, the more frequent first among equals."""
+    used = [(len(token), int(counts[i]), i) for i, token in enumerate(entrant.tokens) if token and counts[i]]
+    chosen = sorted(used, key=lambda entry: (-entry[0], -entry[1], entry[2]))[:LONGEST]
+    return [
+        {"id": i, "token": repr(entrant.tokens[i])[1:], "bytes": length, "count": count} for length, count, i in chosen
+    ]
+
+
+def length_histogram(lengths: Counts, counts: Counts) -> list[dict[str, Any]]:
+    """Return how many ids, and how many tokens of the text, have so many bytes; those without bytes are left out.
+
+    Args:
+        lengths: Bytes by id.
+        counts: Occurrences by id.
+    """
+    found = []
+    for first, last in LENGTHS:
+        chosen = (lengths >= first) & (lengths <= (last or lengths.max(initial=0)))
+        found.append({"first": first, "last": last, "ids": int(chosen.sum()), "tokens": int(counts[chosen].sum())})
+    return found
+
+
+def _never_used(entrant: Entrant, counts: Counts) -> dict[str, Any]:
+    """Return how many ids with text never occurred, and how many of these are single bytes."""
+    unused = [token for token, count in zip(entrant.tokens, counts, strict=True) if token and not count]
+    spelled = sum(bool(token) for token in entrant.tokens)
+    return {
+        "ids": len(unused),
+        "share": _ratio(len(unused), spelled),
+        "single_bytes": sum(len(token) == 1 for token in unused),
+    }
+
+
+def tables(comparison: Comparison, corpus_bytes: int, *, every_project: bool) -> list[str]:
+    """Return the findings as lines of text: a table each of the whole, projects, bands, lengths and longest tokens.
+
+    Args:
+        comparison: What was found.
+        corpus_bytes: The size of the corpus whose encoding time is estimated.
+        every_project: Show all projects, not only the largest ones.
+    """
+    text, *made = records(comparison, corpus_bytes)
+    names = [row["tokenizer"] for row in made]
+    lines = [
+        f"text {text['documents']:,} documents, {text['bytes']:,} bytes, {text['identifiers']:,} identifiers, "
+        f"{len(text['projects']):,} projects; digest {text['digest']}",
+        "",
+        *_summary(made, corpus_bytes),
+    ]
+    lines += [f"{row['tokenizer']}: {_lossy(row)}" for row in made if row["lossy_documents"]]
+    lines += ["", *align([["bytes/token", "bytes", *names], *_project_rows(text, made, every_project)])]
+    banded = [row for row in made if row["bands"]]
+    if banded:
+        head = ["share of tokens", *(row["tokenizer"] for row in banded)]
+        lines += ["", *align([head, *_band_rows(banded)])]
+    head = ["bytes of a token", *(f"{name}, {what}" for name in names for what in ("ids", "text"))]
+    lines += ["", *align([head, *_length_rows(made)])]
+    for row in made:
+        lines += ["", f"longest tokens of {row['tokenizer']} in the text:"]
+        lines += [
+            f"  {one['bytes']:>4} bytes {one['count']:>9,} times  {one['token']}" for one in row["longest_tokens"]
+        ]
+    return lines
+
+
+def _summary(made: Sequence[dict[str, Any]], corpus_bytes: int) -> list[str]:
+    wide = {"projects", "bands", "longest_tokens", "token_lengths"}
+    frame = pd.json_normalize([{key: value for key, value in row.items() if key not in wide} for row in made])
+    return format_frame(
+        frame,
+        {
+            "tokenizer": ("tokenizer", ""),
+            "ids": ("vocab_size", ","),
+            "bytes/token": ("bytes_per_token", ",.3f"),
+            "lossy": ("lossy_documents", ","),
+            "MB/s": ("megabytes_per_second", ",.1f"),
+            f"{_size(corpus_bytes)} in": ("corpus_seconds", format_seconds),
+            "tokens/identifier": ("identifiers.tokens_per_identifier", ",.3f"),
+            "whole": ("identifiers.whole", ".1%"),
+            "never used": ("never_used.share", ".1%"),
+            "library": ("library", ""),
+        },
+    )
+
+
+def _lossy(row: dict[str, Any]) -> str:
+    return (
+        f"{row['lossy_documents']:,} documents do not decode to themselves; the first is {row['first_lossy_document']}"
+    )
+
+
+def _project_rows(text: dict[str, Any], made: Sequence[dict[str, Any]], every: bool) -> Iterable[list[str]]:
+    projects = sorted(text["projects"], key=lambda project: (-text["projects"][project], project))
+    shown = projects if every else projects[:SHOWN_PROJECTS]
+    for project in shown:
+        figures = (row["projects"][project]["bytes_per_token"] for row in made)
+        yield [project, f"{text['projects'][project]:,}", *(_number(figure, 3) for figure in figures)]
+    rest = projects[len(shown) :]
+    if rest:
+        size = sum(text["projects"][project] for project in rest)
+        tokens = (sum(row["projects"][project]["tokens"] for project in rest) for row in made)
+        yield [f"{len(rest):,} more", f"{size:,}", *(_number(_ratio(size, number), 3) for number in tokens)]
+    yield ["all", f"{text['bytes']:,}", *(_number(row["bytes_per_token"], 3) for row in made)]
+
+
+def _band_rows(banded: Sequence[dict[str, Any]]) -> Iterable[list[str]]:
+    for band in dict.fromkeys(band for row in banded for band in row["bands"]):
+        found = (row["bands"].get(band) for row in banded)
+        yield [band, *("-" if one is None else f"{_percent(one['share'])} of {one['ids']:,} ids" for one in found)]
+
+
+def _length_rows(made: Sequence[dict[str, Any]]) -> Iterable[list[str]]:
+    for place, (first, last) in enumerate(LENGTHS):
+        cells = []
+        for row in made:
+            bars = row["token_lengths"]
+            for what in ("ids", "tokens"):
+                cells.append(_percent(_ratio(bars[place][what], sum(bar[what] for bar in bars))))
+        yield [f"{first}" if first == last else f"{first}-{last}" if last else f"{first} and more", *cells]
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:,.{digits}f}"
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"
+
+
+def _size(num_bytes: int) -> str:
+    """Return a size in the largest unit that it has one of."""
+    for unit, size in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6)):
+        if num_bytes >= size:
+            return f"{num_bytes / size:g} {unit}"
+    return f"{num_bytes:,} bytes"

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from deploy.local.packages import install_package
+from deploy.local.commands import install_package
 from schemas.errors import ConfigError
 
 
