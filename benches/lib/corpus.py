@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from benches.lib.references import is_utf8
 from configs.execution import usable_threads
 from configs.runs import RunConfig, load_run_config
 from configs.tables import DEFAULT_PROFILE
@@ -166,17 +167,11 @@ def _sampled(out: Path, share: float) -> Iterator[pa.RecordBatch]:
             for batch in file.iter_batches(batch_size=1024, columns=["doc_id", "project", "content"]):
                 ids: list[Any] = batch["doc_id"].to_pylist()
                 chosen = [row for row, doc_id in enumerate(ids) if int(doc_id[:8], 16) < share * 2**32]
-                contents = batch["content"]
-                rows = [row for row in chosen if _suits(contents[row].as_py())]
+                contents = {row: batch["content"][row].as_py() for row in chosen}
+                rows = [
+                    row for row in chosen if len(contents[row]) <= MAX_SAMPLE_DOCUMENT_BYTES and is_utf8(contents[row])
+                ]
                 yield batch.select(["project", "content"]).take(pa.array(rows, pa.int64()))
-
-
-def _suits(content: bytes) -> bool:
-    try:
-        content.decode()
-    except UnicodeDecodeError:
-        return False
-    return len(content) <= MAX_SAMPLE_DOCUMENT_BYTES
 
 
 def _shards(out: Path) -> list[Path]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -22,9 +23,6 @@ from benches.speed.adversarial import measure_adversarial
 from benches.speed.encoding import SampleText, find_peers, measure_counting, measure_peers
 from configs.execution import usable_threads
 from pipelines.console.progress import MEGABYTE, Reporter
-
-if TYPE_CHECKING:
-    from benches.lib.corpus import Corpus
 
 PLAIN, SUPERWORDS = "hybrid-64k", "hybrid-64k-superwords"
 
@@ -93,14 +91,17 @@ def measure(given: Given, work: Path, reporter: Reporter) -> Iterator[Comparison
         work: A folder for everything that is made.
         reporter: Where progress goes.
     """
-    from benches.lib.corpus import documents_bytes, write_sample
+    from benches.lib.corpus import documents_bytes, make_corpus, write_sample
     from benches.speed.tokenizing import measure_tokenizing
 
-    made = run_corpus(given, work / "plain", given.tokenizer, PLAIN, reporter)
+    run_corpus = partial(
+        make_corpus, given.corpus, threads=given.threads, limit_bytes=given.limit_bytes, reporter=reporter
+    )
+    made = run_corpus(work / "plain", tokenizer=given.tokenizer, profile=PLAIN)
     plain = Vocabulary("plain", made.config.out_folder / "tokenizer")
     superwords = given.superwords
     if superwords is None:
-        superwords = run_corpus(given, work / "superwords", None, SUPERWORDS, reporter).config.out_folder / "tokenizer"
+        superwords = run_corpus(work / "superwords", profile=SUPERWORDS).config.out_folder / "tokenizer"
     ours = [plain, Vocabulary("superwords", superwords)]
     everything = work / "everything.parquet"
     write_sample(made.config.out_folder, everything, sample_bytes=documents_bytes(made.config.out_folder))
@@ -116,21 +117,6 @@ def measure(given: Given, work: Path, reporter: Reporter) -> Iterator[Comparison
     yield measure_counting(ours, text, 1, rounds=given.rounds)
     yield from measure_adversarial(ours, sample, rounds=given.rounds)
     yield from measure_tokenizing(made.config, made.num_bytes, work, rounds=given.rounds)
-
-
-def run_corpus(given: Given, out: Path, tokenizer: Path | None, profile: str, reporter: Reporter) -> Corpus:
-    """Run the sources through every stage, with a tokenizer or with a profile that builds one."""
-    from benches.lib.corpus import make_corpus
-
-    return make_corpus(
-        given.corpus,
-        out,
-        threads=given.threads,
-        limit_bytes=given.limit_bytes,
-        reporter=reporter,
-        tokenizer=tokenizer,
-        profile=profile,
-    )
 
 
 if __name__ == "__main__":

@@ -158,9 +158,9 @@ def _plan(config: RunConfig, reporter: Reporter, output: Output) -> None:
       cppmill plan ~/src/llvm-project --out llvm
     """
     from pipelines.cli.tables import print_plan
-    from pipelines.stages import plan
+    from pipelines.stages import run
 
-    print_plan(plan.plan(config), as_json=output.as_json, every_unit=output.verbose)
+    print_plan(run.plan(config), as_json=output.as_json, every_unit=output.verbose)
 
 
 for _name, _text in _STAGES.items():

@@ -1,4 +1,4 @@
-"""What commands print of a plan, of differences and of the findings of the lint."""
+"""What commands print of a plan, of runs on engines and of differences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from schemas.errors import ExitCode
 if TYPE_CHECKING:
     from pipelines.stages.equivalence import EngineRun
     from pipelines.stages.program import PlannedUnit
-    from tokenizer_build.lint import Finding
 
 SHOWN_DIFFERENCES = 20
 
@@ -87,35 +86,3 @@ def print_differences(differences: Sequence[str], out: str, *, record: str) -> N
         typer.echo(f"… and {len(differences) - SHOWN_DIFFERENCES:,} more")
     typer.echo(f"{out}: {len(differences):,} differences from the {record}", err=True)
     raise SystemExit(int(ExitCode.FAILED_CHECK))
-
-
-def print_findings(findings: Sequence[Finding]) -> None:
-    """Print what the lint found.
-
-    Raises:
-        SystemExit: With exit code 1 if any of it is an error.
-    """
-    for finding in findings:
-        typer.echo(f"{finding.severity}: {finding.rule}: {finding.message}")
-    counts = Counter(str(finding.severity) for finding in findings)
-    typer.echo(", ".join(f"{count:,} {severity}s" for severity, count in counts.items()) or "nothing to say")
-    if counts["error"]:
-        raise SystemExit(int(ExitCode.FAILED_CHECK))
-
-
-def print_diff(lines: Sequence[str], broken: Sequence[str]) -> None:
-    """Print how two tokenizers differ.
-
-    Args:
-        lines: The differences.
-        broken: A line for each fixed id that moved.
-
-    Raises:
-        SystemExit: With exit code 1 if a fixed id moved.
-    """
-    for line in lines:
-        typer.echo(line)
-    for line in broken:
-        typer.echo(f"error: {line}", err=True)
-    if broken:
-        raise SystemExit(int(ExitCode.FAILED_CHECK))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,7 @@ from configs.vocabulary import VOCABULARY
 from pipelines.cli import arguments as args
 from pipelines.cli.options import EXIT_CODES, described
 from pipelines.console.console import Output, command_session
+from schemas.errors import ExitCode
 
 vocab = typer.Typer(
     name="vocab",
@@ -60,11 +62,16 @@ def lint(
       cppmill vocab lint
     """
     with command_session(Output(), advice="nothing was changed"):
-        from pipelines.cli.tables import print_findings
         from tokenizer_build.build import pattern_split
         from tokenizer_build.lint import lint_vocabulary
 
-        print_findings(lint_vocabulary(directory or VOCABULARY, pattern_split(pattern)))
+        findings = lint_vocabulary(directory or VOCABULARY, pattern_split(pattern))
+        for finding in findings:
+            typer.echo(f"{finding.severity}: {finding.rule}: {finding.message}")
+        counts = Counter(str(finding.severity) for finding in findings)
+        typer.echo(", ".join(f"{count:,} {severity}s" for severity, count in counts.items()) or "nothing to say")
+        if counts["error"]:
+            raise SystemExit(int(ExitCode.FAILED_CHECK))
 
 
 @described(vocab)
@@ -96,11 +103,15 @@ def diff(
       cppmill vocab diff old/tokenizer new/tokenizer --documents new --id-map ids.parquet
     """
     with command_session(Output(verbose=verbose), advice="nothing was changed"):
-        from pipelines.cli.tables import print_diff
         from pipelines.tokenizers import vocab
 
         lines, broken = vocab.diff(old, new, documents=documents, id_maps=id_map or (), every_token=verbose)
-        print_diff(lines, broken)
+        for line in lines:
+            typer.echo(line)
+        for line in broken:
+            typer.echo(f"error: {line}", err=True)
+        if broken:
+            raise SystemExit(int(ExitCode.FAILED_CHECK))
 
 
 @described(vocab)

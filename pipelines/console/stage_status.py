@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from pipelines.console.events import DONE, log_names, parse_events, read_events
+from pipelines.console.events import DONE, log_names, read_events
 from transforms.storage.folder import OutputFolder
 
 RUNNING = "running"
@@ -116,20 +116,12 @@ def read_stage_times(out: OutputFolder) -> list[StageTime]:
     """Return each stage of the newest log in which it had something to do and finished; none if no log was kept."""
     found: dict[str, StageTime] = {}
     for name in log_names(out):
-        found |= {stage.name: stage for stage in _stage_times(read_events(out, name))}
+        found |= {stage.name: stage for stage in stage_times(read_events(out, name))}
     return list(found.values())
 
 
-def stage_times(lines: Iterable[str]) -> list[StageTime]:
-    """Return the stages of a log that finished and had something to do.
-
-    Args:
-        lines: The log; lines that are not events are skipped.
-    """
-    return _stage_times(parse_events(lines))
-
-
-def _stage_times(events: Iterable[Event]) -> list[StageTime]:
+def stage_times(events: Iterable[Event]) -> list[StageTime]:
+    """Return the stages of a log that finished and had something to do."""
     found = []
     units = num_bytes = 0
     for event in events:

@@ -135,18 +135,13 @@ def _project_rows(licenses: Licenses) -> list[tuple[str, int, str]]:
     for (project, license), documents in licenses.items():
         projects[project][_cell(license) if license is not None else Markup("not given")] += documents
     rows = [(project, found.total(), found) for project, found in projects.items()]
-    return [
-        (_cell(project), total, Markup(", ").join(_counted(*item) for item in sorted(found.items(), key=_most_first)))
-        for project, total, found in sorted(rows, key=lambda row: (-row[1], row[0]))
-    ]
 
+    def listed(found: Counter[str]) -> Markup:
+        most_first = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+        return Markup(", ").join(Markup("{} ({:,})").format(Markup(name), number) for name, number in most_first)
 
-def _counted(license: str, documents: int) -> Markup:
-    return Markup("{} ({:,})").format(Markup(license), documents)
-
-
-def _most_first(item: tuple[str, int]) -> tuple[int, str]:
-    return -item[1], item[0]
+    ordered = sorted(rows, key=lambda row: (-row[1], row[0]))
+    return [(_cell(project), total, listed(found)) for project, total, found in ordered]
 
 
 def _cell(text: str) -> Markup:

@@ -1,15 +1,21 @@
-"""The whole run: the programs of all stages, in the order of `RUN_STAGES`."""
+"""The whole run, and the plan of it: the programs of all stages, in the order of `RUN_STAGES`.
+
+The plan says which units a run would do or skip, and why; nothing is written. What is not known before something has run
+is said as such: the documents of inputs that are unread, the words of documents that are unwritten.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from configs.runs import RunConfig
-from pipelines.console.progress import Reporter
+from pipelines.console.progress import Reporter, Reporters
+from pipelines.engines.execution import open_engine
 from pipelines.stages import build, ingest, scan, tokenize, validate
-from pipelines.stages.program import StageProgram
-from pipelines.stages.session import open_session
+from pipelines.stages.program import PlannedUnit, StageProgram, to_run
+from pipelines.stages.session import Session, engine_config, open_session
 from schemas.units import RUN_STAGES, TOKENIZER_STAGES, Stage, UnitReceipt
+from transforms.storage.folder import OutputFolder
 
 PROGRAMS: dict[Stage, StageProgram] = {
     stages.PROGRAM.stage: stages.PROGRAM for stages in (ingest, scan, build, tokenize, validate)
@@ -33,3 +39,22 @@ def run(config: RunConfig, reporter: Reporter) -> None:
     with open_session(config, reporter) as session:
         for program in programs_of(config):
             receipts[program.stage] = program.work(session, *(receipts[stage] for stage in program.needs))
+
+
+def plan(config: RunConfig) -> list[PlannedUnit]:
+    """Return every unit that a run would look at, in the order of the stages."""
+    out = OutputFolder(config.out)
+    out.load_digests()
+    with open_engine("local", engine_config(config, out)) as engine:  # it is never asked to run anything
+        return list(_plan(Session(config=config, out=out, reporter=Reporters(), engine=engine)))
+
+
+def _plan(session: Session) -> Iterator[PlannedUnit]:
+    receipts, blocked = dict[Stage, Sequence[UnitReceipt]](), ""
+    for program in programs_of(session.config):
+        if blocked:
+            yield to_run(program.stage, "what follows", blocked)
+            continue
+        planned = program.plan(session, *(receipts[stage] for stage in program.needs))
+        yield from planned.units
+        receipts[program.stage], blocked = planned.receipts, planned.blocked

@@ -18,7 +18,6 @@ from configs.tables import STORE_FLAGS
 from pipelines.console.events import BLOCKED, FAILED, EventLog, open_log
 from pipelines.console.progress import Reporter
 from pipelines.stages import run
-from pipelines.stages.plan import plan
 from pipelines.stages.session import locked
 from pipelines.versions.changes import FinishedRun, find_changes, is_same
 from schemas.errors import BadInputError, BlockedError, ConfigError, CppmillError, IntegrityError, LockedError
@@ -152,7 +151,7 @@ def is_up_to_date(config: RunConfig, before: FinishedRun) -> bool:
         config: The configuration, with the tokenizer to use.
         before: The finished run.
     """
-    planned = plan(config.model_copy(update={"out": before.out.root}))
+    planned = run.plan(config.model_copy(update={"out": before.out.root}))
     shards = {unit.unit for unit in planned if unit.stage == Stage.VALIDATE}
     return all(unit.action == "skip" for unit in planned) and shards == set(before.shards.values())
 

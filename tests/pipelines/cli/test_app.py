@@ -254,12 +254,12 @@ class TestPlan:
     UNITS = (Planned("ingest", "aa11", "run", "new"), Planned("ingest", "bb22", "skip", "up to date"))
 
     def test_json_is_a_line_a_unit(self, install: Install, tmp_path: Path) -> None:
-        install("stages.plan", plan=lambda config: list(self.UNITS))
+        install("stages.run", plan=lambda config: list(self.UNITS))
         result = call("plan", str(REPOSITORY / "schemas"), "--out", str(tmp_path), "--json")
         assert [json.loads(line) for line in result.stdout.splitlines()] == [vars(unit) for unit in self.UNITS]
 
     def test_the_table_counts_stages_and_lists_what_would_run(self, install: Install, tmp_path: Path) -> None:
-        install("stages.plan", plan=lambda config: list(self.UNITS))
+        install("stages.run", plan=lambda config: list(self.UNITS))
         result = call("plan", str(REPOSITORY / "schemas"), "--out", str(tmp_path))
         assert result.stdout.splitlines() == [
             "ingest           1 to run        1 to skip",
@@ -269,7 +269,7 @@ class TestPlan:
         ]
 
     def test_a_run_with_nothing_to_do_is_said(self, install: Install, tmp_path: Path) -> None:
-        install("stages.plan", plan=lambda config: [self.UNITS[1]])
+        install("stages.run", plan=lambda config: [self.UNITS[1]])
         result = call("plan", str(REPOSITORY / "schemas"), "--out", str(tmp_path))
         assert result.stdout.splitlines()[-1] == "nothing to do: every unit is up to date"
 
@@ -399,7 +399,7 @@ class TestProcess:
             "import sys, types, pipelines.stages\n"
             "from types import SimpleNamespace as N\n"
             "units = [N(stage='scan', unit='u' * 64, action='run', reason='new')] * 20000\n"
-            "pipelines.stages.plan = sys.modules['pipelines.stages.plan'] = N(plan=lambda config: units)\n"
+            "pipelines.stages.run = sys.modules['pipelines.stages.run'] = N(plan=lambda config: units)\n"
             "from pipelines.cli.app import main\nmain()"
         )
         process = subprocess.Popen(

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pipelines.console.events import EVENTS
+from pipelines.console.events import EVENTS, parse_events
 from pipelines.console.stage_status import StageTime, read_stage_times, stage_times
 from transforms.storage.folder import OutputFolder
 
@@ -17,7 +17,7 @@ def events(cppmill, run, tmp_path_factory):
 
 
 def test_a_log_tells_what_each_stage_did(events):
-    found = stage_times(events[0].splitlines())
+    found = stage_times(parse_events(events[0].splitlines()))
     done = [json.loads(line) for line in events[0].splitlines()]
     started = {event["stage"]: event for event in done if event["event"] == "stage_started"}
     ended = {event["stage"]: event for event in done if event["event"] == "stage_done"}
@@ -34,9 +34,9 @@ def test_a_stage_counts_where_it_had_something_to_do(events, tmp_path):
     for number, text in enumerate(events):
         (folder / f"{number}.jsonl").write_text(text)
     found = {stage.name: stage for stage in read_stage_times(out)}
-    assert [found[stage.name] for stage in stage_times(events[0].splitlines()) if stage.name != "read"] == [
-        found[name] for name in ("ingest", "tokenize", "validate")
-    ]
+    assert [
+        found[stage.name] for stage in stage_times(parse_events(events[0].splitlines())) if stage.name != "read"
+    ] == [found[name] for name in ("ingest", "tokenize", "validate")]
 
 
 def test_what_is_no_event_is_passed_over():
@@ -47,7 +47,7 @@ def test_what_is_no_event_is_passed_over():
         '{"event": "stage_done", "stage": "scan", "seconds": 0.5, "summary": {}}',
         '{"event": "stage_started", "stage": "tokenize", "units": 2, "bytes": 10}',
     ]
-    assert stage_times(lines) == [StageTime("scan", 2, 10, 0.5)]
+    assert stage_times(parse_events(lines)) == [StageTime("scan", 2, 10, 0.5)]
 
 
 def test_a_run_without_logs_has_no_times(tmp_path):

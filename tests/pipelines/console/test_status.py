@@ -91,11 +91,10 @@ def test_a_run_that_is_stopped_says_so(copied_run, cppmill, command_line):
 
 STOPPED = """
 import os, signal, sys, time
-from pipelines.console.events import logged
+from pipelines.console.events import open_log
 from pipelines.console.signals import stop_on_signals
-from pipelines.console.progress import Reporters
 from transforms.storage.folder import OutputFolder
-with stop_on_signals(), logged(OutputFolder(sys.argv[1]), Reporters(), engine="local", threads=1):
+with stop_on_signals(), open_log(OutputFolder(sys.argv[1]), engine="local", threads=1):
     try:
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(600)
