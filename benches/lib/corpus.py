@@ -167,10 +167,8 @@ def _sampled(out: Path, share: float) -> Iterator[pa.RecordBatch]:
             for batch in file.iter_batches(batch_size=1024, columns=["doc_id", "project", "content"]):
                 ids: list[Any] = batch["doc_id"].to_pylist()
                 chosen = [row for row, doc_id in enumerate(ids) if int(doc_id[:8], 16) < share * 2**32]
-                contents = {row: batch["content"][row].as_py() for row in chosen}
-                rows = [
-                    row for row in chosen if len(contents[row]) <= MAX_SAMPLE_DOCUMENT_BYTES and is_utf8(contents[row])
-                ]
+                contents = ((row, batch["content"][row].as_py()) for row in chosen)
+                rows = [row for row, text in contents if len(text) <= MAX_SAMPLE_DOCUMENT_BYTES and is_utf8(text)]
                 yield batch.select(["project", "content"]).take(pa.array(rows, pa.int64()))
 
 
