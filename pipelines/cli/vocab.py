@@ -62,10 +62,9 @@ def lint(
       cppmill vocab lint
     """
     with command_session(Output(), advice="nothing was changed"):
-        from tokenizer_build.build import pattern_split
-        from tokenizer_build.lint import lint_vocabulary
+        from pipelines.tokenizers import vocab
 
-        findings = lint_vocabulary(directory or VOCABULARY, pattern_split(pattern))
+        findings = vocab.lint(directory or VOCABULARY, pattern)
         for finding in findings:
             typer.echo(f"{finding.severity}: {finding.rule}: {finding.message}")
         counts = Counter(str(finding.severity) for finding in findings)

@@ -1,4 +1,4 @@
-"""The vocabulary programs: release pins ids for life, diff compares two tokenizers."""
+"""The vocabulary programs: release pins ids for life, lint names what is wrong, diff compares two tokenizers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from configs.execution import usable_threads
 from pipelines.tokenizers.codec import load_tokenizer
 from pipelines.tokenizers.texts import documents_shards, read_shards
 from schemas.errors import ConfigError
+from tokenizer_build.build import pattern_split
 from tokenizer_build.compare.diff import (
     VocabularyDiff,
     compare_compression,
@@ -19,6 +20,7 @@ from tokenizer_build.compare.diff import (
     describe_diff,
     read_ids,
 )
+from tokenizer_build.lint import Finding, lint_vocabulary
 from tokenizer_build.lock import check_built_from, release_vocabulary
 
 
@@ -33,6 +35,11 @@ def release(directory: Path, tokenizer: Path, version: str) -> int:
     load_tokenizer(tokenizer, argument="--tokenizer")  # refuses files that are not those of the manifest
     check_built_from(directory, tokenizer)
     return release_vocabulary(directory, tokenizer, version)
+
+
+def lint(directory: Path, pattern: str) -> list[Finding]:
+    """Return what is wrong with a vocabulary folder under a pre-token pattern."""
+    return lint_vocabulary(directory, pattern_split(pattern))
 
 
 def diff(
