@@ -49,12 +49,12 @@ _MEDIA_TYPES = {
     ".md": "text/markdown",
 }
 
-_CROISSANT_TERMS = (
-    "citeAs column equivalentProperty extract field fileProperty fileObject fileSet format includes isLiveDataset "
-    "jsonPath key md5 parentField path recordSet references regex repeated replace samplingRate separator source "
-    "subField transform"
+_TERMS = (
+    "@language @vocab citeAs column conformsTo cr rai data dataType dct equivalentProperty examples extract field "
+    "fileProperty fileObject fileSet format includes isLiveDataset jsonPath key md5 parentField path recordSet "
+    "references regex repeated replace samplingRate sc separator source subField transform"
 )
-_CONTEXT: dict[str, Any] = {
+_OTHER_TERMS = {
     "@language": "en",
     "@vocab": "https://schema.org/",
     "conformsTo": "dct:conformsTo",
@@ -65,8 +65,8 @@ _CONTEXT: dict[str, Any] = {
     "dct": "http://purl.org/dc/terms/",
     "examples": {"@id": "cr:examples", "@type": "@json"},
     "sc": "https://schema.org/",
-    **{term: f"cr:{term}" for term in _CROISSANT_TERMS.split()},
 }
+_CONTEXT: dict[str, Any] = {term: _OTHER_TERMS.get(term, f"cr:{term}") for term in _TERMS.split()}
 """The context that the specification prescribes for 1.0 (its section "Namespaces")."""
 
 
