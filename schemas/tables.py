@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from schemas.sequences import SequenceOptions
+from schemas.export_options import SequenceOptions
 
 DATA_FORMAT_VERSION = 1
 """Version of the files' layout; part of every unit key."""

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from schemas.options import TokenizeOptions
 from schemas.tables import tokens_schema
 from schemas.units import Stage, Unit, UnitReceipt
-from transforms.tokens.footers import footer
+from transforms.tokens.shards import footer
 from transforms.tokens.tokenizer import TokenizeSettings, document_ends, open_tokenizer
 from transforms.units.batches import list_column, read_row_groups
 from transforms.units.prefetch import prefetch

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from cppmill_core import AnyTokenizer
 
-from schemas.sequences import SequenceOptions
+from schemas.export_options import SequenceOptions
 from schemas.tables import sequences_schema
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.exports.sequences.proofs import prove_sequences
@@ -23,8 +23,7 @@ from transforms.exports.sequences.repositories import read_repositories
 from transforms.exports.sequences.rows import make_rows
 from transforms.exports.sequences.segments import Encoding, SourceText, make_segments
 from transforms.storage.folder import OutputFolder
-from transforms.tokens.footers import footer
-from transforms.tokens.shards import TokenShard, open_token_shard
+from transforms.tokens.shards import TokenShard, footer, open_token_shard
 from transforms.tokens.tokenizer import TokenizeSettings, open_tokenizer
 from transforms.units.batches import list_column, read_row_groups, split_lists
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from cppmill_core import AnyTokenizer
 
 from schemas.errors import ConfigError
-from schemas.sequences import Fim, SequenceOptions
+from schemas.export_options import Fim, SequenceOptions
 from transforms.tokens.shards import TokenIds
 
 NAMES = ("<FIM_PREFIX>", "<FIM_SUFFIX>", "<FIM_MIDDLE>")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from schemas.digests import path_fraction
-from schemas.sequences import SequenceOptions
+from schemas.export_options import SequenceOptions
 
 DEFAULT = ""
 """The entry of the default weight among the names and globs."""

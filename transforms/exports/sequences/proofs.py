@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.errors import IntegrityError
-from schemas.sequences import Fim, SequenceOptions
+from schemas.export_options import Fim, SequenceOptions
 from transforms.exports.sequences.fill_in_middle import NAMES, list_array
 from transforms.exports.sequences.segments import Encoding, SourceText, bare_range, segment_end
 from transforms.tokens.shards import TokenIds

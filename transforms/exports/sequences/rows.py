@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from schemas.sequences import SequenceOptions
+from schemas.export_options import SequenceOptions
 from transforms.exports.sequences.packing import pack_best_fit
 from transforms.exports.sequences.segments import RepositoryFile, Segment, SourceText
 
