@@ -71,11 +71,7 @@ NEAR_DUPLICATES = required_columns(unit=_UINT32, row=_UINT32, kept=_TEXT, simila
 
 
 def signatures_schema(permutations: int) -> pa.Schema:
-    """Return the schema of `.cache/signatures/*.parquet`: a row of fingerprints, and its signature.
-
-    Args:
-        permutations: Bytes of a signature.
-    """
+    """Return the schema of `.cache/signatures/*.parquet`: a row of fingerprints, and its signature."""
     return required_columns(row=_UINT32, signature=pa.binary(permutations))
 
 

@@ -79,9 +79,6 @@ class BandFile(_Record):
 def read_band_files(directory: Path) -> dict[str, BandFile]:
     """Read every `*.toml` of a vocabulary folder and its subfolders.
 
-    Args:
-        directory: The folder.
-
     Returns:
         Path in the folder to contents, in the order of the file names; subfolders have no effect on the order.
 

@@ -86,12 +86,7 @@ class TokenizerIds:
 
 
 def read_ids(directory: Path, tokenizer: cppmill_core.AnyTokenizer) -> TokenizerIds:
-    """Read every id of a tokenizer directory.
-
-    Args:
-        directory: The directory.
-        tokenizer: The same, loaded.
-    """
+    """Read every id of a tokenizer directory."""
     manifest: dict[str, Any] = json.loads((directory / MANIFEST_JSON).read_bytes())
     named = {row["id"]: (row["token"].encode(), Strength(row["strength"])) for row in manifest["tokens"]}
     for first, last in manifest["reserved"]:

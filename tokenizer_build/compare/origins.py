@@ -18,11 +18,11 @@ from typing import Any
 
 import cppmill_core
 from cppmill_core import AnyTokenizer
+from cppmill_core.byte_alphabet import read_spelling
 
 from schemas.errors import ConfigError
 from tokenizer_build.artifact import MANIFEST_JSON, TOKENIZER_JSON
 from tokenizer_build.bands import Strength
-from tokenizer_build.byte_alphabet import read_spelling
 from tokenizer_build.compare.diff import Entry, read_ids
 
 Pair = tuple[bytes, bytes]
@@ -167,10 +167,6 @@ class Origins:
 
 def read_origins(directory: Path, tokenizer: AnyTokenizer) -> Origins:
     """Read the ids and merges of a tokenizer directory.
-
-    Args:
-        directory: The directory.
-        tokenizer: The same, loaded.
 
     Raises:
         ConfigError: If it is no byte-level BPE that the native core runs.

@@ -89,12 +89,6 @@ def ingest_unit(unit: Unit, out: OutputFolder, options: IngestOptions, detect: D
     Publishes `documents/part-<key>-<nnnnn>.parquet`, nothing where nothing is kept, and
     `documents/rejects-<key>.parquet` if there are any. Holds one row group of documents at a time. Running it twice
     gives the same bytes.
-
-    Args:
-        unit: A unit of `plan_ingest`.
-        out: The output folder.
-        options: The options of ingest.
-        detect: Finds platforms; None finds none.
     """
     with out.open_local(unit.payload["fingerprints"]) as fingerprints:
         decisions = decide(unit, fingerprints, out, options)

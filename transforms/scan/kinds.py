@@ -75,12 +75,7 @@ def count_kinds(*, word_partitions: int, lines: bool) -> Iterator[Kind]:
 
 
 def part_path(family: Family, key: str) -> str:
-    """Return the path of the counts of one shard, relative to OUT.
-
-    Args:
-        family: What is counted.
-        key: The key of the shard's unit.
-    """
+    """Return the path of the counts of one shard, relative to OUT."""
     return f"{PARTS}/{family}-{key}.parquet"
 
 

@@ -95,7 +95,7 @@ class LocalStore:
         temporary.replace(target)
         _sync(target.parent)
 
-    def files(self, below: str) -> Iterator[str]:
+    def files(self, below: str = "") -> Iterator[str]:
         """Walk the folder."""
         for folder, folders, names in os.walk(self._root / below):
             relative = Path(folder).relative_to(self._root)

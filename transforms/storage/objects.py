@@ -41,9 +41,6 @@ _CONFLICT_SECONDS = 0.1
 class ObjectStore:
     """A prefix of an object store.
 
-    Args:
-        root: Its URL.
-
     Raises:
         ConfigError: If there is no such kind of store.
     """
@@ -130,7 +127,7 @@ class ObjectStore:
                 self._objects.upload(self._path(name), temporary, sha256=sha256, create=False)
         temporary.unlink()
 
-    def files(self, below: str) -> Iterator[str]:
+    def files(self, below: str = "") -> Iterator[str]:
         """List in pages."""
         with self._errors(below):
             found = self._objects.system.find(self._path(below))

@@ -87,25 +87,14 @@ def open_shard(out: OutputFolder, name: str, *, sha256: str | None, remedy: str)
 
 
 def sum_row_digests(rows: pa.RecordBatch, *, threads: int) -> str:
-    """Return the sum of the row digests that the dataset's digest is made of, in hexadecimal.
-
-    Args:
-        rows: Columns of a token shard.
-        threads: Threads of the native core.
-    """
+    """Return the sum of the row digests that the dataset's digest is made of, in hexadecimal."""
     doc_id, project, path = (rows.column(name) for name in ("doc_id", "project", "path"))
     num_bytes, token_ids, platforms = (rows.column(name) for name in ("num_bytes", "token_ids", "platform_ids"))
     return cppmill_core.dataset_digest_sum(doc_id, project, path, num_bytes, token_ids, platforms, threads).hex()
 
 
 def footer(key: str, tokenizer: cppmill_core.AnyTokenizer, max_token_id: int) -> dict[str, str]:
-    """Return the metadata in the footer of a file of tokens.
-
-    Args:
-        key: The key of the unit that makes the file.
-        tokenizer: The encoder.
-        max_token_id: The largest id in the file.
-    """
+    """Return the metadata in the footer of a file of tokens."""
     facts = {**tokenizer_facts(tokenizer), "max_token_id": str(max_token_id), "unit": key}
     return {f"cppmill.{name}": value for name, value in facts.items()}
 

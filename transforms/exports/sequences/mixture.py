@@ -18,11 +18,7 @@ DEFAULT = ""
 
 @dataclass
 class Mixture:
-    """The weights of projects, looked up once each.
-
-    Args:
-        options: `weights` and `default_weight`.
-    """
+    """The weights of projects, looked up once each."""
 
     options: SequenceOptions
     _found: dict[str, tuple[str, float]] = field(default_factory=dict)

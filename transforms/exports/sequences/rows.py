@@ -52,13 +52,6 @@ def assemble(
 
     A position has loss if its id is to be predicted from those before it in the same segment: so not the first of a
     segment, and no padding.
-
-    Args:
-        rows: The segments of each sequence.
-        texts: What `Segment.text` counts.
-        length: Tokens of a sequence.
-        pad_id: The id behind the last token.
-        schema: What `sequences_schema` returns.
     """
     starts = [[0, *accumulate(len(segment.ids) for segment in row)] for row in rows]
     ids = np.full((len(rows), length), pad_id, schema.field("token_ids").type.value_type.to_pandas_dtype())

@@ -73,10 +73,6 @@ class SplitSettings:
 def count_splits(unit: Unit, settings: SplitSettings) -> UnitReceipt:
     """Count the documents and tokens of a token shard by split, and publish the receipt that says it.
 
-    Args:
-        unit: Its payload is a token shard.
-        settings: The split.
-
     Returns:
         The receipt; its totals are {split: {documents, tokens}}.
     """
