@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from schemas.errors import VocabularyConfigError
-from tokenizer_build.band_files import read_band_files
+from tokenizer_build.vocabulary import read_band_files
 
 GOOD = 'band = "domain"\n[[candidates]]\ncategory = "nccl"\nmatch = "ident"\n[candidates.tokens]\n5622 = "ncclSend"\n'
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tokenizer_build.shapes import Shape, name_parts, name_shape
+from tokenizer_build.decisions import Shape, name_parts, name_shape
 
 
 @pytest.mark.parametrize(

@@ -97,12 +97,7 @@ def read_ids(directory: Path, tokenizer: cppmill_core.AnyTokenizer) -> Tokenizer
 
 @dataclass(frozen=True)
 class VocabularyDiff:
-    """Two tokenizers side by side.
-
-    Attributes:
-        old: The ids of the old one.
-        new: The ids of the new one.
-    """
+    """Two tokenizers side by side."""
 
     old: TokenizerIds
     new: TokenizerIds

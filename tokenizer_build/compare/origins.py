@@ -196,10 +196,6 @@ def display_bands(directory: Path, entries: Sequence[Entry]) -> tuple[str, ...]:
 def apply_merges(word: bytes, ranks: Mapping[Pair, int]) -> tuple[list[bytes], list[tuple[int, int]]]:
     """Merge a pre-token's bytes: again and again the pair of the lowest rank, the leftmost among equals.
 
-    Args:
-        word: The pre-token.
-        ranks: The rank of each pair.
-
     Returns:
         The tokens, and (rank, where the left part begins) of each merge in the order in which it was applied.
 

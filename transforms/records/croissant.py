@@ -90,14 +90,7 @@ class Publication:
 def make_croissant(
     receipt: dict[str, Any], publication: Publication, *, licenses: Sequence[str], description: str
 ) -> dict[str, Any]:
-    """Return the Croissant description of a run, JSON values; paths are relative to a folder like OUT.
-
-    Args:
-        receipt: The run's receipt.
-        publication: Name, place, creator and date.
-        licenses: The documents' licences, sorted; none if the source has none.
-        description: One paragraph.
-    """
+    """Return the Croissant description of a run, JSON values; paths are relative to a folder like OUT."""
     about = {
         "license": list(licenses) or None,
         "url": publication.url,

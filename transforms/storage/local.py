@@ -27,11 +27,7 @@ _NO_LINKS = (errno.EPERM, errno.EXDEV, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS
 
 
 class LocalStore:
-    """A folder.
-
-    Args:
-        root: Its path; it is created when the first file is published.
-    """
+    """A folder."""
 
     poll_seconds = 0.2
     max_requests = 1

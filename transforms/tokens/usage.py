@@ -98,7 +98,7 @@ def count_usage(batches: Iterable[pa.RecordBatch], vocab_size: int) -> Usage:
         usage.ids += np.bincount(_flat(batch["token_ids"]), minlength=vocab_size)
         usage.platforms += _count_platforms(batch["platform_ids"])
         _add_projects(usage, batch)
-        usage.lengths.update(batch["num_tokens"].to_pylist())
+        usage.lengths.update(batch["num_tokens"].to_numpy().tolist())
     return usage
 
 

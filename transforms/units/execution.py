@@ -102,13 +102,7 @@ def run_once(
 
 
 def run_unit(unit: Unit, out: OutputFolder, work: Callable[[Unit], UnitReceipt]) -> FinishedUnit[UnitReceipt]:
-    """Run a unit once that ends in a receipt, and publish the receipt.
-
-    Args:
-        unit: The unit.
-        out: Where its outputs and its receipt go.
-        work: Publishes the outputs and returns the receipt.
-    """
+    """Run a unit once that ends in a receipt, and publish the receipt."""
 
     def find(unit: Unit) -> UnitReceipt | None:
         receipt = out.find_receipt(unit)

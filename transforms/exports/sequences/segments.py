@@ -111,11 +111,6 @@ def make_segments(
 ) -> tuple[list[Segment], Counter[str]]:
     """Return the segments of texts, in order, and the ledger.
 
-    Args:
-        texts: The texts.
-        options: Weights, lengths, filling in the middle.
-        encoding: How the texts were encoded.
-
     Raises:
         IntegrityError: If the ledger does not balance.
     """

@@ -40,12 +40,7 @@ def split_of(name: str, *, validation_fraction: float) -> Split:
 
 
 def split_rows(names: pa.Array[Any], *, validation_fraction: float) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return which rows are validation.
-
-    Args:
-        names: The column of token shards that `NAMED_BY` gives.
-        validation_fraction: Share of the names in the validation split.
-    """
+    """Return which rows are validation."""
     encoded = names.dictionary_encode()
     distinct: list[Any] = encoded.dictionary.to_pylist()
     inside = [split_of(name, validation_fraction=validation_fraction) == "val" for name in distinct]
