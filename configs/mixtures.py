@@ -8,7 +8,7 @@ from typing import Any
 
 from configs.problems import show
 from schemas.errors import ConfigError
-from schemas.sequences import MAX_WEIGHT
+from schemas.export_options import MAX_WEIGHT
 
 Weights = tuple[tuple[str, float], ...]
 _KEYS = ("default", "projects")

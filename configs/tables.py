@@ -9,9 +9,8 @@ from pydantic import BaseModel, Field
 from configs.execution import ExecutionOptions, PathText, RunExecutionOptions
 from configs.flags import Flag, find_flags
 from schemas.declarations import EXECUTION, Option
-from schemas.export_options import ShardOptions
+from schemas.export_options import SequenceOptions, ShardOptions
 from schemas.options import BuildOptions, Fraction, IngestOptions, ScanOptions, TokenizeOptions
-from schemas.sequences import SequenceOptions
 
 DEFAULT_PROFILE = "hybrid-64k"
 

@@ -17,7 +17,13 @@ from schemas.units import Unit, UnitReceipt
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
-class RecordBatchCoder(coders.Coder):
+class _DeterministicCoder(coders.Coder):
+    def is_deterministic(self) -> bool:
+        """Say that equal values give equal bytes."""
+        return True
+
+
+class RecordBatchCoder(_DeterministicCoder):
     """Encodes one RecordBatch as an Arrow IPC stream of one batch, lz4-compressed."""
 
     def encode(self, value: pa.RecordBatch) -> bytes:
@@ -32,16 +38,12 @@ class RecordBatchCoder(coders.Coder):
         with pa.ipc.open_stream(encoded) as reader:
             return reader.read_next_batch()
 
-    def is_deterministic(self) -> bool:
-        """Say that equal batches give equal bytes."""
-        return True
-
     def to_type_hint(self) -> type[pa.RecordBatch]:
         """Return the type that this coder is for."""
         return pa.RecordBatch
 
 
-class UnitCoder(coders.Coder):
+class UnitCoder(_DeterministicCoder):
     """Encodes a `Unit` as JSON, deflated: one of loose files names thousands of paths, much alike."""
 
     def encode(self, value: Unit) -> bytes:
@@ -52,16 +54,12 @@ class UnitCoder(coders.Coder):
         """Return the unit."""
         return Unit.from_bytes(zlib.decompress(encoded))
 
-    def is_deterministic(self) -> bool:
-        """Say that equal units give equal bytes."""
-        return True
-
     def to_type_hint(self) -> type[Unit]:
         """Return the type that this coder is for."""
         return Unit
 
 
-class UnitReceiptCoder(coders.Coder):
+class UnitReceiptCoder(_DeterministicCoder):
     """Encodes a `UnitReceipt` as canonical JSON."""
 
     def encode(self, value: UnitReceipt) -> bytes:
@@ -71,10 +69,6 @@ class UnitReceiptCoder(coders.Coder):
     def decode(self, encoded: bytes) -> UnitReceipt:
         """Return the receipt."""
         return UnitReceipt.from_bytes(encoded, where="a unit receipt between two steps")
-
-    def is_deterministic(self) -> bool:
-        """Say that equal receipts give equal bytes."""
-        return True
 
     def to_type_hint(self) -> type[UnitReceipt]:
         """Return the type that this coder is for."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -24,6 +25,14 @@ _SHARD_TOKENS_DEFAULT = "{bin:,}; {megatron:,} with --format megatron".format(**
 
 FILE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$"
 """A name with which a file's name can begin on every file system."""
+
+MAX_LENGTH = 1 << 20
+"""The longest sequence, in tokens."""
+
+MAX_WEIGHT = 100
+"""The largest weight of a project: how often each of its documents occurs in the sequences."""
+
+Weight = Annotated[float, Field(ge=0, le=MAX_WEIGHT)]
 
 
 class ShardOptions(Options):
@@ -53,3 +62,45 @@ class ShardOptions(Options):
 
     name: Annotated[str, Field(pattern=FILE_NAME), Option()] = "cpp"
     """The names of the files begin with it: NAME_train_000000.bin."""
+
+
+class Fim(IntEnum):
+    """The order of a segment's parts in its sequence, as `fim` records it."""
+
+    NONE = 0
+    PSM = 1
+    SPM = 2
+
+
+class SequenceOptions(Options):
+    """What sequences are made of."""
+
+    length: Annotated[int, Field(ge=16, le=MAX_LENGTH), Option()]
+    """Tokens per sequence."""
+
+    mode: Annotated[Literal["pad", "pack"], Option()] = "pack"
+    """`pack`: several documents per sequence, best-fit decreasing. `pad`: one document, followed by padding."""
+
+    long: Annotated[Literal["drop", "cut", "split"], Option()] = "split"
+    """What happens to longer documents: `split` into several segments, `cut` at the length, or `drop`."""
+
+    repositories: Annotated[bool, Option(flag="--repositories")] = False
+    """Join the files of a project into one document, with <FILE_SEP> and the path before each."""
+
+    fim_rate: Annotated[Fraction, Option(flag="--fim", metavar="RATE")] = 0.0
+    """Rearrange this share of the segments to fill in the middle."""
+
+    fim_spm_share: Annotated[Fraction, Option(flag="--fim-spm", metavar="SHARE")] = 0.5
+    """Share of the rearranged segments that have the suffix before the prefix."""
+
+    seed: Annotated[int, Field(ge=0, lt=1 << 53), Option()] = 0
+    """Decides which segments are rearranged, and where they are split."""
+
+    default_weight: Weight = 1.0
+    """How often a document occurs in the sequences, on average."""
+
+    weights: tuple[tuple[str, Weight], ...] = ()
+    """The same by project: pairs of a name or glob and a weight.
+
+    A name goes before a glob, an earlier glob before a later one.
+    """

@@ -16,32 +16,12 @@ from schemas.declarations import FILTER, READING, TOKENS, VOCABULARY, Option
 
 MEBIBYTE = 1 << 20
 
-DEFAULT_EXTENSIONS = (
-    "c",
-    "c++",
-    "cc",
-    "cpp",
-    "cppm",
-    "cu",
-    "cuh",
-    "cxx",
-    "h",
-    "h++",
-    "hh",
-    "hip",
-    "hpp",
-    "hxx",
-    "inl",
-    "ipp",
-    "ixx",
-    "tcc",
-    "tpp",
-    "txx",
-)
+_EXTENSIONS = "c c++ cc cpp cppm cu cuh cxx h h++ hh hip hpp hxx inl ipp ixx tcc tpp txx"
+DEFAULT_EXTENSIONS = tuple(_EXTENSIONS.split())
 """Extensions of C++ source, without regard to case."""
 
 DistinctiveShape = Literal["double_underscore", "screaming_case", "api_prefix", "compound"]
-"""What can make a name distinctive (`tokenizer_build.shapes`)."""
+"""What can make a name distinctive (`tokenizer_build.decisions`)."""
 
 DISTINCTIVE_SHAPES: tuple[DistinctiveShape, ...] = ("double_underscore", "screaming_case", "api_prefix", "compound")
 """All of them."""

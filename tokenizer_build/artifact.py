@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cppmill_core.byte_alphabet import spell
+from cppmill_core.manifests import MANIFEST_FORMAT, ranges
+
 from schemas.digests import canonical_json, sha256_file
 from tokenizer_build.bands import Strength
-from tokenizer_build.byte_alphabet import spell
-from tokenizer_build.layout import Slot, Slots, manifest_bands, ranges
+from tokenizer_build.layout import Slot, Slots, manifest_bands
 
-MANIFEST_FORMAT = "cppmill-tokenizer-1"
 TOKENIZER_JSON = "tokenizer.json"
 TOKENIZER_CONFIG_JSON = "tokenizer_config.json"
 SPECIAL_TOKENS_MAP_JSON = "special_tokens_map.json"
@@ -56,10 +57,6 @@ class TokenizerParts:
 
 def write_tokenizer(parts: TokenizerParts, out: Path) -> str:
     """Write the five files of a tokenizer directory.
-
-    Args:
-        parts: What to write.
-        out: An existing folder.
 
     Returns:
         The tokenizer's digest: the SHA-256 of manifest.json, lower-case hex.

@@ -17,7 +17,6 @@ import pyarrow as pa
 from schemas.errors import VocabularyConfigError
 from schemas.options import BuildOptions
 from tokenizer_build.artifact import TokenizerParts, write_tokenizer
-from tokenizer_build.band_files import nearest
 from tokenizer_build.bands import DOMAIN
 from tokenizer_build.decision_files import write_decisions
 from tokenizer_build.decisions import Decision, Rule, cut_tokens, decide
@@ -26,7 +25,7 @@ from tokenizer_build.layout import Slots, assign_ids, plan_slots
 from tokenizer_build.lint import Split, load_vocabulary, split_tokens
 from tokenizer_build.lock import Lock, revision
 from tokenizer_build.training import LearnedMerges, Superwords, learn_merges
-from tokenizer_build.vocabulary import Vocabulary
+from tokenizer_build.vocabulary import Vocabulary, nearest
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tokenizer_build.decisions import Counts, Decision, Rule, document_share, read_counts
-from tokenizer_build.shapes import Shape
+from tokenizer_build.decisions import Counts, Decision, Rule, Shape, document_share, read_counts
 from tokenizer_build.vocabulary import Vocabulary
 
 DECISIONS_PARQUET = "decisions.parquet"

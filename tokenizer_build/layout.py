@@ -6,11 +6,12 @@ order. They fill `FIRST_LEARNED_ID` upwards, then the freed ids below, ascending
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from cppmill_core.byte_alphabet import BYTES_IN_ORDER, spell
+
 from tokenizer_build.bands import BANDS, FIRST_LEARNED_ID, RESERVED_IDS, Band, Strength, band_of, reserved_name
-from tokenizer_build.byte_alphabet import BYTES_IN_ORDER, spell
 from tokenizer_build.lock import Lock
 from tokenizer_build.vocabulary import FixedToken
 
@@ -117,22 +118,6 @@ def manifest_bands(vocab_size: int) -> tuple[Band, ...]:
     """Return every band of a vocabulary, the learned one included if it has ids."""
     learned = Band("learned", FIRST_LEARNED_ID, vocab_size - 1, Strength.LEARNED)
     return (*BANDS, learned) if vocab_size > FIRST_LEARNED_ID else BANDS
-
-
-def ranges(ids: Collection[int]) -> list[list[int]]:
-    """Return ids as sorted ranges `[first, last]`.
-
-    Example:
-        >>> ranges({3, 1, 2, 7})
-        [[1, 3], [7, 7]]
-    """
-    found: list[list[int]] = []
-    for token_id in sorted(ids):
-        if found and found[-1][1] == token_id - 1:
-            found[-1][1] = token_id
-        else:
-            found.append([token_id, token_id])
-    return found
 
 
 def _band_name(token_id: int) -> str:

@@ -62,10 +62,6 @@ def load_vocabulary(directory: Path) -> tuple[Vocabulary, Lock]:
 def lint_vocabulary(directory: Path, split: Split) -> list[Finding]:
     """Return everything the lint has to say of a vocabulary folder under a pattern.
 
-    Args:
-        directory: The folder.
-        split: Cuts a text into the pattern's words.
-
     Raises:
         VocabularyConfigError: If a file cannot be read at all.
     """

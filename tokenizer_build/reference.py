@@ -18,8 +18,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TypeVar
 
+from cppmill_core.byte_alphabet import BYTES_IN_ORDER
+
 from schemas.errors import VocabularyConfigError
-from tokenizer_build.byte_alphabet import BYTES_IN_ORDER
 
 Symbols = TypeVar("Symbols", bytes, str)
 """A text and the pieces of it: of bytes, or of characters."""

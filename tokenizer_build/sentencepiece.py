@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from cppmill_core.manifests import SENTENCEPIECE
+from cppmill_core.manifests import MANIFEST_FORMAT, SENTENCEPIECE, ranges
 from cppmill_core.sentencepiece import MODEL, SPACE, lossy_properties, piece_bytes
 from cppmill_core.sentencepiece_proto import Model, Piece, PieceType, read_model, rewrite_pieces
 from sentencepiece import SentencePieceTrainer
@@ -29,10 +29,9 @@ from schemas.digests import canonical_json, sha256_file
 from schemas.errors import VocabularyConfigError
 from schemas.options import BuildOptions
 from schemas.tables import WORDS
-from tokenizer_build.artifact import MANIFEST_FORMAT, MANIFEST_JSON, VOCAB_TSV, shown
+from tokenizer_build.artifact import MANIFEST_JSON, VOCAB_TSV, shown
 from tokenizer_build.bands import BANDS, RESERVED_IDS, Strength, reserved_name
 from tokenizer_build.findings import FINDINGS_MD
-from tokenizer_build.layout import ranges
 from tokenizer_build.lint import load_vocabulary
 
 MAX_PIECE_CHARACTERS = 64

@@ -162,10 +162,6 @@ def unreachable_seed(fixed: Iterable[FixedToken], forbidden: Iterable[str]) -> s
 
     The seeds are learned as a build learns them, without a text. Of several such tokens the first in byte order is
     named.
-
-    Args:
-        fixed: The fixed tokens.
-        forbidden: Names that no merge may spell.
     """
     columns: list[pa.Array[Any]] = [pa.array([b"a"], pa.binary()), pa.array([1], pa.uint64())]
     text = pa.RecordBatch.from_arrays(columns, names=["word", "count"])

@@ -105,15 +105,7 @@ def smallest_cover(counts: Counts, always: Sequence[int], coverage: float) -> li
 def describe_working_set(
     histogram: TokenHistogram, ids: TokenizerIds, *, globs: Sequence[str], coverage: float, dataset: str
 ) -> dict[str, Any]:
-    """Return a working set with its receipt, as JSON.
-
-    Args:
-        histogram: What was counted.
-        ids: The ids of the dataset's tokenizer.
-        globs: The patterns that chose the projects.
-        coverage: Share of the text's tokens to cover.
-        dataset: Digest of the dataset.
-    """
+    """Return a working set with its receipt, as JSON."""
     counts, always = text_counts(histogram.counts, ids), always_allowed(ids)
     taken = smallest_cover(counts, always, coverage)
     tokens, covered = int(counts.sum()), int(counts[taken].sum())

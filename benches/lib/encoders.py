@@ -15,6 +15,7 @@ from typing import Any
 
 import cppmill_core
 import numpy as np
+from cppmill_core.byte_alphabet import CHARACTERS
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 
 from benches.lib.foreign import count_cl100k
@@ -23,7 +24,6 @@ from benches.lib.peers import OURS, THEIRS, read_sample, read_texts
 from benches.lib.references import IdArray, digest_documents, split_ids
 from benches.lib.vocabularies import merge_ours, spell_merges
 from pipelines.console.progress import MEGABYTE
-from tokenizer_build.byte_alphabet import CHARACTERS
 from tokenizer_build.compare.candidates import CandidateTokenizer, HuggingFace, Native, Ranks, set_rayon_threads
 from tokenizer_build.published_patterns import CL100K
 

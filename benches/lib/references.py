@@ -13,9 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from cppmill_core.byte_alphabet import CHARACTERS
 from tokenizers import Encoding, Tokenizer
-
-from tokenizer_build.byte_alphabet import CHARACTERS
 
 IdArray = npt.NDArray[np.uint32]
 

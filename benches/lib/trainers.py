@@ -21,12 +21,12 @@ import ffbpe
 import gigabpe
 import pyarrow as pa
 import pyarrow.parquet as pq
+from cppmill_core.byte_alphabet import CHARACTERS
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 
 from benches.lib.harness import RunResult
 from benches.lib.vocabularies import merge_ours, spell_merges, words_batch
 from schemas.options import BuildOptions
-from tokenizer_build.byte_alphabet import CHARACTERS
 
 PATTERN, LINE_PATTERN = "cpp-words-1", "cpp-lines-1"
 """What words are cut with, and the lines of superwords."""

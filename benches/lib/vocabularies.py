@@ -10,8 +10,7 @@ from typing import Any
 
 import cppmill_core
 import pyarrow as pa
-
-from tokenizer_build.byte_alphabet import CHARACTERS, spell
+from cppmill_core.byte_alphabet import CHARACTERS, spell
 
 NO_SEEDS: dict[str, pa.Array[Any]] = {"token": pa.array([], pa.binary()), "atomic": pa.array([], pa.bool_())}
 """The seeds of plain training."""

@@ -16,6 +16,7 @@ from typing import Any
 import cppmill_core
 import pyarrow as pa
 import pyarrow.parquet as pq
+from cppmill_core.byte_alphabet import CHARACTERS
 
 from benches.lib.trainers import LINE_PATTERN, PATTERN
 from benches.lib.vocabularies import NO_SEEDS
@@ -24,7 +25,6 @@ from schemas.options import BuildOptions
 from schemas.tables import WORDS
 from tokenizer_build.bands import Strength
 from tokenizer_build.build import ScanCounts, pattern_split
-from tokenizer_build.byte_alphabet import CHARACTERS
 from tokenizer_build.decisions import cut_tokens, decide
 from tokenizer_build.layout import Slots, plan_slots
 from tokenizer_build.lint import load_vocabulary, split_tokens

@@ -20,11 +20,12 @@ from typing import Any
 
 import apache_beam as beam
 import cppmill_core
+from cppmill_core.byte_alphabet import BYTES_IN_ORDER, spell
+from cppmill_core.manifests import MANIFEST_FORMAT
 
 from schemas.errors import ConfigError
 from schemas.units import Unit
-from tokenizer_build.artifact import MANIFEST_FORMAT, MANIFEST_JSON, TOKENIZER_JSON
-from tokenizer_build.byte_alphabet import BYTES_IN_ORDER, spell
+from tokenizer_build.artifact import MANIFEST_JSON, TOKENIZER_JSON
 
 _PATTERN = "cpp-words-1"
 _MERGES = ((b"i", b"n"), (b"in", b"t"), (b" ", b"int"), (b"r", b"e"))

@@ -13,8 +13,8 @@ from configs.tables import SEQUENCE_FLAGS
 from pipelines.console.progress import Reporter
 from pipelines.exports.frame import Export, open_export
 from schemas.errors import ConfigError
+from schemas.export_options import SequenceOptions
 from schemas.options import TokenizeOptions
-from schemas.sequences import SequenceOptions
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.exports.sequences.export import UNIT_TOKENS, SequenceSettings, sequence_unit
 from transforms.exports.sequences.fill_in_middle import fim_ids

@@ -18,8 +18,7 @@ from schemas.export_options import ShardOptions
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.exports.shards.formats import MAX_BIN_VOCABULARY
 from transforms.exports.shards.plan import FilePlan, plan_files
-from transforms.exports.shards.split_counts import SplitSettings, count_splits
-from transforms.exports.shards.splits import SPLITS
+from transforms.exports.shards.splits import SPLITS, SplitSettings, count_splits
 from transforms.exports.shards.streams import Borders
 from transforms.exports.shards.writer import ShardSettings, file_name, write_shard
 from transforms.units.execution import RunUnits

@@ -19,7 +19,7 @@ from cppmill_core import AnyTokenizer
 
 from pipelines.console.stage_status import StageTime, read_stage_times
 from tokenizer_build.compare.diff import Entry, read_ids
-from tokenizer_build.compare.id_bands import bands_of
+from tokenizer_build.compare.origins import bands_of
 from tokenizer_build.decision_files import DECISIONS_PARQUET
 from tokenizer_build.findings import FINDINGS_MD
 from transforms.storage.folder import OutputFolder

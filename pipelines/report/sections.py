@@ -21,7 +21,7 @@ from pipelines.report.text import count, percent
 from pipelines.report.vocabulary_map import COLOURS, draw_map
 from schemas.reasons import Column
 from tokenizer_build.bands import Strength
-from tokenizer_build.compare.id_bands import RESERVED
+from tokenizer_build.compare.origins import RESERVED
 from tokenizer_build.decision_files import KEPT
 from tokenizer_build.decisions import Rule
 from transforms.tokens.usage import ProjectUsage

@@ -27,10 +27,10 @@ from schemas.errors import ConfigError, IntegrityError
 from schemas.options import RunOptions, TokenizeOptions
 from schemas.tables import WORDS
 from schemas.units import Stage, Unit, UnitReceipt, unit_key
-from tokenizer_build.band_files import band_file_paths
 from tokenizer_build.build import ScanCounts, build_tokenizer
 from tokenizer_build.findings import FINDINGS_MD
 from tokenizer_build.sentencepiece import build_sentencepiece, trainer_version
+from tokenizer_build.vocabulary import band_file_paths
 from transforms.scan.tables import read_counts
 from transforms.storage.folder import OutputFolder
 

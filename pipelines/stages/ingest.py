@@ -31,11 +31,10 @@ from transforms.ingest.dedup.clusters import (
 from transforms.ingest.dedup.exact import ChooseDuplicates, clear_duplicates, duplicates_name, merge_duplicates
 from transforms.ingest.dedup.lsh import FindNearPairs, near_partitions
 from transforms.ingest.document_shards import Detect
-from transforms.ingest.findings import FirstPass, add_digests, find_first_pass, look_up_choices
 from transforms.ingest.fingerprints import fingerprints_name
 from transforms.ingest.first_pass import FingerprintInputs
 from transforms.ingest.input_units import plan_inputs
-from transforms.ingest.plan import plan_ingest, prune_cache
+from transforms.ingest.plan import FirstPass, add_digests, find_first_pass, look_up_choices, plan_ingest, prune_cache
 from transforms.ingest.second_pass import WriteDocuments
 from transforms.sources.listing import list_inputs
 

@@ -29,7 +29,7 @@ from transforms.records.receipts import RECEIPT
 from transforms.records.versions import Versions
 from transforms.storage.folder import CACHE, OutputFolder
 from transforms.storage.protocol import is_keyed
-from transforms.units.attempts import clear_attempts, count_repeated
+from transforms.units.execution import clear_attempts, count_repeated
 from transforms.units.plan import ReadUnits, write_plan
 
 logger = logging.getLogger(__name__)

@@ -29,7 +29,7 @@ from schemas.units import (
 )
 from tokenizer_build.lock import revision
 from transforms.records.receipts import RECEIPT, RunFacts, TokenizerFacts, describe_receipt, make_receipt
-from transforms.tokens.footers import check_origin
+from transforms.tokens.shards import check_origin
 from transforms.tokens.tokenizer import TokenizeSettings, manifest_digest, open_tokenizer
 from transforms.tokens.validate import validate_unit
 from transforms.units.execution import RunUnits

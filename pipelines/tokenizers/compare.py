@@ -20,7 +20,7 @@ from schemas.options import IngestOptions
 from tokenizer_build.compare.candidates import open_candidate, set_rayon_threads
 from tokenizer_build.compare.comparison import Comparison, Counts, Entrant, Tally, token_lengths
 from tokenizer_build.compare.comparison import compare as compare_candidates
-from tokenizer_build.compare.id_bands import read_bands
+from tokenizer_build.compare.origins import read_bands
 
 _UNITS = {"": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kMGTP]B|)")

@@ -26,7 +26,7 @@ from pipelines.tokenizers.texts import read_texts
 from schemas.errors import ConfigError, IntegrityError
 from schemas.options import BuildOptions, IngestOptions, RunOptions
 from tokenizer_build.compare.costs import BYTES_A_PARAMETER, Model
-from tokenizer_build.compare.id_bands import SUPERWORDS, read_bands
+from tokenizer_build.compare.origins import SUPERWORDS, read_bands
 from transforms.records.receipts import read_receipt
 from transforms.storage.folder import OutputFolder
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from cppmill_core import AnyTokenizer, Tokenizer, hugging_face, load_tokenizer, open_any
 from cppmill_core.adoption import find_source, write_directory
+from cppmill_core.byte_alphabet import CHARACTERS
 from cppmill_core.manifests import BOS, EOS
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -161,7 +162,7 @@ def words_directory(headers: list[bytes], tmp_path_factory: pytest.TempPathFacto
         forbidden=[b"<BOS>", b"<EOS>"],
     )
     letters = [chr(byte) for byte in range(256)]
-    spell = {letter: hugging_face._ALPHABET[ord(letter)] for letter in letters}
+    spell = {letter: CHARACTERS[ord(letter)] for letter in letters}
     pairs = [
         tuple("".join(spell[chr(byte)] for byte in row[side]) for side in ("left", "right"))
         for row in merges.to_pylist()

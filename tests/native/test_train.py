@@ -16,12 +16,12 @@ import cppmill_core
 import numpy as np
 import pyarrow as pa
 import pytest
+from cppmill_core.byte_alphabet import spell
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 
 from schemas.errors import VocabularyConfigError
-from tokenizer_build.byte_alphabet import spell
 from tokenizer_build.reference import CORPUS_PHASE, Merge, encode, ranks_of
 from tokenizer_build.reference import train_bpe as reference_train_bpe
 

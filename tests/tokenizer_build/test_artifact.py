@@ -9,11 +9,11 @@ from typing import Any
 
 import cppmill_core
 import pytest
+from cppmill_core.byte_alphabet import CHARACTERS
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
 from schemas.digests import canonical_json, sha256_file
-from tokenizer_build.byte_alphabet import CHARACTERS
 
 VOCAB_SIZE = 12_288
 BYTES = {character: byte for byte, character in enumerate(CHARACTERS)}

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
+from cppmill_core.byte_alphabet import BYTES_IN_ORDER, CHARACTERS, spell
 from tokenizers import pre_tokenizers
-
-from tokenizer_build.byte_alphabet import BYTES_IN_ORDER, CHARACTERS, spell
 
 
 def test_characters_are_those_of_the_tokenizers_package() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from schemas.options import BuildOptions
 from schemas.tables import TERMS
-from tokenizer_build.decisions import Decision, Rule, cut_tokens, decide
+from tokenizer_build.decisions import Decision, Rule, Shape, cut_tokens, decide, name_parts, name_shape
 from tokenizer_build.lock import Lock, LockedId, read_lock
 from tokenizer_build.vocabulary import Vocabulary, read_vocabulary
 
@@ -188,3 +188,65 @@ def test_what_falls_with_a_category_is_kept_by_another_one_and_by_the_lock(vocab
 def test_no_documents_cut_by_the_floor_and_divide_by_nothing(vocabulary: Vocabulary) -> None:
     decisions = decide(vocabulary, read_lock(vocabulary.directory), table(), 0, OPTIONS)
     assert {d.document_share for d in decisions} == {0.0}
+
+
+@pytest.mark.parametrize(
+    ("token", "prefixes", "shape"),
+    [
+        ("__global__", [], Shape.DOUBLE_UNDERSCORE),
+        ("a__b", [], Shape.DOUBLE_UNDERSCORE),
+        ("EXPECT_EQ", [], Shape.SCREAMING_CASE),
+        ("BOOST_TEST2_A", [], Shape.SCREAMING_CASE),
+        ("TEST", [], Shape.NONE),
+        ("_TEST", [], Shape.NONE),
+        ("Test_Case", [], Shape.COMPOUND),
+        ("cudaMalloc", ["cuda"], Shape.API_PREFIX),
+        ("cuda", ["cuda"], Shape.NONE),
+        ("cudamalloc", ["cuda"], Shape.NONE),
+        ("cudaMalloc", ["nccl"], Shape.COMPOUND),
+        ("sqlite3_step", ["sqlite3_"], Shape.API_PREFIX),
+        ("SQLExecute", ["SQL"], Shape.API_PREFIX),
+        ("hipblasCreate", ["rocblas_", "hipblas"], Shape.API_PREFIX),
+        ("thread_block_tile", [], Shape.COMPOUND),
+        ("DescriptorPool", [], Shape.COMPOUND),
+        ("threadIdx", [], Shape.COMPOUND),
+        ("SQLExecute", [], Shape.COMPOUND),
+        ("device_vector", ["device_"], Shape.API_PREFIX),
+        ("size_t", [], Shape.NONE),
+        ("mValue", [], Shape.NONE),
+        ("dim3", [], Shape.NONE),
+        ("float16", [], Shape.NONE),
+        ("Descriptor", [], Shape.NONE),
+        ("query", [], Shape.NONE),
+        ("$graphLookup", [], Shape.NONE),
+        ("#pragma once", [], Shape.NONE),
+    ],
+)
+def test_the_shape_of_a_name(token: str, prefixes: list[str], shape: Shape) -> None:
+    assert name_shape(token, prefixes) is shape
+
+
+def test_a_shape_that_is_not_asked_for_gives_way_to_the_next() -> None:
+    assert name_shape("CUDA_CHECK__", [], shapes=["api_prefix", "compound"]) is Shape.COMPOUND
+    assert name_shape("CUDA_CHECK__", ["CUDA"], shapes=["api_prefix", "compound"]) is Shape.API_PREFIX
+    assert name_shape("CUDA_CHECK__", [], shapes=[]) is Shape.NONE
+
+
+def test_a_compound_has_as_many_words_as_asked_for() -> None:
+    shapes = [name_shape(name, [], compound_parts=3) for name in ("thread_block_tile", "device_vector", "ThreadBlock")]
+    assert shapes == [Shape.COMPOUND, Shape.NONE, Shape.NONE]
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("thread_block_tile", ["thread", "block", "tile"]),
+        ("XMLHttpRequest2", ["XML", "Http", "Request"]),
+        ("__half2float", ["half", "float"]),
+        ("m_x", []),
+        ("std::vector", []),
+        ("", []),
+    ],
+)
+def test_the_parts_of_a_name_are_its_words(name: str, parts: list[str]) -> None:
+    assert name_parts(name) == parts

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from cppmill_core.byte_alphabet import BYTES_IN_ORDER
+from cppmill_core.manifests import ranges
 
 from tokenizer_build.bands import FIRST_LEARNED_ID, Strength, band_of
-from tokenizer_build.byte_alphabet import BYTES_IN_ORDER
-from tokenizer_build.layout import Slots, assign_ids, manifest_bands, plan_slots, ranges
+from tokenizer_build.layout import Slots, assign_ids, manifest_bands, plan_slots
 from tokenizer_build.lock import Lock, LockedId
 from tokenizer_build.vocabulary import FixedToken
 

@@ -11,13 +11,13 @@ from typing import Any
 import cppmill_core
 import pyarrow as pa
 import pytest
+from cppmill_core.byte_alphabet import CHARACTERS
 from tokenizers import Tokenizer
 
 from schemas.errors import VocabularyConfigError
 from schemas.options import BuildOptions
 from schemas.tables import WORDS
 from tokenizer_build.build import BuildSummary, ScanCounts
-from tokenizer_build.byte_alphabet import CHARACTERS
 
 Build = Callable[..., BuildSummary]
 ScanDocuments = Callable[[list[bytes]], ScanCounts]

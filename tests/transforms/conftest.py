@@ -20,10 +20,9 @@ from schemas.units import Unit, UnitReceipt
 from transforms.filters.verdicts import make_content_filter
 from transforms.ingest.dedup.candidates import duplicate_candidates, unpack_candidates
 from transforms.ingest.dedup.exact import choose_kept, clear_duplicates, duplicates_name, merge_duplicates
-from transforms.ingest.findings import FirstPass, add_digests, find_first_pass, look_up_choices
 from transforms.ingest.fingerprints import fingerprint_unit
 from transforms.ingest.input_units import plan_inputs
-from transforms.ingest.plan import plan_ingest
+from transforms.ingest.plan import FirstPass, add_digests, find_first_pass, look_up_choices, plan_ingest
 from transforms.ingest.second_pass import ingest_unit
 from transforms.sources.document import Document
 from transforms.sources.listing import list_inputs

@@ -28,12 +28,12 @@ import cppmill_core
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from cppmill_core.byte_alphabet import read_spelling
 from cppmill_core.sentencepiece import piece_bytes
 from cppmill_core.sentencepiece_proto import read_model
 
 from schemas.errors import ConfigError
 from tokenizer_build.artifact import MANIFEST_JSON, TOKENIZER_JSON
-from tokenizer_build.byte_alphabet import read_spelling
 from tokenizer_build.published_patterns import PATTERN_OF_RANKS
 
 if TYPE_CHECKING:
@@ -128,11 +128,7 @@ class Native:
 
 
 class HuggingFace:
-    """A `tokenizer.json`, with the fast batch call of `tokenizers`; its settings to cut and pad texts are left out.
-
-    Args:
-        path: The file.
-    """
+    """A `tokenizer.json`, with the fast batch call of `tokenizers`; its settings to cut and pad texts are left out."""
 
     def __init__(self, path: Path) -> None:
         """Load the file."""
@@ -178,11 +174,7 @@ class HuggingFace:
 
 
 class SentencePiece:
-    """A SentencePiece model.
-
-    Args:
-        path: The `.model` file.
-    """
+    """A SentencePiece model."""
 
     def __init__(self, path: Path) -> None:
         """Load the file."""
@@ -216,13 +208,7 @@ class SentencePiece:
 
 
 class Ranks:
-    """Ranks of tokens, with tiktoken.
-
-    Args:
-        name: For messages.
-        ranks: Each token's rank, which is its id.
-        regex: The pre-token pattern.
-    """
+    """Ranks of tokens, with tiktoken."""
 
     def __init__(self, name: str, ranks: dict[bytes, int], regex: str) -> None:
         """Hand them to the library."""

@@ -86,12 +86,7 @@ class TokenizerIds:
 
 
 def read_ids(directory: Path, tokenizer: cppmill_core.AnyTokenizer) -> TokenizerIds:
-    """Read every id of a tokenizer directory.
-
-    Args:
-        directory: The directory.
-        tokenizer: The same, loaded.
-    """
+    """Read every id of a tokenizer directory."""
     manifest: dict[str, Any] = json.loads((directory / MANIFEST_JSON).read_bytes())
     named = {row["id"]: (row["token"].encode(), Strength(row["strength"])) for row in manifest["tokens"]}
     for first, last in manifest["reserved"]:
@@ -102,12 +97,7 @@ def read_ids(directory: Path, tokenizer: cppmill_core.AnyTokenizer) -> Tokenizer
 
 @dataclass(frozen=True)
 class VocabularyDiff:
-    """Two tokenizers side by side.
-
-    Attributes:
-        old: The ids of the old one.
-        new: The ids of the new one.
-    """
+    """Two tokenizers side by side."""
 
     old: TokenizerIds
     new: TokenizerIds

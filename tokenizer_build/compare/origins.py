@@ -1,4 +1,4 @@
-"""Where the tokens of a tokenizer come from, and which merges made each token of a text.
+"""Where the tokens of a tokenizer come from: the band of each id, and the merges that made each token of a text.
 
 The rank of a merge gives its phase: merges up to the one that completes the last fixed token are seed merges, those
 from `superwords.first_merge` of the manifest on were learned in lines, all others in words. Merges are applied here one
@@ -18,18 +18,47 @@ from typing import Any
 
 import cppmill_core
 from cppmill_core import AnyTokenizer
+from cppmill_core.byte_alphabet import read_spelling
 
 from schemas.errors import ConfigError
 from tokenizer_build.artifact import MANIFEST_JSON, TOKENIZER_JSON
 from tokenizer_build.bands import Strength
-from tokenizer_build.byte_alphabet import read_spelling
 from tokenizer_build.compare.diff import Entry, read_ids
-from tokenizer_build.compare.id_bands import LEARNED, RESERVED, SUPERWORDS, bands_of
 
 Pair = tuple[bytes, bytes]
 
+LEARNED, SUPERWORDS, RESERVED = "learned", "superwords", "reserved"
+
 _PROMISED = (Strength.PINNED, Strength.ATOMIC)
 _SHOWN = {SUPERWORDS: LEARNED, RESERVED: "reserve"}
+
+_UNBANDED = {Strength.CONTROL: "control", Strength.RESERVED: RESERVED}
+"""The bands of a tokenizer of another program, beside the learned one."""
+
+
+def read_bands(directory: Path) -> list[str] | None:
+    """Return the band of each id of a tokenizer directory of ours: of a fixed one its own, else how it was learned.
+
+    None if there is no manifest with bands.
+    """
+    if not (directory / MANIFEST_JSON).is_file():
+        return None
+    manifest: Mapping[str, Any] = json.loads((directory / MANIFEST_JSON).read_bytes())
+    if "tokens" not in manifest or "bands" not in manifest:
+        return None
+    bands = [LEARNED] * int(manifest["vocab_size"])
+    for number in _superword_ids(directory, manifest):
+        bands[number] = SUPERWORDS
+    for first, last in manifest.get("reserved", ()):
+        bands[first : last + 1] = [RESERVED] * (last + 1 - first)
+    for row in manifest["tokens"]:
+        bands[row["id"]] = row["band"]
+    return bands
+
+
+def bands_of(directory: Path, entries: Sequence[Entry]) -> tuple[str, ...]:
+    """Return the band of each id; a tokenizer of another program has only control, reserved and learned ids."""
+    return tuple(read_bands(directory) or (_UNBANDED.get(entry.strength, LEARNED) for entry in entries))
 
 
 class Phase(StrEnum):
@@ -139,10 +168,6 @@ class Origins:
 def read_origins(directory: Path, tokenizer: AnyTokenizer) -> Origins:
     """Read the ids and merges of a tokenizer directory.
 
-    Args:
-        directory: The directory.
-        tokenizer: The same, loaded.
-
     Raises:
         ConfigError: If it is no byte-level BPE that the native core runs.
     """
@@ -164,21 +189,12 @@ def read_origins(directory: Path, tokenizer: AnyTokenizer) -> Origins:
 
 
 def display_bands(directory: Path, entries: Sequence[Entry]) -> tuple[str, ...]:
-    """Return the band of each id as it is shown: superwords are `learned`, unused ids `reserve`.
-
-    Args:
-        directory: The tokenizer directory.
-        entries: Every id of it.
-    """
+    """Return the band of each id as it is shown: superwords are `learned`, unused ids `reserve`."""
     return tuple(_SHOWN.get(band, band) for band in bands_of(directory, entries))
 
 
 def apply_merges(word: bytes, ranks: Mapping[Pair, int]) -> tuple[list[bytes], list[tuple[int, int]]]:
     """Merge a pre-token's bytes: again and again the pair of the lowest rank, the leftmost among equals.
-
-    Args:
-        word: The pre-token.
-        ranks: The rank of each pair.
 
     Returns:
         The tokens, and (rank, where the left part begins) of each merge in the order in which it was applied.
@@ -209,3 +225,11 @@ def _count_seed_merges(merges: Sequence[Pair], fixed: Iterable[bytes]) -> int:
     for rank, (left, right) in enumerate(merges):
         made.setdefault(left + right, rank)
     return 1 + max((made[token] for token in fixed if token in made), default=-1)
+
+
+def _superword_ids(directory: Path, manifest: Mapping[str, Any]) -> list[int]:
+    if "superwords" not in manifest:
+        return []
+    model: Mapping[str, Any] = json.loads((directory / TOKENIZER_JSON).read_bytes())["model"]
+    merges = model["merges"][manifest["superwords"]["first_merge"] :]
+    return [model["vocab"][left + right] for left, right in merges]

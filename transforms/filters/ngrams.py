@@ -45,10 +45,6 @@ def iter_ngrams(text: bytes, words: int) -> Iterator[Ngrams]:
     The hash of words w is that of the bytes w1 0 w2 0 … wn 0 as a polynomial modulo 2^64 at an odd number, mixed as
     splitmix64 does: a difference of prefix sums, divided by a power, so that it costs the same whatever its length.
 
-    Args:
-        text: The text.
-        words: The words of an n-gram.
-
     Example:
         >>> [len(found.hashes) for found in iter_ngrams(b"int main() {\n  return 0;\n}\n", 3)]
         [2]

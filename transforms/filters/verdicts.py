@@ -45,10 +45,6 @@ ContentFilter = Callable[[bytes, str | None], Verdict]
 def make_content_filter(options: IngestOptions, benchmark: Benchmark | None = None) -> ContentFilter:
     r"""Return the filters that are on, as one; made once per worker.
 
-    Args:
-        options: The options of ingest.
-        benchmark: What `read_benchmark` makes of the options.
-
     Raises:
         ConfigError: If a filter needs a library that is not installed.
 

@@ -36,11 +36,6 @@ def plan_inputs(listing: Listing, options: IngestOptions, benchmark: Benchmark |
     of a unit changes when its files, their sizes or versions, or an option that bears on reading them does. The
     payload holds `root`, `kind`, `project`, `inputs` as [path, bytes, version, reason], and `index`, the unit's
     number.
-
-    Args:
-        listing: The inputs.
-        options: The options of ingest.
-        benchmark: What `read_benchmark` makes of the options.
     """
     versions = filter_versions(options, benchmark)
     units = list[Unit]()

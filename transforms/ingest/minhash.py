@@ -96,12 +96,7 @@ def signatures_name(key: str, options: IngestOptions) -> str:
 
 
 def sign(shingles: Shingles, permutations: int) -> Signatures:
-    """Return the signature of each document, a row of one byte a permutation; all of them must have a shingle.
-
-    Args:
-        shingles: The documents' shingles.
-        permutations: How many bytes a signature has.
-    """
+    """Return the signature of each document, a row of one byte a permutation; all of them must have a shingle."""
     import rensa
 
     matrix = rensa.RMinHash.digest_matrix_from_flat_token_hashes(*shingles, permutations, _SEED)
@@ -138,12 +133,7 @@ def estimate(agreed: npt.NDArray[np.int64], permutations: int) -> npt.NDArray[np
 
 
 class SignatureWriter:
-    """Signs the documents of a unit, as they are read, into a file.
-
-    Args:
-        path: Where to.
-        options: The options of ingest.
-    """
+    """Signs the documents of a unit, as they are read, into a file."""
 
     def __init__(self, path: Path, options: IngestOptions) -> None:
         """Open the file."""

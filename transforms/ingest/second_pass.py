@@ -89,12 +89,6 @@ def ingest_unit(unit: Unit, out: OutputFolder, options: IngestOptions, detect: D
     Publishes `documents/part-<key>-<nnnnn>.parquet`, nothing where nothing is kept, and
     `documents/rejects-<key>.parquet` if there are any. Holds one row group of documents at a time. Running it twice
     gives the same bytes.
-
-    Args:
-        unit: A unit of `plan_ingest`.
-        out: The output folder.
-        options: The options of ingest.
-        detect: Finds platforms; None finds none.
     """
     with out.open_local(unit.payload["fingerprints"]) as fingerprints:
         decisions = decide(unit, fingerprints, out, options)
@@ -135,7 +129,8 @@ def write_shards(
     reads = bool(decisions.kept.any())  # else there is nothing to read for
 
     def keep() -> Iterator[tuple[int, Kept]]:
-        documents = _read_kept(unit, decisions, options) if reads else iter(())
+        # Those that are not kept may lack their content.
+        documents = read_documents(unit, options, wanted=lambda i: bool(decisions.kept[i])) if reads else iter(())
         for index, (row, document) in enumerate(zip_longest(read_fingerprints(decisions.fingerprints), documents)):
             if row is None:
                 appeared.append(document._replace(content=None))
@@ -155,11 +150,6 @@ def write_shards(
         name = f"documents/part-{unit.key}-{shard:05d}.parquet"
         shards.append(out.publish(name, partial(write_documents, documents=map(itemgetter(1), group), detect=detect)))
     return Written(tuple(shards), ledger, frozenset(changed), tuple(appeared))
-
-
-def _read_kept(unit: Unit, decisions: Decisions, options: IngestOptions) -> Iterator[Document]:
-    """Yield the documents of a unit; those that are not kept may lack their content."""
-    return read_documents(unit, options, wanted=lambda index: bool(decisions.kept[index]))
 
 
 def _publish_rejects(unit: Unit, decisions: Decisions, written: Written, out: OutputFolder) -> Iterator[OutputFile]:

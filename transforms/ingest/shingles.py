@@ -67,10 +67,6 @@ def shingle(contents: Sequence[bytes], tokens: int) -> Shingles:
 
     A document with fewer tokens has one shingle of all, one without any has none.
 
-    Args:
-        contents: The documents, any bytes.
-        tokens: How many code tokens a shingle has.
-
     Example:
         >>> shingle([b"int a; // one", b"int  a;", b"// nothing"], 5).offsets.tolist()
         [0, 1, 2, 2]

@@ -49,45 +49,25 @@ _MEDIA_TYPES = {
     ".md": "text/markdown",
 }
 
-# The context that the specification prescribes for 1.0, word for word (its section "Namespaces").
-_CONTEXT: dict[str, Any] = {
+_TERMS = (
+    "@language @vocab citeAs column conformsTo cr rai data dataType dct equivalentProperty examples extract field "
+    "fileProperty fileObject fileSet format includes isLiveDataset jsonPath key md5 parentField path recordSet "
+    "references regex repeated replace samplingRate sc separator source subField transform"
+)
+_OTHER_TERMS = {
     "@language": "en",
     "@vocab": "https://schema.org/",
-    "citeAs": "cr:citeAs",
-    "column": "cr:column",
     "conformsTo": "dct:conformsTo",
     "cr": "http://mlcommons.org/croissant/",
     "rai": "http://mlcommons.org/croissant/RAI/",
     "data": {"@id": "cr:data", "@type": "@json"},
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
     "dct": "http://purl.org/dc/terms/",
-    "equivalentProperty": "cr:equivalentProperty",
     "examples": {"@id": "cr:examples", "@type": "@json"},
-    "extract": "cr:extract",
-    "field": "cr:field",
-    "fileProperty": "cr:fileProperty",
-    "fileObject": "cr:fileObject",
-    "fileSet": "cr:fileSet",
-    "format": "cr:format",
-    "includes": "cr:includes",
-    "isLiveDataset": "cr:isLiveDataset",
-    "jsonPath": "cr:jsonPath",
-    "key": "cr:key",
-    "md5": "cr:md5",
-    "parentField": "cr:parentField",
-    "path": "cr:path",
-    "recordSet": "cr:recordSet",
-    "references": "cr:references",
-    "regex": "cr:regex",
-    "repeated": "cr:repeated",
-    "replace": "cr:replace",
-    "samplingRate": "cr:samplingRate",
     "sc": "https://schema.org/",
-    "separator": "cr:separator",
-    "source": "cr:source",
-    "subField": "cr:subField",
-    "transform": "cr:transform",
 }
+_CONTEXT: dict[str, Any] = {term: _OTHER_TERMS.get(term, f"cr:{term}") for term in _TERMS.split()}
+"""The context that the specification prescribes for 1.0 (its section "Namespaces")."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,14 +90,7 @@ class Publication:
 def make_croissant(
     receipt: dict[str, Any], publication: Publication, *, licenses: Sequence[str], description: str
 ) -> dict[str, Any]:
-    """Return the Croissant description of a run, JSON values; paths are relative to a folder like OUT.
-
-    Args:
-        receipt: The run's receipt.
-        publication: Name, place, creator and date.
-        licenses: The documents' licences, sorted; none if the source has none.
-        description: One paragraph.
-    """
+    """Return the Croissant description of a run, JSON values; paths are relative to a folder like OUT."""
     about = {
         "license": list(licenses) or None,
         "url": publication.url,

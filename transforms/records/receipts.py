@@ -5,6 +5,7 @@ Totals are sums over unit receipts, checked against what validation counted from
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -173,15 +174,8 @@ def _shard_entry(receipt: UnitReceipt, proofs: dict[tuple[str, str], UnitReceipt
             raise IntegrityError(
                 f"{shard.path}: its receipt has {name} = {receipt.totals[name]}, its rows give {proof.totals[name]}"
             )
-    return {
-        "path": shard.path,
-        "sha256": shard.sha256,
-        "rows": shard.rows,
-        "tokens": receipt.totals["tokens"],
-        "bytes": receipt.totals["bytes"],
-        "max_token_id": receipt.totals["max_token_id"],
-        "unit": receipt.key,
-    }
+    totals = {name: receipt.totals[name] for name in ("tokens", "bytes", "max_token_id")}
+    return {"path": shard.path, "sha256": shard.sha256, "rows": shard.rows, **totals, "unit": receipt.key}
 
 
 def _check_kept(ledger: Ledger, dataset: dict[str, Any]) -> None:
@@ -195,8 +189,7 @@ def _check_kept(ledger: Ledger, dataset: dict[str, Any]) -> None:
 
 def control_text(receipts: Sequence[UnitReceipt]) -> dict[str, int]:
     """Return how often the text of each control token occurs in the documents of token shards."""
-    totals: dict[str, int] = {}
+    totals = Counter[str]()
     for receipt in receipts:
-        for token, number in receipt.totals["control_text"].items():
-            totals[token] = totals.get(token, 0) + number
+        totals.update(receipt.totals["control_text"])
     return dict(sorted(totals.items()))

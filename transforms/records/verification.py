@@ -27,12 +27,7 @@ _TOTALS = ("documents", "bytes", "tokens", "max_token_id")
 
 
 def verify_run(out: OutputFolder, *, threads: int) -> list[str]:
-    """Return every difference between OUT and its receipt; empty if there is none.
-
-    Args:
-        out: The run's folder.
-        threads: Shards to verify concurrently.
-    """
+    """Return every difference between OUT and its receipt; empty if there is none."""
     try:
         receipt = find_receipt(out)
     except IntegrityError as error:

@@ -36,11 +36,7 @@ _RUN_FOLDERS = frozenset(folder.partition("/")[0] for folder in RECEIPT_FOLDERS.
 
 
 class Versions:
-    """The versions of a store.
-
-    Args:
-        place: The store, a path or a URL.
-    """
+    """The versions of a store."""
 
     def __init__(self, place: str | Path) -> None:
         """Keep the place; it is not accessed."""

@@ -60,12 +60,7 @@ class Kind:
 
 
 def count_kinds(*, word_partitions: int, lines: bool) -> Iterator[Kind]:
-    """Yield every kind that a scan counts.
-
-    Args:
-        word_partitions: Number of partitions of words, and of lines.
-        lines: Whether lines are counted.
-    """
+    """Yield every kind that a scan counts."""
     for family in Family:
         if family.is_partitioned:
             partitions = range(word_partitions if lines or family is not Family.LINES else 0)
@@ -75,12 +70,7 @@ def count_kinds(*, word_partitions: int, lines: bool) -> Iterator[Kind]:
 
 
 def part_path(family: Family, key: str) -> str:
-    """Return the path of the counts of one shard, relative to OUT.
-
-    Args:
-        family: What is counted.
-        key: The key of the shard's unit.
-    """
+    """Return the path of the counts of one shard, relative to OUT."""
     return f"{PARTS}/{family}-{key}.parquet"
 
 

@@ -56,12 +56,7 @@ class WordRun:
 
 
 def write_words(path: Path, words: Iterable[pa.RecordBatch]) -> int:
-    """Write a run of words to a Parquet file and return the number of rows.
-
-    Args:
-        path: Where to.
-        words: Batches of `WORDS`, in order.
-    """
+    """Write a run of words to a Parquet file and return the number of rows."""
     with _writer(path, WORDS) as writer:
         return sum(_write(writer, table) for table in fixed_row_groups(words))
 
@@ -80,10 +75,6 @@ def write_partitions(path: Path, words: Iterable[pa.RecordBatch]) -> int:
 
 def find_runs(file: pa.NativeFile, *, where: str) -> dict[int, tuple[int, ...]]:
     """Return the row groups of each partition in a file of `write_partitions`.
-
-    Args:
-        file: The file; only its footer is read.
-        where: Names it in errors.
 
     Raises:
         IntegrityError: If the file is of another kind.

@@ -10,13 +10,10 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypeVar
-
-import pyarrow as pa
 
 from schemas.digests import sha256_file
 from schemas.errors import IntegrityError
@@ -39,7 +36,7 @@ class OutputFolder:
 
     Attributes:
         root: An absolute path, or a URL (`s3://bucket/prefix`); all that is pickled.
-        store: The place itself.
+        store: The place itself; what is the same on every place is an attribute here too: `where`, `files` and so on.
 
     Args:
         root: Where OUT is; a local folder is created when the first file is published.
@@ -50,6 +47,10 @@ class OutputFolder:
         remote = is_remote(str(root))
         self.root = str(root).rstrip("/") if remote else str(Path(root).absolute())
         self.store: Store = ObjectStore(self.root) if remote else LocalStore(Path(self.root))
+        self.where, self.files, self.read_bytes = self.store.where, self.store.files, self.store.read_bytes
+        self.open_local, self.open_local_folder = self.store.open_local, self.store.open_local_folder
+        self.open_ranges = self.store.open_ranges
+        self.remove, self.remove_folder = self.store.remove, self.store.remove_folder
         self._digests: dict[str, tuple[int, int | str, str]] = {}
 
     def __reduce__(self) -> tuple[type[OutputFolder], tuple[str]]:
@@ -80,49 +81,9 @@ class OutputFolder:
         with ThreadPoolExecutor(self.store.max_requests) as pool:
             return list(pool.map(look, items))
 
-    def where(self, name: str) -> str:
-        """Return the path or URL of a file, for messages."""
-        return self.store.where(name)
-
     def exists(self, name: str) -> bool:
         """Tell whether a file exists."""
         return self.store.status(name) is not None
-
-    def read_bytes(self, name: str) -> bytes:
-        """Return the bytes of a file; FileNotFoundError if there is none."""
-        return self.store.read_bytes(name)
-
-    def open_local(self, name: str) -> AbstractContextManager[Path]:
-        """Open a file as a local path: the file itself, or a private copy that is deleted afterwards.
-
-        Raises:
-            FileNotFoundError: If there is none.
-        """
-        return self.store.open_local(name)
-
-    def open_local_folder(self, below: str) -> AbstractContextManager[Path]:
-        """Open a folder and the files in it as a local folder: itself, or a private copy that is deleted afterwards."""
-        return self.store.open_local_folder(below)
-
-    def open_ranges(self, name: str) -> AbstractContextManager[pa.NativeFile]:
-        """Open a file for random access; of an object only the ranges that are read are fetched.
-
-        Raises:
-            FileNotFoundError: If there is none.
-        """
-        return self.store.open_ranges(name)
-
-    def files(self, below: str = "") -> Iterator[str]:
-        """Yield the files below a folder of OUT; below "", all but the cache and the lock."""
-        return self.store.files(below)
-
-    def remove(self, name: str) -> None:
-        """Remove a file if it exists."""
-        self.store.remove(name)
-
-    def remove_folder(self, below: str) -> None:
-        """Remove all files below a folder."""
-        self.store.remove_folder(below)
 
     def publish(self, name: str, write: Callable[[Path], int]) -> OutputFile:
         """Publish the file that `write` makes at the path it is given.

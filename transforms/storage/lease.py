@@ -53,10 +53,6 @@ class LeaseObject(Protocol):
 class Lease:
     """A lease, taken when it is made and released by `release` or at the end of a `with` block.
 
-    Args:
-        holder: The object.
-        where: What messages call it.
-
     Raises:
         LockedError: If another run holds it.
     """

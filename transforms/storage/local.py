@@ -27,11 +27,7 @@ _NO_LINKS = (errno.EPERM, errno.EXDEV, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS
 
 
 class LocalStore:
-    """A folder.
-
-    Args:
-        root: Its path; it is created when the first file is published.
-    """
+    """A folder."""
 
     poll_seconds = 0.2
     max_requests = 1
@@ -95,7 +91,7 @@ class LocalStore:
         temporary.replace(target)
         _sync(target.parent)
 
-    def files(self, below: str) -> Iterator[str]:
+    def files(self, below: str = "") -> Iterator[str]:
         """Walk the folder."""
         for folder, folders, names in os.walk(self._root / below):
             relative = Path(folder).relative_to(self._root)

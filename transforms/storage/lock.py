@@ -31,9 +31,6 @@ _LOOK_SECONDS = 1.0
 class FolderLock:
     """The lock of a folder, taken when it is made and released by `release` or at the end of a `with` block.
 
-    Args:
-        root: The folder; it is created if missing.
-
     Raises:
         LockedError: If another process holds it.
         ConfigError: If the folder cannot be written.

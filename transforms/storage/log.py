@@ -32,11 +32,7 @@ class Log(Protocol):
 
 
 class FileLog:
-    """A log in a file.
-
-    Args:
-        path: The file; its folder is created.
-    """
+    """A log in a file."""
 
     def __init__(self, path: Path) -> None:
         """Open it; each line is written at once."""
@@ -60,11 +56,7 @@ class FileLog:
 
 
 class ObjectLog:
-    """A log in an object.
-
-    Args:
-        put: Uploads the bytes of the whole log.
-    """
+    """A log in an object; `put` uploads the bytes of the whole log."""
 
     def __init__(self, put: Callable[[bytes], object]) -> None:
         """Start the thread that uploads it."""

@@ -8,17 +8,21 @@ to a private file, or by ranges. The digest of each file is in the metadata of i
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
+from filelock import FileLock, Timeout
 
 from schemas.digests import sha256_file
 from schemas.errors import ConfigError, IntegrityError, LockedError, StoreError
@@ -26,7 +30,6 @@ from transforms.storage.lease import Lease, read_holder
 from transforms.storage.log import ObjectLog
 from transforms.storage.protocol import CACHE, LOCK, ConflictError, Holder, Objects, Status, is_keyed
 from transforms.storage.s3 import S3Objects
-from transforms.storage.scratch import scratch_folder
 
 OBJECTS: dict[str, Callable[[], Objects]] = {"s3": S3Objects}
 """The kinds of object stores, by the scheme of their URLs; `schemas.places` has the package that each needs."""
@@ -37,9 +40,6 @@ _CONFLICT_SECONDS = 0.1
 
 class ObjectStore:
     """A prefix of an object store.
-
-    Args:
-        root: Its URL.
 
     Raises:
         ConfigError: If there is no such kind of store.
@@ -127,7 +127,7 @@ class ObjectStore:
                 self._objects.upload(self._path(name), temporary, sha256=sha256, create=False)
         temporary.unlink()
 
-    def files(self, below: str) -> Iterator[str]:
+    def files(self, below: str = "") -> Iterator[str]:
         """List in pages."""
         with self._errors(below):
             found = self._objects.system.find(self._path(below))
@@ -292,3 +292,41 @@ class _LeaseObject:
     def remove(self) -> None:
         with self._store._errors(LOCK), suppress(FileNotFoundError):
             self._store._objects.system.rm_file(self._store._path(LOCK))
+
+
+_LOCK = ".lock"
+
+
+def scratch_folder() -> Path:
+    """Return the folder of this process, created on first use."""
+    return _make_folder(os.getpid())
+
+
+@lru_cache(maxsize=1)
+def _make_folder(process: int) -> Path:
+    """Create the folder of a process; a forked process has another id, and so its own folder."""
+    parent = Path(tempfile.gettempdir()) / f"cppmill-{os.getuid()}"
+    parent.mkdir(mode=0o700, exist_ok=True)
+    with FileLock(parent / _LOCK):
+        for folder in parent.iterdir():
+            if folder.is_dir() and _is_abandoned(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+        folder = Path(tempfile.mkdtemp(prefix=f"{process}-", dir=parent))
+        lock = FileLock(folder / _LOCK, thread_local=False)
+        lock.acquire()
+    atexit.register(_remove, folder, lock)
+    return folder
+
+
+def _is_abandoned(folder: Path) -> bool:
+    """Tell whether the process that created a folder has ended."""
+    try:
+        with FileLock(folder / _LOCK, timeout=0):
+            return True
+    except Timeout:
+        return False
+
+
+def _remove(folder: Path, lock: FileLock) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    lock.release()

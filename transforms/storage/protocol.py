@@ -103,7 +103,7 @@ class Store(Protocol):
     def put(self, name: str, temporary: Path, *, sha256: str) -> None:
         """Publish a finished local file under a name, atomically, and remove the local file."""
 
-    def files(self, below: str) -> Iterator[str]:
+    def files(self, below: str = "") -> Iterator[str]:
         """Yield the names below a folder, sorted within each; below "", all but the cache and the lock."""
 
     def remove(self, name: str) -> None:

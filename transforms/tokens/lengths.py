@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -46,6 +47,12 @@ class Lengths:
 
     lengths: npt.NDArray[np.int64]
     counts: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, documents: Mapping[int, int]) -> Lengths:
+        """Return the distribution of documents by their number of tokens."""
+        lengths, counts = np.array(sorted(documents.items()), np.int64).reshape(-1, 2).T
+        return cls(lengths, counts)
 
     @property
     def documents(self) -> int:
@@ -102,17 +109,11 @@ class Lengths:
 
 
 def count_lengths(columns: Iterable[npt.NDArray[np.integer[Any]]]) -> Lengths:
-    """Return the distribution of the lengths in columns, in any order.
-
-    Args:
-        columns: Lengths of documents, some of them at a time.
-    """
-    total: dict[int, int] = {}
+    """Return the distribution of the lengths in columns, in any order."""
+    total = Counter[int]()
     for column in columns:
-        for length, count in zip(*(part.tolist() for part in np.unique(column, return_counts=True)), strict=True):
-            total[length] = total.get(length, 0) + count
-    rows = sorted(total.items())
-    return Lengths(np.array([length for length, _ in rows], np.int64), np.array([count for _, count in rows], np.int64))
+        total.update(column.tolist())
+    return Lengths.of(total)
 
 
 def _share(part: int, whole: int) -> float:

@@ -1,4 +1,4 @@
-"""The token shards of a finished run, as exports read them: named by its receipt, their bytes checked."""
+"""Token shards: named by the receipt of their run, their bytes checked; the footer says who made a file of tokens."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from schemas.digests import sha256_file
 from schemas.errors import IntegrityError
+from schemas.tables import DATA_FORMAT_VERSION
 from transforms.storage.folder import OutputFolder
 
 TokenIds = npt.NDArray[np.unsignedinteger[Any]]
@@ -86,12 +87,43 @@ def open_shard(out: OutputFolder, name: str, *, sha256: str | None, remedy: str)
 
 
 def sum_row_digests(rows: pa.RecordBatch, *, threads: int) -> str:
-    """Return the sum of the row digests that the dataset's digest is made of, in hexadecimal.
-
-    Args:
-        rows: Columns of a token shard.
-        threads: Threads of the native core.
-    """
+    """Return the sum of the row digests that the dataset's digest is made of, in hexadecimal."""
     doc_id, project, path = (rows.column(name) for name in ("doc_id", "project", "path"))
     num_bytes, token_ids, platforms = (rows.column(name) for name in ("num_bytes", "token_ids", "platform_ids"))
     return cppmill_core.dataset_digest_sum(doc_id, project, path, num_bytes, token_ids, platforms, threads).hex()
+
+
+def footer(key: str, tokenizer: cppmill_core.AnyTokenizer, max_token_id: int) -> dict[str, str]:
+    """Return the metadata in the footer of a file of tokens."""
+    facts = {**tokenizer_facts(tokenizer), "max_token_id": str(max_token_id), "unit": key}
+    return {f"cppmill.{name}": value for name, value in facts.items()}
+
+
+def tokenizer_facts(tokenizer: cppmill_core.AnyTokenizer) -> dict[str, str]:
+    """Return what the footers of all files of a tokenizer have in common."""
+    return {
+        "format": str(DATA_FORMAT_VERSION),
+        "tokenizer": tokenizer.digest,
+        "vocab_size": str(tokenizer.vocab_size),
+    }
+
+
+def check_footer(tokens: pq.ParquetFile, where: str, expected: dict[str, str]) -> None:
+    """Raise IntegrityError, naming both values, if a file's footer does not say what it must.
+
+    Args:
+        tokens: The open file.
+        where: Names it in the message.
+        expected: Values by name, without the prefix `cppmill.`.
+    """
+    metadata = tokens.metadata.metadata or {}
+    for name, value in expected.items():
+        found = metadata.get(f"cppmill.{name}".encode(), b"").decode()
+        if found != value:
+            raise IntegrityError(f"{where}: its footer says {name} {found or 'nothing'}, but it is {value}")
+
+
+def check_origin(out: OutputFolder, shard: str, tokenizer: cppmill_core.AnyTokenizer) -> None:
+    """Raise IntegrityError, naming both digests, if a shard was not made with this tokenizer."""
+    with out.open_ranges(shard) as file, pq.ParquetFile(file) as tokens:
+        check_footer(tokens, out.where(shard), tokenizer_facts(tokenizer))

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from schemas.options import TokenizeOptions
 from schemas.tables import tokens_schema
 from schemas.units import Stage, Unit, UnitReceipt
-from transforms.tokens.footers import footer
+from transforms.tokens.shards import footer
 from transforms.tokens.tokenizer import TokenizeSettings, document_ends, open_tokenizer
 from transforms.units.batches import list_column, read_row_groups
 from transforms.units.prefetch import prefetch
@@ -65,14 +65,7 @@ def tokenize_unit(unit: Unit, settings: TokenizeSettings) -> UnitReceipt:
 def encode_documents(
     documents: pa.RecordBatch, tokenizer: cppmill_core.AnyTokenizer, options: TokenizeOptions, *, threads: int = 1
 ) -> pa.RecordBatch:
-    """Return the rows of a token shard for documents, in their order.
-
-    Args:
-        documents: Columns of `schemas.tables.DOCUMENTS`.
-        tokenizer: The encoder.
-        options: BOS, EOS and prefix policy.
-        threads: Threads of the native core.
-    """
+    """Return the rows of a token shard for documents, in their order."""
     bos, eos = document_ends(tokenizer, options)
     with _ENCODING:
         ids = tokenizer.encode_batch(documents.column("content"), threads, bos=bos, eos=eos)

@@ -6,6 +6,7 @@ not with the documents.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -54,7 +55,7 @@ class Usage:
 
     ids: Counts
     projects: dict[str, ProjectUsage] = field(default_factory=dict)
-    lengths: dict[int, int] = field(default_factory=dict)
+    lengths: Counter[int] = field(default_factory=Counter)
     platforms: Counts = field(default_factory=lambda: np.zeros(PLATFORM_VOCAB_SIZE, np.int64))
 
     @classmethod
@@ -65,9 +66,7 @@ class Usage:
     @property
     def distribution(self) -> Lengths:
         """How long the documents are."""
-        rows = sorted(self.lengths.items())
-        lengths, documents = np.array(rows, np.int64).reshape(-1, 2).T
-        return Lengths(lengths, documents)
+        return Lengths.of(self.lengths)
 
     @property
     def total(self) -> ProjectUsage:
@@ -83,8 +82,7 @@ class Usage:
         self.platforms += other.platforms
         for name, project in other.projects.items():
             self.projects.setdefault(name, ProjectUsage()).add(project)
-        for length, documents in other.lengths.items():
-            self.lengths[length] = self.lengths.get(length, 0) + documents
+        self.lengths.update(other.lengths)
 
 
 def count_usage(batches: Iterable[pa.RecordBatch], vocab_size: int) -> Usage:
@@ -100,21 +98,12 @@ def count_usage(batches: Iterable[pa.RecordBatch], vocab_size: int) -> Usage:
         usage.ids += np.bincount(_flat(batch["token_ids"]), minlength=vocab_size)
         usage.platforms += _count_platforms(batch["platform_ids"])
         _add_projects(usage, batch)
-        lengths, documents = np.unique(batch["num_tokens"].to_numpy(), return_counts=True)
-        for length, number in zip(lengths.tolist(), documents.tolist(), strict=True):
-            usage.lengths[length] = usage.lengths.get(length, 0) + number
+        usage.lengths.update(batch["num_tokens"].to_numpy().tolist())
     return usage
 
 
 def read_usage(out: OutputFolder, shards: Iterable[str], vocab_size: int, *, threads: int) -> Usage:
-    """Count the token shards of a run.
-
-    Args:
-        out: The run's folder.
-        shards: The shards, relative to it.
-        vocab_size: Number of ids.
-        threads: Shards that are read at once.
-    """
+    """Count the token shards of a run, several at once."""
     usage = Usage.empty(vocab_size)
     with ThreadPoolExecutor(threads) as pool:
         for part in pool.map(lambda shard: _read_shard(out, shard, vocab_size), shards):

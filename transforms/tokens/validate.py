@@ -19,8 +19,7 @@ from schemas.digests import add_digests
 from schemas.errors import IntegrityError
 from schemas.tables import MAX_PLATFORM_IDS, PLATFORM_VOCAB_SIZE, tokens_schema
 from schemas.units import Stage, Unit, UnitReceipt
-from transforms.tokens.footers import check_footer, tokenizer_facts
-from transforms.tokens.shards import open_shard, sum_row_digests
+from transforms.tokens.shards import check_footer, open_shard, sum_row_digests, tokenizer_facts
 from transforms.tokens.tokenizer import TokenizeSettings, document_ends, open_tokenizer
 from transforms.units.batches import list_column
 from transforms.units.prefetch import prefetch

@@ -2,30 +2,67 @@
 
 Every stage runs its units by `run_once`. `RunUnits` is the whole transform of a stage whose function makes a receipt of
 a unit; it has two units at a time in flight in a worker, so that one is computed while the other is written.
+
+Each start of a unit is noted in the cache, so that a run can report which units ran more than once: an engine that lost
+a worker runs units again; their outputs are the same, and their receipts count once.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import platform
 import time
-from collections.abc import Callable, Iterator
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 import apache_beam as beam
+from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
 from schemas.units import Unit, UnitReceipt
-from transforms.storage.folder import OutputFolder
-from transforms.units.attempts import note_attempt
-from transforms.units.metrics import record_unit
+from transforms.storage.folder import CACHE, OutputFolder
+
+ATTEMPTS = f"{CACHE}/attempts"
+"""The folder of the notes, relative to OUT: `KEY-UUID.json`."""
 
 AT_ONCE = 2
 """Units in flight: what one leaves idle, another uses; more would only take more memory."""
 
+_COUNTED = ("documents", "tokens")
+"""Totals of unit receipts that are counted."""
+
 Result = TypeVar("Result")
+
+
+def note_attempt(unit: Unit, out: OutputFolder) -> None:
+    """Note that this process starts a unit."""
+    note = {
+        "stage": str(unit.stage),
+        "label": unit.label,
+        "host": platform.node(),
+        "pid": os.getpid(),
+        "start": datetime.now(UTC).isoformat(timespec="milliseconds"),
+    }
+    out.publish_bytes(f"{ATTEMPTS}/{unit.key}-{uuid.uuid4().hex}.json", json.dumps(note).encode())
+
+
+def count_repeated(units: Sequence[Unit], out: OutputFolder) -> int:
+    """Return how many units were started more than once since the notes were cleared."""
+    started = Counter(name.removeprefix(f"{ATTEMPTS}/").partition("-")[0] for name in out.files(ATTEMPTS))
+    return sum(started[unit.key] > 1 for unit in units)
+
+
+def clear_attempts(out: OutputFolder) -> None:
+    """Remove the notes of earlier runs; only for the holder of the lock."""
+    out.remove_folder(ATTEMPTS)
 
 
 class WorkSettings(Protocol):
@@ -65,13 +102,7 @@ def run_once(
 
 
 def run_unit(unit: Unit, out: OutputFolder, work: Callable[[Unit], UnitReceipt]) -> FinishedUnit[UnitReceipt]:
-    """Run a unit once that ends in a receipt, and publish the receipt.
-
-    Args:
-        unit: The unit.
-        out: Where its outputs and its receipt go.
-        work: Publishes the outputs and returns the receipt.
-    """
+    """Run a unit once that ends in a receipt, and publish the receipt."""
 
     def find(unit: Unit) -> UnitReceipt | None:
         receipt = out.find_receipt(unit)
@@ -86,14 +117,23 @@ def run_unit(unit: Unit, out: OutputFolder, work: Callable[[Unit], UnitReceipt])
 
 
 def count_unit(finished: FinishedUnit[Result], stage: str = "") -> Result:
-    """Add a unit to the metrics and return its result; has no effect but in the thread that Beam calls.
+    """Add a unit to Beam's metrics, for an engine's own console, and return its result.
+
+    Has no effect but in the thread that Beam calls. A unit that was run again counts again: no program of ours reads
+    these metrics.
 
     Args:
         finished: What `run_once` returned.
         stage: Names the metrics; the unit's stage if empty.
     """
+    namespace = f"cppmill.{stage or finished.unit.stage}"
+    Metrics.counter(namespace, "units").inc()
+    Metrics.counter(namespace, "input-bytes").inc(finished.unit.num_bytes)
+    Metrics.distribution(namespace, "unit-milliseconds").update(finished.milliseconds)
     totals = finished.result.totals if isinstance(finished.result, UnitReceipt) else {}
-    record_unit(stage or finished.unit.stage, finished.unit.num_bytes, finished.milliseconds, totals)
+    for name in _COUNTED:
+        if isinstance(number := totals.get(name), int):
+            Metrics.counter(namespace, name).inc(number)
     return finished.result
 
 

@@ -82,11 +82,7 @@ def expand_plan_range(plan_range: PlanRange) -> Iterator[Unit]:
 
 @dataclass(kw_only=True)
 class ReadUnits(beam.PTransform[beam.Pipeline, beam.PCollection[Unit]]):
-    """Read planned units into a PCollection[Unit], spread over the workers.
-
-    Attributes:
-        ranges: What `write_plan` returned.
-    """
+    """Read planned units into a PCollection[Unit], spread over the workers."""
 
     ranges: list[PlanRange]
 

@@ -16,11 +16,10 @@ from configs.exports import ExportConfig
 from pipelines.console.progress import Reporters
 from pipelines.exports import sequences
 from schemas.errors import ConfigError, IntegrityError
+from schemas.export_options import Fim, SequenceOptions
 from schemas.options import TokenizeOptions
-from schemas.sequences import Fim, SequenceOptions
-from transforms.exports.sequences.export import pad_id, read_texts, sequences_schema
+from transforms.exports.sequences.export import make_rows, pad_id, read_texts, sequences_schema
 from transforms.exports.sequences.proofs import prove_sequences
-from transforms.exports.sequences.rows import make_rows
 from transforms.exports.sequences.segments import Encoding, make_segments
 from transforms.records.manifests import MANIFEST, read_manifest, verify_export
 from transforms.storage.folder import OutputFolder

@@ -9,7 +9,7 @@ from matplotlib.image import imread
 
 from pipelines.report.vocabulary_map import COLOURS, colour_ids, draw_map
 from tokenizer_build.bands import BANDS, Strength
-from tokenizer_build.compare.comparison import LEARNED, RESERVED, SUPERWORDS
+from tokenizer_build.compare.origins import LEARNED, RESERVED, SUPERWORDS
 
 
 def test_every_band_has_a_colour_of_its_own():

@@ -12,7 +12,7 @@ from configs.runs import load_run_config
 from pipelines.console.progress import Reporters
 from pipelines.stages import ingest
 from pipelines.stages.session import open_session
-from transforms.storage.folder import OutputFolder
+from transforms.storage.local import LocalStore
 
 
 @pytest.fixture
@@ -70,15 +70,15 @@ def test_a_file_that_could_not_be_read_is_tried_again(small_sources, tmp_path, m
 @pytest.fixture
 def opened(monkeypatch):
     """How often each file of the cache was opened for its footer."""
-    open_ranges, counts = OutputFolder.open_ranges, Counter()
+    open_ranges, counts = LocalStore.open_ranges, Counter()
 
     @contextmanager
-    def count_and_open(out, name):
-        with open_ranges(out, name) as file:
+    def count_and_open(store, name):
+        with open_ranges(store, name) as file:
             counts[name] += name.startswith((".cache/fingerprints/", ".cache/signatures/"))
             yield file
 
-    monkeypatch.setattr(OutputFolder, "open_ranges", count_and_open)
+    monkeypatch.setattr(LocalStore, "open_ranges", count_and_open)
     return counts
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from configs.runs import load_run_config
 from pipelines.console.progress import Reporters
-from pipelines.stages.scan import current_scan, split_receipts
+from pipelines.stages.scan import split_receipts
 from pipelines.stages.session import open_session
 from schemas.errors import IntegrityError
 from schemas.units import OutputFile, Stage, UnitReceipt
@@ -36,9 +36,9 @@ def test_counts_that_are_not_merged_once_are_reported(merged):
 def test_the_merged_counts_of_a_copy_without_cache_are_found(run, tmp_path):
     shutil.copytree(run.out / "counts", tmp_path / "counts")
     with open_session(load_run_config(flags={"--out": str(run.out)}), Reporters()) as session:
-        expected = current_scan(session)
+        expected = split_receipts(session.current(Stage.SCAN), where="out")
     (tmp_path / "receipt.json").write_bytes((run.out / "receipt.json").read_bytes())
     with open_session(load_run_config(flags={"--out": str(tmp_path)}), Reporters()) as session:
-        found = current_scan(session)
+        found = split_receipts(session.current(Stage.SCAN), where="out")
     assert found.merged == expected.merged
     assert sorted(shard.key for shard in found.shards) == sorted(shard.key for shard in expected.shards)

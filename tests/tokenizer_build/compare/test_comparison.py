@@ -20,7 +20,7 @@ import sentencepiece
 
 from tokenizer_build.compare.candidates import CandidateTokenizer, Encode, TokenLists, open_candidate
 from tokenizer_build.compare.comparison import Comparison, Entrant, Tally, compare
-from tokenizer_build.compare.id_bands import read_bands
+from tokenizer_build.compare.origins import read_bands
 
 PROJECTS = ("one", "two", "three")
 

@@ -19,10 +19,9 @@ from schemas.ledger import Ledger
 from schemas.options import IngestOptions
 from schemas.units import Stage, UnitReceipt
 from transforms.ingest.dedup.exact import ChooseDuplicates, clear_duplicates, duplicates_name, merge_duplicates
-from transforms.ingest.findings import add_digests, find_first_pass, look_up_choices
 from transforms.ingest.first_pass import FingerprintInputs
 from transforms.ingest.input_units import plan_inputs
-from transforms.ingest.plan import plan_ingest
+from transforms.ingest.plan import add_digests, find_first_pass, look_up_choices, plan_ingest
 from transforms.ingest.second_pass import WriteDocuments
 from transforms.sources.listing import list_inputs
 from transforms.storage.folder import OutputFolder

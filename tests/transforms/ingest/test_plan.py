@@ -12,10 +12,9 @@ import pytest
 from schemas.errors import IntegrityError
 from schemas.options import IngestOptions
 from transforms.filters.verdicts import make_content_filter
-from transforms.ingest.findings import find_first_pass
 from transforms.ingest.fingerprints import find_digest, fingerprint_unit, fingerprints_digest, fingerprints_name
 from transforms.ingest.input_units import plan_inputs
-from transforms.ingest.plan import plan_ingest, prune_cache
+from transforms.ingest.plan import find_first_pass, plan_ingest, prune_cache
 from transforms.sources.listing import list_inputs
 from transforms.storage.folder import OutputFolder
 

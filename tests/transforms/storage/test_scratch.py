@@ -7,7 +7,7 @@ import pytest
 
 CODE = """
 import os, sys
-from transforms.storage.scratch import scratch_folder
+from transforms.storage.objects import scratch_folder
 folder = scratch_folder()
 (folder / "copy").write_bytes(b"x")
 assert scratch_folder() == folder

@@ -4,7 +4,7 @@ import json
 import os
 
 from schemas.units import Stage, Unit
-from transforms.units.attempts import ATTEMPTS, clear_attempts, count_repeated, note_attempt
+from transforms.units.execution import ATTEMPTS, clear_attempts, count_repeated, note_attempt
 
 
 def unit(number):

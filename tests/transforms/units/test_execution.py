@@ -11,8 +11,7 @@ from apache_beam.testing.util import assert_that, equal_to
 
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.storage.folder import OutputFolder
-from transforms.units.attempts import ATTEMPTS
-from transforms.units.execution import AT_ONCE, RunUnits, RunUnitsFn, run_unit
+from transforms.units.execution import AT_ONCE, ATTEMPTS, RunUnits, RunUnitsFn, run_unit
 
 
 def unit(number):

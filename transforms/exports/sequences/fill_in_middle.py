@@ -18,7 +18,7 @@ import pyarrow as pa
 from cppmill_core import AnyTokenizer
 
 from schemas.errors import ConfigError
-from schemas.sequences import Fim, SequenceOptions
+from schemas.export_options import Fim, SequenceOptions
 from transforms.tokens.shards import TokenIds
 
 NAMES = ("<FIM_PREFIX>", "<FIM_SUFFIX>", "<FIM_MIDDLE>")
@@ -98,14 +98,7 @@ def rearrange(
     *,
     threads: int = 1,
 ) -> Iterator[tuple[FimSplit, TokenIds]]:
-    """Yield the split and the new ids of each text, in order; some millions of tokens are decoded at once.
-
-    Args:
-        texts: Their ids, without BOS and EOS.
-        choices: How each is rearranged.
-        tokenizer: Decodes the texts and encodes the pieces.
-        threads: Threads of the native core.
-    """
+    """Yield the split and the new ids of each text, in order; some millions of tokens are decoded at once."""
     control = fim_ids(tokenizer)
     start = tokens = 0
     for stop, ids in enumerate(texts, start=1):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from schemas.digests import path_fraction
-from schemas.sequences import SequenceOptions
+from schemas.export_options import SequenceOptions
 
 DEFAULT = ""
 """The entry of the default weight among the names and globs."""
@@ -18,11 +18,7 @@ DEFAULT = ""
 
 @dataclass
 class Mixture:
-    """The weights of projects, looked up once each.
-
-    Args:
-        options: `weights` and `default_weight`.
-    """
+    """The weights of projects, looked up once each."""
 
     options: SequenceOptions
     _found: dict[str, tuple[str, float]] = field(default_factory=dict)

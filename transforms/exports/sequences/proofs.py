@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.errors import IntegrityError
-from schemas.sequences import Fim, SequenceOptions
+from schemas.export_options import Fim, SequenceOptions
 from transforms.exports.sequences.fill_in_middle import NAMES, list_array
 from transforms.exports.sequences.segments import Encoding, SourceText, bare_range, segment_end
 from transforms.tokens.shards import TokenIds
@@ -44,14 +44,6 @@ def prove_sequences(
 
     Each segment must have the ids of its text from its first token on; a rearranged one, decoded, the bytes of it, in
     the order that it says. The mask must have loss on all tokens but the first of a segment, and on no padding.
-
-    Args:
-        path: The file.
-        texts: What it was made from.
-        options: How.
-        encoding: How the texts were encoded.
-        pad_id: The id that fills a row behind its last token.
-        ledger: What `make_segments` counted.
 
     Returns:
         sequences, positions, positions_with_loss.

@@ -62,12 +62,7 @@ class ProjectSettings:
 
 
 def find_projects(unit: Unit, settings: ProjectSettings) -> UnitReceipt:
-    """Return a receipt whose totals are the rows of each project in a token shard.
-
-    Args:
-        unit: Its payload is a token shard.
-        settings: Where it is.
-    """
+    """Return a receipt whose totals are the rows of each project in the token shard that a unit names."""
     shard = TokenShard(**unit.payload)
     with open_token_shard(settings.run, shard) as file:
         table = file.read(columns=["project", "num_tokens"])

@@ -13,8 +13,8 @@ import numpy as np
 from cppmill_core import AnyTokenizer
 
 from schemas.errors import IntegrityError
+from schemas.export_options import SequenceOptions
 from schemas.options import TokenizeOptions
-from schemas.sequences import SequenceOptions
 from transforms.exports.sequences.fill_in_middle import NOT_SPLIT, FimChoice, FimSplit, choose_fim, rearrange
 from transforms.exports.sequences.mixture import Mixture
 from transforms.tokens.shards import TokenIds
@@ -110,11 +110,6 @@ def make_segments(
     texts: Sequence[SourceText], options: SequenceOptions, encoding: Encoding
 ) -> tuple[list[Segment], Counter[str]]:
     """Return the segments of texts, in order, and the ledger.
-
-    Args:
-        texts: The texts.
-        options: Weights, lengths, filling in the middle.
-        encoding: How the texts were encoded.
 
     Raises:
         IntegrityError: If the ledger does not balance.

@@ -46,11 +46,6 @@ def megatron_type(vocab_size: int) -> str:
 def write_bin(path: Path, chunks: Iterable[TokenIds], *, tokens: int) -> WrittenIds:
     """Write a `.bin` shard.
 
-    Args:
-        path: Where to.
-        chunks: The ids, in order.
-        tokens: How many there are; the header says it.
-
     Raises:
         IntegrityError: If there are more or fewer.
     """
@@ -71,13 +66,7 @@ def write_ids(path: Path, chunks: Iterable[TokenIds], *, kind: str) -> WrittenId
 
 
 def write_index(path: Path, lengths: npt.NDArray[np.int64], *, kind: str) -> None:
-    """Write the `.idx` of a Megatron pair.
-
-    Args:
-        path: Where to.
-        lengths: The tokens of each document, in order.
-        kind: What the ids are written as.
-    """
+    """Write the `.idx` of a Megatron pair."""
     ends = np.cumsum(lengths, dtype=np.int64)
     with path.open("wb") as file:
         file.write(INDEX_MAGIC)

@@ -1,4 +1,4 @@
-"""Training and validation splits: which one a project or a document is in, for ever.
+"""Training and validation splits: which one a project or a document is in, for ever; what each token shard has of them.
 
 The SHA-256 of the name decides, as a fraction: what is below the validation fraction is validation. So nothing moves
 when a corpus grows or is cut otherwise, and a smaller fraction validates on a part of what a larger one does.
@@ -6,6 +6,7 @@ when a corpus grows or is cut otherwise, and a smaller fraction validates on a p
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +14,9 @@ import pyarrow as pa
 
 from schemas.digests import path_fraction
 from schemas.export_options import SplitBy
+from schemas.units import Stage, Unit, UnitReceipt
+from transforms.storage.folder import OutputFolder
+from transforms.tokens.shards import TokenShard, open_token_shard
 
 Split = Literal["train", "val"]
 SPLITS: tuple[Split, Split] = ("train", "val")
@@ -36,14 +40,45 @@ def split_of(name: str, *, validation_fraction: float) -> Split:
 
 
 def split_rows(names: pa.Array[Any], *, validation_fraction: float) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return which rows are validation.
-
-    Args:
-        names: The column of token shards that `NAMED_BY` gives.
-        validation_fraction: Share of the names in the validation split.
-    """
+    """Return which rows are validation."""
     encoded = names.dictionary_encode()
     distinct: list[Any] = encoded.dictionary.to_pylist()
     inside = [split_of(name, validation_fraction=validation_fraction) == "val" for name in distinct]
     chosen: np.ndarray[Any, np.dtype[np.bool_]] = np.asarray(inside, dtype=np.bool_)[encoded.indices.to_numpy()]
     return chosen
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitSettings:
+    """What a worker needs to count.
+
+    Attributes:
+        out: The folder of the export.
+        run: The folder of the run.
+        split_by: What goes into one split as a whole.
+        validation_fraction: Share of the projects or documents in the validation split.
+    """
+
+    out: OutputFolder
+    run: OutputFolder
+    split_by: SplitBy
+    validation_fraction: float
+
+
+def count_splits(unit: Unit, settings: SplitSettings) -> UnitReceipt:
+    """Count the documents and tokens of a token shard by split, and publish the receipt that says it.
+
+    Returns:
+        The receipt; its totals are {split: {documents, tokens}}.
+    """
+    shard = TokenShard(**unit.payload)
+    named_by = NAMED_BY[settings.split_by]
+    totals: dict[str, Any] = {split: {"documents": 0, "tokens": 0} for split in SPLITS}
+    with open_token_shard(settings.run, shard) as file:
+        for rows in file.iter_batches(columns=[named_by, "num_tokens"], use_threads=False):
+            inside = split_rows(rows.column(named_by), validation_fraction=settings.validation_fraction)
+            tokens = rows.column("num_tokens").to_numpy()
+            for split, chosen in zip(SPLITS, (~inside, inside), strict=True):
+                totals[split]["documents"] += int(np.count_nonzero(chosen))
+                totals[split]["tokens"] += int(tokens[chosen].sum())
+    return UnitReceipt(stage=Stage.SPLITS, key=unit.key, outputs=(), totals=totals, inputs={shard.path: shard.sha256})

@@ -125,11 +125,6 @@ def read_stretches(
 def border_ids(rows: pa.RecordBatch, borders: Borders, *, where: str) -> TokenIds:
     """Return the ids of documents as a stream has them, one document behind the other.
 
-    Args:
-        rows: Columns of a token shard.
-        borders: The ids around the text.
-        where: Names the shard in errors.
-
     Raises:
         IntegrityError: If a document does not begin or end with the id that the dataset is to have there.
     """

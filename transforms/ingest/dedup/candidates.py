@@ -43,13 +43,7 @@ def duplicate_partitions(units: Sequence[Unit], *, weight: int = 1) -> int:
 
 
 def duplicate_candidates(path: Path, index: int, partitions: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the documents of a unit that passed every filter as (partition of the doc_id, packed candidates).
-
-    Args:
-        path: The unit's fingerprints.
-        index: The unit's number in source order.
-        partitions: How many partitions there are.
-    """
+    """Yield the documents of a unit that passed every filter as (partition of the doc_id, packed candidates)."""
     first = 0
     columns = ["doc_id", "project", "path", "column"]
     with pq.ParquetFile(path) as file:

@@ -52,12 +52,7 @@ _FINGERPRINTS_READ = ["project", "path", "doc_id"]
 
 
 def near_duplicates_name(duplicates: str, options: IngestOptions) -> str:
-    """Return the path, relative to OUT, of the near-duplicates: it depends on all that was found in the input units.
-
-    Args:
-        duplicates: The file of the exact duplicates among these units.
-        options: The options of ingest, with a similarity.
-    """
+    """Return the path, relative to OUT, of the near-duplicates: it depends on all that was found in the input units."""
     value = {"duplicates": duplicates, "similarity": options.near_duplicate_similarity, **settings(options)}
     return f"{FOLDER}/{sha256_json(value)}.parquet"
 
@@ -80,12 +75,7 @@ def clear_near_duplicates(out: OutputFolder) -> None:
 
 
 def make_clusters(out: OutputFolder, duplicates: str) -> int:
-    """Make clusters of the pairs that `FindNearPairs` found, and return how many documents are in them.
-
-    Args:
-        out: The output folder.
-        duplicates: The file of the exact duplicates, relative to OUT.
-    """
+    """Make clusters of the pairs that `FindNearPairs` found, and return how many documents are in them."""
     pairs = merge_parts(out, PAIRS, NEAR_PAIRS)
     with out.open_local(duplicates) as path:
         table = _cluster(pairs, pq.read_table(path, schema=DUPLICATES))
@@ -256,10 +246,6 @@ class ChooseNearDuplicates(beam.PTransform[beam.PCollection[Unit], beam.PCollect
     """Chooses what clusters of near-duplicates keep, and writes what is dropped.
 
     Call `make_clusters` before the pipeline and `merge_near_duplicates` after it. Yields (part, number of documents).
-
-    Attributes:
-        out: The output folder.
-        options: The options of ingest, with a similarity.
     """
 
     out: OutputFolder

@@ -56,12 +56,7 @@ def clear_duplicates(out: OutputFolder) -> None:
 
 
 def duplicates_name(units: Sequence[Unit], digests: Sequence[str]) -> str:
-    """Return the path, relative to OUT, of the duplicates among input units: it depends on all that was found in them.
-
-    Args:
-        units: The input units.
-        digests: The SHA-256 over the fingerprints of each.
-    """
+    """Return the path, relative to OUT, of the duplicates among input units; it depends on all that was found there."""
     digest = hashlib.sha256()
     for unit, rows in zip(units, digests, strict=True):
         digest.update(f"{unit.payload['index']} {rows}\n".encode())
@@ -111,9 +106,6 @@ class ChooseDuplicates(beam.PTransform[beam.PCollection[tuple[int, bytes]], beam
     """Chooses the copies that are not kept, of what `FingerprintInputs` yields, and writes them to `.cache/duplicates`.
 
     Yields (part, number of copies). Call `clear_duplicates` before the pipeline and `merge_duplicates` after it.
-
-    Attributes:
-        out: The output folder.
     """
 
     out: OutputFolder

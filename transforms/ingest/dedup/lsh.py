@@ -93,12 +93,7 @@ def candidate_type(permutations: int) -> np.dtype[np.void]:
 
 
 def near_partitions(units: Sequence[Unit], options: IngestOptions) -> int:
-    """Return how many partitions to compare documents in, so that each is small; what is found does not depend on it.
-
-    Args:
-        units: The input units.
-        options: The options of ingest, with a similarity.
-    """
+    """Return how many partitions to compare documents in, so that each is small; the result does not depend on it."""
     bands = choose_bands(options.near_duplicate_similarity or 1.0, options.near_duplicate_permutations)
     weight = bands.number * candidate_type(options.near_duplicate_permutations).itemsize / _CANDIDATE_BYTES
     return duplicate_partitions(units, weight=max(1, round(weight)))
@@ -146,12 +141,7 @@ def compare(candidates: npt.NDArray[np.void], similarity: float) -> pa.Table:
 
 
 def near_pairs(candidates: npt.NDArray[np.void], similarity: float) -> tuple[Hashes, Hashes]:
-    """Return the pairs that were compared and are similar, two documents (unit and row as one number) for each.
-
-    Args:
-        candidates: All elements of some buckets, in any order.
-        similarity: The least estimated similarity.
-    """
+    """Return the pairs that were compared and are similar, two documents (unit and row as one number) for each."""
     _, place, sizes = np.unique(candidates["bucket"], return_inverse=True, return_counts=True)
     candidates = candidates[sizes[place] > 1]
     sketches: Sketches = np.ascontiguousarray(candidates["sketch"])

@@ -34,7 +34,8 @@ import pyarrow as pa
 
 from cppmill_core._native import CorruptDataError, InvalidInputError
 from cppmill_core.protocol import AnyTokenizer
-from cppmill_core.sentencepiece_proto import read_model
+from cppmill_core.sentencepiece import SPACE, piece_bytes
+from cppmill_core.sentencepiece_proto import PieceType, read_model
 
 __all__ = ["DUMMY_PREFIX", "EXACT", "FORMAT", "ByteTables", "bits_per_byte", "bits_per_character"]
 
@@ -42,7 +43,6 @@ FORMAT = "cppmill-byte-tables-1"
 EXACT = "exact"
 DUMMY_PREFIX = "dummy-prefix"
 
-_MARKER = "\u2581"
 _ARRAYS = {"base_bytes": np.int16, "has_leading_space": np.bool_, "is_boundary": np.bool_}
 _MAX_TOKEN_BYTES = int(np.iinfo(np.int16).max)
 
@@ -103,10 +103,11 @@ class ByteTables:
         """
         processor = _open_sentencepiece(model) if isinstance(model, str | os.PathLike) else model
         dummy_prefix = _has_dummy_prefix(processor)
-        pieces = [_piece_bytes(processor, id_) for id_ in range(processor.vocab_size())]
+        parsed = read_model(processor.serialized_model_proto(), where="the model")
+        pieces = piece_bytes(parsed)
         conditional = [
-            dummy_prefix and (text or b"").startswith(b" ") and not processor.is_byte(id_)
-            for id_, text in enumerate(pieces)
+            dummy_prefix and (text or b"").startswith(b" ") and piece.type is not PieceType.BYTE
+            for piece, text in zip(parsed.pieces, pieces, strict=True)
         ]
         return cls._made(
             [len(text or b"") - taken for text, taken in zip(pieces, conditional, strict=True)],
@@ -251,13 +252,8 @@ class ByteTables:
         for name, kind in _ARRAYS.items():
             if found[name].dtype != kind or found[name].shape != found["base_bytes"].shape or found[name].ndim != 1:
                 raise ValueError(f"{name} is {found[name].dtype}{list(found[name].shape)}")
-        return cls(
-            base_bytes=found["base_bytes"],
-            has_leading_space=found["has_leading_space"],
-            is_boundary=found["is_boundary"],
-            tokenizer=str(found["tokenizer"]),
-            convention=str(found["convention"]),
-        )
+        arrays: dict[str, Any] = {name: found[name] for name in _ARRAYS}
+        return cls(**arrays, tokenizer=str(found["tokenizer"]), convention=str(found["convention"]))
 
 
 def bits_per_byte(loss_nats: float, tokens: int, num_bytes: int) -> float:
@@ -313,16 +309,6 @@ def _open_sentencepiece(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401 - 
 def _has_dummy_prefix(processor: Any) -> bool:  # noqa: ANN401 - an optional package
     """Return whether a model puts a space before a text, by normalising one."""
     normalized = processor.normalize("a")
-    if normalized.endswith(_MARKER):
+    if normalized.endswith(SPACE):
         raise InvalidInputError("the model puts the marker of a space behind words, not before them: no tables for it")
-    return bool(normalized.startswith(_MARKER))
-
-
-def _piece_bytes(processor: Any, id_: int) -> bytes | None:  # noqa: ANN401 - an optional package
-    """Return the bytes of a piece with its markers as spaces, None for a piece without text."""
-    if processor.is_control(id_) or processor.is_unknown(id_) or processor.is_unused(id_):
-        return None
-    piece = processor.id_to_piece(id_)
-    if processor.is_byte(id_):
-        return bytes([int(piece[3:5], 16)])
-    return str(piece).replace(_MARKER, " ").encode()
+    return bool(normalized.startswith(SPACE))

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from cppmill_core._native import CorruptDataError, InvalidInputError, Tokenizer
+from cppmill_core.byte_alphabet import CHARACTERS, read_spelling, spell
 from cppmill_core.manifests import BOS, EOS, HUGGING_FACE, describe_ids, named_ids, read_manifest
 from cppmill_core.protocol import AnyTokenizer
 from cppmill_core.segments import Bytes, Marks, SegmentTokenizer, invalid_bytes
@@ -47,14 +48,6 @@ _MARGIN = 1 << 12
 
 _REFUSED = ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback")
 """Settings of a model with which the tokens of a word vary or are not its bytes."""
-
-_PRINTABLE = (*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100))
-_OTHERS = [byte for byte in range(256) if byte not in _PRINTABLE]
-_ALPHABET = {byte: chr(byte) for byte in _PRINTABLE} | {byte: chr(0x100 + at) for at, byte in enumerate(_OTHERS)}
-"""GPT-2's byte alphabet: the character of each byte."""
-
-_BYTES = {character: byte for byte, character in _ALPHABET.items()}
-_SPELLED = {byte: ord(character) for byte, character in _ALPHABET.items()}
 
 
 def load_hugging_face(path: str | os.PathLike[str], digest: str | None = None) -> AnyTokenizer:
@@ -133,7 +126,7 @@ def lossy_rules(rules: Mapping[str, Any]) -> list[str]:
         ("it removes what it splits at", any(step.get("behavior") == "Removed" for step in steps)),
         ("it normalises text (`normalizer` is set)", bool(rules.get("normalizer"))),
         *((f"`model.{name}` is set", bool(model.get(name))) for name in _REFUSED),
-        ("it has no token for some byte", any(character not in model["vocab"] for character in _BYTES)),
+        ("it has no token for some byte", any(character not in model["vocab"] for character in CHARACTERS)),
         *(
             (f"its added token {token['content']!r} is not special: it would be cut out of text", not token["special"])
             for token in rules["added_tokens"]
@@ -145,10 +138,10 @@ def lossy_rules(rules: Mapping[str, Any]) -> list[str]:
 def token_bytes(rules: Mapping[str, Any], vocab_size: int) -> list[bytes | None]:
     """Return the bytes of each id; None for special tokens, unused ids and tokens not in the byte alphabet."""
     tokens: list[bytes | None] = [None] * vocab_size
-    special = {token["id"] for token in rules["added_tokens"]}
+    special, alphabet = {token["id"] for token in rules["added_tokens"]}, frozenset(CHARACTERS)
     for token, id_ in rules["model"]["vocab"].items():
-        if id_ not in special and all(character in _BYTES for character in token):
-            tokens[id_] = bytes(_BYTES[character] for character in token)
+        if id_ not in special and alphabet.issuperset(token):
+            tokens[id_] = read_spelling(token)
     return tokens
 
 
@@ -176,7 +169,7 @@ class WordSegmenter:
     def encode(self, segments: Sequence[bytes]) -> list[Sequence[int]]:
         """Return the ids of each word."""
         tokenize = self._model.tokenize
-        return [[token.id for token in tokenize(segment.decode("latin-1").translate(_SPELLED))] for segment in segments]
+        return [[token.id for token in tokenize(spell(segment))] for segment in segments]
 
     def _word_lengths(self, text: str) -> Iterator[int]:
         """Yield the length of each word in bytes, which is the number of characters in the byte alphabet."""

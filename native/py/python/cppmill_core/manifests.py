@@ -19,6 +19,7 @@ __all__ = [
     "SENTENCEPIECE",
     "describe_ids",
     "named_ids",
+    "ranges",
     "read_manifest",
 ]
 
@@ -82,7 +83,7 @@ def describe_ids(
             {"id": id_, "token": name, "strength": "control", "band": "control"}
             for name, id_ in sorted(control.items(), key=lambda entry: entry[1])
         ],
-        "reserved": _ranges(unused),
+        "reserved": ranges(unused),
         "roles": {name: id_ for name, id_ in sorted(roles.items()) if control.get(name) != id_},
     }
 
@@ -93,15 +94,20 @@ def named_ids(manifest: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, in
     return control, dict(manifest.get("roles", {}))
 
 
-def _ranges(ids: Iterable[int]) -> list[list[int]]:
-    """Return ids as sorted ranges `[first, last]`."""
-    ranges: list[list[int]] = []
+def ranges(ids: Iterable[int]) -> list[list[int]]:
+    """Return ids as sorted ranges `[first, last]`.
+
+    Example:
+        >>> ranges({3, 1, 2, 7})
+        [[1, 3], [7, 7]]
+    """
+    found: list[list[int]] = []
     for id_ in sorted(ids):
-        if ranges and ranges[-1][1] == id_ - 1:
-            ranges[-1][1] = id_
+        if found and found[-1][1] == id_ - 1:
+            found[-1][1] = id_
         else:
-            ranges.append([id_, id_])
-    return ranges
+            found.append([id_, id_])
+    return found
 
 
 def _check_file(folder: Path, name: str, expected: str) -> None:

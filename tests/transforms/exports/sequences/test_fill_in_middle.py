@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.sequences import Fim, SequenceOptions
+from schemas.export_options import Fim, SequenceOptions
 from transforms.exports.sequences.fill_in_middle import FimChoice, arrange, choose_fim, cut_pieces, split_text
 
 PLACES = st.integers(0, 2**64 - 1)

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from schemas.sequences import SequenceOptions
+from schemas.export_options import SequenceOptions
 from transforms.exports.sequences.mixture import DEFAULT, Mixture
 
 NAMES = [hashlib.sha256(str(number).encode()).hexdigest() for number in range(4000)]

@@ -5,6 +5,8 @@ Printable bytes are spelled as themselves, the 68 others for U+0100 upwards in b
 
 from __future__ import annotations
 
+__all__ = ["BYTES_IN_ORDER", "CHARACTERS", "read_spelling", "spell"]
+
 
 def _alphabet() -> tuple[str, ...]:
     printable = {*range(33, 127), *range(161, 173), *range(174, 256)}
@@ -26,7 +28,7 @@ def spell(token: bytes) -> str:
         >>> spell(b" a\n")
         'ĠaĊ'
     """
-    return "".join(CHARACTERS[byte] for byte in token)
+    return token.decode("latin-1").translate(CHARACTERS)
 
 
 _BYTES = {character: byte for byte, character in enumerate(CHARACTERS)}

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from schemas.errors import IntegrityError
-from transforms.tokens.footers import check_footer, check_origin, footer, tokenizer_facts
+from transforms.tokens.shards import check_footer, check_origin, footer, tokenizer_facts
 
 TOKENIZER = SimpleNamespace(digest="d" * 64, vocab_size=300)
 OTHER = SimpleNamespace(digest="e" * 64, vocab_size=300)
