@@ -337,7 +337,9 @@ def test_the_lock_of_a_holder_that_died_is_taken_over_and_that_is_said(store, cp
 DYING = f"""
 import os, sys
 sys.path.insert(0, {str(ROOT)!r})
+from dataclasses import replace
 from pathlib import Path
+from schemas.units import Stage
 from pipelines.versions import retokenize
 from pipelines.stages import run
 from transforms.storage.folder import OutputFolder
@@ -362,7 +364,10 @@ main()
 POINTS = {
     "a version was begun": ("die_after(Versions, 'begin')", "v000001"),
     "some files were taken": ("die_after(LocalStore, 'link', 7)", "v000001"),
-    "its documents were written": ("run.tokenize = die", "v000001"),
+    "its documents were written": (
+        "run.PROGRAMS[Stage.TOKENIZE] = replace(run.PROGRAMS[Stage.TOKENIZE], work=die)",
+        "v000001",
+    ),
     "its receipt was written": ("retokenize.find_changes = die", "v000001"),
     "the changes were written": ("LocalStore.set_pointer = die", "v000001"),
     "the pointer was moved": ("die_after(LocalStore, 'set_pointer')", "v000002"),
