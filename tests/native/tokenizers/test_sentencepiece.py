@@ -23,7 +23,7 @@ from schemas.options import BuildOptions
 from tokenizer_build.sentencepiece import build_sentencepiece
 
 KINDS = ["sentencepiece-bpe", "sentencepiece-unigram"]
-VOCABULARY = Path(__file__).parents[2] / "configs" / "vocab"
+VOCABULARY = Path(__file__).parents[3] / "configs" / "vocab"
 VOCAB_SIZE = 4096
 SPACE = "\u2581".encode()
 HOSTILE = [
