@@ -1,1 +1,5 @@
-"""Configuration: typed run configurations, profiles, and the data files of the vocabulary and the platform rules."""
+"""Configuration: profiles, TOML files and flags, merged and checked together, and the data files of the vocabulary.
+
+What turns the user's input into a checked configuration belongs here. The options themselves, which enter unit keys and
+receipts, are declared in `schemas`.
+"""

@@ -1,4 +1,4 @@
-"""What it takes to run cppmill elsewhere than in one process: engines on this machine, containers, Dataflow.
+"""What it takes to run, build and document cppmill elsewhere: engines on this machine, Dataflow, releases, the site.
 
-Never shipped: it is run from the checkout.
+Scripts and recipes belong here, run from the checkout and never shipped. What a run imports belongs in `pipelines`.
 """

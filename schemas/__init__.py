@@ -1,1 +1,4 @@
-"""What the stages agree on: Arrow schemas, frozen records, reasons, digests, and the Arrow coder for Beam."""
+"""What all packages agree on: Arrow schemas, frozen records, options, reasons, digests, and the Arrow coder for Beam.
+
+A definition that two packages need belongs here. It imports no other package, and does no work of its own.
+"""
