@@ -1,4 +1,4 @@
-# One command for each thing a developer or CI does; `make help` lists them. Set-up is incremental: what stands is left alone.
+# One command for each thing a developer or CI does; `make help` lists them. Set-up is incremental: what is up to date is left alone.
 
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .DEFAULT_GOAL := help
@@ -85,7 +85,7 @@ test-engines: engines ## Run the tests that need what `make engines` fetches: ea
 fuzz: setup $(CARGO_FUZZ_HOME)/bin/cargo-fuzz ## Fuzz the native core for SECONDS=60 a target (TARGET=encode: one)
 	@for target in $(or $(TARGET),$(FUZZ_TARGETS)); do $(MAKE) fuzz-$$target; done
 
-# No sanitizer, as these need a nightly compiler; the flags that count branches are unstable too, so the stable one is told to take them.
+# No sanitizer, as these need a nightly compiler; the flags that count branches are unstable too, so the stable one must be allowed to take them.
 fuzz-%: $(FUZZ_OUT)/words/receipt.json $(FUZZ_OUT)/lines/receipt.json
 	@mkdir -p $(FUZZ_OUT)/corpus/$*
 	@if [ -d native/fuzz/seeds/$* ]; then cp native/fuzz/seeds/$*/* $(FUZZ_OUT)/corpus/$*; \

@@ -264,7 +264,7 @@ class Remains:
         )
 
     def least_hits(self, documents: int, options: BuildOptions) -> float:
-        """Return the hits that it needs: a mean for each of its names, so that it matters not how names are grouped."""
+        """Return the hits that it needs. We use the mean of its names, so grouping has no effect."""
         return options.min_category_hits_per_name * self.names * documents / _PER
 
     def failed_floor(self, documents: int, projects: int, options: BuildOptions) -> Floor | None:

@@ -47,7 +47,7 @@ class Tally:
     def add(self, document: Document, content: bytes) -> None:
         """Filter a document."""
         started = time.process_time()
-        verdict = self.content_filter(content, document.told_license)
+        verdict = self.content_filter(content, document.named_license)
         self.seconds += time.process_time() - started
         if verdict.column is Column.KEPT:
             return

@@ -1,7 +1,7 @@
 """Flink: a cluster that is named, else one inside the job server on this machine.
 
 The worker processes are ours (`pipelines.engines.worker`), as many as subtasks: a bundle has a process to itself, with
-one thread of the native core unless told otherwise. What Beam leaves to chance is set: its default for the parallelism
+one thread of the native core by default. What Beam leaves to chance is set: its default for the parallelism
 is 1, for the workers a container of its own, for the job server a download.
 """
 
@@ -98,5 +98,5 @@ class Flink(Engine):
         try:
             overview = self.cluster.overview()
         except FlinkUnreachableError:
-            return 1, 1  # told by `missing`
+            return 1, 1  # `missing` reports it
         return max(1, overview.free_slots), max(1, overview.task_managers)

@@ -16,7 +16,7 @@ from apache_beam.options.pipeline_options import PipelineOptions, _BeamArgumentP
 from typing_extensions import override
 
 EXECUTOR_MEBIBYTES = 1024
-"""What Spark gives an executor unless told otherwise; the largest element, 16 MiB, has room in it many times."""
+"""What Spark gives an executor by default; it has room for the largest element, 16 MiB, many times."""
 
 _ANSWER_SECONDS = 10.0
 _PAGE_PORT = 8080
@@ -92,10 +92,10 @@ class SparkMaster:
 
     def _missing_version(self, page: str, version: str | None) -> Iterator[str]:
         """Yield what is wrong if the master is of another release than the driver."""
-        told = _VERSION.search(page)
-        if told and version and told[1].split(".")[:2] != version.split(".")[:2]:
+        found = _VERSION.search(page)
+        if found and version and found[1].split(".")[:2] != version.split(".")[:2]:
             yield (
-                f"--spark_master_url {self.url}: it is Spark {told[1]}, the driver is {version}; start a master of "
+                f"--spark_master_url {self.url}: it is Spark {found[1]}, the driver is {version}; start a master of "
                 "that release"
             )
 

@@ -186,7 +186,7 @@ def check_dead(session: Session, receipts: list[UnitReceipt]) -> None:
         rejects = session.out.where("documents/rejects-*.parquet")
         raise BadInputError(
             f"{dead:,} of {total:,} documents ({dead / total:.2%}) could not be used: {reasons}; "
-            f"allowed are {allowed:.2%}. {rejects} names each; mend the sources, or allow more with --max-dead-fraction"
+            f"allowed are {allowed:.2%}. {rejects} names each; fix the sources, or allow more with --max-dead-fraction"
         )
 
 

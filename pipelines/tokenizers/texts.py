@@ -105,7 +105,7 @@ def _of_source(place: str, options: IngestOptions, left_out: Counter[str]) -> It
             if document.content is None:
                 left_out[document.reason] += 1
                 continue
-            verdict = content_filter(document.content, document.told_license)
+            verdict = content_filter(document.content, document.named_license)
             if verdict.column is Column.KEPT:
                 yield document
             else:

@@ -1,4 +1,4 @@
-"""What became of a dataset from one run to the next: documents, tokens, ids, told from the two receipts and the shards.
+"""What became of a dataset from one run to the next: documents, tokens, ids, from the two receipts and the shards.
 
 Only token shards that one run has and the other has not are read: what a shard with the same digest holds is the same.
 """

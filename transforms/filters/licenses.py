@@ -81,9 +81,9 @@ class AllowList:
 
     def find_forbidden(self, content: bytes, license_name: str | None) -> str | None:
         """Return under what a document is that is not allowed, None if it is."""
-        told, expression = "the source says", (license_name or "").strip() or None
+        origin, expression = "the source says", (license_name or "").strip() or None
         if expression is None or expression in _TELLS_NONE:
-            told, expression = "tagged", find_tags(content)
+            origin, expression = "tagged", find_tags(content)
         if expression is None or expression in _TELLS_NONE:
             return "tells no licence" if self._unlicensed == "drop" else None
-        return None if self.allows(expression) else f"{told} {expression}"
+        return None if self.allows(expression) else f"{origin} {expression}"

@@ -139,11 +139,11 @@ def _first_line(content: bytes, start: int, end: int, plugin: RegexBasedDetector
         return content.count(b"\n", 0, material.start()) + 1 if material else 0
     first = content.count(b"\n", 0, start) + 1
     for number, line in enumerate(text.split("\n"), start=first):
-        if any(plugin.secret_type != _AWS_KEY or _stands_alone(content, token) for token in _finds(plugin, line)):
+        if any(plugin.secret_type != _AWS_KEY or _is_isolated(content, token) for token in _finds(plugin, line)):
             return number
     return 0
 
 
-def _stands_alone(content: bytes, token: str) -> bool:
+def _is_isolated(content: bytes, token: str) -> bool:
     """Tell whether a token is no part of a longer word."""
     return re.search(rb"(?<![A-Za-z0-9])%s(?![A-Za-z0-9])" % re.escape(token.encode("latin-1")), content) is not None

@@ -58,7 +58,7 @@ def fingerprint(document: Document, filters: ContentFilter) -> Fingerprint:
     doc_id = ""
     if document.content is not None:
         doc_id = hashlib.sha256(document.content).hexdigest()
-        column, reason, detail = filters(document.content, document.told_license)
+        column, reason, detail = filters(document.content, document.named_license)
     return Fingerprint(
         project=document.project,
         path=document.path,

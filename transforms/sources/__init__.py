@@ -1,4 +1,7 @@
 """Reading sources: listing inputs, and one reader for each kind of file or archive, each yielding `Document`s.
 
-A new input format belongs here. Deciding what is kept belongs in `filters`; packing documents belongs in `ingest`.
+Reading belongs here. Deciding what is kept belongs in `filters`; packing documents belongs in `ingest`.
+
+To add an archive or table format: add its kind and suffixes to `listing.Kind`, write its reader in a module like `tar`,
+and list the reader in `readers`.
 """

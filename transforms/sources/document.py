@@ -52,7 +52,7 @@ class Document(NamedTuple):
     terms: str | None = None
 
     @property
-    def told_license(self) -> str | None:
+    def named_license(self) -> str | None:
         """What the source says about the licence, in whatever form."""
         return self.license or self.terms
 

@@ -146,7 +146,7 @@ def test_a_list_of_licences_holds_together(value: Any, expected: bool, suffix: s
         f"a.{suffix}", json.dumps(row).encode() if suffix == "jsonl" else parquet(row), options
     ).documents
     assert document.license is None
-    assert (make_content_filter(options)(document.content, document.told_license).reason == "") is expected
+    assert (make_content_filter(options)(document.content, document.named_license).reason == "") is expected
 
 
 def test_a_list_that_is_not_utf8_is_not_allowed(read: Any) -> None:
@@ -154,7 +154,7 @@ def test_a_list_that_is_not_utf8_is_not_allowed(read: Any) -> None:
     table = pa.table({"path": ["a.cpp"], "content": ["int a;"], "terms": terms})
     options = IngestOptions(license_column="terms", allowed_licenses=("MIT",), unlicensed="keep")
     (document,) = read("a.parquet", write(table), options).documents
-    assert make_content_filter(options)(document.content, document.told_license).reason == Filtered.LICENSE
+    assert make_content_filter(options)(document.content, document.named_license).reason == Filtered.LICENSE
 
 
 def test_an_ingest_drops_what_is_not_allowed(tmp_path: Path, out: Any, run_ingest: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from schemas.tables import DOCUMENTS, REJECTS
 from transforms.ingest import document_shards, input_units
 from transforms.ingest.second_pass import ingest_unit
 from transforms.storage.folder import OutputFolder
+from transforms.units.execution import run_unit
 
 CORPUS = {
     "p/a.cpp": b"int a;\r\n",
@@ -159,17 +161,18 @@ def test_an_archive_that_changes_between_the_passes_is_counted_row_by_row(
     path = tmp_path / "a.tar"
     path.write_bytes(archives.tar(archives.members(6)))
     result = run_first_pass([path], out, IngestOptions())
+    work = partial(ingest_unit, out=out, options=IngestOptions(), detect=None)
     entries = archives.members(9)
     entries[2] = (entries[2][0], b"other")
     path.write_bytes(archives.tar(entries))
-    result.receipts = [ingest_unit(unit, out, IngestOptions(), None) for unit in result.units]
+    result.receipts = [run_unit(unit, out, work).result for unit in result.units]
     assert sorted(result.contents) == [f"a.tar/m/f{index}.cpp" for index in (0, 1, 3, 4, 5)]
     assert [path for path, _, reason in result.rejects if reason == "changed"] == [
         f"a.tar/m/f{index}.cpp" for index in (2, 6, 7, 8)
     ]
     path.write_bytes(archives.tar(archives.members(2)))
     out.withdraw(result.units)
-    result.receipts = [ingest_unit(unit, out, IngestOptions(), None) for unit in result.units]
+    result.receipts = [run_unit(unit, out, work).result for unit in result.units]
     assert result.ledger.documents.kept == 2
     assert result.ledger.documents.dead == {"changed": 4}
 
