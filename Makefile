@@ -105,12 +105,12 @@ $(CARGO_FUZZ_HOME)/bin/cargo-fuzz:
 	$(CARGO) install cargo-fuzz --version $(CARGO_FUZZ_VERSION) --locked --quiet --root $(CARGO_FUZZ_HOME)
 
 check: demo ## Prove the demo's output, and a hostile corpus, with the independent checker
-	$(BIN)/python tests/run_check.py $(DEMO_OUT)
+	$(BIN)/python checks/check_run.py $(DEMO_OUT)
 	rm -rf $(HOSTILE_OUT)
 	$(BIN)/python checks/hostile_corpus.py $(HOSTILE_OUT)/corpus --big
 	$(BIN)/cppmill run $(HOSTILE_OUT)/corpus/files $(HOSTILE_OUT)/corpus/archives --out $(HOSTILE_OUT)/run \
 		--tokenizer $(DEMO_OUT)/tokenizer --max-dead-fraction 1
-	$(BIN)/python tests/run_check.py $(HOSTILE_OUT)/run --expect $(HOSTILE_OUT)/corpus/expect.json
+	$(BIN)/python checks/check_run.py $(HOSTILE_OUT)/run --expect $(HOSTILE_OUT)/corpus/expect.json
 
 lint: setup $(STAMPS)/lint ## Check style, types, stubs, the direction of imports, and the Rust code
 	$(BIN)/ruff check

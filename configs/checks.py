@@ -51,7 +51,7 @@ def check_patterns(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:
         yield from _check_together(named, layers)
     if isinstance(tables.get("build", {}).get("superwords_after"), float) and scan.get("unit_pattern") is None:
         yield (
-            f"{place_of(layers, 'build', 'superwords_after')}: superwords are learned in units, and none are counted; "
+            f"{place_of(layers, 'build', 'superwords_after')}: superwords are learned in lines, and none are counted; "
             'set unit_pattern = "cpp-lines-1" in [scan]'
         )
 

@@ -233,7 +233,7 @@ FILE_PROBLEMS = [
     ),
     (
         "[build]\nsuperwords_after = 0.75",
-        "build.superwords_after = 0.75: superwords are learned in units, and none are counted; set unit_pattern = ",
+        "build.superwords_after = 0.75: superwords are learned in lines, and none are counted; set unit_pattern = ",
     ),
     (
         '[scan]\nunit_pattern = "cpp-lines-1"\n[build]\nsuperwords_after = 1.0',

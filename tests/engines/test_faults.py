@@ -73,7 +73,7 @@ def undisturbed(corpus: Path, prepared: Path, repository: Path) -> dict[str, str
     out = prepared.with_name("undisturbed")
     shutil.copytree(prepared, out)
     cppmill("run", corpus, out)
-    subprocess.run([sys.executable, repository / "tests/run_check.py", out], check=True, timeout=300)
+    subprocess.run([sys.executable, repository / "checks/check_run.py", out], check=True, timeout=300)
     return published(out)
 
 

@@ -70,7 +70,7 @@ def run_command(*arguments, check=True):
 
 def run_checker(*arguments):
     """Run the independent checker of run folders; its report if it finds anything wrong."""
-    command = [sys.executable, str(ROOT / "tests" / "run_check.py"), *map(str, arguments)]
+    command = [sys.executable, str(ROOT / "checks" / "check_run.py"), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return "" if done.returncode == 0 else done.stdout + done.stderr
 

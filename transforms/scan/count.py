@@ -53,7 +53,7 @@ class ScanSettings:
     word_partitions: int
     lines: bool = False
     threads: int = 1
-    memory_bytes: int = 2 << 30
+    memory_bytes: int
 
 
 def scan_units(units: Sequence[Unit], settings: ScanSettings) -> list[UnitReceipt]:

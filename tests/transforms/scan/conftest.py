@@ -40,7 +40,8 @@ def publish_shards(out, number):
 
 
 def make_settings(out, **options):
-    return ScanSettings(out=out, scanner_config=json.dumps(CONFIG), word_partitions=PARTITIONS, lines=True, **options)
+    given = {"memory_bytes": 1 << 30, **options}
+    return ScanSettings(out=out, scanner_config=json.dumps(CONFIG), word_partitions=PARTITIONS, lines=True, **given)
 
 
 @pytest.fixture(scope="session")
