@@ -239,7 +239,8 @@ $(STAMPS)/native: $(NATIVE_SOURCES) $(STAMPS)/run
 	@rm -rf $(WHEELS) && mkdir -p $(WHEELS)
 	@crates=$$($(CARGO) tree $(NATIVE) --package cppmill-core-py --edges normal,build --prefix none --locked 2>/dev/null | cut -d' ' -f1,2 | sort -u | wc -l); \
 	$(BIN)/maturin build --release --locked --manifest-path native/py/Cargo.toml --out $(WHEELS) 2>&1 | tee $(NATIVE_LOG) \
-		| awk -v of="$$crates" '/^ *Compiling / && ++n % 10 == 0 { print "  " n " of " of " crates"; fflush() }' \
+		| { n=0; while IFS= read -r line; do case "$$line" in *Compiling*) n=$$((n + 1)); \
+			[ $$((n % 20)) -ne 0 ] || echo "  $$n of $$crates crates";; esac; done; } \
 		|| { cat $(NATIVE_LOG) >&2; exit 1; }
 	@$(UV) pip install --python $(BIN)/python --no-index --no-deps --reinstall $(WHEELS)/*.whl
 	@touch $@$(eval DID := 1)
