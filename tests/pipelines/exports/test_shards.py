@@ -39,6 +39,7 @@ class Listening(Reporters):
     """Keeps what was said."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.said: list[str] = []
 
     def note(self, message: str) -> None:
