@@ -416,6 +416,6 @@ def test_on_an_object_store_versions_and_pointer_are_the_same(store, object_stor
     (numpy.sources / "another.h").write_text("int another();\n")
     dead = die_holding(place)
     assert numpy.again(keep=1).removed == ("v000001", "v000002")
-    assert f"process {dead}, which did not renew it" in caplog.text
+    assert f"process {dead}, which stopped renewing it" in caplog.text
     assert numpy.versions.names == ["v000003"]
     assert not system.exists(f"{place}/.lock")
