@@ -22,6 +22,8 @@ from transforms.storage.folder import OutputFolder
 RunTransform = Callable[..., Any]
 BUCKET = "cppmill-tests"
 
+pytest_plugins = ["tests.prepared"]
+
 hypothesis.settings.register_profile("cppmill", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("cppmill")
 

@@ -1,0 +1,201 @@
+"""Runs of the command line on C++ headers that numpy and pyarrow ship, each made once for all workers of the tests."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from filelock import FileLock
+from playwright.sync_api import sync_playwright
+from typer.testing import CliRunner
+
+from configs.runs import load_run_config
+from pipelines.cli.app import app
+from pipelines.console.progress import Reporters
+from pipelines.stages import run as whole_run
+from pipelines.stages import scan as scan_program
+from pipelines.stages.session import Session
+
+ROOT = Path(__file__).parents[1]
+CPPMILL = [sys.executable, "-m", "pipelines.cli"]
+VOCAB_SIZE = "12288"
+UNIT_BYTES = 1 << 17
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: its sources and its output folder."""
+
+    sources: Path
+    out: Path
+
+    @property
+    def command(self):
+        """The arguments that make it."""
+        return ["run", self.sources, "--out", self.out, "--vocab-size", VOCAB_SIZE, "--unit-bytes", UNIT_BYTES]
+
+    @property
+    def receipt(self):
+        return json.loads((self.out / "receipt.json").read_bytes())
+
+    def stages(self, done):
+        """How many units each stage ran, from the output of a run with --json."""
+        ended = [event for event in map(json.loads, done.stdout.splitlines()) if event["event"] == "stage_done"]
+        return {event["stage"]: event["summary"].get("units run") for event in ended}
+
+    def tree(self):
+        """Every file in the output folder with its bytes, cache and lock left out."""
+        files = [path.relative_to(self.out) for path in self.out.rglob("*") if path.is_file()]
+        return {
+            path.as_posix(): (self.out / path).read_bytes()
+            for path in files
+            if path.parts[0] not in (".cache", ".lock")
+        }
+
+    def digests(self):
+        """The tokenizer's bytes and the dataset's digest: what must not depend on how a run was carried out."""
+        names = sorted(path.name for path in (self.out / "tokenizer").iterdir())
+        return {name: (self.out / "tokenizer" / name).read_bytes() for name in names}, self.receipt["dataset"]["digest"]
+
+
+def run_command(*arguments, check=True, input=None):
+    """Run the command line in this process; return what a process of its own would have: exit code and output."""
+    words = [str(argument) for argument in arguments]
+    done = CliRunner().invoke(app, words, input=input, catch_exceptions=False)
+    return ended(words, done.exit_code, done.stdout, done.stderr, check)
+
+
+def run_process(*arguments, check=True):
+    """Run the command line in a process of its own; return the finished process, its output as text."""
+    words = [str(argument) for argument in arguments]
+    done = subprocess.run([*CPPMILL, *words], capture_output=True, text=True, check=False, cwd=ROOT)
+    return ended(words, done.returncode, done.stdout, done.stderr, check)
+
+
+def ended(words, code, stdout, stderr, check):
+    """Return how a command ended; fail on an exit code if it is to be checked."""
+    if check and code:
+        raise AssertionError(f"cppmill {' '.join(words)}\nexit {code}\n{stdout}\n{stderr}")
+    return subprocess.CompletedProcess(words, code, stdout, stderr)
+
+
+def run_checker(*arguments):
+    """Run the independent checker of run folders; its report if it finds anything wrong."""
+    command = [sys.executable, str(ROOT / "checks" / "check_run.py"), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory):
+    """Return a folder with a name, made by a function on first use and shared by all workers of the session.
+
+    `prepared(name, make)` calls `make(folder)` once; the others wait for it. Nobody may change what is in it.
+    """
+    base = tmp_path_factory.getbasetemp()
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "prepared"
+    shared.mkdir(exist_ok=True)
+
+    def prepare(name: str, make: Callable[[Path], object]) -> Path:
+        folder, finished = shared / name, shared / f"{name}.finished"
+        with FileLock(shared / f"{name}.lock"):
+            if not finished.exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir()
+                make(folder)
+                finished.touch()
+        return folder
+
+    return prepare
+
+
+@pytest.fixture(scope="session")
+def cppmill():
+    """Run a command: `cppmill("verify", out)` gives how it ended; fails on an exit code unless `check=False`."""
+    return run_command
+
+
+@pytest.fixture(scope="session")
+def cppmill_process():
+    """Run a command as `cppmill` does, in a process of its own."""
+    return run_process
+
+
+@pytest.fixture(scope="session")
+def command_line():
+    """The words that start the command line."""
+    return CPPMILL
+
+
+@pytest.fixture(scope="session")
+def checker():
+    """Run checks/check_run.py: an empty text if all holds."""
+    return run_checker
+
+
+def copy_headers(folder):
+    """Write two projects: the headers of numpy and the arrays of pyarrow's, 52 files, 0.7 MB."""
+    shutil.copytree(np.get_include(), folder / "numpy")
+    shutil.copytree(Path(pa.get_include()) / "arrow" / "array", folder / "arrow" / "array")
+
+
+@pytest.fixture(scope="session")
+def sources(prepared):
+    """A folder of two projects: headers of numpy and of pyarrow."""
+    return prepared("sources", copy_headers)
+
+
+@pytest.fixture(scope="session")
+def run(sources, prepared):
+    """A finished run; not to be changed."""
+    folder = prepared("run", lambda folder: run_command(*Run(sources, folder / "out").command))
+    return Run(sources, folder / "out")
+
+
+@pytest.fixture
+def copied_run(run, tmp_path):
+    """A copy of the finished run, sources too, that a test may change."""
+    shutil.copytree(run.sources, tmp_path / "sources")
+    shutil.copytree(run.out, tmp_path / "out", copy_function=shutil.copy2)
+    return Run(tmp_path / "sources", tmp_path / "out")
+
+
+@pytest.fixture(scope="session")
+def stages(run, tmp_path_factory):
+    """What each stage of a real run adds to a pipeline of units, by the name of its plan."""
+    out, headers = tmp_path_factory.mktemp("stages"), run.sources / "numpy"
+    edited = tmp_path_factory.mktemp("edited") / "npy_math.h"
+    edited.write_bytes(b"// edited\n" + (headers / "numpy" / "npy_math.h").read_bytes())
+    flags = {"SOURCE": (str(headers), str(edited)), "--out": str(out), "--profile": "demo"}
+    flags["--near-duplicate-similarity"] = "0.8"
+    found = {}
+    execute = Session.execute
+
+    def keep(self, name, units, construct, **options):
+        found[str(name)] = construct
+        execute(self, name, units, construct, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Session, "execute", keep)
+        config = load_run_config(flags={**flags, "--tokenizer": str(run.out / "tokenizer")})
+        whole_run.run(config, Reporters())
+        scan_program.run(load_run_config(flags=flags), Reporters())
+    return found
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A headless Chromium."""
+    program = shutil.which("chromium")
+    assert program, "no chromium on PATH: make engines NAME=chromium"
+    with sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield opened
+        opened.close()

@@ -1,0 +1,90 @@
+"""The hostile corpus: nothing in it is lost without a counted reason, and nothing stops a run."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def hostile(run, tmp_path_factory, command_line):
+    """A run over the hostile corpus with the tokenizer of the other run, and its peak memory in bytes."""
+    folder = tmp_path_factory.mktemp("hostile")
+    corpus, out = folder / "corpus", folder / "out"
+    subprocess.run([sys.executable, ROOT / "checks" / "hostile_corpus.py", corpus, "--big"], check=True)
+    command = [*command_line, "run", corpus / "files", corpus / "archives", "--out", out]
+    command += ["--tokenizer", run.out / "tokenizer", "--max-dead-fraction", "1"]
+    peak = 0
+    with subprocess.Popen([str(word) for word in command], cwd=ROOT) as process:
+        while process.poll() is None:
+            peak = max(peak, peak_memory_bytes(process.pid))
+            time.sleep(0.02)
+    assert process.returncode == 0
+    assert peak > 1e8, "the peak was not read"
+    return corpus, out, peak
+
+
+def peak_memory_bytes(pid):
+    """The highest resident memory of a process so far; what `wait4` tells would start with pytest's own."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    lines = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")]
+    return 1024 * int(lines[0]) if lines else 0
+
+
+def test_the_independent_checker_finds_everything_expected(hostile, checker):
+    corpus, out, _ = hostile
+    assert not checker(out, "--expect", corpus / "expect.json")
+
+
+def test_every_broken_archive_is_in_the_ledger(hostile):
+    _, out, _ = hostile
+    rejects = [row for path in (out / "documents").glob("rejects-*.parquet") for row in pq.read_table(path).to_pylist()]
+    dead = {row["path"].split("/")[0]: row["reason"] for row in rejects if row["column"] == "dead"}
+    broken = {"truncated.tar.gz", "not_a.tar", "bad_crc.zip", "truncated.zip", "bad_lines.jsonl", "truncated.jsonl.gz"}
+    assert broken | {"wrong_column.parquet", "corrupt.parquet"} <= dead.keys()
+    assert not {"good.tar.gz", "good.parquet", "traversal.zip"} & dead.keys()
+
+
+def test_memory_stays_below_two_gigabytes(hostile):
+    assert hostile[2] < 2e9
+
+
+def test_control_text_is_counted(hostile):
+    _, out, _ = hostile
+    counted = json.loads((out / "receipt.json").read_bytes())["policy"]["control_text"]
+    assert counted == {
+        "<EOS>": 1,
+        "<BOS>": 1,
+        "<FIM_PREFIX>": 1,
+        "<PAD>": 1,
+        "<CODE_START>": 1,
+        "<THINK_START>": 1,
+        "<UNK>": 1,
+    }
+
+
+def test_too_much_bad_input_ends_with_code_3_and_its_rejects_written(hostile, cppmill, tmp_path):
+    corpus, _, _ = hostile
+    done = cppmill(
+        "ingest", corpus / "archives", "--out", tmp_path / "out", "--max-dead-fraction", "0.001", check=False
+    )
+    assert done.returncode == 3, done.stderr
+    assert "--max-dead-fraction" in done.stderr
+    assert list((tmp_path / "out" / "documents").glob("rejects-*.parquet"))
+
+
+def test_a_vocabulary_that_cannot_be_filled_fails_with_the_size_that_would_do(hostile, cppmill, tmp_path):
+    corpus, _, _ = hostile
+    done = cppmill("run", corpus / "files", "--out", tmp_path / "out", "--vocab-size", "65536", check=False)
+    assert done.returncode in (1, 2)
+    assert "65536" in done.stderr.replace(",", "")
+    assert "vocab" in done.stderr

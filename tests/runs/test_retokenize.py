@@ -1,0 +1,421 @@
+"""New versions of a dataset: only what changed is made, ids stay, and `current` names a whole version whatever dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from configs.runs import load_run_config
+from configs.tables import STORE_FLAGS
+from pipelines.console.progress import Reporters
+from pipelines.stages import run as whole_run
+from pipelines.versions.changes import FinishedRun
+from pipelines.versions.retokenize import Request, _go_on, retokenize
+from pipelines.versions.verify import verify
+from schemas.errors import BlockedError
+from schemas.options import BuildOptions, IngestOptions, RunOptions
+from transforms.records.receipts import read_receipt
+from transforms.records.versions import Versions
+from transforms.storage.folder import OutputFolder
+
+ROOT = Path(__file__).parents[2]
+HOLD = """
+import sys
+import transforms.storage.lease
+from transforms.storage.folder import OutputFolder
+transforms.storage.lease.LEASE_SECONDS = 1
+lock = OutputFolder(sys.argv[1]).store.lock()
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@dataclass(frozen=True)
+class Store:
+    """A store of one version, and sources to change."""
+
+    sources: Path
+    place: Path
+
+    @property
+    def command(self):
+        return ["retokenize", self.sources, "--store", self.place]
+
+    @property
+    def versions(self):
+        return Versions(self.place)
+
+    def out(self, name):
+        return self.place / "versions" / name
+
+    def receipt(self, name):
+        return json.loads((self.out(name) / "receipt.json").read_bytes())
+
+    def again(self, *, keep=3, **flags):
+        """Retokenize in this process."""
+        given = {"SOURCE": (str(self.sources),), "--store": str(self.place), **flags}
+        return retokenize(Request(file=None, flags=given, keep=keep), Reporters())
+
+    def change(self):
+        """Add a document, change one, and remove one; return their names."""
+        header, gone = sorted((self.sources / "numpy").rglob("nd*.h"))[:2]
+        (self.sources / "numpy" / "new.h").write_text("int added_by_a_test();\n")
+        header.write_text(header.read_text() + "// changed by a test\n")
+        gone.unlink()
+        return ["numpy/new.h", *(path.relative_to(self.sources).as_posix() for path in (header, gone))]
+
+
+def tree(folder):
+    """Every file of an output folder with its bytes, cache and lock left out."""
+    names = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
+    return {name: (folder / name).read_bytes() for name in names if name.parts[0] not in (".cache", ".lock")}
+
+
+@pytest.fixture(scope="module")
+def begun(run, tmp_path_factory):
+    """A folder `work`, a link, with sources and a store of one version; what is remembered of sources is by path."""
+    folder = tmp_path_factory.mktemp("stores")
+    (folder / "work").symlink_to("begun")
+    shutil.copytree(run.sources, folder / "begun" / "sources")
+    made = Store(folder / "work" / "sources", folder / "work" / "store")
+    flags = {"SOURCE": (str(made.sources),), "--out": str(made.out("v000001")), "--unit-bytes": str(1 << 20)}
+    whole_run.run(load_run_config(flags={**flags, "--tokenizer": str(run.out / "tokenizer")}), Reporters())
+    (made.place / "current").symlink_to("versions/v000001")
+    return made
+
+
+@pytest.fixture
+def store(begun, tmp_path):
+    """The same store, to be changed by a test: it stands where it stood."""
+    work = begun.place.parent
+    shutil.copytree(work, tmp_path / "work", symlinks=True)
+    work.unlink()
+    work.symlink_to(tmp_path / "work")
+    yield begun
+    work.unlink()
+    work.symlink_to("begun")
+
+
+@pytest.fixture(scope="module")
+def other_tokenizer(run, tmp_path_factory):
+    """A tokenizer of other ids."""
+    out = tmp_path_factory.mktemp("other")
+    flags = {"SOURCE": (str(run.sources / "numpy"),), "--out": str(out), "--vocab-size": "8192"}
+    whole_run.run(load_run_config(flags=flags), Reporters())
+    return out / "tokenizer"
+
+
+def test_the_next_version_takes_filters_from_flags_and_its_vocabulary_from_the_last_one(tmp_path):
+    flags = {"SOURCE": [str(ROOT / "schemas")], "--store": str(tmp_path)}
+    flags |= {"--drop-generated": True, "--min-hits": "5", "--vocab-size": "9000"}
+    configs = RunOptions(ingest=IngestOptions(drop_minified=True)).to_json()
+    order = Request(file=None, flags=flags, keep=1)
+    first = load_run_config(flags=flags, names=STORE_FLAGS)
+    assert (first.options.build.min_hits, first.options.build.vocab_size) == (5, 9000)
+    config = _go_on(order, first, FinishedRun(OutputFolder(tmp_path), {"configs": configs}))
+    assert config.options.build == BuildOptions()
+    assert config.options.ingest == IngestOptions(drop_minified=True, drop_generated=True)
+    assert config.tokenizer == f"{tmp_path}/tokenizer"
+
+
+def test_with_nothing_new_there_is_no_new_version_and_the_exit_code_says_so(store, cppmill):
+    before = tree(store.out("v000001"))
+    done = cppmill(*store.command, check=False)
+    assert done.returncode == 10
+    assert "v000001 is up to date: nothing to do" in done.stdout
+    assert "read" not in done.stderr, "no version was begun"
+    assert store.versions.names == ["v000001"]
+    assert tree(store.out("v000001")) == before
+
+
+def test_a_new_version_is_made_of_what_changed_beside_the_old_one(store, cppmill, checker):
+    added, changed, removed = store.change()
+    before = tree(store.out("v000001"))
+    done = cppmill(*store.command, "--json")
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    ran = {event["stage"]: event["summary"].get("units run") for event in events if event["event"] == "stage_done"}
+    assert set(ran) == {"read", "ingest", "tokenize", "validate"}
+    old, new = store.receipt("v000001"), store.receipt("v000002")
+    assert 0 < ran["tokenize"] < len(new["dataset"]["shards"]) - 1
+    assert 0 < ran["read"] <= ran["ingest"]
+    assert events[-1]["event"] == "retokenized"
+    assert (events[-1]["version"], store.versions.current, store.versions.building) == ("v000002", "v000002", None)
+    documents = events[-1]["changes"]["documents"]
+    assert {name: documents[name] for name in ("added", "changed", "removed")} == {
+        "added": 1,
+        "changed": 1,
+        "removed": 1,
+    }
+    assert documents["same"] == old["dataset"]["documents"] - 2
+    named = [documents["named"][kind] for kind in ("added", "changed", "removed")]
+    assert named == [[{"project": "numpy", "path": path}] for path in (added, changed, removed)]
+    assert tree(store.out("v000001")) == before
+    for name in ("v000001", "v000002"):
+        assert verify(str(store.out(name))) == []
+    assert not checker(store.out("v000002"), "--sources", store.sources)
+
+
+def test_the_new_version_is_the_dataset_that_a_run_makes_with_the_same_tokenizer(store, tmp_path):
+    store.change()
+    store.again()
+    flags = {"SOURCE": (str(store.sources),), "--out": str(tmp_path / "anew"), "--unit-bytes": str(1 << 20)}
+    tokenizer = str(store.out("v000001") / "tokenizer")
+    whole_run.run(load_run_config(flags={**flags, "--tokenizer": tokenizer}), Reporters())
+    anew = read_receipt(OutputFolder(tmp_path / "anew"))
+    made = store.receipt("v000002")
+    for name in ("corpus", "dataset", "ledger", "tokenizer"):
+        assert made[name] == anew[name]
+    assert made["configs"] == store.receipt("v000001")["configs"], "options are those of the version before"
+
+
+def test_what_did_not_change_is_shared_and_not_copied(store):
+    store.change()
+    store.again()
+    old, new = (
+        {shard["path"] for shard in store.receipt(name)["dataset"]["shards"]} for name in ("v000001", "v000002")
+    )
+    assert old & new
+    for name in old & new:
+        assert (store.out("v000001") / name).samefile(store.out("v000002") / name)
+    tokenizers = [store.out(name) / "tokenizer" / "tokenizer.json" for name in ("v000001", "v000002")]
+    assert tokenizers[0].samefile(tokenizers[1])
+
+
+def test_files_that_were_touched_only_are_nothing_new(store):
+    for path in store.sources.rglob("*.h"):
+        os.utime(path)
+    assert store.again().changes is None
+    assert store.versions.names == ["v000001"]
+    assert store.versions.building is None
+
+
+def test_another_tokenizer_moves_ids_and_that_is_told(store, other_tokenizer):
+    outcome = store.again(**{"--tokenizer": str(other_tokenizer)})
+    ids = outcome.changes["ids"]
+    assert ids["tokenizer"]["before"] != ids["tokenizer"]["after"]
+    assert ids["moved"] > 0
+    assert ids["kept"] + ids["moved"] + ids["added"] <= 8192
+    assert outcome.changes["documents"]["same"] == store.receipt("v000001")["dataset"]["documents"]
+    assert outcome.changes["shards"]["kept"] == 0
+    assert verify(outcome.place) == []
+    assert store.again().changes is None, "the version before gives the tokenizer"
+
+
+def test_a_store_begins_with_a_first_version(run, tmp_path, cppmill):
+    command = ("retokenize", run.sources / "numpy", "--store", tmp_path, "--tokenizer", run.out / "tokenizer")
+    done = cppmill(*command)
+    assert f"v000001 is made: {tmp_path}/versions/v000001" in done.stdout
+    cppmill("verify", tmp_path / "current")
+    assert cppmill("retokenize", run.sources / "numpy", "--store", tmp_path, check=False).returncode == 10
+
+
+def test_the_first_version_takes_a_size_of_vocabulary_and_the_next_ones_keep_it(run, tmp_path):
+    sources = tmp_path / "sources"
+    shutil.copytree(run.sources / "numpy", sources)
+    made = Store(sources, tmp_path / "store")
+    assert made.again(**{"--vocab-size": "12288"}).version == "v000001"
+    assert made.again(**{"--vocab-size": "16384"}).changes is None
+    assert made.receipt("v000001")["tokenizer"]["vocab_size"] == 12288
+
+
+def test_the_folder_of_a_run_is_refused_and_left_as_it_was(copied_run, cppmill):
+    before = copied_run.tree()
+    done = cppmill("retokenize", copied_run.sources, "--store", copied_run.out, check=False)
+    assert done.returncode == 2
+    assert f"error: --store {copied_run.out}: it holds receipt.json: the folder of a run" in done.stderr
+    assert copied_run.tree() == before
+    assert json.loads(cppmill("status", copied_run.out, "--json").stdout)["state"] == "done"
+
+
+def test_a_run_does_not_write_into_a_store(store, cppmill):
+    done = cppmill("run", store.sources, "--out", store.place, "--profile", "demo", check=False)
+    assert done.returncode == 2
+    assert f"error: --out {store.place}: a store of versions" in done.stderr
+
+
+def test_without_the_pointer_no_version_is_made_and_it_says_which_to_name(store, cppmill):
+    (store.place / "current").unlink()
+    for command in (store.command, ("status", store.place)):
+        done = cppmill(*command, check=False)
+        assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+        assert done.stderr.endswith(f"let it name one: ln -s versions/v000001 {store.place}/current\n")
+    assert store.versions.names == ["v000001"]
+    subprocess.run(done.stderr.rpartition("let it name one: ")[2], shell=True, check=True)
+    assert store.again().changes is None
+
+
+def test_sources_that_are_empty_now_are_no_new_version(store, cppmill):
+    shutil.rmtree(store.sources)
+    store.sources.mkdir()
+    (store.sources / "empty.h").touch()
+    done = cppmill(*store.command, check=False)
+    assert done.returncode == 3
+    assert "nothing is left of the " in done.stderr
+    assert (store.versions.current, store.versions.names, store.versions.building) == ("v000001", ["v000001"], None)
+    found = cppmill("status", store.place, check=False)
+    assert (found.returncode, ": nothing is left of the " in found.stdout) == (1, True)
+
+
+def status_of(store, cppmill):
+    """Exit code of `status` of a store, and what it tells of the last command."""
+    done = cppmill("status", store.place, "--json", check=False)
+    attempt = json.loads(done.stdout)["attempt"]
+    return done.returncode, attempt and (attempt["outcome"], attempt["message"])
+
+
+def test_a_store_tells_how_the_last_command_ended(store, cppmill):
+    assert status_of(store, cppmill) == (0, None)
+    assert store.again().changes is None
+    nothing = (0, ("done", "v000001 is up to date: nothing to do"))
+    assert status_of(store, cppmill) == nothing
+    with OutputFolder(store.place).store.lock():
+        assert cppmill(*store.command, check=False).returncode == 11
+    assert status_of(store, cppmill) == nothing, "what was blocked is not what was done"
+    logs = sorted((store.place / ".cache/events").iterdir())
+    assert json.loads(logs[-1].read_text().splitlines()[-1])["outcome"] == "blocked"
+    missing = store.sources / "gone"
+    assert cppmill("retokenize", missing, "--store", store.place, check=False).returncode == 2
+    assert status_of(store, cppmill) == (1, ("failed", f"SOURCE {missing}: no such file or folder"))
+    store.change()
+    store.again()
+    assert status_of(store, cppmill) == (0, ("done", "v000002 is made"))
+
+
+def test_the_status_of_a_store_is_told_before_the_run_of_a_version_tells_its_own(store, cppmill):
+    name = store.versions.begin("v000001")
+    with OutputFolder(store.place).store.lock():
+        running = json.loads(cppmill("status", store.place, "--json").stdout)
+    assert (running["current"], running["building"], running["run"]["state"]) == ("v000001", name, "running")
+    assert running["holder"].endswith(f", process {os.getpid()}")
+    died = cppmill("status", store.place, check=False)
+    assert died.returncode == 1
+    assert died.stdout.startswith(
+        f"{store.place}: v000001 of 2 versions is the current one\nbuilding  {name}; the same"
+    )
+    assert f"{name}: died: the same command goes on" in died.stdout
+
+
+def test_while_another_is_at_work_it_is_blocked(store, cppmill):
+    store.change()
+    with OutputFolder(store.place).store.lock():
+        done = cppmill(*store.command, check=False)
+        assert done.returncode == 11
+        assert "another run is writing here" in done.stderr
+        assert f", process {os.getpid()}" in done.stderr
+    version = store.versions.out(store.versions.begin("v000001"))
+    with version.store.lock(), pytest.raises(BlockedError):
+        store.again()
+    assert store.versions.current == "v000001"
+
+
+def die_holding(place):
+    """Let a process die that holds the lock of a store; return its id."""
+    command = [sys.executable, "-c", HOLD, str(place)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as process:
+        assert process.stdout.readline() == b"held\n"
+        process.kill()
+    return process.pid
+
+
+def test_the_lock_of_a_holder_that_died_is_taken_over_and_that_is_said(store, cppmill):
+    dead = die_holding(store.place)
+    done = cppmill(*store.command, check=False)
+    assert done.returncode == 10
+    assert f"process {dead}, which ended without releasing it" in done.stderr
+
+
+DYING = f"""
+import os, sys
+sys.path.insert(0, {str(ROOT)!r})
+from dataclasses import replace
+from pathlib import Path
+from schemas.units import Stage
+from pipelines.versions import retokenize
+from pipelines.stages import run
+from transforms.storage.folder import OutputFolder
+from transforms.storage.local import LocalStore
+from transforms.records.versions import Versions
+
+def die(*_, **__):
+    os.kill(os.getpid(), 9)
+
+def die_after(owner, name, calls=1):
+    inner, left = getattr(owner, name), [calls]
+    def call(*arguments, **named):
+        result = inner(*arguments, **named)
+        left[0] -= 1
+        return die() if left[0] == 0 else result
+    setattr(owner, name, call)
+
+POINT
+from pipelines.cli.app import main
+main()
+"""
+POINTS = {
+    "a version was begun": ("die_after(Versions, 'begin')", "v000001"),
+    "some files were taken": ("die_after(LocalStore, 'link', 7)", "v000001"),
+    "its documents were written": (
+        "run.PROGRAMS[Stage.TOKENIZE] = replace(run.PROGRAMS[Stage.TOKENIZE], work=die)",
+        "v000001",
+    ),
+    "its receipt was written": ("retokenize.find_changes = die", "v000001"),
+    "the changes were written": ("LocalStore.set_pointer = die", "v000001"),
+    "the pointer was moved": ("die_after(LocalStore, 'set_pointer')", "v000002"),
+    "a part of an old version was removed": (
+        "Versions._remove = lambda self, name: (self.folder.remove(f'versions/{name}/receipt.json'), die())",
+        "v000002",
+    ),
+}
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_current_is_whole_wherever_it_dies_and_the_next_goes_on(point, store):
+    code, current = POINTS[point]
+    store.change()
+    script = [sys.executable, "-c", DYING.replace("POINT", code), *map(str, store.command), "--keep", "1", "--quiet"]
+    assert subprocess.run(script, check=False, cwd=store.place).returncode == -signal.SIGKILL
+    assert store.versions.current == current
+    assert verify(str(store.place / "current")) == []
+    outcome = store.again(keep=1)
+    assert (outcome.changes is None) == (current == "v000002")
+    assert (store.versions.current, store.versions.names) == ("v000002", ["v000002"])
+    assert store.versions.building is None
+    assert verify(str(store.place / "current")) == []
+
+
+@pytest.mark.engines
+def test_on_an_object_store_versions_and_pointer_are_the_same(store, object_store, cppmill, caplog):
+    place = f"s3://cppmill-tests/{uuid.uuid4()}"
+    system = fsspec.filesystem("s3", use_listings_cache=False)
+    numpy = Store(store.sources / "numpy", place)
+    tokenizer = str(store.out("v000001") / "tokenizer")
+    options = {"--tokenizer": tokenizer, "--unit-bytes": str(1 << 16)}
+    assert numpy.again(**options).version == "v000001"
+    assert cppmill(*numpy.command, check=False).returncode == 10
+    (numpy.sources / "added.h").write_text("int added();\n")
+    outcome = numpy.again(keep=2)
+    assert (outcome.version, numpy.versions.names) == ("v000002", ["v000001", "v000002"])
+    assert outcome.changes["shards"]["kept"] > 0
+    assert json.loads(system.cat_file(f"{place}/current"))["target"] == "versions/v000002"
+    for name in numpy.versions.names:
+        assert verify(f"{place}/versions/{name}") == []
+    status = json.loads(cppmill("status", place, "--json").stdout)
+    assert (status["current"], status["building"], status["run"]["state"]) == ("v000002", None, "done")
+    assert f"{place}/versions/v000002: everything is what" in cppmill("verify", f"{place}/current").stdout
+    assert json.loads(cppmill("status", f"{place}/current/", "--json").stdout)["receipt"]
+    (numpy.sources / "another.h").write_text("int another();\n")
+    dead = die_holding(place)
+    assert numpy.again(keep=1).removed == ("v000001", "v000002")
+    assert f"process {dead}, which stopped renewing it" in caplog.text
+    assert numpy.versions.names == ["v000003"]
+    assert not system.exists(f"{place}/.lock")

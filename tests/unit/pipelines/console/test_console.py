@@ -1,0 +1,150 @@
+"""The console: which reporter, which logs, and whose errors."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+from pipelines.console.bar import LiveReporter
+from pipelines.console.console import Output, command_session, is_live_terminal, log_to_console, open_reporter
+from pipelines.console.progress import Reporters
+from pipelines.console.reporters import JsonReporter, PlainReporter
+from schemas.errors import BadInputError
+
+REPOSITORY = Path(__file__).parents[4]
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("output", "kind"),
+    [
+        (Output(), PlainReporter),
+        (Output(quiet=True), Reporters),
+        (Output(as_json=True), JsonReporter),
+    ],
+)
+def test_flags_choose_the_reporter(output: Output, kind: type) -> None:
+    with open_reporter(output) as reporter:
+        assert type(reporter) is kind
+
+
+def test_a_terminal_gets_the_live_display(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    with open_reporter(Output()) as reporter:
+        assert type(reporter) is LiveReporter
+    monkeypatch.setenv("TERM", "dumb")
+    assert not is_live_terminal(sys.stderr)
+
+
+def log_everything() -> None:
+    """Log as ours, as Beam, and as a third party."""
+    logging.getLogger("transforms.sources.listing").debug("our detail")
+    logging.getLogger("transforms.sources.listing").info("our note")
+    logging.getLogger("transforms.sources.listing").warning("our warning")
+    logging.getLogger("apache_beam.runners").info("their detail")
+    logging.getLogger("apache_beam.runners").warning("their noise")
+    logging.getLogger("apache_beam.runners").error("their failure")
+    logging.getLogger("fsspec").info("other detail")
+    logging.getLogger("fsspec").warning("other warning")
+    try:
+        raise BadInputError("told anyway")
+    except BadInputError:
+        logging.getLogger("apache_beam.runners").exception("copy of an error")
+    logging.getLogger("apache_beam.worker").error("Traceback\nschemas.errors.BadInputError: told anyway\n")
+
+
+NORMAL = ["our note", "our warning", "their failure", "other warning"]
+
+
+def test_our_logs_are_shown_and_noise_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+    with log_to_console(Output()):
+        log_everything()
+    assert capsys.readouterr().err.splitlines() == NORMAL
+
+
+def test_quiet_leaves_warnings(capsys: pytest.CaptureFixture[str]) -> None:
+    with log_to_console(Output(quiet=True)):
+        log_everything()
+    assert capsys.readouterr().err.splitlines() == NORMAL[1:]
+
+
+def test_verbose_shows_everything_and_whose_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    with log_to_console(Output(verbose=True)):
+        log_everything()
+    err = capsys.readouterr().err
+    for line in (
+        "DEBUG transforms.sources.listing: our detail",
+        "INFO apache_beam.runners: their detail",
+        "WARNING apache_beam.runners: their noise",
+        "INFO fsspec: other detail",
+        "ERROR apache_beam.runners: copy of an error",
+    ):
+        assert line in err
+
+
+def test_worker_processes_log_as_the_command_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PIPELINE_OPTIONS_FILE", raising=False)
+    with log_to_console(Output()):
+        file = Path(os.environ["PIPELINE_OPTIONS_FILE"])
+        levels = json.loads(file.read_text())
+    assert "PIPELINE_OPTIONS_FILE" not in os.environ
+    assert not file.exists()
+    assert levels["default_sdk_harness_log_level"] == "ERROR"
+    assert levels["sdk_harness_log_level_overrides"]["transforms"] == "INFO"
+
+
+def test_logging_is_as_before_after_the_command() -> None:
+    root, ours = logging.getLogger(), logging.getLogger("transforms")
+    before = (root.level, list(root.handlers), ours.level, list(warnings.filters))
+    with command_session(Output(verbose=True)):
+        assert (root.level, root.handlers) != before[:2]
+    assert (root.level, root.handlers, ours.level, warnings.filters) == before
+
+
+def test_importing_beam_says_nothing() -> None:
+    code = (
+        "from pipelines.console.console import Output, command_session\n"
+        "with command_session(Output()):\n"
+        "    import apache_beam as beam\n"
+        "    from apache_beam.options.pipeline_options import PipelineOptions\n"
+        "    with beam.Pipeline(options=PipelineOptions(['--runner=FnApiRunner'])) as pipeline:\n"
+        "        pipeline | beam.Create([1, 2]) | beam.Reshuffle() | beam.Map(lambda x: x)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_an_error_of_ours_in_a_beam_worker_is_one_message() -> None:
+    code = (
+        "import sys\n"
+        "from pipelines.console.console import Output, command_session\n"
+        "from schemas.errors import BadInputError\n"
+        "def fail(element):\n"
+        "    raise BadInputError('shard 5 is bad')\n"
+        "with command_session(Output()):\n"
+        "    import apache_beam as beam\n"
+        "    from apache_beam.options.pipeline_options import PipelineOptions\n"
+        "    with beam.Pipeline(options=PipelineOptions(['--runner=FnApiRunner', *sys.argv[1:]])) as pipeline:\n"
+        "        pipeline | beam.Create([1, 2]) | beam.Reshuffle() | beam.Map(fail)\n"
+    )
+    for mode, lines in (("in_memory", 1), ("multi_threading", None)):  # in threads Beam prints tracebacks itself
+        command = [sys.executable, "-c", code, f"--direct_running_mode={mode}", "--direct_num_workers=2"]
+        done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=120)
+        assert done.returncode == 3, mode
+        assert done.stderr.splitlines()[-1] == "error: shard 5 is bad", mode
+        assert lines is None or len(done.stderr.splitlines()) == lines
