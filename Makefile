@@ -74,7 +74,7 @@ demo: setup ## Run the main job on the C++ headers of installed packages, into o
 test: setup $(STAMPS)/test ## Run the tests of the native core and of the Python packages
 	@# The whole workspace, so that dependencies have the features, and so the builds, that the wheel has.
 	$(CARGO) test $(NATIVE) --workspace --release --locked --quiet
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "not engines and not release"
+	$(BIN)/python -m pytest -n auto --dist loadfile --durations=20 -m "not engines and not release"
 
 engines: setup $(STAMPS)/test ## Fetch Flink, Spark, Prism and an object store into a cache outside of here, and a browser (NAME=flink: one)
 	@$(BIN)/python -m deploy.local fetch $(NAME)

@@ -35,6 +35,12 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.update(HF_HOME=folder.name, HF_HUB_OFFLINE="1", HF_HUB_DISABLE_TELEMETRY="1")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each test by the folder of `tests` that it is in."""
+    for item in items:
+        item.add_marker(item.path.relative_to(Path(__file__).parent).parts[0])
+
+
 @pytest.fixture(scope="session")
 def repository() -> Path:
     """The folder of the checkout."""

@@ -1,6 +1,7 @@
 """Options of a run reach the files: policy, prefix, vocabulary size, filters, sample and limit."""
 
 import json
+import shutil
 
 import pyarrow.parquet as pq
 import pytest
@@ -8,13 +9,13 @@ import pytest
 
 @pytest.fixture
 def small_run(sources, cppmill, tmp_path):
-    """Run over numpy's headers with the tokenizer of the other run and a run file; gives the output folder."""
+    """Run over headers, numpy's by default, with the tokenizer of the other run and a run file; gives its folder."""
 
-    def run(tokenizer, toml="", *options):
+    def run(tokenizer, toml="", *options, sources=sources / "numpy"):
         file = tmp_path / "run.toml"
         file.write_text(toml)
         out = tmp_path / "out"
-        cppmill("run", sources / "numpy", "--out", out, "--config", file, "--tokenizer", tokenizer, *options)
+        cppmill("run", sources, "--out", out, "--config", file, "--tokenizer", tokenizer, *options)
         return out
 
     return run
@@ -58,14 +59,16 @@ def test_filters_that_are_asked_for_are_applied(run, small_run):
     assert ledger(out)["filtered"]["long_lines"] > 0
 
 
-def test_duplicates_are_kept_when_asked(run, small_run, sources, tmp_path):
-    assert ledger(small_run(run.out / "tokenizer", ""))["duplicate"] == 0
-    (sources / "numpy" / "copy_of_math.h").write_bytes((sources / "numpy" / "numpy" / "npy_math.h").read_bytes())
-    try:
-        assert ledger(small_run(run.out / "tokenizer", ""))["duplicate"] == 1
-        assert ledger(small_run(run.out / "tokenizer", "[ingest]\ndrop_duplicates = false\n"))["duplicate"] == 0
-    finally:
-        (sources / "numpy" / "copy_of_math.h").unlink()
+def test_duplicates_are_kept_when_asked(run, small_run, tmp_path):
+    sources = tmp_path / "sources"
+    sources.mkdir()
+    for name in ("npy_math.h", "halffloat.h"):
+        shutil.copy(run.sources / "numpy" / "numpy" / name, sources)
+    assert ledger(small_run(run.out / "tokenizer", "", sources=sources))["duplicate"] == 0
+    shutil.copy(sources / "npy_math.h", sources / "copy_of_math.h")
+    assert ledger(small_run(run.out / "tokenizer", "", sources=sources))["duplicate"] == 1
+    kept = small_run(run.out / "tokenizer", "[ingest]\ndrop_duplicates = false\n", sources=sources)
+    assert ledger(kept)["duplicate"] == 0
 
 
 def test_a_tokenizer_without_a_manifest_is_refused(sources, cppmill, tmp_path):

@@ -58,7 +58,7 @@ def test_the_event_log_is_no_part_of_the_run(run, cppmill):
 
 
 def test_a_run_has_a_status_while_it_goes_on_and_after_it_was_killed(copied_run, cppmill, command_line):
-    again = [*command_line, *map(str, copied_run.command), "--unit-bytes", str(1 << 17), "--json"]
+    again = [*command_line, *map(str, copied_run.command), "--unit-bytes", str(1 << 16), "--json"]
     with subprocess.Popen(again, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         next(line for line in process.stdout if '"stage_started", "stage": "ingest"' in line)
         running = cppmill("status", copied_run.out, "--json")
@@ -79,7 +79,7 @@ def test_a_run_has_a_status_while_it_goes_on_and_after_it_was_killed(copied_run,
 
 
 def test_a_run_that_is_stopped_says_so(copied_run, cppmill, command_line):
-    again = [*command_line, *map(str, copied_run.command), "--unit-bytes", str(1 << 17), "--json"]
+    again = [*command_line, *map(str, copied_run.command), "--unit-bytes", str(1 << 16), "--json"]
     with subprocess.Popen(again, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         next(line for line in process.stdout if '"stage_started", "stage": "scan"' in line)
         process.send_signal(signal.SIGTERM)

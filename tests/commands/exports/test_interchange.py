@@ -29,7 +29,7 @@ def documents(run):
             texts[content.decode()] = ids[doc_id]
         except UnicodeDecodeError:
             continue
-    assert len(texts) > 100
+    assert len(texts) > 40
     return texts
 
 

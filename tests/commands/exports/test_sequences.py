@@ -3,7 +3,7 @@
 import shutil
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import chain, repeat
 
 import cppmill_core
 import numpy as np
@@ -54,7 +54,7 @@ class Made:
 def small_units():
     """Units of a few shards each."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sequences, "UNIT_TOKENS", 500_000)
+        patch.setattr(sequences, "UNIT_TOKENS", 50_000)
         yield
 
 
@@ -129,10 +129,10 @@ def test_long_documents_are_dropped_or_cut_and_counted(make, documents):
 
 
 def test_rearranged_segments_are_the_bytes_of_their_document_split_as_recorded(make, documents, tokenizer):
-    made = make(length=8192, fim_rate=0.6, fim_spm_share=0.5)
     kinds = Counter()
     control = {tokenizer.control_id(name): name for name in ("<FIM_PREFIX>", "<FIM_SUFFIX>", "<FIM_MIDDLE>")}
-    for name, first, ids, loss, (kind, start, end) in made.segments():
+    made = [make(length=8192, fim_rate=0.6, fim_spm_share=0.5, seed=seed) for seed in range(10)]
+    for name, first, ids, loss, (kind, start, end) in chain.from_iterable(one.segments() for one in made):
         kinds[kind] += 1
         document = documents[name]
         if kind == Fim.NONE:
@@ -155,7 +155,9 @@ def test_rearranged_segments_are_the_bytes_of_their_document_split_as_recorded(m
     share = (kinds[Fim.PSM] + kinds[Fim.SPM]) / kinds.total()
     assert abs(share - 0.6) < 0.06
     assert abs(kinds[Fim.SPM] / (kinds[Fim.PSM] + kinds[Fim.SPM]) - 0.5) < 0.08
-    assert (kinds[Fim.PSM], kinds[Fim.SPM]) == (made.totals["segments_psm"], made.totals["segments_spm"])
+    assert (kinds[Fim.PSM], kinds[Fim.SPM]) == tuple(
+        sum(one.totals[f"segments_{kind}"] for one in made) for kind in ("psm", "spm")
+    )
 
 
 def test_rearranging_fits_pieces_of_split_documents_too(make, documents):

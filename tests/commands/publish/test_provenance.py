@@ -112,7 +112,7 @@ def test_mlcroissant_finds_nothing_wrong_and_reads_the_rows(run, folder, monkeyp
     assert found.metadata.name == "headers <1>"
     columns = [field.name for field in pq.read_schema(next((run.out / "tokens").glob("part-*.parquet")))]
     shards = sorted((run.out / "tokens").glob("part-*.parquet"))
-    rows = pq.read_table(shards[0]).slice(0, 5).to_pylist()
+    rows = [row for shard in shards[:5] for row in pq.read_table(shard).to_pylist()][:5]
     for record, row in zip(islice(found.records("tokens"), 5), rows, strict=True):
         assert list(record) == [f"tokens/{name}" for name in columns]
         assert record["tokens/token_ids"] == row["token_ids"]
