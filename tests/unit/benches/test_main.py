@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,12 +33,10 @@ class Finished:
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Finished:
+def finished(tmp_path_factory: pytest.TempPathFactory, in_process: None) -> Finished:
     path = tmp_path_factory.mktemp("bench") / "rows.jsonl"
-    options = ["--json", str(path), "--rounds", "1", "--threads", "2"]
-    command = [sys.executable, "-m", "benches", np.get_include(), *options]
-    done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = CliRunner().invoke(app, [np.get_include(), "--json", str(path), "--rounds", "1", "--threads", "2"])
+    assert done.exit_code == 0, done.output
     return Finished(done.stdout, done.stderr, [json.loads(line) for line in path.read_text().splitlines()])
 
 
@@ -75,16 +71,15 @@ def test_nothing_but_progress_is_on_the_error_stream(finished: Finished) -> None
     assert "WARNING" not in finished.messages and "Traceback" not in finished.messages
 
 
-def test_a_tree_without_sources_is_a_usage_error(tmp_path: Path, repository: Path) -> None:
+def test_a_tree_without_sources_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "README").write_text("no C++ here\n")
-    command = [sys.executable, "-m", "benches", str(tmp_path)]
-    done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (2, "")
+    done = CliRunner().invoke(app, [str(tmp_path)])
+    assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.splitlines()[-1].startswith("error: CORPUS: no document of it was kept")
 
 
 @pytest.mark.parametrize("arguments", [["nowhere"], [".", "--rounds", "0"], [".", "--json", "nowhere/rows.jsonl"]])
-def test_wrong_arguments_are_told_before_anything_starts(arguments: list[str]) -> None:
+def test_wrong_arguments_are_refused_before_anything_starts(arguments: list[str]) -> None:
     assert CliRunner().invoke(app, arguments).exit_code == 2
 
 

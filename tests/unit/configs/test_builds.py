@@ -41,7 +41,7 @@ def problems(tmp_path: Path, build: str, **flags: str) -> list[str]:
         ('kind = "wordpiece"', None),
     ],
 )
-def test_a_size_or_an_option_that_the_kind_does_not_have_is_told(
+def test_a_size_or_an_option_that_the_kind_does_not_have_is_reported(
     build: str, said: list[str] | None, tmp_path: Path
 ) -> None:
     found = problems(tmp_path, build)

@@ -39,7 +39,7 @@ def test_licences_of_spdx_are_taken_in_any_case(tmp_path: Path) -> None:
         ("", "not allowed; it is empty"),
     ],
 )
-def test_an_unknown_licence_is_told_with_the_nearest(name: str, said: str, tmp_path: Path) -> None:
+def test_an_unknown_licence_is_reported_with_the_nearest(name: str, said: str, tmp_path: Path) -> None:
     (line,) = problems(tmp_path, f'allowed_licenses = ["MIT", "{name}"]')
     assert line.startswith(f'ingest.allowed_licenses[1] = "{name}": {said}')
 
@@ -52,7 +52,7 @@ def test_an_unknown_licence_is_told_with_the_nearest(name: str, said: str, tmp_p
         ("rensa", "near_duplicate_similarity = 0.8", "near-duplicates"),
     ],
 )
-def test_a_library_that_is_missing_is_told(
+def test_a_missing_library_is_reported(
     module: str, ingest: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
@@ -60,7 +60,7 @@ def test_a_library_that_is_missing_is_told(
     assert line.endswith(f"not installed: pip install 'cppmill[{extra}]'")
 
 
-def test_a_benchmark_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_benchmark_is_reported(tmp_path: Path) -> None:
     (tmp_path / "b.txt").touch()
     places = f'["{tmp_path}/b.txt", "{tmp_path}/c.txt", "s3://b/c", "{tmp_path}/*.cpp"]'
     (line,) = problems(tmp_path, f"decontaminate = {places}")

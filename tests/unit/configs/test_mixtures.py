@@ -14,7 +14,7 @@ def test_weights_keep_the_order_of_the_file(tmp_path):
     assert read_mixture(file) == (1.0, ())
 
 
-def test_every_problem_is_told(tmp_path):
+def test_every_problem_is_reported(tmp_path):
     file = tmp_path / "weights.toml"
     file.write_text('default = true\nweights = 1\n[projects]\nllvm = -1\nboost = "2"\nabseil = 101\nfmt = 3\n')
     with pytest.raises(ConfigError) as caught:

@@ -165,7 +165,7 @@ SET_PROBLEMS = [
 
 
 @pytest.mark.parametrize(("text", "expected"), SET_PROBLEMS, ids=[text for text, _ in SET_PROBLEMS])
-def test_a_problem_of_a_key_that_was_set_is_told_as_that_of_a_file(text: str, expected: str) -> None:
+def test_a_problem_of_a_set_key_is_reported_like_one_of_a_file(text: str, expected: str) -> None:
     found = problems(set=[text])
     assert len(found) == 1, found
     assert found[0].startswith(expected)
@@ -299,7 +299,7 @@ def test_a_problem_of_a_flag_names_the_flag(flag: str, value: str, expected: str
     assert found[0].startswith(expected)
 
 
-def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
+def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     file = write(tmp_path, '[ingest]\nunit_byte = 5\nsample = 2\n[run]\nsources = ["/no/such"]\nthreads = "x"\n')
     found = problems(file=file, needs_sources=True, limit="x", out=None, threads="2")
     starts = ["ingest.unit_byte", "ingest.sample", "run.threads", "run.sources[0]", "--limit x", "no output folder"]
@@ -397,7 +397,7 @@ class TestPlaces:
         ]
 
     @pytest.mark.parametrize("manifest", ["{", "[]", '{"vocab_size": null}', "{}"])
-    def test_a_damaged_manifest_is_told(self, tmp_path: Path, manifest: str) -> None:
+    def test_a_damaged_manifest_is_reported(self, tmp_path: Path, manifest: str) -> None:
         (tmp_path / "manifest.json").write_text(manifest)
         assert problems(tokenizer=str(tmp_path)) == [
             f"--tokenizer {tmp_path}: its manifest.json is damaged: no vocab_size can be read"

@@ -11,15 +11,15 @@ import pyarrow as pa
 from cppmill_core import Tokenizer
 
 tokenizer = Tokenizer.from_dir(sys.argv[1])
-word = random.Random(1).randbytes(30_000_000).translate(bytes(97 + byte % 26 for byte in range(256)))
+word = random.Random(1).randbytes(8_000_000).translate(bytes(97 + byte % 26 for byte in range(256)))
 text = b"int x = foo(bar);\\n" * 100_000
-lists = pa.ListArray.from_arrays([0, 60_000_000], pa.repeat(pa.scalar(300, pa.uint16()), 60_000_000))
+lists = pa.ListArray.from_arrays([0, 30_000_000], pa.repeat(pa.scalar(300, pa.uint16()), 30_000_000))
 calls = {
     "encode": lambda: tokenizer.encode(word),
     "count": lambda: tokenizer.count(word),
-    "encode_batch": lambda: tokenizer.encode_batch([text] * 200),
-    "encode_batch in threads": lambda: tokenizer.encode_batch([text] * 400, threads=2),
-    "count_batch": lambda: tokenizer.count_batch([text] * 1000, threads=2),
+    "encode_batch": lambda: tokenizer.encode_batch([text] * 60),
+    "encode_batch in threads": lambda: tokenizer.encode_batch([text] * 120, threads=2),
+    "count_batch": lambda: tokenizer.count_batch([text] * 300, threads=2),
     "decode_batch": lambda: tokenizer.decode_batch(lists),
     "decode": lambda: tokenizer.decode(lists.values),
 }

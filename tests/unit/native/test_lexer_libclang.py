@@ -37,8 +37,9 @@ def libclang() -> Libclang:
 
 
 def headers() -> Iterator[Path]:
+    """Yield one header in four of those that are installed."""
     for root in HEADERS:
-        yield from sorted(file for file in root.rglob("*") if file.is_file())
+        yield from sorted(file for file in root.rglob("*") if file.is_file())[::4]
 
 
 @pytest.mark.parametrize("source", CONSTRUCTS)
@@ -50,7 +51,7 @@ def test_installed_headers_have_the_same_classes(libclang: Libclang) -> None:
     total = Agreement()
     for file in headers():
         total += compare(libclang, file.read_bytes(), str(file))
-    assert total.num_bytes > 3_000_000
+    assert total.num_bytes > 1_000_000
     assert {name: total.of(name) for name in JUDGED if total.of(name) < LEAST} == {}
     assert [cause for cause in total.differences if cause.startswith("unexplained")] == []
 

@@ -1,11 +1,14 @@
 """The native splitter cuts where `tokenizers` cuts with the same regular expression."""
 
-import time
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import cppmill_core
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,8 +18,10 @@ NAME = "cpp-words-1"
 LINES = "cpp-lines-1"
 NAMES = [NAME, LINES]
 SPLITS = {name: pre_tokenizers.Split(Regex(regex), "isolated") for name, regex in cppmill_core.PATTERNS.items()}
-HEADERS = [Path("/usr/include/c++"), Path(cppmill_core.__file__).parents[1]]
-SCALARS = "".join(chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000)
+HEADERS = [Path("/usr/include/c++"), Path(np.get_include()), Path(pa.get_include())]
+SCALARS = np.array([code for code in range(0x110000) if not 0xD800 <= code < 0xE000], "<u4")
+DENSE = 0x20000
+"""Every scalar value of the two planes below it is compared; above, those at which the category changes, and samples."""
 FRAGMENTS = [
     *'\\\\\\nrtRLuU8"\'()-+.eEpP01_aé名²\u0301😀 \t\r\n\v\u00a0\u2028{;#',
     'R"x(', ')x"', "\\n", "\\n\\n", "u8", "1'0", "0x1p-", "    ", "\r\n", "->", "a" * 17, ')aaaaaaaaaaaaaaaa"',
@@ -46,17 +51,63 @@ def cpp_texts(limit_bytes: int) -> Iterator[str]:
         yield content.decode("utf-8", "ignore")
 
 
+def in_context(context: str, scalars: Any) -> str:
+    """Return the context with each scalar value in its places, one after another."""
+    row = np.array([ord(character) for character in context.replace("{}", "\0")], "<u4")
+    rows = np.tile(row, (len(scalars), 1))
+    rows[:, row == 0] = scalars[:, None]
+    return rows.tobytes().decode("utf-32-le")
+
+
+def words_around(scalars: Any) -> Any:
+    """Return how many words the core cuts beside each of these scalar values of four bytes: fewer beside letters."""
+    words = cppmill_core.split(NAME, in_context("a{}b ", scalars).encode())
+    ends = np.cumsum(pc.binary_length(words).to_numpy())
+    return np.bincount((ends - 1) // len("a....b "), minlength=len(scalars))
+
+
+def compared_scalars() -> Any:
+    """Return the scalar values to compare with `tokenizers`, which is slow: a tenth of the million that there are.
+
+    Above `DENSE`, those where the category changes for Python or for the core, which may have a newer Unicode.
+    """
+    categories = np.array([unicodedata.category(chr(code)) for code in SCALARS])
+    is_change = categories[1:] != categories[:-1]
+    around = words_around(SCALARS[SCALARS >= DENSE])
+    is_change[-len(around) + 1 :] |= around[1:] != around[:-1]
+    chosen = (SCALARS < DENSE) | (SCALARS % 256 == 0)
+    changes = np.flatnonzero(is_change)
+    chosen[[*changes, *(changes + 1), -1]] = True
+    return SCALARS[chosen]
+
+
+COMPARED = compared_scalars()
+CONTEXTS = ["a{}b ", " {}1{}", "\\n{}'", "\t{}  {}\n", 'R"{}(']
+
+
 @pytest.mark.parametrize("pattern", NAMES)
-@pytest.mark.parametrize("context", ["a{}b ", " {}1{}", "\\n{}'", "\t{}  {}\n", 'R"{}('])
-def test_every_scalar_value_is_split_alike_in_context(context: str, pattern: str) -> None:
-    for start in range(0, len(SCALARS), 2000):  # pre_tokenize_str is slow on long texts
-        text = "".join(context.replace("{}", char) for char in SCALARS[start : start + 2000])
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_scalar_values_are_split_alike_in_context(context: str, pattern: str) -> None:
+    for start in range(0, len(COMPARED), 2000):  # pre_tokenize_str is slow on long texts
+        text = in_context(context, COMPARED[start : start + 2000])
         assert native(text, pattern) == hugging_face(text, pattern)
 
 
 @pytest.mark.parametrize("pattern", NAMES)
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_every_other_scalar_value_is_split_as_the_compared_one_before_it(context: str, pattern: str) -> None:
+    others = SCALARS[SCALARS >= DENSE]
+    before = COMPARED[np.searchsorted(COMPARED, others, side="right") - 1]
+    lengths, expected = (
+        pc.binary_length(cppmill_core.split(pattern, in_context(context, scalars).encode()))
+        for scalars in (others, before)
+    )
+    assert lengths.equals(expected)
+
+
+@pytest.mark.parametrize("pattern", NAMES)
 @given(fragments=st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.characters(codec="utf-8")), max_size=40))
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_texts_are_split_alike(pattern: str, fragments: list[str]) -> None:
     text = "".join(fragments)
     assert native(text, pattern) == hugging_face(text, pattern)
@@ -64,7 +115,7 @@ def test_texts_are_split_alike(pattern: str, fragments: list[str]) -> None:
 
 @pytest.mark.parametrize("pattern", NAMES)
 def test_real_cpp_is_split_alike(pattern: str) -> None:
-    texts = list(cpp_texts(limit_bytes=12_000_000))
+    texts = list(cpp_texts(limit_bytes=1_500_000))
     assert sum(map(len, texts)) > 1_000_000
     for text in texts:
         assert native(text, pattern) == hugging_face(text, pattern)
@@ -106,16 +157,6 @@ def test_a_line_has_its_newlines_and_the_next_indentation(text: str, lines: list
     assert native(text, LINES) == lines
 
 
-def seconds_for(data: bytes, pattern: str) -> float:
-    """Return the processor time that splitting takes, the best of three."""
-    times = []
-    for _ in range(3):
-        start = time.process_time()
-        cppmill_core.split(pattern, data)
-        times.append(time.process_time() - start)
-    return min(times)
-
-
 @pytest.mark.parametrize(
     "unit",
     [
@@ -125,9 +166,11 @@ def seconds_for(data: bytes, pattern: str) -> float:
 )
 @pytest.mark.parametrize("end", [b"", b"x"])
 @pytest.mark.parametrize("pattern", NAMES)
-def test_time_is_linear_in_a_line_without_words(unit: bytes, end: bytes, pattern: str) -> None:
-    short, long = (seconds_for(unit * repeats + end, pattern) for repeats in (100_000, 1_600_000))
-    assert long < 64 * short + 0.1
+def test_a_line_without_words_is_cut_whole_however_long(unit: bytes, end: bytes, pattern: str) -> None:
+    """Splitting in quadratic time would take an hour; the benchmark of hard inputs measures how long it takes."""
+    data = unit * 1_000_000 + end
+    words = cppmill_core.split(pattern, data)
+    assert pc.sum(pc.binary_length(words)).as_py() == len(data)
 
 
 def test_an_unknown_pattern_is_refused_with_the_known_names() -> None:

@@ -27,7 +27,7 @@ REFERENCE_DIR = ROOT / "tests" / "data" / "reference"
 PATTERN = "cpp-words-1"
 LINE_PATTERN = "cpp-lines-1"
 SMALL_VOCAB_SIZE = 12_288
-_HEADER_BYTES = 3_000_000
+_HEADER_BYTES = 1_500_000
 
 
 @pytest.fixture(scope="session")
@@ -187,8 +187,6 @@ def build(counts: dict[str, pa.RecordBatch]) -> Build:
 
 
 @pytest.fixture(scope="session")
-def small_tokenizer(build: Build, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def small_tokenizer(build: Build, prepared: Callable[..., Path]) -> Path:
     """A tokenizer of 12,288 ids that keeps every candidate but the generic ones."""
-    out = tmp_path_factory.mktemp("small") / "tokenizer"
-    build(out)
-    return out
+    return prepared("small-tokenizer", lambda folder: build(folder / "tokenizer")) / "tokenizer"

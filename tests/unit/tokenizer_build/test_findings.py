@@ -102,7 +102,7 @@ def test_the_report_says(findings: Findings, line: str) -> None:
     assert line in findings.report()
 
 
-def test_words_and_lines_that_training_left_out_are_told(findings: Findings) -> None:
+def test_words_and_lines_that_training_left_out_are_reported(findings: Findings) -> None:
     left_out = LeftOut(words_below=4, words=1_000, lines_below=3, lines=20_000)
     report = replace(findings, left_out=left_out).report()
     bound = "(build.max_held_tokens = 268,435,456)"

@@ -154,7 +154,7 @@ def released(built: dict[str, Path], vocabulary_copy: Path) -> Path:
 
 
 @pytest.mark.parametrize("corpus", CORPORA[1:])
-def test_a_released_token_that_another_corpus_would_cut_stays_and_is_said(
+def test_a_released_token_that_another_corpus_would_cut_stays_and_is_reported(
     build: Build,
     built: dict[str, Path],
     corpora: dict[str, ScanCounts],

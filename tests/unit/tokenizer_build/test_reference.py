@@ -92,7 +92,7 @@ def test_merge_that_is_refused_does_not_block_the_next_best() -> None:
         ({"words": {b"abc": 0}}, "no words"),
     ],
 )
-def test_what_cannot_be_learned_is_said(arguments: dict[str, object], message: str) -> None:
+def test_a_vocabulary_that_cannot_be_learned_is_refused(arguments: dict[str, object], message: str) -> None:
     defaults: dict[str, object] = {"words": {b"abc": 1}, "seeds": {}, "vocab_tokens": 1}
     with pytest.raises(VocabularyConfigError, match=message):
         train_bpe(**(defaults | arguments))  # type: ignore[arg-type]

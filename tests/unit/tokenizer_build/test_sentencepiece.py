@@ -74,14 +74,14 @@ def test_the_bytes_do_not_depend_on_the_order_or_the_cut_of_the_words(
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
-def test_spaces_tabs_and_newlines_are_learned_as_they_stand_in_words(tmp_path: Path) -> None:
+def test_spaces_tabs_and_newlines_are_learned_as_they_are_in_words(tmp_path: Path) -> None:
     text = {b" int": 90, b"\t\treturn": 80, b";\n    ": 70, b"\r\n": 60, b"a": 3}
     model = build(counts(text), tmp_path / "out", vocab_size=360)
     pieces = {piece.text for piece in model.pieces if piece.type is PieceType.NORMAL}
     assert {"\u2581int", "\t\treturn", ";\n" + 4 * "\u2581", "\r\n"} <= pieces
 
 
-def test_words_that_the_trainer_keeps_for_itself_are_left_out_and_told(tmp_path: Path) -> None:
+def test_words_with_characters_of_the_trainer_are_left_out_and_reported(tmp_path: Path) -> None:
     text = {b"abab": 9, b"\xff": 9, "a\u2581b".encode(): 9, "\u2585".encode(): 9, b"a\0b": 9, "\ufdd1".encode(): 9}
     model = build(counts(text), tmp_path / "out", vocab_size=324)
     assert {piece.text for piece in model.pieces[320:]} == {"ab", "abab", "a", "b"}

@@ -176,7 +176,7 @@ def test_threads_and_the_order_of_lines_change_nothing(
         assert (tmp_path / "out" / name).read_bytes() == (tokenizer / name).read_bytes()
 
 
-def test_past_the_bound_the_findings_tell_what_was_left_out(
+def test_past_the_bound_the_findings_list_what_was_left_out(
     build: Build, counts_of: Callable[[], ScanCounts], options: BuildOptions, tokenizer: Path, tmp_path: Path
 ) -> None:
     bounded = options.model_copy(update={"max_held_tokens": 1 << 17})
@@ -210,7 +210,7 @@ def test_without_superwords_lines_change_nothing(build: Build, small_tokenizer: 
         ),
     ],
 )
-def test_what_cannot_be_filled_is_said_with_what_to_set(
+def test_a_size_that_cannot_be_filled_is_refused_with_the_option_to_set(
     build: Build, options: BuildOptions, tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(VocabularyConfigError, match=message):

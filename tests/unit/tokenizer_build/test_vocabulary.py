@@ -45,7 +45,7 @@ def test_every_published_candidate_is_scanned_in_its_category_and_match_mode(
     assert {category for _, category, _ in ours} > set(groups)
 
 
-def test_every_domain_token_is_a_candidate_and_a_category_stands_in_one_file(vocabulary: Vocabulary) -> None:
+def test_every_domain_token_is_a_candidate_and_a_category_is_in_one_file(vocabulary: Vocabulary) -> None:
     domain = {token.token for token in vocabulary.tokens if token.band.name == "domain"}
     assert domain <= {candidate.token for candidate in vocabulary.candidates}
     assert len({candidate.source for candidate in vocabulary.candidates}) == len(

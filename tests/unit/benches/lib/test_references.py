@@ -22,5 +22,5 @@ def test_runs_are_what_the_decoder_replaces_and_keeps(data: bytes) -> None:
 
 
 @pytest.mark.parametrize(("data", "utf8"), [(b"", True), (b"a\xc3\xa9", True), (b"a\xc3", False)])
-def test_what_is_utf8_is_told(data: bytes, utf8: bool) -> None:
+def test_utf8_is_recognised(data: bytes, utf8: bool) -> None:
     assert is_utf8(data) is utf8

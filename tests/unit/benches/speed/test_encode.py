@@ -15,7 +15,7 @@ from benches.speed.encode import app
 
 
 @pytest.mark.parametrize("arguments", [["nowhere"], [".", "--tokenizer", "nowhere"], [".", "--json", "nowhere/rows"]])
-def test_wrong_arguments_are_told_before_anything_starts(arguments: list[str]) -> None:
+def test_wrong_arguments_are_refused_before_anything_starts(arguments: list[str]) -> None:
     assert CliRunner().invoke(app, arguments).exit_code == 2
 
 

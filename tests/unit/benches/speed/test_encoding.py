@@ -33,7 +33,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
 @pytest.fixture(scope="module")
 def text(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> SampleText:
     path = tmp_path_factory.mktemp("text") / "sample.parquet"
-    return SampleText(path, write_sample(corpus.config.out, path, sample_bytes=MEGABYTE // 2))
+    return SampleText(path, write_sample(corpus.config.out, path, sample_bytes=MEGABYTE // 5))
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def vocabularies(corpus: Corpus, text: SampleText, tmp_path_factory: pytest.Temp
 
 
 @pytest.fixture(scope="module")
-def peers(vocabularies: list[Vocabulary], text: SampleText) -> list[Peer]:
+def peers(vocabularies: list[Vocabulary], text: SampleText, in_process: None) -> list[Peer]:
     return list(find_peers(vocabularies, text, Reporters()))
 
 
@@ -84,6 +84,7 @@ def test_hard_inputs_have_the_size_that_they_say() -> None:
     assert set(sizes.values()) == {1_000_000}
 
 
+@pytest.mark.usefixtures("in_process")
 def test_the_stages_and_datatrove_are_measured_on_the_same_documents(corpus: Corpus, tmp_path: Path) -> None:
     comparisons = list(measure_tokenizing(corpus.config, corpus.num_bytes, tmp_path, rounds=1))
     names = [[figure.row.name for figure in comparison.figures] for comparison in comparisons]

@@ -17,7 +17,8 @@ PARENT = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {CHILD!
 FAILING = "import sys; print('it went wrong', file=sys.stderr); sys.exit(3)"
 
 
-def test_runs_agree_and_have_a_row_a_stage_and_beam_is_set_beside_none(tmp_path):
+@pytest.mark.usefixtures("in_process")
+def test_runs_agree_and_have_a_row_for_each_stage_with_and_without_beam(tmp_path):
     growth = Growth(Path(np.get_include()), tmp_path, vocab_size=8192, reporter=Reporters())
     comparison = growth.compare(growth.num_bytes / GIGABYTE, ["local"], rounds=1)
     assert comparison.different == ()
@@ -36,11 +37,11 @@ def test_runs_agree_and_have_a_row_a_stage_and_beam_is_set_beside_none(tmp_path)
 def test_memory_and_time_of_processes_below_count(tmp_path):
     ended = run_measured([sys.executable, "-c", PARENT], tmp_path / "log")
     assert ended.peak_bytes > 80 << 20
-    busy = "import time\nwhile time.process_time() < 0.5: pass"
+    busy = "import time\nwhile time.process_time() < 0.2: pass"
     parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {busy!r}], check=True)"
-    assert run_measured([sys.executable, "-c", parent], tmp_path / "log").processor_seconds > 0.5
+    assert run_measured([sys.executable, "-c", parent], tmp_path / "log").processor_seconds > 0.2
 
 
-def test_a_command_that_fails_is_told_with_what_it_said(tmp_path):
+def test_a_failed_command_is_reported_with_its_error_output(tmp_path):
     with pytest.raises(BenchmarkError, match=r"exit code 3\nit went wrong"):
         run_measured([sys.executable, "-c", FAILING], tmp_path / "log")

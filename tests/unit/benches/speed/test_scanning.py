@@ -24,6 +24,7 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> Documents:
     return find_documents(Path(np.get_include()), tmp_path_factory.mktemp("work"), Reporters())
 
 
+@pytest.mark.usefixtures("in_process")
 def test_the_rows_of_speed_and_of_the_curve_are_there_and_budgets_agree(
     documents: Documents, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -51,7 +52,7 @@ def test_a_sample_is_the_first_shards_that_have_enough() -> None:
     assert [documents.sample(size).num_bytes for size in (1, 10, 11, 30, 60, 61)] == [10, 10, 30, 30, 60, 60]
 
 
-def test_bytes_that_are_not_there_are_told(documents: Documents) -> None:
+def test_missing_bytes_are_an_error(documents: Documents) -> None:
     with pytest.raises(BenchmarkError, match="1 bytes of documents were announced"):
         read_all(1, prepare(documents.shards))
 
@@ -63,7 +64,7 @@ def test_costs_are_seconds_and_shares_are_as_they_are() -> None:
     assert (share.row.value, share.row.unit) == (20.0, "% reading")
 
 
-def test_published_figures_stand_in_the_table_beside_ours() -> None:
+def test_the_table_has_published_figures_beside_ours() -> None:
     ours = Figure(Row("scan", "ours", 50.0, "MB/s", 1, 2, 1), 50.0, 50.0)
     comparison = Comparison("scan", (ours,), published=(Published("published: theirs", 100.0, "MB/s", 48),))
     text = io.StringIO()

@@ -24,7 +24,7 @@ SIDES = {
 
 
 @pytest.fixture(scope="module")
-def comparisons(tmp_path_factory: pytest.TempPathFactory) -> list[Comparison]:
+def comparisons(tmp_path_factory: pytest.TempPathFactory, in_process: None) -> list[Comparison]:
     work = tmp_path_factory.mktemp("work")
     bench = TrainingBench(list_tree(Path(pa.get_include())), work, threads=2, rounds=1, reporter=Reporters())
     return list(bench.measure(Sizes([1, 1000], [1], [1]), 2048))

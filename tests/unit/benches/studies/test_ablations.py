@@ -61,10 +61,10 @@ def test_the_table_has_a_column_a_project_and_the_bytes(learned: Vocabulary) -> 
     assert lines[3].endswith("| 10.000 |  |")
 
 
-def test_the_command_makes_every_row(tmp_path: Path, tree: Path) -> None:
+def test_the_command_makes_every_row(tmp_path: Path, tree: Path, scanned_run: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     options = ["--json", str(rows), "--vocab-size", "13000", "--threads", "1"]
-    done = CliRunner().invoke(app, [pa.get_include(), str(tree), *options])
+    done = CliRunner().invoke(app, [str(scanned_run), str(tree), *options])
     assert done.exit_code == 0, done.output
     names = [json.loads(line)["name"] for line in rows.read_text().splitlines()]
     assert names[:4] == ["13,000", "13,000, no bands", "13,000, no seeds", "13,000, no seeds, no bands"]

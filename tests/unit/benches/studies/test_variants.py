@@ -10,18 +10,17 @@ import pyarrow as pa
 import pytest
 
 from benches.lib.trainers import PATTERN
-from benches.studies.ablations import grid, read_counts, scanned
+from benches.studies.ablations import grid, read_counts
 from benches.studies.variants import Ingredients, Variant, Vocabulary
 from configs.vocabulary import VOCABULARY
-from pipelines.console.progress import Reporters
 
 SIZE, WITH_SUPERWORDS = 8192, 13_000
 
 
 @pytest.fixture(scope="module")
-def ingredients(tmp_path_factory: pytest.TempPathFactory) -> Ingredients:
-    out = scanned(Path(pa.get_include()), tmp_path_factory.mktemp("work"), 1, Reporters())
-    return Ingredients(read_counts(out), tuple(sorted(out.glob("counts/units/*"))), VOCABULARY, 1)
+def ingredients(scanned_run: Path) -> Ingredients:
+    units = tuple(sorted(scanned_run.glob("counts/units/*")))
+    return Ingredients(read_counts(scanned_run), units, VOCABULARY, 1)
 
 
 @pytest.fixture(scope="module")

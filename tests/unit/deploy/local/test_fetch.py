@@ -48,7 +48,7 @@ def test_one_is_fetched_by_its_name(made):
         engine_path("flink")
 
 
-def test_a_failed_attempt_does_not_stand_and_is_done_again(made, monkeypatch):
+def test_a_failed_attempt_leaves_nothing_and_is_made_again(made, monkeypatch):
     whole = fetching.MAKERS["prism"]
 
     def broken(folder: Path):

@@ -33,10 +33,11 @@ def wheel(tmp_path_factory):
     return path
 
 
-@pytest.fixture
-def package_text(repository, wheel, monkeypatch):
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", str(EPOCH))
-    return packages_bill(repository, wheel)
+@pytest.fixture(scope="module")
+def package_text(repository, wheel):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SOURCE_DATE_EPOCH", str(EPOCH))
+        return packages_bill(repository, wheel)
 
 
 def test_both_are_valid(core_text, package_text):
@@ -74,7 +75,10 @@ def test_all_crates_hang_together(core_text):
     assert reached == links.keys() == {c["bom-ref"] for c in bill["components"]} | {"pkg:pypi/cppmill-core@1.2.3"}
 
 
-def test_the_time_is_the_one_given_and_nothing_else_changes(core_text, package_text, crates, repository, wheel):
+def test_the_time_is_the_one_given_and_nothing_else_changes(
+    core_text, package_text, crates, repository, wheel, monkeypatch
+):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", str(EPOCH))
     assert json.loads(core_text)["metadata"]["timestamp"] == "2023-11-14T22:13:20+00:00"
     assert json.loads(package_text)["metadata"]["timestamp"] == "2023-11-14T22:13:20+00:00"
     assert crates_bill(crates[::-1], TOOLCHAIN, version="1.2.3", epoch=EPOCH) == core_text

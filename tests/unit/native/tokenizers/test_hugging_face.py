@@ -53,7 +53,7 @@ def peer(request: pytest.FixtureRequest, headers: list[bytes]) -> Peer:
     trainer = trainers.BpeTrainer(
         vocab_size=3000, special_tokens=special, initial_alphabet=alphabet, show_progress=False
     )
-    made.train_from_iterator((text.decode(errors="replace") for text in headers[::16]), trainer)
+    made.train_from_iterator((text.decode(errors="replace") for text in headers[::4]), trainer)
     return made
 
 
@@ -83,9 +83,9 @@ def adopted(directory: Path) -> AnyTokenizer:
 def test_text_has_the_ids_that_tokenizers_gives_it(
     adopted: AnyTokenizer, peer: Peer, headers: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    texts = [text.decode() for text in headers[::4] if text.isascii()] + ["", "é \n\n x  \n y", "a" * 1000]
+    texts = [text.decode() for text in headers[::2] if text.isascii()] + ["", "é \n\n x  \n y", "a" * 1000]
     expected = [encoding.ids for encoding in peer.encode_batch(texts, add_special_tokens=False)]
-    assert len(texts) > 100
+    assert len(texts) > 30
     assert adopted.encode_batch(texts, 2).to_pylist() == expected
     monkeypatch.setattr(hugging_face, "_WINDOW", 5000)
     monkeypatch.setattr(hugging_face, "_MARGIN", 100)
@@ -93,7 +93,7 @@ def test_text_has_the_ids_that_tokenizers_gives_it(
 
 
 def test_headers_and_hostile_bytes_come_back(adopted: AnyTokenizer, headers: list[bytes]) -> None:
-    documents = [*HOSTILE, *headers[::4]]
+    documents = [*HOSTILE, *headers]
     ends = {"bos": adopted.control_id("<BOS>"), "eos": adopted.control_id("EOS")}
     ids = adopted.encode_batch(pa.array(documents, pa.binary()), 2, **ends)
     assert adopted.decode_batch(ids, 2, **ends).to_pylist() == documents
@@ -154,7 +154,7 @@ def words_directory(headers: list[bytes], tmp_path_factory: pytest.TempPathFacto
     """A tokenizer of the native core, with the pattern of words."""
     path = tmp_path_factory.mktemp("words")
     counter = cppmill_core.WordCounter("cpp-words-1")
-    counter.add(pa.record_batch({"content": pa.array(headers[::64], pa.binary())}))
+    counter.add(pa.record_batch({"content": pa.array(headers[::5], pa.binary())}))
     merges = cppmill_core.train_bpe(
         counter.finish().read_all().to_batches(),
         seeds=pa.record_batch({"token": pa.array([], pa.binary()), "atomic": pa.array([], pa.bool_())}),

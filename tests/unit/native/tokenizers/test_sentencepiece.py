@@ -49,18 +49,17 @@ HOSTILE = [
 @pytest.fixture(scope="module")
 def words(headers: list[bytes]) -> list[pa.RecordBatch]:
     counter = cppmill_core.WordCounter("cpp-words-1")
-    counter.add(pa.record_batch({"content": pa.array(headers[::8], pa.binary())}))
+    counter.add(pa.record_batch({"content": pa.array(headers[::2], pa.binary())}))
     return counter.finish().read_all().to_batches()
 
 
 @pytest.fixture(scope="module", params=KINDS)
 def folder(
-    request: pytest.FixtureRequest, words: list[pa.RecordBatch], tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, words: list[pa.RecordBatch], prepared: Callable[..., Path]
 ) -> Path:
-    path = tmp_path_factory.mktemp(request.param)
     options = BuildOptions(kind=request.param, vocab_size=VOCAB_SIZE)
-    build_sentencepiece(words, vocabulary_dir=VOCABULARY, options=options, pattern="cpp-words-1", out=path)
-    return path
+    arguments: dict[str, Any] = {"vocabulary_dir": VOCABULARY, "options": options, "pattern": "cpp-words-1"}
+    return prepared(f"native-{request.param}", lambda folder: build_sentencepiece(words, **arguments, out=folder))
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +82,7 @@ def plain(document: bytes) -> bool:
 def test_text_has_the_ids_that_the_package_gives_it(pieces: AnyTokenizer, processor: Any, headers: list[bytes]) -> None:
     texts = [header for header in headers if plain(header)]
     found: list[Any] = pieces.encode_batch(texts).to_pylist()
-    assert len(texts) > 200
+    assert len(texts) > 60
     if processor.get_score(VOCAB_SIZE - 1) == int(processor.get_score(VOCAB_SIZE - 1)):  # BPE: scores are ranks
         assert found == processor.encode(texts)
         return
@@ -108,7 +107,7 @@ def test_any_bytes_come_back(pieces: AnyTokenizer, data: bytes) -> None:
 
 
 def test_ids_do_not_depend_on_threads_or_neighbours(pieces: AnyTokenizer, headers: list[bytes]) -> None:
-    documents = [*HOSTILE, *headers[:100]]
+    documents = [*HOSTILE, *headers[:20]]
     together = pieces.encode_batch(documents)
     assert pieces.encode_batch(documents, 3).equals(together)
     assert [pieces.encode(document).to_pylist() for document in documents] == together.to_pylist()

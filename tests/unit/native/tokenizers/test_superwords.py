@@ -43,9 +43,9 @@ FRAGMENTS = [
 
 
 def real_texts() -> list[str]:
-    """Return C++ headers that are on this machine."""
+    """Return some of pyarrow's headers."""
     paths = sorted(Path(pa.get_include()).rglob("*.h"))
-    return [path.read_text() for path in paths if path.stat().st_size < 100_000]
+    return [path.read_text() for path in paths[::6] if path.stat().st_size < 100_000]
 
 
 def pre_tokenizer(pattern: str) -> pre_tokenizers.PreTokenizer:
@@ -120,8 +120,8 @@ def texts() -> list[str]:
 @pytest.fixture(scope="session")
 def content(texts: list[str]) -> dict[str, Any]:
     """A tokenizer.json with superwords, learned on a part of the real C++."""
-    trained = train_words(texts[::4])
-    learn_superwords(trained, texts[::16])
+    trained = train_words(texts[::2])
+    learn_superwords(trained, texts[::8])
     return trained
 
 
@@ -153,7 +153,7 @@ def test_ids_of_real_files_are_those_of_hugging_face_whatever_the_first_superwor
 
 
 @given(st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.text(st.characters(codec="utf-8"), max_size=3)), max_size=60))
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_ids_of_text_are_those_of_hugging_face(
     tokenizer: Tokenizer, hugging_face: HuggingFace, fragments: list[str]
 ) -> None:

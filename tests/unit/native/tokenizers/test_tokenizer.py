@@ -3,9 +3,7 @@
 import hashlib
 import json
 import random
-import time
 from collections.abc import Callable, Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +19,11 @@ from tokenizers import Tokenizer as HuggingFace
 PATTERN = "cpp-words-1"
 CONTROL = ["<PAD>", "<UNK>", "<BOS>", "<EOS>", "<FIM_PREFIX>", "<CODE_START>"]
 RESERVED = [f"<RESERVED_{id_}>" for id_ in range(6, 10)]
-VOCAB_SIZE = 12_000
-HEADER_ROOTS = [Path("/usr/include/c++"), Path(pa.get_include()), Path(cppmill_core.__file__).parents[1]]
+VOCAB_SIZE = 4000
 FRAGMENTS = [
     *["int", " main", "()", " {\n    ", "std::", "0xFF", "1'0", '"', "\\n"],
     *["é", "名", "<EOS>", "<RESERVED_7>", "_", "\t"],
 ]
-
-
-def real_files() -> Iterator[bytes]:
-    """Yield C++ headers that are on this machine."""
-    for root in HEADER_ROOTS:
-        for path in sorted(root.rglob("*")):
-            if path.is_file() and path.stat().st_size < 300_000 and path.suffix in ("", ".h", ".hpp", ".tcc"):
-                yield path.read_bytes()
 
 
 def train(texts: list[str]) -> HuggingFace:
@@ -71,13 +60,14 @@ def write_manifest(directory: Path, **changes: object) -> None:
 
 
 @pytest.fixture(scope="session")
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tokenizer directory, trained on a third of the real files."""
-    path = tmp_path_factory.mktemp("tokenizer")
-    texts = [content.decode("utf-8", "ignore") for content in list(real_files())[::3]]
-    train(texts).save(str(path / "tokenizer.json"))
-    write_manifest(path)
-    return path
+def directory(headers: list[bytes], prepared: Callable[..., Path]) -> Path:
+    """A tokenizer directory that Hugging Face trained on some of the headers."""
+
+    def make(folder: Path) -> None:
+        train([content.decode("utf-8", "ignore") for content in headers[::2]]).save(str(folder / "tokenizer.json"))
+        write_manifest(folder)
+
+    return prepared("native-hugging-face-words", make)
 
 
 @pytest.fixture(scope="session")
@@ -101,18 +91,17 @@ def ids_of(tokenizer: Tokenizer, text: bytes | str) -> list[int]:
 
 
 def test_ids_of_real_files_are_those_of_hugging_face_and_decode_to_the_bytes(
-    tokenizer: Tokenizer, hugging_face: HuggingFace
+    tokenizer: Tokenizer, hugging_face: HuggingFace, headers: list[bytes]
 ) -> None:
-    contents = list(real_files())
-    texts = [content for content in contents if content.decode("utf-8", "ignore").encode() == content]
-    assert len(texts) > 300
+    texts = [content for content in headers if content.decode("utf-8", "ignore").encode() == content]
+    assert len(texts) > 60
     expected = [encoding.ids for encoding in hugging_face.encode_batch_fast([text.decode() for text in texts])]
     assert tokenizer.encode_batch(pa.array(texts, pa.binary())).to_pylist() == expected
-    assert tokenizer.decode_batch(tokenizer.encode_batch(contents)).to_pylist() == contents
+    assert tokenizer.decode_batch(tokenizer.encode_batch(headers)).to_pylist() == headers
 
 
 @given(st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.text(st.characters(codec="utf-8"))), max_size=30))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_ids_of_text_are_those_of_hugging_face(
     tokenizer: Tokenizer, hugging_face: HuggingFace, fragments: list[str]
 ) -> None:
@@ -122,7 +111,7 @@ def test_ids_of_text_are_those_of_hugging_face(
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_any_bytes_decode_to_themselves_and_runs_are_encoded_alone(
     tokenizer: Tokenizer, hugging_face: HuggingFace, data: bytes
 ) -> None:
@@ -178,29 +167,22 @@ def test_ids_of_long_words_are_those_of_hugging_face(
     assert ids_of(tokenizer, text) == hugging_face.encode(text).ids
 
 
-def seconds_for(tokenizer: Tokenizer, data: bytes) -> float:
-    """Return the processor time that encoding takes, the best of two."""
-    times = []
-    for _ in range(2):
-        start = time.process_time()
-        tokenizer.encode(data)
-        times.append(time.process_time() - start)
-    return min(times)
-
-
 @pytest.mark.parametrize("unit", [b" ", b"7", b"a", b"abc", b"\n", b"_", b"\xc3\xa9", b"\xff", b"Ab1_"])
-def test_time_is_nearly_linear_in_one_long_word(tokenizer: Tokenizer, unit: bytes) -> None:
-    short, long = (seconds_for(tokenizer, unit * (length // len(unit))) for length in (50_000, 1_600_000))
-    assert long < 5 * 32 * short + 0.1
+def test_one_long_word_is_encoded_whole(tokenizer: Tokenizer, unit: bytes) -> None:
+    """Encoding in quadratic time would take an hour; the benchmark of hard inputs measures how long it takes."""
+    data = unit * (1_600_000 // len(unit))
+    ids = tokenizer.encode(data)
+    assert tokenizer.decode(ids) == data
+    assert tokenizer.count(data) == len(ids)
 
 
-def test_threads_and_array_types_do_not_change_the_ids(tokenizer: Tokenizer) -> None:
+def test_threads_and_array_types_do_not_change_the_ids(tokenizer: Tokenizer, headers: list[bytes]) -> None:
     rng = random.Random(5)
-    documents = [b"", *real_files(), b""] * 2
+    documents = [b"", *headers, b""] * 2
     rng.shuffle(documents)
     expected = tokenizer.encode_batch(documents)
     assert expected.type == pa.list_(pa.uint16())
-    assert sum(map(len, documents)) > 5_000_000
+    assert sum(map(len, documents)) > 1_500_000
     for threads in (2, 3, 7):
         assert tokenizer.encode_batch(pa.array(documents, pa.large_binary()), threads).equals(expected)
     ascii_texts = [document for document in documents if document.isascii()]
@@ -216,9 +198,9 @@ def test_threads_and_array_types_do_not_change_the_ids(tokenizer: Tokenizer) -> 
 
 @pytest.mark.parametrize(("bos", "eos"), [(None, None), (2, None), (None, 3), (2, 3)])
 def test_markers_surround_every_text_and_are_left_out_again(
-    tokenizer: Tokenizer, bos: int | None, eos: int | None
+    tokenizer: Tokenizer, headers: list[bytes], bos: int | None, eos: int | None
 ) -> None:
-    documents = [b"", *islice(real_files(), 20), b"", b"<BOS>\xff"]
+    documents = [b"", *headers[:20], b"", b"<BOS>\xff"]
     before, after = ([] if marker is None else [marker] for marker in (bos, eos))
     plain = tokenizer.encode_batch(documents)
     for threads in (1, 3):

@@ -93,7 +93,7 @@ def expected(hugging_face: HuggingFace, byte_ids: dict[bytes | None, int], data:
 @given(st.lists(pieces, max_size=30).map(b"".join))
 @example(b"<EOS><RESERVED_7>")
 @example(b"\xe2\x82\xac\xe2\x82 \xe2")
-@settings(max_examples=1500)
+@settings(max_examples=300)
 def test_any_bytes_have_the_ids_of_hugging_face(
     tokenizer: Tokenizer, hugging_face: HuggingFace, byte_ids: dict[bytes | None, int], data: bytes
 ) -> None:

@@ -29,7 +29,7 @@ def files(tmp_path: Path, headers: list[bytes]) -> list[Path]:
     """Files with real C++, an empty one and one that is not UTF-8."""
     folder = tmp_path / "files"
     folder.mkdir()
-    paths = [folder / f"{number}.h" for number in range(300)]
+    paths = [folder / f"{number}.h" for number in range(60)]
     for path, content in zip(paths, [b"", b"\xff\xfe", *headers], strict=False):
         path.write_bytes(content)
     return paths

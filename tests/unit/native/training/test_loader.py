@@ -19,7 +19,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
 from cppmill_core.loader import Dataset, Loader, Place
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 FOOTER = {"cppmill.tokenizer": "ab" * 32, "cppmill.vocab_size": "100"}
@@ -95,6 +95,7 @@ def loader_of(dataset: Dataset, batch_rows: int = 1, **options: Any) -> Loader:
 
 
 @given(COUNTS, st.integers(1, 9), st.integers(0, 5), st.booleans())
+@settings(max_examples=40)
 def test_every_row_comes_once_an_epoch_and_in_one_order_for_any_ranks_and_workers(
     dataset: Dataset, counts: tuple[int, int, int], streams: int, seed: int, shuffle: bool
 ) -> None:
@@ -108,6 +109,7 @@ def test_every_row_comes_once_an_epoch_and_in_one_order_for_any_ranks_and_worker
 
 
 @given(COUNTS, COUNTS, st.integers(0, 2), st.data())
+@settings(max_examples=40)
 def test_exactly_the_rest_follows_a_change_of_ranks_and_workers(
     dataset: Dataset, first: tuple[int, int, int], then: tuple[int, int, int], epoch: int, data: st.DataObject
 ) -> None:
@@ -123,6 +125,7 @@ def test_exactly_the_rest_follows_a_change_of_ranks_and_workers(
 
 
 @given(st.integers(1, 4), st.data())
+@settings(max_examples=40)
 def test_a_position_between_rows_is_exact(dataset: Dataset, ranks: int, data: st.DataObject) -> None:
     rows = data.draw(st.integers(0, 34 // ranks))
     begun, states = [], []
@@ -139,6 +142,7 @@ def test_a_position_between_rows_is_exact(dataset: Dataset, ranks: int, data: st
 
 
 @given(COUNTS, st.integers(0, 3))
+@settings(max_examples=40)
 def test_with_drop_last_every_rank_makes_as_many_full_steps(
     dataset: Dataset, counts: tuple[int, int, int], begun: int
 ) -> None:

@@ -74,7 +74,7 @@ def test_what_is_not_given_is_left_to_the_command_line_but_the_engine():
     assert run == ["s", "--engine", "dataflow", "--out", "o"]
 
 
-def test_the_jobs_of_the_run_are_where_the_template_is_unless_told_otherwise():
+def test_the_jobs_of_a_run_are_where_the_template_is_by_default():
     run = hand_on(["s", "--out", "o", "--", "--region=x"], PipelineOptions(LAUNCHED))
     assert run[:4] == ["s", "--out", "o", "--"]
     assert run[4:] == ["--project=p", "--region=r", "--temp_location=gs://t", "--region=x"]
@@ -99,7 +99,7 @@ def test_the_job_runs_the_command(run, tmp_path, caplog):
     assert '"stage_done"' in caplog.text
 
 
-def test_a_run_that_fails_fails_the_job_with_what_it_said(tmp_path):
+def test_a_failed_run_fails_the_job_with_its_output(tmp_path):
     with pytest.raises(CppmillError, match=r"exit code 2\n(.*\n)*.*no-such-folder"):
         run_cppmill([f"{tmp_path}/no-such-folder", "--out", f"{tmp_path}/out"])
 

@@ -16,7 +16,7 @@ def events(cppmill, run, tmp_path_factory):
     return [cppmill(*command, "--tokenizer", run.out / "tokenizer").stdout for _ in range(2)]
 
 
-def test_a_log_tells_what_each_stage_did(events):
+def test_a_log_has_the_times_of_each_stage(events):
     found = stage_times(parse_events(events[0].splitlines()))
     done = [json.loads(line) for line in events[0].splitlines()]
     started = {event["stage"]: event for event in done if event["event"] == "stage_started"}
@@ -39,7 +39,7 @@ def test_a_stage_counts_where_it_had_something_to_do(events, tmp_path):
     ] == [found[name] for name in ("ingest", "tokenize", "validate")]
 
 
-def test_what_is_no_event_is_passed_over():
+def test_lines_that_are_no_events_are_skipped():
     lines = [
         '{"event": "stage_started", "stage": "scan", "units": 2, "bytes": 10}',
         '{"event": "sta',

@@ -70,7 +70,7 @@ def fail(element):
         ("flink", ["--flink_job_server_jar=/no/jar"], ["--flink_job_server_jar=/no/jar: there is no such file"]),
     ],
 )
-def test_all_that_an_engine_lacks_is_told_at_once(engine, options, messages, tmp_path, monkeypatch):
+def test_everything_that_an_engine_lacks_is_reported_at_once(engine, options, messages, tmp_path, monkeypatch):
     monkeypatch.setenv(ENGINES_VARIABLE, str(tmp_path / "no engines"))
     with pytest.raises(ConfigError) as raised, open_engine(engine, make_setting(tmp_path, *options)):
         pass
@@ -80,7 +80,7 @@ def test_all_that_an_engine_lacks_is_told_at_once(engine, options, messages, tmp
         assert re.search(re.escape(message), str(raised.value))
 
 
-def test_a_worker_program_stands_beside_this_python(tmp_path, monkeypatch):
+def test_a_worker_program_is_beside_this_python(tmp_path, monkeypatch):
     monkeypatch.setenv(ENGINES_VARIABLE, str(tmp_path))
     with pytest.raises(ConfigError) as raised, open_engine("flink", make_setting(tmp_path)):
         pass

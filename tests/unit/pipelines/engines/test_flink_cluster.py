@@ -94,7 +94,7 @@ def test_what_runs_under_the_name_is_cancelled_and_nothing_else():
     assert changed == ["/jobs/1?mode=cancel"]
 
 
-def test_a_job_server_tells_its_version_of_flink(tmp_path):
+def test_a_job_server_reports_its_version_of_flink(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.jar", "w") as jar:
         jar.writestr(".flink-runtime.version.properties", "a=b\nproject.version=1.19.3\n")
     assert jar_version(str(tmp_path / "a.jar")) == "1.19.3"

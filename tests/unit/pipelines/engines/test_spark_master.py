@@ -50,7 +50,7 @@ def serve(*workers, status="ALIVE", url=None, version="3.5.0"):
         ([worker()], {"url": "spark://elsewhere:7077"}, "is not there (it is of spark://elsewhere:7077)"),
     ],
 )
-def test_what_a_master_lacks_is_told(workers, told, message):
+def test_everything_that_a_master_lacks_is_reported(workers, told, message):
     with serve(*workers, **told) as master:
         [problem] = master.missing(version="3.5.0")
     assert message in problem

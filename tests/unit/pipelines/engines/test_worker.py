@@ -50,7 +50,7 @@ def test_endpoints_and_options_are_those_that_the_engine_provisions(provisioner)
     assert json.loads(found["PIPELINE_OPTIONS"]) == {"beam:option:pickle_library:v1": "cloudpickle"}
 
 
-def test_its_file_stands_in_the_folder_that_was_said(tmp_path, monkeypatch):
+def test_its_file_is_in_the_given_folder(tmp_path, monkeypatch):
     monkeypatch.setenv(LOG_FOLDER_VARIABLE, str(tmp_path / "logs"))
     assert log_file("1/2") == tmp_path / "logs" / f"worker-1-2-{os.getpid()}.log"
     assert (tmp_path / "logs").is_dir()

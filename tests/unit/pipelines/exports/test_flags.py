@@ -71,7 +71,7 @@ def test_transformers_takes_the_flags(tokenizer: Path, cppmill: Any, tmp_path: P
     assert_vocab(tmp_path, tokenizer)
 
 
-def test_nanogpt_is_told_the_size_by_a_file(tokenizer: Path, cppmill: Any, tmp_path: Path) -> None:
+def test_nanogpt_gets_the_size_from_a_file(tokenizer: Path, cppmill: Any, tmp_path: Path) -> None:
     done = cppmill("flags", "--for", "nanogpt", "--tokenizer", tokenizer, "--dtype", "float16")
     assert done.stdout == "--dtype=float16\n"
     command = re.search(r'python -c "(.*)"', done.stderr)
@@ -108,7 +108,7 @@ def test_json_has_everything(tokenizer: Path, cppmill: Any) -> None:
 
 
 @pytest.mark.parametrize(("size", "dtype"), [(65_499, "uint16"), (65_536, "uint16"), (65_537, "int32")])
-def test_megatron_is_told_the_type_that_shards_are_written_with(size: int, dtype: str, tokenizer: Path) -> None:
+def test_megatron_gets_the_type_that_shards_are_written_with(size: int, dtype: str, tokenizer: Path) -> None:
     vocabulary = Vocabulary(
         folder=tokenizer, digest="", vocab_size=size, divisible_by=1, tensor_parallel=1, bos=2, eos=3, dtype="float32"
     )

@@ -98,7 +98,7 @@ def test_a_run_is_only_read(run: Any, config: Any) -> None:
     assert tree(run.out) == before
 
 
-def test_what_stands_is_kept_and_what_is_missing_is_made_again(config: Any) -> None:
+def test_finished_parts_are_kept_and_missing_ones_are_made_again(config: Any) -> None:
     export(config)
     before = tree(config.out)
     lost = sorted(name for name in before if name.endswith(".txt"))[0]
@@ -164,7 +164,7 @@ def test_a_tokenizer_that_is_not_the_receipts_is_refused(copied_run: Any, tmp_pa
         export(ExportConfig(run=copied_run.out, out=tmp_path / "export", options=Counting()))
 
 
-def test_an_export_that_was_not_finished_is_told_as_one(run: Any, tmp_path: Path) -> None:
+def test_an_unfinished_export_is_reported(run: Any, tmp_path: Path) -> None:
     export(ExportConfig(run=run.out, out=tmp_path / "export", options=Counting()))
     (tmp_path / "export" / MANIFEST).unlink()
     assert [line.rpartition(": ")[2] for line in verify(str(tmp_path / "export"))] == ["export again"]
@@ -187,13 +187,13 @@ def test_a_folder_with_files_of_others_is_refused_and_left_alone(run: Any, tmp_p
     ("out", "message"),
     [("{run}/export", "lies in the run"), ("{run}/..", "lies in it"), ("{run}/receipt.json", "is a file")],
 )
-def test_an_export_stands_apart_from_its_run(run: Any, out: str, message: str) -> None:
+def test_an_export_into_or_over_its_run_is_refused(run: Any, out: str, message: str) -> None:
     load = partial(load_export_config, Counting, run=str(run.out), flags=EXPORT_FLAGS)
     with pytest.raises(ConfigError, match=message):
         load(values={"--out": out.format(run=run.out)})
 
 
-def test_every_problem_of_the_flags_is_told() -> None:
+def test_every_problem_of_the_flags_is_reported() -> None:
     values = {"--threads": "0", "--engine": "spork"}
     with pytest.raises(ConfigError) as caught:
         load_export_config(Counting, run="run", values=values, flags=EXPORT_FLAGS)

@@ -157,7 +157,7 @@ def test_bytes_that_are_no_text_are_kept_by_ours_alone(small_tokenizer: Path, id
     assert ours.decode(encode(ours, document), 1).to_pylist() == document
 
 
-def test_added_tokens_are_their_characters_and_special_ones_stand_for_nothing(tmp_path: Path) -> None:
+def test_added_tokens_are_their_characters_and_special_ones_have_no_text(tmp_path: Path) -> None:
     made = Tokenizer(models.BPE(vocab={"a": 0, "b": 1}, merges=[]))
     made.pre_tokenizer, made.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
     made.add_tokens(["ab ab"])

@@ -142,7 +142,7 @@ class Forgetful:
         return self.candidate.token_bytes()
 
 
-def test_what_does_not_decode_to_the_document_is_told(small_tokenizer: Path) -> None:
+def test_ids_that_do_not_decode_to_the_document_are_reported(small_tokenizer: Path) -> None:
     forgetful = Forgetful(open_candidate(small_tokenizer))
     texts = [b"nospace;", b"int x;", b"int y;"]
     found = compare([Entrant("forgetful", forgetful, forgetful.token_bytes())], [batch(texts)], threads=1)

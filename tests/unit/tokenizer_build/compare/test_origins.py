@@ -74,7 +74,7 @@ def test_seed_merges_make_every_fixed_token_and_one_less_does_not(origins: Origi
     assert any(len(encode(token, seeds)) > 1 for token in fixed)
 
 
-def test_each_phase_is_told(origins: Origins) -> None:
+def test_each_phase_is_reported(origins: Origins) -> None:
     phases = {merge.phase for token in origins.explain(USAGE) for merge in token.merges}
     assert phases == {Phase.SEED, Phase.WORDS, Phase.LINES}
 

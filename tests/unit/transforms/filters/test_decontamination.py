@@ -59,7 +59,7 @@ def filter_by(tmp_path: Path) -> Callable[..., ContentFilter]:
     return make
 
 
-def test_a_function_of_the_benchmark_is_found_wherever_it_stands(filter_by: Callable[..., ContentFilter]) -> None:
+def test_a_function_of_the_benchmark_is_found_anywhere_in_a_document(filter_by: Callable[..., ContentFilter]) -> None:
     content_filter = filter_by("real.h", FUNCTION)
     found = content_filter(b"int a;\nint b;\n" + FUNCTION, None)
     assert found.reason == Filtered.CONTAMINATED
@@ -98,7 +98,7 @@ def test_a_comment_that_is_no_licence_counts(filter_by: Callable[..., ContentFil
     assert filter_by("problem.txt", problem)(b"// " + problem[3:-3], None).reason == Filtered.CONTAMINATED
 
 
-def test_a_licence_that_stands_in_a_string_is_code(filter_by: Callable[..., ContentFilter]) -> None:
+def test_a_licence_in_a_string_is_code(filter_by: Callable[..., ContentFilter]) -> None:
     text = (
         b'const char* const notice = "see https://x.example/ // for the license and copyright of all of these parts";\n'
     )

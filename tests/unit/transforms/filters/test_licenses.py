@@ -93,7 +93,7 @@ def test_the_tags_of_a_head_are_one_expression(head: bytes, expression: str | No
 
 @pytest.mark.parametrize("unlicensed", ["keep", "drop"])
 @pytest.mark.parametrize("license_name", [None, "", "  ", "NOASSERTION", "NONE"])
-def test_what_tells_no_licence_is_as_one_wants_it(unlicensed: str, license_name: str | None) -> None:
+def test_documents_without_a_licence_are_treated_as_asked(unlicensed: str, license_name: str | None) -> None:
     options = IngestOptions.model_validate({"allowed_licenses": ("MIT",), "unlicensed": unlicensed})
     found = make_content_filter(options)(b"int a;\n", license_name)
     assert found.reason == ("" if unlicensed == "keep" else Filtered.LICENSE)
@@ -108,7 +108,7 @@ def test_the_source_knows_better_than_the_file() -> None:
 
 
 @pytest.mark.parametrize("license_name", [None, " ", "NOASSERTION", "NONE"])
-def test_tags_count_where_the_source_tells_none(license_name: str | None) -> None:
+def test_tags_count_where_the_source_has_no_licence(license_name: str | None) -> None:
     content_filter = make_content_filter(IngestOptions(allowed_licenses=("MIT",), unlicensed="keep"))
     assert content_filter(b"// SPDX-License-Identifier: GPL-3.0-only\n", license_name).detail == "tagged GPL-3.0-only"
     assert content_filter(b"// SPDX-License-Identifier: MIT\n", license_name).reason == ""

@@ -35,7 +35,7 @@ def corpus(tmp_path: Path) -> Path:
     return root
 
 
-def test_every_file_is_in_one_unit_and_archives_stand_alone(corpus: Path) -> None:
+def test_every_file_is_in_one_unit_and_archives_are_alone_in_theirs(corpus: Path) -> None:
     units = plan(corpus, unit_bytes=1 << 16)
     names = [path for unit in units for path, *_ in unit.payload["inputs"]]
     assert sorted(names) == sorted(str(path.relative_to(corpus)) for path in corpus.rglob("*") if path.is_file())

@@ -69,7 +69,7 @@ def test_no_documents_have_no_shingles() -> None:
     assert not len(shingle([], 5).hashes)
 
 
-def test_a_long_token_is_told_by_its_beginning() -> None:
+def test_a_long_token_is_shown_by_its_beginning() -> None:
     long = b'x = "' + b"a" * shingles._MAX_TOKEN_BYTES
     assert of(long + b'b"') == of(long + b'cc"')
     assert of(long[:-9] + b'b"') != of(long[:-9] + b'cc"')

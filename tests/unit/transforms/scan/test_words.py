@@ -15,7 +15,7 @@ from schemas.tables import PARTITIONED_WORDS, WORDS
 from transforms.scan.words import WordRun, find_runs, fixed_row_groups, merge_words, write_partitions, write_words
 
 COUNTS = st.dictionaries(st.binary(max_size=4), st.integers(1, 2**40), max_size=12)
-any_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+any_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
 
 
 @pytest.fixture(autouse=True)

@@ -96,7 +96,7 @@ def test_a_large_archive_may_grow_in_proportion() -> None:
         archive.grow(1)
 
 
-def test_reasons_stand_in_their_columns() -> None:
+def test_reasons_are_in_their_columns() -> None:
     assert {column_of(reason) for reason in Dead} == {Column.DEAD}
     assert {column_of(reason) for reason in Filtered} == {Column.FILTERED}
 

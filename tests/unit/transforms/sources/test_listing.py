@@ -48,7 +48,7 @@ def test_paths_are_in_bytewise_order(tmp_path: Path) -> None:
     assert len(found) == 8
 
 
-def test_links_pipes_and_hidden_folders_are_said_and_left_alone(
+def test_links_pipes_and_hidden_folders_are_left_alone_and_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     write(tmp_path, "a.h", ".hidden.h", ".git/config", "sub/.svn/x.h", "x.cpp/inner.h")

@@ -66,7 +66,7 @@ def test_names_that_are_not_utf8_are_percent_encoded(archives: Any, read: Any) -
 
 @pytest.mark.parametrize("name", [name for name in CODECS if name != "a.tar"])
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
-def test_what_stands_before_a_cut_is_kept_and_the_cut_is_counted(
+def test_text_before_a_cut_is_kept_and_the_cut_is_counted(
     name: str, share: float, archives: Any, read: Any
 ) -> None:
     entries = [
@@ -145,7 +145,7 @@ def test_an_empty_archive_has_no_documents(archives: Any, read: Any) -> None:
     assert read("a.tar", archives.tar([])).documents == []
 
 
-def test_a_flipped_byte_in_the_compressed_stream_costs_what_stands_behind_it(archives: Any, read: Any) -> None:
+def test_a_flipped_byte_in_the_compressed_stream_costs_only_what_follows_it(archives: Any, read: Any) -> None:
     entries = [
         (f"f{index}.cpp", bytes((index * 7 + place * place) % 251 + 1 for place in range(900))) for index in range(99)
     ]
@@ -167,7 +167,7 @@ def test_everything_before_a_bad_block_is_kept(archives: Any, read: Any) -> None
     assert found.rest == [("a.tar.gz", "corrupt", 0)]
 
 
-def test_links_and_devices_are_left_alone_and_said(read: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_links_and_devices_are_left_alone_and_reported(read: Any, caplog: pytest.LogCaptureFixture) -> None:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         for name, kind in (

@@ -131,7 +131,7 @@ def test_folders_and_links_are_no_documents(read: Any) -> None:
     assert read("a.zip", buffer.getvalue()).documents == []
 
 
-def test_what_stands_before_the_archive_is_passed_over(archives: Any, read: Any) -> None:
+def test_bytes_before_the_archive_are_skipped(archives: Any, read: Any) -> None:
     entries = archives.members(4)
     assert read("a.zip", b"#!/bin/sh\nexit\n" + archives.zip(entries)).whole == dict(entries)
 

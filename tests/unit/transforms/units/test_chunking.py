@@ -82,7 +82,7 @@ def test_where_a_bound_cuts_a_change_redoes_few_units() -> None:
 
 @given(corpora, names)
 @settings(max_examples=300)
-def test_a_file_above_the_target_stands_alone_and_leaves_the_rest_in_place(corpus: dict[str, int], name: str) -> None:
+def test_a_file_above_the_target_is_alone_and_moves_no_other(corpus: dict[str, int], name: str) -> None:
     without = {path: weight for path, weight in corpus.items() if path != name}
     assume(unit_ends(without) == stretch_ends(without))
     before, after = set(units(without)), set(units({**without, name: TARGET + 1}))

@@ -77,7 +77,7 @@ def test_two_units_are_at_work_at_once_and_never_more(tmp_path):
 
 
 @pytest.mark.parametrize("failing", ["0", "3", "6"])
-def test_an_error_is_told(failing, tmp_path):
+def test_an_error_is_reported(failing, tmp_path):
     units = [unit(number) for number in range(7)]
     with pytest.raises(ValueError, match=f"unit {failing} failed"), beam.Pipeline(runner=FnApiRunner()) as pipeline:
         _ = pipeline | beam.Create(units) | RunUnits(work=fail, settings=Settings(OutputFolder(tmp_path), failing))

@@ -25,7 +25,7 @@ def best_fit_decreasing(lengths, capacity):
 
 
 @given(LENGTHS)
-def test_every_segment_stands_in_one_sequence_and_none_is_overfull(lengths):
+def test_every_segment_is_in_one_sequence_and_none_is_overfull(lengths):
     packed = pack_best_fit(lengths, CAPACITY)
     assert sorted(segment for sequence in packed for segment in sequence) == list(range(len(lengths)))
     assert all(0 < sum(lengths[segment] for segment in sequence) <= CAPACITY for sequence in packed)
@@ -43,7 +43,7 @@ def test_no_two_sequences_could_be_one(lengths):
 
 
 @pytest.mark.parametrize(("lengths", "wrong"), [([3, 0, 5], "segment 1 has 0"), ([3, 33], "segment 1 has 33")])
-def test_a_segment_that_cannot_stand_anywhere_is_named(lengths, wrong):
+def test_a_segment_that_fits_nowhere_is_named(lengths, wrong):
     with pytest.raises(ValueError, match=wrong):
         pack_best_fit(lengths, CAPACITY)
 
