@@ -1,4 +1,4 @@
-"""Candidates of benchmarks in this process: starting one for each takes most of the time of a comparison of small text."""
+"""Candidates of benchmarks run in this process: for small texts, starting a process each takes most of the time."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ SPLITS = {name: pre_tokenizers.Split(Regex(regex), "isolated") for name, regex i
 HEADERS = [Path("/usr/include/c++"), Path(np.get_include()), Path(pa.get_include())]
 SCALARS = np.array([code for code in range(0x110000) if not 0xD800 <= code < 0xE000], "<u4")
 DENSE = 0x20000
-"""Every scalar value of the two planes below it is compared; above, those at which the category changes, and samples."""
+"""Every scalar value below it is compared; above, those at which the category changes, and samples."""
 FRAGMENTS = [
     *'\\\\\\nrtRLuU8"\'()-+.eEpP01_aé名²\u0301😀 \t\r\n\v\u00a0\u2028{;#',
     'R"x(', ')x"', "\\n", "\\n\\n", "u8", "1'0", "0x1p-", "    ", "\r\n", "->", "a" * 17, ')aaaaaaaaaaaaaaaa"',

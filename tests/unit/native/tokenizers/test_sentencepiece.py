@@ -54,9 +54,7 @@ def words(headers: list[bytes]) -> list[pa.RecordBatch]:
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def folder(
-    request: pytest.FixtureRequest, words: list[pa.RecordBatch], prepared: Callable[..., Path]
-) -> Path:
+def folder(request: pytest.FixtureRequest, words: list[pa.RecordBatch], prepared: Callable[..., Path]) -> Path:
     options = BuildOptions(kind=request.param, vocab_size=VOCAB_SIZE)
     arguments: dict[str, Any] = {"vocabulary_dir": VOCABULARY, "options": options, "pattern": "cpp-words-1"}
     return prepared(f"native-{request.param}", lambda folder: build_sentencepiece(words, **arguments, out=folder))

@@ -85,7 +85,7 @@ def test_nanogpt_gets_the_size_from_a_file(tokenizer: Path, cppmill: Any, tmp_pa
 def test_the_command_for_nanogpt_makes_bare_ids_of_shards(
     tokenizer: Path, run: Any, cppmill: Any, tmp_path: Path
 ) -> None:
-    cut = ("--split-by", "document", "--validation-fraction", 0.3, "--shard-tokens", 100_000)
+    cut = ("--split-by", "document", "--validation-fraction", 0.3, "--shard-tokens", 20_000)
     cppmill("shards", run.out, "--out", tmp_path / "OUT", *cut)
     done = cppmill("flags", "--for", "nanogpt", "--tokenizer", tokenizer)
     command = re.search(r"for split in .*; done$", done.stderr, re.MULTILINE)

@@ -66,9 +66,7 @@ def test_names_that_are_not_utf8_are_percent_encoded(archives: Any, read: Any) -
 
 @pytest.mark.parametrize("name", [name for name in CODECS if name != "a.tar"])
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
-def test_text_before_a_cut_is_kept_and_the_cut_is_counted(
-    name: str, share: float, archives: Any, read: Any
-) -> None:
+def test_text_before_a_cut_is_kept_and_the_cut_is_counted(name: str, share: float, archives: Any, read: Any) -> None:
     entries = [
         (f"f{index}.cpp", bytes((index * 7 + place * place) % 251 + 1 for place in range(900))) for index in range(300)
     ]
