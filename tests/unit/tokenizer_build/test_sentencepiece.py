@@ -66,6 +66,7 @@ def test_the_manifest_says_what_the_ids_are(words: pa.RecordBatch, tmp_path: Pat
 def test_the_bytes_do_not_depend_on_the_order_or_the_cut_of_the_words(
     words: pa.RecordBatch, kind: str, tmp_path: Path
 ) -> None:
+    words = words.take(pa.array(range(0, words.num_rows, 4)))
     backwards = words.take(pa.array(range(words.num_rows - 1, -1, -1)))
     half = words.num_rows // 3
     build([words], tmp_path / "a", kind=kind, vocab_size=1500)
