@@ -27,6 +27,7 @@ pub(crate) struct Ends {
     base: usize,
     /// Of the bytes from `base` on, those in front of which a word ends.
     bits: u64,
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "there is one level only"))]
     level: Level,
 }
 
