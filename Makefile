@@ -41,7 +41,8 @@ VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
 # The oldest C library that the wheels of a release run with, and their time: that of the commit, so that they are the same bytes wherever they are built.
 MANYLINUX := manylinux_2_28
-wheels: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+AARCH64 := aarch64-unknown-linux-gnu
+wheels wheels-aarch64: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 # No path of this machine is in them.
 REMAP = $(foreach folder,$(wildcard $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src/*),--remap-path-prefix=$(folder)=/crates) \
 	--remap-path-prefix=$(CURDIR)=/cppmill
@@ -53,10 +54,10 @@ FUZZ_TARGETS := encode load lex
 FUZZ_OUT := out/fuzz
 SECONDS := 60
 
-.PHONY: help setup packages demo test engines test-engines fuzz check lint docs format bench bench-scan bench-filters bench-train bench-engines bench-encode equal-encode bench-patterns bench-units ablations lexer-agreement licenses wheels test-release dataflow-context lock clean
+.PHONY: help setup packages demo test engines test-engines fuzz check lint docs format bench bench-scan bench-filters bench-train bench-engines bench-encode equal-encode bench-patterns bench-units ablations lexer-agreement licenses wheels wheels-aarch64 test-release test-aarch64 dataflow-context lock clean
 
 help: ## List these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: $(STAMPS)/native $(STAMPS)/project ## Make .venv with cppmill and what it needs to run
 	@echo "$(if $(DID),.venv is ready: $(BIN)/cppmill,Nothing to do: .venv is up to date)"
@@ -169,12 +170,16 @@ lexer-agreement: needs-CORPUS setup $(STAMPS)/test ## Compare the lexer with lib
 licenses: setup $(STAMPS)/release ## Write native/py/THIRD_PARTY_LICENSES again, of what Cargo.lock links; a licence that is not allowed is an error
 	$(BIN)/python -m deploy.release licenses
 
+define BUILD_CORE
+PATH="$(CURDIR)/$(BIN):$$PATH" RUSTFLAGS="$(REMAP)" $(BIN)/maturin build --release --locked --quiet --strip --zig \
+	--compatibility $(MANYLINUX) --manifest-path native/py/Cargo.toml \
+	--sbom-include $(CURDIR)/dist/cppmill-core-$(VERSION).cdx.json --out dist
+endef
+
 wheels: setup $(STAMPS)/release $(STAMPS)/zig ## Build a release into dist/: manylinux wheels, sources, bills of materials, SHA256SUMS
 	rm -rf dist && mkdir -p dist
 	$(BIN)/python -m deploy.release crates-bill --out dist/cppmill-core-$(VERSION).cdx.json
-	PATH="$(CURDIR)/$(BIN):$$PATH" RUSTFLAGS="$(REMAP)" $(BIN)/maturin build --release --locked --quiet --strip --zig \
-		--compatibility $(MANYLINUX) --manifest-path native/py/Cargo.toml \
-		--sbom-include $(CURDIR)/dist/cppmill-core-$(VERSION).cdx.json --out dist
+	$(BUILD_CORE)
 	$(BIN)/maturin sdist --manifest-path native/py/Cargo.toml --out dist
 	$(BIN)/python -m build --no-isolation --quiet --sdist --outdir dist .
 	$(BIN)/python -m deploy.release normalize dist/cppmill-$(VERSION).tar.gz
@@ -182,8 +187,21 @@ wheels: setup $(STAMPS)/release $(STAMPS)/zig ## Build a release into dist/: man
 	$(BIN)/python -m deploy.release packages-bill --core dist/cppmill_core-$(VERSION)-*.whl --out dist/cppmill-$(VERSION).cdx.json
 	$(BIN)/python -m deploy.release sums dist
 
+wheels-aarch64: wheels ## Add the native core for aarch64, cross-compiled, to the release in dist/
+	@[ -d "$$(rustc --print sysroot)/lib/rustlib/$(AARCH64)" ] || rustup target add $(AARCH64) || { \
+		echo "The standard library of Rust for $(AARCH64) is missing: rustup target add $(AARCH64)" >&2; exit 1; }
+	$(BUILD_CORE) --target $(AARCH64)
+	$(BIN)/python -m deploy.release packages-bill --core dist/cppmill_core-$(VERSION)-*.whl --out dist/cppmill-$(VERSION).cdx.json
+	$(BIN)/python -m deploy.release sums dist
+
 test-release: wheels ## Run the tests of what `make wheels` makes, in an environment without compilers too
-	$(BIN)/python -m pytest -m release
+	$(BIN)/python -m pytest -m "release and not aarch64"
+
+# What it needs is checked first: the build takes minutes.
+test-aarch64: setup $(STAMPS)/release $(STAMPS)/test ## Run the tests of what `make wheels-aarch64` adds, under QEMU
+	$(BIN)/python -m deploy.release emulator
+	@$(MAKE) wheels-aarch64
+	$(BIN)/python -m pytest -m aarch64
 
 dataflow-context: wheels ## Gather what the image of deploy/dataflow is built from into dist/dataflow
 	@rm -rf $(DATAFLOW_CONTEXT) && mkdir -p $(DATAFLOW_CONTEXT)

@@ -13,6 +13,7 @@ from pathlib import Path
 from deploy.release.archives import normalize
 from deploy.release.bills import Toolchain, crates_bill, packages_bill
 from deploy.release.crates import linked_crates
+from deploy.release.emulation import fetch_python
 from deploy.release.licenses import PATH, check_allowed, render
 from schemas.errors import ConfigError, CppmillError
 
@@ -38,10 +39,12 @@ def _parser() -> argparse.ArgumentParser:
     crates = what.add_parser("crates-bill", help="write the bill of materials of the native core")
     crates.set_defaults(do=_crates_bill)
     packages = what.add_parser("packages-bill", help="write the bill of materials of cppmill")
-    packages.add_argument("--core", type=Path, required=True, help="the wheel of the native core")
+    packages.add_argument("--core", type=Path, nargs="+", required=True, help="the wheels of the native core")
     packages.set_defaults(do=_packages_bill)
     for bill in (crates, packages):
         bill.add_argument("--out", type=Path, required=True, help="the file")
+    emulator = what.add_parser("emulator", help="fetch a Python for aarch64 into the cache, unless it is there")
+    emulator.set_defaults(do=_emulator)
     sdist = what.add_parser("normalize", help="rewrite a source archive, to be the same bytes wherever it is made")
     sdist.add_argument("archive", type=Path)
     sdist.set_defaults(do=_normalize)
@@ -64,6 +67,10 @@ def _crates_bill(options: argparse.Namespace) -> None:
 
 def _packages_bill(options: argparse.Namespace) -> None:
     options.out.write_text(packages_bill(REPOSITORY, options.core))
+
+
+def _emulator(_: argparse.Namespace) -> None:
+    print(f"Python for aarch64: {fetch_python()}")
 
 
 def _normalize(options: argparse.Namespace) -> None:

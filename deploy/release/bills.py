@@ -86,12 +86,12 @@ def crates_bill(crates: Iterable[Crate], toolchain: Toolchain, *, version: str, 
     return JsonV1Dot6(bill).output_as_string(indent=2) + "\n"
 
 
-def packages_bill(repository: Path, core_wheel: Path) -> str:
+def packages_bill(repository: Path, core_wheels: Iterable[Path]) -> str:
     """Return the bill of cppmill as JSON: each package that it needs here, as `requirements.lock` pins it.
 
     Args:
         repository: The folder of the checkout.
-        core_wheel: The wheel of the native core, which no lock has; its digest is in the bill.
+        core_wheels: The wheels of the native core, which no lock has; their digests are in the bill.
 
     Raises:
         ConfigError: If `cyclonedx-py` fails, or the lock lacks a package.
@@ -101,7 +101,8 @@ def packages_bill(repository: Path, core_wheel: Path) -> str:
     if missing := needed - locked.keys():
         raise ConfigError(f"{', '.join(sorted(missing))}: not in requirements.lock; make lock, then make setup")
     version = importlib.metadata.version("cppmill-core")
-    core = f"cppmill-core=={version} --hash=sha256:{hashlib.sha256(core_wheel.read_bytes()).hexdigest()}"
+    digests = sorted(hashlib.sha256(wheel.read_bytes()).hexdigest() for wheel in core_wheels)
+    core = " ".join([f"cppmill-core=={version}", *(f"--hash=sha256:{digest}" for digest in digests)])
     command = [str(Path(sys.executable).with_name("cyclonedx-py")), "requirements", "-", "--output-reproducible"]
     done = subprocess.run(
         [*command, "--spec-version=1.6", "--pyproject", str(repository / "pyproject.toml")],

@@ -15,8 +15,8 @@ from typing import Any
 
 from schemas.errors import ConfigError
 
-TARGET = "x86_64-unknown-linux-gnu"
-"""What the wheels of a release are for."""
+TARGETS = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu")
+"""What the wheels of a release are for; both link the same crates, so one bill and one file of licences serve both."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,18 +47,19 @@ class Crate:
         return f"{self.name} {self.version}"
 
 
-def linked_crates(repository: Path) -> list[Crate]:
+def linked_crates(repository: Path, target: str = TARGETS[0]) -> list[Crate]:
     """Return what Cargo says is linked into the native core, our own crates left out, sorted by name.
 
     Args:
         repository: The folder of the checkout. Cargo fetches what it does not have.
+        target: One of `TARGETS`.
 
     Raises:
         ConfigError: If cargo fails: with its message.
     """
-    tree = ("tree", "--target", TARGET, "--edges", "normal,no-proc-macro", "--prefix", "none", "--format", "{p}")
+    tree = ("tree", "--target", target, "--edges", "normal,no-proc-macro", "--prefix", "none", "--format", "{p}")
     linked = {tuple(line.split()[:2]) for line in _cargo(repository, *tree).splitlines()}
-    metadata = json.loads(_cargo(repository, "metadata", "--format-version", "1", "--filter-platform", TARGET))
+    metadata = json.loads(_cargo(repository, "metadata", "--format-version", "1", "--filter-platform", target))
     packages = {
         package["id"]: package
         for package in metadata["packages"]

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from license_expression import AND, BaseSymbol, Licensing, get_spdx_licensing
 
-from deploy.release.crates import TARGET, Crate
+from deploy.release.crates import TARGETS, Crate
 from schemas.errors import ConfigError
 
 PATH = Path("native/py/THIRD_PARTY_LICENSES")
@@ -109,7 +109,7 @@ def render(crates: Iterable[Crate], repository: Path) -> str:
         "What others wrote that is linked into the native core of cppmill, and its licences (by `make licenses`).",
         "",
         *(f"{crate.label}: {crate.license}" for crate in crates),
-        f"The standard library of Rust: Apache-2.0 OR MIT, with {', '.join(_standard_crates(repository))}",
+        f"The standard library of Rust: Apache-2.0 OR MIT, with {', '.join(standard_crates(repository))}",
         *(f"{name}: {license}" for name, _, license in ZIG_FILES.values()),
     ]
     blocks = (f"{_RULE}\nOf {', '.join(labels)}:\n\n{first[words]}" for words, labels in users.items())
@@ -146,9 +146,14 @@ def _sysroot(repository: Path) -> Path:
     return Path(subprocess.run(command, cwd=repository, check=True, capture_output=True, text=True).stdout.strip())
 
 
-def _standard_crates(repository: Path) -> list[str]:
-    """The crates of the standard library for the target, as they are in the toolchain."""
-    libraries = (_sysroot(repository) / "lib/rustlib" / TARGET / "lib").glob("lib*.rlib")
+def standard_crates(repository: Path, target: str = TARGETS[0]) -> list[str]:
+    """Return the names of the crates of Rust's standard library for a target, sorted; none if it is not installed.
+
+    Args:
+        repository: The folder of the checkout, which pins the toolchain.
+        target: One of `TARGETS`.
+    """
+    libraries = (_sysroot(repository) / "lib/rustlib" / target / "lib").glob("lib*.rlib")
     names = {library.stem.removeprefix("lib").rpartition("-")[0] for library in libraries}
     return sorted(name for name in names if not name.startswith("rustc_std_workspace"))
 
@@ -158,7 +163,7 @@ def _standard_library(repository: Path) -> dict[str, list[str]]:
     notices = _sysroot(repository) / "share/doc/rust/COPYRIGHT-library.html"
     if not notices.is_file():
         raise ConfigError(f"{notices}: missing; the toolchain of rust-toolchain.toml as rustup installs it has it")
-    linked = set(_standard_crates(repository))
+    linked = set(standard_crates(repository))
     found = {"The standard library of Rust": [_apache(repository)]}
     for section in notices.read_text().split("<h3>📦 ")[1:]:
         name, _, version = section[: section.index("</h3>")].rpartition("-")

@@ -20,12 +20,14 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 from deploy.release.bills import Toolchain
-from deploy.release.crates import linked_crates
-from deploy.release.licenses import PATH, ZIG_FILES
+from deploy.release.crates import TARGETS, linked_crates
+from deploy.release.licenses import PATH, ZIG_FILES, standard_crates
 
 pytestmark = [pytest.mark.release, pytest.mark.timeout(1200)]
 VERSION = importlib.metadata.version("cppmill")
-CORE = f"cppmill_core-{VERSION}-cp311-abi3-manylinux_2_28_x86_64.whl"
+CORES = {
+    machine: f"cppmill_core-{VERSION}-cp311-abi3-manylinux_2_28_{machine}.whl" for machine in ("x86_64", "aarch64")
+}
 PURE = f"cppmill-{VERSION}-py3-none-any.whl"
 
 
@@ -36,10 +38,16 @@ def dist(repository: Path) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module", params=["x86_64", pytest.param("aarch64", marks=pytest.mark.aarch64)])
+def machine(request: pytest.FixtureRequest) -> str:
+    """What a native wheel is for; the second one is there after `make wheels-aarch64`."""
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def core(dist: Path) -> dict[str, bytes]:
+def core(dist: Path, machine: str) -> dict[str, bytes]:
     """The files of the native wheel."""
-    with zipfile.ZipFile(dist / CORE) as archive:
+    with zipfile.ZipFile(dist / CORES[machine]) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
@@ -48,13 +56,15 @@ def ending(files: dict[str, bytes], pattern: str) -> bytes:
     return files[name]
 
 
-def test_all_of_a_release_is_there(dist: Path) -> None:
+def test_all_of_a_release_is_there(dist: Path, machine: str) -> None:
+    cores = CORES.values() if machine == "aarch64" else [CORES[machine]]
     assert {file.name for file in dist.iterdir() if file.is_file()} == {
-        *(CORE, PURE, f"cppmill-{VERSION}.tar.gz", f"cppmill_core-{VERSION}.tar.gz"),
+        *(*cores, PURE, f"cppmill-{VERSION}.tar.gz", f"cppmill_core-{VERSION}.tar.gz"),
         *(f"cppmill-{VERSION}.cdx.json", f"cppmill-core-{VERSION}.cdx.json", "SHA256SUMS"),
     }
 
 
+@pytest.mark.usefixtures("machine")
 def test_the_sums_are_of_all_files(dist: Path) -> None:
     lines = (dist / "SHA256SUMS").read_text().splitlines()
     sums = {name: digest for digest, name in (line.split("  ") for line in lines)}
@@ -62,10 +72,10 @@ def test_the_sums_are_of_all_files(dist: Path) -> None:
     assert sums == {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
-def test_auditwheel_agrees_with_the_tag(dist: Path) -> None:
-    command = [sys.executable, "-m", "auditwheel", "show", str(dist / CORE)]
+def test_auditwheel_agrees_with_the_tag(dist: Path, machine: str) -> None:
+    command = [sys.executable, "-m", "auditwheel", "show", str(dist / CORES[machine])]
     shown = " ".join(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
-    found = re.search(r'following platform tag: "manylinux_2_(\d+)_x86_64"', shown)
+    found = re.search(rf'following platform tag: "manylinux_2_(\d+)_{machine}"', shown)
     assert found is not None and int(found[1]) <= 28, shown
 
 
@@ -82,6 +92,18 @@ def test_the_bill_of_the_wheel_names_every_crate(core: dict[str, bytes], dist: P
     toolchain = Toolchain.of(repository)
     crates = {crate.label for crate in linked_crates(repository)}
     assert components == crates | {f"rust-std {toolchain.rust}", f"zig {toolchain.zig}"}
+
+
+def test_the_bill_of_cppmill_has_the_digests_of_the_native_wheels(dist: Path, machine: str) -> None:
+    components = json.loads((dist / f"cppmill-{VERSION}.cdx.json").read_text())["components"]
+    [core] = [item for item in components if item["name"] == "cppmill-core"]
+    digests = {item["content"] for place in core["externalReferences"] for item in place["hashes"]}
+    assert hashlib.sha256((dist / CORES[machine]).read_bytes()).hexdigest() in digests
+
+
+def test_the_standard_library_that_is_linked_is_that_of_the_licences(machine: str, repository: Path) -> None:
+    [target] = [target for target in TARGETS if target.startswith(machine)]
+    assert standard_crates(repository, target) == standard_crates(repository) != []
 
 
 def test_the_licences_of_zig_are_those_that_it_comes_with(repository: Path) -> None:
@@ -113,7 +135,7 @@ def test_it_runs_without_a_compiler_and_makes_the_same_tokenizer(dist: Path, tmp
     constraints = tmp_path / "constraints.txt"
     constraints.write_text("".join(f"{name}=={version}\n" for name, version in versions.items()))
     install = ["-m", "pip", "install", "--quiet", "--only-binary=:all:", "--constraint", constraints]
-    run([python, *install, dist / CORE, dist / PURE], environment)
+    run([python, *install, dist / CORES["x86_64"], dist / PURE], environment)
 
     listed = json.loads(run([python, "-m", "pip", "list", "--format=json", "--exclude=pip"], environment))
     installed = {re.sub(r"[-_.]+", "-", item["name"]).lower(): item["version"] for item in listed}

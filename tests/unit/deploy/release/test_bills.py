@@ -34,10 +34,17 @@ def wheel(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def other_wheel(wheel):
+    path = wheel.with_name("cppmill_core-aarch64.whl")
+    path.write_bytes(b"a wheel for another machine")
+    return path
+
+
+@pytest.fixture(scope="module")
 def package_text(repository, wheel):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SOURCE_DATE_EPOCH", str(EPOCH))
-        return packages_bill(repository, wheel)
+        return packages_bill(repository, [wheel])
 
 
 def test_both_are_valid(core_text, package_text):
@@ -82,7 +89,7 @@ def test_the_time_is_the_one_given_and_nothing_else_changes(
     assert json.loads(core_text)["metadata"]["timestamp"] == "2023-11-14T22:13:20+00:00"
     assert json.loads(package_text)["metadata"]["timestamp"] == "2023-11-14T22:13:20+00:00"
     assert crates_bill(crates[::-1], TOOLCHAIN, version="1.2.3", epoch=EPOCH) == core_text
-    assert packages_bill(repository, wheel) == package_text
+    assert packages_bill(repository, [wheel]) == package_text
 
 
 def test_no_path_of_this_machine_is_in_them(core_text, package_text, repository, crates):
@@ -102,3 +109,12 @@ def test_packages_are_those_of_the_lock_that_cppmill_needs(package_text, wheel):
     }
     assert hashes["cppmill-core"] == {hashlib.sha256(wheel.read_bytes()).hexdigest()}
     assert min(map(len, hashes.values())) >= 1
+
+
+def test_each_wheel_of_the_core_has_its_digest_in_any_order(repository, wheel, other_wheel, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", str(EPOCH))
+    text = packages_bill(repository, [wheel, other_wheel])
+    [core] = [item for item in json.loads(text)["components"] if item["name"] == "cppmill-core"]
+    hashes = {item["content"] for place in core["externalReferences"] for item in place["hashes"]}
+    assert hashes == {hashlib.sha256(path.read_bytes()).hexdigest() for path in (wheel, other_wheel)}
+    assert packages_bill(repository, [other_wheel, wheel]) == text

@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from deploy.release.crates import linked_crates
+from deploy.release.crates import TARGETS, linked_crates
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +25,11 @@ def test_none_is_of_another_platform(crates, repository):
     assert not others & {crate.name for crate in crates}
     locked = tomllib.loads((repository / "native/Cargo.lock").read_text())["package"]
     assert others <= {package["name"] for package in locked}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_target_links_the_same(target, crates, repository):
+    assert linked_crates(repository, target) == crates
 
 
 def test_the_direct_ones_are_those_that_our_manifests_name(crates, repository):
