@@ -41,6 +41,7 @@ VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
 # The oldest C library that the wheels of a release run with, and their time: that of the commit, so that they are the same bytes wherever they are built.
 MANYLINUX := manylinux_2_28
+X86_64 := x86_64-unknown-linux-gnu
 AARCH64 := aarch64-unknown-linux-gnu
 wheels wheels-aarch64: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 # No path of this machine is in them.
@@ -170,16 +171,17 @@ lexer-agreement: needs-CORPUS setup $(STAMPS)/test ## Compare the lexer with lib
 licenses: setup $(STAMPS)/release ## Write native/py/THIRD_PARTY_LICENSES again, of what Cargo.lock links; a licence that is not allowed is an error
 	$(BIN)/python -m deploy.release licenses
 
+# The wheel of one target, with its bill, which $(1) names.
 define BUILD_CORE
+$(BIN)/python -m deploy.release crates-bill --target $(2) --out dist/$(1).cdx.json
 PATH="$(CURDIR)/$(BIN):$$PATH" RUSTFLAGS="$(REMAP)" $(BIN)/maturin build --release --locked --quiet --strip --zig \
-	--compatibility $(MANYLINUX) --manifest-path native/py/Cargo.toml \
-	--sbom-include $(CURDIR)/dist/cppmill-core-$(VERSION).cdx.json --out dist
+	--target $(2) --compatibility $(MANYLINUX) --manifest-path native/py/Cargo.toml \
+	--sbom-include $(CURDIR)/dist/$(1).cdx.json --out dist
 endef
 
 wheels: setup $(STAMPS)/release $(STAMPS)/zig ## Build a release into dist/: manylinux wheels, sources, bills of materials, SHA256SUMS
 	rm -rf dist && mkdir -p dist
-	$(BIN)/python -m deploy.release crates-bill --out dist/cppmill-core-$(VERSION).cdx.json
-	$(BUILD_CORE)
+	$(call BUILD_CORE,cppmill-core-$(VERSION),$(X86_64))
 	$(BIN)/maturin sdist --manifest-path native/py/Cargo.toml --out dist
 	$(BIN)/python -m build --no-isolation --quiet --sdist --outdir dist .
 	$(BIN)/python -m deploy.release normalize dist/cppmill-$(VERSION).tar.gz
@@ -190,7 +192,7 @@ wheels: setup $(STAMPS)/release $(STAMPS)/zig ## Build a release into dist/: man
 wheels-aarch64: wheels ## Add the native core for aarch64, cross-compiled, to the release in dist/
 	@[ -d "$$(rustc --print sysroot)/lib/rustlib/$(AARCH64)" ] || rustup target add $(AARCH64) || { \
 		echo "The standard library of Rust for $(AARCH64) is missing: rustup target add $(AARCH64)" >&2; exit 1; }
-	$(BUILD_CORE) --target $(AARCH64)
+	$(call BUILD_CORE,cppmill-core-$(VERSION)-aarch64,$(AARCH64))
 	$(BIN)/python -m deploy.release packages-bill --core dist/cppmill_core-$(VERSION)-*.whl --out dist/cppmill-$(VERSION).cdx.json
 	$(BIN)/python -m deploy.release sums dist
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from deploy.release.archives import normalize
 from deploy.release.bills import Toolchain, crates_bill, packages_bill
-from deploy.release.crates import linked_crates
+from deploy.release.crates import TARGETS, linked_crates
 from deploy.release.emulation import fetch_python
 from deploy.release.licenses import PATH, check_allowed, render
 from schemas.errors import ConfigError, CppmillError
@@ -37,6 +37,7 @@ def _parser() -> argparse.ArgumentParser:
     licenses = what.add_parser("licenses", help=f"write {PATH}")
     licenses.set_defaults(do=_licenses)
     crates = what.add_parser("crates-bill", help="write the bill of materials of the native core")
+    crates.add_argument("--target", choices=TARGETS, default=TARGETS[0], help="what the wheel is for (%(default)s)")
     crates.set_defaults(do=_crates_bill)
     packages = what.add_parser("packages-bill", help="write the bill of materials of cppmill")
     packages.add_argument("--core", type=Path, nargs="+", required=True, help="the wheels of the native core")
@@ -59,7 +60,7 @@ def _licenses(_: argparse.Namespace) -> None:
 
 
 def _crates_bill(options: argparse.Namespace) -> None:
-    crates = linked_crates(REPOSITORY)
+    crates = linked_crates(REPOSITORY, options.target)
     check_allowed(crates)
     version = importlib.metadata.version("cppmill-core")
     options.out.write_text(crates_bill(crates, Toolchain.of(REPOSITORY), version=version, epoch=_epoch()))

@@ -74,7 +74,8 @@ def crates_bill(crates: Iterable[Crate], toolchain: Toolchain, *, version: str, 
         _runtime("rust-std", toolchain.rust, "Apache-2.0 OR MIT"),
         _runtime("zig", toolchain.zig, "MIT AND Apache-2.0 WITH LLVM-exception"),
     ]
-    what = "\n".join([f"cppmill-core {version} {epoch} {toolchain}", *sorted(crate.sha256 for crate in crates)])
+    links = sorted(f"{crate.sha256} {crate.dependencies}" for crate in crates)
+    what = "\n".join([f"cppmill-core {version} {epoch} {toolchain}", *links])
     bill = Bom(
         components=[*components.values(), *runtimes],
         serial_number=uuid.uuid5(uuid.NAMESPACE_URL, what),

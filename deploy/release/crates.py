@@ -16,7 +16,7 @@ from typing import Any
 from schemas.errors import ConfigError
 
 TARGETS = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu")
-"""What the wheels of a release are for; both link the same crates, so one bill and one file of licences serve both."""
+"""What the wheels of a release are for. Both link the same crates, so one file of licences serves both."""
 
 
 @dataclass(frozen=True, kw_only=True)

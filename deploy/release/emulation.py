@@ -83,6 +83,6 @@ def _unpack(folder: Path) -> None:
     options = ("--variant=extract", "--architectures=arm64", f"--include={','.join(PACKAGES)}")
     run(["mmdebstrap", *options, SUITE, archive], cwd=folder, log=folder / "mmdebstrap.log", hint=_HINT)
     # Devices are not needed, and only root can make them.
-    unpacking = ["tar", "--extract", "--no-same-owner", "--exclude=./dev/*", "--file", archive]
+    unpacking: list[str | Path] = ["tar", "--extract", "--no-same-owner", "--exclude=./dev/*", "--file", archive]
     run(unpacking, cwd=folder, log=folder / "tar.log", hint="install tar")
     archive.unlink()

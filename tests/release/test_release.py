@@ -28,6 +28,7 @@ VERSION = importlib.metadata.version("cppmill")
 CORES = {
     machine: f"cppmill_core-{VERSION}-cp311-abi3-manylinux_2_28_{machine}.whl" for machine in ("x86_64", "aarch64")
 }
+BILLS = {"x86_64": f"cppmill-core-{VERSION}.cdx.json", "aarch64": f"cppmill-core-{VERSION}-aarch64.cdx.json"}
 PURE = f"cppmill-{VERSION}-py3-none-any.whl"
 
 
@@ -57,10 +58,11 @@ def ending(files: dict[str, bytes], pattern: str) -> bytes:
 
 
 def test_all_of_a_release_is_there(dist: Path, machine: str) -> None:
-    cores = CORES.values() if machine == "aarch64" else [CORES[machine]]
+    machines = CORES if machine == "aarch64" else [machine]
     assert {file.name for file in dist.iterdir() if file.is_file()} == {
-        *(*cores, PURE, f"cppmill-{VERSION}.tar.gz", f"cppmill_core-{VERSION}.tar.gz"),
-        *(f"cppmill-{VERSION}.cdx.json", f"cppmill-core-{VERSION}.cdx.json", "SHA256SUMS"),
+        *(name for key in machines for name in (CORES[key], BILLS[key])),
+        *(PURE, f"cppmill-{VERSION}.tar.gz", f"cppmill_core-{VERSION}.tar.gz"),
+        *(f"cppmill-{VERSION}.cdx.json", "SHA256SUMS"),
     }
 
 
@@ -84,9 +86,11 @@ def test_the_licences_are_in_the_wheel(core: dict[str, bytes], repository: Path)
     assert ending(core, "*.dist-info/licenses/THIRD_PARTY_LICENSES") == (repository / PATH).read_bytes()
 
 
-def test_the_bill_of_the_wheel_names_every_crate(core: dict[str, bytes], dist: Path, repository: Path) -> None:
+def test_the_bill_of_the_wheel_names_every_crate(
+    core: dict[str, bytes], dist: Path, machine: str, repository: Path
+) -> None:
     [bill] = fnmatch.filter(core, "*.dist-info/sboms/*")
-    assert core[bill] == (dist / f"cppmill-core-{VERSION}.cdx.json").read_bytes()
+    assert core[bill] == (dist / BILLS[machine]).read_bytes()
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(core[bill].decode()) is None
     components = {f"{item['name']} {item['version']}" for item in json.loads(core[bill])["components"]}
     toolchain = Toolchain.of(repository)
