@@ -22,7 +22,7 @@ from transforms.storage.folder import OutputFolder
 RunTransform = Callable[..., Any]
 BUCKET = "cppmill-tests"
 
-pytest_plugins = ["tests.prepared"]
+pytest_plugins = ["tests.prepared", "tests.processes"]
 
 hypothesis.settings.register_profile("cppmill", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("cppmill")

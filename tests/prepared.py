@@ -2,11 +2,14 @@
 
 import json
 import os
+import runpy
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -88,9 +91,11 @@ def ended(words, code, stdout, stderr, check):
 
 def run_checker(*arguments):
     """Run the independent checker of run folders; its report if it finds anything wrong."""
-    command = [sys.executable, str(ROOT / "checks" / "check_run.py"), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return "" if done.returncode == 0 else done.stdout + done.stderr
+    program, said = ROOT / "checks" / "check_run.py", StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), pytest.raises(SystemExit) as ended:
+        patch.setattr(sys, "argv", [str(program), *map(str, arguments)])
+        runpy.run_path(str(program), run_name="__main__")
+    return "" if ended.value.code == 0 else said.getvalue()
 
 
 @pytest.fixture(scope="session")
