@@ -1,7 +1,7 @@
 """The hostile corpus: nothing in it is lost without a counted reason, and nothing stops a run."""
 
 import json
-import subprocess
+import runpy
 import sys
 import time
 from pathlib import Path
@@ -12,26 +12,38 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+def write_corpus(folder, *flags):
+    """Write the hostile corpus into a new folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["hostile_corpus.py", str(folder), *flags])
+        runpy.run_path(str(ROOT / "checks" / "hostile_corpus.py"), run_name="__main__")
+    return folder
+
+
 @pytest.fixture(scope="module")
-def hostile(run, tmp_path_factory, command_line):
+def hostile(run, processes, tmp_path_factory):
     """A run over the hostile corpus with the tokenizer of the other run, and its peak memory in bytes."""
     folder = tmp_path_factory.mktemp("hostile")
-    corpus, out = folder / "corpus", folder / "out"
-    subprocess.run([sys.executable, ROOT / "checks" / "hostile_corpus.py", corpus, "--big"], check=True)
-    command = [*command_line, "run", corpus / "files", corpus / "archives", "--out", out]
-    command += ["--tokenizer", run.out / "tokenizer", "--max-dead-fraction", "1"]
+    corpus, out = write_corpus(folder / "corpus", "--big"), folder / "out"
+    options = ("--tokenizer", run.out / "tokenizer", "--max-dead-fraction", "1")
+    process = processes.command("run", corpus / "files", corpus / "archives", "--out", out, *options)
     peak = 0
-    with subprocess.Popen([str(word) for word in command], cwd=ROOT) as process:
-        while process.poll() is None:
-            peak = max(peak, peak_memory_bytes(process.pid))
-            time.sleep(0.02)
+    while process.poll() is None:
+        peak = max(peak, peak_memory_bytes(process.pid))
+        time.sleep(0.02)
     assert process.returncode == 0
     assert peak > 1e8, "the peak was not read"
     return corpus, out, peak
 
 
+@pytest.fixture(scope="module")
+def small_corpus(tmp_path_factory):
+    """The hostile corpus without its two big files."""
+    return write_corpus(tmp_path_factory.mktemp("small") / "corpus")
+
+
 def peak_memory_bytes(pid):
-    """The highest resident memory of a process so far; what `wait4` tells would start with pytest's own."""
+    """The highest resident memory of a process so far; what `wait4` returns would start with pytest's own."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -72,19 +84,16 @@ def test_control_text_is_counted(hostile):
     }
 
 
-def test_too_much_bad_input_ends_with_code_3_and_its_rejects_written(hostile, cppmill, tmp_path):
-    corpus, _, _ = hostile
-    done = cppmill(
-        "ingest", corpus / "archives", "--out", tmp_path / "out", "--max-dead-fraction", "0.001", check=False
-    )
+def test_too_much_bad_input_ends_with_code_3_and_its_rejects_written(small_corpus, cppmill, tmp_path):
+    options = ("--out", tmp_path / "out", "--max-dead-fraction", "0.001")
+    done = cppmill("ingest", small_corpus / "archives", *options, check=False)
     assert done.returncode == 3, done.stderr
     assert "--max-dead-fraction" in done.stderr
     assert list((tmp_path / "out" / "documents").glob("rejects-*.parquet"))
 
 
-def test_a_vocabulary_that_cannot_be_filled_fails_with_the_size_that_would_do(hostile, cppmill, tmp_path):
-    corpus, _, _ = hostile
-    done = cppmill("run", corpus / "files", "--out", tmp_path / "out", "--vocab-size", "65536", check=False)
+def test_a_vocabulary_that_cannot_be_filled_fails_with_the_size_that_would_do(small_corpus, cppmill, tmp_path):
+    done = cppmill("run", small_corpus / "files", "--out", tmp_path / "out", "--vocab-size", "65536", check=False)
     assert done.returncode in (1, 2)
     assert "65536" in done.stderr.replace(",", "")
     assert "vocab" in done.stderr

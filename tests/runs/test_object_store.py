@@ -39,7 +39,7 @@ def test_the_files_are_those_of_a_local_run(run, copied):
     assert copied.tree() == run.tree()
 
 
-def test_the_independent_checker_finds_a_copy_true(copied, checker):
+def test_the_independent_checker_finds_nothing_wrong_with_a_copy(copied, checker):
     assert not checker(copied.out, "--sources", copied.sources)
 
 
@@ -74,16 +74,16 @@ def test_other_commands_read_it_too(stored, run, cppmill, tmp_path):
         cppmill("vocab", "working-set", out, "--out", tmp_path / file)
     assert (tmp_path / "stored.json").read_bytes() == (tmp_path / "local.json").read_bytes()
     tokenizers = [run.out / "tokenizer"] * 2
-    told = [cppmill("vocab", "diff", *tokenizers, "--documents", out).stdout for out in (stored.out, run.out)]
-    assert told[0] == told[1]
+    said = [cppmill("vocab", "diff", *tokenizers, "--documents", out).stdout for out in (stored.out, run.out)]
+    assert said[0] == said[1]
 
 
 def test_the_provenance_is_that_of_the_local_run(stored, run, cppmill, tmp_path):
-    told = [
+    said = [
         cppmill("provenance", out, "--out", tmp_path / folder, "--name", "n").stdout
         for out, folder in ((stored.out, "remote"), (run.out, "local"))
     ]
-    assert f"{stored.out}: copy documents/, tokens/ and tokenizer/ from there" in told[0]
+    assert f"{stored.out}: copy documents/, tokens/ and tokenizer/ from there" in said[0]
     for name in ("README.md", "croissant.json", "provenance.json"):
         assert (tmp_path / "remote" / name).read_bytes() == (tmp_path / "local" / name).read_bytes()
 

@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,13 +29,13 @@ from transforms.storage.folder import OutputFolder
 
 ROOT = Path(__file__).parents[2]
 HOLD = """
-import sys
+import sys, time
 import transforms.storage.lease
 from transforms.storage.folder import OutputFolder
 transforms.storage.lease.LEASE_SECONDS = 1
 lock = OutputFolder(sys.argv[1]).store.lock()
 print("held", flush=True)
-sys.stdin.read()
+time.sleep(600)
 """
 
 
@@ -88,7 +87,7 @@ def begun(run, tmp_path_factory):
     (folder / "work").symlink_to("begun")
     shutil.copytree(run.sources, folder / "begun" / "sources")
     made = Store(folder / "work" / "sources", folder / "work" / "store")
-    flags = {"SOURCE": (str(made.sources),), "--out": str(made.out("v000001")), "--unit-bytes": str(1 << 20)}
+    flags = {"SOURCE": (str(made.sources),), "--out": str(made.out("v000001")), "--unit-bytes": str(1 << 17)}
     whole_run.run(load_run_config(flags={**flags, "--tokenizer": str(run.out / "tokenizer")}), Reporters())
     (made.place / "current").symlink_to("versions/v000001")
     return made
@@ -96,7 +95,7 @@ def begun(run, tmp_path_factory):
 
 @pytest.fixture
 def store(begun, tmp_path):
-    """The same store, to be changed by a test: it stands where it stood."""
+    """The same store, to be changed by a test: it is where it was."""
     work = begun.place.parent
     shutil.copytree(work, tmp_path / "work", symlinks=True)
     work.unlink()
@@ -168,7 +167,7 @@ def test_a_new_version_is_made_of_what_changed_beside_the_old_one(store, cppmill
 def test_the_new_version_is_the_dataset_that_a_run_makes_with_the_same_tokenizer(store, tmp_path):
     store.change()
     store.again()
-    flags = {"SOURCE": (str(store.sources),), "--out": str(tmp_path / "anew"), "--unit-bytes": str(1 << 20)}
+    flags = {"SOURCE": (str(store.sources),), "--out": str(tmp_path / "anew"), "--unit-bytes": str(1 << 17)}
     tokenizer = str(store.out("v000001") / "tokenizer")
     whole_run.run(load_run_config(flags={**flags, "--tokenizer": tokenizer}), Reporters())
     anew = read_receipt(OutputFolder(tmp_path / "anew"))
@@ -199,7 +198,7 @@ def test_files_that_were_touched_only_are_nothing_new(store):
     assert store.versions.building is None
 
 
-def test_another_tokenizer_moves_ids_and_that_is_told(store, other_tokenizer):
+def test_another_tokenizer_moves_ids_and_the_changes_say_so(store, other_tokenizer):
     outcome = store.again(**{"--tokenizer": str(other_tokenizer)})
     ids = outcome.changes["ids"]
     assert ids["tokenizer"]["before"] != ids["tokenizer"]["after"]
@@ -267,13 +266,13 @@ def test_sources_that_are_empty_now_are_no_new_version(store, cppmill):
 
 
 def status_of(store, cppmill):
-    """Exit code of `status` of a store, and what it tells of the last command."""
+    """Exit code of `status` of a store, and what it says of the last command."""
     done = cppmill("status", store.place, "--json", check=False)
     attempt = json.loads(done.stdout)["attempt"]
     return done.returncode, attempt and (attempt["outcome"], attempt["message"])
 
 
-def test_a_store_tells_how_the_last_command_ended(store, cppmill):
+def test_the_status_of_a_store_says_how_the_last_command_ended(store, cppmill):
     assert status_of(store, cppmill) == (0, None)
     assert store.again().changes is None
     nothing = (0, ("done", "v000001 is up to date: nothing to do"))
@@ -291,7 +290,7 @@ def test_a_store_tells_how_the_last_command_ended(store, cppmill):
     assert status_of(store, cppmill) == (0, ("done", "v000002 is made"))
 
 
-def test_the_status_of_a_store_is_told_before_the_run_of_a_version_tells_its_own(store, cppmill):
+def test_the_status_of_a_store_comes_before_that_of_the_run_of_a_version(store, cppmill):
     name = store.versions.begin("v000001")
     with OutputFolder(store.place).store.lock():
         running = json.loads(cppmill("status", store.place, "--json").stdout)
@@ -318,25 +317,23 @@ def test_while_another_is_at_work_it_is_blocked(store, cppmill):
     assert store.versions.current == "v000001"
 
 
-def die_holding(place):
+def die_holding(processes, place):
     """Let a process die that holds the lock of a store; return its id."""
-    command = [sys.executable, "-c", HOLD, str(place)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as process:
-        assert process.stdout.readline() == b"held\n"
+    with processes.start(HOLD, [place], stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == "held\n"
         process.kill()
     return process.pid
 
 
-def test_the_lock_of_a_holder_that_died_is_taken_over_and_that_is_said(store, cppmill):
-    dead = die_holding(store.place)
+def test_the_lock_of_a_holder_that_died_is_taken_over_and_the_command_says_so(store, cppmill, processes):
+    dead = die_holding(processes, store.place)
     done = cppmill(*store.command, check=False)
     assert done.returncode == 10
     assert f"process {dead}, which ended without releasing it" in done.stderr
 
 
-DYING = f"""
-import os, sys
-sys.path.insert(0, {str(ROOT)!r})
+DYING = """
+import os
 from dataclasses import replace
 from pathlib import Path
 from schemas.units import Stage
@@ -379,11 +376,11 @@ POINTS = {
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_current_is_whole_wherever_it_dies_and_the_next_goes_on(point, store):
+def test_current_is_whole_wherever_it_dies_and_the_next_goes_on(point, store, processes):
     code, current = POINTS[point]
     store.change()
-    script = [sys.executable, "-c", DYING.replace("POINT", code), *map(str, store.command), "--keep", "1", "--quiet"]
-    assert subprocess.run(script, check=False, cwd=store.place).returncode == -signal.SIGKILL
+    process = processes.start(DYING.replace("POINT", code), [*store.command, "--keep", 1, "--quiet"], cwd=store.place)
+    assert process.wait() == -signal.SIGKILL
     assert store.versions.current == current
     assert verify(str(store.place / "current")) == []
     outcome = store.again(keep=1)
@@ -394,7 +391,7 @@ def test_current_is_whole_wherever_it_dies_and_the_next_goes_on(point, store):
 
 
 @pytest.mark.engines
-def test_on_an_object_store_versions_and_pointer_are_the_same(store, object_store, cppmill, caplog):
+def test_on_an_object_store_versions_and_pointer_are_the_same(store, object_store, cppmill, processes, caplog):
     place = f"s3://cppmill-tests/{uuid.uuid4()}"
     system = fsspec.filesystem("s3", use_listings_cache=False)
     numpy = Store(store.sources / "numpy", place)
@@ -414,7 +411,7 @@ def test_on_an_object_store_versions_and_pointer_are_the_same(store, object_stor
     assert f"{place}/versions/v000002: everything is what" in cppmill("verify", f"{place}/current").stdout
     assert json.loads(cppmill("status", f"{place}/current/", "--json").stdout)["receipt"]
     (numpy.sources / "another.h").write_text("int another();\n")
-    dead = die_holding(place)
+    dead = die_holding(processes, place)
     assert numpy.again(keep=1).removed == ("v000001", "v000002")
     assert f"process {dead}, which stopped renewing it" in caplog.text
     assert numpy.versions.names == ["v000003"]

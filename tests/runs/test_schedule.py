@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from configs.runs import load_run_config
@@ -72,14 +71,16 @@ def dag(recipes, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def places(tmp_path_factory):
-    """The variables that every recipe has, and a store with a version of numpy's headers."""
+def places(run, cppmill, processes, tmp_path_factory):
+    """The variables that every recipe has, and a store with a version of some headers."""
     folder = tmp_path_factory.mktemp("places")
-    shutil.copytree(np.get_include(), folder / "sources")
-    made = {"CPPMILL": PROGRAM, "SOURCES": str(folder / "sources"), "STORE": str(folder / "store"), "KEEP": "2"}
-    command = [PROGRAM, "retokenize", made["SOURCES"], "--store", made["STORE"], "--profile", "demo"]
-    subprocess.run(command, check=True, capture_output=True)
-    return made
+    (folder / "sources").mkdir()
+    for path in sorted((run.sources / "numpy").rglob("*.h"))[:5]:
+        shutil.copy(path, folder / "sources")
+    program = processes.write_program(folder / "cppmill")
+    made = {"SOURCES": str(folder / "sources"), "STORE": str(folder / "store")}
+    cppmill("retokenize", made["SOURCES"], "--store", made["STORE"], "--tokenizer", run.out / "tokenizer")
+    return {"CPPMILL": str(program), **made, "KEEP": "2"}
 
 
 def change(places):
@@ -110,7 +111,7 @@ def test_the_command_of_the_crontab_makes_versions_and_is_quiet_when_all_is_well
     version = current(places)
     assert shell(command, places).returncode == 0
     assert current(places) != version
-    failed = shell(command, {**places, "SOURCES": "/no/such/folder"})
+    failed = shell(command, {**places, "CPPMILL": PROGRAM, "SOURCES": "/no/such/folder"})
     assert failed.returncode != 0
     assert "no such file or folder" in failed.stderr
 
@@ -146,7 +147,7 @@ def test_the_command_of_the_systemd_service_ends_as_the_service_expects(recipes,
     assert program == "/opt/cppmill/bin/cppmill"
     assert arguments[0] == "retokenize"
     change(places)
-    replaced = command.replace(program, PROGRAM)
+    replaced = command.replace(program, places["CPPMILL"])
     assert shell(replaced, places).returncode == 0
     assert str(shell(replaced, places).returncode) in service["SuccessExitStatus"][0].split()
 

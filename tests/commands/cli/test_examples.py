@@ -37,7 +37,7 @@ def scripts(page: Path, *, every: bool = False) -> Iterator[list[str]]:
         block = textwrap.dedent(match[0])
         if PYTHON.match(block):
             if every or re.search(r"out/(?:demo|card)\b", block):
-                yield [sys.executable, "-c", block]
+                yield ["python", "-c", block]
         else:
             lines = block.splitlines()[1:] if block.startswith("make demo\n") else list(demo_lines(block, every=every))
             if lines:
@@ -52,9 +52,16 @@ def demo_lines(block: str, *, every: bool) -> Iterator[str]:
 
 
 @pytest.fixture
-def checkout(run, tmp_path):
-    """A folder that looks like the checkout after `make demo`; of the reader's own files there are none."""
-    (tmp_path / ".venv").symlink_to(sys.prefix)
+def checkout(run, processes, tmp_path):
+    """A folder that looks like the checkout after `make demo`; of the reader's own files there are none.
+
+    Its programs `cppmill` and `python` begin with everything imported.
+    """
+    programs = tmp_path / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    (tmp_path / ".venv" / "lib").symlink_to(Path(sys.prefix) / "lib")
+    processes.write_program(programs / "cppmill")
+    processes.write_program(programs / "python", "")
     shutil.copytree(run.out, tmp_path / "out" / "demo", copy_function=os.link)
     for name in ("setup.py", "README.md"):
         shutil.copy(ROOT / name, tmp_path)
@@ -65,7 +72,12 @@ def follow(commands, checkout):
     path = f"{checkout}/.venv/bin:{os.environ['PATH']}"
     for command in commands:
         done = subprocess.run(
-            command, cwd=checkout, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+            ["env", *command],
+            cwd=checkout,
+            env={**os.environ, "PATH": path},
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, f"{command[-1]}\n{done.stdout}\n{done.stderr}"
 
@@ -78,7 +90,7 @@ def test_examples_on_the_demo_work(page, checkout):
 def test_every_block_of_the_tutorial_works(checkout):
     found = list(scripts(TUTORIAL, every=True))
     assert sum(command[0] == "bash" for command in found) == 6
-    assert sum(command[0] == sys.executable for command in found) == 3
+    assert sum(command[0] == "python" for command in found) == 3
     follow(found, checkout)
     assert (checkout / "out/numpy/receipt.json").exists()
 
