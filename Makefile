@@ -125,8 +125,7 @@ lint: setup $(STAMPS)/lint ## Check style, types, stubs, the direction of import
 	else echo "Rust formatting not checked: no rustfmt here"; fi
 
 docs: setup $(STAMPS)/docs ## Build the site of docs/ into out/site; a link to nothing is an error
-	@# Not --quiet: it hides warnings from --strict too, which counts them.
-	@NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict --site-dir $(SITE)
+	@$(BIN)/python -m deploy.site $(SITE)
 	@echo "Open $(SITE)/index.html; with the search: $(BIN)/python -m http.server --directory $(SITE)"
 
 format: setup $(STAMPS)/lint ## Format the Python code, and the Rust code where rustfmt is installed

@@ -1,1 +1,1 @@
-"""The documentation site: the hooks with which `mkdocs` builds it from docs/ and the README."""
+"""The documentation site: its pages, from docs/, other places and generated ones, and their build by Zensical."""

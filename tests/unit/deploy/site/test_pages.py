@@ -1,7 +1,8 @@
-"""The documentation site: the strict build of what is in docs/, and the hooks that it is built with."""
+"""The documentation site: its pages, its navigation, and the strict build of what is in docs/."""
 
 from __future__ import annotations
 
+import contextlib
 import html
 import os
 import re
@@ -13,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.site.hooks import OUTSIDE, PACKAGES, modules, navigation, repository_place, site_place
+from deploy.site import building
+from deploy.site.pages import OUTSIDE, modules, navigation, repository_place, site_place
 
 
 class Fetched(HTMLParser):
@@ -51,7 +53,7 @@ def build(checkout, target):
 @pytest.fixture(scope="module")
 def site(repository: Path, tmp_path_factory):
     """The site of this checkout."""
-    folder = tmp_path_factory.mktemp("site")
+    folder = tmp_path_factory.mktemp("site") / "built"
     done = build(repository, folder)
     assert done.returncode == 0, done.stderr
     return folder
@@ -59,12 +61,13 @@ def site(repository: Path, tmp_path_factory):
 
 def test_every_page_is_in_the_navigation(site, repository):
     text = (site / "index.html").read_text()
+    links = re.findall(r'<a href="(?:\./)?([^"]+)" class="md-nav__link', text)
     docs = repository / "docs"
     pages = [page.relative_to(docs).with_suffix("").as_posix() for page in docs.rglob("*.md")]
     assert len(pages) > 10
     outside = ["reference/vocabulary", "explanation/changelog", "how-to/deploying"]
     for name in [*pages, *outside, "api/cppmill_core", "api/schemas.tables"]:
-        assert f'href="{name}.html"' in text, name
+        assert f"{name}.html" in links, name
 
 
 def test_the_api_pages_have_the_docstrings_of_the_native_core(site):
@@ -98,18 +101,60 @@ def test_a_link_to_a_folder_of_the_repository_leads_to_its_files(site):
 
 def test_a_link_to_nothing_fails_the_build(repository, tmp_path):
     """In a checkout with a few pages and modules, whose only wrong links are two of a page."""
-    shutil.copytree(repository / "deploy" / "site", tmp_path / "deploy" / "site")
-    for name in ("Makefile", "mkdocs.yml"):
-        shutil.copy(repository / name, tmp_path)
+    for name in ("deploy/site", "schemas"):
+        shutil.copytree(repository / name, tmp_path / name)
+    for name in ("Makefile", "deploy/__init__.py"):
+        shutil.copy(repository / name, tmp_path / name)
     pages = [*OUTSIDE, "docs/how-to/running.md", "docs/how-to/new.md"]
-    for name in [*pages, *(f"{package}/__init__.py" for package in PACKAGES.values())]:
+    for name in [*pages, "native/py/python/cppmill_core/__init__.py"]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("# Page\n")
     (tmp_path / "docs" / "how-to" / "new.md").write_text("# New\n\n[gone](gone.md) and [nowhere](running.md#nowhere)\n")
     done = build(tmp_path, tmp_path / "site")
     assert done.returncode != 0
-    warnings = [line for line in done.stderr.splitlines() if line.startswith("WARNING")]
-    assert ["gone.md" in line or "nowhere" in line for line in warnings] == [True, True], done.stderr
+    assert re.findall("^Warning: (.*)", done.stderr, re.MULTILINE) == ["page does not exist", "anchor does not exist"]
+    assert "gone.md" in done.stderr
+    assert "nowhere" in done.stderr
+    assert not (tmp_path / "site").exists()
+
+
+def render_links(project):
+    """Render a page with links to files that are there and to others."""
+    site = project / "html"
+    site.mkdir()
+    (site / "a.html").write_text(
+        '<a href="b%20c.html#x">1</a> <a href="https://example.org/">2</a> <a href="#x">3</a> <a href="">4</a>'
+        '<a class="x" href="gone.html?q">5</a> <img alt="" src="gone.png"> <script src="gone.js"></script>'
+    )
+    (site / "b c.html").write_text('<link rel="stylesheet" href="gone.css">')
+    (site / "404.html").write_text('<a href="/nothing.html">1</a>')
+
+
+def test_links_and_pictures_of_missing_files_fail_the_build(monkeypatch, tmp_path):
+    monkeypatch.setattr(building, "write_pages", lambda folder: folder.mkdir() or ["index.md"])
+    monkeypatch.setattr(building, "_render", render_links)
+    with pytest.raises(building.SiteError) as caught:
+        building.build_site(tmp_path / "site")
+    missing = ["a.html: gone.html", "a.html: gone.js", "a.html: gone.png", "b c.html: gone.css"]
+    assert str(caught.value).splitlines()[1:] == missing
+    assert not (tmp_path / "site").exists()
+
+
+def test_a_page_in_no_section_fails_the_build(monkeypatch, tmp_path):
+    monkeypatch.setattr(building, "write_pages", lambda folder: ["index.md", "how-to/running.md", "new.md"])
+    with pytest.raises(building.SiteError, match=r"no section of the site.*: new\.md$"):
+        building.build_site(tmp_path / "site")
+
+
+@pytest.mark.parametrize(
+    ("printed", "status", "fails"),
+    [("Build finished", 0, False), ("griffe: a.py:1: No type", 0, True), ("5 issues found", 1, True)],
+)
+def test_a_warning_of_a_docstring_fails_the_build(monkeypatch, tmp_path, printed, status, fails):
+    done = subprocess.CompletedProcess([], status, f"Build started\n\x1b[33m{printed}\x1b[0m\n")
+    monkeypatch.setattr(building.subprocess, "run", lambda *arguments, **options: done)
+    with pytest.raises(building.SiteError, match=printed) if fails else contextlib.nullcontext():
+        building._render(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,17 @@
-"""Hooks of MkDocs: pages from outside of docs/, the navigation, and one API page for each module.
+"""The pages of the site, written into a folder from which a builder of sites makes it.
 
-People also read the same files on a code forge, where links follow places in the repository. Here such a link leads to
-the page, or to a copy of the file.
+docs/ has most of them. Some come from elsewhere in the repository; the reference of commands, options and the API is
+generated. People also read the same files on a code forge, where links follow places in the repository. In the folder
+such a link leads to the page, or to a copy of the file.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
+import shutil
 from pathlib import Path
 from typing import Any
-
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
-from mkdocs.structure.pages import Page
 
 from deploy.site.reference import commands_page, options_page
 
@@ -36,6 +34,9 @@ FIRST = ("first-dataset", "after-the-demo", "running", "options", "commands", "d
 STYLE = ".md-grid { max-width: 90rem; }"
 """Tables and printed lines are wide."""
 
+Entry = str | dict[str, Any]
+"""A page of the navigation, or a section by its heading, as in mkdocs.yml."""
+
 PACKAGES = {"Training code": "native/py/python/cppmill_core", "What stages agree on": "schemas"}
 """Packages of the API reference, by heading: a page a module."""
 
@@ -43,22 +44,35 @@ _LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
 _CODE = re.compile(r"(^ {4}.*$|^```[\s\S]*?^```$|`[^`\n]+`)", re.MULTILINE)
 
 
-def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages from outside of docs/ and the API pages, and make the navigation of all that there are."""
-    for place, name in OUTSIDE.items():
-        files.append(File.generated(config, name, abs_src_path=str(ROOT / place)))
-    for module in (module for package in PACKAGES.values() for module in modules(package)):
-        files.append(File.generated(config, _api_page(module), content=f"# {module}\n\n::: {module}\n"))
-    files.append(File.generated(config, "reference/commands.md", content=commands_page()))
-    files.append(File.generated(config, "reference/options.md", content=options_page()))
-    files.append(File.generated(config, "assets/wide.css", content=STYLE))
-    config.nav = navigation([file.src_uri for file in files.documentation_pages()])
-    return files
+def write_pages(folder: Path) -> list[str]:
+    """Write every page of the site, and what pages show and link to; return the paths of the pages in the folder.
+
+    Args:
+        folder: Where to write; it is made anew.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(ROOT / "docs", folder)
+    places = {page.relative_to(folder).as_posix(): page for page in folder.rglob("*.md")}
+    places |= {name: ROOT / place for place, name in OUTSIDE.items()}
+    pages = {name: link_pages(source.read_text(), name, folder) for name, source in places.items()}
+    api = [name for package in PACKAGES.values() for name in modules(package)]
+    pages |= {_api_page(name): f"# {name}\n\n::: {name}\n" for name in api}
+    pages |= {"reference/commands.md": commands_page(), "reference/options.md": options_page()}
+    for name, text in {**pages, "assets/wide.css": STYLE}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return sorted(pages)
 
 
-def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Let links lead to pages, or to copies of files of the repository, which are added."""
-    place = repository_place(page.file.src_uri)
+def link_pages(markdown: str, page: str, folder: Path) -> str:
+    """Return a page with links that lead to pages, or to copies of files of the repository, which are added.
+
+    Args:
+        markdown: The page as it is in the repository.
+        page: Its path in the folder.
+        folder: The pages of the site.
+    """
+    place = repository_place(page)
 
     def rewrite(match: re.Match[str]) -> str:
         before, link, anchor, after = match.groups(default="")
@@ -66,31 +80,31 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         if target is None:
             return match[0]
         if target.startswith("source/"):
-            target = _add_source(target, files, config)
-        return f"{before}{posixpath.relpath(target, posixpath.dirname(page.file.src_uri) or '.')}{anchor}{after}"
+            target = _add_source(target, folder)
+        return f"{before}{posixpath.relpath(target, posixpath.dirname(page) or '.')}{anchor}{after}"
 
     parts = _CODE.split(markdown)
     return "".join(part if number % 2 else _LINK.sub(rewrite, part) for number, part in enumerate(parts))
 
 
-def _add_source(target: str, files: Files, config: MkDocsConfig) -> str:
+def _add_source(target: str, folder: Path) -> str:
     """Add a copy of a file of the repository, or of a folder's files and a list of them; return where it is."""
     source = ROOT / target.removeprefix("source/")
     if source.is_dir():
         found = (path for path in source.rglob("*") if path.is_file() and path.suffix != ".pyc")
         names = sorted(path.relative_to(source).as_posix() for path in found)
         for name in names:
-            _add_source(f"{target}/{name}", files, config)
+            _add_source(f"{target}/{name}", folder)
         listing = "".join(f'<li><a href="{name}">{name}</a></li>' for name in names)
         target = f"{target}/index.html"
-        if files.get_file_from_path(target) is None:
-            files.append(File.generated(config, target, content=f"<!doctype html><ul>{listing}</ul>"))
-    elif source.is_file() and files.get_file_from_path(target) is None:
-        files.append(File.generated(config, target, abs_src_path=str(source)))
+        (folder / target).write_text(f"<!doctype html><ul>{listing}</ul>")
+    elif source.is_file():
+        (folder / target).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, folder / target)
     return target
 
 
-def navigation(pages: list[str]) -> list[Any]:
+def navigation(pages: list[str]) -> list[Entry]:
     """Return the navigation of the pages that there are, in the form of mkdocs.yml.
 
     Args:
