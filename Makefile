@@ -126,7 +126,7 @@ lint: setup $(STAMPS)/lint ## Check style, types, stubs, the direction of import
 
 docs: setup $(STAMPS)/docs ## Build the site of docs/ into out/site; a link to nothing is an error
 	@$(BIN)/python -m deploy.site $(SITE)
-	@echo "Open $(SITE)/index.html; with the search: $(BIN)/python -m http.server --directory $(SITE)"
+	@echo "Open $(SITE)/index.html"
 
 format: setup $(STAMPS)/lint ## Format the Python code, and the Rust code where rustfmt is installed
 	$(BIN)/ruff check --fix-only --quiet

@@ -31,8 +31,8 @@ SECTIONS = {"Tutorials": "tutorials", "How-to guides": "how-to", "Reference": "r
 FIRST = ("first-dataset", "after-the-demo", "running", "options", "commands", "design")
 """Pages that come first in their section; the others follow by name."""
 
-STYLE = ".md-grid { max-width: 90rem; }"
-"""Tables and printed lines are wide."""
+ASSETS = Path(__file__).parent / "assets"
+"""A style and a script of every page."""
 
 Entry = str | dict[str, Any]
 """A page of the navigation, or a section by its heading, as in mkdocs.yml."""
@@ -52,13 +52,14 @@ def write_pages(folder: Path) -> list[str]:
     """
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(ROOT / "docs", folder)
+    shutil.copytree(ASSETS, folder / "assets", dirs_exist_ok=True)
     places = {page.relative_to(folder).as_posix(): page for page in folder.rglob("*.md")}
     places |= {name: ROOT / place for place, name in OUTSIDE.items()}
     pages = {name: link_pages(source.read_text(), name, folder) for name, source in places.items()}
     api = [name for package in PACKAGES.values() for name in modules(package)]
     pages |= {_api_page(name): f"# {name}\n\n::: {name}\n" for name in api}
     pages |= {"reference/commands.md": commands_page(), "reference/options.md": options_page()}
-    for name, text in {**pages, "assets/wide.css": STYLE}.items():
+    for name, text in pages.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     return sorted(pages)

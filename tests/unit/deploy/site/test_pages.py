@@ -84,6 +84,23 @@ def test_opening_a_page_fetches_nothing_from_elsewhere(site):
     assert re.findall(r"url\([\"']?(?:\w+:)?//[^)]*|@import", styles) == []
 
 
+@pytest.mark.engines
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_search_finds_pages_of_a_site_opened_from_disk(site, browser, scheme):
+    page = browser.new_page(color_scheme=scheme)
+    said, asked = [], []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto((site / "how-to" / "running.html").as_uri())
+    page.keyboard.press("/")
+    page.get_by_placeholder("Search").last.fill("superwords")
+    assert int(page.get_by_text(re.compile(r"^\d+ results$")).inner_text().split()[0]) > 10
+    assert said == []
+    assert [url for url in asked if not url.startswith("file:")] == []
+    assert page.evaluate("document.body.dataset.mdColorScheme") == {"light": "default", "dark": "slate"}[scheme]
+    page.close()
+
+
 def test_links_lead_to_files_as_no_server_makes_a_page_of_a_folder(site):
     """A page opened from disk is a file, and so is what its logo leads to; only a server gives 404.html."""
     for page in set(site.rglob("*.html")) - {site / "404.html"}:
