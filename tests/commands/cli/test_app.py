@@ -112,7 +112,7 @@ def test_filters_have_flags_and_any_key_can_be_set(install: Install, tmp_path: P
 
 
 @pytest.mark.parametrize("command", ["run", *STAGES, "plan", "retokenize"])
-def test_a_key_that_cannot_be_set_is_told_in_the_words_of_a_file(command: str, tmp_path: Path) -> None:
+def test_a_wrong_set_key_gets_the_same_message_as_in_a_file(command: str, tmp_path: Path) -> None:
     out = "--store" if command == "retokenize" else "--out"
     source = str(REPOSITORY / "schemas")
     result = call(command, source, out, str(tmp_path / "out"), "--set", "ingest.sample=2", "--set", "scan.patern='x'")
@@ -147,7 +147,7 @@ def test_only_what_reads_sources_needs_them(command: str, needed: bool, install:
     assert ("error: no sources: " in result.stderr) == needed
 
 
-def test_problems_are_told_before_anything_starts(install: Install) -> None:
+def test_problems_are_reported_before_anything_starts(install: Install) -> None:
     install("stages.run", run=lambda config, reporter: pytest.fail("started"))
     result = call("run", "/no/such", "--threads", "0", "--sample", "2")
     assert result.exit_code == 2
@@ -160,7 +160,7 @@ def test_problems_are_told_before_anything_starts(install: Install) -> None:
     ]
 
 
-def test_an_unknown_flag_is_told_with_the_nearest() -> None:
+def test_an_unknown_flag_is_reported_with_the_nearest_one() -> None:
     result = call("run", "--thread", "2")
     assert result.exit_code == 2
     assert "--threads" in result.stderr
@@ -322,7 +322,7 @@ class TestHelp:
     @pytest.mark.parametrize(
         "command", [(), ("run",), *((stage,) for stage in STAGES), ("plan",), ("verify",), ("encode",), ("decode",)]
     )
-    def test_every_command_tells_the_exit_codes(self, command: tuple[str, ...]) -> None:
+    def test_the_help_of_every_command_lists_the_exit_codes(self, command: tuple[str, ...]) -> None:
         text = " ".join(call(*command, "--help").stdout.split())
         for words in ("0 done", "1 a check failed", "2 wrong usage", "3 more unusable input", "130", "143"):
             assert words in text

@@ -79,7 +79,7 @@ def test_a_tokenizer_without_a_manifest_is_refused(sources, cppmill, tmp_path):
     assert "manifest" in done.stderr
 
 
-def test_too_small_a_vocabulary_is_told_the_least_that_would_do(sources, cppmill, tmp_path):
+def test_the_error_for_too_small_a_vocabulary_names_the_least_size(sources, cppmill, tmp_path):
     done = cppmill("run", sources, "--out", tmp_path / "out", "--vocab-size", "7199", check=False)
     assert done.returncode == 2
     assert "--vocab-size 7199: not allowed" in done.stderr

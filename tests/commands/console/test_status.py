@@ -33,7 +33,7 @@ def log(out):
         log.ended("done")
 
 
-def test_a_finished_run_has_an_event_log_that_tells_its_stages(run):
+def test_the_event_log_of_a_finished_run_lists_its_stages(run):
     [name] = OutputFolder(run.out).files(EVENTS)
     events = [json.loads(line) for line in (run.out / name).read_text().splitlines()]
     assert events[0]["event"] == "run_started"

@@ -94,7 +94,7 @@ def packed(make):
 
 
 @pytest.mark.parametrize("mode", ["pack", "pad"])
-def test_every_token_of_every_document_stands_once(make, documents, mode):
+def test_every_token_of_every_document_occurs_once(make, documents, mode):
     made = make(mode=mode)
     found = defaultdict(dict)
     for name, first, ids, _, _ in made.segments():
@@ -286,7 +286,7 @@ def test_reading_back_finds_what_is_not_as_it_was_meant(run, tokenizer, tmp_path
             prove()
 
 
-def test_the_command_makes_them_and_tells_what_was_made(run, cppmill, tmp_path):
+def test_the_command_makes_sequences_and_prints_what_it_made(run, cppmill, tmp_path):
     (tmp_path / "weights.toml").write_text('default = 1\n[projects]\narrow = 0\n"boost*" = 2\n')
     flags = ["--length", 512, "--mode", "pad", "--long", "cut", "--mixture", tmp_path / "weights.toml", "--fim", "0.1"]
     done = cppmill("sequences", run.out, "--out", tmp_path / "made", *flags)

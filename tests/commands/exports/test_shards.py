@@ -262,7 +262,7 @@ def test_what_does_not_add_up_to_the_dataset_has_no_manifest(copied_run: Any, tm
     assert not (tmp_path / "export" / MANIFEST).exists()
 
 
-def test_an_empty_split_is_told_and_the_paths_for_megatron_are_printed(run: Any, tmp_path: Path) -> None:
+def test_an_empty_split_is_reported_and_the_paths_for_megatron_are_printed(run: Any, tmp_path: Path) -> None:
     said = export(run.out, tmp_path / "out", **{"--validation-fraction": "0", "--format": "megatron"})
     assert any("val is empty: no project hashes into it" in line for line in said)
     (line,) = [line for line in said if "data-path" in line]
@@ -282,7 +282,7 @@ def test_a_document_longer_than_a_stretch_leaves_no_empty_pair(run: Any, tmp_pat
         assert pairs_of(tmp_path / "out", split) == expected_documents(run.out, split, "project", 0.5)
 
 
-def test_problems_of_the_flags_are_told_at_once(run: Any) -> None:
+def test_all_problems_of_the_flags_are_reported_at_once(run: Any) -> None:
     load = partial(load_export_config, ShardOptions, run=str(run.out), flags=SHARD_FLAGS)
     with pytest.raises(ConfigError) as caught:
         load(values={"--out": "x", "--format": "fox", "--name": "a/b", "--shard-tokens": "1"})

@@ -167,7 +167,7 @@ assert data == dict(zip(documents["doc_id"], documents["content"]))[tokens[0]["d
     assert done.returncode == 0, done.stderr
 
 
-def test_the_card_tells_licences_by_project(licensed):
+def test_the_card_lists_licences_by_project(licensed):
     card = DatasetCard.load(licensed / "card" / "README.md")
     assert card.data.license == ["apache-2.0", "mit", "unknown", "zlib"]
     assert "| both | 3 | MIT (2), Zlib (1) |" in card.text
@@ -216,7 +216,7 @@ def test_a_file_of_somebody_else_is_not_overwritten(name, run, cppmill, tmp_path
     assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
 
 
-def test_a_card_of_another_run_is_replaced_and_what_stands_beside_it_stays(run, licensed, cppmill, tmp_path):
+def test_a_card_of_another_run_is_replaced_and_other_files_stay(run, licensed, cppmill, tmp_path):
     (tmp_path / ".gitattributes").write_text("* binary")
     cppmill("provenance", licensed / "out", "--out", tmp_path, "--name", "first")
     (tmp_path / "LICENSE").write_text("MIT")

@@ -174,7 +174,7 @@ def test_unused_ids_can_be_listed(open_page):
     assert {row.rsplit("\t", 1)[1] for row in rows(page, "vocabulary")} == {"0"}
 
 
-def test_the_map_tells_the_id_under_the_pointer(open_page):
+def test_the_map_shows_the_id_under_the_pointer(open_page):
     page = open_page()
     map_of_ids = page.locator(".map img")
     map_of_ids.scroll_into_view_if_needed()

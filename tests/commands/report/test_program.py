@@ -111,7 +111,7 @@ def test_every_rule_is_explained(page):
     assert {row[4] for row in page.data["decisions"]} <= set(RULES) == set(Rule)
 
 
-def test_runs_of_a_character_are_told_by_their_number():
+def test_runs_of_a_character_are_shown_by_their_length():
     assert fold_runs("'//-----------'") == "'//-{11}'"
     assert fold_runs("'========'") == "'========'"
 
@@ -287,7 +287,7 @@ def test_it_replaces_a_page_of_its_own_and_no_other_file(run, cppmill, tmp_path)
     assert "no page of cppmill" in done.stderr
 
 
-def test_shards_that_are_not_the_receipts_are_told(copied_run, cppmill, tmp_path):
+def test_shards_that_differ_from_the_receipt_are_reported(copied_run, cppmill, tmp_path):
     receipt = copied_run.receipt
     first, second = (copied_run.out / shard["path"] for shard in receipt["dataset"]["shards"][:2])
     shutil.copyfile(first, second)

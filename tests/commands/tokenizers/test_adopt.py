@@ -113,7 +113,7 @@ def test_a_lossy_model_is_refused_by_what_it_loses(cppmill, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.model", "m.vocab"]
 
 
-def test_what_cannot_be_adopted_is_told_in_a_line(run, model, cppmill, tmp_path):
+def test_a_tokenizer_that_cannot_be_adopted_is_reported_in_one_line(run, model, cppmill, tmp_path):
     refusals = [
         ([run.out / "tokenizer", "--out", tmp_path / "out"], "a tokenizer directory already"),
         ([model, "--out", run.out], "it is there already"),

@@ -114,7 +114,7 @@ def test_a_page_that_cannot_be_written_is_one_line_of_error(cppmill, header, tok
     assert "none/page.html" in done.stderr
 
 
-def test_a_page_tells_what_it_weighs(header, tokenizer, tmp_path, monkeypatch):
+def test_the_size_of_a_page_is_printed(header, tokenizer, tmp_path, monkeypatch):
     told = page_of_tokens(header.read_bytes(), tokenizer, tmp_path / "page.html", title="header")
     assert re.fullmatch(r".*page\.html: \d\.\d MB; [\d,]+ tokens", told)
     monkeypatch.setattr("pipelines.tokenizers.show._SLOW_PAGE_BYTES", 1000)

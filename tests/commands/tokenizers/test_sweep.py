@@ -35,7 +35,7 @@ def test_the_size_of_the_run_has_the_tokens_of_its_dataset(run, swept):
     assert swept[1]["bytes_per_token"] == dataset["bytes"] / swept[1]["tokens"]
 
 
-def test_never_used_ids_are_those_that_compare_tells(run, swept, cppmill):
+def test_never_used_ids_are_those_that_compare_reports(run, swept, cppmill):
     done = cppmill("compare", run.out / "tokenizer", "--on", run.out, "--json")
     assert json.loads(done.stdout.splitlines()[1])["never_used"]["ids"] == swept[1]["never_used"]
 

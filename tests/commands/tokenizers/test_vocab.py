@@ -22,7 +22,7 @@ def other(run, cppmill, tmp_path_factory):
     return out / "tokenizer"
 
 
-def test_a_diff_tells_the_tokens_and_the_compression_of_each_project(run, other, cppmill):
+def test_a_diff_shows_the_tokens_and_the_compression_of_each_project(run, other, cppmill):
     done = cppmill("vocab", "diff", run.out / "tokenizer", other, "--documents", run.out)
     table = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if line.endswith("%")}
     assert sorted(table) == ["all", "arrow", "numpy"]
