@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from configs.outputs import check_parent
 from schemas.errors import ConfigError
 from transforms.records.receipts import read_receipt
 from transforms.storage.folder import OutputFolder
@@ -68,8 +69,7 @@ def check_plot(file: Path) -> None:
     """
     if file.suffix not in _PLOTS:
         raise ConfigError(f"--plot {file}: not allowed; its name ends with {', '.join(_PLOTS)}")
-    if not file.parent.is_dir():
-        raise ConfigError(f"--plot {file}: there is no folder {file.parent}; make it, or name another")
+    check_parent(file, option="--plot")
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:

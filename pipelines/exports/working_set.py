@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from configs.outputs import check_outside, check_parent
 from pipelines.tokenizers.codec import load_tokenizer
 from pipelines.tokenizers.texts import read_shards
 from schemas.digests import canonical_json
@@ -34,7 +35,8 @@ def write_working_set(run: str, file: Path, *, globs: Sequence[str], coverage: f
     """
     if not 0 < coverage <= 1:
         raise ConfigError(f"--coverage {coverage}: not allowed; it takes a number above 0 and up to 1")
-    _check_file(run, file)
+    check_parent(file, option="--out")
+    check_outside(file, run, option="--out")
     out = OutputFolder(run)
     receipt = read_receipt(out)
     with out.open_local_folder("tokenizer") as tokenizer:
@@ -47,13 +49,6 @@ def write_working_set(run: str, file: Path, *, globs: Sequence[str], coverage: f
     made = describe_working_set(histogram, ids, globs=globs, coverage=coverage, dataset=receipt["dataset"]["digest"])
     file.write_bytes(canonical_json(made) + b"\n")
     return _describe(made)
-
-
-def _check_file(run: str, file: Path) -> None:
-    if not file.parent.is_dir():
-        raise ConfigError(f"--out {file}: there is no folder {file.parent}; make it, or name another")
-    if file.resolve().is_relative_to(Path(run).resolve()):
-        raise ConfigError(f"--out {file}: in the run's own folder, whose receipt names every file; name another folder")
 
 
 def _describe(made: dict[str, Any]) -> str:

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from configs.outputs import check_outside
 from pipelines.publish.card import Licenses, describe_run, render_card
 from schemas.digests import canonical_json
 from schemas.errors import ConfigError
@@ -105,8 +106,7 @@ def _check_options(publication: Publication, builder: str) -> None:
 
 
 def _check_folder(run: str, folder: Path) -> None:
-    if not is_remote(run) and folder.resolve().is_relative_to(Path(run).resolve()):
-        raise ConfigError(f"--out {folder}: in the run's own folder, whose receipt names every file; name another")
+    check_outside(folder, run, option="--out")
     foreign = next(_foreign_entries(folder), None)
     if foreign is not None:
         raise ConfigError(f"--out {folder}: {foreign} was not made by this command; name another folder")

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from configs.outputs import check_outside, check_parent
 from pipelines.pages import render_page, write_page
 from pipelines.report import sections, text
 from pipelines.report.facts import Facts, read_facts
@@ -177,14 +178,12 @@ def _check_entries(records: Sequence[dict[str, Any]]) -> None:
 
 
 def _check_page(run: str, page: Path) -> None:
-    if not page.parent.is_dir():
-        raise ConfigError(f"--out {page}: there is no folder {page.parent}; make it, or name another")
+    check_parent(page, option="--out")
     if page.is_dir():
         raise ConfigError(f"--out {page}: it is a folder; name a file in it")
     if page.is_file() and page.stat().st_size and not _is_ours(page):
         raise ConfigError(f"--out {page}: it is there, and no page of cppmill; name another file")
-    if page.resolve().is_relative_to(Path(run).resolve()):
-        raise ConfigError(f"--out {page}: in the run's own folder, whose receipt names every file; name another folder")
+    check_outside(page, run, option="--out")
 
 
 def _is_ours(page: Path) -> bool:

@@ -10,6 +10,7 @@ import cppmill_core
 from cppmill_core.adoption import find_source, write_directory
 from cppmill_core.manifests import BOS, EOS, MANIFEST
 
+from configs.outputs import check_parent
 from schemas.errors import ConfigError
 
 _HOSTILE = (bytes(range(256)), b"  a\t\r\n", "\u2581 \ufffd\u00e9\U0001f600".encode(), b"<EOS><s>\x00\xf0\xe2\x96\x81")
@@ -35,8 +36,7 @@ def adopt_tokenizer(source: Path, out: Path, *, bos: str | None = None, eos: str
         raise ConfigError(f"{source}: a tokenizer directory already, with a {MANIFEST}; use it as it is")
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise ConfigError(f"--out {out}: it is there already; name a new folder")
-    if not out.parent.is_dir():
-        raise ConfigError(f"--out {out}: there is no folder {out.parent}; make it, or name another")
+    check_parent(out, option="--out")
     staged = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}-"))
     try:
         lines = _write(source, staged, bos=bos, eos=eos)

@@ -1,0 +1,27 @@
+"""Files that commands write beside a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from configs.outputs import check_outside, check_parent
+from schemas.errors import ConfigError
+
+
+def test_a_file_needs_a_folder(tmp_path: Path) -> None:
+    check_parent(tmp_path / "a.svg", option="--plot")
+    with pytest.raises(ConfigError, match=r"--plot .*: there is no folder .*/no; make it, or name another"):
+        check_parent(tmp_path / "no" / "a.svg", option="--plot")
+
+
+@pytest.mark.parametrize("inside", ["run", "run/page.html", "other/../run/page.html"])
+def test_a_file_in_the_run_is_refused(inside: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"--out .*: in the run's own folder, whose receipt names every file"):
+        check_outside(tmp_path / inside, str(tmp_path / "run"), option="--out")
+
+
+@pytest.mark.parametrize("run", ["run", "s3://bucket/run"])
+def test_a_file_beside_the_run_is_allowed(run: str, tmp_path: Path) -> None:
+    check_outside(tmp_path / "run-page.html", str(tmp_path / run) if run == "run" else run, option="--out")
