@@ -1,7 +1,7 @@
 //! Memory for tables that are read in no order.
 
-/// Asks for large pages behind a vector that has not been written to yet. A large table on pages of 4 KiB costs a walk of the
-/// page tables for nearly every access, more than the access itself, and twice that in a virtual machine.
+/// Asks for large pages behind a vector that has not been written to yet. A large table on pages of 4 KiB costs a walk
+/// of the page tables for nearly every access, more than the access itself, and twice that in a virtual machine.
 ///
 /// Only advice, and only where the system takes it; small vectors are left alone.
 pub(crate) fn use_large_pages<T>(memory: &mut Vec<T>) {

@@ -1,7 +1,8 @@
 //! Short words as numbers: what they are looked up by.
 //!
-//! Nearly all words of source text are shorter than 16 bytes. Such a word is its own key, so that a table that keeps keys and
-//! values side by side costs one cache miss per lookup, and comparing two words takes one comparison of numbers.
+//! Nearly all words of source text are shorter than 16 bytes. Such a word is its own key, so that a table that keeps
+//! keys and values side by side costs one cache miss per lookup, and comparing two words takes one comparison of
+//! numbers.
 
 /// The most bytes of a word that is its own key.
 pub(crate) const MAX_SHORT_BYTES: usize = 15;
@@ -9,10 +10,11 @@ pub(crate) const MAX_SHORT_BYTES: usize = 15;
 /// The bytes of a key in memory.
 pub(crate) const KEY_BYTES: usize = 16;
 
-/// A word of up to 15 bytes: its bytes from the lowest on, zeros behind them, and its length plus one in the highest byte.
+/// A word of up to 15 bytes: its bytes from the lowest on, zeros behind them, and its length plus one in the highest
+/// byte.
 ///
-/// Longer words have the mark of [`Self::LONG`] there. They all have the same key, unless it is made from a hash. Zero is no
-/// word's key.
+/// Longer words have the mark of [`Self::LONG`] there. They all have the same key, unless it is made from a hash. Zero
+/// is no word's key.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct ShortKey(u128);
 

@@ -1,5 +1,5 @@
-//! Any bytes have the ids of the `tokenizers` crate, by maximal runs of valid UTF-8, and single bytes between them; they decode to
-//! themselves; and the ids that are stable for a half of them lead the ids of the whole.
+//! Any bytes have the ids of the `tokenizers` crate, by maximal runs of valid UTF-8, and single bytes between them;
+//! they decode to themselves; and the ids that are stable for a half of them lead the ids of the whole.
 //!
 //! `CPPMILL_FUZZ_TOKENIZERS` names tokenizer directories, with colons between them.
 

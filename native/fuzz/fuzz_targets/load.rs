@@ -1,4 +1,5 @@
-//! Whatever stands in `manifest.json` and `tokenizer.json`: the directory is refused with an error, or it encodes and decodes.
+//! Whatever stands in `manifest.json` and `tokenizer.json`: the directory is refused with an error, or it encodes and
+//! decodes.
 //!
 //! The input is a manifest, a line of four hyphens, and a tokenizer.json; its digest in the manifest is put right.
 

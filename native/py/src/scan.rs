@@ -28,7 +28,8 @@ impl Scanner {
         without_gil(py, || self.0.add(&documents))
     }
 
-    /// Gives the counts so far by name and starts anew: `words` and `units` (lines) as readers, the others as record batches.
+    /// Gives the counts so far by name and starts anew: `words` and `units` (lines) as readers, the others as record
+    /// batches.
     fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let counts = without_gil(py, || self.0.finish())?;
         let result = PyDict::new(py);

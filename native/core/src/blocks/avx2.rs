@@ -48,8 +48,8 @@ fn load(bytes: &[u8]) -> __m256i {
 
 /// The classes of 32 bytes: those of [`Block`], then those of [`Singles`], in their order.
 ///
-/// A flag is tested by shifting it to the top of its byte. Comparisons and logic on masks read better, but LLVM takes them
-/// apart byte by byte.
+/// A flag is tested by shifting it to the top of its byte. Comparisons and logic on masks read better, but LLVM takes
+/// them apart byte by byte.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn half(bytes: __m256i) -> [u32; 10] {

@@ -14,8 +14,8 @@ pub(super) struct Block {
     pub(super) newline: u64,
     /// Space and tab.
     pub(super) blank: u64,
-    /// What can make a lexer leave plain code: quotes, `#`, `$`, `\`, bytes from 0x80, a `/` or `%` with what makes it the
-    /// beginning of a comment or directive behind it, and a `:` with another.
+    /// What can make a lexer leave plain code: quotes, `#`, `$`, `\`, bytes from 0x80, a `/` or `%` with what makes it
+    /// the beginning of a comment or directive behind it, and a `:` with another.
     pub(super) event: u64,
 }
 

@@ -128,8 +128,8 @@ impl Partition {
     }
 }
 
-/// Sorts entries whose words agree before `depth`; their prefixes are those of the rest. Words that agree in a prefix too
-/// are sorted by the next one, so that their bytes, which are seldom in a cache, are looked at once for each prefix
+/// Sorts entries whose words agree before `depth`; their prefixes are those of the rest. Words that agree in a prefix
+/// too are sorted by the next one, so that their bytes, which are seldom in a cache, are looked at once for each prefix
 /// and not for each comparison.
 fn sort(entries: &mut [Entry], arena: &[u8], depth: usize) {
     if entries.len() < FEW || depth > DEEP {

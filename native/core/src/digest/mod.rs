@@ -1,9 +1,10 @@
 //! Digests of bytes, and of sets of rows.
 //!
-//! A row's digest is the SHA-256 of its parts, all little-endian: `doc_id` (32 bytes), `project` and `path` (each its length as
-//! u32, then UTF-8), and for a row of the dataset `num_bytes` (u64), the number of token ids (u32), the ids (u32 each), the
-//! number of platform ids (u32), the platform ids (u16 each). A set's digest is the sum of its rows', read as big-endian numbers,
-//! modulo 2^256: it does not depend on order, and the digests of parts add up to that of the whole.
+//! A row's digest is the SHA-256 of its parts, all little-endian: `doc_id` (32 bytes), `project` and `path` (each its
+//! length as u32, then UTF-8), and for a row of the dataset `num_bytes` (u64), the number of token ids (u32), the ids
+//! (u32 each), the number of platform ids (u32), the platform ids (u16 each). A set's digest is the sum of its rows',
+//! read as big-endian numbers, modulo 2^256: it does not depend on order, and the digests of parts add up to that of
+//! the whole.
 
 mod rows;
 mod sum;

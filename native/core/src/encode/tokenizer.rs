@@ -45,12 +45,12 @@ pub struct Tokenizer {
 }
 
 impl Tokenizer {
-    /// Reads a tokenizer directory: `manifest.json` and the files that it names, `tokenizer.json` among them. With a `digest` it
-    /// must be the tokenizer of that digest.
+    /// Reads a tokenizer directory: `manifest.json` and the files that it names, `tokenizer.json` among them. With a
+    /// `digest` it must be the tokenizer of that digest.
     ///
     /// # Errors
-    /// `Io` if a file cannot be read; `Corrupt` if one is not what its digest says, or contradicts itself;
-    /// `Invalid`, naming the setting, if the tokenizer has a pre-token pattern or a setting that the encoder does not know.
+    /// `Io` if a file cannot be read; `Corrupt` if one is not what its digest says, or contradicts itself; `Invalid`,
+    /// naming the setting, if the tokenizer has a pre-token pattern or a setting that the encoder does not know.
     pub fn from_dir(dir: &Path, digest: Option<&str>) -> Result<Self> {
         let artifact = load::read(dir, digest)?;
         let vocabulary = Vocabulary::new(&artifact)?;
@@ -100,11 +100,12 @@ impl Tokenizer {
         by_width!(self, documents::encode, text, stop)
     }
 
-    /// Encodes many texts to lists of ids, in order, each between the markers, with up to `threads` threads. The ids do not depend on
-    /// `threads`.
+    /// Encodes many texts to lists of ids, in order, each between the markers, with up to `threads` threads. The ids do
+    /// not depend on `threads`.
     ///
     /// # Errors
-    /// `Invalid` if a text has 4 GiB or more, all together have more than 2^31 - 1 tokens, or a marker is not below the vocabulary size.
+    /// `Invalid` if a text has 4 GiB or more, all together have more than 2^31 - 1 tokens, or a marker is not below the
+    /// vocabulary size.
     pub fn encode_batch(
         &self,
         documents: &[&[u8]],
@@ -142,8 +143,8 @@ impl Tokenizer {
         by_width!(self, documents::count_batch, documents, threads, stop)
     }
 
-    /// How many of `ids` stay the first ids of their text whatever bytes follow it; remove the others before you complete the text.
-    /// Control and reserved ids end a text: they and all ids before them stay.
+    /// How many of `ids` stay the first ids of their text whatever bytes follow it; remove the others before you
+    /// complete the text. Control and reserved ids end a text: they and all ids before them stay.
     ///
     /// # Errors
     /// `Invalid` if an id is not below the vocabulary size, or the text has 4 GiB or more.
@@ -164,11 +165,12 @@ impl Tokenizer {
         Ok(first + finder.stable_prefix(&ids[first..], &text, encode)?)
     }
 
-    /// Where the bytes of each token begin in their text, and the end of the last: one more than there are ids. Of a list array
-    /// the same for each list, as a list array. Control and reserved ids have no bytes.
+    /// Where the bytes of each token begin in their text, and the end of the last: one more than there are ids. Of a
+    /// list array the same for each list, as a list array. Control and reserved ids have no bytes.
     ///
     /// # Errors
-    /// `Invalid` if an id is not below the vocabulary size, or `ids` is no array, or list array, of integers, or has nulls.
+    /// `Invalid` if an id is not below the vocabulary size, or `ids` is no array, or list array, of integers, or has
+    /// nulls.
     pub fn byte_offsets(&self, ids: &dyn Array) -> Result<ArrayRef> {
         decode::byte_offsets(&self.vocabulary, ids)
     }
@@ -183,12 +185,12 @@ impl Tokenizer {
         Ok(bytes)
     }
 
-    /// Decodes lists of ids, without their markers, to a `BinaryArray`, or a `LargeBinaryArray` if there are 2 GiB or more, with up to
-    /// `threads` threads.
+    /// Decodes lists of ids, without their markers, to a `BinaryArray`, or a `LargeBinaryArray` if there are 2 GiB or
+    /// more, with up to `threads` threads.
     ///
     /// # Errors
-    /// As [`Self::decode`], naming the row too; `Invalid` if a marker is not where it must be, or `lists` is no list array of integers
-    /// or has nulls.
+    /// As [`Self::decode`], naming the row too; `Invalid` if a marker is not where it must be, or `lists` is no list
+    /// array of integers or has nulls.
     pub fn decode_batch(
         &self,
         lists: &dyn Array,
@@ -200,8 +202,8 @@ impl Tokenizer {
         decode::decode_batch(&self.vocabulary, lists, markers, skip_control, threads, stop)
     }
 
-    /// Gives the length (`num_bytes`, u64) and the SHA-256 (`sha256`, hexadecimal) of what each list decodes to, without its markers, with
-    /// up to `threads` threads. One text per thread is in memory.
+    /// Gives the length (`num_bytes`, u64) and the SHA-256 (`sha256`, hexadecimal) of what each list decodes to,
+    /// without its markers, with up to `threads` threads. One text per thread is in memory.
     ///
     /// # Errors
     /// As [`Self::decode_batch`].

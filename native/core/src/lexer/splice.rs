@@ -1,6 +1,7 @@
 //! Line splices: a backslash, optional spaces, and a line ending, which C++ removes before it forms tokens.
 //!
-//! The spaces between the backslash and the line ending are allowed because GCC and Clang allow them, and C++23 requires it.
+//! The spaces between the backslash and the line ending are allowed because GCC and Clang allow them, and C++23
+//! requires it.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,8 @@
-//! The pattern `cpp-lines-1`: lines, each with its newlines and the indentation of the next one. Superwords are learned in them.
+//! The pattern `cpp-lines-1`: lines, each with its newlines and the indentation of the next one. Superwords are learned
+//! in them.
 //!
-//! A word of `cpp-words-1` that ends with newlines and indentation ends where a line ends, so a line is whole words, but for
-//! odd white space around a newline.
+//! A word of `cpp-words-1` that ends with newlines and indentation ends where a line ends, so a line is whole words,
+//! but for odd white space around a newline.
 
 use memchr::memchr2;
 

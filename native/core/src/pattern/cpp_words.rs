@@ -1,12 +1,12 @@
 //! The pattern `cpp-words-1`: C++ words, with newlines and indentation in words of their own.
 //!
-//! In the order of the alternatives of [`REGEX`]: a preprocessing number with its sign; the opening of a raw string, or a
-//! literal prefix with its quote; the closing of a raw string with a delimiter; a run of escapes; an identifier with the one
-//! mark before it, or with a space before it; a run of marks with the newline and the indentation behind it; a newline with
-//! the blanks around it; white space.
+//! In the order of the alternatives of [`REGEX`]: a preprocessing number with its sign; the opening of a raw string, or
+//! a literal prefix with its quote; the closing of a raw string with a delimiter; a run of escapes; an identifier with
+//! the one mark before it, or with a space before it; a run of marks with the newline and the indentation behind it; a
+//! newline with the blanks around it; white space.
 //!
-//! Every function takes valid UTF-8 and a position on a character border, and returns such a position. No character is looked
-//! at more than a fixed number of times, so that a line of any length takes linear time.
+//! Every function takes valid UTF-8 and a position on a character border, and returns such a position. No character is
+//! looked at more than a fixed number of times, so that a line of any length takes linear time.
 
 use super::class::{LETTER, MARK, NUMBER, SPACE, WORD, ascii_class, class_at};
 

@@ -1,8 +1,8 @@
 //! Pre-token patterns and their hand-written splitters.
 //!
-//! A pattern is a regular expression as `tokenizer.json` holds it (`Split(Regex, isolated)`) together with a splitter over
-//! bytes that cuts valid UTF-8 exactly where `tokenizers` cuts it with that expression. Only the patterns named here are
-//! known: there is no general regular expression engine.
+//! A pattern is a regular expression as `tokenizer.json` holds it (`Split(Regex, isolated)`) together with a splitter
+//! over bytes that cuts valid UTF-8 exactly where `tokenizers` cuts it with that expression. Only the patterns named
+//! here are known: there is no general regular expression engine.
 //!
 //! Text that is not UTF-8 is cut into its maximal valid runs, as [`slice::utf8_chunks`] cuts it. Each run is split by
 //! itself, as if it were the whole text, and each invalid byte is a word of one byte.

@@ -1,5 +1,6 @@
-//! The words of `cpp-words-1` from the classes of bytes, 64 at a time: the same words as [`super::cpp_words`] gives, which
-//! decides wherever a number, an escape, a raw string, a literal prefix or a character beyond ASCII may be involved.
+//! The words of `cpp-words-1` from the classes of bytes, 64 at a time: the same words as [`super::cpp_words`] gives,
+//! which decides wherever a number, an escape, a raw string, a literal prefix or a character beyond ASCII may be
+//! involved.
 
 #![allow(clippy::inline_always, reason = "a call for each word takes longer than what is called")]
 

@@ -1,8 +1,8 @@
 //! What of a text may be cut otherwise when more text follows.
 //!
-//! A pattern takes the first alternative that matches. So a pre-token is sure if neither its own alternative nor an earlier one would
-//! look at what is not there yet. Within `cpp-words-1`, with some text behind a word, only these do: a raw string that may still
-//! open or close, a digit separator, and a run of escapes.
+//! A pattern takes the first alternative that matches. So a pre-token is sure if neither its own alternative nor an
+//! earlier one would look at what is not there yet. Within `cpp-words-1`, with some text behind a word, only these do:
+//! a raw string that may still open or close, a digit separator, and a run of escapes.
 
 use super::class::{SPACE, class_at};
 use super::cpp_words::word_end;
@@ -59,8 +59,8 @@ fn is_sure(word: &[u8], rest: &[u8]) -> bool {
     }
 }
 
-/// Where the word at `start`, with which `run` ends, ends if what follows takes a part of it: the last space, a backslash, or an
-/// escape.
+/// Where the word at `start`, with which `run` ends, ends if what follows takes a part of it: the last space, a
+/// backslash, or an escape.
 fn shortened(run: &[u8], start: usize) -> usize {
     let last = run.iter().rposition(|byte| byte & 0xC0 != 0x80).unwrap_or(0);
     match &run[start..] {

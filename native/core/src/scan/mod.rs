@@ -6,36 +6,37 @@
 //!   the directive's name), outside comments and literals. `sql_string`: the term is a whole word inside a string
 //!   literal, letter case as given. `dollar`: either of these, for a name with `$` in front. `qualified`: the term is a
 //!   whole chain of names, `std::chrono::seconds` (not `chrono::seconds` in it). A word of a string is a maximal run of
-//!   letters, digits, `_`, `$` and bytes from 0x80; escapes separate words, except in raw strings. Character literals and
-//!   header names count for nothing.
+//!   letters, digits, `_`, `$` and bytes from 0x80; escapes separate words, except in raw strings. Character literals
+//!   and header names count for nothing.
 //! - **Morphemes** in the components of identifiers that are no keywords. A component is a run of letters, compared in
 //!   small letters, cut at `aB` and before the last capital of `ABCd`; anything but letters separates components.
 //!   `prefix`: the component begins with the morpheme and is longer; `suffix`: it ends with it and is longer;
 //!   `cpp_stem`: it is the morpheme or begins with it; `component`: it is the morpheme. A hit is a component that fits,
 //!   so that `read_read` is two.
-//! - **Namespaces**: the first name of every chain `a::b`, spaces and comments allowed between. `::a::b` leads with `a`.
-//!   After template arguments (`a<b>::c::d`) only what is inside them can lead. A class that qualifies its member counts
-//!   as well: which name is a namespace is not decided here. Each name of a chain, its last one too, is an identifier
-//!   like any other. A name that is not UTF-8 is escaped with backslashes.
+//! - **Namespaces**: the first name of every chain `a::b`, spaces and comments allowed between. `::a::b` leads with
+//!   `a`. After template arguments (`a<b>::c::d`) only what is inside them can lead. A class that qualifies its member
+//!   counts as well: which name is a namespace is not decided here. Each name of a chain, its last one too, is an
+//!   identifier like any other. A name that is not UTF-8 is escaped with backslashes.
 //! - **Keywords and naming styles**, over all projects, in the statistics.
 //! - **Statistics**: totals that add up over scans. `bytes` is the sum of `bytes.code`, `bytes.comment`,
 //!   `bytes.preprocessor` (directives without their spaces and comments), `bytes.string` (literals outside directives),
-//!   `bytes.whitespace` and `bytes.disabled`. `lines` are physical; `indentation.*` counts lines that are not blank by the
-//!   spaces or tabs that they begin with. `identifiers` is without keywords and directive names.
+//!   `bytes.whitespace` and `bytes.disabled`. `lines` are physical; `indentation.*` counts lines that are not blank by
+//!   the spaces or tabs that they begin with. `identifiers` is without keywords and directive names.
 //! - **Words**: what the pattern cuts the whole document into, comments and strings included. **Lines**, if there is a
 //!   pattern for them: what that pattern cuts the document into, each nearly always made of whole words (`pattern`).
 //!
 //! What is between `#if 0` and the `#else`, `#elif` or `#endif` that ends it is counted apart: as `bytes.disabled` and
-//! `disabled.identifiers` (keywords included), as lines and as words, and as nothing else. No other condition is looked at.
+//! `disabled.identifiers` (keywords included), as lines and as words, and as nothing else. No other condition is looked
+//! at.
 //!
 //! Every result is a sum over documents, written out sorted: the same for any number of threads, any order of the
-//! documents, any cut into batches and any budget of memory. Not done here: choosing among the terms, or deciding what a
-//! name means.
+//! documents, any cut into batches and any budget of memory. Not done here: choosing among the terms, or deciding what
+//! a name means.
 //!
 //! How: a document is classified 64 bytes at a time (`blocks`). Only at bytes that can begin a comment, literal or
-//! directive does the lexer say where that ends (`outline`); between these the identifiers are the words of the pattern,
-//! and one look at a word counts both (`code`, `words`). Directives, and the few documents in which words are not enough,
-//! are counted token by token (`tokens`). The tests hold the two ways and a readable twin equal.
+//! directive does the lexer say where that ends (`outline`); between these the identifiers are the words of the
+//! pattern, and one look at a word counts both (`code`, `words`). Directives, and the few documents in which words are
+//! not enough, are counted token by token (`tokens`). The tests hold the two ways and a readable twin equal.
 
 mod bytemap;
 mod code;
@@ -76,8 +77,9 @@ const PEAK_FACTOR: usize = 3;
 
 /// How much memory the tables of a scan may take, and where to write what is beyond it.
 ///
-/// The tables of words, of lines and of identifiers count. What does not: one document's new words, the batch that is being
-/// counted, the rows of the other kinds, about 1 MiB of caches a thread, and about 16 MiB while words are read out.
+/// The tables of words, of lines and of identifiers count. What does not: one document's new words, the batch that is
+/// being counted, the rows of the other kinds, about 1 MiB of caches a thread, and about 16 MiB while words are read
+/// out.
 #[derive(Clone, Debug)]
 pub struct Budget {
     /// For all threads together.

@@ -1,9 +1,9 @@
 //! Where a document is plain code: found by looking only at the bytes that can begin or end something else.
 //!
-//! [`Outline::draw`] leaves to the lexer every comment, literal and directive, and skips what is between them. There, an
-//! identifier is a word of the pattern, and one look at it is enough. A document in which that may be wrong (line
-//! splices in code, `$` or other bytes than ASCII in identifiers, a `::` with a gap beside it) is *odd*: it must be counted
-//! token by token.
+//! [`Outline::draw`] leaves to the lexer every comment, literal and directive, and skips what is between them. There,
+//! an identifier is a word of the pattern, and one look at it is enough. A document in which that may be wrong (line
+//! splices in code, `$` or other bytes than ASCII in identifiers, a `::` with a gap beside it) is *odd*: it must be
+//! counted token by token.
 
 use super::keywords::is_keyword;
 use crate::blocks::{Class, Classes};
@@ -191,7 +191,8 @@ impl Outline {
     }
 }
 
-/// Whether the pattern takes the end of a string for the opening of a raw one, `R", f(` in `"R",f(x)`, with names in it.
+/// Whether the pattern takes the end of a string for the opening of a raw one, `R", f(` in `"R",f(x)`, with names in
+/// it.
 fn seems_to_open_raw(source: &[u8], token: &Token) -> bool {
     let closing = source[token.start..token.end].iter().rposition(|&byte| byte == b'"');
     closing.is_some_and(|quote| {

@@ -5,9 +5,9 @@
 pub(super) enum Excess {
     /// Those below a count are left out.
     Drop,
-    /// Of those below a count, so many are kept, chosen by their hash, that each kept one represents that count. Sums over the
-    /// texts stay as they were on average. (Priority sampling; where most texts are rare, dropping them all would leave the
-    /// sums to a few.)
+    /// Of those below a count, so many are kept, chosen by their hash, that each kept one represents that count. Sums
+    /// over the texts stay as they were on average. (Priority sampling; where most texts are rare, dropping them all
+    /// would leave the sums to a few.)
     Thin,
 }
 

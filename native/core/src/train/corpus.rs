@@ -17,8 +17,8 @@ const STEPS: (u64, u64) = (2, 16);
 /// Every pair that occurs may be merged, also one that occurs once (Hugging Face's `min_frequency = 0`). A pair
 /// that the rules refuse is skipped for good.
 ///
-/// Most pairs are so rare that they never come up. So only the frequent ones are counted; when these are used up, the texts,
-/// which are shorter by then, are counted again for rarer ones.
+/// Most pairs are so rare that they never come up. So only the frequent ones are counted; when these are used up, the
+/// texts, which are shorter by then, are counted again for rarer ones.
 pub(super) fn learn(
     mut texts: Texts,
     tokens: &mut Tokens,
@@ -62,8 +62,8 @@ fn learn_frequent(
     }
 }
 
-/// How often a pair must occur to be counted next, so that about as many are as will be needed: the count of the n-th merge is
-/// about inverse to n.
+/// How often a pair must occur to be counted next, so that about as many are as will be needed: the count of the n-th
+/// merge is about inverse to n.
 fn next_bound(least: u64, learned: usize, wanted: usize) -> u64 {
     let (smallest, largest) = STEPS;
     let needed = u128::from(least) * learned as u128 * 2 / (wanted as u128 * 3);

@@ -50,8 +50,8 @@ impl Neighbours {
 /// Texts in one flat array, one entry a token that there was at first: a token's number is at its first and at its last
 /// entry, so that both neighbours are one look away, and nothing moves when tokens merge.
 ///
-/// Only pairs that occur at least `least` times are kept. A pair's count never grows once its tokens are made, so what is
-/// left out cannot come up before the kept ones are down to `least`.
+/// Only pairs that occur at least `least` times are kept. A pair's count never grows once its tokens are made, so what
+/// is left out cannot come up before the kept ones are down to `least`.
 pub(super) struct Engine {
     texts: Texts,
     /// The length of each token in entries.
@@ -176,7 +176,8 @@ impl Engine {
     }
 }
 
-/// Moves the tokens of the texts in `range` to `end`, without gaps and without texts of one token; returns their new end.
+/// Moves the tokens of the texts in `range` to `end`, without gaps and without texts of one token; returns their new
+/// end.
 fn close_gaps(symbols: &mut [u32], range: Range<usize>, mut end: usize, lengths: &[u32]) -> usize {
     let (mut at, mut text) = (range.start, end);
     while at < range.end {
@@ -197,7 +198,8 @@ fn close_gaps(symbols: &mut [u32], range: Range<usize>, mut end: usize, lengths:
     end
 }
 
-/// Makes a pair of each neighbour that is left with a count of `least` or more, its positions in the order in which they were met.
+/// Makes a pair of each neighbour that is left with a count of `least` or more, its positions in the order in which
+/// they were met.
 fn add_pairs(pairs: &mut Pairs, least: u64, gained: &mut Neighbours, pair: impl Fn(u32) -> (u32, u32)) {
     const NOWHERE: u64 = u64::MAX;
     let Neighbours { weight, seen, touched, places } = gained;

@@ -12,9 +12,9 @@
 //! spell a forbidden string, or make a token longer than the bound. So an atomic token that is a whole word
 //! is one token in any context: its run is settled by phase 0, and nothing joins it to its neighbours.
 //!
-//! Method: pair counts and occurrence lists updated at each merge (as in Hugging Face's trainer), on a flat array
-//! of symbols, for the frequent pairs only: when these are used up, the texts are counted again for rarer ones. It does not
-//! split text into words and knows no ids of a vocabulary.
+//! Method: pair counts and occurrence lists updated at each merge (as in Hugging Face's trainer), on a flat array of
+//! symbols, for the frequent pairs only: when these are used up, the texts are counted again for rarer ones. It does
+//! not split text into words and knows no ids of a vocabulary.
 
 mod bound;
 mod corpus;
@@ -53,20 +53,20 @@ pub use usage::count_tokens;
 
 /// Learns merges from word counts and seeds, and then from the counts of lines.
 ///
-/// `words` and `lines` have columns `word` (binary) and `count` (uint64), in any order; counts of equal ones add up. `seeds`
-/// has `token` (binary) and `atomic` (bool). The result has one row a merge in rank order: `left` and `right`
-/// (binary), `count` (uint64; among the seeds in phases 0 and 1), `phase` (uint8: 0 to 3).
-/// The same input in any order gives the same rows.
+/// `words` and `lines` have columns `word` (binary) and `count` (uint64), in any order; counts of equal ones add up.
+/// `seeds` has `token` (binary) and `atomic` (bool). The result has one row a merge in rank order: `left` and `right`
+/// (binary), `count` (uint64; among the seeds in phases 0 and 1), `phase` (uint8: 0 to 3). The same input in any order
+/// gives the same rows.
 ///
-/// Where there is more than `max_held_tokens`, words below a count are dropped, and lines below a count are thinned: so many
-/// are kept, chosen by their CRC-32, that each represents that count. Each text must then be in one row only. The
-/// metadata of the result say what was left out: `words_least_count`, `words_left_out`, `units_least_count`, `units_left_out`; a least count
-/// of 1 leaves out nothing.
+/// Where there is more than `max_held_tokens`, words below a count are dropped, and lines below a count are thinned: so
+/// many are kept, chosen by their CRC-32, that each represents that count. Each text must then be in one row only. The
+/// metadata of the result say what was left out: `words_least_count`, `words_left_out`, `units_least_count`,
+/// `units_left_out`; a least count of 1 leaves out nothing.
 ///
 /// # Errors
 /// [`ErrorKind::Vocabulary`]: a seed cannot become one token, there are no words or lines, or the vocabulary cannot be
-/// filled. [`ErrorKind::Invalid`]: columns that are missing or of another type, an atomic seed that is no identifier, or
-/// superwords without bounds.
+/// filled. [`ErrorKind::Invalid`]: columns that are missing or of another type, an atomic seed that is no identifier,
+/// or superwords without bounds.
 pub fn train_bpe(
     words: &[RecordBatch],
     lines: impl Iterator<Item = Result<RecordBatch>> + Send,

@@ -1,8 +1,8 @@
 //! Counting all pairs of texts at once.
 //!
-//! The positions of a few left tokens at a time are gathered, sorted by token as they are, with the token to the right of
-//! each; then every left token has a run of its own, in which the tokens to the right are counted in one small table.
-//! Groups of left tokens are independent of each other.
+//! The positions of a few left tokens at a time are gathered, sorted by token as they are, with the token to the right
+//! of each; then every left token has a run of its own, in which the tokens to the right are counted in one small
+//! table. Groups of left tokens are independent of each other.
 
 use std::ops::Range;
 
@@ -25,7 +25,8 @@ struct GroupPairs {
     positions: Vec<u32>,
 }
 
-/// Counts the pairs of neighbouring tokens, of which there are `tokens`, and gives those that occur at least `least` times.
+/// Counts the pairs of neighbouring tokens, of which there are `tokens`, and gives those that occur at least `least`
+/// times.
 pub(super) fn count_pairs(texts: &Texts, tokens: usize, least: u64) -> Pairs {
     if tokens <= GRID_TOKENS {
         return count_grid(texts, tokens, least);

@@ -17,8 +17,8 @@ pub(super) const GONE: u32 = u32::MAX;
 /// How many rows are cut into tokens at a time, by one thread.
 const CHUNK_ROWS: usize = 1 << 14;
 
-/// All texts in one flat array, one entry a token, `GONE` before and after each text; texts of equal count lie together,
-/// the higher counts first. Texts of one token are left out: there is nothing to merge in them.
+/// All texts in one flat array, one entry a token, `GONE` before and after each text; texts of equal count lie
+/// together, the higher counts first. Texts of one token are left out: there is nothing to merge in them.
 pub(super) struct Texts {
     pub(super) symbols: Vec<u32>,
     pub(super) weights: Weights,

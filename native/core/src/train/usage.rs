@@ -18,12 +18,14 @@ const CHUNK_ROWS: usize = 1 << 14;
 
 /// Encodes texts by the rank of merges and counts the tokens, each text times its count.
 ///
-/// `merge_rows` has `left` and `right` (binary) in rank order, as [`super::train_bpe`] gives them; `texts` have `word` (binary)
-/// and `count` (uint64), as the pattern of the merges cuts them. The result has `token` (binary) and `count` (uint64): a row
-/// for each single byte in alphabet order, then one for each merge in rank order. A count of 0 is a token that never occurs.
+/// `merge_rows` has `left` and `right` (binary) in rank order, as [`super::train_bpe`] gives them; `texts` have `word`
+/// (binary) and `count` (uint64), as the pattern of the merges cuts them. The result has `token` (binary) and `count`
+/// (uint64): a row for each single byte in alphabet order, then one for each merge in rank order. A count of 0 is a
+/// token that never occurs.
 ///
 /// # Errors
-/// [`crate::ErrorKind::Invalid`]: columns that are missing or of another type, or a merge of what is no token before it.
+/// [`crate::ErrorKind::Invalid`]: columns that are missing or of another type, or a merge of what is no token before
+/// it.
 pub fn count_tokens(
     merge_rows: &RecordBatch,
     texts: impl Iterator<Item = Result<RecordBatch>> + Send,

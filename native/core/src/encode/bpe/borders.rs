@@ -1,12 +1,12 @@
 //! Which two tokens are a valid pair.
 //!
-//! **Tokens are what merging makes of their text if and only if any two neighbours are what it makes of the text of the two**
-//! (van Antwerpen and Neubeck, `rust-gems/bpe`). So the tokens of pieces of a text can be put together: where two pieces meet,
-//! one look shows whether the two tokens there are a *valid pair*.
+//! **Tokens are what merging makes of their text if and only if any two neighbours are what it makes of the text of the
+//! two** (van Antwerpen and Neubeck, `rust-gems/bpe`). So the tokens of pieces of a text can be put together: where two
+//! pieces meet, one look shows whether the two tokens there are a *valid pair*.
 //!
-//! Two neighbours are a valid pair if no merge would have crossed the border between them while they came about. Only the right edge of
-//! the left one and the left edge of the right one matter: both are taken apart again, the younger first, and at each step
-//! the two tokens at the border must have no merge that would have come before the step.
+//! Two neighbours are a valid pair if no merge would have crossed the border between them while they came about. Only
+//! the right edge of the left one and the left edge of the right one matter: both are taken apart again, the younger
+//! first, and at each step the two tokens at the border must have no merge that would have come before the step.
 
 use super::pairs::{Merge, NONE, Pairs};
 
@@ -25,7 +25,8 @@ pub(crate) struct Borders(Box<[Parts]>);
 impl Borders {
     /// Takes merges in the order of their ranks, and the number of tokens.
     ///
-    /// None if tokens cannot be taken apart: a merge ranks before one that makes a part of it, or two make the same token.
+    /// None if tokens cannot be taken apart: a merge ranks before one that makes a part of it, or two make the same
+    /// token.
     pub(crate) fn new(merges: &[Merge], tokens: usize) -> Option<Self> {
         let mut parts = vec![Parts::default(); tokens];
         for (made, &(left, right, joined)) in (1..).zip(merges) {

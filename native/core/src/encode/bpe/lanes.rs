@@ -1,8 +1,8 @@
 //! The joining of a few tokens, several words at once.
 //!
-//! Each step of one word waits for the one before it: a search for the best pair, and look-ups of the two pairs that joining it
-//! makes. So several words take their steps in turns, each step in parts, of which each asks for the memory that the next one
-//! reads.
+//! Each step of one word waits for the one before it: a search for the best pair, and look-ups of the two pairs that
+//! joining it makes. So several words take their steps in turns, each step in parts, of which each asks for the memory
+//! that the next one reads.
 
 use super::pairs::{MAX_IDS, NONE, Pairs, Place};
 

@@ -1,9 +1,9 @@
 //! The merge table, and the merging of one word.
 //!
-//! A word starts as the tokens of its bytes. As long as a neighbouring pair has a merge, the pair whose merge was learned first
-//! is joined, the leftmost of equals: this is what `tokenizers` does. Short words are merged in a lane ([`super::lanes`]), by
-//! looking for the best pair again and again; long ones in windows ([`super::windows`]), or, where these do not do, with a queue
-//! of pairs, in O(n log n) time and about 20 bytes of memory for each byte.
+//! A word starts as the tokens of its bytes. As long as a neighbouring pair has a merge, the pair whose merge was
+//! learned first is joined, the leftmost of equals: this is what `tokenizers` does. Short words are merged in a lane
+//! ([`super::lanes`]), by looking for the best pair again and again; long ones in windows ([`super::windows`]), or,
+//! where these do not do, with a queue of pairs, in O(n log n) time and about 20 bytes of memory for each byte.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -144,7 +144,8 @@ mod tests {
     use super::*;
     use crate::stop::NEVER;
 
-    /// A table over the letters a to d in which every string of up to four letters can be joined, in an order that `seed` shuffles.
+    /// A table over the letters a to d in which every string of up to four letters can be joined, in an order that
+    /// `seed` shuffles.
     fn table(seed: u64) -> Merges {
         let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
         let mut merges = Vec::new();

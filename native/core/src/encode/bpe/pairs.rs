@@ -4,8 +4,8 @@ use crate::memory::prefetch;
 
 /// No merge.
 pub(crate) const NONE: u32 = u32::MAX;
-/// There can be so many merges: a rank and a place, or a rank and two tokens, go together in a number, and the two highest
-/// values mean something else.
+/// There can be so many merges: a rank and a place, or a rank and two tokens, go together in a number, and the two
+/// highest values mean something else.
 pub(crate) const MAX_MERGES: u32 = (1 << RANK_BITS) - 2;
 const RANK_BITS: u32 = 22;
 /// There can be so many ids.
@@ -23,12 +23,13 @@ pub(crate) type Merge = (u32, u32, u32);
 
 /// Merges by their two tokens: a perfect hash, so that every look-up reads one slot and takes no branch.
 ///
-/// The high bits of a pair's hash name its group; for each group a factor was found that puts its merges into free slots.
+/// The high bits of a pair's hash name its group; for each group a factor was found that puts its merges into free
+/// slots.
 pub(crate) struct Pairs {
     /// The left and the right token, and the rank of their merge.
     slots: Box<[u64]>,
-    /// For each group its factor, and a bit for some of the pairs that have a merge: most pairs have none, and these bits fit
-    /// into a processor's cache.
+    /// For each group its factor, and a bit for some of the pairs that have a merge: most pairs have none, and these
+    /// bits fit into a processor's cache.
     groups: Box<[u32]>,
     group_shift: u32,
     /// The token that each merge makes, from the first rank on.
@@ -145,7 +146,8 @@ impl Pairs {
     }
 }
 
-/// The `count` slots and the groups of a table of entries with their hashes, in the order of these; none if some do not fit in.
+/// The `count` slots and the groups of a table of entries with their hashes, in the order of these; none if some do not
+/// fit in.
 fn place(hashes: &[(u64, u64)], group_shift: u32, count: usize) -> Option<(Vec<u64>, Vec<u32>)> {
     let mut slots = vec![EMPTY; count];
     let mut groups = vec![0; 1 << (u64::BITS - group_shift)];

@@ -1,7 +1,8 @@
 //! Merging of a long word with a priority queue of its pairs: the lowest rank first, the leftmost of equals.
 //!
-//! Most pairs of one rank come from left to right, so each rank has a list that is popped from its front; a pair that comes
-//! out of order goes to a heap beside it. So nearly every push and pop takes constant time, and none more than O(log n).
+//! Most pairs of one rank come from left to right, so each rank has a list that is popped from its front; a pair that
+//! comes out of order goes to a heap beside it. So nearly every push and pop takes constant time, and none more than
+//! O(log n).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -98,8 +99,8 @@ impl PairQueue {
     }
 }
 
-/// Merges tokens of one symbol each with a queue of pairs, not all of them once it is to stop; `lengths` says how many symbols
-/// went into each token.
+/// Merges tokens of one symbol each with a queue of pairs, not all of them once it is to stop; `lengths` says how many
+/// symbols went into each token.
 pub(crate) fn merge_queued(
     pairs: &Pairs,
     lengths: &[u32],
@@ -120,8 +121,8 @@ pub(crate) fn merge_queued(
 
 /// The symbols of a word that is too long for a lane.
 ///
-/// `tokens` has one cell per symbol: the token that starts there, or, at the last symbol of a longer token, the token with `END`.
-/// A token's neighbours are found by lengths, so that no links are kept.
+/// `tokens` has one cell per symbol: the token that starts there, or, at the last symbol of a longer token, the token
+/// with `END`. A token's neighbours are found by lengths, so that no links are kept.
 struct SymbolArray<'a> {
     pairs: &'a Pairs,
     lengths: &'a [u32],
@@ -129,8 +130,8 @@ struct SymbolArray<'a> {
 }
 
 impl SymbolArray<'_> {
-    /// Joins the pairs of the queue and those that come about, and appends what is left to `out`. A pair in the queue that has
-    /// changed since is recognised by its rank.
+    /// Joins the pairs of the queue and those that come about, and appends what is left to `out`. A pair in the queue
+    /// that has changed since is recognised by its rank.
     fn merge(mut self, mut queue: PairQueue, stop: &Stop, out: &mut Vec<u32>) {
         while !stop.is_set()
             && let Some((rank, at)) = queue.pop()
@@ -153,7 +154,8 @@ impl SymbolArray<'_> {
         self.lengths[token as usize] as usize
     }
 
-    /// The rank of the token that starts at `at` with the next one, and the end of both, if there are such tokens and a merge.
+    /// The rank of the token that starts at `at` with the next one, and the end of both, if there are such tokens and a
+    /// merge.
     fn pair_at(&self, at: usize) -> Option<(u32, usize)> {
         let left = self.tokens[at];
         if left & END != 0 {

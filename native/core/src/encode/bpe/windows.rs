@@ -1,11 +1,11 @@
 //! The merging of long words, and of long lines, in linear time: in windows, whose tokens are put together.
 //!
-//! A window's last tokens are left out, as what follows could change them, and the next window begins where the others end. If the
-//! two tokens where windows meet are no valid pair ([`super::borders`]), a few symbols on both sides are merged again. A word is
-//! cut into as many streams as there are lanes, each with its own windows.
+//! A window's last tokens are left out, as what follows could change them, and the next window begins where the others
+//! end. If the two tokens where windows meet are no valid pair ([`super::borders`]), a few symbols on both sides are
+//! merged again. A word is cut into as many streams as there are lanes, each with its own windows.
 //!
-//! Runs of one byte and other repeated text can have tokens longer than a window. Windows are larger there, and a window with the
-//! same symbols as the one before it gets the same tokens.
+//! Runs of one byte and other repeated text can have tokens longer than a window. Windows are larger there, and a
+//! window with the same symbols as the one before it gets the same tokens.
 
 use std::ops::Range;
 
@@ -33,7 +33,8 @@ const MAX_REMERGED: usize = 512;
 /// When more symbols of a word than it has, and this many, were merged again, windows are given up.
 const MAX_REMERGED_IN_ALL: usize = 1 << 15;
 
-/// What is merged in windows: the symbols of a word, which are its bytes, or of a line, which are the tokens of its words.
+/// What is merged in windows: the symbols of a word, which are its bytes, or of a line, which are the tokens of its
+/// words.
 pub(crate) trait Symbols {
     /// The number of symbols.
     fn len(&self) -> usize;
@@ -172,7 +173,8 @@ impl Stream {
         }
     }
 
-    /// Adds tokens. More and more on both sides of the seam is merged again until all pairs are valid, `limit` symbols at most.
+    /// Adds tokens. More and more on both sides of the seam is merged again until all pairs are valid, `limit` symbols
+    /// at most.
     fn append(&mut self, symbols: &impl Symbols, tokens: &[u32], limit: usize, again: &mut Again) -> Seam {
         let is_valid = |left: Option<&u32>, right: Option<&u32>| match (left, right) {
             (Some(&left), Some(&right)) => symbols.is_valid_pair(left, right),

@@ -1,4 +1,5 @@
-//! Encoding of whole documents, of files and of parts, on several threads; and what of their ids later text cannot change.
+//! Encoding of whole documents, of files and of parts, on several threads; and what of their ids later text cannot
+//! change.
 
 mod batch;
 mod encoder;

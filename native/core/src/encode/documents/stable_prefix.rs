@@ -1,11 +1,12 @@
 //! How much of a text's tokens stays whatever text follows.
 //!
-//! A text is cut into pre-tokens, and a pre-token's tokens are what merging makes of it. What the pattern cuts alike whatever follows
-//! ([`Pattern::tail`]) keeps its tokens. The pre-token behind it, of which the text has a part, becomes the tokens of some beginning
-//! of that part and then one token that goes on over the end of the text, as **any run of a text's tokens is what merging makes
-//! of that run's text** (the tokens of a merged text are the same as if any two neighbours had been merged alone; van Antwerpen
-//! and Neubeck, `rust-gems/bpe`). The token over the end begins with the rest of the part. So there are few such beginnings: those
-//! whose rest is the beginning of a longer token. What all of them have in common stays.
+//! A text is cut into pre-tokens, and a pre-token's tokens are what merging makes of it. What the pattern cuts alike
+//! whatever follows ([`Pattern::tail`]) keeps its tokens. The pre-token behind it, of which the text has a part,
+//! becomes the tokens of some beginning of that part and then one token that goes on over the end of the text, as **any
+//! run of a text's tokens is what merging makes of that run's text** (the tokens of a merged text are the same as if
+//! any two neighbours had been merged alone; van Antwerpen and Neubeck, `rust-gems/bpe`). The token over the end begins
+//! with the rest of the part. So there are few such beginnings: those whose rest is the beginning of a longer token.
+//! What all of them have in common stays.
 
 use super::encoder::Encoder;
 use crate::encode::load::Vocabulary;
@@ -50,7 +51,8 @@ pub(crate) struct StablePrefixFinder<'a> {
 }
 
 impl StablePrefixFinder<'_> {
-    /// How many of `ids`, of which none is a control token, lead the ids of `text` whatever bytes follow it. `encode` encodes.
+    /// How many of `ids`, of which none is a control token, lead the ids of `text` whatever bytes follow it. `encode`
+    /// encodes.
     pub(crate) fn stable_prefix(
         &self,
         ids: &[u32],
@@ -71,7 +73,8 @@ impl StablePrefixFinder<'_> {
         self.stop.check().map(|()| stable)
     }
 
-    /// How many of `ids` lead the tokens of every pre-token that begins with `part` or ends at one of `ends`, places in it.
+    /// How many of `ids` lead the tokens of every pre-token that begins with `part` or ends at one of `ends`, places in
+    /// it.
     fn stable_in_pretoken(&self, ids: &[u32], part: &[u8], ends: impl Iterator<Item = usize>) -> usize {
         let least = part.len().saturating_sub(self.prefixes.longest);
         let crossed = (least..part.len()).filter(|&place| self.prefixes.begin(self.vocabulary, &part[place..]));

@@ -1,7 +1,8 @@
 //! The line cache: the tokens of lines already met.
 //!
-//! Four entries share a cache line: a part of the line's hash, and where its text and its tokens are kept. A line is compared with
-//! its text. When the texts or the tokens are too many, everything is forgotten, so that a cache takes up to 28 MiB.
+//! Four entries share a cache line: a part of the line's hash, and where its text and its tokens are kept. A line is
+//! compared with its text. When the texts or the tokens are too many, everything is forgotten, so that a cache takes up
+//! to 28 MiB.
 
 use std::hash::BuildHasher;
 use std::ops::Range;

@@ -1,9 +1,9 @@
 //! Joining the tokens of the words of lines to superwords.
 //!
-//! The merges of words need not run over the line: the tokens of single words, which come from a cache, are put together wherever
-//! two neighbours are a valid pair ([`super::pair_memo`]). Most neighbours need no look: within the words that merges were learned
-//! on, no letter comes before a mark or a space, so that no merge joins two such bytes. Where a pair is not valid, a little text on
-//! both sides is merged again.
+//! The merges of words need not run over the line: the tokens of single words, which come from a cache, are put
+//! together wherever two neighbours are a valid pair ([`super::pair_memo`]). Most neighbours need no look: within the
+//! words that merges were learned on, no letter comes before a mark or a space, so that no merge joins two such bytes.
+//! Where a pair is not valid, a little text on both sides is merged again.
 //!
 //! As many lines as there are lanes are joined together.
 
@@ -85,7 +85,8 @@ impl<T: Id> LineJoiner<T> {
         (self.open.first, self.waiting.count) = (0, 0);
     }
 
-    /// Takes the word at `at`, which has its tokens from `first` on in `tokens`, those of the words of all lines so far.
+    /// Takes the word at `at`, which has its tokens from `first` on in `tokens`, those of the words of all lines so
+    /// far.
     #[inline]
     pub(super) fn begin_word(&mut self, source: LineSource<'_>, at: usize, first: usize, tokens: &[T]) {
         let LineSource { superwords, words, text } = source;

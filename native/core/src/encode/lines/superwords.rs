@@ -1,7 +1,7 @@
 //! Superwords: merges that were learned on whole lines, after those that were learned within words.
 //!
-//! A merge ranks after those that made its two tokens. So the merges of words, which rank lower, come first on the whole line, and
-//! the merges of superwords then join what is left.
+//! A merge ranks after those that made its two tokens. So the merges of words, which rank lower, come first on the
+//! whole line, and the merges of superwords then join what is left.
 
 use std::ops::Range;
 
@@ -22,8 +22,8 @@ pub(crate) struct Superwords {
 }
 
 impl Superwords {
-    /// Takes the merges of words, and all merges, which are `merges`, of which those from `first_merge` on are of superwords. Both
-    /// must have borders.
+    /// Takes the merges of words, and all merges, which are `merges`, of which those from `first_merge` on are of
+    /// superwords. Both must have borders.
     pub(crate) fn new(words: &Merges, whole: Merges, merges: &[Merge], first_merge: usize) -> Self {
         let tokens = whole.tokens();
         let (mut sides, mut spans) = (vec![0; tokens], vec![1; tokens]);

@@ -1,6 +1,7 @@
 //! Reads a tokenizer directory: `manifest.json`, the files that it names, and `tokenizer.json`.
 //!
-//! Only what the encoder does exactly is accepted. A setting that would make `tokenizers` give other tokens is refused by name.
+//! Only what the encoder does exactly is accepted. A setting that would make `tokenizers` give other tokens is refused
+//! by name.
 
 use std::collections::HashMap;
 use std::fs;
@@ -246,7 +247,8 @@ fn merges_of(merges: &[Merge]) -> std::result::Result<Vec<(String, String)>, Str
     parts.collect()
 }
 
-/// Every token that the manifest calls control is a special added token of the same id, and every special token is in the vocabulary.
+/// Every token that the manifest calls control is a special added token of the same id, and every special token is in
+/// the vocabulary.
 fn check_control(artifact: &Artifact) -> std::result::Result<(), String> {
     let special: HashMap<&str, u32> = artifact.special.iter().map(|(name, id)| (name.as_str(), *id)).collect();
     let control = artifact.manifest.tokens.iter().filter(|token| token.strength == "control");

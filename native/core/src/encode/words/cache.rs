@@ -1,14 +1,16 @@
 //! The word cache: the tokens of words already met.
 //!
-//! A *near* table has the short words met lately, in so little memory that it stays in a core's own cache; every word is
-//! looked up there first, without a branch. A word of up to 15 bytes is its own key ([`ShortKey`]); what it becomes is beside it.
+//! A *near* table has the short words met lately, in so little memory that it stays in a core's own cache; every word
+//! is looked up there first, without a branch. A word of up to 15 bytes is its own key ([`ShortKey`]); what it becomes
+//! is beside it.
 //!
-//! Every word of up to 256 bytes has a *record*: its length, the number of its ids, its bytes and the ids. Records are written
-//! one after another, and an index of hashes leads to them, ten in a cache line. When a quarter of the records is full, those
-//! of the next quarter, the oldest, are forgotten. So a cache never grows beyond about 62 MB, whatever the text.
+//! Every word of up to 256 bytes has a *record*: its length, the number of its ids, its bytes and the ids. Records are
+//! written one after another, and an index of hashes leads to them, ten in a cache line. When a quarter of the records
+//! is full, those of the next quarter, the oldest, are forgotten. So a cache never grows beyond about 62 MB, whatever
+//! the text.
 //!
-//! What is not near costs two look-ups in memory that no cache holds. Each waits for the one before it, so a caller does them
-//! for many words at once: asks for all of the index that it needs, then for all records, then reads them.
+//! What is not near costs two look-ups in memory that no cache holds. Each waits for the one before it, so a caller
+//! does them for many words at once: asks for all of the index that it needs, then for all records, then reads them.
 
 use arrow_buffer::ToByteSlice;
 
@@ -33,7 +35,8 @@ const HEAD_BYTES: usize = 2;
 /// So many bytes of a record are read at once.
 const READ_BYTES: usize = 16;
 
-/// What a word becomes: its ids, and in the last lane their number; or zero there, and the place of its record as a number.
+/// What a word becomes: its ids, and in the last lane their number; or zero there, and the place of its record as a
+/// number.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct WordIds<T: Id>(T::Lanes);
 
@@ -91,7 +94,8 @@ impl<T: Id> WordIds<T> {
         lanes[lanes.len() - 1].id() as usize
     }
 
-    /// Appends the ids of the first of `all` to `out`, up to one that has more ids than fit there; returns how many words were done.
+    /// Appends the ids of the first of `all` to `out`, up to one that has more ids than fit there; returns how many
+    /// words were done.
     #[inline]
     pub(crate) fn append_few(all: &[Self], out: &mut Vec<T>) -> usize {
         let lanes = T::Lanes::default().as_ref().len();

@@ -1,7 +1,8 @@
 //! The words of a run, on their way from the text to the ids.
 //!
-//! Words are taken in batches: all are looked up in the near table of the cache, those that are not there in its index and its
-//! records, and those that are not known are merged, several in turns. Each of these steps asks for the memory of the next one.
+//! Words are taken in batches: all are looked up in the near table of the cache, those that are not there in its index
+//! and its records, and those that are not known are merged, several in turns. Each of these steps asks for the memory
+//! of the next one.
 
 use super::cache::{WordCache, WordIds};
 use super::key::Key;
@@ -130,7 +131,8 @@ impl<'a, T: Id> WordEncoder<'a, T> {
         self.pending.length = 0;
     }
 
-    /// Appends the ids of the words of the batch, and calls `each` with each word, the place of its first id, and the output.
+    /// Appends the ids of the words of the batch, and calls `each` with each word, the place of its first id, and the
+    /// output.
     #[inline(never)]
     pub(crate) fn settle(&mut self, out: &mut Vec<T>, each: impl FnMut(WordSpan, usize, &mut Vec<T>)) {
         if !self.stop.is_set() {

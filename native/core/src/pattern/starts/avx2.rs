@@ -57,7 +57,8 @@ fn load(bytes: &[u8]) -> __m256i {
 
 /// The masks of 32 bytes, in the order of [`Masks`].
 ///
-/// A flag is tested by shifting it to the top of its byte: LLVM takes comparisons and logic on masks apart byte by byte.
+/// A flag is tested by shifting it to the top of its byte: LLVM takes comparisons and logic on masks apart byte by
+/// byte.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn half(bytes: __m256i) -> [u32; 11] {
@@ -87,7 +88,8 @@ fn half(bytes: __m256i) -> [u32; 11] {
     ]
 }
 
-/// 1: `A-O`, `a-o`. 2: `P-Z`, `p-z`. 4: digits. 8: `_`. 16: newlines. 32: vertical tab and form feed. 64: space. 128: quotes.
+/// 1: `A-O`, `a-o`. 2: `P-Z`, `p-z`. 4: digits. 8: `_`. 16: newlines. 32: vertical tab and form feed. 64: space. 128:
+/// quotes.
 const FLAGS: Table = {
     let mut tables = [[0; 16]; 2];
     let mut low = 0;

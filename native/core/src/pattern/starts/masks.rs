@@ -82,7 +82,8 @@ fn starts(of: &Masks, next: &Masks, length: usize, before: &mut Before) -> Block
     let &Masks { word, mark, newline, blank, .. } = of;
     let solid_ahead = ahead(word | mark, next.word | next.mark);
     let digit_ahead = ahead(of.digit, next.digit);
-    // Blanks behind a newline belong to it; of the others the last, if it is a space, joins the word or the marks behind it.
+    // Blanks behind a newline belong to it; of the others the last, if it is a space, joins the word or the marks
+    // behind it.
     let indentation = fill(blank, blank & (behind(newline, before.newline) | before.indentation));
     let free = blank & !indentation;
     let joining = free & !of.tab & solid_ahead;

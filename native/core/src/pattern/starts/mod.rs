@@ -1,12 +1,14 @@
 //! Where the words of `cpp-words-1` and the lines of `cpp-lines-1` start, as bit masks of 64 bytes each.
 //!
-//! The pattern looks at most one character ahead and never back, but for a few things: so most word starts follow from the
-//! classes of neighbouring bytes by logic on whole masks, and runs are filled by the carries of an addition. Where something
-//! else may begin or go on (a number with a point or an exponent, a literal prefix, a raw string's end, a backslash, odd white
-//! space, a character beyond ASCII) a byte is marked *odd*: [`super::cpp_words`] cuts the words that touch one.
+//! The pattern looks at most one character ahead and never back, but for a few things: so most word starts follow from
+//! the classes of neighbouring bytes by logic on whole masks, and runs are filled by the carries of an addition. Where
+//! something else may begin or go on (a number with a point or an exponent, a literal prefix, a raw string's end, a
+//! backslash, odd white space, a character beyond ASCII) a byte is marked *odd*: [`super::cpp_words`] cuts the words
+//! that touch one.
 //!
-//! A word that starts at a start of the masks and touches nothing odd ends at the next start. This holds however the words
-//! before it came about. So after an odd word the masks are good again from the first start at which a word begins.
+//! A word that starts at a start of the masks and touches nothing odd ends at the next start. This holds however the
+//! words before it came about. So after an odd word the masks are good again from the first start at which a word
+//! begins.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -110,8 +112,8 @@ impl Starts {
         }
     }
 
-    /// Calls `each` with the ends of all words of `cpp-words-1` in `run[start..]`, in order, some at a time. The run is one of the
-    /// maximal runs of valid UTF-8 of the text that was given to [`Self::find`], at the same place.
+    /// Calls `each` with the ends of all words of `cpp-words-1` in `run[start..]`, in order, some at a time. The run is
+    /// one of the maximal runs of valid UTF-8 of the text that was given to [`Self::find`], at the same place.
     #[inline]
     pub(crate) fn words(&self, run: &[u8], start: usize, mut each: impl FnMut(Ends)) {
         let mut at = start;
@@ -122,8 +124,8 @@ impl Starts {
         }
     }
 
-    /// Calls `each` with the ends of the words from `at` on, up to the first one that touches something odd; returns where it
-    /// starts.
+    /// Calls `each` with the ends of the words from `at` on, up to the first one that touches something odd; returns
+    /// where it starts.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "once, and a loop over all text")]
     fn odd_from(&self, run: &[u8], mut at: usize, each: &mut impl FnMut(Ends)) -> Option<usize> {
@@ -170,8 +172,8 @@ impl Starts {
         }
     }
 
-    /// Calls `each` with the end of every word, as of [`Self::words`], and whether it ends a line of `cpp-lines-1`. A word that
-    /// goes over the end of a line, which takes odd white space, is cut there.
+    /// Calls `each` with the end of every word, as of [`Self::words`], and whether it ends a line of `cpp-lines-1`. A
+    /// word that goes over the end of a line, which takes odd white space, is cut there.
     #[inline]
     pub(crate) fn words_of_lines(&self, run: &[u8], start: usize, mut each: impl FnMut(usize, bool)) {
         let mut at = start;

@@ -64,8 +64,8 @@ impl WordCounter {
         Ok(())
     }
 
-    /// Gives the words of all documents added so far, word (binary) and count (u64), each once, in an order that depends
-    /// on nothing but them, in batches of at most 8 MiB; and starts anew.
+    /// Gives the words of all documents added so far, word (binary) and count (u64), each once, in an order that
+    /// depends on nothing but them, in batches of at most 8 MiB; and starts anew.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! The words of several tables, added up, in the order of their hashes: sorting them bytewise takes longer than counting.
+//! The words of several tables, added up, in the order of their hashes: sorting them bytewise takes longer than
+//! counting.
 
 use std::ops::Range;
 
@@ -13,8 +14,8 @@ use crate::short_key::KEY_BYTES;
 /// Bytes of words that are put in order at a time, about.
 const RANGE_BYTES: usize = 1 << 21;
 
-/// Every word of `tables` once, with the sum of its counts, by hash; words of one hash bytewise. The order of rows depends
-/// on nothing but the words, where batches end also on the tables. Uses the current thread pool.
+/// Every word of `tables` once, with the sum of its counts, by hash; words of one hash bytewise. The order of rows
+/// depends on nothing but the words, where batches end also on the tables. Uses the current thread pool.
 pub(super) fn add_up(tables: &[WordTotals]) -> Result<Vec<RecordBatch>> {
     let bytes: usize = tables.iter().map(WordTotals::text_bytes).sum();
     let ranges = (bytes / RANGE_BYTES + 1) as u64;

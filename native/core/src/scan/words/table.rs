@@ -109,8 +109,8 @@ pub(in crate::scan) const AHEAD: usize = 16;
 /// Bytes of the length of a word in the arena.
 const LENGTH_BYTES: usize = 4;
 
-/// All words. A word is in the slot that the high bits of its hash tell, or in the first free one behind it. So the words
-/// of any table are nearly in the order of their hashes.
+/// All words. A word is in the slot that the high bits of its hash tell, or in the first free one behind it. So the
+/// words of any table are nearly in the order of their hashes.
 pub(in crate::scan) struct WordTotals {
     slots: Vec<Slot>,
     used: usize,
