@@ -1,4 +1,4 @@
-//! Memory for tables that are read in no order.
+//! Memory for tables that are read in random order.
 
 /// Asks for large pages behind a vector that has not been written to yet. A large table on pages of 4 KiB costs a walk
 /// of the page tables for nearly every access, more than the access itself, and twice that in a virtual machine.

@@ -1,4 +1,4 @@
-//! A wish to stop, from outside of a long call.
+//! A request from outside to stop a long call.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

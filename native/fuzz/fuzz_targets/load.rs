@@ -1,4 +1,4 @@
-//! Whatever stands in `manifest.json` and `tokenizer.json`: the directory is refused with an error, or it encodes and
+//! Whatever `manifest.json` and `tokenizer.json` contain, the directory is refused with an error, or it encodes and
 //! decodes.
 //!
 //! The input is a manifest, a line of four hyphens, and a tokenizer.json; its digest in the manifest is put right.
@@ -14,7 +14,7 @@ use cppmill_core::encode::{Tokenizer, integers};
 use libfuzzer_sys::fuzz_target;
 use sha2::{Digest, Sha256};
 
-/// Stands in the manifest for the digest of tokenizer.json.
+/// The place of the digest of tokenizer.json in the manifest.
 const DIGEST: &str = "DIGEST";
 const BETWEEN: &[u8] = b"\n----\n";
 const TEXT: &[u8] = b"int main() {\n    return 0; // \xff\xc3\xa9\n}\n";

@@ -15,7 +15,7 @@ const MIN_BYTES: usize = 1 << 20;
 const INTERVAL: Duration = Duration::from_millis(50);
 
 /// Runs `call` with the GIL released; it works on about `bytes`. Of a long one Python's signals are looked for
-/// meanwhile: if their handler raises, as that of Ctrl-C does, the call is stopped and its exception is the result.
+/// meanwhile: if their handler raises, as the one of Ctrl-C does, the call is stopped and its exception is the result.
 pub fn interruptible<T: Send>(
     py: Python<'_>,
     bytes: usize,

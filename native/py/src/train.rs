@@ -8,10 +8,12 @@ use pyo3_arrow::{PyRecordBatch, PyRecordBatchReader};
 
 use crate::errors::{to_python, without_gil};
 
-/// Learns merges from word counts and seeds, and superwords from the counts of units; see the stub for the columns.
+/// Learns merges from word counts and seeds, and superwords from the counts of lines (`units`); see the stub for the
+/// columns.
 #[pyfunction]
 #[pyo3(signature = (words, *, seeds, vocab_tokens, forbidden, max_token_bytes = None, threads = 1, units = None,
-    superword_tokens = 0, unit_pattern = None, max_superword_words = None, max_superword_bytes = None, max_held_tokens = None))]
+    superword_tokens = 0, unit_pattern = None, max_superword_words = None, max_superword_bytes = None,
+    max_held_tokens = None))]
 #[allow(clippy::too_many_arguments, reason = "keywords of a Python function")]
 fn train_bpe<'py>(
     py: Python<'py>,

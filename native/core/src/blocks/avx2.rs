@@ -1,4 +1,4 @@
-//! Masks by AVX2, two vectors of 32 bytes a block.
+//! Masks by AVX2, two vectors of 32 bytes per block.
 
 use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_slli_epi16};
 
@@ -46,7 +46,7 @@ fn load(bytes: &[u8]) -> __m256i {
     unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
 }
 
-/// The classes of 32 bytes: those of [`Block`], then those of [`Singles`], in their order.
+/// The classes of 32 bytes, in the order of [`Block`] and then of [`Singles`].
 ///
 /// A flag is tested by shifting it to the top of its byte. Comparisons and logic on masks read better, but LLVM takes
 /// them apart byte by byte.

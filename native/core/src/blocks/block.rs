@@ -3,7 +3,7 @@
 /// Bytes in a block.
 pub(super) const BYTES: usize = 64;
 
-/// The masks of 64 bytes: bit `i` stands for byte `i`. A byte after the end of the text is in no class.
+/// The masks of 64 bytes: bit `i` is for byte `i`. A byte after the end of the text is in no class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Block {
     /// ASCII letters, digits and the underscore.
@@ -14,8 +14,8 @@ pub(super) struct Block {
     pub(super) newline: u64,
     /// Space and tab.
     pub(super) blank: u64,
-    /// What can make a lexer leave plain code: quotes, `#`, `$`, `\`, bytes from 0x80, a `/` or `%` with what makes it
-    /// the beginning of a comment or directive behind it, and a `:` with another.
+    /// Bytes at which plain code can end for a lexer: quotes, `#`, `$`, `\`, bytes from 0x80, a `/` or `%` that begins
+    /// a comment or directive, and a `:` before another one.
     pub(super) event: u64,
 }
 

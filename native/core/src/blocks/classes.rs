@@ -1,4 +1,4 @@
-//! The classes of the bytes of a text: its blocks, made the fastest way that the processor has.
+//! The classes of the bytes of a text: its blocks, made in the fastest way that the processor supports.
 
 #[cfg(target_arch = "x86_64")]
 use super::avx2;

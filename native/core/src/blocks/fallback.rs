@@ -1,4 +1,4 @@
-//! Masks from a table: for processors without a faster way, and what the faster way is compared with.
+//! Masks from a table, for processors without AVX2, and as the reference in the tests.
 
 use super::block::{BYTES, Block, Singles};
 

@@ -1,8 +1,8 @@
-//! What each byte of a text is, as bit masks of 64 bytes each.
+//! The class of each byte of a text, as bit masks of 64 bytes each.
 //!
-//! A run of bytes of one class then ends where a count of trailing ones says, without a look at each byte, and a search
+//! The end of a run of bytes of one class is then a count of trailing ones, without a look at each byte, and a search
 //! for the next byte of a class skips 64 at a time. x86-64 processors with AVX2 make a block's masks in a few
-//! instructions; all others from a table of 256 bytes. Both give the same masks.
+//! instructions; all others use a table of 256 bytes. Both give the same masks.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

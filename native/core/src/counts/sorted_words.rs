@@ -128,9 +128,9 @@ impl Partition {
     }
 }
 
-/// Sorts entries whose words agree before `depth`; their prefixes are those of the rest. Words that agree in a prefix
-/// too are sorted by the next one, so that their bytes, which are seldom in a cache, are looked at once for each prefix
-/// and not for each comparison.
+/// Sorts entries whose words agree before `depth`; their prefixes begin there. Words that also agree in the prefix are
+/// sorted by the next one. Their bytes are rarely in a cache, so they are read once per prefix, not once per
+/// comparison.
 fn sort(entries: &mut [Entry], arena: &[u8], depth: usize) {
     if entries.len() < FEW || depth > DEEP {
         let rest = |entry: &Entry| &arena[entry.start + depth.min(entry.length)..entry.start + entry.length];

@@ -127,7 +127,7 @@ impl Tokenizer {
         by_width!(self, documents::encode_files, paths, threads, stop)
     }
 
-    /// Encodes parts, one after another: the ids of control tokens, and those of texts, each encoded by itself.
+    /// Encodes parts, one after another: a control token becomes its id, and each text is encoded by itself.
     ///
     /// # Errors
     /// `Invalid` if there is no control token of a name, or a text has 4 GiB or more.
@@ -175,7 +175,7 @@ impl Tokenizer {
         decode::byte_offsets(&self.vocabulary, ids)
     }
 
-    /// Decodes ids to the bytes that they stand for; control and reserved ids are left out if `skip_control`.
+    /// Decodes ids to their bytes; control and reserved ids are left out if `skip_control`.
     ///
     /// # Errors
     /// `Invalid`, naming the id and its place, if an id is not below the vocabulary size, or is control or reserved.
@@ -241,7 +241,7 @@ impl Tokenizer {
         })
     }
 
-    /// The bytes that an id stands for; none for control and reserved ids.
+    /// The bytes of an id; none for control and reserved ids.
     ///
     /// # Errors
     /// `Invalid` if the id is not below the vocabulary size.

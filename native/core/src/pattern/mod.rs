@@ -98,7 +98,7 @@ impl Pattern {
         self.split_classified(text, &classes, |_, start, end| each(&text[start..end]));
     }
 
-    /// Makes `classes` those of `text`, if this pattern looks at any.
+    /// Sets `classes` to the classes of `text`, if this pattern uses them.
     #[inline]
     pub(crate) fn classify(self, text: &[u8], classes: &mut Classes) {
         if self.0 == Kind::CppWords1 {

@@ -1,13 +1,14 @@
-//! The words of `cpp-words-1` from the classes of bytes, 64 at a time: the same words as [`super::cpp_words`] gives,
-//! which decides wherever a number, an escape, a raw string, a literal prefix or a character beyond ASCII may be
-//! involved.
+//! The words of `cpp-words-1` from the classes of bytes, 64 at a time.
+//!
+//! The words equal those of [`super::cpp_words`], which cuts wherever a number, an escape, a raw string, a literal
+//! prefix or a character beyond ASCII may be involved.
 
 #![allow(clippy::inline_always, reason = "a call for each word takes longer than what is called")]
 
 use super::cpp_words;
 use crate::blocks::{Class, Classes};
 
-/// What a word is, as far as the split finds out at no extra cost.
+/// What the split learns about a word at no extra cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WordKind {
     /// An ASCII identifier or keyword.
@@ -58,7 +59,7 @@ const fn first_table() -> [First; 256] {
     table
 }
 
-/// Cuts `text[start..end]`, a run of valid UTF-8, into words; `classes` are those of `text`, and no class but
+/// Cuts `text[start..end]`, a run of valid UTF-8, into words; `classes` are the classes of `text`, and no class but
 /// [`Class::Event`] goes on over `end`. Calls `each` with the kind and the range of each word.
 #[inline]
 pub(super) fn split(
@@ -108,7 +109,7 @@ fn other(run: &[u8], at: usize) -> (WordKind, usize) {
     (WordKind::Other, cpp_words::word_end(run, at))
 }
 
-/// Whether a digit, or something that only a closer look tells from one, follows the sign or point at `at`.
+/// Whether a digit, or something that only a closer look can distinguish from one, follows the sign or point at `at`.
 #[inline(always)]
 fn begins_number(run: &[u8], at: usize) -> bool {
     match run.get(at + 1) {

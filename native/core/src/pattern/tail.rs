@@ -1,8 +1,8 @@
-//! What of a text may be cut otherwise when more text follows.
+//! The end of a text that may be cut differently when more text follows.
 //!
-//! A pattern takes the first alternative that matches. So a pre-token is sure if neither its own alternative nor an
-//! earlier one would look at what is not there yet. Within `cpp-words-1`, with some text behind a word, only these do:
-//! a raw string that may still open or close, a digit separator, and a run of escapes.
+//! A pattern takes the first alternative that matches. So a pre-token is settled if neither its own alternative nor an
+//! earlier one would look at text that is not there yet. Of the words of `cpp-words-1` with some text after them, only
+//! these are not settled: a raw string that may still open or close, a digit separator, and a run of escapes.
 
 use super::class::{SPACE, class_at};
 use super::cpp_words::word_end;
@@ -43,7 +43,7 @@ impl Pattern {
     }
 }
 
-/// Whether a word is one whatever follows `rest`, the text behind it.
+/// Whether a word with the text `rest` after it stays a word whatever follows.
 fn is_sure(word: &[u8], rest: &[u8]) -> bool {
     let in_delimiter = |byte: &u8| !byte.is_ascii_whitespace() && !matches!(byte, b'(' | b')' | b'\\' | b'"');
     let in_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii();

@@ -8,7 +8,7 @@
 //!   regard to case. Written as `<...>` (or `<...*`), names in quotes do not count.
 //! - **Paths**: a folder or, with a dot, the extension; whole and without regard to case.
 //! - **Sequences** of tokens, spaces and comments allowed between: `#pragma omp`, `if constexpr`,
-//!   `__cplusplus >= 201703L`. `@name` stands for any identifier, `@number` for any number. They do not reach from one
+//!   `__cplusplus >= 201703L`. `@name` matches any identifier, `@number` any number. They do not reach from one
 //!   line of the preprocessor into other text.
 //!
 //! Comments, literals and the text of `#error` and `#warning` count for nothing. A document has every label with

@@ -11,9 +11,9 @@ use super::names::Starts;
 use crate::lexer::{Lexer, TokenKind};
 use crate::{Error, Result};
 
-/// Stands for any one identifier in a sequence.
+/// Matches any one identifier in a sequence.
 const ANY_NAME: &str = "@name";
-/// Stands for any one number in a sequence.
+/// Matches any one number in a sequence.
 const ANY_NUMBER: &str = "@number";
 const ANY_NAME_ATOM: u16 = 1;
 const ANY_NUMBER_ATOM: u16 = 2;

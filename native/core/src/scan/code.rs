@@ -1,4 +1,4 @@
-//! The words of a document, and the names among them, from its outline: one look at each word.
+//! The words of a document and the names among them, from its outline: each word is looked at once.
 
 use super::features::Features;
 use super::keywords::is_keyword;
@@ -64,7 +64,7 @@ fn count_qualified(plan: &Plan, whole: &[u8], last: usize, features: &mut Featur
     }
 }
 
-/// Where code is, as far as the words have come.
+/// A cursor over the regions of a document, which moves along with its words.
 struct Code<'a> {
     regions: std::slice::Iter<'a, Region>,
     next: Region,

@@ -206,7 +206,7 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }
 
-/// How deep in conditional groups a document is, as far as it matters for those that `#if 0` begins.
+/// How deep a document is in conditional groups, counted inside an `#if 0` group only.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub(super) struct Conditionals {
     /// In an `#if 0` group: how many conditionals began in it and have not ended.

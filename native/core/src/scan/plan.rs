@@ -9,7 +9,7 @@ use super::keywords::KEYWORDS;
 use crate::pattern::Pattern;
 use crate::{Error, Result};
 
-/// What a feature stands for.
+/// What a feature means.
 #[derive(Debug)]
 pub(super) enum Label {
     Keyword(&'static str),

@@ -13,7 +13,7 @@ pub(super) enum Excess {
 
 /// The bound on the tokens of all held texts, and how rare a text must be to be left out.
 ///
-/// The least count rises through fixed steps, only as far as it must: so it does not depend on the order of the texts.
+/// The least count rises through fixed steps, and only as much as it must. So it does not depend on the order of texts.
 #[derive(Clone, Debug)]
 pub(super) struct Bound {
     tokens: usize,

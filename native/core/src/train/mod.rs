@@ -1,6 +1,6 @@
 //! Byte-level BPE training, exact and seeded: word counts in, ranked merges out.
 //!
-//! Without seeds the merges are those of Hugging Face's `BpeTrainer` on the same words, with the byte alphabet as
+//! Without seeds the merges equal those of Hugging Face's `BpeTrainer` on the same words, with the byte alphabet as
 //! its `initial_alphabet` and `min_frequency = 0`: the most frequent pair first, among equals the smaller one by
 //! creation order of its tokens (the bytes in alphabet order, then merges as they were made). Counts are 64-bit.
 //! With seeds, merges come in phases: 0 for the seeds inside runs of identifier bytes, 1 for the seeds across the
@@ -8,7 +8,7 @@
 //! as all merges before leave them, the borders of words forgotten. Encoding by rank gives exactly the segmentation
 //! that training ended with: of words after phase 2, of lines after phase 3.
 //!
-//! What no merge does, in any phase: join an atomic token to a byte that is no identifier byte (`[A-Za-z0-9_]`),
+//! No merge, in any phase, may join an atomic token to a byte that is no identifier byte (`[A-Za-z0-9_]`),
 //! spell a forbidden string, or make a token longer than the bound. So an atomic token that is a whole word
 //! is one token in any context: its run is settled by phase 0, and nothing joins it to its neighbours.
 //!
@@ -54,7 +54,7 @@ pub use usage::count_tokens;
 /// Learns merges from word counts and seeds, and then from the counts of lines.
 ///
 /// `words` and `lines` have columns `word` (binary) and `count` (uint64), in any order; counts of equal ones add up.
-/// `seeds` has `token` (binary) and `atomic` (bool). The result has one row a merge in rank order: `left` and `right`
+/// `seeds` has `token` (binary) and `atomic` (bool). The result has one row per merge in rank order: `left` and `right`
 /// (binary), `count` (uint64; among the seeds in phases 0 and 1), `phase` (uint8: 0 to 3). The same input in any order
 /// gives the same rows.
 ///

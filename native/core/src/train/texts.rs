@@ -1,4 +1,4 @@
-//! Texts as sequences of tokens: words, or the lines that superwords are learned in.
+//! Texts as sequences of tokens: words, or the lines from which superwords are learned.
 
 use hashbrown::HashMap;
 use rayon::prelude::*;
@@ -17,7 +17,7 @@ pub(super) const GONE: u32 = u32::MAX;
 /// How many rows are cut into tokens at a time, by one thread.
 const CHUNK_ROWS: usize = 1 << 14;
 
-/// All texts in one flat array, one entry a token, `GONE` before and after each text; texts of equal count lie
+/// All texts in one flat array, one entry per token, `GONE` before and after each text; texts of equal count lie
 /// together, the higher counts first. Texts of one token are left out: there is nothing to merge in them.
 pub(super) struct Texts {
     pub(super) symbols: Vec<u32>,

@@ -1,12 +1,12 @@
 //! Which two tokens are a valid pair.
 //!
-//! **Tokens are what merging makes of their text if and only if any two neighbours are what it makes of the text of the
-//! two** (van Antwerpen and Neubeck, `rust-gems/bpe`). So the tokens of pieces of a text can be put together: where two
-//! pieces meet, one look shows whether the two tokens there are a *valid pair*.
+//! **A sequence of tokens is the result of merging its text if and only if each two neighbours are the result of
+//! merging their own text** (van Antwerpen and Neubeck, `rust-gems/bpe`). So the tokens of two pieces of a text can be
+//! joined without merging again if the two tokens where the pieces meet are a *valid pair*.
 //!
-//! Two neighbours are a valid pair if no merge would have crossed the border between them while they came about. Only
-//! the right edge of the left one and the left edge of the right one matter: both are taken apart again, the younger
-//! first, and at each step the two tokens at the border must have no merge that would have come before the step.
+//! Two neighbours are a valid pair if no merge would have crossed the border between them at any time. Only the right
+//! edge of the left token and the left edge of the right one matter. Both are taken apart again, the merge made last
+//! first. At each step the two tokens at the border must have no merge that ranks before the step.
 
 use super::pairs::{Merge, NONE, Pairs};
 

@@ -1,14 +1,14 @@
-//! The joining of a few tokens, several words at once.
+//! Joining a few tokens, for several words at once.
 //!
-//! Each step of one word waits for the one before it: a search for the best pair, and look-ups of the two pairs that
-//! joining it makes. So several words take their steps in turns, each step in parts, of which each asks for the memory
-//! that the next one reads.
+//! In one word, each step waits for the one before it: the search for the best pair, then the look-ups of the two pairs
+//! that joining it makes. So several words take their steps in turns. A step is cut into parts, and each part asks for
+//! the memory that the next one reads.
 
 use super::pairs::{MAX_IDS, NONE, Pairs, Place};
 
-/// As many tokens are joined in a lane.
+/// The most tokens of a lane.
 pub(crate) const MAX_CELLS: usize = 48;
-/// As many words take their steps in turns at most.
+/// The most words that take their steps in turns.
 pub(crate) const LANES: usize = 16;
 /// Bits of a place in a lane, behind the rank of the pair that begins there.
 const PLACE_BITS: u32 = 6;
@@ -104,7 +104,7 @@ impl Lane {
         pairs.prefetch_joined(self.best >> PLACE_BITS);
     }
 
-    /// Joins the pair that was found, and asks for the two pairs that come about.
+    /// Joins the pair that was found, and asks for the two pairs that this makes.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
     fn join(&mut self, pairs: &Pairs) {

@@ -1,9 +1,10 @@
 //! The merge table, and the merging of one word.
 //!
-//! A word starts as the tokens of its bytes. As long as a neighbouring pair has a merge, the pair whose merge was
-//! learned first is joined, the leftmost of equals: this is what `tokenizers` does. Short words are merged in a lane
-//! ([`super::lanes`]), by looking for the best pair again and again; long ones in windows ([`super::windows`]), or,
-//! where these do not do, with a queue of pairs, in O(n log n) time and about 20 bytes of memory for each byte.
+//! A word starts as the tokens of its bytes. As long as two neighbours have a merge, the pair whose merge was learned
+//! first is joined, the leftmost if there are several, as `tokenizers` does. Short words are merged in a lane
+//! ([`super::lanes`]), which searches for the best pair again and again. Long words are merged in windows
+//! ([`super::windows`]). Where these are not suitable, a queue of pairs takes O(n log n) time and about 20 bytes of
+//! memory per byte.
 
 use std::ops::Range;
 use std::sync::Arc;

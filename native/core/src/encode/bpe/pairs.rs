@@ -4,11 +4,11 @@ use crate::memory::prefetch;
 
 /// No merge.
 pub(crate) const NONE: u32 = u32::MAX;
-/// There can be so many merges: a rank and a place, or a rank and two tokens, go together in a number, and the two
-/// highest values mean something else.
+/// The most merges. A rank and a place, or a rank and two tokens, are packed into one number, and the two highest
+/// values mean something else.
 pub(crate) const MAX_MERGES: u32 = (1 << RANK_BITS) - 2;
 const RANK_BITS: u32 = 22;
-/// There can be so many ids.
+/// The most ids.
 pub(crate) const MAX_IDS: u32 = (1 << ID_BITS) - 1;
 const ID_BITS: u32 = 21;
 /// A slot without a merge.

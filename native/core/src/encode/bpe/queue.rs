@@ -1,8 +1,8 @@
-//! Merging of a long word with a priority queue of its pairs: the lowest rank first, the leftmost of equals.
+//! Merging a long word with a priority queue of its pairs: the lowest rank first, of equal ranks the leftmost pair.
 //!
-//! Most pairs of one rank come from left to right, so each rank has a list that is popped from its front; a pair that
-//! comes out of order goes to a heap beside it. So nearly every push and pop takes constant time, and none more than
-//! O(log n).
+//! Most pairs of one rank are found from left to right, so each rank has a list that is popped from its front. A pair
+//! that is found out of order goes to a heap beside the list. So nearly every push and pop takes constant time, and
+//! none takes more than O(log n).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -130,8 +130,8 @@ struct SymbolArray<'a> {
 }
 
 impl SymbolArray<'_> {
-    /// Joins the pairs of the queue and those that come about, and appends what is left to `out`. A pair in the queue
-    /// that has changed since is recognised by its rank.
+    /// Joins the pairs of the queue and the pairs that this makes, and appends the resulting tokens to `out`. A pair
+    /// that has changed since it was queued is recognised by its rank.
     fn merge(mut self, mut queue: PairQueue, stop: &Stop, out: &mut Vec<u32>) {
         while !stop.is_set()
             && let Some((rank, at)) = queue.pop()

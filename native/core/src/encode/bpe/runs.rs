@@ -1,10 +1,10 @@
-//! The merging of a word with long runs of one symbol: spaces, a ruler of `=`, zeros, a banner of `*` between slashes.
+//! Merging a word with long runs of one symbol: spaces, a ruler of `=`, zeros, a banner of `*` between slashes.
 //!
-//! The word is kept as *runs*: a token, and how many times it comes. As merges rank behind those that made their parts,
-//! all pairs of the lowest rank join before anything that comes of them. So a step takes all of these at once: a run of
-//! n joins with itself to n / 2, from the left, and where two runs meet, the last token of one joins the first of the
-//! other. Runs get shorter by half with each step, so that steps are few; each looks at all runs, so that these must be
-//! few too.
+//! The word is kept as *runs*: a token, and how many times it is repeated. A merge ranks after the merges that made its
+//! parts, so all pairs of the lowest rank are joined before any pair that results from them. Each step therefore joins
+//! all pairs of one rank. A run of n copies becomes n / 2 copies, paired from the left; where two runs meet, the last
+//! token of one joins the first of the other. Runs halve in each step, so there are few steps. Each step visits all
+//! runs, so there must be few runs too.
 
 use super::pairs::{NONE, Pairs};
 
@@ -22,8 +22,8 @@ struct Run {
     at_end: u32,
 }
 
-/// Appends what symbols become to `out`; false, and nothing appended, if they have too many runs. The merges must be
-/// those of tokens that can be taken apart.
+/// Appends the tokens of the symbols to `out`; false, and nothing appended, if they have too many runs. The merges must
+/// have borders, that is, tokens that can be taken apart.
 pub(crate) fn merge(pairs: &Pairs, symbols: impl Iterator<Item = u32>, out: &mut Vec<u32>) -> bool {
     let Some(mut runs) = find(symbols) else { return false };
     let mut joined = Vec::with_capacity(2 * runs.len());

@@ -1,10 +1,11 @@
-//! The merging of long words, and of long lines, in linear time: in windows, whose tokens are put together.
+//! Merging long words and long lines in linear time, in windows whose tokens are then joined.
 //!
-//! A window's last tokens are left out, as what follows could change them, and the next window begins where the others
-//! end. If the two tokens where windows meet are no valid pair ([`super::borders`]), a few symbols on both sides are
-//! merged again. A word is cut into as many streams as there are lanes, each with its own windows.
+//! The last tokens of a window are dropped, because the text after it could change them, and the next window begins
+//! where the kept ones end. If the two tokens where windows meet are not a valid pair ([`super::borders`]), a few
+//! symbols on both sides are merged again. A word is cut into as many streams as there are lanes, each with its own
+//! windows.
 //!
-//! Runs of one byte and other repeated text can have tokens longer than a window. Windows are larger there, and a
+//! Runs of one byte and other repeated text can have tokens longer than a window. There, windows are larger, and a
 //! window with the same symbols as the one before it gets the same tokens.
 
 use std::ops::Range;
@@ -138,7 +139,8 @@ impl Windows {
         true
     }
 
-    /// The tokens of a word, from those of pieces of it, which are in `tokens` and begin at 0 and at each of `begins`.
+    /// The tokens of a word, from the tokens of its pieces: these are in `tokens` and begin at 0 and at each of
+    /// `begins`.
     pub(crate) fn put_together(&mut self, symbols: &impl Symbols, tokens: &[u32], begins: &[usize]) -> &[u32] {
         let Self { streams: [whole, ..], again } = self;
         whole.begin(0, symbols.len());
@@ -289,7 +291,7 @@ fn length(symbols: &impl Symbols, tokens: &[u32]) -> usize {
     tokens.iter().map(|&token| symbols.lengths()[token as usize] as usize).sum()
 }
 
-/// How many of the last tokens could change with what follows.
+/// How many of the last tokens the text after them could change.
 fn tail(tokens: &[u32]) -> usize {
     TAIL.min(tokens.len() / 2)
 }

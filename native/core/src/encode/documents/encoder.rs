@@ -53,7 +53,7 @@ impl Encoder {
     /// Makes the encoder of a tokenizer directory.
     ///
     /// # Errors
-    /// As those of [`Vocabulary::merges`] and [`Vocabulary::byte_ids`].
+    /// As [`Vocabulary::merges`] and [`Vocabulary::byte_ids`].
     pub(crate) fn new(artifact: &Artifact, vocabulary: &Vocabulary) -> Result<Self> {
         let merges = vocabulary.merges(artifact)?;
         let lengths = vocabulary.lengths();

@@ -1,5 +1,4 @@
-//! Encoding of whole documents, of files and of parts, on several threads; and what of their ids later text cannot
-//! change.
+//! Encoding whole documents, files and parts on several threads, and finding the ids that later text cannot change.
 
 mod batch;
 mod encoder;

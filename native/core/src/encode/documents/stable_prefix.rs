@@ -1,12 +1,12 @@
-//! How much of a text's tokens stays whatever text follows.
+//! How many of a text's first tokens stay the same whatever text follows.
 //!
-//! A text is cut into pre-tokens, and a pre-token's tokens are what merging makes of it. What the pattern cuts alike
-//! whatever follows ([`Pattern::tail`]) keeps its tokens. The pre-token behind it, of which the text has a part,
-//! becomes the tokens of some beginning of that part and then one token that goes on over the end of the text, as **any
-//! run of a text's tokens is what merging makes of that run's text** (the tokens of a merged text are the same as if
-//! any two neighbours had been merged alone; van Antwerpen and Neubeck, `rust-gems/bpe`). The token over the end begins
-//! with the rest of the part. So there are few such beginnings: those whose rest is the beginning of a longer token.
-//! What all of them have in common stays.
+//! A text is cut into pre-tokens, and the tokens of a pre-token are the result of merging it. The pre-tokens that the
+//! pattern cuts the same whatever follows ([`Pattern::tail`]) keep their tokens. Only the beginning of the next
+//! pre-token is known yet. **Any run of a text's tokens is the result of merging that run's text**, because the tokens
+//! of a merged text are the same as if any two neighbours had been merged alone (van Antwerpen and Neubeck,
+//! `rust-gems/bpe`). So the known beginning becomes the tokens of some prefix of it, and then one token that extends
+//! past the end of the text. This last token begins with the rest of the known beginning. Few prefixes are possible:
+//! those whose rest is the beginning of a longer token. The tokens that all of them share are stable.
 
 use super::encoder::Encoder;
 use crate::encode::load::Vocabulary;

@@ -1,8 +1,8 @@
-//! The line cache: the tokens of lines already met.
+//! The line cache: the tokens of lines seen before.
 //!
-//! Four entries share a cache line: a part of the line's hash, and where its text and its tokens are kept. A line is
-//! compared with its text. When the texts or the tokens are too many, everything is forgotten, so that a cache takes up
-//! to 28 MiB.
+//! Four entries share a cache line. An entry has a part of the line's hash, and where its text and its tokens are kept;
+//! a line is compared with the text. When there are too many texts or tokens, everything is forgotten, so a cache takes
+//! at most 28 MiB.
 
 use std::hash::BuildHasher;
 use std::ops::Range;
@@ -33,7 +33,7 @@ struct Entry {
 #[repr(align(64))]
 struct Group([Entry; ENTRIES]);
 
-/// What a line is looked up by; that of a line that is not kept finds nothing.
+/// The key by which a line is looked up; the key of a line that is not kept finds nothing.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct LineKey {
     hash: u64,
@@ -63,7 +63,7 @@ pub(crate) struct CachedLine {
     tokens: Range<usize>,
 }
 
-/// The tokens of lines already met; one a worker, kept between calls.
+/// The tokens of lines seen before; one per worker, kept between calls.
 pub(crate) struct LineCache<T: Id> {
     groups: Vec<Group>,
     tokens: Vec<T>,

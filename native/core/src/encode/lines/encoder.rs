@@ -1,7 +1,7 @@
-//! The lines of a text, on their way from the text to the ids.
+//! From the lines of a text to ids.
 //!
-//! Lines are taken in batches: all are looked up in the line cache, the words of those that are not known are looked up
-//! in turn ([`crate::encode::words`]), and their tokens joined to superwords ([`super::joiner`]).
+//! Lines are taken in batches. All are looked up in the line cache. The words of unknown lines are looked up in turn
+//! ([`crate::encode::words`]), and their tokens are joined to superwords ([`super::joiner`]).
 
 use super::cache::{CachedLine, LineCache, LineKey};
 use super::joiner::{LineJoiner, LineSource};

@@ -1,11 +1,11 @@
 //! Joining the tokens of the words of lines to superwords.
 //!
-//! The merges of words need not run over the line: the tokens of single words, which come from a cache, are put
-//! together wherever two neighbours are a valid pair ([`super::pair_memo`]). Most neighbours need no look: within the
-//! words that merges were learned on, no letter comes before a mark or a space, so that no merge joins two such bytes.
+//! The merges of words need not be applied to the whole line. The tokens of single words come from a cache, and are put
+//! side by side wherever two neighbours are a valid pair ([`super::pair_memo`]). Most neighbours need no check: in the
+//! words that the merges were learned from, no letter comes before a mark or a space, so no merge joins two such bytes.
 //! Where a pair is not valid, a little text on both sides is merged again.
 //!
-//! As many lines as there are lanes are joined together.
+//! As many lines as there are lanes are joined at once.
 
 use std::ops::Range;
 
@@ -32,7 +32,7 @@ pub(super) struct LineSource<'a> {
 struct OpenLine {
     /// Where it begins in the text.
     start: usize,
-    /// Its first token among those of all words.
+    /// The number of its first token among the tokens of all words.
     first: usize,
     /// Its tokens that are no valid pair with the ones before them.
     breaks: Vec<usize>,
@@ -47,13 +47,13 @@ struct WaitingLines {
     long_tokens: Vec<u32>,
 }
 
-/// The tokens of the joined lines, one after another, and where those of each line end.
+/// The tokens of the joined lines, one after another, and where each line ends.
 struct JoinedLines<T> {
     tokens: Vec<T>,
     ends: [usize; LANES],
 }
 
-/// Joins lines, [`LANES`] at most at a time; one a worker.
+/// Joins lines, [`LANES`] at most at a time; one per worker.
 pub(super) struct LineJoiner<T: Id> {
     memo: PairMemo,
     open: OpenLine,
@@ -85,8 +85,7 @@ impl<T: Id> LineJoiner<T> {
         (self.open.first, self.waiting.count) = (0, 0);
     }
 
-    /// Takes the word at `at`, which has its tokens from `first` on in `tokens`, those of the words of all lines so
-    /// far.
+    /// Takes the word at `at`. `tokens` has the tokens of the words of all lines so far, this word's from `first` on.
     #[inline]
     pub(super) fn begin_word(&mut self, source: LineSource<'_>, at: usize, first: usize, tokens: &[T]) {
         let LineSource { superwords, words, text } = source;

@@ -1,4 +1,4 @@
-//! Which pairs of tokens of words are valid, as far as it was found out.
+//! A memo of which pairs of tokens of words are valid.
 
 use crate::encode::bpe::{Merges, entry_value, pack_entry, pack_pair, pair_hash};
 

@@ -1,7 +1,7 @@
 //! Superwords: merges that were learned on whole lines, after those that were learned within words.
 //!
-//! A merge ranks after those that made its two tokens. So the merges of words, which rank lower, come first on the
-//! whole line, and the merges of superwords then join what is left.
+//! A merge ranks after those that made its two tokens. So the merges of words, which rank lower, are applied first on
+//! the whole line. Then the merges of superwords join what is left.
 
 use std::ops::Range;
 
@@ -17,13 +17,13 @@ pub(crate) struct Superwords {
     joints: Box<[[u64; 4]; 256]>,
     /// All merges, of words and of superwords.
     whole: Merges,
-    /// How many tokens of words went into each token; 1 for those of words.
+    /// How many tokens of words went into each token; 1 for a token of words itself.
     spans: Box<[u32]>,
 }
 
 impl Superwords {
-    /// Takes the merges of words, and all merges, which are `merges`, of which those from `first_merge` on are of
-    /// superwords. Both must have borders.
+    /// Takes the merges of words, and all merges (`merges`), which are of superwords from `first_merge` on. Both must
+    /// have borders.
     pub(crate) fn new(words: &Merges, whole: Merges, merges: &[Merge], first_merge: usize) -> Self {
         let tokens = whole.tokens();
         let (mut sides, mut spans) = (vec![0; tokens], vec![1; tokens]);

@@ -157,7 +157,8 @@ fn read_manifest(dir: &Path) -> Result<(String, Manifest)> {
     let Format { format } = serde_json::from_slice(&bytes).map_err(unreadable)?;
     if format != FORMAT {
         return Err(Error::invalid(format!(
-            "{}: its format is {format:?}, and this version knows {FORMAT:?}: install the cppmill-core that goes with it",
+            "{}: its format is {format:?}, and this version knows {FORMAT:?}: \
+             install the cppmill-core that goes with it",
             path.display()
         )));
     }
@@ -226,7 +227,8 @@ fn check_settings(file: &TokenizerFile) -> std::result::Result<(), String> {
 
 /// The regular expression of `Sequence[Split(Regex, Isolated), ByteLevel]`.
 fn pattern_of(pre_tokenizer: &Value) -> std::result::Result<String, String> {
-    let shape = "`pre_tokenizer` must be Sequence[Split(Regex, Isolated, invert false), ByteLevel(add_prefix_space false, use_regex false)]";
+    let shape = "`pre_tokenizer` must be Sequence[Split(Regex, Isolated, invert false), \
+                 ByteLevel(add_prefix_space false, use_regex false)]";
     let (split, bytes) = match pre_tokenizer["pretokenizers"].as_array().map(Vec::as_slice) {
         Some([split, bytes]) if pre_tokenizer["type"] == "Sequence" => (split, bytes),
         _ => return Err(shape.into()),

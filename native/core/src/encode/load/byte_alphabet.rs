@@ -1,13 +1,14 @@
 //! The byte alphabet of byte-level BPE: each byte as one printable character.
 //!
-//! From GPT-2: a printable Latin-1 character stands for its own byte, and the others, in order, for U+0100 and up.
+//! As in GPT-2, a printable Latin-1 character represents its own byte, and the other bytes, in order, are the
+//! characters from U+0100 on.
 
-/// Whether the byte stands for itself.
+/// Whether the byte's own character represents it.
 const fn is_printable(byte: u32) -> bool {
     matches!(byte, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF)
 }
 
-/// The byte that each character below U+0144 stands for, or 256.
+/// The byte that each character below U+0144 represents, or 256.
 static BYTES: [u16; 0x144] = bytes();
 
 const fn bytes() -> [u16; 0x144] {

@@ -15,7 +15,7 @@ pub(crate) struct Vocabulary {
     bytes: Vec<u8>,
     /// Where each token starts in `bytes`, and the end of the last.
     starts: Vec<u32>,
-    /// The names of the ids that stand for no text.
+    /// The names of the ids without text.
     names: HashMap<u32, String>,
     /// The control tokens by id.
     control: Vec<(String, u32)>,
@@ -64,7 +64,7 @@ impl Vocabulary {
         self.control.iter().map(|(name, _)| name.as_str())
     }
 
-    /// The bytes that a token stands for; empty for control and reserved ids.
+    /// The bytes of a token; empty for control and reserved ids.
     ///
     /// # Errors
     /// `Invalid` if `id` is not below the vocabulary size.

@@ -1,16 +1,16 @@
-//! The word cache: the tokens of words already met.
+//! The word cache: the tokens of words seen before.
 //!
-//! A *near* table has the short words met lately, in so little memory that it stays in a core's own cache; every word
-//! is looked up there first, without a branch. A word of up to 15 bytes is its own key ([`ShortKey`]); what it becomes
-//! is beside it.
+//! A *near* table has the short words seen most recently. It is small enough to stay in a core's own cache, and every
+//! word is looked up there first, without a branch. A word of up to 15 bytes is its own key ([`ShortKey`]); its ids are
+//! beside it.
 //!
 //! Every word of up to 256 bytes has a *record*: its length, the number of its ids, its bytes and the ids. Records are
-//! written one after another, and an index of hashes leads to them, ten in a cache line. When a quarter of the records
-//! is full, those of the next quarter, the oldest, are forgotten. So a cache never grows beyond about 62 MB, whatever
-//! the text.
+//! written one after another, and an index of hashes, ten per cache line, says where they are. When a quarter of the
+//! records is full, those of the next quarter, the oldest ones, are forgotten. So a cache never grows beyond about 62
+//! MB, whatever the text.
 //!
-//! What is not near costs two look-ups in memory that no cache holds. Each waits for the one before it, so a caller
-//! does them for many words at once: asks for all of the index that it needs, then for all records, then reads them.
+//! A word outside the near table costs two look-ups in memory that is in no cache, one after the other. So a caller
+//! makes them for many words at once: it asks for all index lines, then for all records, and then reads them.
 
 use arrow_buffer::ToByteSlice;
 

@@ -1,8 +1,7 @@
-//! The words of a run, on their way from the text to the ids.
+//! From the words of a run to ids.
 //!
-//! Words are taken in batches: all are looked up in the near table of the cache, those that are not there in its index
-//! and its records, and those that are not known are merged, several in turns. Each of these steps asks for the memory
-//! of the next one.
+//! Words are taken in batches. All are looked up in the near table of the cache, the missing ones in its index and
+//! records, and the unknown ones are merged, several in turns. Each of these steps asks for the memory of the next one.
 
 use super::cache::{WordCache, WordIds};
 use super::key::Key;

@@ -1,4 +1,4 @@
-//! What a word is looked up by beyond the near table.
+//! The key of a word beyond the near table.
 
 use crate::short_key::{ShortKey, mix};
 

@@ -1,4 +1,4 @@
-//! Masks by AVX2, two vectors of 32 bytes a block.
+//! Masks by AVX2, two vectors of 32 bytes per block.
 
 use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_slli_epi16};
 

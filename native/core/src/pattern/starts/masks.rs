@@ -3,7 +3,7 @@
 /// Bytes in a block.
 pub(super) const BYTES: usize = 64;
 
-/// The masks of 64 bytes: bit `i` stands for byte `i`. A byte after the end of the text is in no class.
+/// The masks of 64 bytes: bit `i` is for byte `i`. A byte after the end of the text is in no class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Masks {
     /// ASCII letters, digits and the underscore.

@@ -1,14 +1,13 @@
 //! Where the words of `cpp-words-1` and the lines of `cpp-lines-1` start, as bit masks of 64 bytes each.
 //!
-//! The pattern looks at most one character ahead and never back, but for a few things: so most word starts follow from
-//! the classes of neighbouring bytes by logic on whole masks, and runs are filled by the carries of an addition. Where
-//! something else may begin or go on (a number with a point or an exponent, a literal prefix, a raw string's end, a
-//! backslash, odd white space, a character beyond ASCII) a byte is marked *odd*: [`super::cpp_words`] cuts the words
-//! that touch one.
+//! With few exceptions, the pattern looks at most one character ahead and never back. So most word starts follow from
+//! the classes of neighbouring bytes, by logic on whole masks; the carries of an addition fill runs. A byte is marked
+//! *odd* where something else may begin or continue: a number with a point or an exponent, a literal prefix, the end of
+//! a raw string, a backslash, odd white space, a character beyond ASCII. [`super::cpp_words`] cuts the words that touch
+//! such a byte.
 //!
-//! A word that starts at a start of the masks and touches nothing odd ends at the next start. This holds however the
-//! words before it came about. So after an odd word the masks are good again from the first start at which a word
-//! begins.
+//! A word that starts at a start of the masks and touches no odd byte ends at the next start, however the words before
+//! it were cut. So after an odd word the masks are valid again from the first start at which a word begins.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
