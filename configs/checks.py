@@ -110,7 +110,7 @@ def _check_benchmarks(places: object, layers: Sequence[Layer]) -> Iterator[str]:
 
 
 def _may_exist(text: str) -> bool:
-    """Tell whether a place is there, as far as a look at the file system can tell."""
+    """Return whether a place is there, as far as a look at the file system can tell."""
     is_glob = any(character in text for character in WILDCARDS)
     return is_glob or is_remote(text) or Path(text).expanduser().exists()
 

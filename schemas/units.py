@@ -159,7 +159,7 @@ def unit_receipt_path(stage: Stage, key: str) -> str:
 
 
 def is_unit_receipt(name: str, stage: Stage) -> bool:
-    """Tell whether a path relative to OUT is that of a unit receipt of a stage."""
+    """Return whether a path relative to OUT is that of a unit receipt of a stage."""
     return name.startswith(f"{RECEIPT_FOLDERS[stage]}/_unit-") and name.endswith(".json")
 
 

@@ -72,7 +72,7 @@ def cut_runs(data: bytes) -> Iterator[str | bytes]:
 
 
 def is_utf8(content: bytes) -> bool:
-    """Tell whether a document is UTF-8."""
+    """Return whether a document is UTF-8."""
     try:
         content.decode()
     except UnicodeDecodeError:

@@ -216,6 +216,6 @@ def free_ports(number: int) -> list[int]:
 
 
 def answers(port: int) -> bool:
-    """Tell whether somebody takes connections at a port of the loopback interface."""
+    """Return whether somebody takes connections at a port of the loopback interface."""
     with socket.socket() as probe:
         return probe.connect_ex((_LOOPBACK, port)) == 0

@@ -92,7 +92,7 @@ def open_reporter(output: Output) -> Iterator[Reporter]:
 
 
 def is_live_terminal(stream: TextIO) -> bool:
-    """Tell whether a stream is a terminal on which lines can be redrawn."""
+    """Return whether a stream is a terminal on which lines can be redrawn."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
@@ -223,7 +223,7 @@ def _own_level(output: Output) -> int:
 
 
 def worth_showing(record: logging.LogRecord) -> bool:
-    """Tell whether a log record is for the user: not a warning of Beam, nor an error that is reported anyway."""
+    """Return whether a log record is for the user: not a warning of Beam, nor an error that is reported anyway."""
     if "apache_beam" not in f"{record.name} {record.pathname}":
         return True
     ours = record.exc_info is not None and isinstance(record.exc_info[1], CppmillError)

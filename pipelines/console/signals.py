@@ -49,7 +49,7 @@ def done_before_end(step: Callable[[], object]) -> Iterator[None]:
 
 
 def is_stopping() -> bool:
-    """Tell whether a signal is stopping this process; errors from then on are consequences of the stop."""
+    """Return whether a signal is stopping this process; errors from then on are consequences of the stop."""
     return any(stop.first is not None for stop in _stops)
 
 

@@ -33,7 +33,7 @@ class EngineConfig:
         return PipelineOptions([*flags, *self.beam_options])
 
     def gives(self, option: str) -> bool:
-        """Tell whether the user gave an option.
+        """Return whether the user gave an option.
 
         Example:
             >>> config = EngineConfig(out="o", log_folder=Path("l"), cpus=1, beam_options=("--parallelism=2",))

@@ -125,7 +125,7 @@ class Session(Generic[Config]):
         return {"units that ran more than once": number} if number else {}
 
     def is_up_to_date(self, unit: Unit) -> bool:
-        """Tell whether a unit need not run: its receipt and files are intact, and no input changed while it ran."""
+        """Return whether a unit need not run: its receipt and files are intact, and no input changed while it ran."""
         receipt = self.out.find_receipt(unit)
         return receipt is not None and receipt.is_final
 

@@ -134,7 +134,7 @@ def _named_files(session: Session, receipts: Sequence[UnitReceipt]) -> set[str]:
 
 
 def _is_built_here(session: Session) -> bool:
-    """Tell whether OUT's tokenizer was built in it, not copied into it."""
+    """Return whether OUT's tokenizer was built in it, not copied into it."""
     return any(is_unit_receipt(name, Stage.BUILD) for name in session.out.files(RECEIPT_FOLDERS[Stage.BUILD]))
 
 

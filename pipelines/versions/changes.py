@@ -40,7 +40,7 @@ class FinishedRun(NamedTuple):
 
 
 def is_same(before: FinishedRun, after: FinishedRun) -> bool:
-    """Tell whether two runs made the same dataset of the same input with the same tokenizer."""
+    """Return whether two runs made the same dataset of the same input with the same tokenizer."""
     old, new = before.receipt, after.receipt
     return old["dataset"]["digest"] == new["dataset"]["digest"] and all(old[name] == new[name] for name in _COMPARED)
 

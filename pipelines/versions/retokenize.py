@@ -145,7 +145,7 @@ def _retokenize(request: Request, asked: RunConfig, versions: Versions, reporter
 
 
 def is_up_to_date(config: RunConfig, before: FinishedRun) -> bool:
-    """Tell whether a run would find every unit of a finished one up to date, and no other unit; nothing is written.
+    """Return whether a run would find every unit of a finished one up to date, and no other unit; nothing is written.
 
     Args:
         config: The configuration, with the tokenizer to use.

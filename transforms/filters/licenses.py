@@ -58,7 +58,7 @@ class AllowList:
         self._verdicts = dict[str, bool]()
 
     def allows(self, expression: str) -> bool:
-        """Tell whether one may take what is under an SPDX expression; not if it cannot be read.
+        """Return whether one may take what is under an SPDX expression; not if it cannot be read.
 
         Of `A OR B` one has to be allowed, of `A AND B` both. `A-or-later` and `A+` may be taken under `A`. An exception
         only permits more, so `A WITH E` is allowed if `A` is, or if it is named itself; a licence is no exception.

@@ -145,5 +145,5 @@ def _first_line(content: bytes, start: int, end: int, plugin: RegexBasedDetector
 
 
 def _is_isolated(content: bytes, token: str) -> bool:
-    """Tell whether a token is no part of a longer word."""
+    """Return whether a token is no part of a longer word."""
     return re.search(rb"(?<![A-Za-z0-9])%s(?![A-Za-z0-9])" % re.escape(token.encode("latin-1")), content) is not None

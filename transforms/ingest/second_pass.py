@@ -172,7 +172,7 @@ def _rejects(decisions: Decisions, written: Written) -> Iterator[Reject]:
 
 
 def _is_same(row: Fingerprint, document: Document | None) -> bool:
-    """Tell whether a document is the one that the first pass read; a loose file that was not read again is."""
+    """Return whether a document is the one that the first pass read; a loose file that was not read again is."""
     if document is None or (row.project, row.path) != (document.project, document.path):
         return False
     if document.content is not None:

@@ -78,7 +78,7 @@ def products(receipt: dict[str, Any], folder: str) -> dict[str, str]:
 
 
 def is_built_in(receipt: dict[str, Any]) -> bool:
-    """Tell whether a run built its own tokenizer."""
+    """Return whether a run built its own tokenizer."""
     return any(is_unit_receipt(name, Stage.BUILD) for name in receipt["files"])
 
 

@@ -160,7 +160,7 @@ def column_of(reason: str) -> Column:
 
 
 def accepts_extension(path: str, options: IngestOptions) -> bool:
-    """Tell whether a path ends in one of the accepted extensions, without regard to case.
+    """Return whether a path ends in one of the accepted extensions, without regard to case.
 
     Example:
         >>> accepts_extension("a/B.CPP", IngestOptions()), accepts_extension("a.cpp/README", IngestOptions())
@@ -171,7 +171,7 @@ def accepts_extension(path: str, options: IngestOptions) -> bool:
 
 
 def in_sample(path: str, share: float) -> bool:
-    """Tell whether a document is in a sample, by a hash of its path that has nothing to do with where units end."""
+    """Return whether a document is in a sample, by a hash of its path that has nothing to do with where units end."""
     return share >= 1.0 or path_fraction(f"sample\0{path}") < share
 
 

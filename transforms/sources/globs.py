@@ -12,7 +12,7 @@ _WILDCARDS = frozenset("*?[")
 
 
 def is_glob(source: str) -> bool:
-    """Tell whether a source has a wildcard."""
+    """Return whether a source has a wildcard."""
     return not _WILDCARDS.isdisjoint(source)
 
 
@@ -39,11 +39,11 @@ class Glob:
     pattern: str
 
     def matches(self, path: str) -> bool:
-        """Tell whether a path matches."""
+        """Return whether a path matches."""
         return self._folders[-1].match(path) is not None
 
     def may_hold(self, path: str) -> bool:
-        """Tell whether a path below this one can match."""
+        """Return whether a path below this one can match."""
         depth = min(path.count("/"), self._fixed)
         return depth < len(self._folders) and self._folders[depth].match(path) is not None
 

@@ -63,7 +63,7 @@ def _problem(schema: pa.Schema, column: str) -> tuple[Dead, str] | None:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    """Tell whether a type holds text or bytes."""
+    """Return whether a type holds text or bytes."""
     if pa.types.is_dictionary(kind):
         return _is_text(kind.value_type)
     return bool(

@@ -58,7 +58,7 @@ def near_duplicates_name(duplicates: str, options: IngestOptions) -> str:
 
 
 def has_near_duplicates(name: str, out: OutputFolder) -> bool:
-    """Tell whether a file of near-duplicates is there and whole."""
+    """Return whether a file of near-duplicates is there and whole."""
     try:
         with out.open_ranges(name) as file:
             pq.read_metadata(file)

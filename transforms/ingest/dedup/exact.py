@@ -64,7 +64,7 @@ def duplicates_name(units: Sequence[Unit], digests: Sequence[str]) -> str:
 
 
 def has_duplicates(name: str, out: OutputFolder) -> bool:
-    """Tell whether a file of duplicates is there and whole."""
+    """Return whether a file of duplicates is there and whole."""
     try:
         with out.open_ranges(name) as file:
             return pq.read_schema(file).equals(DUPLICATES)
