@@ -24,7 +24,7 @@ from schemas.places import is_remote
 _PATTERN_KEYS = ("pattern", "unit_pattern")
 
 _LEAST_IDS = {"bpe": 7200, "sentencepiece-bpe": 320, "sentencepiece-unigram": 320}
-"""The number of ids that are not learned: those of the vocabulary files, or control tokens and bytes."""
+"""The number of ids that are not learned: the ids of the vocabulary files, or control tokens and bytes."""
 
 _ONLY_BPE = ("superwords_after", "max_token_bytes")
 
@@ -110,7 +110,7 @@ def _check_benchmarks(places: object, layers: Sequence[Layer]) -> Iterator[str]:
 
 
 def _may_exist(text: str) -> bool:
-    """Return whether a place is there, as far as a look at the file system can tell."""
+    """Return whether a place seems to exist; only the file system is asked."""
     is_glob = any(character in text for character in WILDCARDS)
     return is_glob or is_remote(text) or Path(text).expanduser().exists()
 

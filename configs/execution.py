@@ -1,4 +1,4 @@
-"""How a command is carried out: threads, memory, engine. Nothing of it changes what is made."""
+"""How a command is carried out: threads, memory, engine. None of this changes what is made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The configuration of an export: a finished run, a folder of its own, and the options of what is made."""
+"""The configuration of an export: a finished run, a folder of its own, and the export's options."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def load_export_config(
         model: The options of this kind of export.
         run: The finished run, a folder or its URL.
         values: Values by flag, text as it was typed; None for a flag that was not given.
-        flags: The flags that there are; those of the options belong to the table `options`.
+        flags: All flags; the flags of the options belong to the table `options`.
         options: Options that do not come from flags, by key; checked already.
 
     Raises:

@@ -62,7 +62,7 @@ def _check_names(path: Path, rules: dict[str, Any], categories: dict[str, dict[s
         if category not in categories:
             raise ConfigError(f"{path}: [{category}]: unknown category{did_you_mean(category, categories)}")
         if not isinstance(tables, dict):
-            raise ConfigError(f"{path}: {category}: {show(tables)} is no table; give one table a label")
+            raise ConfigError(f"{path}: {category}: {show(tables)} is not a table; give one table per label")
         for label in tables:
             if label not in categories[category]:
                 near = did_you_mean(label, categories[category])
@@ -84,7 +84,7 @@ def _labels(path: Path, rules: dict[str, Any], categories: dict[str, dict[str, i
 def _check_evidence(place: str, evidence: object) -> None:
     """Check one label's table."""
     if not isinstance(evidence, dict):
-        raise ConfigError(f"{place}: {show(evidence)} is no table; give lists of evidence: {', '.join(KINDS)}")
+        raise ConfigError(f"{place}: {show(evidence)} is not a table; give lists of evidence: {', '.join(KINDS)}")
     for kind, entries in evidence.items():
         if kind not in KINDS:
             raise ConfigError(f"{place} {kind}: unknown key{did_you_mean(kind, KINDS)} (known: {', '.join(KINDS)})")
@@ -94,4 +94,4 @@ def _check_evidence(place: str, evidence: object) -> None:
             if not isinstance(entry, str) or not entry.strip():
                 raise ConfigError(f"{place} {kind}: {show(entry)} is not allowed; an entry is a string with text in it")
             if entry in entries[:at]:
-                raise ConfigError(f"{place} {kind}: {show(entry)} is there twice; remove one")
+                raise ConfigError(f"{place} {kind}: {show(entry)} is listed twice; remove one")

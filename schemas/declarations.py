@@ -18,8 +18,8 @@ class Option:
         flag: The flag, `--key` by default, and `--key/--no-key` for true or false. `SOURCE` is for arguments and `--`
             for what follows it.
         metavar: The name of the value in `--help`; by default the type gives it.
-        default: What `--help` shows as the default, where the field's own value says too little; `{}` stands for that
-            value.
+        default: What `--help` shows as the default, where the field's own value says too little; the value takes the
+            place of `{}`.
         places: Whether the value names files or folders, which a job on another machine takes as URLs.
     """
 

@@ -46,7 +46,7 @@ def path_fraction(path: str) -> float:
     """Return the hash of a path as a fraction in [0, 1): the first 8 bytes of its SHA-256, big-endian, over 2^64.
 
     Args:
-        path: A relative path; bytes that are not UTF-8 stand in it as surrogate escapes.
+        path: A relative path; bytes that are not UTF-8 are surrogate escapes in it.
     """
     digest = hashlib.sha256(path.encode("utf-8", "surrogateescape")).digest()
     return int.from_bytes(digest[:8], "big") / (1 << 64)

@@ -54,7 +54,7 @@ class LockedError(CppmillError):
 
 
 class BlockedError(LockedError):
-    """A scheduled command that found another one at work: the next one on the schedule does what is to do."""
+    """A scheduled command found another one at work; the next scheduled one will do the work."""
 
     exit_code = ExitCode.BLOCKED
 

@@ -36,7 +36,7 @@ def spdx_licenses() -> Licensing:
 
 
 def parse_expression(text: str) -> Expression | None:
-    """Return an SPDX expression as a tree, None if it is none; identifiers in it need not be known."""
+    """Return an SPDX expression as a tree, None if it cannot be parsed; identifiers in it need not be known."""
     from license_expression import ExpressionError
 
     try:
@@ -47,7 +47,7 @@ def parse_expression(text: str) -> Expression | None:
 
 
 def canonical_license(text: str) -> str | None:
-    """Return a licence as SPDX spells it now, with its exception if it names one; None if it is none.
+    """Return a licence as SPDX spells it now, with its exception if it names one; None if SPDX does not know it.
 
     Args:
         text: An identifier (`mit`, `GPL-2.0+`), one with an exception (`Apache-2.0 WITH LLVM-exception`), or
@@ -66,6 +66,6 @@ def canonical_license(text: str) -> str | None:
 
 
 def license_identifiers() -> list[str]:
-    """Return the identifiers of licences in SPDX, without those of one scanner alone."""
+    """Return SPDX's identifiers of licences, without those that only one scanner uses."""
     known = spdx_licenses().known_symbols
     return [key for key, symbol in known.items() if not (symbol.is_exception or key.startswith("LicenseRef-"))]

@@ -20,7 +20,7 @@ RECEIPT_FORMAT = "cppmill-unit-1"
 
 
 class Stage(StrEnum):
-    """The stages, in the order in which data flows: those of a run, then those of exports of a run."""
+    """The stages, in the order in which data flows: first of a run, then of exports of a run."""
 
     INGEST = "ingest"
     SCAN = "scan"
@@ -159,7 +159,7 @@ def unit_receipt_path(stage: Stage, key: str) -> str:
 
 
 def is_unit_receipt(name: str, stage: Stage) -> bool:
-    """Return whether a path relative to OUT is that of a unit receipt of a stage."""
+    """Return whether a path relative to OUT is the path of a unit receipt of a stage."""
     return name.startswith(f"{RECEIPT_FOLDERS[stage]}/_unit-") and name.endswith(".json")
 
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 
 class Strength(StrEnum):
-    """What is promised of a token, or of an id without one."""
+    """What is promised about a token, or about an id without one."""
 
     CONTROL = "control"
     PINNED = "pinned"

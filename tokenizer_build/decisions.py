@@ -4,7 +4,7 @@ Generic words are cut because BPE learns them for free, rare ones because nobody
 which too little is left is cut whole. Only tokens of the domain band can be cut, and no locked one. A freed id becomes
 a learned token; the cut token keeps the id in its file, so that another corpus may keep it under the same id.
 
-The rules are those of the published scan of 1,435,084 files, in which 209 of 473 tokens that were found fell as generic
+The rules come from the published scan of 1,435,084 files, in which 209 of 473 tokens that were found fell as generic
 words and the categories of MongoDB operators, Redis, CMake, ORM and protobuf keywords fell whole.
 """
 

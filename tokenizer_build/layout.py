@@ -47,7 +47,7 @@ class Slots:
         return self.vocab_size - len(self.fixed) - len(self.reserved) - len(self.missing_bytes)
 
     def least_vocab_size(self, seed_pieces: int) -> int:
-        """Return the least vocabulary size that holds everything fixed and so many pieces of it."""
+        """Return the least vocabulary size that holds everything fixed and this many pieces of it."""
         return max(FIRST_LEARNED_ID, self.vocab_size - self.learned_tokens + seed_pieces)
 
     def names_that_text_must_not_spell(self) -> list[str]:

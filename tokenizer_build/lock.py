@@ -127,7 +127,7 @@ def release_vocabulary(directory: Path, tokenizer: Path, version: str) -> int:
         The number of ids that became locked.
 
     Raises:
-        VocabularyConfigError: If the version was used or is none, or the tokenizer disagrees with the lock.
+        VocabularyConfigError: If the version was used before or is malformed, or the tokenizer disagrees with the lock.
     """
     lock, releases = read_lock(directory), read_releases(directory)
     if not _VERSION.fullmatch(version) or version in (*releases, PUBLISHED, UNRELEASED):

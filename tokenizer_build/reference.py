@@ -63,7 +63,7 @@ def encode(word: Symbols, ranks: Mapping[tuple[Symbols, Symbols], int]) -> list[
 def encode_longest(word: Symbols, tokens: Collection[Symbols]) -> list[Symbols]:
     """Split a word greedily: from left to right take the longest token that begins there, else one symbol.
 
-    Ranks play no part, so the pieces are not always those of `encode`; no tokenizer of ours is encoded so.
+    Ranks play no part, so the pieces may differ from those of `encode`; none of our tokenizers encodes this way.
 
     Example:
         >>> tokens = {"ab", "bcd"}

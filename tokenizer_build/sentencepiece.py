@@ -1,12 +1,12 @@
 """Trains a SentencePiece vocabulary from the scan's word counts: the control tokens at their pinned ids, then bytes.
 
 The words of the pre-token pattern are the trainer's sentences, in its own format of counted words. Its rules for white
-space (a space only at the beginning of a piece, no tabs and newlines) are not those of the words, so four characters
-that no text has (Unicode's noncharacters) stand for space, tab, newline and return while it trains, and are replaced in
-the model's pieces afterwards: a space by U+2581, the others by themselves. No piece goes across the border of a word.
+space (a space only at the beginning of a piece, no tabs and newlines) would cut these words differently. So while it
+trains, four characters that no text has (Unicode's noncharacters) replace space, tab, newline and return. In the pieces
+of the finished model a space is U+2581, and the others are themselves. No piece crosses the border of a word.
 
-The bytes of the model depend on the counts and the size alone: the words are sorted, and the trainer has a fixed number
-of threads, as sums of floating-point numbers would differ.
+The bytes of the model depend only on the counts and the size. The words are sorted, and the trainer has a fixed number
+of threads, because sums of floating-point numbers depend on it.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def trainer_version() -> str:
 
 
 def _control_names(vocabulary_dir: Path) -> dict[int, str]:
-    """Return the name of every id of the control band: its token, or that of a reserved id."""
+    """Return the name of every id of the control band: its token, or the name of a reserved id."""
     vocabulary, _ = load_vocabulary(vocabulary_dir)
     tokens = {token.id: token.token for token in vocabulary.tokens if token.strength is Strength.CONTROL}
     return {id_: tokens.get(id_, reserved_name(id_)) for id_ in range(_CONTROL.first, _CONTROL.last + 1)}

@@ -129,7 +129,7 @@ def learn_merges(
 
 
 def superword_tokens(vocab_size: int, after: float | None) -> int:
-    """Return how many of so many ids are superwords' if these are learned after a share of them, or never (None)."""
+    """Return how many of these ids are superwords if they are learned after a share of the ids, or never (None)."""
     return 0 if after is None else vocab_size - round(vocab_size * after)
 
 

@@ -26,7 +26,7 @@ from configs.execution import usable_threads
 from schemas.errors import ExitCode
 from tokenizer_build.compare.candidates import set_rayon_threads
 
-TOLD = 10
+_SHOWN = 10
 """How many documents with other ids are named."""
 
 _FIELDS: dict[str, pa.DataType] = {"doc_id": pa.string(), "tokens": pa.uint64(), "ids_sha256": pa.binary()}
@@ -77,7 +77,7 @@ def equality(
             total.add(found)
             typer.echo(f"{done} of {len(shards)} shards: {describe(total)}", err=True)
     typer.echo(describe(total))
-    for line in total.different[:TOLD]:
+    for line in total.different[:_SHOWN]:
         typer.echo(f"  {line}")
     if total.different:
         raise typer.Exit(ExitCode.FAILED_CHECK)

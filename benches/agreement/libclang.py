@@ -45,7 +45,7 @@ class ClangKind(IntEnum):
 
 
 class ClangTokens(NamedTuple):
-    """The tokens of a source, in order; spaces and line endings are none.
+    """The tokens of a source, in order, without spaces and line endings.
 
     Attributes:
         kind: `ClangKind` of each, uint32.

@@ -47,7 +47,7 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass(kw_only=True)
 class Agreement:
-    """Sums over documents; those of parts add up with `+=`.
+    """Sums over documents, which add up with `+=`.
 
     Attributes:
         documents: How many were compared.
@@ -67,7 +67,7 @@ class Agreement:
         return int(self.confusion.sum())
 
     def of(self, byte_class: ByteClass) -> float:
-        """Return the bytes that both put in a class over those that either puts there; 1 if there are none."""
+        """Return the bytes that both put in a class divided by those that either does; 1 without such bytes."""
         index = CLASSES.index(byte_class)
         both = int(self.confusion[index, index])
         either = int(self.confusion[index].sum() + self.confusion[:, index].sum()) - both

@@ -78,7 +78,7 @@ def make_corpus(
         source: The tree.
         out: The run's output folder.
         threads: Number of threads; all usable CPUs by default.
-        limit_bytes: Take a sample of about so many bytes, by the hash of the path; all by default.
+        limit_bytes: Take a sample of about this many bytes, by the hash of the path; all by default.
         reporter: Where progress goes.
         tokenizer: Directory of a tokenizer to use instead of building one.
         profile: What builds the tokenizer, and counts for it.

@@ -80,7 +80,7 @@ def load_tokenizers(vocabulary: Vocabulary, sample: Path, threads: int) -> Encod
 
 
 def load_tiktoken(vocabulary: Vocabulary, sample: Path, threads: int) -> Encode:
-    """Tiktoken: a NumPy array a document, in threads as its own batch call does it."""
+    """Tiktoken: one NumPy array per document, in threads as its own batch call does it."""
     return _encode(Ranks(vocabulary.name, _ranks(vocabulary), CL100K), sample, threads)
 
 

@@ -5,7 +5,7 @@ machine for a while slows all of them, and none always runs on warm file caches.
 tokenizer) is outside the clock, and so is hashing the result. A candidate whose result is not the first one's gets no
 figures, only a line saying so.
 
-It knows nothing of what is measured, and Linux is taken for granted: peak memory is read from `/proc`.
+It does not know what is measured. It needs Linux, because it reads peak memory from `/proc`.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class Candidate(Generic[State]):
         prepare: Makes what `run` takes; outside the clock.
         run: The work; inside the clock.
         threads: Threads that it uses, for the record.
-        expected: The digest that its result must have; None: that of the first candidate.
-        input_bytes: Size of its input, in bytes; None: that of the comparison.
+        expected: The digest that its result must have; None: the digest of the first candidate.
+        input_bytes: Size of its input, in bytes; None: the size of the comparison's input.
     """
 
     name: str
@@ -135,7 +135,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Published:
-    """A published figure of somebody else, shown beside ours: not measured here, so in no JSON."""
+    """A published figure of another project, shown beside ours. It was not measured here, so it is in no JSON."""
 
     name: str
     value: float
@@ -165,7 +165,7 @@ def compare(bench: str, candidates: Sequence[Candidate[State]], *, input_bytes: 
 
     Args:
         bench: Name of the benchmark.
-        candidates: The first is ours; the others are held to its result.
+        candidates: The first is ours; the others must have the same result.
         input_bytes: Size of the input that all of them read, in bytes.
         rounds: Runs of each candidate; more give a steadier median.
 

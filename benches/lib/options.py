@@ -21,11 +21,11 @@ JsonAppended = Annotated[
 Rounds = Annotated[int, typer.Option(min=1, help="Runs of each candidate; the median counts.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="Number of threads; all usable CPUs by default.")]
 LimitMegabytes = Annotated[
-    int | None, typer.Option("--limit-mb", min=1, help="Take a sample of about so many MB of a larger tree.")
+    int | None, typer.Option("--limit-mb", min=1, help="Take a sample of about this many MB of a larger tree.")
 ]
-TrainMegabytes = Annotated[int, typer.Option("--train-mb", min=1, help="Train on about so many MB, by path.")]
+TrainMegabytes = Annotated[int, typer.Option("--train-mb", min=1, help="Train on about this many MB, by path.")]
 HeldOutMegabytes = Annotated[
-    int | None, typer.Option("--held-out-mb", min=1, help="Measure on about so many MB; on all by default.")
+    int | None, typer.Option("--held-out-mb", min=1, help="Measure on about this many MB; on all by default.")
 ]
 VocabSize = Annotated[int, typer.Option(min=512, help="Number of ids.")]
 

@@ -66,7 +66,7 @@ def measure_stages(corpus: Corpus, *, rounds: int) -> Iterator[Comparison]:
 
 
 def prepare_stage(base: RunConfig, stage: Stage) -> Ready:
-    """Import a stage's program and make an output folder, beside that of `base`, with what the stage needs.
+    """Import a stage's program and make an output folder, beside the folder of `base`, with what the stage needs.
 
     Files are hard links: stages publish by renaming and never write into a published file.
     """

@@ -50,7 +50,7 @@ class Tree:
         return sum(self.sizes)
 
     def sample(self, num_bytes: float) -> Tree:
-        """Return the files whose path has a hash below the share that gives about so many bytes; all if there are less.
+        """Return the files whose path hash is below the share that gives about this many bytes; all if there are fewer.
 
         A sample holds every smaller one, and depends on the paths alone.
         """

@@ -57,7 +57,7 @@ def digest(merges: Merges) -> str:
 
 
 def count_ours(sample: Path, pattern: str, threads: int, *, shuffled: bool = False) -> list[pa.RecordBatch]:
-    """Count the words of a sample natively; `shuffled` takes documents and gives words in disorder, batch by batch."""
+    """Count the words of a sample natively; `shuffled` shuffles documents, and words within each batch."""
     if not shuffled:
         return count_words(read_batches(sample), pattern, threads)
     order = random.Random(SHUFFLE_SEED)

@@ -1,6 +1,6 @@
 """Inputs that are hard on an encoder, beside normal text: how many times as long a byte takes.
 
-What is hard is text that is one long word, or whose words never come again: neither a cache nor a short merge helps.
+Text is hard if it is one long word or if no word occurs twice: then neither a cache nor a short merge helps.
 """
 
 from __future__ import annotations

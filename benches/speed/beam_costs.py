@@ -104,7 +104,7 @@ def _hash_made(stage: Stage, out: Path) -> str:
 
 
 def measure_shuffle(config: RunConfig) -> Comparison:
-    """Add up the encoded size of what a run that is done has shuffled, in bytes a MB of source, by kind."""
+    """Add up the encoded size of what a finished run shuffled, in bytes per MB of source, by kind."""
     register_coders()
     folder = config.out_folder / CACHE
     with open_session(config, Reporters()) as session:

@@ -63,7 +63,7 @@ def bench_encode(
     rounds: Rounds = 3,
     threads: Threads = None,
     limit_mb: LimitMegabytes = None,
-    sample_mb: Annotated[int, typer.Option("--sample-mb", min=1, help="Compare encoders on so many MB.")] = 100,
+    sample_mb: Annotated[int, typer.Option("--sample-mb", min=1, help="Compare encoders on this many MB.")] = 100,
 ) -> None:
     """Measure encoding beside public encoders, and the stages that encode beside datatrove.
 

@@ -1,6 +1,6 @@
 """Encoding beside the public encoders: ours with its vocabularies, the others with those that they take.
 
-Each is held to the ids that `tokenizers` gives with the same vocabulary, on every document. Cold is a new tokenizer in
+Each must produce the ids of `tokenizers` with the same vocabulary, on every document. Cold is a new tokenizer in
 a new process, warm one that has encoded the same documents before.
 """
 
@@ -39,7 +39,7 @@ class SampleText:
     num_bytes: int
 
     def head(self, share: float) -> SampleText:
-        """Write its first documents, about so many of its bytes, to a file beside it."""
+        """Write its first documents, about this many of its bytes, to a file beside it."""
         batch, path = read_sample(self.path), self.path.with_suffix(".head.parquet")
         sizes = [len(content.as_py()) for content in batch["content"]]
         rows, taken = 0, 0
@@ -73,7 +73,7 @@ class Peer:
 def measure_encoding(
     tokenizer: Path, sample: Path, *, sample_bytes: int, threads: Iterable[int], rounds: int
 ) -> Iterator[Comparison]:
-    """Measure encoding beside `tokenizers` on one tokenizer.json, cold, one comparison a number of threads."""
+    """Measure encoding beside `tokenizers` on one tokenizer.json, cold, one comparison per number of threads."""
     text = SampleText(sample, sample_bytes)
     peers = [Peer(encoder, Vocabulary("plain", tokenizer), text, None) for encoder in (OURS, THEIRS)]
     for number in threads:
@@ -141,7 +141,7 @@ load_reference = lru_cache(maxsize=1)(Reference)
 
 
 def measure_counting(vocabularies: Sequence[Vocabulary], text: SampleText, threads: int, *, rounds: int) -> Comparison:
-    """Measure counting tokens without making their ids, cold, beside encoding them, each held to as many tokens."""
+    """Measure counting tokens without making their ids, cold, beside encoding them; all must find as many tokens."""
     candidates = [
         Candidate(
             name=f"{OURS}, {vocabulary.name}, {what}",

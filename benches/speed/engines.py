@@ -4,7 +4,7 @@
   seconds, seconds per stage, seconds of processors (local alone, as a job server does not wait for what it starts), and
   the most memory that all of its processes had together. Every run of a sample must give the same receipt.
 * **Beam**: scan and tokenize as the stage runs them, and the same units by the same functions without Beam.
-* **Shuffled**: the encoded size of everything that a run groups or reshuffles, by kind, in bytes a MB of source.
+* **Shuffled**: the encoded size of everything that a run groups or reshuffles, by kind, in bytes per MB of source.
 
 The last two are of the local run of the smallest sample.
 
@@ -98,7 +98,7 @@ class Growth:
         return Comparison(f"{gigabytes:g} GB", tuple(figures), different)
 
     def config(self) -> RunConfig:
-        """Return the configuration of the local run, as far as its later stages need it."""
+        """Return the part of the local run's configuration that its later stages need."""
         from configs.runs import load_run_config
 
         return load_run_config(flags={"--out": str(self._work / LOCAL), "--vocab-size": str(self._vocab_size)})

@@ -57,7 +57,7 @@ class Documents:
         return sum(self.sizes)
 
     def sample(self, num_bytes: float) -> Documents:
-        """Return the first shards that have so many bytes, or all."""
+        """Return the first shards that have this many bytes, or all."""
         total = 0
         for taken, size in enumerate(self.sizes, 1):
             total += size

@@ -84,13 +84,13 @@ def bench_train(
     threads: Threads = None,
     vocab_size: VocabSize = 1 << 16,
     compare_mb: Annotated[
-        list[int] | None, typer.Option(min=1, help="Compare on so many MB; again for more sizes. [300, 1000]")
+        list[int] | None, typer.Option(min=1, help="Compare on this many MB; repeat for more sizes. [300, 1000]")
     ] = None,
     growth_mb: Annotated[
-        list[int] | None, typer.Option(min=0, help="Growth at so many MB; again for more, 0 for none. [300 … 4000]")
+        list[int] | None, typer.Option(min=0, help="Growth at this many MB; repeat for more, 0 for none. [300 … 4000]")
     ] = None,
     superwords_mb: Annotated[
-        list[int] | None, typer.Option(min=0, help="Superwords at so many MB; again, 0 for none. [300, 1000]")
+        list[int] | None, typer.Option(min=0, help="Superwords at this many MB; repeat, 0 for none. [300, 1000]")
     ] = None,
 ) -> None:
     """Measure training beside tokenizers, ffbpe and gigabpe, then its growth, all on samples by the hash of the path.
@@ -154,7 +154,7 @@ class TrainingBench:
                 yield job.compare("superwords", [job.candidate(OURS, train)])
 
     def sample(self, megabytes: int) -> Sample:
-        """Write a sample of about so many MB, over the one before."""
+        """Write a sample of about this many MB, over the previous one."""
         return write_sample(self.tree.sample(megabytes * MEGABYTE), self.work)
 
     def _growth(self, job: Job) -> Iterator[Comparison]:
@@ -226,7 +226,7 @@ def merging_candidate(name: str, job: Job, words: Path, threads: int | None = No
 
 
 def compare_ways(job: Job) -> Comparison:
-    """Hold the merges of one thread and of documents and words in disorder to those of all threads, two runs each."""
+    """Compare the merges of one thread and of shuffled documents and words with those of all threads, two runs each."""
     train = partial(trainers.train_ours, job.sample.parquet, PATTERN, job.vocab_size)
     ways = [
         job.candidate(OURS, partial(train, job.threads)),

@@ -1,6 +1,6 @@
 r"""`python -m benches.studies.lines DIR HELD_OUT`: superwords learned in lines, and in other cuts of the text.
 
-The words are those of the shipped pattern; half of 65,536 ids are learned in them, and the other half in larger pieces,
+The words are cut by the shipped pattern; half of 65,536 ids are learned in them, and the other half in larger pieces,
 cut with a regular expression (PyPI's `regex`), without bounds and without seeds. The table has bytes per token, and
 what a cache could hope for: the share of the held-out text in pieces that the training text has too. Run by
 `make bench-units`.
@@ -57,7 +57,7 @@ class Result:
         distinct_bytes: Bytes of the distinct pieces of the training sample, which training holds.
         held_out_tokens: Tokens of the held-out text.
         held_out_bytes: Its bytes.
-        seen_bytes: Those of them in pieces that the training sample has too.
+        seen_bytes: The bytes of them that are in pieces of the training sample too.
     """
 
     unit: str

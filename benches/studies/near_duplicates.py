@@ -111,7 +111,7 @@ def exact_pairs(shingles: Shingles, least: float) -> Near:
     """Return all pairs of documents of at least a similarity, by an inverted index.
 
     Args:
-        shingles: Those of the documents.
+        shingles: The shingles of the documents.
         least: The least similarity.
     """
     sets = [np.unique(part) for part in np.split(shingles.hashes, shingles.offsets[1:-1].astype(np.int64))]

@@ -2,7 +2,7 @@
 
 For each pattern: cut a sample of a training tree and a held-out tree with the regular expression (PyPI's `regex`),
 learn 65,536 ids from the words of the sample, and count the tokens of the held-out words. Before that the shipped
-pattern's native splitter and its regular expression are held to the same words of the sample. What `make
+pattern's native splitter and its regular expression must give the same words of the sample. What `make
 bench-patterns` runs.
 """
 

@@ -1,7 +1,7 @@
 r"""The pre-token patterns that are compared: the published ones, and `cpp-words-1` with one thing changed at a time.
 
 `CppWords` is `cpp-words-1` in parts; with its defaults it composes to the shipped regular expression, which a test
-holds it to. The published patterns are those of GPT-2 and of tiktoken's cl100k_base and o200k_base.
+holds it to. The published patterns are of GPT-2 and of tiktoken's cl100k_base and o200k_base.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class CppWords:
         number: A number with what is put before it.
         literals: Openings and closings of literals, and runs of escapes: what fixed tokens need.
         identifier: A name, or a piece of one.
-        mark: What of the marks before a name is in its word; empty: only a space is.
-        marks_newline: What a run of marks takes of the newline behind it and the indentation after that.
+        mark: Which marks before a name belong to its word; if empty, only a space does.
+        marks_newline: How much of the newline and the indentation after it belongs to a run of marks.
         newline: A newline without a mark before it.
     """
 

@@ -58,7 +58,7 @@ def install_package(name: str, *, log_folder: Path, say: Callable[[str], None] =
     Args:
         name: One of `PACKAGES`.
         log_folder: Gets the log of apt-get.
-        say: Told what is done, a line each.
+        say: Called with a line for each step.
 
     Raises:
         ConfigError: If it cannot be installed here: with what to install.

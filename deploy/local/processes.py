@@ -37,7 +37,7 @@ class Started:
 
     Attributes:
         name: What it is; its log is `NAME.log`.
-        pid: Its id, and that of its group.
+        pid: Its id, which is also the id of its group.
         moment: When it was started, in seconds since the machine was; 0 if it had ended before it could be asked.
     """
 
@@ -47,7 +47,7 @@ class Started:
 
     @property
     def runs(self) -> bool:
-        """Whether it has neither ended nor died."""
+        """Whether it is still alive."""
         return self.moment != 0 and _moment(self.pid) == self.moment
 
 

@@ -162,7 +162,7 @@ def _standard_library(repository: Path) -> dict[str, list[str]]:
     """Texts by name: of the library itself, and of the crates in it, from the notices that come with the toolchain."""
     notices = _sysroot(repository) / "share/doc/rust/COPYRIGHT-library.html"
     if not notices.is_file():
-        raise ConfigError(f"{notices}: missing; the toolchain of rust-toolchain.toml as rustup installs it has it")
+        raise ConfigError(f"{notices}: missing; rustup installs it with the toolchain of rust-toolchain.toml")
     linked = set(standard_crates(repository))
     found = {"The standard library of Rust": [_apache(repository)]}
     for section in notices.read_text().split("<h3>📦 ")[1:]:

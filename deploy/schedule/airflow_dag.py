@@ -4,7 +4,7 @@ The first version is made by hand, because only it takes a tokenizer: cppmill re
 --tokenizer DIR (or --profile and --vocab-size, to build one). The store may be on an object store.
 
 The places are taken from the environment of the scheduler and the workers. A run with nothing to do (exit code 10) is
-skipped, and what follows it; one that finds another at work (11) fails and is tried again half an hour later.
+skipped, and so is what follows it. If another run is at work (11), the task fails and is retried after half an hour.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ def repository_place(page: str) -> str:
 
 
 def site_place(place: str, link: str) -> str | None:
-    """Return the path in the site that a link leads to; None if it is none to a file of the repository.
+    """Return the path in the site that a link leads to; None if it does not lead to a file of the repository.
 
     Args:
         place: The linking file, in the repository.

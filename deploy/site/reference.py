@@ -25,7 +25,7 @@ def commands_page() -> str:
 
 
 def command_names() -> list[str]:
-    """Return the names of all commands, those of groups with the group before them.
+    """Return the names of all commands; commands of a group have the group's name before theirs.
 
     Example:
         >>> "vocab diff" in command_names()

@@ -96,7 +96,7 @@ Example:
 """,
     "build": """Build OUT/tokenizer from OUT/counts.
 
-Fixed tokens of the vocabulary files, as far as the counts keep them, then learned BPE. Prints what the scan found
+The fixed tokens of the vocabulary files that the counts keep, then learned BPE. Prints what the scan found
 and what happened to the candidates, as OUT/tokenizer/findings.md has it. The third stage of `run`, with the same
 arguments; SOURCE is not read.
 

@@ -1,7 +1,7 @@
 """How commands get their help from docstrings, and options from models: each flag of `configs.tables` becomes one.
 
 Values are taken as they were typed: `configs` converts and checks them, so that all problems are reported at once and
-in the same words as those of a TOML file.
+in the same words as for a TOML file.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def retokenize(
     config: args.Config = None,
     set_values: args.SetValues = None,
     keep: Annotated[
-        int, typer.Option("--keep", metavar="N", min=1, help="Keep so many versions, the current one included.")
+        int, typer.Option("--keep", metavar="N", min=1, help="Keep this many versions, the current one included.")
     ] = 3,
     quiet: args.Quiet = False,
     as_json: args.Json = False,
@@ -80,7 +80,7 @@ def retokenize(
 
     Only changed units of the sources run, with the tokenizer of the previous version, so that no id moves; the rest is
     shared with it. STORE/current always names the newest complete version, and moves when the new one is proved.
-    Options that are not given are those of the previous version. The first version builds a tokenizer, of --profile and
+    Options that are not given come from the previous version. The first version builds a tokenizer, of --profile and
     --vocab-size, or takes --tokenizer.
 
     Exit code 0: there is a new version. 10: there was nothing to do. 11: another run is at work in the store.

@@ -223,7 +223,7 @@ def _own_level(output: Output) -> int:
 
 
 def worth_showing(record: logging.LogRecord) -> bool:
-    """Return whether a log record is for the user: not a warning of Beam, nor an error that is reported anyway."""
+    """Return whether a log record is for the user: no warning of Beam, and no error that is reported anyway."""
     if "apache_beam" not in f"{record.name} {record.pathname}":
         return True
     ours = record.exc_info is not None and isinstance(record.exc_info[1], CppmillError)

@@ -14,7 +14,7 @@ from pipelines.console.progress import Meter, Summary
 
 
 class _LineReporter:
-    """Writes lines, those of progress at most once in an interval.
+    """Writes lines; lines of progress at most once in an interval.
 
     Args:
         stream: Where to write; by default what `sys.stderr` is then, or `sys.stdout` for JSON.
@@ -40,7 +40,7 @@ class _LineReporter:
         self._meter = Meter("", 0, 0, clock)
 
     def _is_due(self, done_units: int, done_bytes: int) -> bool:
-        """Take the progress to the meter; tell whether the interval is over, and begin a new one if so."""
+        """Take the progress to the meter; return whether the interval is over, and begin a new one if so."""
         self._meter.done_units, self._meter.done_bytes = done_units, done_bytes
         with self._lock:
             now = self._clock()

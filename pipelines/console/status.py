@@ -102,7 +102,7 @@ def read_any_status(place: str, *, now: datetime | None = None, events: int = 5)
 
     Args:
         place: A store or an output folder, a path or a URL.
-        now: The time; that of the system by default.
+        now: The time; the system's by default.
         events: How many of the last events to give.
 
     Raises:
@@ -155,7 +155,7 @@ def read_status(place: str, *, now: datetime | None = None, events: int = 5) -> 
 
     Args:
         place: The folder.
-        now: The time; that of the system by default.
+        now: The time; the system's by default.
         events: How many of the last events to give.
 
     Raises:

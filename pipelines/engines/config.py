@@ -53,7 +53,7 @@ class Engine(ABC):
     flags: list[str]
 
     def missing(self) -> Iterator[str]:
-        """Yield, in a line each, what keeps a pipeline from being run, and what to do."""
+        """Yield a line for each problem that keeps a pipeline from being run, with what to do."""
         yield from ()
 
     @abstractmethod

@@ -38,7 +38,7 @@ class Dataflow(Engine):
         given: dict[str, Any] = self._options.view_as(GoogleCloudOptions).get_all_options()
         for name in _NEEDED:
             if not given.get(name):
-                yield f"no --{name}: give it behind --"
+                yield f"no --{name}: give it after --"
         if not self._options.view_as(WorkerOptions).sdk_container_image:
             yield "no --sdk_container_image: build the image of deploy/dataflow and give its name behind --"
         if not is_remote(self._config.out):

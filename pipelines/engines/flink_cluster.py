@@ -77,7 +77,7 @@ class FlinkCluster:
 
         Args:
             parallelism: Slots that it needs.
-            version: Flink's version in the job server; None if it does not tell.
+            version: Flink's version in the job server; None if unknown.
             managed_bytes: Managed memory that a slot needs.
             heap_bytes: Task heap that a slot needs.
         """
@@ -135,7 +135,7 @@ class FlinkCluster:
 
 @cache
 def jar_version(jar: str | None) -> str | None:
-    """Return the version of Flink in a job server's jar; None if it does not tell, or is not here."""
+    """Return the version of Flink in a job server's jar; None if the jar does not name it or is not on this machine."""
     try:
         with zipfile.ZipFile(jar or "") as file:
             found = re.search(rb"^project\.version=(\S+)$", file.read(_VERSION_FILE), re.M)

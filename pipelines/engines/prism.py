@@ -1,7 +1,6 @@
 """Prism, Beam's small engine in one process, with one worker in this one.
 
-It is for trying a pipeline on an engine that is none of ours: it listens on all interfaces and keeps what it shuffles
-in memory.
+It is for trying a pipeline on another engine: it listens on all interfaces and keeps what it shuffles in memory.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ _VERSION = re.compile(r'class="version"[^>]*>\s*([0-9][^<\s]*)')
 
 
 class SparkMasterOptions(PipelineOptions):
-    """Where the page of a Spark master is, which its `spark://` address does not tell."""
+    """Where the page of a Spark master is; its `spark://` address does not contain that."""
 
     @classmethod
     @override
@@ -53,7 +53,7 @@ class SparkMaster:
         A master whose page is not named and not where Spark puts it is asked for a connection alone.
 
         Args:
-            version: Spark's version in the driver; None if it does not tell.
+            version: Spark's version in the driver; None if unknown.
         """
         address = urlsplit(self.url)
         try:
@@ -72,12 +72,12 @@ class SparkMaster:
             yield from self._missing_version(_read(f"{page}/"), version)
         except (OSError, ValueError, KeyError, TypeError) as error:
             if self.page is not None:
-                yield f"--spark_master_page {page}: the page of {self.url} is not there ({error})"
+                yield f"--spark_master_page {page}: the page of {self.url} cannot be read ({error})"
 
     def _missing_resources(self, found: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
         """Yield what is wrong with a master, or with its workers if none of them could start an executor."""
         if found["url"] != self.url:
-            raise ValueError(f"it is of {found['url']}")
+            raise ValueError(f"it belongs to {found['url']}")
         if found["status"] != "ALIVE":
             yield f"--spark_master_url {self.url}: it is {found['status']}, not ALIVE; name the one that leads"
         workers = [worker for worker in found["workers"] if worker["state"] == "ALIVE"]

@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def log_file(worker_id: str) -> Path:
-    """Return the file that a worker writes to, in the folder that the launcher said, else that of temporary files."""
+    """Return a worker's log file, in the folder that the launcher named or else in the one for temporary files."""
     folder = Path(os.environ.get(LOG_FOLDER_VARIABLE) or tempfile.gettempdir())
     folder.mkdir(parents=True, exist_ok=True)
     return folder / f"worker-{worker_id.replace('/', '-')}-{os.getpid()}.log"

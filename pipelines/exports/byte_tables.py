@@ -64,7 +64,7 @@ def check_byte_tables(tables: ByteTables, run: str) -> str:
     receipt = read_receipt(out, argument="--check")
     if receipt["tokenizer"]["digest"] != tables.tokenizer:
         raise ConfigError(
-            f"--check {run}: made with tokenizer {receipt['tokenizer']['digest']}, these are tables of "
+            f"--check {run}: made with tokenizer {receipt['tokenizer']['digest']}, but these tables are of "
             f"{tables.tokenizer}; give the tokenizer of the run"
         )
     documents = num_bytes = 0
@@ -84,7 +84,7 @@ def _check_batch(tables: ByteTables, batch: pa.RecordBatch) -> int:
         row = int(wrong[0])
         raise IntegrityError(
             f"{batch['project'][row]}/{batch['path'][row]}: {real[row]:,} bytes, the byte tables count "
-            f"{counted[row]:,}; they are not to be used"
+            f"{counted[row]:,}; do not use them"
         )
     return int(real.sum())
 

@@ -1,6 +1,6 @@
 """The program of `cppmill flags`: what pins a tokenizer in the command lines of training projects.
 
-The names are those of the projects' own parsers: Megatron-LM, megatron/training/arguments.py and
+The names come from the projects' own parsers: Megatron-LM, megatron/training/arguments.py and
 megatron/training/tokenizer/tokenizer.py; nanoGPT, train.py and configurator.py; transformers,
 examples/pytorch/language-modeling/run_clm.py.
 """
@@ -64,7 +64,7 @@ class Vocabulary:
 
 @dataclass(frozen=True, kw_only=True)
 class Flags:
-    """Arguments of a command, and what has to be known beside them.
+    """Arguments of a command, and what else one must know.
 
     Attributes:
         arguments: One a word.
@@ -123,7 +123,7 @@ def _nanogpt(vocabulary: Vocabulary) -> Flags:
 
 def _transformers(vocabulary: Vocabulary) -> Flags:
     if not (vocabulary.folder / _HUGGING_FACE).is_file():
-        raise ConfigError(f"--for transformers: {vocabulary.folder} has no {_HUGGING_FACE}, which it would load")
+        raise ConfigError(f"--for transformers: {vocabulary.folder} has no {_HUGGING_FACE}, which transformers loads")
     named = {"vocab_size": vocabulary.padded, "bos_token_id": vocabulary.bos, "eos_token_id": vocabulary.eos}
     overrides = ",".join(f"{name}={value}" for name, value in named.items() if value is not None)
     return Flags(

@@ -29,7 +29,7 @@ from transforms.tokens.tokenizer import manifest_digest
 
 @dataclass(frozen=True, kw_only=True)
 class Export(Generic[ExportOptions]):
-    """An export at work.
+    """An export in progress.
 
     Attributes:
         session: The session in the folder of the export: `run_units` carries out its stages.

@@ -30,7 +30,7 @@ def read_lengths(run: str) -> Lengths:
 
 
 def describe_lengths(found: Lengths) -> list[str]:
-    """Return the table, a line each."""
+    """Return the lines of the table."""
     mean = found.tokens / found.documents if found.documents else 0
     spread = ", ".join(f"{percent:g} %: {found.percentile(percent):,}" for percent in PERCENTILES)
     lines = [

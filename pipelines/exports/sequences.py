@@ -42,7 +42,7 @@ def load_config(run: str, *, flags: Mapping[str, object], mixture: Path | None =
         weights["default_weight"], weights["weights"] = read_mixture(mixture)
     config = load_export_config(SequenceOptions, run=run, values=flags, flags=SEQUENCE_FLAGS, options=weights)
     if config.options.repositories and config.options.fim_rate:
-        raise ConfigError("--repositories --fim: not together; what is split in the middle is a document, no project")
+        raise ConfigError("--repositories --fim: cannot be combined; fill in the middle splits documents, not projects")
     return config
 
 
@@ -149,7 +149,7 @@ def sum_totals(receipts: Sequence[UnitReceipt]) -> Counter[str]:
 
 
 def describe(totals: Counter[str], options: SequenceOptions) -> list[str]:
-    """Return what was made, in plain words, a line each."""
+    """Return the lines that say what was made, in plain words."""
     left_out = ", ".join(f"{why} {totals[f'documents_left_out_{why}']:,}" for why in LEFT_OUT)
     positions = totals["positions"] or 1
     lines = [

@@ -25,7 +25,7 @@ from transforms.units.execution import RunUnits
 
 
 def run(config: ExportConfig[ShardOptions], reporter: Reporter) -> None:
-    """Write the training shards of a run and tell what came of it.
+    """Write the training shards of a run and return a summary.
 
     Raises:
         ConfigError: If the format cannot hold the ids, or the tokenizer lacks the id that documents are to begin with.
@@ -139,7 +139,7 @@ def sum_splits(
 
 
 def describe(export: Export[ShardOptions], manifest: dict[str, Any], settings: ShardSettings) -> list[str]:
-    """Return what was made in plain words, and what to tell a training program."""
+    """Return what was made, in plain words, and the arguments for a training program."""
     lines = [
         f"{split:<9} {total['documents']:,} documents, {total['tokens']:,} tokens in {total['files']:,} files"
         for split, total in manifest["totals"].items()

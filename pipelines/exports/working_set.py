@@ -30,7 +30,7 @@ def write_working_set(run: str, file: Path, *, globs: Sequence[str], coverage: f
         What to print: a line with the figures.
 
     Raises:
-        ConfigError: If there is no finished run, no project matches, the share is none, or the file
+        ConfigError: If there is no finished run, no project matches, the coverage is not a share, or the file
             cannot be written there.
     """
     if not 0 < coverage <= 1:

@@ -32,7 +32,7 @@ _HUB_LICENSES = frozenset(
         *("lgpl-2.1", "lgpl-3.0", "mit", "mpl-2.0", "ncsa", "unlicense", "zlib"),
     )
 )
-"""The Hub's identifiers of licences of C++ code, those of SPDX in lower case; any other one is `other`."""
+"""The Hub's identifiers of licences of C++ code: SPDX's in lower case. Any other licence is `other`."""
 
 
 def render_card(receipt: dict[str, Any], manifest: dict[str, Any], publication: Publication, licenses: Licenses) -> str:

@@ -1,4 +1,4 @@
-"""What a report reads of a finished run beside its token shards: tokenizer, counts, decisions.
+"""What a report reads of a finished run besides its token shards: tokenizer, counts, decisions.
 
 Of tables that grow with the corpus only the head is kept. What a run does not have (one with a tokenizer that was given
 has no counts) is None, and is not shown.
@@ -45,7 +45,7 @@ class Facts:
         receipt: The run's receipt.
         usage: What the token shards hold.
         entries: Every id, in order.
-        bands: The band of each id: that of the vocabulary's files, or how it was learned.
+        bands: The band of each id: its band in the vocabulary's files, or how it was learned.
         statistics: `counts/statistics.json`.
         namespaces: The head of `counts/namespaces.parquet`.
         decisions: `decisions.parquet`.

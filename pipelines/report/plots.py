@@ -1,4 +1,4 @@
-"""Plots for pages: drawn by matplotlib, given as inline SVG whose colours are those of the page.
+"""Plots for pages: drawn by matplotlib, given as inline SVG in the colours of the page.
 
 A plot is 360 pixels wide, so that its text is read on a phone; a page sets several side by side. It is drawn with
 stand-ins for colours, which become `currentColor` and CSS variables, so that it follows the page from light to dark.

@@ -31,7 +31,7 @@ _TOKENIZER_ENTRIES = {
     "megabytes_per_second",
     "projects",
 }
-"""What the page shows of each record of a comparison."""
+"""The fields of each record of a comparison that the page shows."""
 
 _HEAD_BYTES = 4096
 
@@ -49,8 +49,8 @@ def write_report(run: str, page: Path, *, compare: Path | None = None, threads: 
         What to print: a line with the figures.
 
     Raises:
-        ConfigError: If there is no finished run, the page cannot be written, or the comparison is none.
-        IntegrityError: If the token shards are not what the receipt says of them.
+        ConfigError: If there is no finished run, the page cannot be written, or the file is no comparison.
+        IntegrityError: If the token shards differ from the receipt.
     """
     _check_page(run, page)
     comparison = read_comparison(compare) if compare else []
@@ -106,7 +106,7 @@ def read_comparison(file: Path) -> list[dict[str, Any]]:
     """Return what `cppmill compare --json` printed: a record of the text, then one per tokenizer.
 
     Raises:
-        ConfigError: If the file is nothing of the kind.
+        ConfigError: If the file is anything else.
     """
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
@@ -174,7 +174,7 @@ def _check_entries(records: Sequence[dict[str, Any]]) -> None:
     for row in made:
         missing = sorted(text["projects"].keys() - row["projects"].keys())
         if missing:
-            raise ValueError(f"nothing of project {missing[0]!r} in the record of {row['tokenizer']}")
+            raise ValueError(f"no project {missing[0]!r} in the record of {row['tokenizer']}")
 
 
 def _check_page(run: str, page: Path) -> None:
@@ -182,7 +182,7 @@ def _check_page(run: str, page: Path) -> None:
     if page.is_dir():
         raise ConfigError(f"--out {page}: it is a folder; name a file in it")
     if page.is_file() and page.stat().st_size and not _is_ours(page):
-        raise ConfigError(f"--out {page}: it is there, and no page of cppmill; name another file")
+        raise ConfigError(f"--out {page}: it exists, and is not a page of cppmill; name another file")
     check_outside(page, run, option="--out")
 
 

@@ -1,6 +1,6 @@
 """The sections of a report: what is known of a run as the values and plots that the page shows.
 
-Each function returns the values of one section, None where a run has nothing of the kind.
+Each function returns the values of one section, or None if the run has no data for it.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def compression(facts: Facts) -> dict[str, Any]:
 
 
 def comparison(facts: Facts, records: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """Return what was measured of several tokenizers on one text, which may be that of the run."""
+    """Return what was measured of several tokenizers on one text, which may be the run's own."""
     if not records:
         return None
     text, *made = records
@@ -177,7 +177,7 @@ def _what_was_counted(facts: Facts) -> str | None:
 
 
 def proof(facts: Facts) -> dict[str, Any]:
-    """Return what of the receipt is shown as text: all of it, with the number of files instead of their names."""
+    """Return the receipt as the page shows it: all of it, with the number of files instead of their names."""
     receipt = facts.receipt
     shards = sorted(shard["tokens"] for shard in receipt["dataset"]["shards"])
     short = {

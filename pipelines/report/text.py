@@ -1,6 +1,6 @@
 """Sections of a report about the text: lengths, kinds of bytes, identifiers, namespaces, platforms.
 
-Each function returns the values of one section, None where a run has nothing of the kind.
+Each function returns the values of one section, or None if the run has no data for it.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def _platform_labels(facts: Facts) -> dict[str, dict[str, int]]:
 
 
 def _sizes(facts: Facts) -> npt.NDArray[np.int64]:
-    """Return the bytes that each id stands for; none for what is only a name."""
+    """Return the bytes of each id; none for an id that only has a name."""
     named = (Strength.CONTROL, Strength.RESERVED)
     return np.array([0 if entry.strength in named else len(entry.token) for entry in facts.entries])
 
@@ -198,7 +198,7 @@ def _amount(number: int, whole: int) -> str:
 
 
 def percent(part: float, whole: float) -> str:
-    """Return a share in per cent; that of nothing is none.
+    """Return a share in per cent; None if the whole is zero.
 
     Example:
         >>> percent(1, 3), percent(0, 0)

@@ -33,7 +33,7 @@ _UNUSED, _LEAST = 0.14, 0.4
 
 
 class Map(NamedTuple):
-    """A picture as a `data:` URL, with the ids of a row and the rows."""
+    """A picture as a `data:` URL, with the number of ids per row and of rows."""
 
     url: str
     columns: int

@@ -101,7 +101,7 @@ def install_tokenizer(session: Session, place: Path | str) -> None:
     """Copy a tokenizer directory, local or on an object store, to OUT/tokenizer, unless it is already there.
 
     Raises:
-        ConfigError: If the directory is no tokenizer directory with a manifest, or one whose files are not those of
+        ConfigError: If the directory is no tokenizer directory with a manifest, or one whose files differ from
             the manifest.
     """
     with OutputFolder(place).open_local_folder("") as source:
@@ -194,7 +194,7 @@ def write_tokenizer(counts: ScanCounts, options: RunOptions, folder: Path, *, th
 
 
 def read_scan_counts(out: OutputFolder, names: Sequence[str]) -> ScanCounts:
-    """Return the merged counts of a scan, whose files have these names; those of lines are read later, and once."""
+    """Return the merged counts of a scan, whose files have these names; counts of lines are read later, and once."""
     words, lines = ([name for name in names if name.startswith(f"counts/{kind}/")] for kind in ("words", "units"))
     return ScanCounts(
         words=list(_read_batches(out, words)),
@@ -215,7 +215,7 @@ def _read_batches(out: OutputFolder, names: Sequence[str]) -> Iterator[pa.Record
 
 
 def _unit_pattern(options: RunOptions) -> dict[str, str]:
-    """Return the pattern that superwords are learned with, for the key of the unit: nothing where there are none."""
+    """Return the pattern that superwords are learned with, for the key of the unit; empty without superwords."""
     superwords = options.build.superwords_after is not None
     return {"unit_pattern": options.scan.unit_pattern} if superwords and options.scan.unit_pattern else {}
 

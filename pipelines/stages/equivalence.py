@@ -88,7 +88,7 @@ def all_ways(
 
 
 def default_sources() -> list[str]:
-    """Return the C++ headers that are always there: those of NumPy and of Arrow."""
+    """Return the C++ headers that are always installed: NumPy's and Arrow's."""
     return [np.get_include(), pa.get_include()]
 
 
@@ -167,7 +167,7 @@ def choose_ways(ways: Sequence[Way], names: str | None) -> list[Way]:
     """Return the ways that a list of names, with commas, chooses; all for None.
 
     Raises:
-        ConfigError: For a name that is none of them.
+        ConfigError: For an unknown name.
     """
     if names is None:
         return list(ways)
@@ -175,7 +175,7 @@ def choose_ways(ways: Sequence[Way], names: str | None) -> list[Way]:
     chosen = [name.strip() for name in names.split(",")]
     for name in chosen:
         if name not in known:
-            raise ConfigError(f"--engines {names}: {name or 'an empty name'} is none of {', '.join(known)}")
+            raise ConfigError(f"--engines {names}: {name or 'an empty name'} is not one of {', '.join(known)}")
     return [known[name] for name in chosen]
 
 

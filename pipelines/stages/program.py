@@ -34,7 +34,7 @@ class StagePlan:
 
     Attributes:
         units: The units, in order.
-        receipts: Those of the units that are up to date.
+        receipts: The receipts of the units that are up to date.
         blocked: Why nothing is known yet of the stages that follow; empty if something is.
     """
 

@@ -57,7 +57,7 @@ def scan(session: Session, documents: Sequence[UnitReceipt]) -> ScanReceipts:
 
 
 def split_receipts(receipts: Sequence[UnitReceipt], *, where: str) -> ScanReceipts:
-    """Return receipts of scan units, in any order, as those of shards and that of the merged counts.
+    """Return receipts of scan units, in any order, as the receipts of shards and the one of the merged counts.
 
     Raises:
         IntegrityError: If not exactly one is of merged counts.

@@ -216,7 +216,7 @@ class Session(Generic[Config]):
             try:
                 present = self.out.store.present(waiting.values())
             except StoreError as error:
-                logger.warning("cannot look for finished units, will try again: %s", error)
+                logger.warning("cannot list finished units, trying again: %s", error)
                 present = set()
             found = [unit for unit, name in waiting.items() if name in present]
             for unit in found:

@@ -23,19 +23,19 @@ def adopt_tokenizer(source: Path, out: Path, *, bos: str | None = None, eos: str
     Args:
         source: A `.model`, a `tokenizer.json`, or a folder with one of them.
         out: The directory to make; it may be there if it is empty.
-        bos: Name of the control token for `<BOS>`; that of the source by default.
+        bos: Name of the control token for `<BOS>`; the source's own by default.
         eos: The same for `<EOS>`.
 
     Returns:
         What to print, a few lines.
 
     Raises:
-        ConfigError: If the source is none, is a tokenizer directory already, or loses text, or out is taken.
+        ConfigError: If the source is not a tokenizer, is a tokenizer directory already, or loses text, or out is taken.
     """
     if (source / MANIFEST).is_file():
         raise ConfigError(f"{source}: a tokenizer directory already, with a {MANIFEST}; use it as it is")
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        raise ConfigError(f"--out {out}: it is there already; name a new folder")
+        raise ConfigError(f"--out {out}: it exists already; name a new folder")
     check_parent(out, option="--out")
     staged = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}-"))
     try:

@@ -108,7 +108,9 @@ def parse_size(text: str, *, argument: str = "--corpus-bytes") -> int:
     found = _SIZE.fullmatch(text)
     num_bytes = round(float(found[1]) * _UNITS[found[2]]) if found else 0
     if num_bytes < 1:
-        raise ConfigError(f"{argument} {text}: no size; it takes a number with kB, MB, GB, TB or PB, or one of bytes")
+        raise ConfigError(
+            f"{argument} {text}: not a size; it takes a number of bytes, or one with kB, MB, GB, TB or PB"
+        )
     return num_bytes
 
 
@@ -190,7 +192,7 @@ def _longest(entrant: Entrant, counts: Counts) -> list[dict[str, Any]]:
 
 
 def length_histogram(lengths: Counts, counts: Counts) -> list[dict[str, Any]]:
-    """Return how many ids, and how many tokens of the text, have so many bytes; those without bytes are left out.
+    """Return how many ids, and how many tokens of the text, have each number of bytes; ids without bytes are left out.
 
     Args:
         lengths: Bytes by id.

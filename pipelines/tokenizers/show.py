@@ -38,7 +38,7 @@ HUES = {
     "reserve": ("#ff8a80", "#ff6e63"),
     "learned": ("#cfd8e8", "#b9c6de"),
 }
-"""Two shades of each band, both readable under black on light and dark ground; tints of those of the report."""
+"""Two shades of each band, both readable under black text on light and dark ground; tints of the report's colours."""
 
 _SLOW_PAGE_BYTES = 20_000_000
 """From here on a browser takes seconds."""

@@ -71,7 +71,7 @@ def parse_sizes(text: str) -> list[int]:
     try:
         return sorted({int(part) for part in text.split(",")})
     except ValueError:
-        raise ConfigError(f"--sizes {text}: no list of sizes; give numbers of ids, as 16384,32768") from None
+        raise ConfigError(f"--sizes {text}: not a list of sizes; give numbers of ids, as 16384,32768") from None
 
 
 def sweep(
@@ -85,11 +85,11 @@ def sweep(
         places: Folders of runs, and sources: the text, best one that the run has not seen.
         sample: Take this share of the documents, chosen by path.
         threads: How many threads build and encode.
-        reporter: Told of each build.
+        reporter: Gets a note about each build.
 
     Raises:
         ConfigError: If the run is not finished or has no counts, or there is no text.
-        IntegrityError: If the counts are not those of the run's receipt.
+        IntegrityError: If the counts differ from the run's receipt.
         VocabularyConfigError: If a size is too small for the fixed tokens, or too large for the counts.
     """
     out = OutputFolder(run)
@@ -113,10 +113,10 @@ def _checked_counts(run: str, out: OutputFolder) -> tuple[RunOptions, list[str]]
     receipt = read_receipt(out, argument="RUN")
     names = sorted(name for name in receipt["files"] if name.startswith("counts/") and "/parts/" not in name)
     if not any(name.startswith("counts/words/") for name in names):
-        raise ConfigError(f"RUN {run}: it has no counts, as it used a tokenizer that was there; run `cppmill scan`")
+        raise ConfigError(f"RUN {run}: it has no counts, because it used a given tokenizer; run `cppmill scan`")
     for name in names:
         if not out.exists(name) or out.hash(name) != receipt["files"][name]:
-            raise IntegrityError(f"{out.where(name)}: not what the run's receipt names; see `cppmill verify {run}`")
+            raise IntegrityError(f"{out.where(name)}: it differs from the run's receipt; see `cppmill verify {run}`")
     return RunOptions.model_validate(receipt["configs"]), names
 
 

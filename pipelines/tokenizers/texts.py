@@ -1,4 +1,4 @@
-"""Documents to measure on: those of a run, or sources read as ingest reads them, in batches of a few megabytes.
+"""Documents to measure on: a run's, or sources read as ingest reads them, in batches of a few megabytes.
 
 Nothing is written. Sources are filtered as ingest does by default, and of documents with equal bytes the first is
 taken; what is left out is counted by reason.

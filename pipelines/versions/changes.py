@@ -135,7 +135,7 @@ def _rows(out: OutputFolder, shards: list[str]) -> Iterator[tuple[Place, str]]:
 
 
 def _ids(before: FinishedRun | None, after: FinishedRun) -> dict[str, Any]:
-    """Return what became of the ids: those of the same tokenizer stay."""
+    """Return what became of the ids; they stay if the tokenizer is the same."""
     facts, old = after.receipt["tokenizer"], before.receipt["tokenizer"] if before else None
     if before is None or old is None:
         counts = {"kept": 0, "moved": 0, "added": facts["vocab_size"], "removed": 0}

@@ -1,7 +1,7 @@
-"""Scheduled retokenization: a new version of a dataset beside the last one, of what changed, with the same ids.
+"""Scheduled retokenization: a new version of a dataset beside the last one, with the same ids.
 
-The version before gives the tokenizer, the options, and every file that is the same; what the sources changed since is
-made anew. The pointer `current` moves when the new version is whole (`transforms.records.versions`).
+The previous version gives the tokenizer, the options, and every file that is the same. Only what has changed in the
+sources is made again. The pointer `current` moves when the new version is complete (`transforms.records.versions`).
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def is_up_to_date(config: RunConfig, before: FinishedRun) -> bool:
 
 
 def _go_on(request: Request, asked: RunConfig, before: FinishedRun) -> RunConfig:
-    """Return the configuration of the next version: options and tokenizer are those of the one before, if not given."""
+    """Return the configuration of the next version; the previous one supplies what is not given."""
     base = receipt_layer(
         before.receipt["configs"], origin=before.out.where(RECEIPT), with_tokenizer=asked.tokenizer is None
     )

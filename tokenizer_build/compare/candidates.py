@@ -80,7 +80,7 @@ class CandidateTokenizer(Protocol):
         """The number of ids."""
 
     def encoder(self, documents: pa.Array[Any], threads: int) -> Encode:
-        """Make what the library takes of documents (binary), and return what encodes them on so many threads."""
+        """Convert documents (binary) for the library, and return a call that encodes them on this many threads."""
 
     def decode(self, lists: TokenLists, threads: int) -> pa.Array[Any]:
         """Decode the ids of each document to its bytes, with the library's own decoder."""
@@ -222,7 +222,7 @@ class Ranks:
         self.encoding: Encoding = tiktoken.Encoding(name, pat_str=regex, mergeable_ranks=ranks, special_tokens={})
 
     def encoder(self, documents: pa.Array[Any], threads: int) -> Encode:
-        """Texts to a NumPy array a document, in threads as the library's batch call does it."""
+        """Encode texts to one NumPy array per document, in threads as the library's batch call does it."""
         texts = _texts(documents)
         one = partial(self.encoding.encode_to_numpy, disallowed_special=())
 
@@ -256,7 +256,7 @@ def open_candidate(path: Path, *, pattern: str | None = None) -> CandidateTokeni
             what the name of the file says.
 
     Raises:
-        ConfigError: If it is none of these, or its library cannot read it or is not installed.
+        ConfigError: If it is another file, or its library cannot read it or is not installed.
     """
     if (path / MANIFEST_JSON).is_file():
         return Native(cppmill_core.load_tokenizer(path))
@@ -276,7 +276,7 @@ def open_candidate(path: Path, *, pattern: str | None = None) -> CandidateTokeni
 
 
 def set_rayon_threads(threads: int) -> None:
-    """Let `tokenizers` use so many threads in this process; to be called before it encodes anything."""
+    """Let `tokenizers` use this many threads in this process; call it before anything is encoded."""
     os.environ.update(TOKENIZERS_PARALLELISM="true", RAYON_NUM_THREADS=str(threads))
 
 
@@ -291,17 +291,17 @@ def read_ranks(path: Path) -> dict[bytes, int]:
         rows = (line.split() for line in (gzip.decompress(data) if path.suffix == ".gz" else data).splitlines())
         ranks = {base64.b64decode(token, validate=True): int(rank) for token, rank in rows}
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{path}: no file of ranks: {error}; a line has a token in base64 and its rank") from error
+        raise ConfigError(f"{path}: not a file of ranks: {error}; a line has a token in base64 and its rank") from error
     if not ranks:
-        raise ConfigError(f"{path}: no file of ranks: it is empty")
+        raise ConfigError(f"{path}: not a file of ranks: it is empty")
     return ranks
 
 
 def pattern_of(path: Path, pattern: str | None) -> str:
-    r"""Return the regular expression for a file of ranks: the one that was given, or that of the file's name.
+    r"""Return the regular expression for a file of ranks: the given one, or the one that belongs to the file's name.
 
     Raises:
-        ConfigError: If none was given and the name is not that of a published vocabulary.
+        ConfigError: If none was given and no published vocabulary has this name.
 
     Example:
         >>> pattern_of(Path("o200k_base.tiktoken"), None) == PATTERN_OF_RANKS["o200k_base"]

@@ -72,7 +72,7 @@ class Tally:
         counts: How often each id occurred.
         lossy: Documents that did not decode to themselves.
         first_lossy: Project and path of the first of them.
-        measured_identifiers: Identifiers whose tokens are known: those of documents whose tokens' bytes add up.
+        measured_identifiers: Identifiers whose tokens are known, because their document's tokens add up to it.
         identifier_tokens: Tokens that have a byte of one of these, each counted with each.
         whole_identifiers: How many of these lie in one token.
         timed: Bytes and seconds of each batch.

@@ -1,6 +1,6 @@
 """What the size of a vocabulary costs a model: parameters of its embedding, and work to train on a text.
 
-A transformer of some width and layers has about 12 x layers x width^2 parameters beside its embedding, and training
+A transformer of some width and layers has about 12 x layers x width^2 parameters besides its embedding, and training
 takes about 6 operations a parameter and token (Kaplan et al. 2020, https://arxiv.org/abs/2001.08361, section 2.1).
 The embedding's parameters take part in the logits. What attention takes more with longer contexts is left out, so a
 smaller number of tokens is worth more than these figures say.
@@ -38,7 +38,7 @@ class Model:
 
     @property
     def body_parameters(self) -> int:
-        """The parameters beside the embedding."""
+        """The parameters without the embedding."""
         return 12 * self.layers * self.width**2
 
     def embedding_parameters(self, vocab_size: int) -> int:
@@ -46,7 +46,7 @@ class Model:
         return vocab_size * self.width
 
     def operations(self, vocab_size: int, tokens: float) -> float:
-        """Return the operations that training on so many tokens takes."""
+        """Return the operations that training on this many tokens takes."""
         return _OPERATIONS * (self.body_parameters + self.embedding_parameters(vocab_size)) * tokens
 
 
@@ -63,5 +63,5 @@ def parse_models(text: str, *, argument: str) -> list[Model]:
     found = [_MODEL.fullmatch(part.strip()) for part in text.split(",")]
     models = [Model(int(one[1]), int(one[2])) for one in found if one and int(one[1]) and int(one[2])]
     if len(models) < len(found):
-        raise ConfigError(f"{argument} {text}: no list of models; one is WIDTHxLAYERS, as 768x12,4096x32")
+        raise ConfigError(f"{argument} {text}: not a list of models; one is WIDTHxLAYERS, as 768x12,4096x32")
     return models

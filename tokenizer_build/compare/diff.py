@@ -37,7 +37,7 @@ ID_MAP = pa.schema(
         required("old_ids", _OLD_IDS),
     ]
 )
-"""The map: a row a new id, in order. `old_ids` are the old tokens that spell it: one if it was one, none for a name."""
+"""The map: one row per new id, in order. `old_ids` are the old tokens that spell it; a name has none."""
 
 
 class Kind(StrEnum):

@@ -33,7 +33,7 @@ _PROMISED = (Strength.PINNED, Strength.ATOMIC)
 _SHOWN = {SUPERWORDS: LEARNED, RESERVED: "reserve"}
 
 _UNBANDED = {Strength.CONTROL: "control", Strength.RESERVED: RESERVED}
-"""The bands of a tokenizer of another program, beside the learned one."""
+"""The bands of another program's tokenizer, besides the learned one."""
 
 
 def read_bands(directory: Path) -> list[str] | None:
@@ -118,7 +118,7 @@ class Origins:
         bands: Name of the band by id; `learned` for what was learned into a freed id too.
         merges: Every merge, in order.
         first_word_merge: Number of seed merges.
-        first_line_merge: Number of the first merge that was learned in lines; that of all merges if none was.
+        first_line_merge: Number of the first merge that was learned in lines; the number of merges if there is none.
     """
 
     tokenizer: cppmill_core.Tokenizer

@@ -198,7 +198,7 @@ def _telling(text: bytes, words: int) -> tuple[Hashes, npt.NDArray[np.int64]]:
 
 
 def _tells(text: bytes, found: Ngrams, words: int) -> npt.NDArray[np.bool_]:
-    """Tell of each n-gram of a piece whether it says something."""
+    """Return for each n-gram of a piece whether it is distinctive."""
     first = int(found.starts[0])
     piece = text[first : found.end]
     names = hash_words(piece)
@@ -210,7 +210,7 @@ def _tells(text: bytes, found: Ngrams, words: int) -> npt.NDArray[np.bool_]:
 
 
 def _says_nothing(text: bytes, starts: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Tell of each word whether it is a number or a single character."""
+    """Return for each word whether it is a number or a single character."""
     characters = np.frombuffer(text + b" ", dtype=np.uint8)
     after = characters[starts + 1]
     ends = ~(np.isin(after, _NAME) | (after >= 128))

@@ -1,4 +1,4 @@
-"""The allow-list of licences, by SPDX: what the source says of a document, else the tags in its first lines.
+"""The allow-list of licences, by SPDX: what the source says about a document, else the tags in its first lines.
 
 A licence text, or the name of one in words, is not read: a document without tag and metadata has no licence.
 """
@@ -58,7 +58,7 @@ class AllowList:
         self._verdicts = dict[str, bool]()
 
     def allows(self, expression: str) -> bool:
-        """Return whether one may take what is under an SPDX expression; not if it cannot be read.
+        """Return whether an SPDX expression is allowed; one that cannot be read is not.
 
         Of `A OR B` one has to be allowed, of `A AND B` both. `A-or-later` and `A+` may be taken under `A`. An exception
         only permits more, so `A WITH E` is allowed if `A` is, or if it is named itself; a licence is no exception.

@@ -31,7 +31,7 @@ class Ngrams(NamedTuple):
     Attributes:
         hashes: One of each.
         starts: Where the words of the piece begin in the text: n-gram `k` begins with word `k`.
-        end: Where the piece ends in the text; a word that goes on behind it is cut.
+        end: Where the piece ends in the text; a word that continues after it is cut.
     """
 
     hashes: Hashes
@@ -42,7 +42,7 @@ class Ngrams(NamedTuple):
 def iter_ngrams(text: bytes, words: int) -> Iterator[Ngrams]:
     r"""Yield the n-grams of a text, piece by piece; none is missed between two that end with a line.
 
-    The hash of words w is that of the bytes w1 0 w2 0 … wn 0 as a polynomial modulo 2^64 at an odd number, mixed as
+    The hash of words w is the hash of the bytes w1 0 w2 0 … wn 0 as a polynomial modulo 2^64 at an odd number, mixed as
     splitmix64 does: a difference of prefix sums, divided by a power, so that it costs the same whatever its length.
 
     Example:

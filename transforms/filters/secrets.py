@@ -56,7 +56,7 @@ _WEB_TOKEN_PARTS = re.compile(rb"eyJ[A-Za-z0-9_=-]++(?:\.[A-Za-z0-9_=-]++)?+")
 """The two parts of a web token that are looked at, of any length; a run without a second part is passed in one step."""
 
 _BEFORE_BYTES, _STRIDE_BYTES, _AFTER_BYTES = 256, 1024, 2048
-"""What is looked at around a marker, and how far behind it the next one is looked for: some patterns take the square of
+"""What is looked at around a marker, and how far after it the next one is searched: some patterns take the square of
 the text's length, and no token but a web token, which has windows of its own, is longer."""
 
 
@@ -86,9 +86,9 @@ class SecretDetectors:
     def find_secret(self, content: bytes) -> str | None:
         """Return the kind of the first secret and its line, None if there is none.
 
-        The first is that of the first detector that finds any. The header of a private key is one only if a line of
+        The first is what the first detector with a find reports. The header of a private key is one only if a line of
         key follows it: code that reads such files has the header alone. An AWS key inside of a longer run of letters
-        and digits is none: genomes have such.
+        and digits does not count: genomes have such runs.
         """
         lower = content.lower()
         for markers, plugin in self._detectors:

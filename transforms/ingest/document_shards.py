@@ -16,7 +16,7 @@ Detect = Callable[[pa.RecordBatch], pa.RecordBatch]
 """Finds platforms: from a batch with `path` and `content` to one with `platform_ids` and `platform_info`."""
 
 ROW_GROUP_BYTES = 16 << 20
-"""A row group is closed once its documents have so many bytes."""
+"""A row group is closed once its documents have this many bytes."""
 
 _ROW_GROUP_ROWS = 8192
 _DICTIONARIES = ["project", "license", "platform_info"]

@@ -53,7 +53,7 @@ class Fingerprint(NamedTuple):
 
 
 def fingerprint(document: Document, filters: ContentFilter) -> Fingerprint:
-    """Return a document's digest, and its place in the ledger by every filter but that of duplicates."""
+    """Return a document's digest, and its column of the ledger by every filter but the one of duplicates."""
     column, reason, detail = document.column, document.reason, document.detail
     doc_id = ""
     if document.content is not None:
@@ -128,7 +128,7 @@ def fingerprints_digest(out: OutputFolder, name: str) -> str:
 
     Raises:
         FileNotFoundError: If there is no such file.
-        IntegrityError: If it is none of fingerprints.
+        IntegrityError: If it is not a file of fingerprints.
     """
     return str(_footer(out, name)[_DIGEST].decode("ascii"))
 

@@ -1,12 +1,12 @@
 """MinHash signatures of documents: what near-duplicates are found by.
 
-The signature of a document has, for each of so many permutations of all shingles, the least of its own ones; two
+The signature of a document has, for each permutation of all shingles, the least of its own ones; two
 documents agree in as many of them as their sets of shingles have in common (Broder, 1997: the share is their Jaccard
 similarity). rensa computes them. One byte of each is kept, and two bits of it are compared (Li and König, 2010,
 "b-bit minwise hashing"): by chance one in four agrees, which the estimate takes into account.
 
 A unit's signatures are kept in `.cache/signatures`, for every document that passed the filters and has a code token;
-they are those of its fingerprints, whose digest is in the footer.
+they match the rows of its fingerprints, whose digest is in the footer.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def least_agreeing(similarity: float, permutations: int) -> float:
 
 
 def estimate(agreed: npt.NDArray[np.int64], permutations: int) -> npt.NDArray[np.float64]:
-    """Return the similarity that so many agreeing permutations speak of, from 0 to 1.
+    """Return the similarity that this many agreeing permutations imply, from 0 to 1.
 
     Example:
         >>> estimate(np.array([64, 256]), 256).tolist()
@@ -193,7 +193,7 @@ def signed_digest(out: OutputFolder, name: str) -> str:
 
     Raises:
         FileNotFoundError: If there is no such file.
-        IntegrityError: If it is none of signatures.
+        IntegrityError: If it is not a file of signatures.
     """
     try:
         with out.open_ranges(name) as file:

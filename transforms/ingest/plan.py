@@ -24,7 +24,7 @@ from transforms.storage.folder import CACHE, OutputFolder
 
 @dataclass(frozen=True, kw_only=True)
 class FirstPass:
-    """What the first pass found, as far as it is done.
+    """What the first pass has found so far.
 
     Attributes:
         units: The input units, in source order.

@@ -1,6 +1,6 @@
-"""Shingles of C++ text: every run of so many code tokens, as 64-bit hashes that are the same everywhere.
+"""Shingles of C++ text: every run of a number of code tokens, as 64-bit hashes that are the same everywhere.
 
-A lexer cuts the tokens; comments and white space are none, so that another licence header or another indentation
+A lexer cuts the tokens. Comments and white space are not tokens, so another licence header or another indentation
 changes nothing. Whole batches of documents are hashed by array operations: the sum of table[byte] * P^i over the bytes
 of a token, modulo 2^64, is a difference of two prefix sums (Karp and Rabin, 1987), which is mixed as in MurmurHash3.
 """
@@ -19,7 +19,7 @@ Hashes = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int64]
 
 _FIRST_CODE_KIND = 4
-"""Of the kinds of `cppmill_core.lex`: white space, newline and the two kinds of comments stand before it."""
+"""A kind of `cppmill_core.lex`: white space, newline and the two kinds of comments come before it."""
 
 _PIECE_BYTES = 1 << 16
 """What stays in a processor's cache while it is hashed."""
@@ -82,7 +82,7 @@ def shingle(contents: Sequence[bytes], tokens: int) -> Shingles:
 
 
 def _code_tokens(content: bytes, tokens: int) -> tuple[Places, Places]:
-    """Return where the code tokens of a document begin and end, empty ones behind them if they are too few."""
+    """Return where the code tokens of a document begin and end, followed by empty ones if there are too few."""
     lexed = cppmill_core.lex(content)
     kinds = cast("pa.DictionaryArray[Any, Any]", lexed.column("kind"))
     code = kinds.indices.to_numpy() >= _FIRST_CODE_KIND
@@ -108,7 +108,7 @@ def _token_hashes(text: bytes, starts: Places, ends: Places) -> Hashes:
 
 
 def _runs(hashed: Hashes, ends: Places, tokens: int) -> Hashes:
-    """Return the hash of each run of tokens that lies within a document; `ends` are those of the documents."""
+    """Return the hash of each run of tokens that lies within a document; `ends` are the ends of the documents."""
     count = max(0, len(hashed) - tokens + 1)
     runs = np.zeros(count, dtype=np.uint64)
     for place in range(tokens):

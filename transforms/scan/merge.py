@@ -31,7 +31,7 @@ GROUPS = f"{CACHE}/merged"
 """The folder of merged groups, relative to OUT, during a merge."""
 
 MAX_PARTS = 1 << 10
-"""How many shards' counts are merged at once, on average; those of more are merged in groups of so many first."""
+"""How many shards' counts are merged at once, on average; if there are more, groups of this many are merged first."""
 
 PartRows = tuple[str, list[int]]
 """A file of partial counts, relative to OUT, and its row groups of one partition; none for unpartitioned families."""
@@ -54,7 +54,7 @@ def refer_counts(receipt: UnitReceipt, settings: ScanSettings) -> Iterator[tuple
 
 
 def count_groups(num_shards: int) -> int:
-    """Return in how many groups the parts of so many shards are merged first; 1 if all are merged at once."""
+    """Return in how many groups the parts of this many shards are merged first; 1 if all are merged at once."""
     return max(1, math.ceil(num_shards / MAX_PARTS))
 
 

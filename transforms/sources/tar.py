@@ -1,6 +1,6 @@
 """Members of tar archives, by `tarfile`: ustar, pax and GNU tar's headers, read as a stream, damaged ones too.
 
-`tarfile` goes on at the next good header and says nothing of what it passed over: that is counted here, and what one
+`tarfile` goes on at the next good header and does not say what it skipped. That is counted here, and what one
 header may hold is bounded. Links, folders and devices are no documents; a file with holes is not read.
 """
 
@@ -52,7 +52,7 @@ class _Blocks:
         stream: The stream.
         headers: Headers that were read, extended ones too.
         zero_blocks: Blocks of zeros since the last one: two end an archive, and another may follow.
-        damage: Where the first block behind a damaged header is, None if none is damaged since the last good one.
+        damage: Where the first block after a damaged header is, None if none is damaged since the last good one.
         rest: What was left to read when a read reached the end, None before.
     """
 

@@ -1,4 +1,4 @@
-"""How long the documents of a dataset are, in tokens, and what of them is kept at each sequence length."""
+"""How long the documents of a dataset are, in tokens, and how much each sequence length keeps of them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Lengths:
         return int(self.lengths @ self.counts)
 
     def percentile(self, percent: float) -> int:
-        """Return the least length that so many percent of the documents do not exceed; 0 without documents."""
+        """Return the least length that this percentage of the documents does not exceed; 0 without documents."""
         if not self.documents:
             return 0
         reached = int(np.searchsorted(np.cumsum(self.counts), self.documents * percent / 100))

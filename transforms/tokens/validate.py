@@ -97,7 +97,7 @@ def prove_shard(
 def check_schema(
     tokens: pq.ParquetFile, where: str, tokenizer: cppmill_core.AnyTokenizer, settings: TokenizeSettings
 ) -> None:
-    """Raise IntegrityError if a shard's columns are not those of its vocabulary size and policy."""
+    """Raise IntegrityError if a shard's columns do not fit its vocabulary size and policy."""
     expected = tokens_schema(tokenizer.vocab_size, prefix=settings.options.platform_prefix)
     found = tokens.schema_arrow.remove_metadata()
     if found != expected:
@@ -199,7 +199,7 @@ def _check_bytes(rows: pa.RecordBatch, decoded: pa.RecordBatch, where: str) -> N
     for path, wanted, found in zip(names, expected.to_pylist(), decoded.to_pylist(), strict=True):
         if found != {"num_bytes": wanted["num_bytes"], "sha256": wanted["doc_id"]}:
             raise IntegrityError(
-                f"{where}: {path} decodes to {found['num_bytes']} bytes that are not those of its doc_id "
+                f"{where}: {path} decodes to {found['num_bytes']} bytes that do not match its doc_id "
                 f"{wanted['doc_id']} ({wanted['num_bytes']} bytes)"
             )
 

@@ -2,7 +2,7 @@
 
 A unit ends after a file when the hash of its path, as a fraction, is below file_bytes / target_bytes; a file above the
 target also has a boundary before it. A stretch that is still above a hard bound is cut after the file that came
-nearest to ending a unit, again and again: no cut depends on where counting began, so that nothing behind a change
+nearest to ending a unit, again and again: no cut depends on where counting began, so nothing after a change
 moves. The idea is content-defined chunking (Muthitacharoen, Chen, Mazières: A Low-bandwidth Network File System, SOSP
 2001), with whole files for bytes.
 """

@@ -22,7 +22,7 @@ def sort_rows(table: pa.Table) -> pa.Table:
 
 
 def write_rows(path: Path, table: pa.Table) -> int:
-    """Write rows so that those of one unit can be read without the others; return their number."""
+    """Write rows so that one unit's rows can be read without the others; return their number."""
     pq.write_table(table, path, compression="zstd", row_group_size=_ROW_GROUP_ROWS)
     return int(table.num_rows)
 

@@ -38,7 +38,7 @@ def test_wrong_tables_are_found_and_not_written(run: Any, tmp_path: Path, monkey
     )
     assert np.count_nonzero(wrong.base_bytes != right.base_bytes) == 1
     monkeypatch.setattr(ByteTables, "of", lambda tokenizer: wrong)
-    with pytest.raises(IntegrityError, match=r"bytes, the byte tables count [\d,]+; they are not to be used"):
+    with pytest.raises(IntegrityError, match=r"bytes, the byte tables count [\d,]+; do not use them"):
         list(write_byte_tables(run.out / "tokenizer", tmp_path / "wrong.npz", run=str(run.out)))
     assert not (tmp_path / "wrong.npz").exists()
 
@@ -47,7 +47,7 @@ def test_a_run_with_another_tokenizer_is_refused(run: Any, copied_run: Any) -> N
     tables = ByteTables.of(Tokenizer.from_dir(run.out / "tokenizer"))
     receipt = run.receipt | {"tokenizer": {"digest": "ab"}}
     (copied_run.out / "receipt.json").write_text(json.dumps(receipt))
-    with pytest.raises(ConfigError, match=f"made with tokenizer ab, these are tables of {tables.tokenizer}"):
+    with pytest.raises(ConfigError, match=f"made with tokenizer ab, but these tables are of {tables.tokenizer}"):
         check_byte_tables(tables, str(copied_run.out))
 
 

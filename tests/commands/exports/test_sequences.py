@@ -282,7 +282,7 @@ def test_reading_back_finds_what_is_not_as_it_was_meant(run, tokenizer, tmp_path
     else:
         assert prove()["sequences"] == len(rows)
         pq.write_table(pa.Table.from_pylist(rows[1:], schema=schema), tmp_path / "rows.parquet")
-        with pytest.raises(IntegrityError, match="were meant"):
+        with pytest.raises(IntegrityError, match="were planned"):
             prove()
 
 

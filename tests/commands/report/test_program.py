@@ -284,7 +284,7 @@ def test_it_replaces_a_page_of_its_own_and_no_other_file(run, cppmill, tmp_path)
     page.write_text("precious")
     done = cppmill("report", run.out, "--out", page, check=False)
     assert (done.returncode, page.read_text()) == (2, "precious")
-    assert "no page of cppmill" in done.stderr
+    assert "not a page of cppmill" in done.stderr
 
 
 def test_shards_that_differ_from_the_receipt_are_reported(copied_run, cppmill, tmp_path):

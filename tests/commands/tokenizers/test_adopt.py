@@ -116,7 +116,7 @@ def test_a_lossy_model_is_refused_by_what_it_loses(cppmill, tmp_path):
 def test_a_tokenizer_that_cannot_be_adopted_is_reported_in_one_line(run, model, cppmill, tmp_path):
     refusals = [
         ([run.out / "tokenizer", "--out", tmp_path / "out"], "a tokenizer directory already"),
-        ([model, "--out", run.out], "it is there already"),
+        ([model, "--out", run.out], "it exists already"),
         ([model, "--out", tmp_path / "no" / "out"], "there is no folder"),
         ([tmp_path / "missing.model", "--out", tmp_path / "out"], "missing.model"),
         ([model, "--out", tmp_path / "out", "--bos", "<bos>"], "<bos>: no control token of the tokenizer"),

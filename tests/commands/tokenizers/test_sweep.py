@@ -73,11 +73,11 @@ def test_the_plot_is_the_same_each_time(run, cppmill, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("--sizes", "8k"), 2, "--sizes 8k: no list of sizes"),
+        (("--sizes", "8k"), 2, "--sizes 8k: not a list of sizes"),
         (("--sizes", "0"), 2, "--sizes 0: Input should be greater than or equal to 1"),
         (("--sizes", "100"), 2, "vocab_size = 100: too small"),
         (("--sizes", "1000000"), 2, "merges could be learned from the words of the text"),
-        (("--sizes", "8192", "--models", "64"), 2, "--models 64: no list of models"),
+        (("--sizes", "8192", "--models", "64"), 2, "--models 64: not a list of models"),
     ],
 )
 def test_what_cannot_be_swept_is_said(run, cppmill, arguments, code, message):
@@ -90,7 +90,7 @@ def test_counts_that_are_not_the_receipts_are_refused(copied_run, cppmill):
     (copied_run.out / "counts/terms.parquet").write_bytes(b"changed")
     done = cppmill("sweep", copied_run.out, "--sizes", "8192", "--on", copied_run.out, check=False)
     assert done.returncode == 1
-    assert "counts/terms.parquet: not what the run's receipt names" in done.stderr
+    assert "counts/terms.parquet: it differs from the run's receipt" in done.stderr
     shutil.rmtree(copied_run.out / "counts")
     done = cppmill("sweep", copied_run.out, "--sizes", "8192", "--on", copied_run.out, check=False)
     assert done.returncode == 1
@@ -98,5 +98,5 @@ def test_counts_that_are_not_the_receipts_are_refused(copied_run, cppmill):
 
 def test_sizes_are_read_as_they_are_written():
     assert parse_sizes("65536,16_384, 16384") == [16_384, 65_536]
-    with pytest.raises(ConfigError, match="no list of sizes"):
+    with pytest.raises(ConfigError, match="not a list of sizes"):
         parse_sizes("1e5")

@@ -41,7 +41,7 @@ def test_rules_are_canonical_json() -> None:
         ("[os.illumos]", "[os.illumos.x]", ["[os.illumos] x", "unknown key"]),
         ("[os.illumos]\nidentifiers = [", "[os.illumos]\nidentifiers = [1, ", ["[os.illumos] identifiers", "1 is not"]),
         ("[os.illumos]\nidentifiers = [", '[os.illumos]\nidentifiers = [" ", ', ['" " is not allowed']),
-        ('"__illumos__"', '"__illumos__", "__illumos__"', ['"__illumos__" is there twice']),
+        ('"__illumos__"', '"__illumos__", "__illumos__"', ['"__illumos__" is listed twice']),
         ("[os.illumos]\n", '[os.illumos]\nincludes = "x"\n', ["[os.illumos] includes", "list of strings"]),
         ("[os.illumos]", "[os", ["cannot be read", "line"]),
     ],
@@ -69,7 +69,7 @@ def test_a_missing_label_is_named(tmp_path: Path) -> None:
 def test_a_category_that_is_no_table_is_named(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text("os = 1\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match="os: 1 is no table"):
+    with pytest.raises(ConfigError, match="os: 1 is not a table"):
         load_platform_rules(path)
 
 

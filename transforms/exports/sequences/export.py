@@ -100,7 +100,7 @@ def read_texts(run: OutputFolder, shards: Sequence[TokenShard]) -> Iterator[Sour
 
 
 def pad_id(tokenizer: AnyTokenizer) -> int:
-    """Return the id that fills a row behind its last token: that of `<PAD>`, 0 if the tokenizer has none."""
+    """Return the id that fills a row after its last token: `<PAD>`, or 0 if the tokenizer has none."""
     try:
         return tokenizer.control_id(PAD)
     except cppmill_core.InvalidInputError:
@@ -139,7 +139,7 @@ def make_rows(
         segments: Their segments; each has at most `options.length` tokens.
         texts: What `Segment.text` counts.
         options: Length and mode.
-        pad_id: The id behind the last token.
+        pad_id: The id after the last token.
         schema: What `sequences_schema` returns.
     """
     if options.mode == "pack":

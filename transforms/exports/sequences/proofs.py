@@ -67,7 +67,7 @@ def prove_sequences(
             _prove_rearranged([segment for segment in found if segment.fim], by_name, options, encoding)
     for name, value in (("segments", segments), ("tokens_in_sequences", tokens)):
         if ledger[name] != value:
-            raise IntegrityError(f"{path}: it has {value} {name}, {ledger[name]} were meant; run again")
+            raise IntegrityError(f"{path}: it has {value} {name}, but {ledger[name]} were planned; run again")
     return counted
 
 
@@ -78,7 +78,7 @@ def _segments(batch: pa.RecordBatch, options: SequenceOptions, pad_id: int, *, w
     for number, row in enumerate(rows):
         ends = [*row["starts"][1:], row["num_tokens"]]
         if (ids[number, row["num_tokens"] :] != pad_id).any():
-            raise IntegrityError(f"{where}, row {number}: behind its {row['num_tokens']} tokens is more than padding")
+            raise IntegrityError(f"{where}, row {number}: not only padding after its {row['num_tokens']} tokens")
         for at, (name, start, end) in enumerate(zip(row["doc_ids"], row["starts"], ends, strict=True)):
             split = (row["fim"][at], row["fim_starts"][at], row["fim_ends"][at]) if options.fim_rate else (0, 0, 0)
             label = f"{where}, row {number}, segment {at} of {name}"
@@ -96,7 +96,7 @@ def _loss(batch: pa.RecordBatch, length: int, *, where: str) -> int:
         expected[row, starts] = False
     if not np.array_equal(mask, expected):
         row = int(np.argmax((mask != expected).any(axis=1)))
-        raise IntegrityError(f"{where}, row {row}: loss_mask is not that of its starts and num_tokens; run again")
+        raise IntegrityError(f"{where}, row {row}: loss_mask does not match its starts and num_tokens; run again")
     return int(mask.sum())
 
 
@@ -110,7 +110,7 @@ def _prove_plain(found: Sequence[_StoredSegment], texts: dict[str, SourceText]) 
     for segment in found:
         expected = texts[segment.name].ids[segment.first : segment.first + len(segment.ids)]
         if not np.array_equal(segment.ids, expected):
-            raise IntegrityError(f"{segment.where}: its ids are not those of the document from {segment.first} on")
+            raise IntegrityError(f"{segment.where}: its ids differ from the document's, from {segment.first} on")
 
 
 def _prove_rearranged(
@@ -132,13 +132,13 @@ def _prove_rearranged(
     for number, (segment, text) in enumerate(zip(found, original, strict=True)):
         start = segment.start if segment.fim == Fim.PSM else 0
         if decoded[3 * number : 3 * number + 3] != [text[:start], text[start : segment.end], text[segment.end :]]:
-            raise IntegrityError(f"{segment.where}: its pieces are not those of the document at {segment[-2:]}")
+            raise IntegrityError(f"{segment.where}: its pieces differ from the document's, at {segment[-2:]}")
 
 
 def _undo(segment: _StoredSegment, ids: TokenIds, control: Sequence[int]) -> tuple[TokenIds, TokenIds, TokenIds]:
     """Return the ids of prefix, middle and suffix; in SPM prefix and middle are one, the middle."""
     places = [np.flatnonzero(ids == number) for number in control]
     if any(len(place) != 1 for place in places) or places[0][0] != 0:
-        raise IntegrityError(f"{segment.where}: its control tokens are not those of {segment.fim.name}")
+        raise IntegrityError(f"{segment.where}: its control tokens do not match {segment.fim.name}")
     suffix, middle = int(places[1][0]), int(places[2][0])
     return ids[1:suffix], ids[middle + 1 :], ids[suffix + 1 : middle]

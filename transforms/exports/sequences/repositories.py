@@ -35,7 +35,7 @@ class ProjectRows(NamedTuple):
         project: The project.
         shard: The shard's path.
         start: The first row.
-        end: The row behind the last one.
+        end: The row after the last one.
         tokens: Their tokens.
     """
 
@@ -72,7 +72,7 @@ def find_projects(unit: Unit, settings: ProjectSettings) -> UnitReceipt:
 
 
 def project_rows(projects: Iterable[Any], tokens: Iterable[Any]) -> Iterator[tuple[str, int, int, int]]:
-    """Yield project, first row, row behind the last one, and tokens, of rows of one project behind one another.
+    """Yield project, first row, row after the last one, and tokens, for each run of rows of one project.
 
     Example:
         >>> list(project_rows(["a", "a", "b"], [5, 1, 2]))

@@ -26,7 +26,7 @@ WEIGHT = "weight: "
 """What the ledger counts under a name or glob of the mixture begins so; nothing follows for the default."""
 
 FIM_ROOM = 16
-"""Pieces of a split document are shorter by so many tokens, so that the rearranged ones nearly always fit."""
+"""Pieces of a split document are shorter by this many tokens, so that the rearranged ones nearly always fit."""
 
 
 class RepositoryFile(NamedTuple):
@@ -63,7 +63,7 @@ class Segment(NamedTuple):
         text: The number of the text.
         first: Where in its ids the segment begins.
         end: Where it ends.
-        ids: The ids in the sequence: those of the text, or rearranged ones.
+        ids: The ids in the sequence, as in the text or rearranged.
         split: How they are rearranged.
     """
 
@@ -180,7 +180,7 @@ def _cut_text(number: int, copy: int, tokens: int, options: SequenceOptions, led
 
 
 def segment_end(first: int, tokens: int, options: SequenceOptions) -> int:
-    """Return where the segment of a text of so many tokens that begins at `first` ends."""
+    """Return where the segment that begins at `first` ends, in a text of this many tokens."""
     if tokens <= options.length:
         return tokens
     return min(tokens, first + options.length - (min(FIM_ROOM, options.length // 2) if options.fim_rate else 0))

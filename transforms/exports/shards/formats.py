@@ -106,7 +106,7 @@ def read_index(path: Path) -> MegatronIndex:
     """Return what the `.idx` of a Megatron pair says.
 
     Raises:
-        IntegrityError: If it is none, or shorter or longer than it says.
+        IntegrityError: If it is no such file, or shorter or longer than it says.
     """
     data = path.read_bytes()
     begin = len(INDEX_MAGIC) + struct.calcsize("<QBQQ")
@@ -126,7 +126,7 @@ def read_index(path: Path) -> MegatronIndex:
 
 
 def hash_ids(path: Path, *, skip: int = 0) -> str:
-    """Return the SHA-256 of a file's bytes behind the first `skip`."""
+    """Return the SHA-256 of a file's bytes after the first `skip`."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         file.seek(skip)

@@ -18,7 +18,7 @@ class FilePlan:
         split: The split.
         index: Which file of the split, from 0.
         begin: The place in the stream of its first token.
-        end: The place behind its last.
+        end: The place after its last.
         parts: Positions of the token shards that it lies in, each with the place where that begins in the stream.
     """
 

@@ -1,6 +1,6 @@
 """The stream of a split: the ids of its documents, concatenated through all token shards.
 
-The order is that of the token shards' paths and of the rows in each. A place in the stream is a number of tokens, so
+The order follows the token shards' paths, and the rows in each. A place in the stream is a number of tokens, so
 any stretch can be made on its own from the few token shards that hold it.
 """
 
@@ -53,7 +53,7 @@ class Borders:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamSettings:
-    """Which documents are in the stream, and what of them.
+    """Which documents are in the stream, and which of their ids.
 
     Attributes:
         split: The split.
@@ -102,7 +102,7 @@ def read_stretches(
         settings: The stream.
         place: Where the shard's first document of the split begins in the stream.
         begin: The first place.
-        end: The place behind the last.
+        end: The place after the last.
         where: Names the shard in errors.
     """
     named_by = NAMED_BY[settings.split_by]
@@ -123,7 +123,7 @@ def read_stretches(
 
 
 def border_ids(rows: pa.RecordBatch, borders: Borders, *, where: str) -> TokenIds:
-    """Return the ids of documents as a stream has them, one document behind the other.
+    """Return the ids of documents as a stream has them, one document after the other.
 
     Raises:
         IntegrityError: If a document does not begin or end with the id that the dataset is to have there.
@@ -134,7 +134,7 @@ def border_ids(rows: pa.RecordBatch, borders: Borders, *, where: str) -> TokenId
     places = {"begin": (offsets[:-1], borders.bos), "end": (offsets[1:] - 1, borders.eos)}
     for name, (at, wanted) in places.items():
         if wanted is not None and not np.array_equal(ids[at], np.full(len(at), wanted)):
-            raise IntegrityError(f"{where}: a document does not {name} with id {wanted}, as the run's receipt has it")
+            raise IntegrityError(f"{where}: a document does not {name} with id {wanted}, as the run's receipt says")
     keep = np.ones(len(ids), dtype=np.bool_)
     for (at, _), cut in zip(places.values(), borders.cut, strict=True):
         if cut:

@@ -70,7 +70,7 @@ class DocumentTotals:
     lengths: list[npt.NDArray[np.int64]] = field(default_factory=list)
 
     def add(self, stretch: Stretch, chosen: npt.NDArray[np.bool_]) -> None:
-        """Count the chosen documents of a stretch; their row digests are those of the dataset's digest."""
+        """Count the chosen documents of a stretch, with the row digests that the dataset's digest sums."""
         rows = stretch.rows.filter(chosen)
         self.documents += rows.num_rows
         self.num_bytes += int(rows.column("num_bytes").to_numpy().sum())
@@ -141,7 +141,7 @@ def _write_pair(
             return (), written
         write_index(index, np.concatenate(counted.lengths), kind=kind)
         if int(read_index(index).lengths.sum(dtype=np.int64)) != written.tokens:
-            raise IntegrityError(f"{out.where(name)}.idx: read back it has other lengths; run again")
+            raise IntegrityError(f"{out.where(name)}.idx: its lengths differ when read back; run again")
         published = [
             out.adopt(f"{name}.{ending}", path, rows=counted.documents)
             for ending, path in (("bin", ids), ("idx", index))
@@ -153,8 +153,8 @@ def _check_read_back(path: Path, written: WrittenIds, *, skip: int) -> None:
     found = hash_ids(path, skip=skip)
     if found != written.sha256:
         raise IntegrityError(
-            f"{path}: read back its ids have SHA-256 {found}, written were "
-            f"{written.sha256}; is the disk sound? Export again"
+            f"{path}: its ids have SHA-256 {found} when read back, but were written as "
+            f"{written.sha256}; is the disk faulty? Export again"
         )
 
 

@@ -22,7 +22,7 @@ MIN_PARTITIONS = 32
 """The fewest partitions that duplicates are chosen in."""
 
 PARTITION_BYTES = 256 << 20
-"""Source bytes a partition: 8 MiB of candidates for documents of 5 kB; larger partitions would be too much at once."""
+"""Source bytes per partition: 8 MiB of candidates for documents of 5 kB; larger ones would be too much at once."""
 
 _EXPANSION = 8
 """How much more text than bytes an archive is taken to hold."""

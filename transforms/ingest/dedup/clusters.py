@@ -46,7 +46,7 @@ _CLUSTERS = f"{FOLDER}/clusters.parquet"
 
 _CLUSTER_PARTITIONS = 64
 _UNITS_A_PART = 8
-"""The rows of so many units are chosen by one worker, and stand in one part."""
+"""One worker chooses the rows of this many units, and writes them to one part."""
 
 _FINGERPRINTS_READ = ["project", "path", "doc_id"]
 
@@ -169,7 +169,7 @@ class _MembersFn(beam.DoFn):
             yield from _by_number(members, members.column("cluster").to_numpy() % _CLUSTER_PARTITIONS)
 
     def _members(self, unit: Unit, places: pa.Table) -> pa.Table:
-        """Return a table of NEAR_MEMBERS, a row a cluster."""
+        """Return a table of NEAR_MEMBERS, one row per cluster."""
         with self._out.open_local(fingerprints_name(unit.key)) as path:
             named = pq.read_table(path, columns=_FINGERPRINTS_READ).take(places.column("row"))
         for name in _FINGERPRINTS_READ:

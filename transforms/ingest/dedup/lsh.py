@@ -1,6 +1,6 @@
 """Pairs of near-duplicates, by locality-sensitive hashing of MinHash signatures (Indyk and Motwani, 1998).
 
-A signature is cut into bands; documents that agree in all of a band stand in one bucket and are compared. In a bucket
+A signature is cut into bands; documents that agree in all of a band are in one bucket and are compared. In a bucket
 each document is compared with its neighbours in the order of their sketches and with the first ones of the bucket: all
 pairs of a small bucket, a few for each document of a large one. What is found depends on the contents alone, not on
 units, partitions or the order in which they come.
@@ -39,7 +39,7 @@ from transforms.units.batches import bounded_batches
 from transforms.units.parts import WriteParts
 
 PAIRS = f"{CACHE}/near_duplicates/pairs"
-"""Where the pairs stand until they are made clusters."""
+"""Where the pairs are kept until clusters are made of them."""
 
 _MAX_BANDS = 16
 _MISSED = 0.05

@@ -72,7 +72,7 @@ class WorkingSet:
                 coverage=value["coverage"]["reached"],
             )
             if ids_digest(loaded.ids) != value["ids_sha256"]:
-                raise ValueError("the ids are not those of ids_sha256")
+                raise ValueError("the ids do not match ids_sha256")
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptDataError(f"{path}: not a working set of format {FORMAT} ({error}); write it again") from error
         if tokenizer is not None and tokenizer.digest != loaded.tokenizer:

@@ -47,7 +47,7 @@ def serve(*workers, status="ALIVE", url=None, version="3.5.0"):
         ([worker(state="DEAD")], {}, "no worker is there"),
         ([worker()], {"status": "STANDBY"}, "it is STANDBY, not ALIVE"),
         ([worker()], {"version": "3.4.1"}, "it is Spark 3.4.1, the driver is 3.5.0"),
-        ([worker()], {"url": "spark://elsewhere:7077"}, "is not there (it is of spark://elsewhere:7077)"),
+        ([worker()], {"url": "spark://elsewhere:7077"}, "cannot be read (it belongs to spark://elsewhere:7077)"),
     ],
 )
 def test_everything_that_a_master_lacks_is_reported(workers, told, message):

@@ -212,7 +212,7 @@ def test_the_patterns_are_those_that_tiktoken_publishes() -> None:
         ("x.tiktoken", b"!! 1\n", "a line has a token in base64 and its rank"),
         ("x.tiktoken", b"", "it is empty"),
         ("x.tiktoken", b"YQ== 0\n", "give --pattern, one of gpt2"),
-        ("x.tiktoken.gz", b"YQ== 0\n", "no file of ranks"),
+        ("x.tiktoken.gz", b"YQ== 0\n", "not a file of ranks"),
         ("x.model", b"x", "sentencepiece cannot read it"),
         ("tokenizer.json", b"{}", "tokenizers cannot read it"),
     ],
