@@ -93,8 +93,8 @@ def _megatron(vocabulary: Vocabulary) -> Flags:
         arguments=arguments,
         token_dtype=ours,
         notes=[
-            f"ids in .bin files of cppmill shards --format megatron are {ours}, and {theirs} in those that Megatron's "
-            "own tools write (uint16 below 65,500 ids); the .idx says which, and either is read"
+            f"ids are {ours} in .bin files of cppmill shards --format megatron, and {theirs} in files that Megatron's "
+            "own tools write (uint16 below 65,500 ids); Megatron reads either, because the .idx names the type"
         ],
     )
 
@@ -110,12 +110,12 @@ def _nanogpt(vocabulary: Vocabulary) -> Flags:
         arguments=[f"--dtype={vocabulary.dtype}"],
         token_dtype="uint16",
         notes=[
-            "no flag has the vocabulary size: train.py takes it from data/DATASET/meta.pkl, and 50,304 without one; "
+            "no flag sets the vocabulary size: train.py takes it from data/DATASET/meta.pkl, or 50,304 without one; "
             f"write it: python -c \"import pickle; pickle.dump({pickled}, open('data/DATASET/meta.pkl', 'wb'))\"",
-            "train.py maps data/DATASET/train.bin and val.bin, ids without a header; of the shards of cppmill "
-            "shards make them with: for split in train val; do for shard in OUT/shards/*_${split}_*.bin; do "
+            "train.py maps data/DATASET/train.bin and val.bin, ids without a header; make them from the shards of "
+            "cppmill shards with: for split in train val; do for shard in OUT/shards/*_${split}_*.bin; do "
             f'tail -c +{BIN_HEADER_BYTES + 1} "$shard"; done > data/DATASET/$split.bin; done',
-            "no flag has the tokenizer: sample.py wants stoi and itos of meta.pkl; have it encode and decode with "
+            "no flag sets the tokenizer: sample.py expects stoi and itos in meta.pkl; make it encode and decode with "
             f"cppmill_core.load_tokenizer('{vocabulary.folder}')",
         ],
     )
@@ -133,8 +133,8 @@ def _transformers(vocabulary: Vocabulary) -> Flags:
         ],
         token_dtype="int64",
         notes=[
-            "--config_overrides is for training from scratch, with --model_type; a model that is loaded is given rows "
-            "for the tokenizer by run_clm.py itself, if it has fewer"
+            "--config_overrides is for training from scratch, with --model_type; if a loaded model has fewer rows than "
+            "the tokenizer has ids, run_clm.py adds rows"
         ],
     )
 

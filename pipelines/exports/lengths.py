@@ -34,9 +34,9 @@ def describe_lengths(found: Lengths) -> list[str]:
     mean = found.tokens / found.documents if found.documents else 0
     spread = ", ".join(f"{percent:g} %: {found.percentile(percent):,}" for percent in PERCENTILES)
     lines = [
-        f"{found.documents:,} documents, {found.tokens:,} tokens, {mean:,.0f} a document, the longest "
+        f"{found.documents:,} documents, {found.tokens:,} tokens, {mean:,.0f} per document, the longest "
         f"{found.percentile(100):,}",
-        f"of the documents have at most  {spread}",
+        f"percentiles  {spread}",
         "",
         "     up to   documents              tokens",
     ]

@@ -163,8 +163,8 @@ def describe(totals: Counter[str], options: SequenceOptions) -> list[str]:
     if options.fim_rate:
         psm, spm, too_long = (totals[f"segments_{name}"] for name in ("psm", "spm", "too_long_to_rearrange"))
         lines.append(
-            f"fim       {psm:,} PSM, {spm:,} SPM; left as they were {too_long:,}, too long once rearranged, and "
-            f"{totals['segments'] - psm - spm - too_long:,}, not chosen or with nothing to split"
+            f"fim       {psm:,} PSM, {spm:,} SPM; unchanged: {too_long:,} too long once rearranged, "
+            f"{totals['segments'] - psm - spm - too_long:,} not chosen or too short to split"
         )
     unused = [name for name, _ in options.weights if not totals[WEIGHT + name]]
     if unused:
