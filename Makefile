@@ -39,7 +39,7 @@ DATAFLOW_FILES = $(addprefix deploy/dataflow/,Containerfile requirements.lock la
 	$(foreach name,cppmill cppmill_core,dist/$(name)-$(VERSION)-*.whl)
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
-# The oldest C library that the wheels of a release run with, and their time: that of the commit, so that they are the same bytes wherever they are built.
+# The oldest C library that the wheels of a release run with, and their time: that of the commit, so that the bytes are the same wherever they are built.
 MANYLINUX := manylinux_2_28
 X86_64 := x86_64-unknown-linux-gnu
 AARCH64 := aarch64-unknown-linux-gnu
@@ -133,7 +133,7 @@ format: setup $(STAMPS)/lint ## Format the Python code, and the Rust code where 
 	$(BIN)/ruff format
 	@if $(CARGO) fmt --version >/dev/null 2>&1; then $(CARGO) fmt $(NATIVE) --all; else echo "Rust code left alone: no rustfmt here"; fi
 
-bench: needs-CORPUS setup $(STAMPS)/bench ## Measure every stage on CORPUS=DIR; JSON=FILE writes one line a row
+bench: needs-CORPUS setup $(STAMPS)/bench ## Measure every stage on CORPUS=DIR; JSON=FILE writes one line per row
 	$(BIN)/python -m benches $(CORPUS) $(if $(JSON),--json $(JSON))
 
 bench-scan: needs-CORPUS setup $(STAMPS)/bench ## Measure the native scanner, its speed and memory, on CORPUS=DIR
@@ -164,7 +164,7 @@ bench-units: needs-CORPUS needs-HELD_OUT setup $(STAMPS)/bench ## Compare superw
 ablations: needs-CORPUS needs-HELD_OUT setup $(STAMPS)/bench ## Measure what each part of a build is worth, trained on CORPUS=DIR, in bytes per token of HELD_OUT=DIR
 	$(BIN)/python -m benches.studies.ablations $(CORPUS) $(HELD_OUT) $(if $(JSON),--json $(JSON))
 
-lexer-agreement: needs-CORPUS setup $(STAMPS)/test ## Compare the lexer with libclang's tokens on CORPUS=DIR, a folder with a folder a project
+lexer-agreement: needs-CORPUS setup $(STAMPS)/test ## Compare the lexer with libclang's tokens on CORPUS=DIR, a folder with one folder per project
 	$(BIN)/python -m benches.agreement.lexer $(CORPUS)
 
 licenses: setup $(STAMPS)/release ## Write native/py/THIRD_PARTY_LICENSES again, of what Cargo.lock links; a licence that is not allowed is an error

@@ -38,7 +38,7 @@ DOCUMENTS = required_columns(
 """`documents/part-*.parquet`: one row a kept document; `content` holds its exact bytes, `doc_id` their SHA-256."""
 
 REJECTS = required_columns(project=_TEXT, path=_TEXT, num_bytes=_UINT64, column=_TEXT, reason=_TEXT, detail=_TEXT)
-"""`documents/rejects-*.parquet`: one row a document that is not kept, with its column and reason in the ledger."""
+"""`documents/rejects-*.parquet`: one row per document that is not kept, with its column and reason in the ledger."""
 
 FINGERPRINTS = REJECTS.insert(2, required("doc_id", _TEXT)).append(_LICENSE)
 """What the first pass of ingest records of each document, in source and member order.

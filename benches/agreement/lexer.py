@@ -36,7 +36,7 @@ _libclang = cache(Libclang)
 @app.command(epilog="Exit codes: 0 agreement of 99.9 % on each class, 1 less than that, 2 wrong usage.")
 def lexer_agreement(
     corpus: Annotated[
-        Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="A folder with a folder a project.")
+        Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="A folder with one folder per project.")
     ],
     processes: Annotated[int, typer.Option(min=1, help="Number of processes.")] = 2,
 ) -> None:

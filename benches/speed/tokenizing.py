@@ -91,7 +91,7 @@ def run_both(amounts: dict[str, float], ready: Ready) -> RunResult:
 
 
 def write_texts(out: Path, folder: Path) -> Documents:
-    """Write documents of a run that are UTF-8 as text, a file a row group, until there are `DATATROVE_BYTES`."""
+    """Write documents of a run that are UTF-8 as text, one file per row group, until there are `DATATROVE_BYTES`."""
     folder.mkdir(parents=True)
     num_bytes = 0
     for number, batch in enumerate(_row_groups(out)):
@@ -116,7 +116,7 @@ def prepare_datatrove(folder: Path) -> Path:
 
 
 def run_datatrove(documents: Documents, tokenizer_json: Path, workers: int, folder: Path) -> RunResult:
-    """Encode the documents with datatrove's DocumentTokenizer, a task a worker, EOS behind each.
+    """Encode the documents with datatrove's DocumentTokenizer, one task per worker, EOS after each.
 
     Raises:
         BenchmarkError: If it leaves no tokens.

@@ -16,7 +16,7 @@ _PP_NUMBER = r"\p{N}(?:[eEpP][+-]|'?[\p{L}\p{N}_]|\.)*"
 
 
 def _identifier_up_to(border: str) -> str:
-    """Return an identifier that ends before a border inside it; what goes on begins the next word."""
+    """Return an identifier that ends before a border inside it; the rest begins the next word."""
     return rf"[\p{{L}}_](?:(?!{border})[\p{{L}}\p{{N}}_])*"
 
 

@@ -1,4 +1,4 @@
-"""The vocabularies that the ablations compare: learned from counts as a build learns them, but for what is left out.
+"""The vocabularies that the ablations compare: learned from counts as in a build, each without something.
 
 Two things can be left out of a build. *Seeds*: the merges that make every fixed token and morpheme one token, ranked
 before all others. *Bands*: the pinned ids of fixed tokens, the reserved ids and the promise that atomic tokens are

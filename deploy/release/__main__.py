@@ -46,7 +46,7 @@ def _parser() -> argparse.ArgumentParser:
         bill.add_argument("--out", type=Path, required=True, help="the file")
     emulator = what.add_parser("emulator", help="fetch a Python for aarch64 into the cache, unless it is there")
     emulator.set_defaults(do=_emulator)
-    sdist = what.add_parser("normalize", help="rewrite a source archive, to be the same bytes wherever it is made")
+    sdist = what.add_parser("normalize", help="rewrite a source archive, so its bytes are the same everywhere")
     sdist.add_argument("archive", type=Path)
     sdist.set_defaults(do=_normalize)
     sums = what.add_parser("sums", help="write SHA256SUMS of the files of a folder, and list them")

@@ -20,7 +20,7 @@ from transforms.storage.folder import OutputFolder
 CRASHED = "died"
 """The process vanished without recording an outcome: the log has no end, and nobody holds the lock."""
 
-RESUME = "the same command goes on from what is finished"
+RESUME = "the same command continues from the finished units"
 
 EXPIRED_SECONDS = 60.0
 """How long after its lease expired the holder of a lock on an object store counts as crashed."""

@@ -14,7 +14,7 @@ def describe_store(status: StoreStatus) -> Iterator[str]:
     """Yield the lines about a store of versions."""
     yield f"{status.store}: {status.current or 'no version'} of {len(status.versions):,} versions is the current one"
     if status.building:
-        yield f"building  {status.building}{'' if status.holder else '; the same command goes on with it'}"
+        yield f"building  {status.building}{'' if status.holder else '; the same command continues it'}"
     yield _lock_line(status.holder)
     if status.attempt:
         message = status.attempt["message"].splitlines()

@@ -1,6 +1,6 @@
 """The program of a worker process, `cppmill-worker`: what a PROCESS environment of Flink or Spark starts.
 
-It is given what Beam gives to the first program of a container, and goes on as that one does: it asks the engine for
+It gets what Beam gives to the first program of a container, and continues as that one does: it asks the engine for
 the endpoints and the options of the job, and becomes a harness of the Python SDK in this very environment. What it
 writes goes to a file of its own; nothing goes to the standard output, which no engine reads. It ends with the
 connection to the engine, so none is left when an engine dies.

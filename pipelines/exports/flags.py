@@ -39,8 +39,8 @@ class Vocabulary:
         folder: The tokenizer directory, absolute.
         digest: The tokenizer's digest.
         vocab_size: Number of its ids.
-        divisible_by: What the rows of a rank's embedding are to be divisible by.
-        tensor_parallel: Over how many ranks an embedding is cut.
+        divisible_by: The number that must divide the rows of a rank's embedding.
+        tensor_parallel: Over how many ranks an embedding is split.
         bos: Id of `<BOS>`, None if there is none.
         eos: Id of `<EOS>`, None if there is none.
         dtype: Type of the model's numbers.
@@ -154,8 +154,8 @@ def make_flags(
     Args:
         project: A key of `PROJECTS`.
         tokenizer: The tokenizer directory.
-        divisible_by: What the rows of a rank's embedding are to be divisible by.
-        tensor_parallel: Over how many ranks an embedding is cut.
+        divisible_by: The number that must divide the rows of a rank's embedding.
+        tensor_parallel: Over how many ranks an embedding is split.
         dtype: One of `DTYPES`.
 
     Raises:

@@ -125,7 +125,7 @@ class Export(Generic[ExportOptions]):
             stage: The stage that wrote the files.
             receipts: The receipts of its units: the manifest names them and the files that they name.
             totals: What the files add up to.
-            facts: What is to be said of files besides path, SHA-256, bytes and rows, by path.
+            facts: What the manifest says about files besides path, SHA-256, bytes and rows, by path.
         """
         out = self.session.out
         manifest = make_manifest(

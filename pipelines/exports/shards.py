@@ -100,7 +100,7 @@ def count_documents(export: Export[ShardOptions]) -> list[UnitReceipt]:
 
 
 def plan_units(export: Export[ShardOptions], counts: Sequence[UnitReceipt], settings: ShardSettings) -> list[Unit]:
-    """Return one unit a file."""
+    """Return one unit per file."""
     plans = plan_files(
         [count.totals for count in counts], more=settings.borders.more, shard_tokens=export.options.shard_tokens
     )

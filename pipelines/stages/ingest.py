@@ -166,14 +166,14 @@ def plan(session: Session) -> StagePlan:
         units.append(to_run(Stage.INGEST, f"up to {len(inputs)} units", reason))
         return StagePlan(units=units, blocked="its documents are not known before the inputs are read")
     if found.duplicates is None:
-        units = [to_run("read", "all inputs", "the copies to keep are to be chosen again")]
+        units = [to_run("read", "all inputs", "the copies to keep must be chosen again")]
         return StagePlan(units=units, blocked="its documents are not known before the duplicates are")
     if found.near_duplicates is None:
-        units = [to_run("compare", "all inputs", "near-duplicates are to be found again")]
+        units = [to_run("compare", "all inputs", "near-duplicates must be found again")]
         return StagePlan(units=units, blocked="its documents are not known before the near-duplicates are")
     planned = plan_units(session, plan_documents(session, found))
     is_done = len(planned.receipts) == len(planned.units)
-    return replace(planned, blocked="" if is_done else "documents are to be written first")
+    return replace(planned, blocked="" if is_done else "documents must be written first")
 
 
 def check_dead(session: Session, receipts: list[UnitReceipt]) -> None:

@@ -82,7 +82,7 @@ def plan(session: Session, documents: Sequence[UnitReceipt]) -> StagePlan:
     merge = plan_merge(units)
     planned = plan_units(session, [*units, merge])
     is_merged = any(receipt.key == merge.key for receipt in planned.receipts)
-    return replace(planned, blocked="" if is_merged else "the counts are to be merged first")
+    return replace(planned, blocked="" if is_merged else "the counts must be merged first")
 
 
 def scan_settings(session: Session) -> ScanSettings:

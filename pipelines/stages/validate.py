@@ -67,7 +67,7 @@ def plan(session: Session, documents: Sequence[UnitReceipt], tokens: Sequence[Un
 
 
 def plan_validate(tokens: Sequence[UnitReceipt], settings: TokenizeSettings) -> list[Unit]:
-    """Return one unit a token shard."""
+    """Return one unit per token shard."""
     config = {"tokenizer": settings.tokenizer_digest, "options": settings.options.to_json()}
     units = []
     for receipt in tokens:

@@ -1,4 +1,4 @@
-"""The commands `show` and `explain`: a source file with its tokens in colour, and how each token came about.
+"""The commands `show` and `explain`: a source file with its tokens in colour, and which merges made each token.
 
 A token is shaded by its band, neighbours of one band in two shades; atomic tokens are bold. What a terminal would
 obey rather than print is written as an escape, so that a file cannot do anything to it.

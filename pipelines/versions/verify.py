@@ -19,7 +19,7 @@ def verify(out: str) -> list[str]:
 
 
 def record(out: str) -> Literal["receipt", "manifest"]:
-    """Return what says how a folder is to be: the manifest of an export, finished or not, else the receipt of a run."""
+    """Return the record of a folder: the manifest of an export, finished or not, else the receipt of a run."""
     folder = OutputFolder(out)
     unfinished = not folder.exists(RECEIPT) and any(any(folder.files(name)) for name in EXPORT_FOLDERS)
     return "manifest" if unfinished or folder.exists(MANIFEST) else "receipt"

@@ -95,7 +95,7 @@ class Applied:
 
 @dataclass(frozen=True)
 class MadeToken:
-    """A token of a text, and how it came about.
+    """A token of a text, and the merges that made it.
 
     Attributes:
         entry: The token.

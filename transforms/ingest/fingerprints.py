@@ -107,9 +107,9 @@ def fingerprint_unit(
 
 
 def find_digest(unit: Unit, out: OutputFolder, options: IngestOptions) -> str:
-    """Return the SHA-256 over the fingerprints of an input unit, empty if the unit is to be read.
+    """Return the SHA-256 over the fingerprints of an input unit, empty if the unit must be read.
 
-    It is to be read if anything that the first pass makes of it is missing, damaged or of another reading, or if an
+    It must be read if anything that the first pass makes of it is missing, damaged or of another reading, or if an
     input of it could not be read: mending the permissions of a file does not change its time.
     """
     try:

@@ -60,7 +60,7 @@ class Signed(NamedTuple):
 
 
 def finds_near_duplicates(options: IngestOptions) -> bool:
-    """Return whether near-duplicates are to be found."""
+    """Return whether near-duplicates are searched for."""
     return options.near_duplicate_similarity is not None
 
 

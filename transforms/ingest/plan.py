@@ -31,7 +31,7 @@ class FirstPass:
         digests: For each unit the SHA-256 over its fingerprints; empty if the unit is still to be read.
         duplicates: The file of the exact duplicates, relative to OUT; empty if all copies are kept, None if it is not
             known yet which.
-        near_duplicates: The file of the near-duplicates, relative to OUT; empty if none are to be dropped, None if
+        near_duplicates: The file of the near-duplicates, relative to OUT; empty if none are dropped, None if
             they are not known yet.
     """
 

@@ -1,6 +1,6 @@
 """Word counts as Parquet: runs, merged row group by row group, whatever their number.
 
-A run is sorted by word and has each word once; the file of a shard holds one run a partition, in row groups of its own.
+A run is sorted by word and has each word once. The file of a shard holds one run per partition, in its own row groups.
 Runs are merged by the native core as they are read, with one batch of each in memory; more than `MAX_RUNS` of them go
 through temporary files. Row groups have a fixed number of rows, so the bytes do not depend on the runs.
 """
@@ -62,7 +62,7 @@ def write_words(path: Path, words: Iterable[pa.RecordBatch]) -> int:
 
 
 def write_partitions(path: Path, words: Iterable[pa.RecordBatch]) -> int:
-    """Write the words of a shard to a Parquet file, one run a partition, and return the number of rows.
+    """Write the words of a shard to a Parquet file, one run per partition, and return the number of rows.
 
     Args:
         path: Where to.

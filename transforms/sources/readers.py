@@ -38,7 +38,7 @@ def read_documents(
     Args:
         unit: An input unit as `plan_inputs` makes them.
         options: The options of ingest.
-        wanted: Tells whether the loose file with an index is to be read; the others are yielded without content, as
+        wanted: Returns whether the loose file with an index is read; the others are yielded without content, as
             `kept`. All are read by default; the members of archives are always read.
     """
     if unit.payload["kind"] == Kind.FILE:

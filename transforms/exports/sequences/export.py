@@ -157,7 +157,7 @@ def assemble(
 ) -> pa.RecordBatch:
     """Return sequences as rows of the table.
 
-    A position has loss if its id is to be predicted from those before it in the same segment: so not the first of a
+    A position has loss if its id is predicted from the ids before it in the same segment: so not the first of a
     segment, and no padding.
     """
     starts = [[0, *accumulate(len(segment.ids) for segment in row)] for row in rows]

@@ -147,7 +147,7 @@ def list_array(rows: Sequence[TokenIds]) -> pa.ListArray[Any]:
 
 
 def _character_start(text: bytes, place: int) -> int:
-    """Return the place, moved back over at most three bytes that go on with a character."""
+    """Return the place, moved back over at most three bytes that continue a character."""
     for back in range(min(4, place + 1)):
         if place - back == len(text) or text[place - back] & 0xC0 != 0x80:
             return place - back

@@ -19,7 +19,7 @@ class FilePlan:
         index: Which file of the split, from 0.
         begin: The place in the stream of its first token.
         end: The place after its last.
-        parts: Positions of the token shards that it lies in, each with the place where that begins in the stream.
+        parts: Positions of the token shards that it is in, each with the place where that begins in the stream.
     """
 
     split: Split

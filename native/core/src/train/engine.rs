@@ -47,7 +47,7 @@ impl Neighbours {
     }
 }
 
-/// Texts in one flat array, one entry a token that there was at first: a token's number is at its first and at its last
+/// Texts in one flat array, one entry per token at the start: a token's number is at its first and at its last
 /// entry, so that both neighbours are one look away, and nothing moves when tokens merge.
 ///
 /// Only pairs that occur at least `least` times are kept. A pair's count never grows once its tokens are made, so what
