@@ -1,7 +1,8 @@
 """Whether the options of a run fit together: its patterns, its kind of vocabulary, its filters.
 
-Each check takes the merged tables and, for the places to name, the layers that were merged. Values of a wrong type are
-passed over, as they were reported. Only the native core knows which patterns there are and what they cut.
+Each check takes the merged tables, and the layers that were merged so that messages can name the source of a value.
+Values of a wrong type are skipped, because they were reported already. Only the native core knows which patterns exist
+and how they cut.
 """
 
 from __future__ import annotations

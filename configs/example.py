@@ -1,4 +1,4 @@
-"""The example of a run file, made of the options: every key with its help and its default.
+"""The example of a run file, made from the options: every key with its help and its default.
 
 python -m configs.example > configs/run.example.toml
 """

@@ -1,4 +1,4 @@
-"""Flags, made of the fields of options models: name, kind, help and shown default.
+"""Flags, made from the fields of options models: name, kind, help and shown default.
 
 Values are taken as they were typed and become a layer of the configuration, which is checked like a TOML file. Nothing
 here knows a command-line library.

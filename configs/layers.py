@@ -1,4 +1,4 @@
-"""The layers of a run configuration: a profile, a TOML file, `--set`, the flags; each knows its own name.
+"""The layers of a run configuration: a profile, a TOML file, `--set`, the flags. Each layer knows its own name.
 
 Each layer is checked separately, so that every problem is reported with the place it comes from, even where a later
 layer overrides it.

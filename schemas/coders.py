@@ -1,7 +1,7 @@
 """The Beam coders of what travels between workers: `pyarrow.RecordBatch`, units and unit receipts.
 
-Beam has none for a RecordBatch, and pickling a slice takes its whole parent along. The IPC writer truncates slices,
-and one coder on every runner keeps the bytes the same.
+Beam has no coder for a RecordBatch, and pickling a slice would include its whole parent. The IPC writer truncates
+slices. One coder on every runner also keeps the bytes the same.
 """
 
 from __future__ import annotations

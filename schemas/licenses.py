@@ -1,4 +1,4 @@
-"""SPDX licence expressions, as aboutcode's `license-expression` reads them: what an identifier is, what it equals."""
+"""SPDX licence expressions, as aboutcode's `license-expression` reads them: known identifiers and equal ones."""
 
 from __future__ import annotations
 

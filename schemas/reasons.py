@@ -1,6 +1,6 @@
 """Why a document is not in the dataset: the closed list of reasons, in the order in which filters apply.
 
-The first filter that matches counts. `EMPTY` and `DUPLICATE` have ledger columns of their own; the others stand under
+The first filter that matches counts. `EMPTY` and `DUPLICATE` have ledger columns of their own; the others are under
 `filtered` or `dead`.
 """
 

@@ -1,7 +1,7 @@
 """Writes a tokenizer directory: the Hugging Face files, the manifest and a readable table.
 
-The bytes depend on the vocabulary and the merges alone; manifest.json is written last, so that a directory with a
-manifest is whole.
+The bytes depend on the vocabulary and the merges alone; manifest.json is written last, so a directory with a manifest
+is complete.
 """
 
 from __future__ import annotations

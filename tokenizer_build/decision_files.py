@@ -1,7 +1,7 @@
-"""Writes the decisions down: `decisions.parquet` for programs, `decisions.txt` for people.
+"""Writes the decisions: `decisions.parquet` for programs, `decisions.txt` for people.
 
 Both have a row for each candidate and category, then one for each morpheme and position, with its numbers and the rule.
-They are no part of the tokenizer's digest: counts may differ where the tokenizer is the same.
+They are not part of the tokenizer's digest, because counts may differ while the tokenizer is the same.
 """
 
 from __future__ import annotations

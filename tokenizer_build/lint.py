@@ -1,4 +1,4 @@
-"""What must hold between the files of a vocabulary, and what a person who edits them should know.
+"""Checks of the files of a vocabulary: what must hold between them, and what people who edit them should know.
 
 Errors stop a build. Warnings name tokens that a pre-token pattern splits: they are not fixed under it. Notes count
 unused ids.

@@ -1,6 +1,6 @@
 """The pre-token patterns of published vocabularies: GPT-2, and tiktoken's cl100k_base and o200k_base.
 
-A file of ranks does not hold the pattern that belongs to it; the file's name says which one it is.
+A file of ranks does not contain its pattern; the file's name says which one belongs to it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 With superwords the last of these ids are for tokens of several words, learned in the lines of the corpus.
 
-The work is done in the native core (`cppmill_core.train_bpe`); here its input is put together and its merges become
+The work is done in the native core (`cppmill_core.train_bpe`); this module prepares its input and turns its merges into
 tokens.
 """
 

@@ -1,7 +1,7 @@
 """The working set of a group of projects: the fewest ids that cover a share of its tokens, with a receipt.
 
-For routing a specialist to what its projects are written in, not for speed. `cppmill_core.working_set` reads the file
-and makes the mask.
+It restricts a specialized model to the ids of its projects; it does not make the model faster.
+`cppmill_core.working_set` reads the file and makes the mask.
 """
 
 from __future__ import annotations

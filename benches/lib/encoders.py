@@ -1,8 +1,8 @@
 """The encoders that are compared, each on its best interface, and the vocabularies that they run.
 
-Every encoder gets the documents as it likes them best and gives flat ids and where each document's begin, without a
-Python object per token; `tokenizers` has no such interface, so it ends with its own Encodings in native memory. What it
-takes to read the input, to load the vocabulary and to see the ids is outside the clock.
+Every encoder gets the documents in its best form and gives flat ids with the start of each document, without a Python
+object per token; `tokenizers` has no such interface, so it ends with its own Encodings in native memory. Reading the
+input, loading the vocabulary and looking at the ids is outside the clock.
 """
 
 from __future__ import annotations

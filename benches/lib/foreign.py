@@ -1,4 +1,4 @@
-"""Vocabularies of others on the same text: o200k_base, and the words of the cl100k pattern to train on.
+"""Vocabularies of other projects on the same text: o200k_base, and the words of the cl100k pattern to train on.
 
 The ranks of o200k_base are in the package bpe-openai; tiktoken encodes with them. Words of the cl100k pattern are
 counted by ffbpe, whose splitter is tested against the regular expression.

@@ -2,8 +2,8 @@
 
 Every round runs each candidate once, in a process of its own, and each round starts with another one: what slows the
 machine for a while slows all of them, and none always runs on warm file caches. Preparation (reading input, loading a
-tokenizer) is outside the clock, and so is hashing the result. A candidate whose result is not the first one's gets no
-figures, only a line saying so.
+tokenizer) is outside the clock, and so is hashing the result. A candidate with another result than the first one gets
+no figures, only a line that says so.
 
 It does not know what is measured. It needs Linux, because it reads peak memory from `/proc`.
 """

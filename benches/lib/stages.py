@@ -1,8 +1,8 @@
 """The stages of the product, each by itself: its program in a process of its own, from files to files.
 
-The clock holds what a user waits for once Python and Beam are imported: planning, the pipeline, digests, flushing to
-disk. Before each run the output folder is made anew with what the stage needs, so none of its output is there.
-Programs are imported where they run, outside the clock: Beam has much to say that is of no use here.
+The clock measures what a user waits for once Python and Beam are imported: planning, the pipeline, digests, flushing to
+disk. Before each run the output folder is made anew with what the stage needs, so none of its output is there. Programs
+are imported where they run, outside the clock, because Beam logs much that is of no use here.
 """
 
 from __future__ import annotations

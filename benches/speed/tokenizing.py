@@ -1,7 +1,7 @@
 """From packed documents to a validated receipt: the stages that encode, beside datatrove's tokenization.
 
 Datatrove reads the same documents from Parquet files of text and encodes them with the same tokenizer.json in worker
-processes; it writes flat ids and an index, no digests, and proves nothing.
+processes; it writes flat ids and an index, without digests, and validates nothing.
 """
 
 from __future__ import annotations

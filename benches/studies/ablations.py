@@ -2,9 +2,9 @@
 
 One table: seeds and bands on and off, superwords from several shares of the ids on, sizes of the vocabulary, each by
 project of the held-out tree and in total, and how many ids never occur in the training text. Beside them o200k_base,
-and plain BPE with the cl100k pattern on the same text at the same size. All from counts: the training text is ingested
-and scanned once, the words and the lines of each held-out project are counted once, and a vocabulary costs its
-training and one look at the counts. What `make ablations` runs.
+and plain BPE with the cl100k pattern on the same text at the same size. All of this comes from counts: the training
+text is ingested and scanned once, the words and the lines of each held-out project are counted once, and a vocabulary
+costs its training and one look at the counts. What `make ablations` runs.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@ r"""`python -m benches.studies.lines DIR HELD_OUT`: superwords learned in lines,
 
 The words are cut by the shipped pattern; half of 65,536 ids are learned in them, and the other half in larger pieces,
 cut with a regular expression (PyPI's `regex`), without bounds and without seeds. The table has bytes per token, and
-what a cache could hope for: the share of the held-out text in pieces that the training text has too. Run by
-`make bench-units`.
+what a cache could save: the share of the held-out text in pieces that the training text has too. Run by `make
+bench-units`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 r"""The pre-token patterns that are compared: the published ones, and `cpp-words-1` with one thing changed at a time.
 
-`CppWords` is `cpp-words-1` in parts; with its defaults it composes to the shipped regular expression, which a test
-holds it to. The published patterns are of GPT-2 and of tiktoken's cl100k_base and o200k_base.
+`CppWords` is `cpp-words-1` in parts; with its defaults it gives the shipped regular expression, which a test checks.
+The published patterns are of GPT-2 and of tiktoken's cl100k_base and o200k_base.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Running a tool of someone else to its end: its output in a log, a failure is reported with its last lines.
+"""Running another program to its end: its output goes to a log, and a failure is reported with the last lines.
 
-By that, programs that the distribution packages are installed by its own package manager, where they are not on PATH.
+Programs that are not on PATH are installed this way, by the distribution's package manager.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A Flink cluster on this machine: one JobManager and some TaskManagers, each a process of its own, on 127.0.0.1.
 
-The one class path is the job server's jar, which has all of Flink in it. What is set, and why, is in `_configuration`.
-A TaskManager that dies is not replaced: as on any standalone cluster, the slots of the others have to do.
+The class path is only the job server's jar, which contains all of Flink. `_configuration` has the settings and their
+reasons. A TaskManager that dies is not replaced, as on any standalone cluster; the slots of the others must suffice.
 """
 
 from __future__ import annotations

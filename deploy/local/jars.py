@@ -1,9 +1,9 @@
 """Job servers for Flink and Spark, built by Maven, their contents checked against a written list.
 
 A job server is one jar, made of a hundred and more: Beam's runner, the engine, and what these need. The jar itself
-differs from build to build (it has times in it); what goes into it must not. `NAME_jars.sha256`, beside this file,
-has the SHA-256 of each. Maven compares what it fetches with the repository's checksums; this list says that the
-repository is still the same.
+differs from build to build because it contains times; its contents must not. `NAME_jars.sha256`, beside this file, has
+the SHA-256 of each. Maven compares what it fetches with the repository's checksums; this list shows that the repository
+has not changed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The processes of an engine: started with logs in a folder, remembered there, waited for, and stopped by their ids.
+"""The processes of an engine: started with logs in a folder, recorded there, waited for, and stopped by their ids.
 
 A process is known by its id and the moment it was started, so what another program started later under the same id is
 never touched. Each process leads a group of its own; what it starts itself, like the Python workers of a TaskManager,

@@ -1,4 +1,4 @@
-"""Source archives that are the same bytes for the same files, whoever makes them, where and when.
+"""Source archives with the same bytes for the same files, whoever makes them, wherever and whenever.
 
 setuptools writes the times, owners and modes that files have on the machine. maturin does not.
 """

@@ -1,7 +1,7 @@
 """The crates that are linked into the native core, as Cargo resolves them from `native/Cargo.lock`.
 
-Procedural macros and build scripts run in the compiler and are not among them. A crate of which nothing is left after
-linking may be.
+Procedural macros and build scripts run in the compiler and are not among them. A crate of which linking keeps nothing
+may be among them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Commands that make training data of a run: arguments to calls of `pipelines.exports`, which is imported late."""
+"""Commands that make training data from a run. They turn arguments into calls of `pipelines.exports`, imported late."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands print of a plan, of runs on engines and of differences."""
+"""What commands print about a plan, runs on engines, and differences."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The program of the Dataflow template: one job with one step, which runs `cppmill run` on a worker of its own.
 
-A flex template starts exactly one job: its launcher writes a job down and ends. A run is several jobs, with planning
-and the build between them. So the template's job is the launcher of these: its one worker plans, builds and submits,
-and that worker's machine type decides what memory there is for it. If the worker dies, the service runs the step again,
-and finished units are reused.
+A flex template starts exactly one job: its launcher writes the job and ends. A run is several jobs, with planning and
+the build between them. So the template's job is the launcher of these jobs: its one worker plans, builds and submits.
+That worker's machine type decides how much memory there is for this. If the worker dies, the service runs the step
+again, and finished units are reused.
 """
 
 from __future__ import annotations

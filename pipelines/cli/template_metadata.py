@@ -1,4 +1,4 @@
-"""The metadata of the Dataflow template, made of the options of `cppmill run`: a parameter for each.
+"""The metadata of the Dataflow template, made from the options of `cppmill run`: one parameter each.
 
 python -m pipelines.cli.template_metadata > deploy/dataflow/metadata.json
 """

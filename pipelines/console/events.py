@@ -1,6 +1,7 @@
 """The event log of a run: everything that it reports, one JSON object per line, in `OUT/.cache/events`.
 
-Another process can read it during the run (`cppmill status`). It is for people: in no digest, and no run needs it.
+Another process can read it during the run (`cppmill status`). It is for people. It is in no digest, and no run needs
+it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How far a run is, or how it ended: read from its event log, its lock and its receipt, by any process.
 
-Nothing is written, and the run does not notice. The lines that show it are in `status_lines`.
+Nothing is written, and the run is not disturbed. The lines that show it are in `status_lines`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The cache of the engines that `make engines` fetches: outside of the checkout, shared by all checkouts.
 
-Whatever is in it is whole: each folder is made beside its place and renamed. Nothing is fetched here.
+Every folder in it is complete, because it is made beside its place and then renamed. Nothing is fetched here.
 """
 
 from __future__ import annotations

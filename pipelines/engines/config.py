@@ -1,4 +1,4 @@
-"""What all engines have: methods, and a configuration that makes Beam's options of their flags and the user's."""
+"""What all engines have: methods, and a configuration that combines their flags and the user's to Beam's options."""
 
 from __future__ import annotations
 

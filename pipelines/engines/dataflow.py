@@ -1,6 +1,6 @@
 """Dataflow: Google's service. What its workers need is in a container image (`deploy/dataflow/`).
 
-Only the options and what can be checked before anything is submitted; submitting takes Google's packages.
+This module has only the options and the checks before submission. Submitting needs Google's packages.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The PROCESS environment: the worker program that Flink and Spark start, and what can be known of it here."""
+"""The PROCESS environment: the worker program that Flink and Spark start, and what can be checked here."""
 
 from __future__ import annotations
 

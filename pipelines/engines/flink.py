@@ -1,8 +1,8 @@
 """Flink: a cluster that is named, else one inside the job server on this machine.
 
-The worker processes are ours (`pipelines.engines.worker`), as many as subtasks: a bundle has a process to itself, with
-one thread of the native core by default. What Beam leaves to chance is set: its default for the parallelism
-is 1, for the workers a container of its own, for the job server a download.
+The worker processes are ours (`pipelines.engines.worker`), one per subtask: each bundle has its own process, with one
+thread of the native core by default. Beam's own defaults are overridden: a parallelism of 1, workers in a container of
+Beam's, and a downloaded job server.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Job servers: programs that take a pipeline from here and have their engine run it.
+"""Job servers: programs that take a pipeline and let their engine run it.
 
 One is started for a command, at its first pipeline, and serves all of them. Beam's own wrapper is not used: it starts a
-server for each pipeline, and takes Ctrl-C away from us to stop it before the job could be cancelled.
+server for each pipeline, and on Ctrl-C it stops the server before we could cancel the job.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """This machine, without any engine: one worker in this process, whose units use the threads of the native core.
 
-Beam's own worker threads are not used: with two of them and batches above some size, elements of a GroupByKey arrive
-cut in two. Worker processes are: `-- --direct_running_mode=multi_processing --direct_num_workers=2`.
+Beam's own worker threads are not used, because with two of them and large batches, elements of a GroupByKey can arrive
+cut in two. Worker processes can be used: `-- --direct_running_mode=multi_processing --direct_num_workers=2`.
 """
 
 from __future__ import annotations

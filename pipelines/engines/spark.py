@@ -1,8 +1,8 @@
 """Spark: a master that is named, else one inside the job server on this machine.
 
 The worker processes are ours, as on Flink. The job server runs on the class path of the fetched Spark; only its own jar
-is staged, else each job would stage that whole class path. Workers stay for some seconds, as Spark has no use for them
-between two stages of a job.
+is staged, because otherwise each job would stage that whole class path. Workers stay for some seconds, because Spark
+does not use them between two stages of a job.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What each worker process proves before its first unit: that it has the launcher's native core, and that this encodes.
+"""What each worker process checks before its first unit: that it has the launcher's native core, and that it encodes.
 
-A tokenizer of a few merges, made from constants, must give the ids that are written down here. So a worker with
-another version, or with a wheel that was built for another machine, fails at once and says what to install, whatever
-the engine.
+A tokenizer of a few merges, made from constants, must give the ids that are listed here. So on any engine, a worker
+with another version or with a wheel for another machine fails at once and says what to install.
 """
 
 from __future__ import annotations

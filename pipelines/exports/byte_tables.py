@@ -1,4 +1,4 @@
-"""The program of `cppmill byte-tables`: a tokenizer to tables of bytes, proven on a run's token shards."""
+"""The program of `cppmill byte-tables`: it makes byte tables of a tokenizer and checks them on a run's token shards."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The frame of exports: from the token shards of a finished run to files of another shape, in a folder of their own.
 
-An export works as a stage of a run does: units with keys and receipts, one writer, the same engines. Its manifest takes
-the place of the receipt. The run itself is only read.
+An export works like a stage of a run: units with keys and receipts, one writer, the same engines. It has a manifest
+instead of a receipt. The run itself is only read.
 """
 
 from __future__ import annotations

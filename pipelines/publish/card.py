@@ -1,8 +1,8 @@
 """The card of a run: a README.md that people read, and that `datasets.load_dataset` and the Hugging Face Hub follow.
 
 Its front matter, https://huggingface.co/docs/hub/datasets-cards, names the two tables as configs by patterns that are
-relative to the card, so the card is above `documents/` and `tokens/`. `datasets` keeps what it read by the folder's
-name and the configs alone: the receipt's digest in them keeps it from giving the rows of another run.
+relative to the card, so the card is above `documents/` and `tokens/`. `datasets` caches what it read by the folder's
+name and the configs only. The receipt's digest in the configs prevents it from returning the rows of another run.
 """
 
 from __future__ import annotations

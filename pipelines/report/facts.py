@@ -1,7 +1,7 @@
 """What a report reads of a finished run besides its token shards: tokenizer, counts, decisions.
 
-Of tables that grow with the corpus only the head is kept. What a run does not have (one with a tokenizer that was given
-has no counts) is None, and is not shown.
+Of tables that grow with the corpus, only the first rows are kept. Whatever a run does not have is None and is not
+shown; for example, a run with a given tokenizer has no counts.
 """
 
 from __future__ import annotations

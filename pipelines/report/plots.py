@@ -2,7 +2,7 @@
 
 A plot is 360 pixels wide, so that its text is read on a phone; a page sets several side by side. It is drawn with
 stand-ins for colours, which become `currentColor` and CSS variables, so that it follows the page from light to dark.
-Text stays text, and what a plot shows of a corpus is shown as it is.
+Text stays text, and names from a corpus are shown literally.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The program of `cppmill report`: a finished run to one page that shows it, from the run's files alone.
+"""The program of `cppmill report`: it shows a finished run on one page, made from the run's files alone.
 
-The page grows with the vocabulary and with what is shown of each table, never with the documents.
+The page grows with the vocabulary and with the rows shown of each table, never with the documents.
 """
 
 from __future__ import annotations

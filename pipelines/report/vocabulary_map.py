@@ -1,4 +1,4 @@
-"""The map of a vocabulary: a picture of its ids, row by row, coloured by band; the stronger, the more an id occurs."""
+"""The map of a vocabulary: its ids row by row, coloured by band, stronger where an id occurs more often."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The equivalence program: one small run on every engine there is, and whether all of them give the same bytes."""
+"""The equivalence program: it makes one small run on every available engine and checks that all give the same bytes."""
 
 from __future__ import annotations
 

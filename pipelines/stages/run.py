@@ -1,7 +1,7 @@
 """The whole run, and the plan of it: the programs of all stages, in the order of `RUN_STAGES`.
 
-The plan says which units a run would do or skip, and why; nothing is written. What is not known before something has
-run is said as such: the documents of inputs that are unread, the words of documents that are unwritten.
+The plan says which units a run would do or skip, and why; nothing is written. It names what cannot be known yet: the
+documents of unread inputs, and the words of unwritten documents.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every stage's program does around its pipeline: lock, plan, skip what is up to date, watch, remember."""
+"""What every stage's program does around its pipeline: lock, plan, skip finished units, watch, remember."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program of `cppmill adopt`: another program's tokenizer to a tokenizer directory that stages and verify take."""
+"""The program of `cppmill adopt`: it makes a tokenizer directory from another program's tokenizer."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The commands `show` and `explain`: a source file with its tokens in colour, and which merges made each token.
 
-A token is shaded by its band, neighbours of one band in two shades; atomic tokens are bold. What a terminal would
-obey rather than print is written as an escape, so that a file cannot do anything to it.
+A token is shaded by its band, neighbours of one band in two shades; atomic tokens are bold. Characters that a terminal
+would obey instead of printing are written as escapes, so a file cannot affect it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The program of `cppmill sweep`: a run's counts to tokenizers of several sizes, their compression and what they cost.
 
-Every tokenizer is built as a run builds it, with the run's options but the size, into a temporary folder that is gone
-afterwards. A larger vocabulary makes fewer tokens of a text and gives a model more parameters; both are printed.
+Every tokenizer is built as in a run, with the run's options except the size, in a temporary folder. A larger vocabulary
+makes fewer tokens of a text and gives a model more parameters; both are printed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The vocabulary programs: release pins ids for life, lint names what is wrong, diff compares two tokenizers."""
+"""The vocabulary programs: `release` pins ids for life, `lint` reports problems, `diff` compares two tokenizers."""
 
 from __future__ import annotations
 

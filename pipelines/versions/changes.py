@@ -1,6 +1,6 @@
 """What became of a dataset from one run to the next: documents, tokens, ids, from the two receipts and the shards.
 
-Only token shards that one run has and the other has not are read: what a shard with the same digest holds is the same.
+Only token shards that are in one run and not in the other are read, because shards with the same digest are the same.
 """
 
 from __future__ import annotations

@@ -2,11 +2,10 @@
 
 Ours by the native core, a Hugging Face `tokenizer.json` by `tokenizers`, a SentencePiece model by `sentencepiece`, a
 file of ranks by `tiktoken`. All get the same documents and give flat ids. Control tokens in text are ordinary text, and
-none are added. Those that take text alone get U+FFFD where a document is not UTF-8, as any program that reads the file
-for them would give them; what they then decode to is not the document, and counts as that.
+none are added. Libraries that take only text get U+FFFD where a document is not UTF-8, as from any program that reads
+the file as text. They then decode to something else than the document, which counts as lossy.
 
-What it takes to make the input of a library and to see its ids is kept apart from encoding, so that it can stay outside
-a clock.
+Preparing a library's input and reading its ids are separate from encoding, so they need not be timed.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Tokenizers side by side on the same documents: compression, losslessness, speed, what their tokens are used for.
+"""Tokenizers side by side on the same documents: compression, losslessness, speed, and the use of their tokens.
 
 Documents come in batches; each batch goes through every tokenizer before the next one is read, so a text need not fit
 into memory, and a slow phase of the machine slows all of them. Each batch begins with another tokenizer.
 
-A figure of speed is of nothing but encoding: reading, making what a library takes, and seeing its ids are outside the
-clock, and so is the first batch, which warms up. Each document is encoded once, so that a cache of words helps as it
-does in a real run. What was encoded is decoded, by the same library, and compared with the document.
+Only encoding is timed. Reading, preparing a library's input and reading its ids are not, nor is the first batch, which
+warms up. Each document is encoded once, so a cache of words helps as in a real run. The same library then decodes the
+ids, and the result is compared with the document.
 """
 
 from __future__ import annotations

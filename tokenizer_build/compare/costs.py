@@ -1,9 +1,9 @@
 """What the size of a vocabulary costs a model: parameters of its embedding, and work to train on a text.
 
 A transformer of some width and layers has about 12 x layers x width^2 parameters besides its embedding, and training
-takes about 6 operations a parameter and token (Kaplan et al. 2020, https://arxiv.org/abs/2001.08361, section 2.1).
-The embedding's parameters take part in the logits. What attention takes more with longer contexts is left out, so a
-smaller number of tokens is worth more than these figures say.
+takes about 6 operations per parameter and token (Kaplan et al. 2020, https://arxiv.org/abs/2001.08361, section 2.1).
+The embedding's parameters take part in the logits. The cost of attention over longer contexts is left out, so fewer
+tokens are worth more than these figures say.
 """
 
 from __future__ import annotations

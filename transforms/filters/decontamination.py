@@ -1,8 +1,8 @@
 """Benchmark decontamination: documents that share runs of words with files that the user names are dropped.
 
-The practice of GPT-3 (Brown et al. 2020, appendix C): n-grams of 13 words, without regard to case and punctuation. What
-is no problem and no solution is left out of the index, not of the documents, so that the cost is the benchmark's:
-comments that talk of licences, `#include` lines, and runs that are mostly numbers or the same few words.
+The practice of GPT-3 (Brown et al. 2020, appendix C): n-grams of 13 words, without regard to case and punctuation. Text
+that is neither problem nor solution is left out of the index of the benchmark, not of the documents, which is cheaper:
+comments about licences, `#include` lines, and runs that are mostly numbers or the same few words.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Machine-packed files: tables of numbers, resources written as arrays, source without line feeds.
 
-What packed C++ is, was looked at in 61,000 files of 40 projects: next to nothing is minified as JavaScript is, all is
-data. The thresholds lie where code begins; docs/how-to/filters.md has what they drop.
+We looked at 61,000 files of 40 projects. Almost no packed C++ is minified in the way of JavaScript; it is data. The
+thresholds are where code begins. docs/how-to/filters.md shows what they drop.
 """
 
 from __future__ import annotations

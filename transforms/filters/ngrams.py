@@ -1,7 +1,7 @@
 """Runs of n words as 64-bit numbers, of a text of any length, by numpy.
 
-A word is a run of letters, digits, `_` and bytes beyond ASCII, in lower case; all else only parts words. So layout,
-punctuation and comment marks play no part: `for (int i = 0;` and `FOR( int  i=0 ;` are the same four words.
+A word is a run of letters, digits, `_` and bytes beyond ASCII, in lower case. Everything else only separates words. So
+layout, punctuation and comment marks have no effect: `for (int i = 0;` and `FOR( int i=0 ;` are the same four words.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Secrets in documents: private keys and tokens that services give out, by the detectors of detect-secrets.
 
-Only detectors whose patterns name a service or a format: entropy, words like `password` and bare digests are no secrets
-in C++. Nothing is asked of any service. A secret is never repeated, only its kind and line.
+Only detectors whose patterns name a service or a format are used, because high entropy, words like `password` and bare
+digests are rarely secrets in C++. No service is asked. The reported detail has a secret's kind and line, never the
+secret.
 """
 
 from __future__ import annotations

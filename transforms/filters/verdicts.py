@@ -1,8 +1,8 @@
 """The filters on a document's content: which ledger column and reason a document gets.
 
-They apply in the order of the enum of reasons, and the first match counts; what comes before them (extension,
-sample, limit, and the size of what need not be read) is decided by name and listed size in `input_units` and the
-readers. Duplicates are chosen afterwards, among what passes here.
+They apply in the order of the enum of reasons, and the first match counts; what can be decided by name and listed size
+(extension, sample, limit, the size of unread files) is decided earlier, in `input_units` and the readers. Duplicates
+are chosen afterwards, among the documents that pass here.
 """
 
 from __future__ import annotations

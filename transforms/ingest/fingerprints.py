@@ -1,7 +1,7 @@
-"""Fingerprints: what each document of an input unit is, by digest, and what the filters say of it.
+"""Fingerprints: the digest of each document of an input unit, and the verdict of the filters.
 
 A unit's fingerprints are kept in `.cache/fingerprints` under a key of its files' paths, sizes and versions, and are not
-made again while that stays the same. Duplicates and the keys of the second pass's units follow from them.
+made again while these stay the same. Duplicates and the keys of the second pass's units follow from them.
 """
 
 from __future__ import annotations

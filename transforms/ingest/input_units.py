@@ -1,4 +1,4 @@
-"""Input units: what one worker reads at a time, with the verdicts that names and listed sizes alone decide."""
+"""Input units: what one worker reads at a time, with the verdicts that depend on names and listed sizes only."""
 
 from __future__ import annotations
 

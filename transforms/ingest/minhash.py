@@ -1,9 +1,9 @@
-"""MinHash signatures of documents: what near-duplicates are found by.
+"""MinHash signatures of documents, by which near-duplicates are found.
 
-The signature of a document has, for each permutation of all shingles, the least of its own ones; two
-documents agree in as many of them as their sets of shingles have in common (Broder, 1997: the share is their Jaccard
-similarity). rensa computes them. One byte of each is kept, and two bits of it are compared (Li and König, 2010,
-"b-bit minwise hashing"): by chance one in four agrees, which the estimate takes into account.
+The signature of a document has, for each permutation of all shingles, the smallest of the document's own shingles. The
+share of permutations in which two documents agree estimates the Jaccard similarity of their sets of shingles (Broder,
+1997). rensa computes them. One byte of each is kept, and two bits of it are compared (Li and König, 2010, "b-bit
+minwise hashing"): one in four agrees by chance, which the estimate takes into account.
 
 A unit's signatures are kept in `.cache/signatures`, for every document that passed the filters and has a code token;
 they match the rows of its fingerprints, whose digest is in the footer.

@@ -1,6 +1,6 @@
 """What the first pass found, read from `.cache` once, and the units of the second pass that follow from it.
 
-Their keys follow from what was found in the inputs, not from where or when.
+Their keys depend on what was found in the inputs, not on places or times.
 """
 
 from __future__ import annotations

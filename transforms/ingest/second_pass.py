@@ -1,4 +1,4 @@
-"""The second pass of ingest: packs the documents that are kept into shards, and writes down what became of all others.
+"""The second pass of ingest: it packs the documents that are kept into shards, and records what became of all others.
 
 The inputs are read again and compared with their fingerprints row by row, so that a shard holds what its unit was
 planned for; what differs is `dead[changed]`. A unit of loose files is one shard; an archive's documents are cut into

@@ -1,7 +1,7 @@
 """A run's receipt as Croissant 1.0, the metadata by which ML tools find and load a dataset.
 
-The format is https://docs.mlcommons.org/croissant/docs/croissant-spec.html. Each shard is a file with its
-SHA-256; `documents` and `tokens` are record sets over all of theirs.
+The format is https://docs.mlcommons.org/croissant/docs/croissant-spec.html. Each shard is a file with its SHA-256;
+`documents` and `tokens` are record sets, each over all of its files.
 """
 
 from __future__ import annotations

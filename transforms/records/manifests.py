@@ -1,4 +1,4 @@
-"""The manifest of an export: what was made from which run, every file with its SHA-256; and its verification.
+"""The manifest of an export, and its verification: what was made from which run, and every file with its SHA-256.
 
 It is written last, and removed before any file that it names changes: an export with a manifest is complete.
 """

@@ -1,6 +1,7 @@
-"""The receipt of a run: what was made from what, assembled from unit receipts and proofs.
+"""The receipt of a run: which inputs made which files, assembled from unit receipts and proofs.
 
-Totals are sums over unit receipts, checked against what validation counted from the files; never engine metrics.
+Totals are sums over unit receipts, checked against what validation counted from the files. Engine metrics are never
+used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Records: the JSON file that lists what a folder holds, a receipt or a manifest; and its verification.
+"""Records, and their verification: a record is the JSON file that lists a folder's contents, a receipt or a manifest.
 
 A record has a `format` and a `digest`, the SHA-256 of the record without the digest.
 """

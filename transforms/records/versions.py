@@ -5,8 +5,8 @@
     STORE/changes/v000002.json             what that version changed
     STORE/building.json                    names the unfinished version; it exists only while there is one
 
-The pointer is changed when a version is finished, and no file of a finished version changes: after a crash, the pointer
-still names a complete version. All changes are only for the holder of the store's lock.
+The pointer is changed when a version is finished, and no file of a finished version changes. So after a crash, the
+pointer still names a complete version. Only the holder of the store's lock may change anything.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Counting: what the C++ lexer sees in each documents shard, as partial counts in files of their own.
+"""Counting: what the C++ lexer sees in each documents shard, as partial counts in separate files.
 
 As many shards are scanned at a time as there are threads. Terms are counted with their project. The partial counts stay
 in `counts/parts/`, so that a later run scans only the shards that changed.

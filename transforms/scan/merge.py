@@ -1,8 +1,8 @@
-"""Merging: the counts of all shards to one file for each kind.
+"""Merging the counts of all shards into one file per kind.
 
-What is grouped and shuffled are references to the files of partial counts, never counts: words and lines are merged a
-partition at a time, as they are read (`transforms.scan.words`). Of more than `MAX_PARTS` shards, groups are merged
-first, so that no list of references grows with the corpus.
+The engine groups and shuffles references to the files of partial counts, never counts. Words and lines are merged one
+partition at a time, as they are read (`transforms.scan.words`). If there are more than `MAX_PARTS` shards, groups are
+merged first, so no list of references grows with the corpus.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What every reader of ingest yields: one `Document` for each file, member or row, and the names that they go by.
+"""What every reader of ingest yields: one `Document` per file, member or row, with its names.
 
-No reader holds an archive in memory; a document's content is held while it is looked at. Nothing is ever written under
-a name from an archive.
+No reader holds an archive in memory; only the content of the current document. Nothing is ever written under a name
+from an archive.
 """
 
 from __future__ import annotations

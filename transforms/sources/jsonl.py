@@ -1,7 +1,6 @@
-"""Documents in JSONL files: one JSON object a line, the text under a key that the options name.
+"""Documents in JSONL files: one JSON object per line, with the text under a key that the options name.
 
-Blank lines are no documents. A line that is no object, lacks the text or whose text is no Unicode is counted, and the
-next one read.
+Blank lines are skipped. A line that is not an object, or whose text is missing or not Unicode, is counted as dead.
 """
 
 from __future__ import annotations

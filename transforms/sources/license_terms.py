@@ -1,4 +1,4 @@
-"""What a source says of a document's licence other than by text: a list of licences becomes one expression."""
+"""A document's licence where a source gives it as a list: the list becomes one expression."""
 
 from __future__ import annotations
 

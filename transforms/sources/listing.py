@@ -1,4 +1,4 @@
-"""What there is to read: the inputs below the sources, in an order that does not depend on the machine.
+"""The inputs to read below the sources, in an order that does not depend on the machine.
 
 A source is a folder, a file, a glob (`*`, `?`, `[...]`, `**`) or any of these as an fsspec URL. Regular files only:
 links and special files are left alone, hidden folders are not walked, and the log says so.

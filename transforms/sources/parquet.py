@@ -1,7 +1,7 @@
 """Documents in Parquet files: one row each, the bytes in a text or binary column that the options name.
 
-Row groups are read one by one in small batches, and values as dictionaries, so that one long value behind a million
-rows is held once. A row group that cannot be read costs its own rows and no others.
+Row groups are read one by one in small batches, and values as dictionaries, so one long value that a million rows share
+is held once. If a row group cannot be read, only its own rows are lost.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The documents of an input unit, in order, whatever kind its inputs are: how both passes of ingest read."""
+"""The documents of an input unit, in order, for any kind of input; both passes of ingest read this way."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Members of zip archives, by `zipfile`: stored, deflate, bzip2 and Zstandard, each checked against size and CRC-32.
 
-An archive whose directory is missing or damaged is one dead document: its members are not looked for. Encrypted
+An archive whose directory is missing or damaged is one dead document: its members are not searched for. Encrypted
 members and archives in several files are not read. `zipfile` holds the directory, about a kilobyte for each member.
 """
 

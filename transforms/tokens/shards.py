@@ -1,4 +1,4 @@
-"""Token shards: named by the receipt of their run, their bytes checked; the footer says who made a file of tokens."""
+"""Token shards: named by the receipt of their run, with checked bytes. The footer names the tokenizer and the unit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the token shards of a run hold, counted: ids, projects, lengths of documents, platforms.
+"""Counts of the token shards of a run: ids, projects, lengths of documents, platforms.
 
 Shards are read a batch of rows at a time, so memory grows with the vocabulary, the projects and the distinct lengths,
 not with the documents.

@@ -1,4 +1,4 @@
 """Work units: plans, content-defined boundaries, and running each unit once.
 
-What every stage needs to split work and to publish it belongs here. What one stage does within a unit does not.
+Code that every stage needs to split and publish work belongs here. What one stage does within a unit does not.
 """

@@ -1,10 +1,10 @@
 """Where units and shards end: content-defined chunking of a list of paths, so that a change redoes a unit or two.
 
 A unit ends after a file when the hash of its path, as a fraction, is below file_bytes / target_bytes; a file above the
-target also has a boundary before it. A stretch that is still above a hard bound is cut after the file that came
-nearest to ending a unit, again and again: no cut depends on where counting began, so nothing after a change
-moves. The idea is content-defined chunking (Muthitacharoen, Chen, Mazières: A Low-bandwidth Network File System, SOSP
-2001), with whole files for bytes.
+target also has a boundary before it. A stretch that is still above a hard bound is cut after the file that came nearest
+to ending a unit, and this is repeated. No cut depends on where counting began, so nothing after a change moves. The
+idea is content-defined chunking (Muthitacharoen, Chen, Mazières: A Low-bandwidth Network File System, SOSP 2001), with
+whole files instead of bytes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Running each unit once: reuse what an earlier attempt published, or note the attempt, do the work and publish it.
 
-Every stage runs its units by `run_once`. `RunUnits` is the whole transform of a stage whose function makes a receipt of
-a unit; it has two units at a time in flight in a worker, so that one is computed while the other is written.
+Every stage runs its units by `run_once`. `RunUnits` is the whole transform of a stage whose function turns a unit into
+a receipt. It has two units in flight per worker, so that one is computed while the other is written.
 
 Each start of a unit is noted in the cache, so that a run can report which units ran more than once: an engine that lost
 a worker runs units again; their outputs are the same, and their receipts count once.

@@ -1,6 +1,6 @@
-"""Sequences: token shards to rows of one length, packed or padded, and proved by reading them back.
+"""Sequences: rows of one length, made from token shards, packed or padded, and proved by reading them back.
 
-Packing happens inside a unit, a group of token shards or of projects, so the bytes depend on its documents alone.
+Packing happens inside a unit, a group of token shards or of projects, so its bytes depend on its documents alone.
 """
 
 from __future__ import annotations

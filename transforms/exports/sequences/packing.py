@@ -1,7 +1,7 @@
 """Best-fit decreasing: segments into sequences of one capacity, with little left over.
 
-The longest segment goes first, each into the sequence with the least room that still takes it ("Fewer Truncations
-Improve Language Modeling", Ding and others, 2024). What is at most the capacity is never cut.
+The longest segment goes first, each into the fullest sequence that still has room for it ("Fewer Truncations Improve
+Language Modeling", Ding and others, 2024). Segments of at most the capacity are never cut.
 """
 
 from __future__ import annotations

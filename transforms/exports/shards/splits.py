@@ -1,7 +1,8 @@
-"""Training and validation splits: which one a project or a document is in, for ever; what each token shard has of them.
+"""Training and validation splits: which one a project or a document is in, for ever, and how much each token shard has.
 
 The SHA-256 of the name decides, as a fraction: what is below the validation fraction is validation. So nothing moves
-when a corpus grows or is cut otherwise, and a smaller fraction validates on a part of what a larger one does.
+when a corpus grows or is cut differently, and the validation set of a smaller fraction is a part of the one of a larger
+fraction.
 """
 
 from __future__ import annotations

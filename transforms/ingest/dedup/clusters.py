@@ -1,8 +1,8 @@
 """Near-duplicates across the whole corpus: pairs become clusters, and a cluster keeps one document.
 
-Documents that are connected by pairs are a cluster, exact copies of them too. It keeps the one with the smallest
-(project, path), bytewise, among equal names the first in source and member order, and exact copies of that one are
-duplicates of it; all others are near-duplicates.
+Documents that are connected by pairs form a cluster, together with their exact copies. The cluster keeps the document
+with the smallest (project, path), bytewise; among equal names it keeps the first in source and member order. Exact
+copies of the kept document are its duplicates; all others are near-duplicates.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Exact duplicates across the whole corpus: which copy is kept, by a rule that depends on nothing but names and order.
+"""Exact duplicates across the whole corpus: which copy is kept, by a rule that depends only on names and order.
 
 Of documents with equal bytes that passed every other filter, the one with the smallest (project, path), bytewise, is
 kept; among equal names the first in source and member order.

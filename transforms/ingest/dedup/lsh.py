@@ -2,8 +2,8 @@
 
 A signature is cut into bands; documents that agree in all of a band are in one bucket and are compared. In a bucket
 each document is compared with its neighbours in the order of their sketches and with the first ones of the bucket: all
-pairs of a small bucket, a few for each document of a large one. What is found depends on the contents alone, not on
-units, partitions or the order in which they come.
+pairs of a small bucket, and a few pairs per document of a large one. The result depends on the contents alone, not on
+units, partitions or their order.
 """
 
 from __future__ import annotations
