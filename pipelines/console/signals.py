@@ -25,7 +25,7 @@ import psutil
 
 GRACE_SECONDS = 1.5
 
-RESUME_ADVICE = "finished units are kept; run the same command again to go on"
+RESUME_ADVICE = "finished units are kept; run the same command again to continue"
 
 _SHOW_CURSOR = "\x1b[?25h"
 _STEP_SECONDS = 1.0

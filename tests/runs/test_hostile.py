@@ -92,7 +92,7 @@ def test_too_much_bad_input_ends_with_code_3_and_its_rejects_written(small_corpu
     assert list((tmp_path / "out" / "documents").glob("rejects-*.parquet"))
 
 
-def test_a_vocabulary_that_cannot_be_filled_fails_with_the_size_that_would_do(small_corpus, cppmill, tmp_path):
+def test_a_vocabulary_that_cannot_be_filled_fails_with_the_possible_size(small_corpus, cppmill, tmp_path):
     done = cppmill("run", small_corpus / "files", "--out", tmp_path / "out", "--vocab-size", "65536", check=False)
     assert done.returncode in (1, 2)
     assert "65536" in done.stderr.replace(",", "")

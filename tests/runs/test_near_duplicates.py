@@ -99,14 +99,14 @@ def test_units_of_another_size_drop_the_same(corpus, filtered, tmp_path):
     assert documents(filtered) == documents(tmp_path / "large")
 
 
-def test_without_the_filter_units_are_those_of_before(corpus, tmp_path):
+def test_without_the_filter_units_are_as_before(corpus, tmp_path):
     plain = [receipt.to_bytes() for receipt in ingested(corpus, tmp_path / "out")]
     filtered = [receipt.to_bytes() for receipt in ingested(corpus, tmp_path / "out", *SIMILARITY)]
     assert len(set(filtered) - set(plain)) < len(plain), "units without near-duplicates stay as they are"
     assert [receipt.to_bytes() for receipt in ingested(corpus, tmp_path / "out")] == plain
 
 
-def test_a_document_more_changes_the_signatures_of_its_unit_alone(corpus, tmp_path):
+def test_one_more_document_changes_the_signatures_of_its_unit_alone(corpus, tmp_path):
     sources = shutil.copytree(corpus, tmp_path / "sources")
     ingested(sources, tmp_path / "out", *SIMILARITY)
     cache = tmp_path / "out" / ".cache"
@@ -161,7 +161,7 @@ def test_a_run_is_proven_planned_and_taken_up(corpus, run, cppmill, checker, tmp
     assert json.loads(lower[0])["stage"] == "compare"
 
 
-def test_a_store_is_retokenized_with_the_filter_of_the_version_before(corpus, run, cppmill, tmp_path):
+def test_a_store_is_retokenized_with_the_filter_of_the_previous_version(corpus, run, cppmill, tmp_path):
     sources = shutil.copytree(corpus, tmp_path / "sources")
     command = ["retokenize", sources, "--store", tmp_path / "store", "--tokenizer", run.out / "tokenizer"]
     (tmp_path / "run.toml").write_text("[ingest]\nnear_duplicate_similarity = 0.8\n")

@@ -88,7 +88,7 @@ def test_the_provenance_is_that_of_the_local_run(stored, run, cppmill, tmp_path)
         assert (tmp_path / "remote" / name).read_bytes() == (tmp_path / "local" / name).read_bytes()
 
 
-def test_a_run_that_is_stopped_gives_the_lock_back_and_goes_on(run, cppmill, command_line, url):
+def test_a_stopped_run_releases_the_lock_and_can_continue(run, cppmill, command_line, url):
     again = type(run)(run.sources, f"{url}/stopped")
     command = [*command_line, *map(str, again.command), "--unit-bytes", str(1 << 18), "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
@@ -106,7 +106,7 @@ def test_a_run_that_is_stopped_gives_the_lock_back_and_goes_on(run, cppmill, com
     )
 
 
-def test_a_finished_folder_that_is_uploaded_is_gone_on_with_there(run, cppmill, url):
+def test_a_run_continues_in_a_finished_folder_that_was_uploaded(run, cppmill, url):
     uploaded = type(run)(run.sources, f"{url}/uploaded")
     fsspec.filesystem("s3").put(f"{run.out}/", uploaded.out, recursive=True)
     ran = uploaded.stages(cppmill(*uploaded.command, "--json"))
@@ -114,7 +114,7 @@ def test_a_finished_folder_that_is_uploaded_is_gone_on_with_there(run, cppmill, 
     cppmill("verify", uploaded.out)
 
 
-def test_sources_and_a_tokenizer_may_be_there_as_well(stored, run, url, cppmill):
+def test_sources_and_a_tokenizer_may_be_on_the_store_too(stored, run, url, cppmill):
     system = fsspec.filesystem("s3", use_listings_cache=False)
     system.put(str(run.sources / "numpy"), f"{url}/in/numpy", recursive=True)
     system.put(str(run.sources / "arrow"), f"{url}/in/arrow", recursive=True)
@@ -129,7 +129,7 @@ def test_sources_and_a_tokenizer_may_be_there_as_well(stored, run, url, cppmill)
         assert pq.ParquetFile(file).metadata.num_rows > 0
 
 
-def test_shards_of_it_on_the_object_store_are_those_of_a_local_run(stored, run, cppmill, tmp_path, url):
+def test_shards_on_the_object_store_equal_those_of_a_local_run(stored, run, cppmill, tmp_path, url):
     flags = ("--validation-fraction", "0.5", "--shard-tokens", "100000")
     cppmill("shards", run.out, "--out", tmp_path / "local", *flags)
     for name in ("one", "other"):

@@ -190,7 +190,7 @@ def test_what_did_not_change_is_shared_and_not_copied(store):
     assert tokenizers[0].samefile(tokenizers[1])
 
 
-def test_files_that_were_touched_only_are_nothing_new(store):
+def test_files_that_were_only_touched_make_no_new_version(store):
     for path in store.sources.rglob("*.h"):
         os.utime(path)
     assert store.again().changes is None
@@ -218,7 +218,7 @@ def test_a_store_begins_with_a_first_version(run, tmp_path, cppmill):
     assert cppmill("retokenize", run.sources / "numpy", "--store", tmp_path, check=False).returncode == 10
 
 
-def test_the_first_version_takes_a_size_of_vocabulary_and_the_next_ones_keep_it(run, tmp_path):
+def test_the_first_version_takes_a_vocabulary_size_and_the_next_ones_keep_it(run, tmp_path):
     sources = tmp_path / "sources"
     shutil.copytree(run.sources / "numpy", sources)
     made = Store(sources, tmp_path / "store")
@@ -242,7 +242,7 @@ def test_a_run_does_not_write_into_a_store(store, cppmill):
     assert f"error: --out {store.place}: a store of versions" in done.stderr
 
 
-def test_without_the_pointer_no_version_is_made_and_it_says_which_to_name(store, cppmill):
+def test_without_the_pointer_no_version_is_made_and_the_error_names_the_choices(store, cppmill):
     (store.place / "current").unlink()
     for command in (store.command, ("status", store.place)):
         done = cppmill(*command, check=False)
@@ -253,7 +253,7 @@ def test_without_the_pointer_no_version_is_made_and_it_says_which_to_name(store,
     assert store.again().changes is None
 
 
-def test_sources_that_are_empty_now_are_no_new_version(store, cppmill):
+def test_empty_sources_make_no_new_version(store, cppmill):
     shutil.rmtree(store.sources)
     store.sources.mkdir()
     (store.sources / "empty.h").touch()
@@ -376,7 +376,7 @@ POINTS = {
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_current_is_whole_wherever_it_dies_and_the_next_goes_on(point, store, processes):
+def test_current_is_complete_wherever_a_command_dies_and_the_next_one_continues(point, store, processes):
     code, current = POINTS[point]
     store.change()
     process = processes.start(DYING.replace("POINT", code), [*store.command, "--keep", 1, "--quiet"], cwd=store.place)

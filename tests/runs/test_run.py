@@ -98,7 +98,7 @@ def test_one_file_redoes_a_unit_or_two(copied_run, cppmill, checker):
 
 
 @pytest.mark.parametrize("unit_bytes", [1 << 18])
-def test_a_run_killed_in_every_stage_goes_on_to_the_same_end(run, cppmill, processes, tmp_path, unit_bytes):
+def test_a_run_killed_in_every_stage_ends_with_the_same_bytes(run, cppmill, processes, tmp_path, unit_bytes):
     seed = random.SystemRandom().randrange(2**32)
     print(f"seed {seed}")
     draw = random.Random(seed)
@@ -168,7 +168,7 @@ def test_two_runs_cannot_write_to_one_folder(run, cppmill, processes, tmp_path):
     assert "another run is writing here" in second.stderr
 
 
-def test_a_run_that_is_stopped_says_how_to_go_on_and_goes_on(run, cppmill, processes, tmp_path):
+def test_a_stopped_run_says_how_to_continue_and_continues(run, cppmill, processes, tmp_path):
     again = type(run)(run.sources, tmp_path / "out")
     command = [*again.command, "--unit-bytes", 1 << 16, "--json"]
     for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
@@ -180,6 +180,6 @@ def test_a_run_that_is_stopped_says_how_to_go_on_and_goes_on(run, cppmill, proce
             process.send_signal(number)
             _, said = process.communicate()
         assert process.returncode == code
-        assert "run the same command again to go on" in said
+        assert "run the same command again to continue" in said
     cppmill(*again.command)
     assert again.digests() == run.digests()

@@ -116,7 +116,7 @@ def test_the_command_of_the_crontab_makes_versions_and_is_quiet_when_all_is_well
     assert "no such file or folder" in failed.stderr
 
 
-def test_the_tasks_of_the_airflow_dag_run_in_order_and_skip_what_is_not_to_do(dag, places):
+def test_the_tasks_of_the_airflow_dag_run_in_order_and_skip_needless_work(dag, places):
     settings, tasks = dag
     assert (settings["max_active_runs"], settings["catchup"]) == (1, False)
     assert ORDER == [("retokenize", "verify")]

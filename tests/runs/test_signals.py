@@ -88,7 +88,7 @@ CASES = [*((name, signal.SIGINT, 130) for name in BODIES), ("sleeps", signal.SIG
 
 
 @pytest.mark.parametrize(("name", "number", "code"), CASES)
-def test_a_signal_ends_the_process_and_says_how_to_go_on(
+def test_a_signal_ends_the_process_and_says_how_to_continue(
     name: str, number: signal.Signals, code: int, processes: ProcessServer, tmp_path: Path
 ) -> None:
     with running(processes, BODIES[name], tmp_path) as process:

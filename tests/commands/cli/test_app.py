@@ -221,7 +221,7 @@ def test_an_unexpected_error_shows_its_traceback(install: Install, tmp_path: Pat
     assert "KeyError: 'missing'" in result.stderr
 
 
-def test_json_output_is_one_object_a_line_and_ends_with_the_error(install: Install, tmp_path: Path) -> None:
+def test_json_output_is_one_object_per_line_and_ends_with_the_error(install: Install, tmp_path: Path) -> None:
     def fail(config: RunConfig, reporter: Any) -> None:
         reporter.stage_started("scan", 1, 10)
         raise BadInputError("too much is dead")
@@ -281,7 +281,7 @@ class TestVerify:
         install("versions.verify", verify=lambda out: [], record=lambda out: "receipt")
         assert call("verify", str(tmp_path)).exit_code == 0
 
-    def test_a_folder_that_is_not_there_is_wrong_usage(self, install: Install) -> None:
+    def test_a_missing_folder_is_wrong_usage(self, install: Install) -> None:
         install("versions.verify", verify=lambda out: pytest.fail("started"))
         result = call("verify", "/no/such")
         assert result.exit_code == 2

@@ -102,7 +102,7 @@ def test_validate_refuses_other_options_than_those_of_the_run(run, small_run, so
     assert (out / "receipt.json").read_bytes() == before
 
 
-def test_damage_to_what_is_remembered_costs_nothing_but_reading(run, small_run):
+def test_damage_to_the_cache_only_costs_reading_again(run, small_run):
     out = small_run(run.out / "tokenizer", "")
     before = (out / "receipt.json").read_bytes()
     (out / ".cache" / "digests.json").write_text("{")
@@ -122,7 +122,7 @@ def test_a_folder_that_cannot_be_written_is_named(sources, cppmill):
 
 
 @pytest.mark.parametrize("name", ["documents/thesis.odt", "tokens/mine.parquet", "tokenizer/train.py"])
-def test_a_folder_with_files_of_others_is_refused_and_left_alone(cppmill, sources, tmp_path, name):
+def test_a_folder_with_foreign_files_is_refused_and_left_alone(cppmill, sources, tmp_path, name):
     precious = tmp_path / "home" / name
     precious.parent.mkdir(parents=True)
     precious.write_text("precious")

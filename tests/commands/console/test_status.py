@@ -57,7 +57,7 @@ def test_the_event_log_is_no_part_of_the_run(run, cppmill):
     cppmill("verify", run.out)
 
 
-def test_a_run_has_a_status_while_it_goes_on_and_after_it_was_killed(copied_run, cppmill, command_line):
+def test_a_run_has_a_status_while_it_runs_and_after_it_was_killed(copied_run, cppmill, command_line):
     again = [*command_line, *map(str, copied_run.command), "--unit-bytes", str(1 << 16), "--json"]
     with subprocess.Popen(again, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         next(line for line in process.stdout if '"stage_started", "stage": "ingest"' in line)
@@ -103,7 +103,7 @@ with stop_on_signals(), open_log(OutputFolder(sys.argv[1]), engine="local", thre
 """
 
 
-def test_a_run_whose_engine_makes_an_error_of_the_stop_is_stopped_and_did_not_fail(tmp_path):
+def test_a_run_is_stopped_not_failed_if_its_engine_turns_the_stop_into_an_error(tmp_path):
     done = subprocess.run([sys.executable, "-c", STOPPED, str(tmp_path)], capture_output=True, cwd=ROOT, check=False)
     assert done.returncode == 143
     status = read_status(str(tmp_path))

@@ -261,7 +261,7 @@ def _other_start(row):
     "harm",
     [_other_id, _loss_across, _loss_lost, _loss_on_padding, _padding_that_is_text, _moved_split, _other_start, None],
 )
-def test_reading_back_finds_what_is_not_as_it_was_meant(run, tokenizer, tmp_path, harm):
+def test_reading_back_finds_every_difference(run, tokenizer, tmp_path, harm):
     texts = list(read_texts(OutputFolder(run.out), token_shards(run.receipt)[:1]))
     options = SequenceOptions(length=LENGTH, fim_rate=0.5)
     encoding = Encoding(tokenizer, TokenizeOptions())

@@ -143,7 +143,7 @@ def test_documents_decode_to_the_bytes_of_their_sources(run: Any, shards: Path) 
     assert sorted(found) == sorted(texts)
 
 
-def test_nothing_of_a_project_is_in_both_splits_and_files_are_full(run: Any, shards: Path) -> None:
+def test_no_project_is_in_both_splits_and_files_are_full(run: Any, shards: Path) -> None:
     projects = set(documents_of(run.out)["project"].to_pylist())
     assert {split_of(project, validation_fraction=0.5) for project in projects} == set(SPLITS)
     for split in SPLITS:

@@ -146,7 +146,7 @@ def test_datasets_follows_the_card(run, folder, tmp_path):
     assert text.encode() == content[row["doc_id"]]
 
 
-def test_datasets_gives_no_remembered_rows_of_a_folder_of_the_same_name(run, folder, licensed, tmp_path):
+def test_datasets_does_not_return_cached_rows_of_another_folder_of_this_name(run, folder, licensed, tmp_path):
     assert folder.name == (licensed / "card").name
     for card, rows in ((folder, run.receipt["dataset"]["documents"]), (licensed / "card", 9)):
         for config in ("tokens", "documents"):
@@ -206,7 +206,7 @@ def test_a_folder_of_something_else_is_refused_and_left_alone(inside, copied_run
 
 
 @pytest.mark.parametrize("name", ["README.md", "croissant.json", "provenance.json", "thesis.tex"])
-def test_a_file_of_somebody_else_is_not_overwritten(name, run, cppmill, tmp_path):
+def test_a_foreign_file_is_not_overwritten(name, run, cppmill, tmp_path):
     (tmp_path / name).write_text("mine")
     done = cppmill("provenance", run.out, "--out", tmp_path, check=False)
     assert (done.returncode, done.stderr.splitlines()) == (

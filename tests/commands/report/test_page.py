@@ -68,7 +68,7 @@ def test_reasons_in_words_are_shown_on_phones(open_page):
     assert all(reasons.nth(place).is_visible() for place in range(reasons.count()))
 
 
-def test_an_id_is_found_by_its_number_as_it_is_and_as_it_is_shown(open_page):
+def test_an_id_is_found_by_its_number_with_and_without_commas(open_page):
     page = open_page()
     browser = page.locator("[data-rows=vocabulary]")
     for text in ("1500", "1,500"):
@@ -76,12 +76,12 @@ def test_an_id_is_found_by_its_number_as_it_is_and_as_it_is_shown(open_page):
         assert rows(page, "vocabulary")[0].split("\t")[:2] == ["'std'", "1,500"]
 
 
-def test_bytes_a_token_have_as_many_digits_in_each_row(open_page):
+def test_bytes_per_token_have_equally_many_digits_in_each_row(open_page):
     cells = [row.split("\t")[-1] for row in rows(open_page(), "projects")]
     assert all(re.fullmatch(r"\d+\.\d{3}", cell) for cell in cells)
 
 
-def test_the_map_answers_a_finger_and_steps_on_from_there(open_page):
+def test_the_map_answers_a_touch_and_moves_on_from_there(open_page):
     page = open_page(width=400, has_touch=True)
     page.locator(".map img").tap(position={"x": 30, "y": 30})
     first = int(re.match(r"id (\d+)", page.locator("#pointed").inner_text())[1])

@@ -78,7 +78,7 @@ def facts(run):
     return read_facts(out, tokenizer, load_tokenizer(tokenizer), run.receipt, usage)
 
 
-def test_every_number_that_is_the_receipts_equals_it(run, page):
+def test_every_number_from_the_receipt_equals_it(run, page):
     assert [(path, text) for path, text in page.said if text != shown(run.receipt, path)] == []
     paths = {path for path, _ in page.said}
     ledger = run.receipt["ledger"]
@@ -195,7 +195,7 @@ def test_the_page_is_bounded_whatever_the_corpus(facts, html):
     assert "99,500 smaller projects" in grown
 
 
-def test_names_of_a_corpus_cannot_command_the_page(facts):
+def test_names_of_a_corpus_cannot_control_the_page(facts):
     hostile = "</script><script>alert(1)</script>\x1b\u202e"
     usage = replace(facts.usage, projects={hostile: ProjectUsage(1, 10, 3)})
     html = render_report(replace(facts, usage=usage), [], name=hostile)
@@ -262,7 +262,7 @@ TEXT = '{"record": "text", "documents": 1, "bytes": 1, "digest": "", "projects":
         '"megabytes_per_second": 1, "projects": {}}',
     ],
 )
-def test_what_is_no_comparison_is_one_line_of_error(run, cppmill, tmp_path, content):
+def test_a_file_that_is_not_a_comparison_is_one_line_of_error(run, cppmill, tmp_path, content):
     file = tmp_path / "peers.jsonl"
     file.write_text(content)
     done = cppmill("report", run.out, "--out", tmp_path / "page.html", "--compare", file, check=False)
@@ -270,14 +270,14 @@ def test_what_is_no_comparison_is_one_line_of_error(run, cppmill, tmp_path, cont
     assert "compare" in done.stderr
 
 
-def test_it_is_written_neither_nowhere_nor_into_its_run(run, cppmill, tmp_path):
+def test_a_page_needs_a_folder_outside_its_run(run, cppmill, tmp_path):
     for page in (tmp_path / "none" / "page.html", run.out / "page.html", tmp_path):
         done = cppmill("report", run.out, "--out", page, check=False)
         assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert not (run.out / "page.html").exists()
 
 
-def test_it_replaces_a_page_of_its_own_and_no_other_file(run, cppmill, tmp_path):
+def test_only_a_page_of_its_own_is_replaced(run, cppmill, tmp_path):
     page = tmp_path / "page.html"
     for _ in range(2):
         cppmill("report", run.out, "--out", page)
@@ -324,7 +324,7 @@ def test_a_page_may_have_a_name_that_is_not_utf_8(run, cppmill, tmp_path):
     assert "page\\udcff.html" in done.stdout
 
 
-def test_a_page_that_nobody_names_is_named_after_the_run():
+def test_by_default_the_page_is_named_after_the_run():
     assert str(default_page("a/demo/")) == str(default_page("s3://bucket/demo")) == "demo-report.html"
 
 

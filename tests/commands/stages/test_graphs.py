@@ -222,7 +222,7 @@ def test_what_is_grouped_of_near_duplicates_of_a_million_units_is_small():
 
 
 @pytest.mark.parametrize("letter", ["p", "\u8def", "\udc80"])
-def test_a_unit_of_as_many_files_as_a_unit_has_is_small(letter):
+def test_a_unit_of_the_most_files_is_small(letter):
     register_coders()
     inputs = [[f"{number:0199}".replace("0", letter), 1000, "1" * 19, ""] for number in range(MAX_FILES)]
     unit = Unit(stage=Stage.INGEST, key="0" * 64, num_bytes=UNIT_BYTES, label="", payload={"inputs": inputs})

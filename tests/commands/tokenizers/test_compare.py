@@ -85,7 +85,7 @@ def test_a_document_is_taken_once_and_a_sample_is_a_part(run, tmp_path):
     assert set(part["doc_id"].to_pylist()) < set(once["doc_id"].to_pylist())
 
 
-def test_the_tables_tell_what_the_records_have(run, compared, cppmill):
+def test_the_tables_show_what_the_records_have(run, compared, cppmill):
     tokenizer = run.out / "tokenizer"
     shown = cppmill("compare", f"ours={tokenizer}", O200K, "--on", run.out, "--corpus-bytes", "2GB").stdout
     ours, _, foreign = compared[1:]

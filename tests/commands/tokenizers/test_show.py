@@ -48,7 +48,7 @@ def tokenizer(run):
     return run.out / "tokenizer"
 
 
-def test_show_prints_the_file_with_a_bar_behind_each_token(cppmill, header, tokenizer):
+def test_show_prints_the_file_with_a_bar_after_each_token(cppmill, header, tokenizer):
     ids = json.loads(cppmill("encode", "--tokenizer", tokenizer, header).stdout)
     shown = cppmill("show", "--tokenizer", tokenizer, header).stdout
     text, _, legend = shown.rpartition(f"{len(ids):,} tokens, ")
@@ -74,7 +74,7 @@ def test_the_page_has_every_token_and_fetches_nothing(cppmill, header, tokenizer
     assert found.fetched == []
 
 
-def test_a_file_cannot_command_a_terminal_or_a_page(cppmill, tokenizer, tmp_path):
+def test_a_file_cannot_control_a_terminal_or_a_page(cppmill, tokenizer, tmp_path):
     hostile = tmp_path / "hostile.cpp"
     hostile.write_bytes(b"\x1b]0;title\x07\r\x00</pre></i><script>alert(1)</script>\xff")
     shown = cppmill("show", "--tokenizer", tokenizer, hostile).stdout
@@ -84,7 +84,7 @@ def test_a_file_cannot_command_a_terminal_or_a_page(cppmill, tokenizer, tmp_path
     assert "<script>alert" not in page.read_text()
 
 
-def test_text_keeps_a_mark_where_something_is_not_printed():
+def test_characters_that_are_not_printed_leave_a_mark():
     assert shown_text("a\tß\u202e\u2028\ufeff".encode() + b"\x7f\n") == "a⇥   ß\\u202e\\u2028\\ufeff\\x7f⏎\n"
 
 

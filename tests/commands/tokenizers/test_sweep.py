@@ -50,7 +50,7 @@ def test_costs_are_of_the_embedding_and_of_the_work(swept):
         assert large["operations_per_byte"] == pytest.approx(6 * parameters * row["tokens"] / row["bytes"])
 
 
-def test_the_tables_have_a_row_a_size_and_a_table_a_model(run, swept, cppmill):
+def test_there_is_a_row_per_size_and_a_table_per_model(run, swept, cppmill):
     done = cppmill("sweep", run.out, "--sizes", "8192,12288", "--on", run.out, "--models", "64x2,768x12", "--quiet")
     rows = [line.split() for line in done.stdout.splitlines() if line.startswith(("8,192 ", "12,288 "))]
     assert [row[0] for row in rows] == ["8,192", "12,288"] * 3
@@ -86,7 +86,7 @@ def test_what_cannot_be_swept_is_said(run, cppmill, arguments, code, message):
     assert message in done.stderr.splitlines()[-1]
 
 
-def test_counts_that_are_not_the_receipts_are_refused(copied_run, cppmill):
+def test_counts_that_differ_from_the_receipt_are_refused(copied_run, cppmill):
     (copied_run.out / "counts/terms.parquet").write_bytes(b"changed")
     done = cppmill("sweep", copied_run.out, "--sizes", "8192", "--on", copied_run.out, check=False)
     assert done.returncode == 1

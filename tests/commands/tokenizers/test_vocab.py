@@ -153,7 +153,7 @@ def test_a_working_set_that_cannot_be_is_refused(run, cppmill, tmp_path, argumen
     assert not (tmp_path / "set.json").exists()
 
 
-def test_a_working_set_is_written_neither_nowhere_nor_into_its_run(run, cppmill, tmp_path):
+def test_a_working_set_needs_a_folder_outside_its_run(run, cppmill, tmp_path):
     for file, said in [
         (tmp_path / "no" / "set.json", "there is no folder"),
         (run.out / "set.json", "in the run's own"),

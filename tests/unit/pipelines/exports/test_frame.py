@@ -173,7 +173,7 @@ def test_an_unfinished_export_is_reported(run: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["notes.txt", "sequences/notes.txt", "shards/cpp_train_000000.bin", "tokenizer/tokenizer.json"]
 )
-def test_a_folder_with_files_of_others_is_refused_and_left_alone(run: Any, tmp_path: Path, name: str) -> None:
+def test_a_folder_with_foreign_files_is_refused_and_left_alone(run: Any, tmp_path: Path, name: str) -> None:
     precious = tmp_path / "home" / name
     precious.parent.mkdir(parents=True)
     precious.write_text("precious")

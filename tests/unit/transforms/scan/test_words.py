@@ -76,7 +76,7 @@ def test_a_shards_partitions_are_found_again(tmp_path, partitions):
 
 
 @given(st.lists(st.integers(0, 10), max_size=10))
-def test_row_groups_do_not_tell_how_batches_were_cut(sizes):
+def test_row_groups_do_not_depend_on_how_batches_were_cut(sizes):
     rows = [{"word": b"%03d" % number, "count": number} for number in range(sum(sizes))]
     table = pa.Table.from_pylist(rows, WORDS)
     bounds = [sum(sizes[:end]) for end in range(len(sizes) + 1)]
