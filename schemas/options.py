@@ -33,7 +33,7 @@ VocabularyKind = Literal["bpe", "sentencepiece-bpe", "sentencepiece-unigram"]
 """What a build learns."""
 
 NEAR_DUPLICATE_OPTIONS = ("near_duplicate_similarity", "near_duplicate_tokens", "near_duplicate_permutations")
-"""The options of ingest that decide which near-duplicates are dropped, and nothing that a reader finds."""
+"""The options of ingest that decide which near-duplicates are dropped; they do not change what the readers find."""
 
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 
@@ -59,8 +59,8 @@ BENCHMARK_DIGEST = "sha256:"
 class IngestOptions(Options):
     """What ingest reads and which filters are on.
 
-    Filters from `allowed_licenses` on are left out of the canonical form while they are off, so that it is the same as
-    that of runs from before there were any.
+    Filters from `allowed_licenses` on are left out of the canonical form while they are off, so that runs from before
+    these filters existed have the same form.
     """
 
     extensions: Annotated[tuple[str, ...], READING] = DEFAULT_EXTENSIONS
@@ -173,8 +173,8 @@ class IngestOptions(Options):
 class ScanOptions(Options):
     """What the scan counts.
 
-    Without a unit pattern it is left out of the canonical form, which is then the same as that of runs from before
-    there were any.
+    If there is no unit pattern, its key is left out of the canonical form, so that runs from before there were any have
+    the same form.
     """
 
     pattern: Annotated[str, VOCABULARY] = "cpp-words-1"

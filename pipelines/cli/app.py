@@ -97,7 +97,7 @@ Example:
     "build": """Build OUT/tokenizer from OUT/counts.
 
 The fixed tokens of the vocabulary files that the counts keep, then learned BPE. Prints what the scan found
-and what happened to the candidates, as OUT/tokenizer/findings.md has it. The third stage of `run`, with the same
+and what happened to the candidates, which is also in OUT/tokenizer/findings.md. The third stage of `run`, with the same
 arguments; SOURCE is not read.
 
 Example:

@@ -76,11 +76,11 @@ def retokenize(
     as_json: args.Json = False,
     verbose: args.Verbose = False,
 ) -> None:
-    """Make a new version of a dataset of what changed.
+    """Make a new version of a dataset from what has changed.
 
     Only changed units of the sources run, with the tokenizer of the previous version, so that no id moves; the rest is
     shared with it. STORE/current always names the newest complete version, and moves when the new one is proved.
-    Options that are not given come from the previous version. The first version builds a tokenizer, of --profile and
+    Options that are not given come from the previous version. The first version builds a tokenizer by --profile and
     --vocab-size, or takes --tokenizer.
 
     Exit code 0: there is a new version. 10: there was nothing to do. 11: another run is at work in the store.

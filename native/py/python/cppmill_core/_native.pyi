@@ -26,11 +26,10 @@ class Scanner:
     Args:
         config: JSON text `{"pattern": NAME, "unit_pattern": NAME, "word_partitions": 1, "candidates": [{"term",
             "category", "match"}], "morphemes": [{"morpheme", "position"}]}`; only the pattern is
-            required. A `unit_pattern` cuts text into longer units (lines) made of the pattern's words; these are then
-            counted too. `match` is `ident`, `dollar`, `sql_string` or `qualified` (a whole chain of names,
+            required. A `unit_pattern` cuts text into lines made of the pattern's words, which are then counted too. `match` is `ident`, `dollar`, `sql_string` or `qualified` (a whole chain of names,
             `std::move`); `position` is `prefix`, `suffix`, `cpp_stem` or `component`.
         threads: how many threads `add` and `finish` use.
-        memory_bytes: the most memory for the tables of words, units and identifiers of all threads together; the rest
+        memory_bytes: the most memory for the tables of words, lines and identifiers of all threads together; the rest
             goes to `spill_dir`. It does not include the words of one document, the current batch, the rows of the other
             tables, about 1 MiB per thread, and about 16 MiB while words are read.
         spill_dir: a folder for temporary files, made when needed. The files are unlinked at once, so none is left
@@ -70,7 +69,7 @@ class Scanner:
         Returns:
             `words`: a `pa.RecordBatchReader` of partition (uint16: CRC-32 of the word modulo `word_partitions`), word
             (binary) and count, sorted, in batches of one partition and at most 8 MiB, which are merged as they are
-            read. `units`: the same for units, if the configuration has a `unit_pattern`. Each other one is a
+            read. `units`: the same for lines, if the configuration has a `unit_pattern`. Each other one is a
             `pa.RecordBatch`: `terms` (term, category, project, hits, documents), `morphemes` (morpheme, position,
             project, hits, documents), `namespaces` (namespace, project, hits, documents) and `statistics` (name,
             value). Counts are uint64; rows are sorted bytewise by the columns before the counts; rows without hits are
@@ -220,7 +219,8 @@ def train_bpe(
 ) -> pa.RecordBatch:
     """Learn byte-level BPE merges: first those that make each seed one token, then those of the words.
 
-    If superwords are wanted, the last merges are learned from counts of larger units, tokenized by the merges before.
+    If superwords are wanted, the last merges are learned from counts of lines, tokenized by the merges before. In
+    names of arguments and results, `units` means lines.
 
     Args:
         words: Columns word (binary) and count (uint64), in any order; the counts of equal words add up.
@@ -230,14 +230,14 @@ def train_bpe(
         forbidden: Strings that no merge may spell: the names of control and reserved ids.
         max_token_bytes: The most bytes of a token; no bound by default.
         threads: How many threads to use; the result does not depend on it.
-        units: Columns word (binary) and count (uint64), in any order: the text cut by `unit_pattern`. Read in batches.
-        superword_tokens: How many of `vocab_tokens` to learn from the units.
-        unit_pattern: Name of the pattern of the units; must be given with `superword_tokens`.
-        max_superword_words: The most words of a token learned from units, split by the pattern of words; no bound by
+        units: The lines, cut by `unit_pattern`: columns word (binary) and count (uint64), in any order, read in batches.
+        superword_tokens: How many of `vocab_tokens` to learn from the lines.
+        unit_pattern: Name of the pattern of the lines; must be given with `superword_tokens`.
+        max_superword_words: The most words of a token learned from lines, split by the pattern of words; no bound by
             default.
-        max_superword_bytes: The most bytes of a token learned from units; no bound by default.
-        max_held_tokens: The most tokens of all distinct words, or units, when training begins; each takes about 20
-            bytes of memory. No bound by default. Above it, words below some least count are dropped, and units below it
+        max_superword_bytes: The most bytes of a token learned from lines; no bound by default.
+        max_held_tokens: The most tokens of all distinct words, or lines, when training begins; each takes about 20
+            bytes of memory. No bound by default. Above it, words below some least count are dropped, and lines below it
             are sampled by their CRC-32: each that is kept then counts as often as the least count. With this bound,
             each text must be in one row only.
 
@@ -248,7 +248,7 @@ def train_bpe(
         units_least_count, units_left_out; with a least count of 1, nothing was left out.
 
     Raises:
-        VocabularyError: a seed cannot become one token, there are no words or units, or there are too few pairs to fill
+        VocabularyError: a seed cannot become one token, there are no words or lines, or there are too few pairs to fill
             `vocab_tokens`; the message says which, why and what to change.
         InvalidInputError: a column is missing or of another type, an atomic seed is not an identifier, or the unit
             pattern is missing or unknown.
