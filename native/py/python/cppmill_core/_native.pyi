@@ -26,8 +26,9 @@ class Scanner:
     Args:
         config: JSON text `{"pattern": NAME, "unit_pattern": NAME, "word_partitions": 1, "candidates": [{"term",
             "category", "match"}], "morphemes": [{"morpheme", "position"}]}`; only the pattern is
-            required. A `unit_pattern` cuts text into lines made of the pattern's words, which are then counted too. `match` is `ident`, `dollar`, `sql_string` or `qualified` (a whole chain of names,
-            `std::move`); `position` is `prefix`, `suffix`, `cpp_stem` or `component`.
+            required. A `unit_pattern` cuts text into lines made of the pattern's words, which are then counted too.
+            `match` is `ident`, `dollar`, `sql_string` or `qualified` (a whole chain of names, `std::move`); `position`
+            is `prefix`, `suffix`, `cpp_stem` or `component`.
         threads: how many threads `add` and `finish` use.
         memory_bytes: the most memory for the tables of words, lines and identifiers of all threads together; the rest
             goes to `spill_dir`. It does not include the words of one document, the current batch, the rows of the other
@@ -230,7 +231,7 @@ def train_bpe(
         forbidden: Strings that no merge may spell: the names of control and reserved ids.
         max_token_bytes: The most bytes of a token; no bound by default.
         threads: How many threads to use; the result does not depend on it.
-        units: The lines, cut by `unit_pattern`: columns word (binary) and count (uint64), in any order, read in batches.
+        units: The lines, cut by `unit_pattern`: columns word (binary) and count (uint64), in any order, by batches.
         superword_tokens: How many of `vocab_tokens` to learn from the lines.
         unit_pattern: Name of the pattern of the lines; must be given with `superword_tokens`.
         max_superword_words: The most words of a token learned from lines, split by the pattern of words; no bound by
