@@ -159,7 +159,7 @@ def read_set_values(texts: Sequence[str], problems: list[str]) -> list[Layer]:
 
 
 def _arm(annotation: Any) -> Any:  # noqa: ANN401 - any annotation
-    """Return the part of an annotation that is no None and no mark."""
+    """Return the part of an annotation that is neither None nor a mark."""
     while get_origin(annotation) in (Annotated, Union, UnionType):
         arms = get_args(annotation)
         annotation = (

@@ -97,7 +97,7 @@ def _errors(model: type[BaseModel], values: Mapping[str, Any]) -> list[ErrorDeta
 
 
 def _unknown_table(name: str, value: object, keys: Mapping[str, frozenset[str]]) -> str:
-    """Return what is wrong with a name at the top of a file that is no table."""
+    """Return what is wrong with a name at the top of a file that is not a table."""
     if not isinstance(value, Mapping):
         homes = [table for table, known in keys.items() if name in known]
         where = f"it belongs in [{homes[0]}]" if homes else "keys belong in tables"

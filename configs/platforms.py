@@ -34,7 +34,7 @@ def load_platform_rules(path: Path = PLATFORMS) -> str:
         path: A TOML file with a table for every label of `PLATFORM_VOCAB`, each with lists of evidence.
 
     Raises:
-        ConfigError: The file is no TOML, a category, label or kind of evidence is unknown or missing, or an entry is
+        ConfigError: The file is not TOML, a category, label or kind of evidence is unknown or missing, or an entry is
             not a string, empty, or there twice. The message names the file, the key and the nearest known key.
 
     Example:

@@ -48,7 +48,7 @@ class RunConfig(RunExecutionOptions):
 
     @property
     def out_folder(self) -> Path:
-        """The output folder where it is known to be local; a URL is no path."""
+        """The output folder where it is known to be local; a URL is not a path."""
         if isinstance(self.out, str) and is_remote(self.out):
             raise ConfigError(f"--out {self.out}: a local folder is needed here")
         return Path(self.out)

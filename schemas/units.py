@@ -139,7 +139,7 @@ class UnitReceipt:
         """Read a receipt back.
 
         Raises:
-            IntegrityError: If it is no unit receipt of this version.
+            IntegrityError: If it is not a unit receipt of this version.
         """
         try:
             value = json.loads(data)

@@ -179,7 +179,7 @@ def _control_names(vocabulary: Vocabulary) -> Iterator[str]:
 
 
 def _atomic_breakers(tokens: Iterable[FixedToken]) -> Iterator[str]:
-    """Yield the tokens that can never be one: no merge joins an atomic token to a byte that is no identifier byte."""
+    """Yield the tokens that can never be one, because no merge joins an atomic token to a byte outside identifiers."""
     by_token = {token.token: token for token in tokens}
     for token in by_token.values():
         if token.strength is Strength.CONTROL:

@@ -173,7 +173,7 @@ class Rules:
     """Which merges may be learned at all.
 
     Attributes:
-        atomic: Identifiers that no merge joins to a byte that is no identifier byte.
+        atomic: Identifiers that no merge joins to a byte that is not an identifier byte.
         forbidden: Strings that no merge spells.
         max_token_bytes: The most bytes a token may have.
     """

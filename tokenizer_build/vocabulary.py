@@ -87,7 +87,7 @@ def read_band_files(directory: Path) -> dict[str, BandFile]:
         Path in the folder to contents, in the order of the file names; subfolders have no effect on the order.
 
     Raises:
-        VocabularyConfigError: If there is no such file, two have one name, or one is no TOML or not of the form (file,
+        VocabularyConfigError: If there is no such file, two have one name, or one is not TOML or not of the form (file,
             key and value).
     """
     paths = band_file_paths(directory)
@@ -244,7 +244,7 @@ def read_vocabulary(directory: Path) -> Vocabulary:
     """Read a vocabulary folder without checking what must hold between its files; `lint.load_vocabulary` checks it.
 
     Raises:
-        VocabularyConfigError: For a file that is not of the form, or a key of a token table that is no id.
+        VocabularyConfigError: For a file that is not of the form, or a key of a token table that is not an id.
     """
     files = read_band_files(directory)
     tokens = [token for name, file in files.items() for token in _file_tokens(name, file)]

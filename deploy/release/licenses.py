@@ -5,7 +5,7 @@ without one is taken under the Apache License, if its licence allows that. The s
 that `rust-toolchain.toml` pins. What Zig links into the wheels of a release is in `zig/`, as most checkouts do without
 Zig.
 
-cargo-about 0.9.3 is no replacement: it leaves out NOTICE files, which the Apache License requires of Arrow, and for
+cargo-about 0.9.3 is not a replacement: it leaves out NOTICE files, which the Apache License requires of Arrow, and for
 libm it gives the MIT License without the copyright holders.
 """
 

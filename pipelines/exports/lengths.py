@@ -22,7 +22,7 @@ def read_lengths(run: str) -> Lengths:
     """Return the lengths of the documents of a finished run; only one column of its token shards is read.
 
     Raises:
-        ConfigError: If it is no finished run.
+        ConfigError: If it is not a finished run.
     """
     out = OutputFolder(run)
     receipt = read_receipt(out)

@@ -50,7 +50,7 @@ def write_provenance(run: str, folder: Path, publication: Publication, *, builde
         Lines that say what was written.
 
     Raises:
-        ConfigError: If there is no finished run, an option is no date or URI, or the folder is in the run's or holds
+        ConfigError: If there is no finished run, an option is not a date or URI, or the folder is in the run's or holds
             files of others.
         IntegrityError: If the receipt is not the one that was published.
     """

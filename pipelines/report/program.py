@@ -49,7 +49,7 @@ def write_report(run: str, page: Path, *, compare: Path | None = None, threads: 
         What to print: a line with the figures.
 
     Raises:
-        ConfigError: If there is no finished run, the page cannot be written, or the file is no comparison.
+        ConfigError: If there is no finished run, the page cannot be written, or the file is not a comparison.
         IntegrityError: If the token shards differ from the receipt.
     """
     _check_page(run, page)

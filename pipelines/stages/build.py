@@ -101,7 +101,7 @@ def install_tokenizer(session: Session, place: Path | str) -> None:
     """Copy a tokenizer directory, local or on an object store, to OUT/tokenizer, unless it is already there.
 
     Raises:
-        ConfigError: If the directory is no tokenizer directory with a manifest, or one whose files differ from
+        ConfigError: If the directory is not a tokenizer directory with a manifest, or one whose files differ from
             the manifest.
     """
     with OutputFolder(place).open_local_folder("") as source:

@@ -50,7 +50,7 @@ def compare(
         threads: How many threads encode.
 
     Raises:
-        ConfigError: If something is no tokenizer, two have one name, or there is no document.
+        ConfigError: If something is not a tokenizer, two have one name, or there is no document.
     """
     set_rayon_threads(threads)
     entrants = [_open(name, path, pattern) for name, path in _named(tokenizers)]
@@ -99,7 +99,7 @@ def parse_size(text: str, *, argument: str = "--corpus-bytes") -> int:
     """Return the bytes of a size as it was typed.
 
     Raises:
-        ConfigError: If it is no size.
+        ConfigError: If it is not a size.
 
     Example:
         >>> parse_size("1.5TB"), parse_size("4096")

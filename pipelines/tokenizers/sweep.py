@@ -62,7 +62,7 @@ def parse_sizes(text: str) -> list[int]:
     """Return the sizes of a list as it was typed, ascending.
 
     Raises:
-        ConfigError: If one is no whole number.
+        ConfigError: If one is not a whole number.
 
     Example:
         >>> parse_sizes("65536, 16_384")

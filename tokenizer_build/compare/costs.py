@@ -54,7 +54,7 @@ def parse_models(text: str, *, argument: str) -> list[Model]:
     """Return the models of a list as it was typed.
 
     Raises:
-        ConfigError: If one is no width and layers.
+        ConfigError: If one is not a width and layers.
 
     Example:
         >>> [str(model) for model in parse_models("768x12,4096x32", argument="--models")]

@@ -59,7 +59,7 @@ class Entry:
 
     @property
     def key(self) -> tuple[bool, bytes]:
-        """What makes it the same token in another tokenizer: a name is no text of the same characters."""
+        """What makes it the same token in another tokenizer: a name is not text of the same characters."""
         return self.strength in _NAMED, self.token
 
     @property

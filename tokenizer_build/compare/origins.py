@@ -169,7 +169,7 @@ def read_origins(directory: Path, tokenizer: AnyTokenizer) -> Origins:
     """Read the ids and merges of a tokenizer directory.
 
     Raises:
-        ConfigError: If it is no byte-level BPE that the native core runs.
+        ConfigError: If it is not a byte-level BPE that the native core runs.
     """
     if not isinstance(tokenizer, cppmill_core.Tokenizer):
         raise ConfigError(

@@ -47,7 +47,7 @@ def read_texts(place: str) -> Iterator[BenchmarkText]:
         ConfigError: If it does not exist or something in it cannot be read.
     """
     try:
-        listing = list_inputs([os.path.expanduser(place)], _READ)  # noqa: PTH111 - a URL is no path
+        listing = list_inputs([os.path.expanduser(place)], _READ)  # noqa: PTH111 - a URL is not a path
     except ConfigError as error:
         raise ConfigError(f"ingest.decontaminate: {error}") from error
     (root,) = listing.roots
@@ -68,7 +68,7 @@ def _jsonl_texts(root: str, item: Input, name: str) -> Iterator[BenchmarkText]:
     """Yield every string of every line.
 
     Raises:
-        ConfigError: For a line that is no JSON.
+        ConfigError: For a line that is not JSON.
     """
     archive = Archive(item.path, item.num_bytes, name, _READ)
     stream = MemberStream(archive, lambda: open_input(root, item.path), codec_of(item.path))

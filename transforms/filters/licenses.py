@@ -61,7 +61,7 @@ class AllowList:
         """Return whether an SPDX expression is allowed; one that cannot be read is not.
 
         Of `A OR B` one has to be allowed, of `A AND B` both. `A-or-later` and `A+` may be taken under `A`. An exception
-        only permits more, so `A WITH E` is allowed if `A` is, or if it is named itself; a licence is no exception.
+        only permits more, so `A WITH E` is allowed if `A` is, or if it is named itself; a licence is not an exception.
         """
         if expression not in self._verdicts:
             parsed = parse_expression(expression) if _READABLE.fullmatch(expression) else None

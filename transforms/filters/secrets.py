@@ -123,7 +123,7 @@ def _web_tokens(content: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _finds(plugin: RegexBasedDetector, text: str) -> Iterator[str]:
-    """Yield what a detector finds; JSON that is nested deeper than Python reads is no token."""
+    """Yield what a detector finds; JSON that is nested deeper than Python reads is not a token."""
     try:
         yield from plugin.analyze_string(text)
     except RecursionError:

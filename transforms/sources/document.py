@@ -216,7 +216,7 @@ def bounded(text: str, max_bytes: int) -> str:
 
 
 def label(value: object) -> str | None:
-    """Return a project's or licence's name as bounded UTF-8 text, None if it is no text."""
+    """Return a project's or licence's name as bounded UTF-8 text, None if it is not text."""
     if not isinstance(value, str) or not value:
         return None
     return bounded(value.encode("utf-8", "replace").decode("utf-8").replace("\0", ""), _MAX_LABEL_BYTES)

@@ -25,7 +25,7 @@ def open_input(root: str, path: str) -> BinaryIO:
     """Open an input for reading: a local one without following a link or waiting on a pipe, any other through fsspec.
 
     Raises:
-        OSError: If it cannot be opened, NotRegularError if it is no regular file any more.
+        OSError: If it cannot be opened, NotRegularError if it is not a regular file any more.
     """
     if is_remote(root):
         system, base = fsspec.core.url_to_fs(root)

@@ -27,7 +27,7 @@ def iter_parquet(archive: Archive, file: BinaryIO) -> Iterator[Document]:
     """Yield the rows of a Parquet file in order.
 
     Raises:
-        DamageError: If it is no Parquet file, or expands beyond measure.
+        DamageError: If it is not Parquet file, or expands beyond measure.
     """
     column = archive.options.content_column
     try:

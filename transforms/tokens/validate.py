@@ -140,7 +140,7 @@ def digest_documents(
     """Decode the ids of documents and return lengths and digests; BOS and EOS are left out where the policy has them.
 
     Raises:
-        IntegrityError: If a list does not begin or end with them, or holds another id that is no text.
+        IntegrityError: If a list does not begin or end with them, or holds another id that is not text.
     """
     bos, eos = document_ends(tokenizer, settings.options)
     try:

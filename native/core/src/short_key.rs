@@ -14,7 +14,7 @@ pub(crate) const KEY_BYTES: usize = 16;
 /// byte.
 ///
 /// Longer words have the mark of [`Self::LONG`] there. They all have the same key, unless it is made from a hash. Zero
-/// is no word's key.
+/// is not a word's key.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct ShortKey(u128);
 
@@ -72,7 +72,7 @@ impl ShortKey {
         self.0 >> LENGTH_SHIFT == Self::LONG.0 >> LENGTH_SHIFT
     }
 
-    /// Whether it is no key.
+    /// Whether it is not a key.
     #[inline]
     pub(crate) fn is_none(self) -> bool {
         self.0 == 0

@@ -122,7 +122,7 @@ impl Tokenizer {
     /// Encodes files, in order, with up to `threads` threads, which read them too.
     ///
     /// # Errors
-    /// `Io` if a path is no file or cannot be read; `Invalid` as [`Self::encode_batch`]. The message names the file.
+    /// `Io` if a path is not a file or cannot be read; `Invalid` as [`Self::encode_batch`]. The message names the file.
     pub fn encode_files(&self, paths: &[PathBuf], threads: usize, stop: &Stop) -> Result<ListArray> {
         by_width!(self, documents::encode_files, paths, threads, stop)
     }
@@ -169,8 +169,8 @@ impl Tokenizer {
     /// list array the same for each list, as a list array. Control and reserved ids have no bytes.
     ///
     /// # Errors
-    /// `Invalid` if an id is not below the vocabulary size, or `ids` is no array, or list array, of integers, or has
-    /// nulls.
+    /// `Invalid` if an id is not below the vocabulary size, or `ids` is not an array, or list array, of integers, or
+    /// has nulls.
     pub fn byte_offsets(&self, ids: &dyn Array) -> Result<ArrayRef> {
         decode::byte_offsets(&self.vocabulary, ids)
     }
@@ -189,7 +189,7 @@ impl Tokenizer {
     /// more, with up to `threads` threads.
     ///
     /// # Errors
-    /// As [`Self::decode`], naming the row too; `Invalid` if a marker is not where it must be, or `lists` is no list
+    /// As [`Self::decode`], naming the row too; `Invalid` if a marker is not where it must be, or `lists` is not a list
     /// array of integers or has nulls.
     pub fn decode_batch(
         &self,

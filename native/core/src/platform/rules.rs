@@ -65,7 +65,7 @@ impl Rules {
     ///
     /// # Errors
     ///
-    /// If it is no JSON of that form, an id or a label occurs twice, or a piece of evidence cannot be used.
+    /// If it is not JSON of that form, an id or a label occurs twice, or a piece of evidence cannot be used.
     pub(super) fn new(json: &str) -> Result<Self> {
         let mut config: Config = serde_json::from_str(json)
             .map_err(|error| Error::new(ErrorKind::Invalid, format!("platform rules: {error}")))?;

@@ -95,7 +95,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// If it is no JSON of this form, or asks for what can never be found or twice for the same.
+    /// If it is not JSON of this form, or asks for what can never be found or twice for the same.
     pub(super) fn from_json(json: &str) -> Result<Self> {
         let config: Self =
             serde_json::from_str(json).map_err(|error| Error::invalid(format!("scan configuration: {error}")))?;

@@ -1,6 +1,6 @@
 //! What an identifier looks like: its naming style and the components that make it up.
 
-/// The naming style of an identifier that is no keyword. Each identifier has exactly one, the first that fits.
+/// The naming style of an identifier that is not a keyword. Each identifier has exactly one, the first that fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
     /// `__x`: reserved for the implementation.

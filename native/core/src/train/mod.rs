@@ -8,7 +8,7 @@
 //! as all merges before leave them, the borders of words forgotten. Encoding by rank gives exactly the segmentation
 //! that training ended with: of words after phase 2, of lines after phase 3.
 //!
-//! No merge, in any phase, may join an atomic token to a byte that is no identifier byte (`[A-Za-z0-9_]`),
+//! No merge, in any phase, may join an atomic token to a byte that is not an identifier byte (`[A-Za-z0-9_]`),
 //! spell a forbidden string, or make a token longer than the bound. So an atomic token that is a whole word
 //! is one token in any context: its run is settled by phase 0, and nothing joins it to its neighbours.
 //!
@@ -65,8 +65,8 @@ pub use usage::count_tokens;
 ///
 /// # Errors
 /// [`ErrorKind::Vocabulary`]: a seed cannot become one token, there are no words or lines, or the vocabulary cannot be
-/// filled. [`ErrorKind::Invalid`]: columns that are missing or of another type, an atomic seed that is no identifier,
-/// or superwords without bounds.
+/// filled. [`ErrorKind::Invalid`]: columns that are missing or of another type, an atomic seed that is not an
+/// identifier, or superwords without bounds.
 pub fn train_bpe(
     words: &[RecordBatch],
     lines: impl Iterator<Item = Result<RecordBatch>> + Send,

@@ -12,7 +12,7 @@ use crate::pattern::Pattern;
 /// Why a merge is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// It would join this atomic token to a byte that is no identifier byte.
+    /// It would join this atomic token to a byte that is not an identifier byte.
     Atomic(Vec<u8>),
     /// It would spell a string that no token may have.
     Forbidden,

@@ -24,7 +24,7 @@ const CHUNK_ROWS: usize = 1 << 14;
 /// token that never occurs.
 ///
 /// # Errors
-/// [`crate::ErrorKind::Invalid`]: columns that are missing or of another type, or a merge of what is no token before
+/// [`crate::ErrorKind::Invalid`]: columns that are missing or of another type, or a merge of what is not a token before
 /// it.
 pub fn count_tokens(
     merge_rows: &RecordBatch,

@@ -138,8 +138,8 @@ fn encode_lines<T: Id>(starts: &Starts, mut lines: LineEncoder<'_, T>, text: &[u
     lines.settle(out);
 }
 
-/// Calls `each` with the text up to the end of each maximal run of valid UTF-8, and of each byte that is no UTF-8, with
-/// where the run or the byte starts, and whether it is valid.
+/// Calls `each` with the text up to the end of each maximal run of valid UTF-8, and of each byte that is not UTF-8,
+/// with where the run or the byte starts, and whether it is valid.
 fn each_run<'a>(text: &'a [u8], mut each: impl FnMut(&'a [u8], usize, bool)) {
     if std::str::from_utf8(text).is_ok() {
         return each(text, 0, true);

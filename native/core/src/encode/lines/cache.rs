@@ -19,7 +19,7 @@ const ENTRIES: usize = 4;
 const MAX_STORED_TOKENS: usize = 1 << 22;
 const MAX_STORED_BYTES: usize = 1 << 24;
 
-/// The tokens of a line; without any it is no entry.
+/// The tokens of a line; without any it is not an entry.
 #[derive(Clone, Copy, Default)]
 struct Entry {
     tag: u32,

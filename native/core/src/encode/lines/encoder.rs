@@ -17,7 +17,7 @@ struct PendingLine {
     key: LineKey,
     start: usize,
     end: usize,
-    /// Whether it is a byte that is no UTF-8.
+    /// Whether it is a byte that is not UTF-8.
     invalid: bool,
 }
 

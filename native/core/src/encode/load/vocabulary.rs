@@ -124,8 +124,8 @@ impl Vocabulary {
     /// The merges as ids, in the order of their ranks.
     ///
     /// # Errors
-    /// `Corrupt` if a merge has a part that is no text token, or is there twice; `Invalid` if there are more than the
-    /// encoder knows.
+    /// `Corrupt` if a merge has a part that is not a text token, or is there twice; `Invalid` if there are more than
+    /// the encoder knows.
     pub(crate) fn merges(&self, artifact: &Artifact) -> Result<Vec<Merge>> {
         if artifact.merges.len() > MAX_MERGES as usize || self.len() > MAX_IDS {
             return Err(Error::invalid(format!(
