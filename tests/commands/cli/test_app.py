@@ -394,7 +394,7 @@ class TestProcess:
         assert done.returncode == 2
         assert done.stderr == b"error: SOURCE /no/such/\\udcff: no such file or folder\n"
 
-    def test_a_reader_that_goes_away_is_no_traceback(self, tmp_path: Path) -> None:
+    def test_a_reader_that_goes_away_causes_no_traceback(self, tmp_path: Path) -> None:
         code = (
             "import sys, types, pipelines.stages\n"
             "from types import SimpleNamespace as N\n"

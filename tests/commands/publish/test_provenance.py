@@ -225,7 +225,7 @@ def test_a_card_of_another_run_is_replaced_and_other_files_stay(run, licensed, c
     assert ((tmp_path / "LICENSE").read_text(), (tmp_path / ".gitattributes").read_text()) == ("MIT", "* binary")
 
 
-def test_a_run_whose_name_is_no_utf8_is_described(copied_run, command_line, repository, tmp_path):
+def test_a_run_whose_name_is_not_utf8_is_described(copied_run, command_line, repository, tmp_path):
     out = copied_run.out.rename(tmp_path / os.fsdecode(b"run-\xff"))
     command = [*command_line, "provenance", out, "--out", tmp_path / "card"]  # what it prints is no UTF-8 either
     subprocess.run(command, check=True, capture_output=True, cwd=repository)

@@ -28,7 +28,7 @@ def test_every_problem_is_reported(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"), [("projects = 1", "is a table"), ("[", "weights.toml"), (None, "No such")]
 )
-def test_what_is_no_such_file_is_refused(tmp_path, text, message):
+def test_a_missing_file_is_refused(tmp_path, text, message):
     file = tmp_path / "weights.toml"
     if text is not None:
         file.write_text(text)

@@ -66,7 +66,7 @@ def test_a_missing_label_is_named(tmp_path: Path) -> None:
         load_platform_rules(path)
 
 
-def test_a_category_that_is_no_table_is_named(tmp_path: Path) -> None:
+def test_a_category_that_is_not_a_table_is_named(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text("os = 1\n", encoding="utf-8")
     with pytest.raises(ConfigError, match="os: 1 is not a table"):

@@ -318,7 +318,7 @@ def test_a_file_that_cannot_be_read_is_the_only_problem(tmp_path: Path, content:
     assert found[0].startswith(f"{file}: ")
 
 
-def test_a_folder_is_no_run_file(tmp_path: Path) -> None:
+def test_a_folder_is_not_a_run_file(tmp_path: Path) -> None:
     assert problems(file=tmp_path) == [f"{tmp_path}: cannot be read: Is a directory"]
 
 

@@ -75,7 +75,7 @@ def test_no_place_is_named(lock: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "groups"), [(RESOLUTION, ("dev",)), *zip(LOCKS[1:], PURPOSES.values(), strict=True)])
-def test_it_satisfies_what_the_metadata_asks_for(name: str, groups: tuple[str, ...], repository: Path) -> None:
+def test_the_lock_satisfies_the_metadata(name: str, groups: tuple[str, ...], repository: Path) -> None:
     locked = read_lock(repository / name)
     assert len(locked) > 50
     versions = {name: [next(iter(pin.specifier)).version for pin in pins] for name, pins in locked.items()}

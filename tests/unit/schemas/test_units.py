@@ -53,6 +53,6 @@ def test_a_receipt_survives_its_bytes():
         RECEIPT.to_bytes().replace(b'"key"', b'"kee"'),
     ],
 )
-def test_what_is_no_receipt_is_refused_by_name(data):
+def test_what_is_not_a_receipt_is_refused_by_name(data):
     with pytest.raises(IntegrityError, match="here: not a unit receipt"):
         UnitReceipt.from_bytes(data, where="here")

@@ -101,7 +101,7 @@ def test_the_scanners_lists_do_not_depend_on_file_order(tiny_vocabulary: Path) -
 
 
 @pytest.mark.parametrize("key", ["x", "05", "-1", "1.5", "٣"])
-def test_a_key_that_is_no_id_is_refused(tiny_vocabulary: Path, key: str) -> None:
+def test_a_key_that_is_not_an_id_is_refused(tiny_vocabulary: Path, key: str) -> None:
     (tiny_vocabulary / "keywords.toml").write_text(f'band = "keywords"\n[tokens]\n"{key}" = "auto"\n')
     with pytest.raises(VocabularyConfigError, match="not an id"):
         read_vocabulary(tiny_vocabulary)

@@ -35,7 +35,7 @@ def test_every_byte_is_counted_once_in_its_class(libclang: Libclang) -> None:
     assert agreement.differences == {}
 
 
-def test_a_number_after_a_splice_is_no_string(libclang: Libclang) -> None:
+def test_a_number_after_a_splice_is_not_a_string(libclang: Libclang) -> None:
     assert compare(libclang, b"a \\\n1'0 \\\n.5", "a.cpp").differences == {}
 
 

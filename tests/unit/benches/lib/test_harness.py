@@ -176,7 +176,7 @@ def comparison() -> Comparison:
     return Comparison("encode", tuple(Figure(row, row.value - 1, row.value + 1) for row in rows), ("wrong",))
 
 
-def test_json_has_one_line_a_row_and_the_agreed_keys(tmp_path: Path, comparison: Comparison) -> None:
+def test_json_has_one_line_per_row_and_the_agreed_keys(tmp_path: Path, comparison: Comparison) -> None:
     path = tmp_path / "rows.jsonl"
     write_rows(path, [comparison, comparison])
     rows = [json.loads(line) for line in path.read_text().splitlines()]

@@ -115,7 +115,7 @@ def test_stable_ids_of_real_text_stay_wherever_it_is_cut_and_most_are_stable(
 
 @given(st.lists(st.integers(0, 3000), max_size=20), texts)
 @settings(max_examples=200)
-def test_ids_that_encoding_does_not_give_are_stable_as_far_as_it_does(
+def test_stable_ids_agree_with_encoding_even_if_it_would_not_give_the_others(
     tokenizer: Tokenizer, ids: list[int], more: bytes
 ) -> None:
     texts = [tokenizer.token_bytes(id_) for id_ in ids]

@@ -286,7 +286,7 @@ class TestRefused:
         with pytest.raises(cppmill_core.CorruptDataError, match="more than one tokenizer: .*cd.*part-0.*part-9"):
             Dataset.open(tmp_path)
 
-    def test_parquet_files_of_others(self, tmp_path: Path) -> None:
+    def test_foreign_parquet_files_are_refused(self, tmp_path: Path) -> None:
         pq.write_table(pa.table({"a": [1]}), tmp_path / "part-0.parquet")
         with pytest.raises(cppmill_core.CorruptDataError, match="not a shard of cppmill"):
             Dataset.open(tmp_path)

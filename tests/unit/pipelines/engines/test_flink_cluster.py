@@ -80,7 +80,7 @@ def test_a_cluster_with_all_that_is_needed_is_taken():
         assert cluster.is_here
 
 
-def test_what_does_not_answer_as_flink_is_no_cluster():
+def test_what_does_not_answer_as_flink_is_not_a_cluster():
     with serve({}) as (cluster, _):
         with pytest.raises(FlinkUnreachableError, match="no Flink answers there"):
             cluster.overview()

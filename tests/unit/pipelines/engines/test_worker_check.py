@@ -27,7 +27,7 @@ def test_other_ids_are_refused(monkeypatch):
         check_worker(cppmill_core.__version__)
 
 
-def test_the_golden_text_has_every_merge_and_a_byte_that_is_no_text():
+def test_the_golden_text_has_every_merge_and_a_byte_that_is_not_text():
     assert {257, 258, 259} <= set(worker_check.GOLDEN_IDS)
     assert b"\xff" in worker_check.GOLDEN_TEXT
 

@@ -217,7 +217,7 @@ def test_the_patterns_are_those_that_tiktoken_publishes() -> None:
         ("tokenizer.json", b"{}", "tokenizers cannot read it"),
     ],
 )
-def test_what_is_no_tokenizer_is_refused(tmp_path: Path, name: str, data: bytes | None, message: str) -> None:
+def test_what_is_not_a_tokenizer_is_refused(tmp_path: Path, name: str, data: bytes | None, message: str) -> None:
     if data is not None:
         (tmp_path / name).write_bytes(data)
     with pytest.raises(ConfigError, match=message):

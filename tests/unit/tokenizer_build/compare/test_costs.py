@@ -21,6 +21,6 @@ def test_training_takes_six_operations_a_parameter_and_token() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "768", "768x", "0x3", "768x12,", "ax3"])
-def test_what_is_no_model_is_refused(text: str) -> None:
+def test_what_is_not_a_model_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="one is WIDTHxLAYERS"):
         parse_models(text, argument="--models")

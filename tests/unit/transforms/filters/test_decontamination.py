@@ -91,7 +91,7 @@ def test_licences_includes_numbers_and_letters_are_no_benchmark(filter_by: Calla
     assert content_filter(LICENSE + CODE, None).detail == f"13 words of whole.cpp:{boilerplate.count(10) + 2} in line 3"
 
 
-def test_a_comment_that_is_no_licence_counts(filter_by: Callable[..., ContentFilter]) -> None:
+def test_a_comment_that_is_not_a_licence_counts(filter_by: Callable[..., ContentFilter]) -> None:
     problem = (
         b"/* Given a list of numbers, return whether any two of them are closer to each other than a threshold. */\n"
     )

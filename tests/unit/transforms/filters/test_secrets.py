@@ -105,12 +105,12 @@ def test_a_private_key_is_found_as_cpp_writes_it(start: str, line_end: str, kind
 
 
 @pytest.mark.parametrize("rule", ["=" * 70, "/" * 70, "*" * 70, "-" * 70])
-def test_a_rule_of_a_comment_is_no_key(rule: str) -> None:
+def test_a_rule_of_a_comment_is_not_a_key(rule: str) -> None:
     header = "-----BEGIN PRIVATE" + " KEY-----"
     assert SECRETS.find_secret(f"// {header}\n// {rule}\n".encode()) is None
 
 
-def test_a_public_key_beside_the_header_of_a_private_one_is_none() -> None:
+def test_a_public_key_beside_the_header_of_a_private_one_does_not_count() -> None:
     private, public = ("-----BEGIN " + kind + " KEY-----" for kind in ("PRIVATE", "PUBLIC"))
     assert SECRETS.find_secret(f'find("{private}");\n{public}\n{BODY[:64]}\n'.encode()) is None
 
@@ -123,7 +123,7 @@ def test_a_fine_grained_token_of_github_is_found() -> None:
 
 @pytest.mark.parametrize("kind", tokens())
 @pytest.mark.parametrize("before", [0, 1000, 1024, 5000])
-def test_a_token_is_found_behind_others_that_are_none(kind: str, before: int) -> None:
+def test_a_token_is_found_after_others_that_do_not_count(kind: str, before: int) -> None:
     token = tokens()[kind]
     almost = token[:11] + "!"
     text = f"{almost}\n{'x' * before}\n{token}\n"
@@ -165,7 +165,7 @@ def test_an_aws_key_inside_of_a_longer_word_is_none() -> None:
     assert SECRETS.find_secret(f"{token}\n".encode()) == "AWS Access Key in line 1"
 
 
-def test_a_document_that_is_no_text_is_read_too() -> None:
+def test_a_document_that_is_not_text_is_read_too() -> None:
     assert SECRETS.find_secret(b"\xff\xfe\n" + tokens()["GitHub Token"].encode()) == "GitHub Token in line 2"
 
 

@@ -65,7 +65,7 @@ def test_a_version_that_became_current_just_before_its_maker_died_is_not_begun_a
     assert versions.out(name).exists("receipt.json")
 
 
-def test_what_was_begun_for_nothing_goes_with_all_that_it_left(versions):
+def test_an_unneeded_version_is_removed_with_everything_it_left(versions):
     finish(versions)
     make(versions)
     versions.discard()
@@ -93,7 +93,7 @@ def test_the_current_version_stays_however_old_it_is(versions):
     assert finish(versions) == "v000002"
 
 
-def test_what_is_no_finished_run_goes_but_what_is_being_made(versions):
+def test_unfinished_versions_are_removed_except_the_one_in_progress(versions):
     for _ in range(2):
         finish(versions)
     versions.out("v000001").remove("receipt.json")
@@ -152,7 +152,7 @@ def test_a_pointer_that_a_copy_made_a_folder_of_is_an_error(tmp_path):
 @pytest.mark.parametrize(
     "name", ["receipt.json", "manifest.json", "documents/part", "tokenizer/manifest.json", "shards/x"]
 )
-def test_the_folder_of_a_run_or_an_export_is_no_store(versions, name):
+def test_the_folder_of_a_run_or_an_export_is_not_a_store(versions, name):
     versions.check_place()
     finish(versions)
     versions.check_place()

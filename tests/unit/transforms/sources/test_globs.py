@@ -40,7 +40,7 @@ def test_a_glob_matches_as_a_shell_does(pattern: str, path: str, expected: bool)
     assert matches(pattern, path) is expected
 
 
-def test_a_literal_name_is_no_pattern() -> None:
+def test_a_literal_name_is_not_a_pattern() -> None:
     glob = Glob(escape("a[1]*.cpp"))
     assert glob.matches("a[1]*.cpp")
     assert not glob.matches("a1x.cpp")

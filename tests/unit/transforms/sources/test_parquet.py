@@ -92,7 +92,7 @@ def test_a_cut_file_is_one_dead_document_of_its_size(share: float, read: Any) ->
     assert read("a.parquet", data).rest == [("a.parquet", reason, len(data))]
 
 
-def test_what_is_no_parquet_is_not_an_archive(read: Any) -> None:
+def test_what_is_not_parquet_is_not_an_archive(read: Any) -> None:
     assert read("a.parquet", b"x" * 100).rest == [("a.parquet", "not_an_archive", 100)]
 
 
@@ -106,7 +106,7 @@ def test_columns_are_named_by_the_options(read: Any) -> None:
     assert (second.path, second.reason, second.num_bytes) == ("a.parquet/y.txt", "extension", 1)
 
 
-def test_one_long_value_behind_many_rows_is_held_once(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_long_value_of_many_rows_is_held_once(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("transforms.sources.document._ARCHIVE_FLOOR_BYTES", 200 << 20)
     value = b"x" * (4 << 20)
     column = pa.DictionaryArray.from_arrays(pa.array([0] * 100_000, pa.int32()), pa.array([value], pa.binary()))

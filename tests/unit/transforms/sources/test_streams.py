@@ -74,7 +74,7 @@ def test_a_cut_stream_delivers_a_prefix_and_says_truncated(codec: str, share: fl
 
 
 @pytest.mark.parametrize("codec", ["gz", "bz2", "xz", "zst"])
-def test_garbage_behind_a_stream_is_damage_and_padding_is_not(codec: str) -> None:
+def test_garbage_after_a_stream_is_damage_and_padding_is_not(codec: str) -> None:
     data = PACKED[codec]
     source = stream(data + bytes(1_000), codec)
     assert drain(source) == TEXT

@@ -109,7 +109,7 @@ def test_one_damaged_byte_loses_one_member_at_most(place: int, flip: int, archiv
 
 
 @pytest.mark.parametrize("damage", [b"\xff" * 512, bytes(512)])
-def test_members_behind_a_damaged_header_are_kept_and_the_damage_counted(
+def test_members_after_a_damaged_header_are_kept_and_the_damage_is_counted(
     damage: bytes, archives: Any, read: Any
 ) -> None:
     entries = archives.members(9)
@@ -121,7 +121,7 @@ def test_members_behind_a_damaged_header_are_kept_and_the_damage_counted(
     assert found.rest[0][2] >= len(entries[4][1])
 
 
-def test_garbage_behind_the_end_is_counted_as_damage_that_cut_nothing(archives: Any, read: Any) -> None:
+def test_garbage_after_the_end_is_counted_as_damage_that_cut_nothing(archives: Any, read: Any) -> None:
     found = read("a.tar", archives.tar(archives.members(3)) + b"garbage" * 1_000)
     assert len(found.whole) == 3
     assert found.rest == [("a.tar", "corrupt", 0)]
@@ -134,7 +134,7 @@ def test_archives_one_after_the_other_are_read_to_the_end(archives: Any, read: A
 
 
 @pytest.mark.parametrize("data", [b"", b"this is no archive\n" * 100, b"\xff" * 5_000])
-def test_what_is_no_archive_is_one_dead_document_of_its_size(data: bytes, read: Any) -> None:
+def test_what_is_not_an_archive_is_one_dead_document_of_its_size(data: bytes, read: Any) -> None:
     assert read("a.tar", data).rest == [("a.tar", "not_an_archive", len(data))]
     assert read("b.tar.gz", data).rest == [("b.tar.gz", "not_an_archive", len(data))]
 

@@ -147,7 +147,7 @@ def test_zip64_is_read(archives: Any, read: Any) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"no archive" * 100, b"PK\x05\x06"])
-def test_what_is_no_archive_is_one_dead_document_of_its_size(data: bytes, read: Any) -> None:
+def test_what_is_not_an_archive_is_one_dead_document_of_its_size(data: bytes, read: Any) -> None:
     assert read("a.zip", data).rest == [("a.zip", "not_an_archive", len(data))]
 
 
