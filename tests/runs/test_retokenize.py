@@ -301,7 +301,7 @@ def test_the_status_of_a_store_comes_before_that_of_the_run_of_a_version(store, 
     assert died.stdout.startswith(
         f"{store.place}: v000001 of 2 versions is the current one\nbuilding  {name}; the same"
     )
-    assert f"{name}: died: the same command goes on" in died.stdout
+    assert f"{name}: died: the same command continues" in died.stdout
 
 
 def test_while_another_is_at_work_it_is_blocked(store, cppmill):

@@ -71,7 +71,7 @@ def test_a_run_has_a_status_while_it_runs_and_after_it_was_killed(copied_run, cp
     assert current["units"] > current["done_units"] >= 0
     died = cppmill("status", copied_run.out, check=False)
     assert died.returncode == 1
-    assert f"{copied_run.out}: died: the same command goes on" in died.stdout
+    assert f"{copied_run.out}: died: the same command continues" in died.stdout
     taken = cppmill(*copied_run.command)
     assert f"lock taken over from {status['holder']}, which ended without releasing it" in taken.stderr
     assert not (copied_run.out / HOLDER).exists()

@@ -307,7 +307,7 @@ def test_the_command_makes_sequences_and_prints_what_it_made(run, cppmill, tmp_p
         (["--length", "8"], "--length 8: not allowed"),
         (["--length", "64", "--mode", "heap"], "--mode heap: not allowed"),
         (["--length", "64", "--fim", "2"], "--fim 2: not allowed"),
-        (["--length", "64", "--fim", "0.5", "--repositories"], "--repositories --fim: not together"),
+        (["--length", "64", "--fim", "0.5", "--repositories"], "--repositories --fim: cannot be combined"),
     ],
 )
 def test_what_cannot_be_made_is_refused_before_anything_is_written(run, cppmill, tmp_path, flags, message):

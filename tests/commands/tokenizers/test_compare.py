@@ -107,7 +107,7 @@ def test_the_tables_show_what_the_records_have(run, compared, cppmill):
         (("{run}/tokenizer", "{run}/tokenizer", "--on", "{run}"), "two have this name; give them names"),
         (("{run}/tokenizer", "--on", "{run}/none"), "does not exist"),
         (("{run}/tokenizer", "--on", "{run}/proofs"), "no document in it"),
-        (("{run}/tokenizer", "--on", "{run}", "--corpus-bytes", "much"), "--corpus-bytes much: no size"),
+        (("{run}/tokenizer", "--on", "{run}", "--corpus-bytes", "much"), "--corpus-bytes much: not a size"),
     ],
 )
 def test_what_cannot_be_compared_is_said(run, cppmill, arguments, message):
@@ -120,5 +120,5 @@ def test_what_cannot_be_compared_is_said(run, cppmill, arguments, message):
 def test_sizes_are_read_as_they_are_written():
     assert [parse_size(text) for text in ("1TB", "2.5 GB", "12")] == [10**12, 2_500_000_000, 12]
     for text in ("", "0", "TB", "1 tb", "-1MB"):
-        with pytest.raises(ConfigError, match="no size"):
+        with pytest.raises(ConfigError, match="not a size"):
             parse_size(text)
