@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, InstanceOf
 
 from schemas.declarations import ARGUMENTS, BEAM_OPTIONS, EXECUTION, Option
+from schemas.errors import ConfigError
 
 EngineName = Literal["local", "flink", "spark", "prism", "dataflow"]
 
@@ -28,6 +31,52 @@ def usable_threads() -> int:
 def default_worker_threads(engine: str) -> int:
     """Return how many threads each process that runs units has on an engine, by default."""
     return usable_threads() if engine in ONE_PROCESS_ENGINES else 1
+
+
+@dataclass(frozen=True)
+class Peer:
+    """One of several processes that carry out a run together.
+
+    Attributes:
+        number: Which one, from 0.
+        count: How many there are.
+    """
+
+    number: int
+    count: int
+
+    def __str__(self) -> str:
+        """Return it as it is typed."""
+        return f"{self.number}/{self.count}"
+
+    @classmethod
+    def parse(cls, text: str) -> Peer:
+        """Read `I/N`.
+
+        Raises:
+            ConfigError: If it is not that, or if I is not from 0 to N - 1.
+
+        Example:
+            >>> Peer.parse("2/3")
+            Peer(number=2, count=3)
+        """
+        found = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
+        if found is None:
+            raise ConfigError(f"--peer {text}: not allowed; it takes I/N, such as 0/3 for the first of three processes")
+        number, count = map(int, found.groups())
+        if number >= count:
+            allowed = f"from 0/{count} to {count - 1}/{count}" if count else "0/1 or more"
+            raise ConfigError(f"--peer {text}: not allowed; I counts from 0: {allowed}")
+        return cls(number, count)
+
+
+class PeerOptions(BaseModel):
+    """Which part of a run a process carries out; no key of a run file, as it differs between processes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, defer_build=True)
+
+    peer: Annotated[str | None, Option(heading=EXECUTION.heading, metavar="I/N", default="")] = None
+    """Be process I (from 0) of N that carry out this run together; give each the same arguments otherwise."""
 
 
 class ExecutionOptions(BaseModel):

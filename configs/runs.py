@@ -14,7 +14,7 @@ from typing import Any, cast
 from pydantic import Field, InstanceOf
 
 from configs.checks import check_build, check_filters, check_patterns
-from configs.execution import PathText, RunExecutionOptions, Threads, default_worker_threads, usable_threads
+from configs.execution import PathText, Peer, RunExecutionOptions, Threads, default_worker_threads, usable_threads
 from configs.flags import SET, Flag, read_flags, read_set_values
 from configs.layers import Layer, merge_layers, read_file, read_profile
 from configs.places import check_places
@@ -45,6 +45,9 @@ class RunConfig(RunExecutionOptions):
 
     worker_threads: Threads = Field(default_factory=usable_threads)
     """Number of threads of each process that runs units."""
+
+    peer: InstanceOf[Peer] | None = None
+    """Which of several processes this is that carry out the run together; None if it is the only one."""
 
     @property
     def out_folder(self) -> Path:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from configs.execution import ExecutionOptions, PathText, RunExecutionOptions
+from configs.execution import ExecutionOptions, PathText, PeerOptions, RunExecutionOptions
 from configs.flags import Flag, find_flags
 from schemas.declarations import EXECUTION, Option
 from schemas.export_options import SequenceOptions, ShardOptions
@@ -63,6 +63,9 @@ KEYS: dict[str, frozenset[str]] = {
 
 FLAGS: dict[str, Flag] = find_flags(TABLES)
 """The flags of a run; `SOURCE` means the arguments, `--` what follows it."""
+
+PEER_FLAGS: dict[str, Flag] = find_flags({"peer": PeerOptions})
+"""The flag of a process that carries out a run together with others."""
 
 STORE_FLAGS: dict[str, Flag] = find_flags({**TABLES, "run": StoreTableOptions})
 """The same for a command that gives each run a folder of its own in a store."""

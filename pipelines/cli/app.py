@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from configs.flags import SET
-from configs.tables import FLAGS
+from configs.tables import FLAGS, PEER_FLAGS
 from pipelines.cli import arguments as args
 from pipelines.cli import exports, runs, tokenizers, vocab
 from pipelines.cli.options import EXIT_CODES, BeamCommand, as_help, described, with_flags
@@ -77,6 +77,7 @@ Examples:
   cppmill run --config run.toml --threads 8
   cppmill run ~/src/abseil --out abseil --tokenizer llvm/tokenizer
   cppmill run ~/src --out all -- --direct_running_mode=multi_processing
+  cppmill run /shared/src --out /shared/run --peer $SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT
 """,
     "ingest": """Read the sources into OUT/documents.
 
@@ -125,7 +126,7 @@ Example:
 def _register(name: str, text: str, program: Program) -> None:
     """Make a command, with all options of a run, of a program."""
 
-    @with_flags(FLAGS)
+    @with_flags(FLAGS | PEER_FLAGS if name == "run" else FLAGS)
     def command(
         flags: dict[str, object],
         config: args.Config = None,
@@ -136,10 +137,13 @@ def _register(name: str, text: str, program: Program) -> None:
     ) -> None:
         output = Output(quiet=quiet, as_json=as_json, verbose=verbose)
         with command_session(output) as reporter:
+            from configs.execution import Peer
             from configs.runs import load_run_config
 
             given, needs_sources = {**flags, SET: set_values}, name in ("run", "ingest", "plan")
-            program(load_run_config(file=config, flags=given, needs_sources=needs_sources), reporter, output)
+            peer = given.pop("--peer", None)
+            loaded = load_run_config(file=config, flags=given, needs_sources=needs_sources)
+            program(loaded.model_copy(update={"peer": Peer.parse(str(peer))}) if peer else loaded, reporter, output)
 
     app.command(name, help=as_help(text), epilog=EXIT_CODES, cls=BeamCommand)(command)
 

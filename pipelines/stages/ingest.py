@@ -50,12 +50,7 @@ def ingest(session: Session) -> list[UnitReceipt]:
     benchmark = read_benchmark(options)
     found = run_first_pass(session, benchmark)
     units = plan_documents(session, found)
-    rules = load_platform_rules() if options.detect_platforms else None
-    write = WriteDocuments(
-        out=session.out,
-        options=options,
-        make_detect=partial(_make_detect, rules, session.config.worker_threads) if rules is not None else None,
-    )
+    write = write_documents(session)
     receipts = session.run_units(Stage.INGEST, units, lambda found: found | "WriteDocuments" >> write)
     remember_benchmark(benchmark, session.out)
     for unit, receipt in zip(units, receipts, strict=True):
@@ -64,6 +59,22 @@ def ingest(session: Session) -> list[UnitReceipt]:
     prune_cache(found, session.out, options)
     check_dead(session, receipts)
     return receipts
+
+
+def write_documents(session: Session) -> WriteDocuments:
+    """Return the transform that runs the units of the second pass."""
+    options = session.config.options.ingest
+    rules = load_platform_rules() if options.detect_platforms else None
+    detect = partial(_make_detect, rules, session.config.worker_threads) if rules is not None else None
+    return WriteDocuments(out=session.out, options=options, make_detect=detect)
+
+
+def fingerprint_inputs(session: Session) -> FingerprintInputs:
+    """Return the transform that reads units in the first pass; the candidates that it yields are not complete."""
+    options = session.config.options.ingest
+    benchmark = read_benchmark(options)
+    name = benchmark.name if benchmark else ""
+    return FingerprintInputs(out=session.out, options=options, partitions=1, benchmark=name)
 
 
 def list_units(config: RunConfig, benchmark: Benchmark | None = None) -> list[Unit]:

@@ -12,6 +12,7 @@ from configs.runs import RunConfig
 from pipelines.console.progress import Reporter, Reporters
 from pipelines.engines.execution import open_engine
 from pipelines.stages import build, ingest, scan, tokenize, validate
+from pipelines.stages.peers import run_as_peer
 from pipelines.stages.program import PlannedUnit, StageProgram, to_run
 from pipelines.stages.session import Session, engine_config, open_session
 from schemas.units import RUN_STAGES, TOKENIZER_STAGES, Stage, UnitReceipt
@@ -35,10 +36,18 @@ def run(config: RunConfig, reporter: Reporter) -> None:
         config: Sources, output folder and options.
         reporter: Where progress goes.
     """
-    receipts = dict[Stage, Sequence[UnitReceipt]]()
+    if config.peer is not None:
+        run_as_peer(config, config.peer, reporter, run_stages)
+        return
     with open_session(config, reporter) as session:
-        for program in programs_of(config):
-            receipts[program.stage] = program.work(session, *(receipts[stage] for stage in program.needs))
+        run_stages(session)
+
+
+def run_stages(session: Session) -> None:
+    """Run every stage in a session."""
+    receipts = dict[Stage, Sequence[UnitReceipt]]()
+    for program in programs_of(session.config):
+        receipts[program.stage] = program.work(session, *(receipts[stage] for stage in program.needs))
 
 
 def plan(config: RunConfig) -> list[PlannedUnit]:

@@ -56,6 +56,12 @@ def scan(session: Session, documents: Sequence[UnitReceipt]) -> ScanReceipts:
     return ScanReceipts(shards=shards, merged=merged)
 
 
+def scan_documents(session: Session) -> ScanDocuments:
+    """Return the transform that runs the units of shards, no more at a time than there are threads."""
+    settings = scan_settings(session)
+    return ScanDocuments(settings=settings, batch_units=settings.threads)
+
+
 def split_receipts(receipts: Sequence[UnitReceipt], *, where: str) -> ScanReceipts:
     """Return receipts of scan units, in any order, as the receipts of shards and the one of the merged counts.
 

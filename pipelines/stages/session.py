@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic
 
 import apache_beam as beam
@@ -28,7 +28,8 @@ from schemas.units import RECEIPT_FOLDERS, Stage, Unit, UnitReceipt, is_unit_rec
 from transforms.records.receipts import RECEIPT
 from transforms.records.versions import Versions
 from transforms.storage.folder import CACHE, OutputFolder
-from transforms.storage.protocol import is_keyed
+from transforms.storage.protocol import LOCK, Lock, is_keyed
+from transforms.units.claims import clear_claims, peer_locks
 from transforms.units.execution import clear_attempts, count_repeated
 from transforms.units.plan import ReadUnits, write_plan
 
@@ -56,12 +57,15 @@ class Session(Generic[Config]):
         out: The output folder, locked.
         reporter: Where progress goes.
         engine: Where pipelines run.
+        share: Runs units, by the name of their plan, together with other processes, and returns when all are done;
+            None if this process is the only one.
     """
 
     config: Config
     out: OutputFolder
     reporter: Reporter
     engine: OpenEngine
+    share: Callable[[str, Sequence[Unit]], None] | None = None
 
     def run_units(
         self,
@@ -87,7 +91,7 @@ class Session(Generic[Config]):
         self.reporter.stage_started(stage, len(todo), sum(unit.num_bytes for unit in todo))
         if todo or revisit:
             watched = {unit: unit.receipt_path for unit in todo}
-            self.execute(stage, units if revisit else todo, construct, watched=watched)
+            self.execute(stage, units if revisit else todo, construct, watched=watched, merges=revisit)
         receipts = self.out.each(self.require, units)
         self.remember(stage, units)
         summary = {"units run": len(todo), "units reused": len(units) - len(todo), **self.repeated(todo)}
@@ -101,23 +105,37 @@ class Session(Generic[Config]):
         construct: Callable[[beam.PCollection[Unit]], object],
         *,
         watched: dict[Unit, str],
+        merges: bool = True,
     ) -> None:
         """Run a pipeline that starts from `units`, and report units as their files appear.
+
+        With other processes, the watched units are shared first. What follows them is then done by this one alone.
 
         Args:
             name: Names the plan.
             units: What the pipeline starts from.
             construct: Adds the steps after the units.
             watched: Units to report, with the file, relative to OUT, whose existence means that the unit is done.
+            merges: Whether steps follow that bring units together, or that need units which are not watched.
         """
-        ranges = write_plan(self.out, name, units)
         with self._watched(watched):
-            self.engine.run(
-                lambda pipeline: construct(
-                    pipeline | "Units" >> ReadUnits(ranges=ranges) | "CheckWorkers" >> CheckWorkers()
-                ),
-                label=name,
-            )
+            if self.share is not None and watched:
+                self.share(name, list(watched))
+                if not merges:
+                    return
+            self.run_pipeline(name, units, construct)
+
+    def run_pipeline(
+        self, name: str, units: Sequence[Unit], construct: Callable[[beam.PCollection[Unit]], object]
+    ) -> None:
+        """Run a pipeline that starts from `units`, and wait for its end."""
+        ranges = write_plan(self.out, name, units)
+        self.engine.run(
+            lambda pipeline: construct(
+                pipeline | "Units" >> ReadUnits(ranges=ranges) | "CheckWorkers" >> CheckWorkers()
+            ),
+            label=name,
+        )
 
     def repeated(self, units: Sequence[Unit]) -> dict[str, int]:
         """Return, for a stage's summary, how many units ran more than once; nothing if none did."""
@@ -234,20 +252,35 @@ def open_session(config: Config, reporter: Reporter) -> Iterator[Session[Config]
     Raises:
         ConfigError: For options that Beam does not know, a folder that cannot be written or holds other files, and
             everything that the engine lacks.
-        LockedError: If another run is writing there.
+        LockedError: If another run, or a peer of one, is writing there.
     """
     out = OutputFolder(config.out)
     check_unused(out)
     with open_engine(config.engine, engine_config(config, out)) as engine, locked(out):
-        out.store.clear_temporary()
-        clear_attempts(out)
-        out.load_digests()
-        with open_log(out, engine=config.engine, threads=usable_threads()) as log:
-            reporters = Reporters(reporter, log)
-            if config.engine != "local":
-                reporters.note(engine.describe())
-            yield Session(config=config, out=out, reporter=reporters, engine=engine)
-            out.save_digests()
+        out.each(lambda name: out.store.lock(name).release(), peer_locks(out))
+        clear_crashed(out)
+        with logged(Session(config=config, out=out, reporter=reporter, engine=engine)) as session:
+            yield session
+
+
+def clear_crashed(out: OutputFolder) -> None:
+    """Remove what crashed runs left that no run needs; only while no other process writes in OUT."""
+    out.store.clear_temporary()
+    clear_attempts(out)
+    clear_claims(out)
+
+
+@contextmanager
+def logged(session: Session[Config]) -> Iterator[Session[Config]]:
+    """Yield a session whose folder is locked, with an event log and remembered digests."""
+    out, engine = session.out, session.engine
+    out.load_digests()
+    with open_log(out, engine=engine.name, threads=usable_threads()) as log:
+        reporters = Reporters(session.reporter, log)
+        if engine.name != "local":
+            reporters.note(engine.describe())
+        yield replace(session, reporter=reporters)
+        out.save_digests()
 
 
 def check_unused(out: OutputFolder) -> None:
@@ -270,11 +303,11 @@ def check_unused(out: OutputFolder) -> None:
 
 
 @contextmanager
-def locked(out: OutputFolder) -> Iterator[None]:
-    """Hold the lock, and release it even if a signal ends the process early."""
-    lock = out.store.lock()
+def locked(out: OutputFolder, name: str = LOCK) -> Iterator[Lock]:
+    """Hold the one-writer lock, or another one, and release it even if a signal ends the process early."""
+    lock = out.store.lock(name)
     with lock, done_before_end(lock.release):
-        yield
+        yield lock
 
 
 def engine_config(config: Work, out: OutputFolder) -> EngineConfig:

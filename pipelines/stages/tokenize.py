@@ -29,8 +29,13 @@ def tokenize(session: Session, documents: Sequence[UnitReceipt]) -> list[UnitRec
         install_tokenizer(session, session.config.tokenizer)
     settings = tokenize_settings(session)
     units = plan_tokenize(documents, settings)
-    run = RunUnits(work=tokenize_unit, settings=settings)
+    run = tokenize_documents(session)
     return session.run_units(Stage.TOKENIZE, units, lambda planned: planned | "TokenizeDocuments" >> run)
+
+
+def tokenize_documents(session: Session) -> RunUnits:
+    """Return the transform that runs the stage's units, with the tokenizer that OUT has now."""
+    return RunUnits(work=tokenize_unit, settings=tokenize_settings(session))
 
 
 def plan(session: Session, documents: Sequence[UnitReceipt]) -> StagePlan:

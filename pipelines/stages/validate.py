@@ -52,10 +52,15 @@ def validate(session: Session, documents: Sequence[UnitReceipt], tokens: Sequenc
     if tokens:
         check_origin(session.out, tokens[0].outputs[0].path, open_tokenizer(settings))
     units = plan_validate(tokens, settings)
-    run = RunUnits(work=validate_unit, settings=settings)
+    run = validate_shards(session)
     proofs = session.run_units(Stage.VALIDATE, units, lambda planned: planned | "ValidateShards" >> run)
     _publish_receipt(session, documents, tokens, proofs)
     return proofs
+
+
+def validate_shards(session: Session) -> RunUnits:
+    """Return the transform that runs the stage's units, with the tokenizer that OUT has now."""
+    return RunUnits(work=validate_unit, settings=tokenize_settings(session))
 
 
 def plan(session: Session, documents: Sequence[UnitReceipt], tokens: Sequence[UnitReceipt]) -> StagePlan:

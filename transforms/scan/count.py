@@ -122,15 +122,20 @@ class ScanDocuments(beam.PTransform[beam.PCollection[Unit], beam.PCollection[Uni
     """Scan planned units: PCollection[Unit] to PCollection[UnitReceipt].
 
     Not `RunUnits`: the threads and the memory of a process are shared among the units of a bundle.
+
+    Attributes:
+        settings: The scanner's configuration.
+        batch_units: How many units of a bundle are taken at once.
     """
 
     settings: ScanSettings
+    batch_units: int = BATCH_UNITS
 
     def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[UnitReceipt]:
         """Scan the units of a bundle together."""
         receipts: beam.PCollection[UnitReceipt] = (
             units
-            | "Batch" >> beam.BatchElements(min_batch_size=BATCH_UNITS, max_batch_size=BATCH_UNITS)
+            | "Batch" >> beam.BatchElements(min_batch_size=self.batch_units, max_batch_size=self.batch_units)
             | "Scan" >> beam.FlatMap(scan_units, self.settings).with_output_types(UnitReceipt)
         )
         return receipts

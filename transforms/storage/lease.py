@@ -1,4 +1,4 @@
-"""The one-writer lock on an object store: a lease, an object that its holder rewrites before it expires.
+"""A lock on an object store: a lease, an object that its holder rewrites before it expires.
 
 Every write is conditional: a lease is taken only if there is no object, and renewed or taken over only if the object
 still has the version that was read. So of two runs that try at once, one wins. Clocks are never compared: a lease is
@@ -60,7 +60,7 @@ class Lease:
     def __init__(self, holder: LeaseObject, where: str) -> None:
         """Take the lease; if another run holds it, wait to see whether that run still renews it."""
         self._object, self._where = holder, where
-        self._token, self._seconds = uuid.uuid4().hex, LEASE_SECONDS
+        self.token, self._seconds = uuid.uuid4().hex, LEASE_SECONDS
         self._lost = ""
         self._stop = threading.Event()
         self._version = self._take()
@@ -135,7 +135,7 @@ class Lease:
                 self._version = self._write(self._version)
             except ConflictError:
                 record = self._read()
-                if record.get("token") != self._token:
+                if record.get("token") != self.token:
                     self._lost = _owner(record)
                     return
                 self._version = self._object.version() or self._version  # written, but the answer was lost
@@ -144,7 +144,7 @@ class Lease:
 
     def _write(self, expected: str | None) -> str:
         record = {
-            "token": self._token,
+            "token": self.token,
             "owner": f"{socket.gethostname()}, process {os.getpid()}",
             "seconds": self._seconds,
             "expires": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + self._seconds)),
@@ -164,7 +164,7 @@ def read_holder(holder: LeaseObject) -> Holder | None:
     if holder.version() is None:
         return None
     record = _read(holder)
-    return Holder(_owner(record), str(record.get("expires", "")) or None)
+    return Holder(_owner(record), str(record.get("expires", "")) or None, str(record.get("token", "")))
 
 
 def _read(holder: LeaseObject) -> dict[str, Any]:

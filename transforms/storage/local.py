@@ -113,13 +113,24 @@ class LocalStore:
         """Remove `.cache/tmp`."""
         self.remove_folder(f"{CACHE}/tmp")
 
-    def lock(self) -> FolderLock:
-        """Take the lock, which the operating system releases when this process ends."""
-        return FolderLock(self._root)
+    def create(self, name: str, data: bytes) -> bool:
+        """Open it for exclusive creation: a reader may see it empty for a moment, or for good after a crash."""
+        target = self._root / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with target.open("xb") as file:
+                file.write(data)
+        except FileExistsError:
+            return False
+        return True
 
-    def holder(self) -> Holder | None:
+    def lock(self, name: str = LOCK) -> FolderLock:
+        """Take the lock, which the operating system releases when this process ends."""
+        return FolderLock(self._root, name)
+
+    def holder(self, name: str = LOCK) -> Holder | None:
         """Return the holder of the lock."""
-        return find_holder(self._root)
+        return find_holder(self._root, name)
 
     def open_log(self, name: str) -> FileLog:
         """Append to a file."""

@@ -1,4 +1,4 @@
-"""The one-writer lock of a folder: a lock of the operating system, which is released when its process ends.
+"""The locks of a folder: locks of the operating system, which are released when their process ends.
 
 A file beside it names the holder, for people. A holder that releases the lock removes that file, so one that is still
 there was left by a process that crashed.
@@ -13,6 +13,7 @@ import logging
 import os
 import socket
 import time
+import uuid
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -23,30 +24,33 @@ from transforms.storage.protocol import CACHE, LOCK, Holder
 logger = logging.getLogger(__name__)
 
 HOLDER = f"{CACHE}/holder.json"
+"""Names the holder of the one-writer lock; beside any other lock there is such a file with its name and `.json`."""
 
 _LOOK_SECONDS = 1.0
 """Longer than `find_holder` holds the lock for its look, which must not make a run fail."""
 
 
 class FolderLock:
-    """The lock of a folder, taken when it is made and released by `release` or at the end of a `with` block.
+    """A lock of a folder, taken when it is made and released by `release` or at the end of a `with` block.
 
     Raises:
         LockedError: If another process holds it.
         ConfigError: If the folder cannot be written.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, name: str = LOCK) -> None:
         """Take the lock; warn if its last holder crashed."""
-        self._root, self._locked = root, True
-        self._lock = FileLock(root / LOCK, thread_local=False)
+        self._root, self._name, self._locked = root, name, True
+        self.token = uuid.uuid4().hex
+        self._lock = FileLock(root / name, thread_local=False)
         try:
-            root.mkdir(parents=True, exist_ok=True)
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
             self._lock.acquire(timeout=_LOOK_SECONDS)
             self._write_holder()
         except Timeout as error:
             raise LockedError(
-                f"{root}: another run is writing here ({_owner(root)}; it holds {LOCK}); wait for it or write elsewhere"
+                f"{root}: another run is writing here ({_read(root, name).owner}; it holds {name}); wait for it or "
+                "write elsewhere"
             ) from error
         except OSError as error:
             raise ConfigError(f"--out {root}: cannot be written: {error.strerror or error}") from error
@@ -63,24 +67,27 @@ class FolderLock:
         """Release it, once."""
         if self._locked:
             self._locked = False
-            (self._root / HOLDER).unlink(missing_ok=True)
+            _holder_path(self._root, self._name).unlink(missing_ok=True)
             self._lock.release()
 
     def _write_holder(self) -> None:
-        path = self._root / HOLDER
+        path = _holder_path(self._root, self._name)
         if path.exists():
             logger.warning(
-                "%s: lock taken over from %s, which ended without releasing it", self._root, _owner(self._root)
+                "%s: lock taken over from %s, which ended without releasing it",
+                self._root,
+                _read(self._root, self._name).owner,
             )
         path.parent.mkdir(parents=True, exist_ok=True)
+        owner = f"{socket.gethostname()}, process {os.getpid()}"
         since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        path.write_text(json.dumps({"owner": f"{socket.gethostname()}, process {os.getpid()}", "since": since}))
+        path.write_text(json.dumps({"owner": owner, "since": since, "token": self.token}))
 
 
-def find_holder(root: Path) -> Holder | None:
-    """Return who holds the lock of a folder, None if nobody does; the lock is not changed."""
+def find_holder(root: Path, name: str = LOCK) -> Holder | None:
+    """Return who holds a lock of a folder, None if nobody does; the lock is not changed."""
     try:
-        handle = os.open(root / LOCK, os.O_RDONLY)
+        handle = os.open(root / name, os.O_RDONLY)
     except (FileNotFoundError, NotADirectoryError):
         return None
     try:
@@ -88,14 +95,20 @@ def find_holder(root: Path) -> Holder | None:
     except OSError as error:
         if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
             raise
-        return Holder(_owner(root))
+        return _read(root, name)
     finally:
         os.close(handle)
     return None
 
 
-def _owner(root: Path) -> str:
+def _read(root: Path, name: str) -> Holder:
+    """Return what the last holder of a lock wrote."""
     try:
-        return str(json.loads((root / HOLDER).read_bytes())["owner"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return "an unknown run"
+        record = json.loads(_holder_path(root, name).read_bytes())
+        return Holder(str(record["owner"]), token=str(record.get("token", "")))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return Holder("an unknown run")
+
+
+def _holder_path(root: Path, name: str) -> Path:
+    return root / (HOLDER if name == LOCK else f"{name}.json")

@@ -58,7 +58,7 @@ class ObjectStore:
             )
         self._root = root
         self._objects = OBJECTS[scheme]()
-        self._lease: Lease | None = None
+        self._leases = list[Lease]()
 
     def where(self, name: str) -> str:
         """Return the URL of an object."""
@@ -150,17 +150,28 @@ class ObjectStore:
         with self._errors(""):
             self._objects.abort_uploads(self._prefix)
 
-    def lock(self) -> Lease:
+    def create(self, name: str, data: bytes) -> bool:
+        """Write it on the condition that there is none."""
+        self._check_lease()
+        try:
+            with self._errors(name):
+                self._objects.write(self._path(name), data, expected=None)
+        except ConflictError:
+            return False
+        return True
+
+    def lock(self, name: str = LOCK) -> Lease:
         """Take the lease."""
         try:
-            self._lease = Lease(_LeaseObject(self), self.where(LOCK))
+            lease = Lease(_LeaseObject(self, name), self.where(name))
         except (OSError, StoreError) as error:
             raise ConfigError(f"--out {self._root}: cannot be written: {error}") from error
-        return self._lease
+        self._leases.append(lease)
+        return lease
 
-    def holder(self) -> Holder | None:
+    def holder(self, name: str = LOCK) -> Holder | None:
         """Read the lease."""
-        return read_holder(_LeaseObject(self))
+        return read_holder(_LeaseObject(self, name))
 
     def open_log(self, name: str) -> ObjectLog:
         """Upload it as a whole whenever it has grown."""
@@ -243,8 +254,8 @@ class ObjectStore:
             return None
 
     def _check_lease(self) -> None:
-        if self._lease is not None:
-            self._lease.check()
+        for lease in self._leases:
+            lease.check()
 
     def _list(self, folder: str, *, kind: str = "file") -> list[str]:
         """Return the names directly in a folder."""
@@ -275,23 +286,23 @@ class ObjectStore:
 class _LeaseObject:
     """The lease's object in a store."""
 
-    def __init__(self, store: ObjectStore) -> None:
-        self._store = store
+    def __init__(self, store: ObjectStore, name: str) -> None:
+        self._store, self._name = store, name
 
     def version(self) -> str | None:
-        status = self._store.status(LOCK)
+        status = self._store.status(self._name)
         return None if status is None else str(status.version)
 
     def read(self) -> bytes:
-        return self._store.read_bytes(LOCK)
+        return self._store.read_bytes(self._name)
 
     def write(self, data: bytes, *, expected: str | None) -> str:
-        with self._store._errors(LOCK):
-            return self._store._objects.write(self._store._path(LOCK), data, expected=expected)
+        with self._store._errors(self._name):
+            return self._store._objects.write(self._store._path(self._name), data, expected=expected)
 
     def remove(self) -> None:
-        with self._store._errors(LOCK), suppress(FileNotFoundError):
-            self._store._objects.system.rm_file(self._store._path(LOCK))
+        with self._store._errors(self._name), suppress(FileNotFoundError):
+            self._store._objects.system.rm_file(self._store._path(self._name))
 
 
 _LOCK = ".lock"

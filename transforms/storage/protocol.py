@@ -48,14 +48,19 @@ class Holder(NamedTuple):
     Attributes:
         owner: Host and process, for people.
         expires: When it expires unless renewed, in UTC by its owner's clock; None where it ends with its process.
+        token: Names this taking of the lock: random.
     """
 
     owner: str
     expires: str | None = None
+    token: str = ""
 
 
 class Lock(AbstractContextManager[object], Protocol):
     """A lock that was taken; it is released at the end of a `with` block or by `release`."""
+
+    token: str
+    """Names this taking of the lock, as `Holder` has it."""
 
     def release(self) -> object:
         """Release it."""
@@ -115,16 +120,19 @@ class Store(Protocol):
     def clear_temporary(self) -> None:
         """Remove the unpublished files of a crashed run; only for the holder of the lock."""
 
-    def lock(self) -> Lock:
-        """Take the one-writer lock; after a crash it becomes free, at once or after a while.
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a small file of the cache if there is none of that name; False if there is one."""
+
+    def lock(self, name: str = LOCK) -> Lock:
+        """Take the one-writer lock, or another one; after a crash it becomes free, at once or after a while.
 
         Raises:
-            LockedError: If another run holds it.
+            LockedError: If another process holds it.
             ConfigError: If the place cannot be written.
         """
 
-    def holder(self) -> Holder | None:
-        """Return who holds the lock, None if nobody does; on an object store that may be a crashed run."""
+    def holder(self, name: str = LOCK) -> Holder | None:
+        """Return who holds a lock, None if nobody does; on an object store that may be a crashed run."""
 
     def open_log(self, name: str) -> Log:
         """Begin a log, which is published while it grows."""
