@@ -5,9 +5,10 @@ Nothing is written, and the run is not disturbed. The lines that show it are in 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from pathlib import PurePosixPath
 from typing import Any
 
 from pipelines.console.events import BLOCKED, DONE, log_names, read_events
@@ -16,6 +17,8 @@ from schemas.errors import ConfigError, IntegrityError
 from transforms.records.receipts import find_receipt
 from transforms.records.versions import Versions
 from transforms.storage.folder import OutputFolder
+from transforms.storage.protocol import LOCK
+from transforms.units.claims import peer_locks
 
 CRASHED = "died"
 """The process vanished without recording an outcome: the log has no end, and nobody holds the lock."""
@@ -37,6 +40,7 @@ class RunStatus:
         started: When, in UTC.
         engine: Where its pipelines run.
         holder: Who holds the lock of OUT; None if nobody does.
+        peers: Of a run that several processes carry out, who takes part: its number, and who that is.
         receipt: The digest of the receipt in OUT; None if there is none.
         stages: The stages so far.
         events: The last events.
@@ -48,6 +52,7 @@ class RunStatus:
     started: str | None = None
     engine: str | None = None
     holder: str | None = None
+    peers: tuple[str, ...] = ()
     receipt: str | None = None
     stages: tuple[StageStatus, ...] = ()
     events: tuple[Mapping[str, Any], ...] = ()
@@ -179,8 +184,8 @@ def _find_status(
         events: How many of the last events to give.
         in_use: Whether someone works on it who does not hold its lock all the time: the holder of its store's lock.
     """
-    holder = _living_holder(out, now)
-    in_use = in_use or holder is not None
+    holder, peers = _living_holder(out, now), tuple(_living_peers(out, now))
+    in_use = in_use or holder is not None or bool(peers)
     logged = _newest_log(out)
     if in_use and logged and logged[-1]["event"] == "run_ended":
         logged = []  # the run that holds the lock has not begun its own log yet
@@ -196,6 +201,7 @@ def _find_status(
         started=started.get("time"),
         engine=started.get("engine"),
         holder=holder,
+        peers=peers,
         receipt=None if receipt is None else str(receipt["digest"]),
         stages=read_stages(logged, state=state, now=now),
         events=tuple(logged[-events:] if events else ()),
@@ -218,9 +224,17 @@ def _newest_log(out: OutputFolder) -> list[dict[str, Any]]:
     return read_events(out, names[-1]) if names else []
 
 
-def _living_holder(out: OutputFolder, now: datetime) -> str | None:
-    """Return who holds the lock; None if nobody does, or if its lease expired long ago."""
-    holder = out.store.holder()
+def _living_peers(out: OutputFolder, now: datetime) -> Iterator[str]:
+    """Yield number and owner of each peer that takes part in a run."""
+    for name in peer_locks(out):
+        owner = _living_holder(out, now, name)
+        if owner is not None:
+            yield f"{PurePosixPath(name).stem}: {owner}"
+
+
+def _living_holder(out: OutputFolder, now: datetime, name: str = LOCK) -> str | None:
+    """Return who holds a lock; None if nobody does, or if its lease expired long ago."""
+    holder = out.store.holder(name)
     if holder is None or holder.expires is None:
         return None if holder is None else holder.owner
     late = (now - datetime.fromisoformat(holder.expires)).total_seconds()

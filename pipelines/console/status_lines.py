@@ -27,6 +27,8 @@ def describe_status(status: RunStatus) -> Iterator[str]:
     since = f" since {status.started}" if status.started and status.state == RUNNING else ""
     yield f"{status.out}: {status.state}{since}{f': {status.message.splitlines()[0]}' if status.message else ''}"
     yield _lock_line(status.holder)
+    for peer in status.peers:
+        yield f"peer      {peer}"
     yield f"receipt   {status.receipt or 'none'}"
     for stage in status.stages:
         yield f"{stage.stage:9} {_describe_stage(stage)}"

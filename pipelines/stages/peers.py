@@ -8,6 +8,7 @@ the leader dies, its lock becomes free; another peer takes it and goes on, as an
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 import uuid
@@ -167,12 +168,11 @@ class Member:
 
     def _help(self, job: Job) -> None:
         """Run units of another peer's job, and report it."""
-        units, started = job.units(self._out), time.monotonic()
-        reporter, num_bytes = self._session.reporter, sum(unit.num_bytes for unit in units)
-        reporter.stage_started(job.name, len(units), num_bytes)
-        self._complete(job, units)
-        reporter.progress(len(units), num_bytes)
-        reporter.stage_done(job.name, time.monotonic() - started, {"peer": str(self._peer)})
+        units, started, finished = job.units(self._out), time.monotonic(), _finished_file(job.name)
+        self._session.reporter.stage_started(job.name, len(units), sum(unit.num_bytes for unit in units))
+        with self._session.watched({unit: finished(unit) for unit in units}):
+            self._complete(job, units)
+        self._session.reporter.stage_done(job.name, time.monotonic() - started, {"peer": str(self._peer)})
 
     def _complete(self, job: Job, units: Sequence[Unit]) -> None:
         """Run the units that no other living peer has claimed, until all are done or the job is no longer current."""
@@ -282,19 +282,18 @@ def check_peer(config: RunConfig, peer: Peer) -> None:
 
 def describe_run(config: RunConfig) -> dict[str, Any]:
     """Return what must be the same for all peers, as flat JSON values by name."""
-    tables = config.options.to_json()
+    tables = json.loads(json.dumps(config.options.to_json()))
     options = {
         f"{table}.{key}": value
         for table, values in tables.items()
         if isinstance(values, dict)
         for key, value in values.items()
     }
-    sources = [source if is_remote(source) else str(Path(source).absolute()) for source in config.sources]
     return {
         "cppmill": version("cppmill"),
         "cppmill-core": cppmill_core.__version__,
-        "SOURCE": sources,
-        "tokenizer": None if config.tokenizer is None else str(config.tokenizer),
+        "SOURCE": [_absolute(source) for source in config.sources],
+        "tokenizer": None if config.tokenizer is None else _absolute(str(config.tokenizer)),
         **options,
     }
 
@@ -308,6 +307,10 @@ def rotate(units: Sequence[Unit], peer: Peer) -> list[Unit]:
     """
     start = len(units) * peer.number // peer.count
     return [*units[start:], *units[:start]]
+
+
+def _absolute(place: str) -> str:
+    return place if is_remote(place) else str(Path(place).absolute())
 
 
 def _finished_file(name: str) -> Callable[[Unit], str]:
