@@ -77,7 +77,6 @@ Examples:
   cppmill run --config run.toml --threads 8
   cppmill run ~/src/abseil --out abseil --tokenizer llvm/tokenizer
   cppmill run ~/src --out all -- --direct_running_mode=multi_processing
-  cppmill run /shared/src --out /shared/run --peer $SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT
 """,
     "ingest": """Read the sources into OUT/documents.
 

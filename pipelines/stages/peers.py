@@ -158,8 +158,8 @@ class Member:
         """Put units on the board, and run them with the other peers until all are done."""
         if self._leads is None:
             raise RuntimeError("only the leader shares units")
-        finished = _finished_file(name)
-        self._out.each(self._out.remove, [finished(unit) for unit in units])  # what was there does not count
+        stale = self._out.store.present(map(_finished_file(name), units))  # of damaged units, or to be read again
+        self._out.each(self._out.remove, sorted(stale))
         board = Board(leader=self._leads.token, run=self._run)
         job = plan_job(self._out, name, units, job_id=uuid.uuid4().hex)
         write_board(self._out, replace(board, job=job))
@@ -167,11 +167,10 @@ class Member:
         write_board(self._out, board)
 
     def _help(self, job: Job) -> None:
-        """Run units of another peer's job, and report it."""
-        units, started, finished = job.units(self._out), time.monotonic(), _finished_file(job.name)
+        """Run units of the leader's job; only the leader reports the progress of each, as looking costs requests."""
+        units, started = job.units(self._out), time.monotonic()
         self._session.reporter.stage_started(job.name, len(units), sum(unit.num_bytes for unit in units))
-        with self._session.watched({unit: finished(unit) for unit in units}):
-            self._complete(job, units)
+        self._complete(job, units)
         self._session.reporter.stage_done(job.name, time.monotonic() - started, {"peer": str(self._peer)})
 
     def _complete(self, job: Job, units: Sequence[Unit]) -> None:
@@ -282,18 +281,15 @@ def check_peer(config: RunConfig, peer: Peer) -> None:
 
 def describe_run(config: RunConfig) -> dict[str, Any]:
     """Return what must be the same for all peers, as flat JSON values by name."""
-    tables = json.loads(json.dumps(config.options.to_json()))
-    options = {
-        f"{table}.{key}": value
-        for table, values in tables.items()
-        if isinstance(values, dict)
-        for key, value in values.items()
-    }
+    given = json.loads(json.dumps(config.options.to_json()))
+    tables = {name: values for name, values in given.items() if isinstance(values, dict)}
+    options = {f"{table}.{key}": value for table, values in tables.items() for key, value in values.items()}
     return {
         "cppmill": version("cppmill"),
         "cppmill-core": cppmill_core.__version__,
         "SOURCE": [_absolute(source) for source in config.sources],
         "tokenizer": None if config.tokenizer is None else _absolute(str(config.tokenizer)),
+        **{name: value for name, value in given.items() if name not in tables},
         **options,
     }
 

@@ -118,7 +118,7 @@ class Session(Generic[Config]):
             watched: Units to report, with the file, relative to OUT, whose existence means that the unit is done.
             merges: Whether steps follow that bring units together, or that need units which are not watched.
         """
-        with self.watched(watched):
+        with self._watched(watched):
             if self.share is not None and watched:
                 self.share(name, list(watched))
                 if not merges:
@@ -216,8 +216,8 @@ class Session(Generic[Config]):
         self.out.remove(RECEIPT)
 
     @contextmanager
-    def watched(self, files: dict[Unit, str]) -> Iterator[None]:
-        """Report units within the block as their files, relative to OUT, appear; from a separate thread."""
+    def _watched(self, files: dict[Unit, str]) -> Iterator[None]:
+        """Report units as their files appear, from a separate thread."""
         stop = threading.Event()
         watcher = threading.Thread(target=self._watch, args=(files, stop), daemon=True)
         watcher.start()
