@@ -24,6 +24,7 @@ import fsspec
 import typer
 from apache_beam.options.pipeline_options import PipelineOptions, WorkerOptions
 
+from configs.tables import PEER_FLAGS
 from pipelines.cli.app import app
 from schemas.errors import CppmillError
 from schemas.places import is_remote
@@ -51,10 +52,11 @@ _REPORTED_LINES = 20
 
 
 def run_options() -> dict[str, Any]:
-    """Return the options of `cppmill run` by the name that a template's parameter has: `vocab_size`."""
+    """Return the options of `cppmill run` by the name that a template's parameter has: `vocab_size`; none of peers."""
     command = typer.main.get_command(app).commands["run"]  # type: ignore[attr-defined]  # a group
     options = (parameter for parameter in command.params if parameter.param_type_name == "option")
-    return {option.opts[0].removeprefix("--").replace("-", "_"): option for option in options}
+    named = {option.opts[0]: option for option in options if option.opts[0] not in PEER_FLAGS}
+    return {name.removeprefix("--").replace("-", "_"): option for name, option in named.items()}
 
 
 def split_parameters(arguments: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -128,11 +128,16 @@ def test_a_board_that_says_done_of_an_earlier_run_ends_nothing(
 
 
 def test_a_job_of_a_dead_leader_is_not_begun(member: Member, folder: OutputFolder, config: RunConfig) -> None:
-    write_job(folder, "dead", config, "ab")
-    lock = member.follow()
-    assert lock is not None
-    lock.release()
+    followed: list[Any] = []
+    with folder.store.lock():  # a leader that has not written the board yet
+        write_job(folder, "dead", config, "ab")
+        thread = threading.Thread(target=lambda: followed.append(member.follow()))
+        thread.start()
+        thread.join(2)
+        assert thread.is_alive()
+    thread.join(30)
     assert not folder.exists(a_unit("a").receipt_path)
+    followed[0].release()
 
 
 def test_a_follower_runs_units_and_waits_for_those_that_a_living_peer_has(
