@@ -141,8 +141,15 @@ def test_a_job_of_a_dead_leader_is_not_begun(member: Member, folder: OutputFolde
 
 
 def test_a_follower_runs_units_and_waits_for_those_that_a_living_peer_has(
-    member: Member, folder: OutputFolder, config: RunConfig
+    member: Member, folder: OutputFolder, config: RunConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    ran, run_pipeline = list[list[str]](), Session.run_pipeline
+
+    def note(self: Any, name: str, units: Any, construct: Any) -> None:
+        ran.append([unit.label for unit in units])
+        run_pipeline(self, name, units, construct)
+
+    monkeypatch.setattr(Session, "run_pipeline", note)
     with folder.store.lock() as lead, folder.store.lock(peer_lock(1)) as other:
         Claimant(out=folder, lock=peer_lock(1), token=other.token).claim(a_unit("b"))
         write_job(folder, lead.token, config, "abc")
@@ -159,6 +166,7 @@ def test_a_follower_runs_units_and_waits_for_those_that_a_living_peer_has(
         write_board(folder, Board(leader=lead.token, run=describe_run(config), is_done=True))
         thread.join(30)
     assert followed == [None]
+    assert ran == [["unit a", "unit c"]]
     assert len(list(folder.files("done"))) == 3
 
 
