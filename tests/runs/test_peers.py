@@ -1,167 +1,131 @@
-"""A run that several processes carry out has the digests of a plain run, even if some of them are killed."""
+"""A run that several processes carry out makes the files of a plain run, even if the one that leads is killed."""
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import subprocess
-import sys
 import time
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import yaml
 
+from tests.prepared import Run
+from tests.processes import ForkedProcess, ProcessServer
 from transforms.storage.folder import OutputFolder
 from transforms.units.execution import ATTEMPTS
 
-ROOT = Path(__file__).parents[2]
-COMMAND = [sys.executable, "-m", "pipelines.cli", "run"]
-OPTIONS = ["--profile", "demo", "--unit-bytes", "65536", "--threads", "1"]
 PEERS = 3
 
 
-@pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The headers of numpy, about thirty."""
-    return Path(shutil.copytree(np.get_include(), tmp_path_factory.mktemp("sources") / "numpy"))
+def started(processes: ProcessServer, run: Run, numbers: Sequence[int], stack: ExitStack) -> list[ForkedProcess]:
+    """Start peers; those that are still there are killed when the stack is unwound."""
+    peers = []
+    for number in numbers:
+        arguments = [*run.command, "--threads", 1, "--json", "--peer", f"{number}/{PEERS}"]
+        peers.append(processes.command(*arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+        stack.enter_context(peers[-1])
+        stack.callback(peers[-1].kill)
+    return peers
 
 
-@pytest.fixture(scope="module")
-def plain(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The digests of a run of one process."""
-    out = tmp_path_factory.mktemp("plain") / "out"
-    subprocess.run([*COMMAND, str(sources), "--out", str(out), *OPTIONS], check=True, capture_output=True, cwd=ROOT)
-    return digests(str(out))
-
-
-def digests(out: str) -> dict[str, str]:
-    receipt = json.loads(OutputFolder(out).read_bytes("receipt.json"))
-    return {"receipt": receipt["digest"], **{name: receipt[name]["digest"] for name in ("tokenizer", "dataset")}}
-
-
-@contextmanager
-def started(sources: Path, out: str, numbers: Sequence[int]) -> Iterator[list[subprocess.Popen[str]]]:
-    """Peers at work; killed at the end of the block if they are still there."""
-    command = [*COMMAND, str(sources), "--out", out, *OPTIONS, "--json", "--peer"]
-    processes = [
-        subprocess.Popen(
-            [*command, f"{number}/{PEERS}"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT
-        )
-        for number in numbers
-    ]
-    with ExitStack() as stack:
-        for process in processes:
-            stack.enter_context(process)
-            stack.callback(process.kill)
-        yield processes
-
-
-def find_leader(processes: Sequence[subprocess.Popen[str]], out: str) -> int:
-    """Which of the processes holds the lock, as soon as one does."""
-    while all(process.poll() is None for process in processes):
-        holder = OutputFolder(out).store.holder()
-        for number, process in enumerate(processes):
-            if holder and holder.owner.endswith(f", process {process.pid}"):
+def find_leader(peers: Sequence[ForkedProcess], out: OutputFolder) -> int:
+    """Return which of the processes holds the lock, as soon as one does."""
+    while all(peer.poll() is None for peer in peers):
+        holder = out.store.holder()
+        for number, peer in enumerate(peers):
+            if holder and holder.owner.endswith(f", process {peer.pid}"):
                 return number
         time.sleep(0.05)
-    raise AssertionError([ended(process) for process in processes])
+    raise AssertionError([peer.communicate() for peer in peers])
 
 
-def ended(process: subprocess.Popen[str]) -> str:
-    """What a peer printed to its end, which must be a good one."""
-    told, _ = process.communicate(timeout=250)
-    assert process.returncode == 0, told
-    return told
+def ended(peer: ForkedProcess) -> str:
+    """Return what a peer printed to its end, which must be a good one."""
+    output, errors = peer.communicate(timeout=250)
+    assert peer.returncode == 0, output + errors
+    return str(output)
 
 
-def carry_out_and_kill(sources: Path, out: str) -> list[str]:
-    """Start three peers, kill the leader in the middle of it, start it again; what all but the killed one printed."""
-    with started(sources, out, range(PEERS)) as processes:
-        number = find_leader(processes, out)
-        assert any('"stage_started", "stage": "scan"' in line for line in processes[number].stdout or ())
-        processes[number].kill()
-        processes[number].wait()
-        with started(sources, out, [number]) as again:
-            return [ended(process) for process in [*again, *processes] if process is not processes[number]]
+def carry_out_and_kill(processes: ProcessServer, run: Run) -> list[str]:
+    """Start three peers, kill the leader in the scan, start it again; return what all but the killed one printed."""
+    with ExitStack() as stack:
+        peers = started(processes, run, range(PEERS), stack)
+        number = find_leader(peers, OutputFolder(run.out))
+        assert any('"stage_started", "stage": "scan"' in line for line in peers[number].stdout)
+        peers[number].kill()
+        assert peers[number].wait() == -9
+        peers[number : number + 1] = started(processes, run, [number], stack)
+        return [ended(peer) for peer in peers]
 
 
-def test_a_killed_leader_is_replaced_and_the_digests_are_those_of_a_plain_run(
-    sources: Path, plain: dict[str, str], tmp_path: Path
+def test_a_killed_leader_is_replaced_and_every_file_is_that_of_a_plain_run(
+    run: Run, processes: ProcessServer, checker: Callable[..., str], tmp_path: Path
 ) -> None:
-    out = str(tmp_path / "out")
-    told = carry_out_and_kill(sources, out)
-    assert len(told) == PEERS
-    assert any(": leads" in text for text in told)
-    assert digests(out) == plain
-    verified = subprocess.run([*COMMAND[:-1], "verify", out], check=False, capture_output=True, text=True, cwd=ROOT)
-    assert verified.returncode == 0, verified.stdout
+    shared = Run(run.sources, tmp_path / "out")
+    printed = carry_out_and_kill(processes, shared)
+    assert len(printed) == PEERS
+    assert any(": leads" in text for text in printed)
+    assert shared.tree() == run.tree()
+    assert not checker(shared.out, "--sources", run.sources)
 
 
 @pytest.mark.engines
-def test_the_same_on_an_object_store(sources: Path, plain: dict[str, str], object_store: Any) -> None:
-    out = f"s3://cppmill-tests/{uuid.uuid4()}/out"
-    carry_out_and_kill(sources, out)
-    assert digests(out) == plain
-    locks = [name for name in OutputFolder(out).files(".cache/peers") if name.endswith(".lock")]
-    assert locks == [], "all were released"
+@pytest.mark.usefixtures("object_store")
+def test_a_killed_leader_is_replaced_on_an_object_store(run: Run, processes: ProcessServer) -> None:
+    out = OutputFolder(f"s3://cppmill-tests/{uuid.uuid4()}/out")
+    carry_out_and_kill(processes, Run(run.sources, out.root))  # type: ignore[arg-type]  # a URL does as well
+    assert {name: out.read_bytes(name) for name in out.files()} == run.tree()
+    assert [name for name in out.files(".cache/peers") if name.endswith(".lock")] == [], "all were released"
 
 
-@pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A search path on which `cppmill` is that of this checkout."""
-    folder = tmp_path_factory.mktemp("programs")
-    program = folder / "cppmill"
-    program.write_text(f'#!/bin/sh\ncd {ROOT} && exec {sys.executable} -m pipelines.cli "$@"\n')
-    program.chmod(0o755)
-    return f"{folder}{os.pathsep}{os.environ['PATH']}"
-
-
-def carry_out(command: Sequence[str], environments: Sequence[dict[str, str]]) -> None:
-    """Start a command in each environment at the same time, and wait for all."""
-    processes = [
-        subprocess.Popen(
-            command, env={**os.environ, **more}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        for more in environments
-    ]
-    try:
-        for process in processes:
-            ended(process)
-    finally:
-        for process in processes:
-            process.kill()
+def carry_out(
+    command: Sequence[object], places: Sequence[dict[str, str]], processes: ProcessServer, tmp_path: Path
+) -> None:
+    """Start a command in each of several environments at the same time, and wait for all; `cppmill` is this one."""
+    folder = processes.write_program(tmp_path / "cppmill").parent
+    environment = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
+    words = [str(word) for word in command]
+    options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with ExitStack() as stack:
+        started = [
+            stack.enter_context(subprocess.Popen(words, env={**environment, **more}, **options)) for more in places
+        ]
+        for process in started:
+            printed, _ = process.communicate(timeout=250)
+            assert process.returncode == 0, printed
 
 
 def test_the_tasks_of_the_slurm_array_carry_out_a_run(
-    sources: Path, plain: dict[str, str], programs: str, tmp_path: Path
+    run: Run, repository: Path, processes: ProcessServer, tmp_path: Path
 ) -> None:
-    places = {"PATH": programs, "SOURCES": str(sources), "OUT": str(tmp_path / "out")}
+    shared = Run(run.sources, tmp_path / "out")
     array = {"SLURM_ARRAY_TASK_COUNT": "2", "SLURM_ARRAY_TASK_MIN": "1", "SLURM_CPUS_PER_TASK": "1"}
-    tasks = [{**places, **array, "SLURM_ARRAY_TASK_ID": number} for number in ("1", "2")]
-    carry_out([str(ROOT / "deploy" / "peers" / "slurm.sh"), *OPTIONS[:4]], tasks)
-    assert digests(places["OUT"]) == plain
-    keys = [name.split("-")[0] for name in OutputFolder(places["OUT"]).files(ATTEMPTS)]
+    places = {"SOURCES": str(run.sources), "OUT": str(shared.out), **array}
+    tasks = [{**places, "SLURM_ARRAY_TASK_ID": number} for number in ("1", "2")]
+    carry_out([repository / "deploy" / "peers" / "slurm.sh", *shared.command[4:]], tasks, processes, tmp_path)
+    assert shared.tree() == run.tree()
+    keys = [name.split("-")[0] for name in OutputFolder(shared.out).files(ATTEMPTS)]
     assert len(keys) == len(set(keys)) > 0, "a unit ran twice"
 
 
 def test_the_pods_of_the_kubernetes_job_carry_out_a_run(
-    sources: Path, plain: dict[str, str], programs: str, tmp_path: Path
+    run: Run, repository: Path, processes: ProcessServer, tmp_path: Path
 ) -> None:
-    job = yaml.safe_load((ROOT / "deploy" / "peers" / "kubernetes.yaml").read_text())["spec"]
+    job = yaml.safe_load((repository / "deploy" / "peers" / "kubernetes.yaml").read_text())["spec"]
     [container] = job["template"]["spec"]["containers"]
     declared = {variable["name"]: variable["value"] for variable in container["env"]}
     assert job["completionMode"] == "Indexed"
     assert declared["PEERS"] == str(job["completions"]) == str(job["parallelism"])
-    places = {"PATH": programs, "SOURCES": str(sources), "OUT": str(tmp_path / "out")}
-    assert declared.keys() == {*places, "THREADS", "PEERS"} - {"PATH"}
-    pods = [{**declared, **places, "PEERS": "2", "THREADS": "1", "JOB_COMPLETION_INDEX": index} for index in "01"]
+    shared = Run(run.sources, tmp_path / "out")
+    places = {"SOURCES": str(run.sources), "OUT": str(shared.out), "PEERS": "2", "THREADS": "1"}
+    assert declared.keys() == places.keys()
+    pods = [{**places, "JOB_COMPLETION_INDEX": index} for index in "01"]
     [script] = container["args"]
-    carry_out([*container["command"], f"{script} {' '.join(OPTIONS[:4])}"], pods)
-    assert digests(places["OUT"]) == plain
+    options = " ".join(str(option) for option in shared.command[4:])
+    carry_out([*container["command"], f"{script} {options}"], pods, processes, tmp_path)
+    assert shared.tree() == run.tree()
