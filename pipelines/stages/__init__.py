@@ -6,6 +6,7 @@ To add a stage:
 
 1. name it in `schemas.units` (`Stage`, `RUN_STAGES`, and `RECEIPT_FOLDERS` for its folder of OUT),
 2. write its transform in a folder of `transforms`, as a function of a unit, run by `RunUnits`,
-3. write its module here, with a `PROGRAM` (`program.StageProgram`), and list it in `run.PROGRAMS`,
+3. write its module here, with a `PROGRAM` (`program.StageProgram`), and list it in `run.PROGRAMS`, and what runs its
+   units in `peers.TRANSFORMS`,
 4. add its command to `pipelines.cli.app`, and its files to `transforms.storage.protocol`.
 """

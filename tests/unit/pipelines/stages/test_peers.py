@@ -23,7 +23,7 @@ from pipelines.stages.board import Board, plan_job, read_board, write_board
 from pipelines.stages.peers import Member, check_peer, describe_run, rotate, run_as_peer
 from pipelines.stages.session import Session, engine_config, open_session
 from schemas.errors import ConfigError, LockedError
-from schemas.units import Stage, Unit
+from schemas.units import RUN_STAGES, Stage, Unit
 from transforms.storage.folder import OutputFolder
 from transforms.units.claims import CLAIMS, Claimant, peer_lock
 
@@ -241,6 +241,10 @@ def test_what_peers_cannot_do_is_refused(config: RunConfig, changes: dict[str, A
 def test_a_peer_that_cannot_be_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=f"--peer {text}: not allowed; "):
         Peer.parse(text)
+
+
+def test_peers_can_run_the_units_of_every_stage_but_the_build_which_is_one_process() -> None:
+    assert peers.TRANSFORMS.keys() == {peers.READ, *RUN_STAGES} - {Stage.BUILD}
 
 
 def test_each_peer_begins_with_its_own_part_and_has_all_units() -> None:
