@@ -37,6 +37,7 @@ SITE := out/site
 DATAFLOW_CONTEXT := dist/dataflow
 DATAFLOW_FILES = $(addprefix deploy/dataflow/,Containerfile requirements.lock launcher.py) \
 	$(foreach name,cppmill cppmill_core,dist/$(name)-$(VERSION)-*.whl)
+IMAGE = localhost/cppmill-worker:$(VERSION)
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
 # The oldest C library that the wheels of a release run with, and their time: that of the commit, so that the bytes are the same wherever they are built.
@@ -55,7 +56,7 @@ FUZZ_TARGETS := encode load lex
 FUZZ_OUT := out/fuzz
 SECONDS := 60
 
-.PHONY: help setup packages demo test engines test-engines fuzz check lint docs format bench bench-scan bench-filters bench-train bench-engines bench-encode equal-encode bench-patterns bench-units ablations lexer-agreement licenses wheels wheels-aarch64 test-release test-aarch64 dataflow-context lock clean
+.PHONY: help setup packages demo test engines test-engines fuzz check lint docs format bench bench-scan bench-filters bench-train bench-engines bench-encode equal-encode bench-patterns bench-units ablations lexer-agreement licenses wheels wheels-aarch64 test-release test-aarch64 dataflow-context image test-image lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -207,7 +208,15 @@ test-aarch64: setup $(STAMPS)/release $(STAMPS)/test ## Run the tests of what `m
 dataflow-context: wheels ## Gather what the image of deploy/dataflow is built from into dist/dataflow
 	@rm -rf $(DATAFLOW_CONTEXT) && mkdir -p $(DATAFLOW_CONTEXT)
 	cp $(DATAFLOW_FILES) $(DATAFLOW_CONTEXT)
-	@echo "Build the image: podman build --platform linux/amd64 --tag IMAGE $(DATAFLOW_CONTEXT)"
+	@echo "What the image is built from is in $(DATAFLOW_CONTEXT)"
+
+image: dataflow-context ## Build the image of Dataflow's workers with buildah (BASE=beam: from Beam's own, not from a base made here)
+	$(BIN)/python -m deploy.image build $(DATAFLOW_CONTEXT) --tag $(IMAGE) $(if $(BASE),--base $(BASE)) \
+		$(if $(LAUNCHER),--launcher $(LAUNCHER)) $(if $(SNAPSHOT),--snapshot)
+
+test-image: image $(STAMPS)/test ## Run the demo on Prism with the workers of the image; its digests are those of a local run
+	$(BIN)/python -m deploy.local fetch prism
+	CPPMILL_IMAGE=$(IMAGE) CPPMILL_DEMO_SOURCES="$(DEMO_SOURCES)" $(BIN)/python -m pytest -m image
 
 lock: $(STAMPS)/uv ## Resolve the requirements of pyproject.toml again, and export a lock for each purpose
 	$(COMPILE) pyproject.toml --extra plots --extra near-duplicates --group dev --universal --no-emit-package cppmill-core --output-file requirements.lock

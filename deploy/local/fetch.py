@@ -48,7 +48,7 @@ def fetch(names: Sequence[str] = (), *, say: Callable[[str], None] = print) -> N
             home = cache / Path(FILES[name]).parts[0]
             if not home.exists():
                 say(f"Fetching {home.name} ({_COSTS[name]})")
-                _make_whole(home, MAKERS[name])
+                make_whole(home, MAKERS[name])
             say(f"{name}: {cache / FILES[name]}")
         if all((cache / FILES[name]).exists() for name in ("flink", "spark")):
             shutil.rmtree(cache / _MAVEN_REPOSITORY, ignore_errors=True)
@@ -56,8 +56,13 @@ def fetch(names: Sequence[str] = (), *, say: Callable[[str], None] = print) -> N
             install_package(name, log_folder=cache, say=say)
 
 
-def _make_whole(home: Path, make: Callable[[Path], None]) -> None:
-    """Make a folder beside its place and rename it; what a failed attempt left is kept for its logs, and replaced."""
+def make_whole(home: Path, make: Callable[[Path], None]) -> None:
+    """Make a folder beside its place and rename it; what a failed attempt left is kept for its logs, and replaced.
+
+    Args:
+        home: The folder; there is none yet.
+        make: Fills the folder that it is given.
+    """
     partial = home.with_name(f".{home.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
@@ -65,14 +70,14 @@ def _make_whole(home: Path, make: Callable[[Path], None]) -> None:
     partial.rename(home)
 
 
-def _go_build(name: str, package: str) -> Callable[[Path], None]:
-    """Return the maker of a Go program from its module below `go/`."""
+def _go_build(name: str, package: str, *, module: str | None = None) -> Callable[[Path], None]:
+    """Return the maker of a Go program from its module below `go/`, which has its name unless another is given."""
 
     def make(folder: Path) -> None:
         command = ["go", "build", "-mod=readonly", "-trimpath", "-o", str(folder / name), package]
         environment = os.environ | {"CGO_ENABLED": "0"}
         hint = "Go is needed, from go.dev/dl, or on Debian or Ubuntu: apt-get install golang"
-        run(command, cwd=_HERE / "go" / name, log=folder / "go.log", hint=hint, environment=environment)
+        run(command, cwd=_HERE / "go" / (module or name), log=folder / "go.log", hint=hint, environment=environment)
 
     return make
 
@@ -114,6 +119,7 @@ def _requirements(lock: Path) -> dict[str, str]:
 MAKERS: dict[str, Callable[[Path], None]] = {
     "versitygw": _go_build("versitygw", "github.com/versity/versitygw/cmd/versitygw"),
     "prism": _go_build("prism", "github.com/apache/beam/sdks/v2/go/cmd/prism"),
+    "boot": _go_build("boot", "github.com/apache/beam/sdks/v2/python/container", module="prism"),
     "flink": _make_flink,
     "spark": _make_spark,
     "dataflow": _make_dataflow,
@@ -121,6 +127,7 @@ MAKERS: dict[str, Callable[[Path], None]] = {
 _COSTS = {
     "versitygw": "about 2 minutes of Go's compiler",
     "prism": "about 3 minutes of Go's compiler",
+    "boot": "about half a minute of Go's compiler",
     "flink": "about 200 MB from Maven's repository",
     "spark": "about 500 MB from Maven's repository and the Python package index",
     "dataflow": "Google's packages from the Python package index",

@@ -17,6 +17,7 @@ FILES = {
     "spark": "spark-3.5.0/job-server.jar",
     "spark-home": "spark-3.5.0/site/pyspark",
     "prism": "prism-2.77.0/prism",
+    "boot": "boot-2.77.0/boot",
     "versitygw": "versitygw-1.8.0/versitygw",
     "dataflow": "dataflow-2.77.0/site",
 }

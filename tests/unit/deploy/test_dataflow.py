@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from pipelines.engines.cache import FILES
+
 PINNED = re.compile(r"^([a-z0-9-]+)==([^ ]+)", re.MULTILINE)
 
 
@@ -40,10 +42,12 @@ def test_the_image_has_the_versions_of_this_environment(locks):
 
 
 def test_the_image_is_based_on_the_pinned_beam(containerfile, locks):
-    assert re.findall(r"^ARG BEAM_VERSION=(.*)$", containerfile, re.MULTILINE) == [locks[1]["apache-beam"]]
-    assert re.findall(r"^FROM docker.io/apache/beam_(.*)$", containerfile, re.MULTILINE) == [
-        "python3.11_sdk:${BEAM_VERSION}"
+    beam = locks[1]["apache-beam"]
+    assert re.findall("^ARG BASE=(.*)$", containerfile, re.MULTILINE) == [
+        f"docker.io/apache/beam_python3.11_sdk:{beam}"
     ]
+    assert re.findall("^FROM (.*)$", containerfile, re.MULTILINE) == ["${LAUNCHER} AS launcher", "${BASE}"]
+    assert FILES["boot"].startswith(f"boot-{beam}/")
 
 
 def test_every_file_that_the_image_copies_is_gathered(containerfile, repository, gathered):
