@@ -58,7 +58,7 @@ def build_image(
     """
     if platform.machine() != "x86_64":
         raise ConfigError(f"the image is for x86-64, and this machine is {platform.machine()}; build it on another one")
-    cache = image_folder()
+    context, cache = context.absolute(), image_folder()
     cache.mkdir(parents=True, exist_ok=True)
     with filelock.FileLock(cache / ".lock"):
         install_package("buildah", log_folder=cache, say=say)
