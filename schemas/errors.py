@@ -59,5 +59,9 @@ class BlockedError(LockedError):
     exit_code = ExitCode.BLOCKED
 
 
+class EngineError(CppmillError):
+    """An engine or service that refuses a job, or ends it, for a reason of its own."""
+
+
 class StoreError(CppmillError):
     """An object store that fails: refuses, does not answer, or answers with errors beyond all retries."""

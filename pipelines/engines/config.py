@@ -11,6 +11,8 @@ from pathlib import Path
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.runner import PipelineRunner
 
+from schemas.errors import CppmillError
+
 
 @dataclass(frozen=True, kw_only=True)
 class EngineConfig:
@@ -59,6 +61,10 @@ class Engine(ABC):
     @abstractmethod
     def runner(self) -> PipelineRunner:
         """Return the runner of one pipeline."""
+
+    def explain(self, error: Exception) -> CppmillError | None:
+        """Return what an error of the engine's client means to the user; None for an error of the pipeline's steps."""
+        return None
 
     def cancel(self, job_name: str) -> None:  # noqa: B027 - most jobs end with what runs them
         """End a job that runs elsewhere, where that takes more than Beam does."""

@@ -6,6 +6,7 @@ This module has only the options and the checks before submission. Submitting ne
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,9 +14,11 @@ from apache_beam.options.pipeline_options import GoogleCloudOptions, WorkerOptio
 from apache_beam.runners.runner import PipelineRunner, create_runner
 
 from pipelines.engines.config import Engine, EngineConfig
+from schemas.errors import EngineError
 from schemas.places import is_remote
 
 _NEEDED = ("project", "region", "temp_location")
+_AGAIN = "finished units are kept, so start the same command again"
 
 
 class Dataflow(Engine):
@@ -47,3 +50,20 @@ class Dataflow(Engine):
     def runner(self) -> PipelineRunner:
         """Return the runner that submits."""
         return create_runner("DataflowRunner")
+
+    def explain(self, error: Exception) -> EngineError | None:
+        """Return the service's reason, in one line, for refusing a job (a quota) or for ending it."""
+        said = " ".join(str(error).split())
+        if "Traceback" in said:
+            return None  # a step raised it
+        if _is_one(error, "google.api_core.exceptions", "GoogleAPICallError"):
+            return EngineError(f"Dataflow did not take a job: {said}; {_AGAIN}")
+        if _is_one(error, "apache_beam.runners.dataflow.dataflow_runner", "DataflowRuntimeException"):
+            return EngineError(f"{said}; {_AGAIN}")
+        return None
+
+
+def _is_one(error: Exception, module: str, name: str) -> bool:
+    """Tell whether an error is one of a class of Google's packages, which may not be installed."""
+    kind = getattr(sys.modules.get(module), name, None)
+    return kind is not None and isinstance(error, kind)

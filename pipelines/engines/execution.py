@@ -63,13 +63,23 @@ class OpenEngine:
             label: Names the job where the engine shows it.
 
         Raises:
+            CppmillError: If the engine refuses the job or ends it for a reason of its own.
             Exception: What a step raised; from another process a RuntimeError with its text.
         """
         register_coders()
         options = self.config.options([*self.engine.flags, f"--job_name=cppmill-{label}-{uuid.uuid4().hex[:8]}"])
         pipeline = beam.Pipeline(runner=self.engine.runner(), options=options)
         construct(pipeline)
-        job_name = options.view_as(GoogleCloudOptions).job_name
+        try:
+            self._run_to_end(pipeline, options.view_as(GoogleCloudOptions).job_name)
+        except Exception as error:
+            explained = self.engine.explain(error)
+            if explained is None:
+                raise
+            raise explained from error
+
+    def _run_to_end(self, pipeline: beam.Pipeline, job_name: str) -> None:
+        """Run a pipeline and wait; Ctrl-C cancels its job."""
         try:
             result = pipeline.run()
         except KeyboardInterrupt:

@@ -1,0 +1,78 @@
+"""What Dataflow's client raises is told in one line; an error of a step is left as it is."""
+
+import sys
+from types import ModuleType
+
+import pytest
+
+from pipelines.engines import execution
+from pipelines.engines.config import EngineConfig
+from pipelines.engines.dataflow import Dataflow
+from schemas.errors import EngineError
+
+
+class GoogleAPICallError(Exception):
+    pass
+
+
+class TooManyRequests(GoogleAPICallError):  # noqa: N818 - Google's name
+    pass
+
+
+class DataflowRuntimeException(Exception):  # noqa: N818 - Beam's name
+    pass
+
+
+@pytest.fixture(autouse=True)
+def google(monkeypatch):
+    """Google's packages, as far as their errors go."""
+    for name, error in {
+        "google.api_core.exceptions": GoogleAPICallError,
+        "apache_beam.runners.dataflow.dataflow_runner": DataflowRuntimeException,
+    }.items():
+        module = ModuleType(name)
+        setattr(module, error.__name__, error)
+        monkeypatch.setitem(sys.modules, name, module)
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Run a pipeline on Dataflow whose client raises an error."""
+    engine = Dataflow(EngineConfig(out="gs://bucket/run", log_folder=tmp_path, cpus=1))
+
+    def run(error):
+        def fail(*_):
+            raise error
+
+        monkeypatch.setattr(execution.OpenEngine, "_run_to_end", fail)
+        execution.OpenEngine("dataflow", engine, engine._config).run(lambda pipeline: None)
+
+    monkeypatch.setattr(engine, "runner", lambda: None)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (TooManyRequests("429 insufficient\nquota(s): CPUS"), "Dataflow did not take a job: 429 insufficient quota"),
+        (DataflowRuntimeException("State: FAILED, Error:\nthe disk is full"), "State: FAILED, Error: the disk is full"),
+    ],
+)
+def test_a_reason_of_the_service_is_one_line_that_says_what_to_do(run, error, message):
+    with pytest.raises(EngineError) as raised:
+        run(error)
+    assert str(raised.value).startswith(message)
+    assert str(raised.value).endswith("finished units are kept, so start the same command again")
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        DataflowRuntimeException("State: FAILED, Error:\nTraceback (most recent call last):\nno such thing"),
+        ValueError("no such thing"),
+    ],
+)
+def test_an_error_of_a_step_is_left_as_it_is(run, error):
+    with pytest.raises(type(error), match="no such thing"):
+        run(error)
