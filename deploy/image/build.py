@@ -148,7 +148,18 @@ def _build(
     arguments: dict[str, str] | None = None,
     volumes: list[str] | None = None,
 ) -> None:
-    command = ["buildah", "build", "--isolation", "chroot", "--layers", "--tag", tag, "--file", str(context / file)]
+    command = [
+        "buildah",
+        "build",
+        "--isolation",
+        "chroot",
+        "--layers",
+        "--force-rm",
+        "--tag",
+        tag,
+        "--file",
+        str(context / file),
+    ]
     command += [f"--build-arg={name}={value}" for name, value in (arguments or {}).items()]
     command += [f"--volume={volume}" for volume in volumes or []]
     run([*command, str(context)], cwd=context, log=log, hint=_HINT)
