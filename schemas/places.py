@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-OUTPUT_PACKAGES = {"s3": "s3fs"}
+import importlib.util
+
+OUTPUT_PACKAGES = {"s3": "s3fs", "gs": "gcsfs"}
 """The package that an output folder needs, by the scheme of its URL; the extra that installs it is named as the scheme.
 
-`transforms.storage.objects.OBJECTS` has the class for each scheme.
+`transforms.storage.urls.OBJECTS` has the class for each scheme.
 """
 
 
@@ -17,3 +19,29 @@ def is_remote(place: str) -> bool:
         (True, False)
     """
     return "://" in place
+
+
+def missing_package(url: str) -> str | None:
+    """Return why a URL cannot be opened here and what to install, None if its package is installed.
+
+    Example:
+        >>> missing_package("memory://folder"), missing_package("nosuch://folder")
+        (None, 'there is no kind of URL nosuch://')
+    """
+    from fsspec.registry import get_filesystem_class, known_implementations, registry
+
+    scheme = url.partition("://")[0].rpartition("::")[2]
+    if scheme in registry:
+        return None
+    if scheme not in known_implementations:
+        return f"there is no kind of URL {scheme}://"
+    if scheme in OUTPUT_PACKAGES:
+        package = OUTPUT_PACKAGES[scheme]
+        found = importlib.util.find_spec(package) is not None
+        install = f"pip install 'cppmill[{scheme}]'"
+        return None if found else f"{scheme}:// needs {package}, which is not installed: {install}"
+    try:
+        get_filesystem_class(scheme)
+    except ImportError as error:
+        return f"{scheme}:// needs a package that is not installed: {error}"
+    return None

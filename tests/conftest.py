@@ -7,6 +7,8 @@ import pickle
 import tempfile
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,16 @@ import hypothesis
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 
+from deploy.local.gcs import GoogleStore
 from deploy.local.s3 import ObjectStore
 from schemas.coders import register_coders
 from transforms.storage.folder import OutputFolder
 
 RunTransform = Callable[..., Any]
+RunningStore = ObjectStore | GoogleStore
 BUCKET = "cppmill-tests"
+STORES: dict[str, type[RunningStore]] = {"s3": ObjectStore, "gs": GoogleStore}
+ON_STORES = [pytest.param(scheme, marks=pytest.mark.engines) for scheme in STORES]
 
 pytest_plugins = ["tests.prepared", "tests.processes"]
 
@@ -48,27 +54,43 @@ def repository() -> Path:
 
 
 @pytest.fixture(scope="session")
-def object_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    """An object store with the bucket `cppmill-tests`, which this process and its children find by the environment."""
-    with ObjectStore(tmp_path_factory.mktemp("object-store")) as store, pytest.MonkeyPatch.context() as patch:
-        store.create_bucket(BUCKET)
-        for name, value in store.environment.items():
-            patch.setenv(name, value)
-        yield store
+def start_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], RunningStore]]:
+    """Start an object store of a kind, once, with the bucket `cppmill-tests`.
+
+    This process and its children find it by the environment.
+    """
+    with ExitStack() as stack:
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+
+        @cache
+        def start(scheme: str) -> RunningStore:
+            store = stack.enter_context(STORES[scheme](tmp_path_factory.mktemp(scheme)))
+            store.create_bucket(BUCKET)
+            for name, value in store.environment.items():
+                patch.setenv(name, value)
+            return store
+
+        yield start
 
 
-@pytest.fixture(params=["local", pytest.param("s3", marks=pytest.mark.engines)])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
-    """Somewhere to write to, which is not there yet: a folder, and a prefix of an object store."""
+@pytest.fixture(scope="session", params=ON_STORES)
+def object_store(request: pytest.FixtureRequest, start_store: Callable[[str], RunningStore]) -> RunningStore:
+    """An object store of each kind."""
+    return start_store(request.param)
+
+
+@pytest.fixture(params=["local", *ON_STORES])
+def place(request: pytest.FixtureRequest, tmp_path: Path, start_store: Callable[[str], RunningStore]) -> Path | str:
+    """Somewhere to write to, which is not there yet: a folder, and a prefix of each kind of object store."""
     if request.param == "local":
         return tmp_path / "place"
-    request.getfixturevalue("object_store")
-    return f"s3://{BUCKET}/{uuid.uuid4()}"
+    start_store(request.param)
+    return f"{request.param}://{BUCKET}/{uuid.uuid4()}"
 
 
 @pytest.fixture
 def out(place: Path | str) -> OutputFolder:
-    """An output folder, local and on an object store."""
+    """An output folder, local and on each kind of object store."""
     return OutputFolder(f"{place}/out")
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from deploy.local.commands import PACKAGES
 from deploy.local.fetch import MAKERS, fetch
 from deploy.local.flink import FlinkCluster
+from deploy.local.gcs import GoogleStore
 from deploy.local.processes import Processes
 from deploy.local.s3 import ObjectStore
 from deploy.local.spark import SparkCluster
@@ -61,7 +62,7 @@ def _start_spark(options: argparse.Namespace) -> str:
 
 
 def _start_store(options: argparse.Namespace) -> str:
-    store = ObjectStore(options.dir)
+    store = {"s3": ObjectStore, "gcs": GoogleStore}[options.what](options.dir)
     return "\n".join(f"export {name}={value}" for name, value in store.environment.items())
 
 
@@ -69,6 +70,7 @@ _START: dict[str, Callable[[argparse.Namespace], str]] = {
     "flink": _start_flink,
     "spark": _start_spark,
     "s3": _start_store,
+    "gcs": _start_store,
 }
 
 if __name__ == "__main__":

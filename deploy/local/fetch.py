@@ -118,6 +118,7 @@ def _requirements(lock: Path) -> dict[str, str]:
 
 MAKERS: dict[str, Callable[[Path], None]] = {
     "versitygw": _go_build("versitygw", "github.com/versity/versitygw/cmd/versitygw"),
+    "gcs": _go_build("fake-gcs-server", "github.com/fsouza/fake-gcs-server"),
     "prism": _go_build("prism", "github.com/apache/beam/sdks/v2/go/cmd/prism"),
     "boot": _go_build("boot", "github.com/apache/beam/sdks/v2/python/container", module="prism"),
     "flink": _make_flink,
@@ -126,6 +127,7 @@ MAKERS: dict[str, Callable[[Path], None]] = {
 }
 _COSTS = {
     "versitygw": "about 2 minutes of Go's compiler",
+    "gcs": "about 4 minutes of Go's compiler",
     "prism": "about 3 minutes of Go's compiler",
     "boot": "about half a minute of Go's compiler",
     "flink": "about 200 MB from Maven's repository",

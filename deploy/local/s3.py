@@ -16,9 +16,14 @@ class ObjectStore(Service):
     """A running object store; a context manager that stops it.
 
     Attributes:
+        scheme: That of the URLs of its objects.
         endpoint: Its URL.
+        endpoint_variable: The variable of the environment in which clients find it.
         environment: What clients find it by: the endpoint, the region and the keys.
     """
+
+    scheme = "s3"
+    endpoint_variable = "AWS_ENDPOINT_URL"
 
     def __init__(self, directory: Path) -> None:
         """Start the store and wait for it.
@@ -35,7 +40,7 @@ class ObjectStore(Service):
         [self._port] = free_ports(1)
         self.endpoint = f"http://127.0.0.1:{self._port}"
         self.environment = {
-            "AWS_ENDPOINT_URL": self.endpoint,
+            self.endpoint_variable: self.endpoint,
             "AWS_ACCESS_KEY_ID": _ACCESS_KEY,
             "AWS_SECRET_ACCESS_KEY": _SECRET_KEY,
             "AWS_DEFAULT_REGION": _REGION,

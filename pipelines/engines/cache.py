@@ -19,6 +19,7 @@ FILES = {
     "prism": "prism-2.77.0/prism",
     "boot": "boot-2.77.0/boot",
     "versitygw": "versitygw-1.8.0/versitygw",
+    "gcs": "fake-gcs-server-1.56.1/fake-gcs-server",
     "dataflow": "dataflow-2.77.0/site",
 }
 

@@ -1,4 +1,4 @@
-"""OUT on an object store, of any kind that `OBJECTS` has.
+"""OUT on an object store, of any kind that `urls.OBJECTS` has.
 
 A file is written to a local temporary file and uploaded: readers see all of an object or nothing. A name that contains
 a unit's key is created only if it is free, so of two writers of a unit one wins and the other finds its own digest
@@ -15,9 +15,9 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -28,11 +28,8 @@ from schemas.digests import sha256_file
 from schemas.errors import ConfigError, IntegrityError, LockedError, StoreError
 from transforms.storage.lease import Lease, read_holder
 from transforms.storage.log import ObjectLog
-from transforms.storage.protocol import CACHE, LOCK, ConflictError, Holder, Objects, Status, is_keyed
-from transforms.storage.s3 import S3Objects
-
-OBJECTS: dict[str, Callable[[], Objects]] = {"s3": S3Objects}
-"""The kinds of object stores, by the scheme of their URLs; `schemas.places` has the package that each needs."""
+from transforms.storage.protocol import CACHE, LOCK, ConflictError, Holder, Status, is_keyed
+from transforms.storage.urls import OBJECTS, store_errors
 
 _CONFLICT_ATTEMPTS = 8
 _CONFLICT_SECONDS = 0.1
@@ -94,7 +91,7 @@ class ObjectStore:
         with tempfile.TemporaryDirectory(dir=self.temporary()) as folder:
             path = Path(folder) / name.rpartition("/")[2]
             with self._errors(name):
-                self._objects.system.get_file(self._path(name), os.fspath(path))
+                self._objects.download(self._path(name), path)
             yield path
 
     @contextmanager
@@ -132,6 +129,7 @@ class ObjectStore:
         with self._errors(below):
             found = self._objects.system.find(self._path(below))
         names = (path[len(self._prefix) + 1 :] for path in sorted(found))
+        names = (name for name in names if name and not name.endswith("/"))
         yield from (name for name in names if below or not (name == LOCK or name.startswith(f"{CACHE}/")))
 
     def remove(self, name: str) -> None:
@@ -264,23 +262,18 @@ class ObjectStore:
                 found = self._objects.system.ls(self._path(folder), detail=True)
             except FileNotFoundError:
                 return []
-        return [item["name"][len(self._prefix) + 1 :] for item in found if item["type"] == kind]
+        # An empty object `FOLDER/`, as consoles make one, is listed as the folder itself.
+        return [
+            item["name"][len(self._prefix) + 1 :]
+            for item in found
+            if item["type"] == kind and item["name"].rstrip("/") != self._path(folder)
+        ]
 
     def _path(self, name: str) -> str:
         return f"{self._prefix}/{name}" if name else self._prefix
 
-    @contextmanager
-    def _errors(self, name: str) -> Iterator[None]:
-        """Turn errors of the store's library into one that names the object; the caller handles the expected ones."""
-        try:
-            yield
-        except (FileNotFoundError, FileExistsError, IntegrityError, StoreError, ConflictError):
-            raise
-        except Exception as error:
-            raise StoreError(
-                f"{self.where(name)}: the object store failed after all retries: {type(error).__name__}: {error}; "
-                "check credentials, endpoint and bucket, and run again"
-            ) from error
+    def _errors(self, name: str) -> AbstractContextManager[None]:
+        return store_errors(self.where(name) if name else self._root)
 
 
 class _LeaseObject:

@@ -1,8 +1,8 @@
 """What OUT needs from the place where it is: `Store`, and beneath it `Objects` for object stores.
 
 `Store` has two implementations: `LocalStore`, a folder of a file system, and `ObjectStore`, a prefix of any object
-store. What differs between object stores is `Objects`. To add one, `gs://` say, write a class with the five members of
-`Objects` in a module beside `s3`, and give its scheme in `OBJECTS` (`objects`) and in `OUTPUT_PACKAGES`
+store. What differs between object stores is `Objects`. To add one, `az://` say, write a class with the members of
+`Objects` in a module beside `s3` and `gcs`, and give its scheme in `OBJECTS` (`urls`) and in `OUTPUT_PACKAGES`
 (`schemas.places`); nothing else knows the schemes.
 """
 
@@ -33,7 +33,7 @@ class Status(NamedTuple):
 
     Attributes:
         num_bytes: Its size.
-        version: What changes when the file does: a modification time in nanoseconds, an entity tag.
+        version: What changes when the file does: a modification time in nanoseconds, an entity tag, a generation.
         sha256: The digest that its publisher stored as metadata; None if there is none.
     """
 
@@ -168,6 +168,9 @@ class Objects(Protocol):
     def status(self, path: str) -> Status | None:
         """Return size, version and the digest that `upload` stored; None if there is no object."""
 
+    def download(self, path: str, file: Path) -> None:
+        """Download an object to a local file; FileNotFoundError if there is none."""
+
     def upload(self, path: str, file: Path, *, sha256: str, create: bool) -> None:
         """Upload a file, with its digest as metadata.
 
@@ -185,6 +188,9 @@ class Objects(Protocol):
 
     def abort_uploads(self, below: str) -> None:
         """Discard unfinished uploads below a path; do nothing where a store has no such thing."""
+
+    def explain(self, error: Exception) -> str | None:
+        """Return what is wrong with the credentials and what to do, in one line; None for errors of other kinds."""
 
 
 def is_keyed(name: str) -> bool:

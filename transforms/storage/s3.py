@@ -57,6 +57,10 @@ class S3Objects:
             return None
         return Status(found["ContentLength"], found["ETag"], found.get("Metadata", {}).get(_SHA256))
 
+    def download(self, path: str, file: Path) -> None:
+        """Download an object; one that breaks off is read on."""
+        self.system.get_file(path, os.fspath(file))
+
     def upload(self, path: str, file: Path, *, sha256: str, create: bool) -> None:
         """Upload a file with its digest in the metadata; s3fs aborts an upload in parts that fails.
 
@@ -107,6 +111,18 @@ class S3Objects:
             if not page.get("IsTruncated"):
                 return
             marker = {"KeyMarker": page["NextKeyMarker"], "UploadIdMarker": page["NextUploadIdMarker"]}
+
+    def explain(self, error: Exception) -> str | None:
+        """Return what to do about missing or refused credentials, None for other errors."""
+        name = type(error).__name__
+        if name == "NoCredentialsError":
+            return (
+                "no AWS credentials were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or "
+                "for a public bucket FSSPEC_S3_ANON=true"
+            )
+        if name in ("PartialCredentialsError", "ProfileNotFound", "TokenRetrievalError", "UnauthorizedSSOTokenError"):
+            return f"the AWS credentials cannot be used: {error}"
+        return None
 
     def _call(self, method: str, path: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - S3's own
         bucket, key, _ = self.system.split_path(path)

@@ -5,8 +5,8 @@ import pytest
 from schemas.errors import ConfigError
 from schemas.places import OUTPUT_PACKAGES
 from transforms.storage.folder import OutputFolder
-from transforms.storage.objects import OBJECTS
 from transforms.storage.protocol import is_keyed
+from transforms.storage.urls import OBJECTS
 
 
 def test_each_kind_of_object_store_has_a_class_and_a_package():
@@ -14,7 +14,7 @@ def test_each_kind_of_object_store_has_a_class_and_a_package():
 
 
 def test_the_url_of_an_unknown_kind_of_store_is_refused():
-    with pytest.raises(ConfigError, match="ftp://host/out: not supported; it takes a path or s3://"):
+    with pytest.raises(ConfigError, match="ftp://host/out: not supported; it takes a path or s3://, gs://"):
         OutputFolder("ftp://host/out")
 
 

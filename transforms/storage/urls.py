@@ -1,0 +1,81 @@
+"""The kinds of object stores, and opening any fsspec URL: one file system per process, errors that say what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import fsspec
+
+from schemas.errors import ConfigError, CppmillError, StoreError
+from schemas.places import missing_package
+from transforms.storage.gcs import GcsObjects
+from transforms.storage.protocol import ConflictError, Objects
+from transforms.storage.s3 import S3Objects
+
+OBJECTS: dict[str, Callable[[], Objects]] = {"s3": S3Objects, "gs": GcsObjects}
+"""The kinds of object stores, by the scheme of their URLs; `schemas.places` has the package that each needs."""
+
+_LIBRARIES = ("aiobotocore", "aiohttp", "botocore", "gcsfs", "google", "requests")
+"""The packages whose exceptions are failures of a store."""
+
+
+def open_url(url: str) -> tuple[Any, str]:
+    """Return the fsspec file system of a URL and the path in it.
+
+    Raises:
+        ConfigError: If there is no such kind of URL, or its package is not installed.
+    """
+    missing = missing_package(url)
+    if missing:
+        raise ConfigError(f"{url}: {missing}")
+    scheme, _, path = url.partition("://")
+    if scheme in OBJECTS:
+        return OBJECTS[scheme]().system, path
+    system, path = fsspec.core.url_to_fs(url)
+    return system, str(path)
+
+
+@contextmanager
+def store_errors(url: str) -> Iterator[None]:
+    """Turn errors of a store's library into one that names the URL; the caller handles the expected ones.
+
+    Raises:
+        StoreError: Saying what failed and what to do, in one line.
+    """
+    try:
+        yield
+    except (FileNotFoundError, FileExistsError, CppmillError, ConflictError):
+        raise
+    except Exception as error:
+        raise _store_error(url, error) from error
+
+
+@contextmanager
+def input_errors(url: str) -> Iterator[None]:
+    """Turn errors of a store's library into one that names the URL; those of the file system and all others pass.
+
+    Raises:
+        StoreError: Saying what failed and what to do, in one line.
+    """
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] in _LIBRARIES:
+            raise _store_error(url, error) from error
+        raise
+
+
+def _store_error(url: str, error: Exception) -> StoreError:
+    scheme = url.partition("://")[0]
+    advice = OBJECTS[scheme]().explain(error) if scheme in OBJECTS else None
+    if advice:
+        return StoreError(f"{url}: {advice}")
+    reason = " ".join(str(error).split())
+    return StoreError(
+        f"{url}: the object store failed after all retries: {type(error).__name__}: {reason}; "
+        "check credentials, endpoint and bucket, and run again"
+    )
