@@ -13,8 +13,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import fsspec
-
 from transforms.storage.protocol import ConflictError, Status
 
 CHUNK_BYTES = 16 << 20
@@ -34,13 +32,16 @@ def _open_system(process: int) -> Any:  # noqa: ANN401 - gcsfs has no annotation
 
     gcsfs makes six attempts at each request, after up to 1, 2, 4, 8 and 16 s and a random part of a second.
     """
-    # Before gcsfs is imported: its other class asks an endpoint of its own about each bucket, for up to a minute.
+    # The class that fsspec takes otherwise asks an endpoint of its own about each bucket, for up to a minute.
     os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
     logging.getLogger("gcsfs").setLevel(logging.CRITICAL)  # it logs what it raises, with a traceback
     import aiohttp
+    from gcsfs.core import GCSFileSystem
 
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=_READ_SECONDS)
-    return fsspec.filesystem("gs", requests_timeout=timeout, use_listings_cache=False, skip_instance_cache=True)
+    # An emulator takes anybody; without this, Google's libraries look for a machine's own account for seconds.
+    anonymous = {"token": "anon"} if os.environ.get("STORAGE_EMULATOR_HOST") else {}
+    return GCSFileSystem(requests_timeout=timeout, use_listings_cache=False, skip_instance_cache=True, **anonymous)
 
 
 class GcsObjects:

@@ -118,10 +118,13 @@ class ObjectStore:
         """
         self._check_lease()
         with self._errors(name):
-            if is_keyed(name):
-                self._create(name, temporary, sha256)
-            else:
-                self._objects.upload(self._path(name), temporary, sha256=sha256, create=False)
+            try:
+                if is_keyed(name):
+                    self._create(name, temporary, sha256)
+                else:
+                    self._objects.upload(self._path(name), temporary, sha256=sha256, create=False)
+            except FileNotFoundError as error:
+                raise StoreError(f"{self.where(name)}: there is no such bucket") from error
         temporary.unlink()
 
     def files(self, below: str = "") -> Iterator[str]:

@@ -1,21 +1,26 @@
 """On an object store writers race, stores fail for a while, runs die: one file stands, whole, and nothing is left."""
 
 import hashlib
+import logging
 import socket
 import subprocess
 import sys
 import threading
 import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
 
+import transforms.storage.gcs
 import transforms.storage.lease
 import transforms.storage.s3
 from schemas.errors import ConfigError, IntegrityError, LockedError, StoreError
 from transforms.storage.folder import OutputFolder
-from transforms.storage.s3 import S3Objects, _open_system
+from transforms.storage.protocol import ConflictError
+from transforms.storage.urls import OBJECTS
 
 pytestmark = pytest.mark.engines
 KEY = "a" * 64
@@ -23,10 +28,11 @@ NAMES = [f"tokens/part-{number:064x}.parquet" for number in range(12)]
 
 RACER = """
 import os, sys
+import transforms.storage.gcs
 import transforms.storage.s3
 from schemas.errors import IntegrityError
 from transforms.storage.folder import OutputFolder
-transforms.storage.s3.PART_BYTES = 5 << 20
+transforms.storage.s3.PART_BYTES = transforms.storage.gcs.CHUNK_BYTES = 5 << 20
 out, size = OutputFolder(sys.argv[1]), int(sys.argv[2])
 out.exists("warm")
 for name in sys.argv[4:]:
@@ -42,7 +48,12 @@ for name in sys.argv[4:]:
 
 @pytest.fixture
 def out(object_store):
-    return OutputFolder(f"s3://cppmill-tests/{uuid.uuid4()}/out")
+    return OutputFolder(f"{object_store.scheme}://cppmill-tests/{uuid.uuid4()}/out")
+
+
+@pytest.fixture
+def objects(object_store):
+    return OBJECTS[object_store.scheme]()
 
 
 def race(out, size, contents, names):
@@ -62,10 +73,9 @@ def race(out, size, contents, names):
     return said
 
 
-def uploads(out):
-    """The uploads in parts below an output folder that are neither complete nor aborted."""
-    page = S3Objects().system.call_s3("list_multipart_uploads", Bucket="cppmill-tests")
-    return [upload["Key"] for upload in page.get("Uploads", ()) if upload["Key"].startswith(out.root.split("/", 3)[3])]
+def path_of(out, name):
+    """The path of an object, as the library of its store takes it."""
+    return out.where(name).partition("://")[2]
 
 
 def test_of_two_writers_of_a_unit_one_wins_and_the_other_goes_on(out):
@@ -82,7 +92,6 @@ def test_another_digest_under_the_same_key_is_an_error_that_names_both(out, size
         assert refused.startswith(f"refused {out.where(name)}: ")
         assert all(digest in refused for digest in digests)
         assert out.hash(name) == digests[said.index("published")]
-    assert uploads(out) == []
 
 
 def test_a_file_may_be_made_again_once_it_is_gone(out):
@@ -96,36 +105,73 @@ def test_a_file_may_be_made_again_once_it_is_gone(out):
     assert out.read_bytes(name) == b"two"
 
 
-def test_what_others_wrote_over_a_file_is_not_taken_for_it(out):
+def test_what_others_wrote_over_a_file_is_not_taken_for_it(out, objects):
     output = out.publish_bytes("tokens/part-0.parquet", b"abc")
     assert out.digest(output.path) == output.sha256
-    path = out.where(output.path).removeprefix("s3://")
-    S3Objects().system.pipe_file(path, b"xyz")
+    objects.system.pipe_file(path_of(out, output.path), b"xyz")
     assert out.digest(output.path) == hashlib.sha256(b"xyz").hexdigest()
 
 
-def test_large_files_go_in_parts_and_come_back_whole(out, monkeypatch):
+def test_large_files_come_back_whole(out, objects, monkeypatch):
     monkeypatch.setattr(transforms.storage.s3, "PART_BYTES", 5 << 20)
+    monkeypatch.setattr(transforms.storage.gcs, "CHUNK_BYTES", 5 << 20)
     content = hashlib.shake_256(b"seed").digest(11 << 20)
     for name in (f"tokens/part-{KEY}.parquet", "tokens/part-0.parquet"):
         output = out.publish_bytes(name, content)
-        assert S3Objects().status(out.where(name)[5:]).version.endswith('-3"'), "the tag tells three parts"
+        assert objects.status(path_of(out, name)).sha256 == output.sha256
         assert (out.hash(name), out.digest(name)) == (output.sha256, output.sha256)
-    assert uploads(out) == []
 
 
-def test_uploads_that_a_dead_run_left_are_aborted_below_out_alone(out):
-    system = S3Objects().system
-    prefix = out.root.split("/", 3)[3]
-    for key in (f"{prefix}/tokens/a", f"{prefix}/b", f"{prefix}-other/c"):
-        system.call_s3("create_multipart_upload", Bucket="cppmill-tests", Key=key)
-    out.store.clear_temporary()
-    assert uploads(out) == [f"{prefix}-other/c"]
+def test_of_writers_with_the_same_expectation_one_wins(out, objects):
+    path = path_of(out, ".lock")
+    version = None
+    for _ in range(3):
+        outcomes = at_once(8, lambda data, version=version: objects.write(path, data, expected=version))
+        (won,) = [outcome for outcome in outcomes if isinstance(outcome, str)]
+        assert all(isinstance(outcome, ConflictError) for outcome in outcomes if outcome is not won)
+        assert objects.status(path).version == won
+        version = won
+    objects.system.rm_file(path)
+    with pytest.raises(ConflictError):
+        objects.write(path, b"late", expected=version)
 
 
-def test_lists_go_on_past_a_page(out):
+def at_once(number, act):
+    """What became of each call, made from as many threads at the same moment with different bytes."""
+    barrier = threading.Barrier(number)
+
+    def call(data):
+        barrier.wait()
+        try:
+            return act(data)
+        except ConflictError as error:
+            return error
+
+    with ThreadPoolExecutor(number) as pool:
+        return list(pool.map(call, [str(index).encode() for index in range(number)]))
+
+
+def test_a_copy_keeps_the_digest_and_never_replaces_a_file(out, objects):
+    output = out.publish_bytes(f"tokens/part-{KEY}.parquet", b"abc")
+    other = OutputFolder(f"{out.root}-other")
+    other.publish_bytes("b", b"other")
+    out.publish_bytes("b", b"mine")
+    other.link(out, [output.path, "b"])
+    assert objects.status(path_of(other, output.path)).sha256 == output.sha256
+    assert (other.read_bytes(output.path), other.read_bytes("b")) == (b"abc", b"other")
+
+
+def test_the_empty_objects_that_consoles_make_for_folders_are_no_files(out, objects):
+    out.publish_bytes("versions/v000001/a", b"")
+    for name in ("versions/", "versions/v000001/"):
+        objects.system.pipe_file(f"{path_of(out, name)}", b"")
+    assert list(out.files()) == ["versions/v000001/a"]
+    assert out.store.folders("versions") == ["v000001"]
+
+
+def test_lists_go_on_past_a_page(out, objects):
     names = [f"documents/{number:04d}" for number in range(1_005)]
-    S3Objects().system.pipe({f"{out.root}/{name}": b"" for name in names})
+    objects.system.pipe({f"{out.root}/{name}": b"" for name in names})
     assert list(out.files("documents")) == names
     assert out.store.present([*names, "documents/x"]) == set(names)
 
@@ -138,7 +184,7 @@ class Proxy:
         self._store = (url.hostname, url.port)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.endpoint = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        self.refuse, self.cut, self.refused = 0, 0, 0
+        self.refuse, self.cut, self.refused, self.answer = 0, 0, 0, b"503 Service Unavailable"
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self):
@@ -160,7 +206,7 @@ class Proxy:
                 return
             if self.refuse:
                 self.refuse, self.refused = self.refuse - 1, self.refused + 1
-                client.sendall(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+                client.sendall(b"HTTP/1.1 %b\r\nContent-Length: 0\r\nConnection: close\r\n\r\n" % self.answer)
                 client.shutdown(socket.SHUT_WR)
                 while client.recv(1 << 16):
                     pass
@@ -195,14 +241,32 @@ class Proxy:
 def proxy(object_store, monkeypatch):
     """A proxy before the store, which the output folders of a test go through."""
     made = Proxy(object_store.endpoint)
-    monkeypatch.setenv("AWS_ENDPOINT_URL", made.endpoint)
-    _open_system.cache_clear()
+    monkeypatch.setenv(object_store.endpoint_variable, made.endpoint)
+    clear_systems()
     yield made
-    _open_system.cache_clear()
+    clear_systems()
     made.close()
 
 
-def test_a_store_that_refuses_for_a_while_is_asked_again(out, proxy):
+@pytest.fixture
+def no_waits(monkeypatch):
+    """Retries without waits between them: six attempts on gs://, two on s3://."""
+    monkeypatch.setitem(transforms.storage.s3._CONFIG, "retries", {"mode": "standard", "total_max_attempts": 2})
+
+    async def sleep(seconds):
+        """Return at once."""
+
+    monkeypatch.setattr("gcsfs.retry.asyncio", SimpleNamespace(sleep=sleep))
+
+
+def clear_systems():
+    for module in (transforms.storage.s3, transforms.storage.gcs):
+        module._open_system.cache_clear()
+
+
+@pytest.mark.parametrize("answer", [b"503 Service Unavailable", b"429 Too Many Requests"])
+def test_a_store_that_refuses_for_a_while_is_asked_again(out, proxy, answer):
+    proxy.answer = answer
     output = out.publish_bytes(f"tokens/part-{KEY}.parquet", b"abc")
     proxy.refuse = 2
     assert out.read_bytes(output.path) == b"abc"
@@ -224,19 +288,37 @@ def test_a_body_that_breaks_off_is_read_on(out, proxy):
     assert proxy.cut == 0
 
 
-def test_retries_have_an_end_that_names_the_file(out, proxy, monkeypatch):
-    monkeypatch.setitem(transforms.storage.s3._CONFIG, "retries", {"mode": "standard", "total_max_attempts": 2})
+@pytest.mark.usefixtures("no_waits")
+def test_retries_have_an_end_that_names_the_file(out, proxy, object_store, caplog, capfd):
     proxy.refuse = 1_000_000
-    with pytest.raises(StoreError, match=f"{out.root}/a: the object store failed after all retries"):
+    with pytest.raises(StoreError, match=f"{out.root}/a: the object store failed after all retries") as caught:
         out.read_bytes("a")
-    assert proxy.refused == 2
+    assert "\n" not in str(caught.value)
+    assert proxy.refused == {"s3": 2, "gs": 6}[object_store.scheme]
     with pytest.raises(ConfigError, match=f"--out {out.root}: cannot be written"):
         out.store.lock()
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_store_that_is_killed_for_a_while_is_waited_for(object_store):
+    out = OutputFolder(f"{object_store.scheme}://cppmill-tests/{uuid.uuid4()}/out")
+    content = hashlib.shake_256(b"seed").digest(6 << 20)
+    out.publish_bytes("a", content)
+    object_store.kill()
+    threading.Timer(2.0, object_store.restart).start()
+    names = [f"tokens/part-{number:064x}.parquet" for number in range(4)]
+    out.each(lambda name: out.publish_bytes(name, content), names)
+    assert out.read_bytes("a") == content
+    assert list(out.files("tokens")) == names
 
 
 def test_a_bucket_that_is_not_there_cannot_be_written(object_store):
-    with pytest.raises(ConfigError, match="--out s3://no-such-bucket/out: cannot be written"):
-        OutputFolder("s3://no-such-bucket/out").store.lock()
+    place = f"{object_store.scheme}://no-such-bucket/out"
+    with pytest.raises(ConfigError, match=f"--out {place}: cannot be written"):
+        OutputFolder(place).store.lock()
+    with pytest.raises(StoreError, match=f"{place}/a: there is no such bucket"):
+        OutputFolder(place).publish_bytes("a", b"")
 
 
 def test_a_run_whose_lock_was_taken_over_writes_nothing_more(out, monkeypatch):

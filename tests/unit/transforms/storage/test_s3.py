@@ -1,0 +1,65 @@
+"""What S3 alone has: entity tags, and uploads in parts that can be listed and aborted."""
+
+import hashlib
+import uuid
+
+import pytest
+
+import transforms.storage.s3
+from transforms.storage.folder import OutputFolder
+from transforms.storage.s3 import S3Objects
+
+KEY = "a" * 64
+
+
+@pytest.fixture
+def out(start_store):
+    start_store("s3")
+    return OutputFolder(f"s3://cppmill-tests/{uuid.uuid4()}/out")
+
+
+def uploads(out):
+    """The uploads in parts below an output folder that are neither complete nor aborted."""
+    page = S3Objects().system.call_s3("list_multipart_uploads", Bucket="cppmill-tests")
+    return [upload["Key"] for upload in page.get("Uploads", ()) if upload["Key"].startswith(out.root.split("/", 3)[3])]
+
+
+@pytest.mark.engines
+def test_large_files_go_in_parts_and_leave_no_upload(out, monkeypatch):
+    monkeypatch.setattr(transforms.storage.s3, "PART_BYTES", 5 << 20)
+    content = hashlib.shake_256(b"seed").digest(11 << 20)
+    name = f"tokens/part-{KEY}.parquet"
+    out.publish_bytes(name, content)
+    assert S3Objects().status(out.where(name)[5:]).version.endswith('-3"'), "the tag tells three parts"
+    with pytest.raises(FileExistsError):
+        S3Objects().upload(out.where(name)[5:], big(out, content), sha256="0" * 64, create=True)
+    assert uploads(out) == []
+
+
+def big(out, content):
+    path = out.temporary / "big"
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.engines
+def test_uploads_that_a_dead_run_left_are_aborted_below_out_alone(out):
+    system = S3Objects().system
+    prefix = out.root.split("/", 3)[3]
+    for key in (f"{prefix}/tokens/a", f"{prefix}/b", f"{prefix}-other/c"):
+        system.call_s3("create_multipart_upload", Bucket="cppmill-tests", Key=key)
+    out.store.clear_temporary()
+    assert uploads(out) == [f"{prefix}-other/c"]
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        ("NoCredentialsError", "no AWS credentials were found; set AWS_ACCESS_KEY_ID"),
+        ("ProfileNotFound", "the AWS credentials cannot be used: "),
+        ("EndpointConnectionError", None),
+    ],
+)
+def test_missing_credentials_are_reported_with_the_way_to_give_them(error, said):
+    found = S3Objects().explain(type(error, (Exception,), {})("x"))
+    assert found is said is None or found.startswith(said)
