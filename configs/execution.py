@@ -108,8 +108,8 @@ class RunExecutionOptions(ExecutionOptions):
         Field(examples=[("~/src/llvm-project",)]),
         Option(flag=ARGUMENTS, metavar="SOURCE", default="", places=True),
     ] = ()
-    """What to read: folders, globs, tar (.gz .xz .zst), zip, Parquet and JSONL (.gz .zst) files, local or on any fsspec
-    path (s3://…).
+    """What to read: folders, globs, tar (.gz .xz .zst), zip, Parquet and JSONL (.gz .zst) files, local or by any fsspec
+    URL (gs://…, s3://…).
     """
 
     memory_bytes: Annotated[int, Field(ge=1 << 20), EXECUTION] = 2 << 30

@@ -1,11 +1,11 @@
 """The places of a run: sources, output folder, tokenizer directory, checked before anything starts.
 
-Only the file system is asked. Globs and remote paths are left to the listing.
+Only the file system is asked, and whether the packages for URLs are installed. Globs and what is behind URLs are left
+to the listing.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -13,7 +13,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import TypeGuard
 
 from configs.layers import Layer, Tables, place_of
-from schemas.places import OUTPUT_PACKAGES, is_remote
+from schemas.places import OUTPUT_PACKAGES, is_remote, missing_package
 
 WILDCARDS = "*?["
 
@@ -40,11 +40,16 @@ def check_places(tables: Tables, *, layers: Sequence[Layer], needs_sources: bool
     if isinstance(out, str) and out:
         yield from _check_out(out, sources, partial(place_of, layers, "run", "out"))
     if isinstance(tokenizer, str) and tokenizer:
-        yield from () if is_remote(tokenizer) else _check_tokenizer(Path(tokenizer), layers)
+        if is_remote(tokenizer):
+            yield from _check_url(tokenizer, partial(place_of, layers, "run", "tokenizer"))
+        else:
+            yield from _check_tokenizer(Path(tokenizer), layers)
 
 
 def _check_sources(sources: Sequence[object], place: Place) -> Iterator[str]:
     for index, source in enumerate(sources):
+        if isinstance(source, str) and is_remote(source):
+            yield from _check_url(source, partial(place, index=index))
         if _is_local(source) and not any(character in source for character in WILDCARDS) and not Path(source).exists():
             yield f"{place(index=index)}: no such file or folder"
 
@@ -68,14 +73,19 @@ def _check_remote_out(out: str, sources: Sequence[object], place: Place) -> Iter
     if scheme not in OUTPUT_PACKAGES or not path.strip("/").count("/"):
         places = ", ".join(f"{known}://BUCKET/PREFIX" for known in OUTPUT_PACKAGES)
         yield f"{place()}: not allowed; it takes a local or mounted folder, or {places}"
-    elif importlib.util.find_spec(package := OUTPUT_PACKAGES[scheme]) is None:
-        install = f"pip install 'cppmill[{scheme}]'"
-        yield f"{place()}: {scheme}:// needs {package}, which is not installed: {install}"
+    else:
+        yield from _check_url(out, place)
     for source in sources:
         if isinstance(source, str) and source.startswith(f"{scheme}://"):
             clash = _clash(PurePosixPath(path), PurePosixPath(source.partition("://")[2]))
             if clash:
                 yield f"{place()}: {clash.format(source=source)}; choose a prefix apart from the sources"
+
+
+def _check_url(url: str, place: Place) -> Iterator[str]:
+    missing = missing_package(url)
+    if missing:
+        yield f"{place()}: {missing}"
 
 
 def _clash(out: PurePath, source: PurePath) -> str | None:

@@ -19,7 +19,7 @@ class RunTableOptions(RunExecutionOptions):
     """Where a run reads and writes, and how it is carried out."""
 
     out: Annotated[PathText | None, Field(examples=["llvm"]), Option(metavar="DIR", default="", places=True)] = None
-    """Output folder, or s3://BUCKET/PREFIX: a new one, or that of an earlier run, which is then resumed."""
+    """Output folder, or gs:// or s3://BUCKET/PREFIX: a new one, or that of an earlier run, which is then resumed."""
 
     profile: Annotated[str, Option()] = DEFAULT_PROFILE
     """Set of defaults: hybrid-64k, hybrid-64k-superwords, sentencepiece-32k or demo."""
@@ -27,7 +27,7 @@ class RunTableOptions(RunExecutionOptions):
     tokenizer: Annotated[
         PathText | None, Field(examples=["other/tokenizer"]), Option(metavar="DIR", default="", places=True)
     ] = None
-    """Tokenize with this tokenizer directory (with its manifest.json), local or s3://…; build none."""
+    """Tokenize with this tokenizer directory (with its manifest.json), local or gs://… or s3://…; build none."""
 
     max_dead_fraction: Annotated[Fraction, EXECUTION] = 0.01
     """End with exit code 3 if more than this share of the documents is unreadable or damaged."""
@@ -37,14 +37,14 @@ class StoreTableOptions(RunTableOptions):
     """The same for a command that gives each run a folder of its own in a store."""
 
     out: Annotated[PathText, Option(flag="--store", metavar="DIR")]
-    """Folder of the versions, or s3://BUCKET/PREFIX; each version is the OUT of a run."""
+    """Folder of the versions, or gs:// or s3://BUCKET/PREFIX; each version is the OUT of a run."""
 
 
 class ExportTableOptions(ExecutionOptions):
     """Where an export writes, and how it is carried out."""
 
     out: Annotated[PathText, Option(metavar="DIR")]
-    """Folder of its own, or s3://BUCKET/PREFIX."""
+    """Folder of its own, or gs:// or s3://BUCKET/PREFIX."""
 
 
 TABLES: dict[str, type[BaseModel]] = {

@@ -61,8 +61,11 @@ def _start_spark(options: argparse.Namespace) -> str:
     return f"--spark_master_url={cluster.master_url} --spark_master_page={cluster.master_page}"
 
 
+_STORES: dict[str, type[ObjectStore] | type[GoogleStore]] = {"s3": ObjectStore, "gcs": GoogleStore}
+
+
 def _start_store(options: argparse.Namespace) -> str:
-    store = {"s3": ObjectStore, "gcs": GoogleStore}[options.what](options.dir)
+    store = _STORES[options.what](options.dir)
     return "\n".join(f"export {name}={value}" for name, value in store.environment.items())
 
 

@@ -1,4 +1,4 @@
-"""An object store with the API of Google Cloud Storage, on this machine: fake-gcs-server over a folder, on 127.0.0.1."""
+"""An object store with the API of Google Cloud Storage: fake-gcs-server over a folder, on 127.0.0.1."""
 
 from __future__ import annotations
 

@@ -19,35 +19,25 @@ def run_folder(value: str) -> str:
     `URL/current` of a store of versions is followed: on an object store the pointer is an object that names the folder.
     """
     if is_remote(value):
-        return _follow_current(value)
+        with exit_on_error():
+            from transforms.records.versions import follow_current
+
+            return follow_current(value)
     if not Path(value).is_dir():
         raise typer.BadParameter(f"{value}: no such folder; it takes the folder of a finished run, or its URL")
     return value
 
 
-def _follow_current(url: str) -> str:
-    """Return what `STORE/current` names, a URL as it is if it is no such pointer."""
-    store, _, name = url.rstrip("/").rpartition("/")
-    if name != "current":
-        return url
-    with exit_on_error():
-        from transforms.records.versions import Versions
-
-        versions = Versions(store)
-        current = versions.current
-        return url if current is None else versions.out(current).root
-
-
 RunFolder = Annotated[
     str,
     typer.Argument(
-        metavar="OUT", parser=run_folder, help="The folder of a finished run; s3://BUCKET/PREFIX works too."
+        metavar="OUT", parser=run_folder, help="The folder of a finished run; a URL (gs://, s3://) works too."
     ),
 ]
 
 FinishedRun = Annotated[
     str,
-    typer.Argument(metavar="RUN", parser=run_folder, help="A finished run; s3://BUCKET/PREFIX works too."),
+    typer.Argument(metavar="RUN", parser=run_folder, help="A finished run; a URL (gs://, s3://) works too."),
 ]
 
 Config = Annotated[
@@ -70,4 +60,23 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON object per line on 
 
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the logs of the libraries too.")]
 
-Tokenizer = Annotated[Path, typer.Option("--tokenizer", metavar="DIR", help="Tokenizer directory, as OUT/tokenizer.")]
+
+def local_tokenizer(value: str) -> Path:
+    """Return the path of a tokenizer; one at a URL is copied to this machine for as long as the command runs."""
+    if not is_remote(value):
+        return Path(value)
+    with exit_on_error():
+        from pipelines.tokenizers.places import local_tokenizer
+
+        return local_tokenizer(value)
+
+
+Tokenizer = Annotated[
+    Path,
+    typer.Option(
+        "--tokenizer",
+        metavar="DIR",
+        parser=local_tokenizer,
+        help="Tokenizer directory, as OUT/tokenizer; a URL (gs://, s3://) works too.",
+    ),
+]

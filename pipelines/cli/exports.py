@@ -103,7 +103,12 @@ def shards(
 def byte_tables(
     tokenizer: Annotated[
         Path,
-        typer.Option("--tokenizer", metavar="DIR", help="Tokenizer directory, SentencePiece model or tokenizer.json."),
+        typer.Option(
+            "--tokenizer",
+            metavar="DIR",
+            parser=args.local_tokenizer,
+            help="Tokenizer directory, SentencePiece model or tokenizer.json, or its URL.",
+        ),
     ],
     file: Annotated[Path, typer.Option("--out", metavar="FILE.npz", help="File to write.")],
     check: Annotated[

@@ -130,7 +130,7 @@ def status(
         typer.Argument(
             metavar="OUT",
             parser=_begun_folder,
-            help="The folder of a run, of an export, or of versions; s3://BUCKET/PREFIX works too.",
+            help="The folder of a run, of an export, or of versions; a URL (gs://, s3://) works too.",
         ),
     ],
     events: Annotated[int, typer.Option("--events", metavar="N", min=0, help="Print the last N events.")] = 5,

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
-import fsspec
 import typer
 from apache_beam.options.pipeline_options import PipelineOptions, WorkerOptions
 
@@ -28,6 +27,8 @@ from configs.tables import PEER_FLAGS
 from pipelines.cli.app import app
 from schemas.errors import CppmillError
 from schemas.places import is_remote
+from transforms.records.versions import follow_current
+from transforms.storage.urls import open_url
 
 logger = logging.getLogger(__name__)
 
@@ -120,8 +121,8 @@ def _fetch(run: Sequence[str], folder: Path) -> Iterator[str]:
     """Yield the arguments of a run, with copies in place of URLs where only a local path will do."""
     for option, value in zip(["", *run], run, strict=False):
         if option in _FETCHED and is_remote(value):
-            source, name = value.rstrip("/"), folder / option.removeprefix("--")
-            system, path = fsspec.core.url_to_fs(source)
+            source, name = follow_current(value.rstrip("/")), folder / option.removeprefix("--")
+            system, path = open_url(source)
             system.get(path, str(name), recursive=system.isdir(path))
             yield str(name)
         else:

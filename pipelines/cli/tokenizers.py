@@ -106,7 +106,7 @@ On = Annotated[
         "--on",
         metavar="SOURCE",
         parser=as_typed,
-        help="Text to measure on: the folder of a run, or sources as `run` takes them; may be given again.",
+        help="Text to measure on: the folder or URL of a run, or sources as `run` takes them; may be given again.",
     ),
 ]
 
@@ -128,7 +128,7 @@ def compare(
             metavar="TOKENIZER",
             parser=as_typed,
             help="Tokenizer directory, folder with a tokenizer.json, SentencePiece .model, or .tiktoken ranks (.gz); "
-            "NAME=PATH names it in the tables.",
+            "or a URL of one; NAME=PATH names it in the tables.",
         ),
     ],
     on: On,

@@ -75,8 +75,13 @@ def lint(
 
 @described(vocab)
 def diff(
-    old: Annotated[Path, typer.Argument(metavar="OLD", help="Tokenizer directory.")],
-    new: Annotated[Path, typer.Argument(metavar="NEW", help="Tokenizer directory to compare with it.")],
+    old: Annotated[
+        Path, typer.Argument(metavar="OLD", parser=args.local_tokenizer, help="Tokenizer directory, or its URL.")
+    ],
+    new: Annotated[
+        Path,
+        typer.Argument(metavar="NEW", parser=args.local_tokenizer, help="Tokenizer directory to compare with it."),
+    ],
     documents: Annotated[
         str | None,
         typer.Option(

@@ -45,7 +45,7 @@ class Dataflow(Engine):
         if not self._options.view_as(WorkerOptions).sdk_container_image:
             yield "no --sdk_container_image: build the image of deploy/dataflow and give its name behind --"
         if not is_remote(self._config.out):
-            yield f"--out {self._config.out}: workers of the service do not see it; it takes s3://BUCKET/PREFIX"
+            yield f"--out {self._config.out}: workers of the service do not see it; it takes gs:// or s3://BUCKET/PREFIX"
 
     def runner(self) -> PipelineRunner:
         """Return the runner that submits."""

@@ -19,6 +19,7 @@ from cppmill_core.manifests import BOS, EOS, MANIFEST
 from configs.runs import RunConfig
 from configs.vocabulary import VOCABULARY
 from pipelines.console.progress import Reporter, Summary
+from pipelines.stages.places import no_tokenizer
 from pipelines.stages.program import StagePlan, StageProgram, plan_units
 from pipelines.stages.scan import split_receipts
 from pipelines.stages.session import Session, open_session
@@ -31,6 +32,7 @@ from tokenizer_build.build import ScanCounts, build_tokenizer
 from tokenizer_build.findings import FINDINGS_MD
 from tokenizer_build.sentencepiece import build_sentencepiece, trainer_version
 from tokenizer_build.vocabulary import band_file_paths
+from transforms.records.versions import follow_current
 from transforms.scan.tables import read_counts
 from transforms.storage.folder import OutputFolder
 
@@ -104,11 +106,9 @@ def install_tokenizer(session: Session, place: Path | str) -> None:
         ConfigError: If the directory is not a tokenizer directory with a manifest, or one whose files differ from
             the manifest.
     """
-    with OutputFolder(place).open_local_folder("") as source:
+    with OutputFolder(follow_current(str(place))).open_local_folder("") as source:
         if not (source / MANIFEST).is_file():
-            raise ConfigError(
-                f"--tokenizer {place}: there is no {MANIFEST} in it; give a directory that `cppmill build` made"
-            )
+            raise no_tokenizer(place)
         try:
             tokenizer = cppmill_core.load_tokenizer(source)
         except cppmill_core.CoreError as error:

@@ -23,6 +23,7 @@ from pipelines.console.signals import done_before_end
 from pipelines.engines.config import EngineConfig
 from pipelines.engines.execution import OpenEngine, open_engine
 from pipelines.engines.worker_check import CheckWorkers
+from pipelines.stages.places import check_urls
 from schemas.errors import ConfigError, IntegrityError, StoreError
 from schemas.units import RECEIPT_FOLDERS, Stage, Unit, UnitReceipt, is_unit_receipt, unit_receipt_path
 from transforms.records.receipts import RECEIPT
@@ -250,10 +251,13 @@ def open_session(config: Config, reporter: Reporter) -> Iterator[Session[Config]
     """Lock the output folder, remove what a crashed run left, and yield the session.
 
     Raises:
-        ConfigError: For options that Beam does not know, a folder that cannot be written or holds other files, and
-            everything that the engine lacks.
+        ConfigError: For options that Beam does not know, a source or tokenizer at a URL that does not exist, a folder
+            that cannot be written or holds other files, and everything that the engine lacks.
+        StoreError: If a store fails, or refuses the credentials.
         LockedError: If another run, or a peer of one, is writing there.
     """
+    if isinstance(config, RunConfig):
+        check_urls(config)
     out = OutputFolder(config.out)
     check_unused(out)
     with open_engine(config.engine, engine_config(config, out)) as engine, locked(out):

@@ -14,9 +14,11 @@ import pandas as pd
 from pipelines.console.lines import format_seconds
 from pipelines.console.progress import MEGABYTE
 from pipelines.console.tables import align, format_frame
+from pipelines.tokenizers.places import local_tokenizer
 from pipelines.tokenizers.texts import read_texts
 from schemas.errors import ConfigError
 from schemas.options import IngestOptions
+from schemas.places import is_remote
 from tokenizer_build.compare.candidates import open_candidate, set_rayon_threads
 from tokenizer_build.compare.comparison import Comparison, Counts, Entrant, Tally, token_lengths
 from tokenizer_build.compare.comparison import compare as compare_candidates
@@ -43,7 +45,8 @@ def compare(
     """Compare tokenizers on the documents of runs or sources.
 
     Args:
-        tokenizers: Paths of what `open_candidate` takes, with a name for the tables before it if wanted: `NAME=PATH`.
+        tokenizers: Paths or URLs of what `open_candidate` takes, with a name for the tables before it if wanted:
+            `NAME=PATH`.
         places: Folders of runs, and sources.
         pattern: The pattern of files of ranks.
         sample: Take this share of the documents, chosen by path.
@@ -53,13 +56,14 @@ def compare(
         ConfigError: If something is not a tokenizer, two have one name, or there is no document.
     """
     set_rayon_threads(threads)
-    entrants = [_open(name, path, pattern) for name, path in _named(tokenizers)]
+    named = [(name, local_tokenizer(place, argument="TOKENIZER")) for name, place in _named(tokenizers)]
+    entrants = [_open(name, path, pattern) for name, path in named]
     documents = read_texts(places, IngestOptions(sample=sample, detect_platforms=False), argument="--on")
     return compare_candidates(entrants, documents, threads=threads)
 
 
-def _named(tokenizers: Sequence[str]) -> list[tuple[str, Path]]:
-    """Return name and path of each tokenizer.
+def _named(tokenizers: Sequence[str]) -> list[tuple[str, str]]:
+    """Return name and place of each tokenizer.
 
     Raises:
         ConfigError: If two have one name.
@@ -72,14 +76,14 @@ def _named(tokenizers: Sequence[str]) -> list[tuple[str, Path]]:
     return named
 
 
-def _name_of(text: str) -> tuple[str, Path]:
+def _name_of(text: str) -> tuple[str, str]:
     name, equals, place = text.partition("=")
     if equals and name and "/" not in name:
-        return name, Path(place)
+        return name, place
     path = Path(text)
     if path.name in ("tokenizer", "tokenizer.json", "tokenizer.model", "manifest.json"):
-        path = path.resolve().parent
-    return path.name.partition(".")[0] or str(path), Path(text)
+        path = path.parent if is_remote(text) else path.resolve().parent
+    return path.name.partition(".")[0] or str(path), text
 
 
 def _open(name: str, path: Path, pattern: str | None) -> Entrant:

@@ -19,11 +19,13 @@ import pyarrow.parquet as pq
 
 from schemas.errors import ConfigError
 from schemas.options import IngestOptions
-from schemas.places import is_remote
+from schemas.places import OUTPUT_PACKAGES, is_remote
 from schemas.reasons import Column
 from transforms.filters.verdicts import make_content_filter
 from transforms.ingest.input_units import plan_inputs
+from transforms.records.versions import follow_current
 from transforms.sources.document import Document, in_sample
+from transforms.sources.globs import is_glob
 from transforms.sources.listing import list_inputs
 from transforms.sources.readers import read_documents
 from transforms.storage.folder import OutputFolder
@@ -76,18 +78,33 @@ def read_texts(places: Sequence[str], options: IngestOptions, *, argument: str) 
 
 
 def _documents(places: Sequence[str], options: IngestOptions, left_out: Counter[str]) -> Iterator[Document]:
-    for place in places:
+    for place in map(follow_current, places):
         shards = _run_shards(place)
         yield from _of_run(OutputFolder(place), shards, options) if shards else _of_source(place, options, left_out)
 
 
 def _run_shards(place: str) -> list[str]:
     """Return the documents shards of a place that is the folder of a run, or the documents of one; else none."""
-    if is_remote(place) or not Path(place).is_dir():
+    if is_remote(place):
+        return _remote_shards(place) if place.partition("://")[0] in OUTPUT_PACKAGES and not is_glob(place) else []
+    if not Path(place).is_dir():
         return []
     below = [f"documents/{path.name}" for path in sorted(Path(place, "documents").glob(_SHARDS))]
     names = below or [path.name for path in sorted(Path(place).glob(_SHARDS))]
     return [name for name in names if set(COLUMNS) <= set(pq.read_schema(Path(place, name)).names)]
+
+
+def _remote_shards(place: str) -> list[str]:
+    """Return the documents shards of a run, or of the documents of one, at a URL."""
+    out = OutputFolder(place)
+    folder = "" if place.rstrip("/").endswith("/documents") else "documents"
+    names = [name for name in out.files(folder) if fnmatchcase(name.rpartition("/")[2], _SHARDS)]
+    found = []
+    for name in names:
+        with out.open_ranges(name) as file:
+            if set(COLUMNS) <= set(pq.read_schema(file).names):
+                found.append(name)
+    return found
 
 
 def _of_run(out: OutputFolder, names: Sequence[str], options: IngestOptions) -> Iterator[Document]:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from schemas.digests import canonical_json
 from schemas.errors import ConfigError, IntegrityError
-from schemas.places import is_remote
+from schemas.places import OUTPUT_PACKAGES, is_remote
 from schemas.units import RECEIPT_FOLDERS, Stage, is_unit_receipt
 from transforms.records.manifests import MANIFEST
 from transforms.records.receipts import RECEIPT
@@ -33,6 +33,22 @@ _SHARED_FOLDERS = tuple(RECEIPT_FOLDERS[stage] for stage in (Stage.INGEST, Stage
 _SHARED_CACHE = tuple(f"{CACHE}/{name}" for name in ("fingerprints", "duplicates", "signatures", "near_duplicates"))
 _SHARED_FILES = (f"{CACHE}/digests.json",)
 _RUN_FOLDERS = frozenset(folder.partition("/")[0] for folder in RECEIPT_FOLDERS.values()) - {CACHE}
+
+
+def follow_current(place: str) -> str:
+    """Return a place with the version that is current now in place of `STORE/current`, in a path or a URL.
+
+    On an object store the pointer is an object that names the version. Other places are returned as they are.
+
+    Raises:
+        IntegrityError: If `current` is an object, but no pointer.
+    """
+    store, found, below = f"{place.rstrip('/')}/".partition(f"/{CURRENT}/")
+    if not found or not is_remote(store) or store.partition("://")[0] not in OUTPUT_PACKAGES:
+        return place
+    versions = Versions(store)
+    current = versions.current
+    return place if current is None else f"{versions.out(current).root}/{below}".rstrip("/")
 
 
 class Versions:

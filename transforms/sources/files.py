@@ -7,11 +7,10 @@ import os
 import stat
 from typing import BinaryIO, cast
 
-import fsspec
-
 from schemas.places import is_remote
 from schemas.reasons import Dead
 from transforms.sources.document import DamageError
+from transforms.storage.urls import open_url
 
 _BUFFER_BYTES = 1 << 16
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -28,7 +27,7 @@ def open_input(root: str, path: str) -> BinaryIO:
         OSError: If it cannot be opened, NotRegularError if it is not a regular file any more.
     """
     if is_remote(root):
-        system, base = fsspec.core.url_to_fs(root)
+        system, base = open_url(root)
         return cast(BinaryIO, system.open(f"{base}/{path}", "rb"))
     descriptor = open_descriptor(root, path)
     return os.fdopen(descriptor, "rb", buffering=_BUFFER_BYTES)

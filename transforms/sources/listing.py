@@ -12,8 +12,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-
-import fsspec
+from typing import Any
 
 from schemas.errors import ConfigError
 from schemas.options import IngestOptions
@@ -21,6 +20,7 @@ from schemas.places import is_remote
 from transforms.sources.document import display_path, raw_path
 from transforms.sources.files import os_error_reason
 from transforms.sources.globs import Glob, is_glob, split_glob
+from transforms.storage.urls import open_url, store_errors
 
 logger = logging.getLogger(__name__)
 
@@ -166,12 +166,17 @@ def list_inputs(sources: Sequence[str], options: IngestOptions) -> Listing:
 
     Raises:
         ConfigError: If a source does not exist or a glob matches nothing.
+        StoreError: If a store fails, or refuses the credentials.
     """
     listing = Listing()
     for index, source in enumerate(sources):
         for scheme in _LOCAL_SCHEMES:
             source = source.removeprefix(scheme)
-        found = list(_list_remote(source, index, listing) if is_remote(source) else _list_local(source, index, listing))
+        if is_remote(source):
+            with store_errors(source):
+                found = list(_list_remote(source, index, listing))
+        else:
+            found = list(_list_local(source, index, listing))
         is_file = listing.roots[index].is_file
         if not found and (is_file or is_glob(source)):
             raise ConfigError(f"source {source!r} is no regular file and matches none; check the name or pattern")
@@ -261,19 +266,18 @@ class _Walk:
 def _list_remote(source: str, index: int, listing: Listing) -> Iterator[Input]:
     """Yield the files of an fsspec URL and note its root."""
     scheme = source.partition("://")[0]
-    system, path = fsspec.core.url_to_fs(source)
+    system, path = open_url(source)
     root, is_file = path.rstrip("/"), False
     if is_glob(source):
         root = split_glob(path)[0].rstrip("/")
         found = system.glob(path, detail=True)
         for folder in [name for name, info in found.items() if info["type"] == "directory"]:
             found.update(system.find(folder, detail=True))
-    elif system.isfile(path):
-        found, root, is_file = {path: system.info(path)}, path.rpartition("/")[0], True
-    elif system.exists(path):
-        found = system.find(path, detail=True)
     else:
-        raise ConfigError(f"source {source!r} does not exist; give a folder, a file or a glob")
+        described = _describe(system, root, source)
+        is_file = described["type"] == "file"
+        found = {root: described} if is_file else system.find(root, detail=True)
+        root = root.rpartition("/")[0] if is_file else root
     listing.roots.append(Root(location=f"{scheme}://{root}", name=_root_name(root), is_file=is_file))
     hidden = set()
     for name, info in found.items():
@@ -281,11 +285,35 @@ def _list_remote(source: str, index: int, listing: Listing) -> Iterator[Input]:
         folder = _hidden_folder(relative)
         if folder:
             hidden.add(folder)
+        elif relative.endswith("/"):
+            continue  # the empty object that a console makes for a folder
         elif info["type"] == "file":
             yield Input(index, relative, int(info["size"] or 0), _version(info), kind_of(relative))
         elif info["type"] != "directory":
             listing.special.append(relative)
     listing.hidden.extend(sorted(hidden))
+
+
+def check_source(source: str) -> None:
+    """Check that a remote source can be read, with one request.
+
+    Raises:
+        ConfigError: If it does not exist; for a glob only the bucket is asked.
+        StoreError: If the store fails, or refuses the credentials.
+    """
+    with store_errors(source):
+        system, path = open_url(source)
+        if is_glob(source):
+            system.exists(split_glob(path)[0].rstrip("/"))
+        else:
+            _describe(system, path.rstrip("/"), source)
+
+
+def _describe(system: Any, path: str, source: str) -> dict[str, Any]:  # noqa: ANN401 - fsspec has no annotations
+    try:
+        return dict(system.info(path))
+    except FileNotFoundError as error:
+        raise ConfigError(f"source {source!r} does not exist; give a folder, a file or a glob") from error
 
 
 def _hidden_folder(path: str) -> str:

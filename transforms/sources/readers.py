@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from typing import Any, BinaryIO
 
 from schemas.options import IngestOptions
@@ -19,6 +19,7 @@ from transforms.sources.parquet import iter_parquet
 from transforms.sources.streams import MemberStream
 from transforms.sources.tar import iter_tar
 from transforms.sources.zip import iter_zip
+from transforms.storage.urls import input_errors
 
 _STREAM_READERS: dict[Kind, Callable[[Archive, MemberStream], Iterator[Document]]] = {
     Kind.TAR: iter_tar,
@@ -40,7 +41,16 @@ def read_documents(
         options: The options of ingest.
         wanted: Returns whether the loose file with an index is read; the others are yielded without content, as
             `kept`. All are read by default; the members of archives are always read.
+
+    Raises:
+        StoreError: If a store fails beyond all retries, or refuses the credentials.
     """
+    root = unit.payload["root"]
+    with input_errors(root) if is_remote(root) else nullcontext():
+        yield from _documents(unit, options, wanted)
+
+
+def _documents(unit: Unit, options: IngestOptions, wanted: Callable[[int], bool] | None) -> Iterator[Document]:
     if unit.payload["kind"] == Kind.FILE:
         yield from _loose_files(unit.payload, options, wanted)
     else:

@@ -75,7 +75,8 @@ class GcsObjects:
         """
         for attempt in range(_SESSIONS):
             try:
-                return self._put(path, file, sha256=sha256, create=create)
+                self._put(path, file, sha256=sha256, create=create)
+                return
             except Exception as error:
                 if create and any(isinstance(cause, FileExistsError) for cause in _causes(error)):
                     raise FileExistsError(17, "Exists", path) from error

@@ -4,7 +4,9 @@ import hashlib
 import os
 import subprocess
 import sys
+import threading
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 import transforms.storage.gcs
 from transforms.storage.folder import OutputFolder
 from transforms.storage.gcs import GcsObjects
+from transforms.storage.protocol import ConflictError
 
 CONTENT = hashlib.shake_256(b"seed").digest(11 << 20)
 NAME = f"tokens/part-{64 * 'a'}.parquet"
@@ -103,7 +106,37 @@ def put_from_elsewhere(out):
     subprocess.run([sys.executable, "-c", f"{code}(sys.argv[2], b'first')", out.root, NAME], check=True)
 
 
-class Refusal(Exception):
+@pytest.mark.engines
+def test_of_writers_with_the_same_expectation_one_wins(out):
+    path = out.where(".lock")[5:]
+    version = None
+    for _ in range(3):
+        outcomes = at_once(8, lambda data, version=version: GcsObjects().write(path, data, expected=version))
+        (won,) = [outcome for outcome in outcomes if isinstance(outcome, str)]
+        assert all(isinstance(outcome, ConflictError) for outcome in outcomes if outcome is not won)
+        assert GcsObjects().status(path).version == won
+        version = won
+    GcsObjects().system.rm_file(path)
+    with pytest.raises(ConflictError):
+        GcsObjects().write(path, b"late", expected=version)
+
+
+def at_once(number, act):
+    """What became of each call, made from as many threads at the same moment with different bytes."""
+    barrier = threading.Barrier(number)
+
+    def call(data):
+        barrier.wait()
+        try:
+            return act(data)
+        except ConflictError as error:
+            return error
+
+    with ThreadPoolExecutor(number) as pool:
+        return list(pool.map(call, [str(index).encode() for index in range(number)]))
+
+
+class RefusedError(Exception):
     def __init__(self, code):
         super().__init__("Anonymous caller does not have access")
         self.code = code
@@ -112,10 +145,10 @@ class Refusal(Exception):
 @pytest.mark.parametrize(
     ("error", "credentials", "said"),
     [
-        (Refusal(401), None, "no Google credentials were found"),
+        (RefusedError(401), None, "no Google credentials were found"),
         (OSError("Forbidden: b/x"), None, "no Google credentials were found"),
-        (Refusal("403"), object(), "the credentials do not allow it"),
-        (Refusal(503), None, None),
+        (RefusedError("403"), object(), "the credentials do not allow it"),
+        (RefusedError(503), None, None),
         (ValueError("x"), None, None),
     ],
 )

@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 import uuid
-from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from urllib.parse import urlsplit
 
@@ -19,7 +18,6 @@ import transforms.storage.lease
 import transforms.storage.s3
 from schemas.errors import ConfigError, IntegrityError, LockedError, StoreError
 from transforms.storage.folder import OutputFolder
-from transforms.storage.protocol import ConflictError
 from transforms.storage.urls import OBJECTS
 
 pytestmark = pytest.mark.engines
@@ -120,35 +118,6 @@ def test_large_files_come_back_whole(out, objects, monkeypatch):
         output = out.publish_bytes(name, content)
         assert objects.status(path_of(out, name)).sha256 == output.sha256
         assert (out.hash(name), out.digest(name)) == (output.sha256, output.sha256)
-
-
-def test_of_writers_with_the_same_expectation_one_wins(out, objects):
-    path = path_of(out, ".lock")
-    version = None
-    for _ in range(3):
-        outcomes = at_once(8, lambda data, version=version: objects.write(path, data, expected=version))
-        (won,) = [outcome for outcome in outcomes if isinstance(outcome, str)]
-        assert all(isinstance(outcome, ConflictError) for outcome in outcomes if outcome is not won)
-        assert objects.status(path).version == won
-        version = won
-    objects.system.rm_file(path)
-    with pytest.raises(ConflictError):
-        objects.write(path, b"late", expected=version)
-
-
-def at_once(number, act):
-    """What became of each call, made from as many threads at the same moment with different bytes."""
-    barrier = threading.Barrier(number)
-
-    def call(data):
-        barrier.wait()
-        try:
-            return act(data)
-        except ConflictError as error:
-            return error
-
-    with ThreadPoolExecutor(number) as pool:
-        return list(pool.map(call, [str(index).encode() for index in range(number)]))
 
 
 def test_a_copy_keeps_the_digest_and_never_replaces_a_file(out, objects):
@@ -265,8 +234,9 @@ def clear_systems():
 
 
 @pytest.mark.parametrize("answer", [b"503 Service Unavailable", b"429 Too Many Requests"])
-def test_a_store_that_refuses_for_a_while_is_asked_again(out, proxy, answer):
-    proxy.answer = answer
+def test_a_store_that_refuses_for_a_while_is_asked_again(out, proxy, answer, object_store):
+    throttled = {"s3": b"503 Slow Down", "gs": answer}
+    proxy.answer = throttled[object_store.scheme]
     output = out.publish_bytes(f"tokens/part-{KEY}.parquet", b"abc")
     proxy.refuse = 2
     assert out.read_bytes(output.path) == b"abc"
