@@ -28,18 +28,16 @@ def missing_package(url: str) -> str | None:
         >>> missing_package("memory://folder"), missing_package("nosuch://folder")
         (None, 'there is no kind of URL nosuch://')
     """
-    from fsspec.registry import get_filesystem_class, known_implementations, registry
-
     scheme = url.partition("://")[0].rpartition("::")[2]
-    if scheme in registry:
-        return None
-    if scheme not in known_implementations:
-        return f"there is no kind of URL {scheme}://"
     if scheme in OUTPUT_PACKAGES:
         package = OUTPUT_PACKAGES[scheme]
         found = importlib.util.find_spec(package) is not None
         install = f"pip install 'cppmill[{scheme}]'"
         return None if found else f"{scheme}:// needs {package}, which is not installed: {install}"
+    from fsspec.registry import get_filesystem_class, known_implementations, registry
+
+    if scheme not in registry and scheme not in known_implementations:
+        return f"there is no kind of URL {scheme}://"
     try:
         get_filesystem_class(scheme)
     except ImportError as error:

@@ -5,9 +5,10 @@ import json
 import subprocess
 import uuid
 
-import fsspec
 import pyarrow.parquet as pq
 import pytest
+
+from transforms.storage.urls import open_url
 
 pytestmark = pytest.mark.engines
 STAGES = ("ingest", "scan", "tokenize", "validate")
@@ -16,7 +17,7 @@ TOKENIZER = ("manifest.json", "tokenizer.json", "vocab.tsv")
 
 @pytest.fixture(scope="module")
 def url(object_store):
-    return f"s3://cppmill-tests/{uuid.uuid4()}"
+    return f"{object_store.scheme}://cppmill-tests/{uuid.uuid4()}"
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,7 @@ def stored(run, cppmill, url):
 def copied(stored, tmp_path_factory):
     """A local copy of it, as any tool makes one."""
     folder = tmp_path_factory.mktemp("copied") / "out"
-    fsspec.filesystem("s3", use_listings_cache=False).get(stored.out, str(folder), recursive=True)
+    open_url(stored.out)[0].get(stored.out, str(folder), recursive=True)
     return type(stored)(stored.sources, folder)
 
 
@@ -55,7 +56,7 @@ def test_a_second_run_does_nothing_and_the_plan_says_so(stored, cppmill):
 
 
 def test_a_damaged_shard_is_found_named_and_made_again(stored, cppmill, copied):
-    system = fsspec.filesystem("s3", use_listings_cache=False)
+    system, _ = open_url(stored.out)
     name = sorted((copied.out / "tokens").glob("part-*.parquet"))[0].name
     damaged = f"{stored.out}/tokens/{name}"
     data = (copied.out / "tokens" / name).read_bytes()
@@ -96,7 +97,7 @@ def test_a_stopped_run_releases_the_lock_and_can_continue(run, cppmill, command_
         process.terminate()
         process.communicate()
     assert process.returncode == 143
-    system = fsspec.filesystem("s3", use_listings_cache=False)
+    system, _ = open_url(url)
     assert not system.exists(f"{again.out}/.lock")
     assert system.exists(f"{again.out}/documents")
     cppmill(*again.command, "--unit-bytes", 1 << 18)
@@ -108,14 +109,14 @@ def test_a_stopped_run_releases_the_lock_and_can_continue(run, cppmill, command_
 
 def test_a_run_continues_in_a_finished_folder_that_was_uploaded(run, cppmill, url):
     uploaded = type(run)(run.sources, f"{url}/uploaded")
-    fsspec.filesystem("s3").put(f"{run.out}/", uploaded.out, recursive=True)
+    open_url(url)[0].put(f"{run.out}/", uploaded.out, recursive=True)
     ran = uploaded.stages(cppmill(*uploaded.command, "--json"))
     assert [ran[stage] for stage in STAGES] == [0, 0, 0, 0]
     cppmill("verify", uploaded.out)
 
 
 def test_sources_and_a_tokenizer_may_be_on_the_store_too(stored, run, url, cppmill):
-    system = fsspec.filesystem("s3", use_listings_cache=False)
+    system, _ = open_url(url)
     system.put(str(run.sources / "numpy"), f"{url}/in/numpy", recursive=True)
     system.put(str(run.sources / "arrow"), f"{url}/in/arrow", recursive=True)
     out = f"{url}/again"
@@ -136,6 +137,37 @@ def test_shards_on_the_object_store_equal_those_of_a_local_run(stored, run, cppm
         cppmill("shards", stored.out, "--out", f"{url}/shards", *flags, "--name", name)
     cppmill("shards", stored.out, "--out", f"{url}/shards", *flags)
     assert "everything is what the manifest says" in cppmill("verify", f"{url}/shards").stdout
-    fsspec.filesystem("s3", use_listings_cache=False).get(f"{url}/shards", str(tmp_path / "copied"), recursive=True)
+    open_url(url)[0].get(f"{url}/shards", str(tmp_path / "copied"), recursive=True)
     trees = [type(run)(run.sources, tmp_path / name).tree() for name in ("local", "copied")]
     assert trees[0] == trees[1]
+
+
+def test_tokenizers_are_taken_from_there_too(stored, run, cppmill, tmp_path):
+    (tmp_path / "a.cpp").write_text("int main() { return 0; }\n")
+    places = (f"{stored.out}/tokenizer", str(run.out / "tokenizer"))
+    for command in (["encode"], ["show", "--ids"], ["byte-tables", "--out", tmp_path / "tables.npz"]):
+        file = [] if command[0] == "byte-tables" else [tmp_path / "a.cpp"]
+        told = [cppmill(*command, "--tokenizer", place, *file).stdout for place in places]
+        assert told[0] == told[1], command
+    found = [
+        json.loads(cppmill("compare", f"one={place}", "--on", out, "--json").stdout.splitlines()[1])
+        for place, out in zip(places, (stored.out, run.out), strict=True)
+    ]
+    assert (found[0]["tokens"], found[0]["projects"]) == (found[1]["tokens"], found[1]["projects"])
+    assert "moved           0        0" in cppmill("vocab", "diff", *places).stdout
+
+
+def test_sequences_of_it_are_made_there(stored, cppmill, url):
+    cppmill("sequences", stored.out, "--out", f"{url}/sequences", "--length", "512")
+    assert "everything is what the manifest says" in cppmill("verify", f"{url}/sequences").stdout
+
+
+def test_what_is_not_there_is_one_line_before_anything_starts(stored, cppmill, url):
+    for arguments, said in (
+        ((f"{url}/no-sources", "--out", f"{url}/new"), f"source '{url}/no-sources' does not exist"),
+        ((stored.sources, "--out", f"{url}/new", "--tokenizer", f"{url}/none"), f"--tokenizer {url}/none: there is no"),
+    ):
+        done = cppmill("run", *arguments, check=False)
+        assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+        assert said in done.stderr
+    assert not open_url(url)[0].exists(f"{url}/new")

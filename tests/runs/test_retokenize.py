@@ -11,7 +11,6 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-import fsspec
 import pytest
 
 from configs.runs import load_run_config
@@ -26,6 +25,7 @@ from schemas.options import BuildOptions, IngestOptions, RunOptions
 from transforms.records.receipts import read_receipt
 from transforms.records.versions import Versions
 from transforms.storage.folder import OutputFolder
+from transforms.storage.urls import open_url
 
 ROOT = Path(__file__).parents[2]
 HOLD = """
@@ -391,10 +391,10 @@ def test_current_is_complete_wherever_a_command_dies_and_the_next_one_continues(
 
 
 @pytest.mark.engines
-def test_on_an_object_store_versions_and_pointer_are_the_same(store, object_store, cppmill, processes, caplog):
-    place = f"s3://cppmill-tests/{uuid.uuid4()}"
-    system = fsspec.filesystem("s3", use_listings_cache=False)
-    numpy = Store(store.sources / "numpy", place)
+def test_on_an_object_store_versions_and_pointer_are_the_same(store, object_store, cppmill, processes, caplog, tmp_path):
+    place = f"{object_store.scheme}://cppmill-tests/{uuid.uuid4()}"
+    system, _ = open_url(place)
+    numpy = Store(shutil.copytree(store.sources / "numpy", tmp_path / "numpy"), place)
     tokenizer = str(store.out("v000001") / "tokenizer")
     options = {"--tokenizer": tokenizer, "--unit-bytes": str(1 << 16)}
     assert numpy.again(**options).version == "v000001"
@@ -410,6 +410,12 @@ def test_on_an_object_store_versions_and_pointer_are_the_same(store, object_stor
     assert (status["current"], status["building"], status["run"]["state"]) == ("v000002", None, "done")
     assert f"{place}/versions/v000002: everything is what" in cppmill("verify", f"{place}/current").stdout
     assert json.loads(cppmill("status", f"{place}/current/", "--json").stdout)["receipt"]
+    (tmp_path / "a.cpp").write_text("int main() {}\n")
+    ids = [
+        cppmill("encode", "--tokenizer", at, tmp_path / "a.cpp").stdout
+        for at in (f"{place}/current/tokenizer", tokenizer)
+    ]
+    assert ids[0] == ids[1]
     (numpy.sources / "another.h").write_text("int another();\n")
     dead = die_holding(processes, place)
     assert numpy.again(keep=1).removed == ("v000001", "v000002")

@@ -71,7 +71,10 @@ def input_errors(url: str) -> Iterator[None]:
 
 def _store_error(url: str, error: Exception) -> StoreError:
     scheme = url.partition("://")[0]
-    advice = OBJECTS[scheme]().explain(error) if scheme in OBJECTS else None
+    if isinstance(error, ImportError):
+        advice = missing_package(url)
+    else:
+        advice = OBJECTS[scheme]().explain(error) if scheme in OBJECTS else None
     if advice:
         return StoreError(f"{url}: {advice}")
     reason = " ".join(str(error).split())

@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import reduce
 from html.parser import HTMLParser
 
-import fsspec
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -23,6 +22,7 @@ from pipelines.report.text import fold_runs
 from pipelines.tokenizers.codec import load_tokenizer
 from tokenizer_build.decisions import Rule
 from transforms.storage.folder import OutputFolder
+from transforms.storage.urls import open_url
 from transforms.tokens.usage import ProjectUsage, read_usage
 
 
@@ -336,7 +336,7 @@ def test_an_unfinished_run_is_one_line_of_error(cppmill, tmp_path):
 
 @pytest.mark.engines
 def test_a_run_on_an_object_store_has_the_same_page(run, html, object_store, cppmill, tmp_path):
-    place = f"s3://cppmill-tests/{uuid.uuid4()}/{run.out.name}"
-    fsspec.filesystem("s3", use_listings_cache=False).put(f"{run.out}/", place, recursive=True)
+    place = f"{object_store.scheme}://cppmill-tests/{uuid.uuid4()}/{run.out.name}"
+    open_url(place)[0].put(f"{run.out}/", place, recursive=True)
     cppmill("report", place, "--out", tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text() == html

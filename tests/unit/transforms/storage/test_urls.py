@@ -1,0 +1,108 @@
+"""Any URL is opened in one way, and what keeps it from being read is one line that says what to do."""
+
+import http.server
+import json
+import threading
+
+import pytest
+
+import schemas.places
+import transforms.storage.gcs
+import transforms.storage.s3
+from schemas.errors import ConfigError, StoreError
+from schemas.options import IngestOptions
+from schemas.places import missing_package
+from transforms.sources.listing import check_source, list_inputs
+from transforms.storage.folder import OutputFolder
+from transforms.storage.urls import input_errors, open_url, store_errors
+
+
+@pytest.fixture
+def refusing(monkeypatch):
+    """A store with Google's API that refuses callers without an account."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            message = {"error": {"code": 401, "message": "Anonymous caller does not have storage.objects.get access."}}
+            body = json.dumps(message).encode()
+            self.send_response(401)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_POST = do_GET  # noqa: N815
+
+        def log_message(self, *_):
+            """Log nothing."""
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{server.server_port}")
+    transforms.storage.gcs._open_system.cache_clear()
+    yield
+    transforms.storage.gcs._open_system.cache_clear()
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.usefixtures("refusing")
+def test_a_caller_without_an_account_gets_one_line_with_what_to_do(capfd):
+    for read in (
+        lambda: OutputFolder("gs://b/out").exists("receipt.json"),
+        lambda: list_inputs(["gs://b/in"], IngestOptions()),
+        lambda: list_inputs(["gs://b/in/*.tar"], IngestOptions()),
+        lambda: check_source("gs://b/in"),
+    ):
+        with pytest.raises(StoreError, match="^gs://b/(in|out).*: no Google credentials were found") as caught:
+            read()
+        assert "\n" not in str(caught.value)
+    with pytest.raises(ConfigError, match="--out gs://b/out: cannot be written: .*gcloud auth application-default"):
+        OutputFolder("gs://b/out").store.lock()
+    assert capfd.readouterr().err == ""
+
+
+def test_a_store_without_credentials_of_amazon_says_how_to_give_them(monkeypatch):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, "/dev/null")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    transforms.storage.s3._open_system.cache_clear()
+    with pytest.raises(StoreError, match="^s3://b/in: no AWS credentials were found; set AWS_ACCESS_KEY_ID"):
+        check_source("s3://b/in")
+    transforms.storage.s3._open_system.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("gs://b/x", "gs:// needs gcsfs, which is not installed: pip install 'cppmill[gs]'"),
+        ("s3://b/x", "s3:// needs s3fs, which is not installed: pip install 'cppmill[s3]'"),
+        ("no-such://b/x", "there is no kind of URL no-such://"),
+    ],
+)
+def test_a_url_whose_package_is_missing_names_what_to_install(url, said, monkeypatch):
+    monkeypatch.setattr(schemas.places.importlib.util, "find_spec", lambda name: None)
+    assert missing_package(url) == said
+    with pytest.raises(ConfigError, match=f"{url}: "):
+        open_url(url)
+    with pytest.raises(StoreError) as caught, store_errors(url):
+        raise ImportError("no module")
+    assert str(caught.value) == f"{url}: {said}"
+
+
+def test_a_url_of_another_kind_is_opened_by_fsspec():
+    system, path = open_url("memory://folder/file")
+    assert (type(system).__name__, path) == ("MemoryFileSystem", "/folder/file")
+    with pytest.raises(ConfigError, match="source 'memory://no-such' does not exist"):
+        check_source("memory://no-such")
+
+
+def test_of_an_input_only_errors_of_the_libraries_of_stores_are_failures_of_the_store():
+    failed = type("HttpError", (Exception,), {"__module__": "gcsfs.retry"})
+    said = "gs://b: the object store failed after all retries: HttpError: a b; "
+    with pytest.raises(StoreError, match=said), input_errors("gs://b"):
+        raise failed("a\nb")
+    for error in (FileNotFoundError("gone"), ValueError("not a tar")):
+        with pytest.raises(type(error)), input_errors("gs://b"):
+            raise error
