@@ -79,7 +79,7 @@ test: setup $(STAMPS)/test ## Run the tests of the native core and of the Python
 	$(CARGO) test $(NATIVE) --workspace --release --locked --quiet
 	$(BIN)/python -m pytest -n auto --dist loadfile --durations=20 -m "not engines and not release"
 
-engines: setup $(STAMPS)/test ## Fetch Flink, Spark, Prism and an object store into a cache outside of here, and a browser (NAME=flink: one)
+engines: setup $(STAMPS)/test ## Fetch Flink, Spark, Prism and two object stores into a cache outside of here, and a browser (NAME=flink: one)
 	@$(BIN)/python -m deploy.local fetch $(NAME)
 
 test-engines: engines ## Run the tests that need what `make engines` fetches: each engine, its faults, the object store

@@ -12,8 +12,16 @@ from configs.tables import SEQUENCE_FLAGS, SHARD_FLAGS
 from pipelines.cli import arguments as args
 from pipelines.cli.options import BeamCommand, described, with_flags
 from pipelines.console.console import Output, command_session
+from schemas.places import is_remote
 
 commands = typer.Typer()
+
+
+def _folder_here(value: str) -> Path:
+    """Return a folder of this machine."""
+    if is_remote(value):
+        raise typer.BadParameter(f"{value}: training programs read a folder of their machine; copy it there first")
+    return Path(value)
 
 
 @described(commands)
@@ -139,7 +147,15 @@ def byte_tables(
 
 @described(commands)
 def flags(
-    tokenizer: args.Tokenizer,
+    tokenizer: Annotated[
+        Path,
+        typer.Option(
+            "--tokenizer",
+            metavar="DIR",
+            parser=_folder_here,
+            help="Tokenizer directory on this machine.",
+        ),
+    ],
     project: Annotated[str, typer.Option("--for", metavar="NAME", help="megatron, nanogpt or transformers.")],
     divisible_by: Annotated[
         int, typer.Option("--divisible-by", metavar="N", help="Pad the rows of a rank's embedding to a multiple of N.")

@@ -24,6 +24,7 @@ import pyarrow
 import pytest
 
 from deploy.local.flink import FlinkCluster
+from deploy.local.gcs import GoogleStore
 from deploy.local.s3 import ObjectStore
 from schemas.digests import sha256_file
 
@@ -149,10 +150,12 @@ def on_flink(cluster: FlinkCluster, corpus: Path, out: Path | str) -> subprocess
     return subprocess.Popen([*command, f"--flink_master={cluster.rest_address}", "--parallelism=2"])
 
 
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStore]:
+@pytest.fixture(params=[ObjectStore, GoogleStore])
+def store(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ObjectStore | GoogleStore]:
     """A store of the test's own, which this process and all that it starts find in their environment."""
-    with ObjectStore(tmp_path / "store") as store:
+    with request.param(tmp_path / "store") as store:
         store.create_bucket("bucket")
         for name, value in store.environment.items():
             monkeypatch.setenv(name, value)
@@ -160,9 +163,13 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectSto
 
 
 def test_a_store_that_is_gone_for_ten_seconds_changes_no_byte(
-    store: ObjectStore, corpus: Path, undisturbed: dict[str, str], cluster: FlinkCluster, tmp_path: Path
+    store: ObjectStore | GoogleStore,
+    corpus: Path,
+    undisturbed: dict[str, str],
+    cluster: FlinkCluster,
+    tmp_path: Path,
 ) -> None:
-    url, out = "s3://bucket/out", tmp_path / "store/objects/bucket/out"
+    url, out = f"{store.scheme}://bucket/out", tmp_path / "store/objects/bucket/out"
     for command in ("ingest", "scan", "build"):
         cppmill(command, corpus, url)
     with on_flink(cluster, corpus, url) as run:

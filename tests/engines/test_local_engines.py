@@ -12,11 +12,13 @@ import pytest
 from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem
 
 from deploy.local.flink import FlinkCluster
+from deploy.local.gcs import GoogleStore
 from deploy.local.processes import Processes
 from deploy.local.s3 import ObjectStore
 from deploy.local.spark import SparkCluster
 from pipelines.engines.cache import engine_path
 from pipelines.engines.spark_master import SparkMaster, driver_version
+from transforms.storage.gcs import GcsObjects, _open_system
 
 pytestmark = pytest.mark.engines
 
@@ -97,6 +99,24 @@ def test_the_object_store_keeps_what_it_has_when_it_is_killed(tmp_path: Path) ->
             write(client(store), "bucket/other", b"")
         store.restart()
         assert files.open_input_stream("bucket/key").read() == b"value"
+
+
+def test_the_store_of_google_keeps_what_it_has_when_it_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with GoogleStore(tmp_path) as store:
+        store.create_bucket("bucket")
+        monkeypatch.setenv(store.endpoint_variable, store.endpoint)
+        _open_system.cache_clear()
+        version = GcsObjects().write("bucket/key", b"value", expected=None)
+        assert all_on_loopback(tmp_path)
+        store.kill()
+        store.restart()
+        status = GcsObjects().status("bucket/key")
+        assert status is not None
+        assert status.version == version
+        assert GcsObjects().system.cat_file("bucket/key") == b"value"
+    _open_system.cache_clear()
 
 
 def test_the_command_line_starts_and_stops(tmp_path: Path, repository: Path) -> None:
