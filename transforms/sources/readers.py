@@ -19,7 +19,7 @@ from transforms.sources.parquet import iter_parquet
 from transforms.sources.streams import MemberStream
 from transforms.sources.tar import iter_tar
 from transforms.sources.zip import iter_zip
-from transforms.storage.urls import input_errors
+from transforms.storage.urls import input_errors, open_url
 
 _STREAM_READERS: dict[Kind, Callable[[Archive, MemberStream], Iterator[Document]]] = {
     Kind.TAR: iter_tar,
@@ -82,7 +82,9 @@ def _read_file(root: str, path: str, shown: Document, max_bytes: int) -> Documen
     """Read a loose file; no more of it than the largest document."""
     try:
         content, num_bytes = (
-            _read_remote(root, path, max_bytes) if is_remote(root) else _read_local(root, path, max_bytes)
+            _read_remote(root, path, shown.num_bytes, max_bytes)
+            if is_remote(root)
+            else _read_local(root, path, max_bytes)
         )
     except OSError as error:
         reason, detail = os_error_reason(error)
@@ -108,7 +110,11 @@ def _read_local(root: str, path: str, max_bytes: int) -> tuple[bytes | None, int
     return (content if len(content) <= max_bytes else None), len(content)
 
 
-def _read_remote(root: str, path: str, max_bytes: int) -> tuple[bytes | None, int]:
+def _read_remote(root: str, path: str, num_bytes: int, max_bytes: int) -> tuple[bytes | None, int]:
+    if num_bytes <= max_bytes:  # one request; opening a file takes two or three
+        system, base = open_url(root)
+        content = bytes(system.cat_file(f"{base}/{path}"))
+        return (content if len(content) <= max_bytes else None), len(content)
     with open_input(root, path) as file:
         content = file.read(max_bytes + 1)
         if len(content) <= max_bytes:

@@ -124,13 +124,16 @@ class ObjectStore:
                 else:
                     self._objects.upload(self._path(name), temporary, sha256=sha256, create=False)
             except FileNotFoundError as error:
-                raise StoreError(f"{self.where(name)}: there is no such bucket") from error
+                raise self._no_bucket(name) from error
         temporary.unlink()
 
     def files(self, below: str = "") -> Iterator[str]:
         """List in pages."""
         with self._errors(below):
-            found = self._objects.system.find(self._path(below))
+            try:
+                found = self._objects.system.find(self._path(below))
+            except FileNotFoundError as error:
+                raise self._no_bucket(below) from error
         names = (path[len(self._prefix) + 1 :] for path in sorted(found))
         names = (name for name in names if name and not name.endswith("/"))
         yield from (name for name in names if below or not (name == LOCK or name.startswith(f"{CACHE}/")))
@@ -253,6 +256,9 @@ class ObjectStore:
                 return sha256_file(path)
         except FileNotFoundError:
             return None
+
+    def _no_bucket(self, name: str) -> StoreError:
+        return StoreError(f"{self.where(name) if name else self._root}: there is no such bucket; create it first")
 
     def _check_lease(self) -> None:
         for lease in self._leases:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import uuid
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,6 +19,7 @@ from schemas.tables import DOCUMENTS, REJECTS
 from transforms.ingest import document_shards, input_units
 from transforms.ingest.second_pass import ingest_unit
 from transforms.storage.folder import OutputFolder
+from transforms.storage.urls import open_url
 from transforms.units.execution import run_unit
 
 CORPUS = {
@@ -248,17 +249,27 @@ def deny(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(os, "open", refuse)
 
 
-def test_an_object_store_is_read_like_a_folder(out: OutputFolder, archives: Any, run_ingest: Any) -> None:
-    system = fsspec.filesystem("memory")
+@pytest.mark.parametrize(
+    "scheme",
+    ["memory", pytest.param("s3", marks=pytest.mark.engines), pytest.param("gs", marks=pytest.mark.engines)],
+)
+def test_an_object_store_is_read_like_a_folder(
+    scheme: str, start_store: Any, tmp_path: Path, archives: Any, run_ingest: Any
+) -> None:
+    if scheme != "memory":
+        start_store(scheme)
+    url = f"{scheme}://cppmill-tests/{uuid.uuid4()}"
+    system, folder = open_url(url)
     entries = archives.members(5)
-    system.pipe("/store/p/a::b#1.cpp", b"int a;")
-    system.pipe("/store/p/big.cpp", b"x" * 2_000)
-    system.pipe("/store/t.tar.gz", gzip.compress(archives.tar(entries)))
-    system.pipe("/store/z.zip", archives.zip([("z.cpp", b"int z;")]))
+    system.pipe(f"{folder}/p/a::b#1.cpp", b"int a;")
+    system.pipe(f"{folder}/p/empty.cpp", b"")
+    system.pipe(f"{folder}/p/big.cpp", b"x" * 2_000)
+    system.pipe(f"{folder}/t.tar.gz", gzip.compress(archives.tar(entries)))
+    system.pipe(f"{folder}/z.zip", archives.zip([("z.cpp", b"int z;")]))
     try:
-        result = run_ingest(["memory://store"], out, IngestOptions(max_document_bytes=1_000))
+        result = run_ingest([url], OutputFolder(tmp_path / "out"), IngestOptions(max_document_bytes=1_000))
     finally:
-        system.rm("/store", recursive=True)
+        system.rm(folder, recursive=True)
     tarred = {f"t.tar.gz/{name}": content for name, content in entries}
     assert result.contents == {"p/a::b#1.cpp": b"int a;", "z.zip/z.cpp": b"int z;", **tarred}
-    assert result.rejects == [("p/big.cpp", "filtered", "size")]
+    assert result.rejects == [("p/big.cpp", "filtered", "size"), ("p/empty.cpp", "empty", "")]

@@ -289,6 +289,8 @@ def test_a_bucket_that_is_not_there_cannot_be_written(object_store):
         OutputFolder(place).store.lock()
     with pytest.raises(StoreError, match=f"{place}/a: there is no such bucket"):
         OutputFolder(place).publish_bytes("a", b"")
+    with pytest.raises(StoreError, match=f"{place}: there is no such bucket"):
+        list(OutputFolder(place).files())
 
 
 def test_a_run_whose_lock_was_taken_over_writes_nothing_more(out, monkeypatch):
