@@ -391,7 +391,9 @@ def test_current_is_complete_wherever_a_command_dies_and_the_next_one_continues(
 
 
 @pytest.mark.engines
-def test_on_an_object_store_versions_and_pointer_are_the_same(store, object_store, cppmill, processes, caplog, tmp_path):
+def test_on_an_object_store_versions_and_pointer_are_the_same(
+    store, object_store, cppmill, processes, caplog, tmp_path
+):
     place = f"{object_store.scheme}://cppmill-tests/{uuid.uuid4()}"
     system, _ = open_url(place)
     numpy = Store(shutil.copytree(store.sources / "numpy", tmp_path / "numpy"), place)
