@@ -149,3 +149,9 @@ def test_a_sentencepiece_model_has_its_own_type_in_megatron(tokenizer: Path, tmp
 def test_wrong_arguments_are_named(project: str, options: dict[str, Any], said: str, tokenizer: Path) -> None:
     with pytest.raises(ConfigError, match=said):
         make_flags(project, tokenizer, **(OPTIONS | options))
+
+
+def test_a_url_is_refused_as_training_programs_read_a_folder(cppmill: Any) -> None:
+    done = cppmill("flags", "--for", "megatron", "--tokenizer", "gs://bucket/out/tokenizer", check=False)
+    assert done.returncode == 2
+    assert "training programs read a folder of their machine" in " ".join(done.stderr.replace("│", "").split())
