@@ -214,8 +214,8 @@ image: dataflow-context ## Build the image of Dataflow's workers with buildah (B
 	$(BIN)/python -m deploy.image build $(DATAFLOW_CONTEXT) --tag $(IMAGE) $(if $(BASE),--base $(BASE)) \
 		$(if $(LAUNCHER),--launcher $(LAUNCHER)) $(if $(SNAPSHOT),--snapshot)
 
-test-image: image $(STAMPS)/test ## Run the demo on Prism with the workers of the image; its digests are those of a local run
-	$(BIN)/python -m deploy.local fetch prism
+test-image: image $(STAMPS)/test ## Run the demo on Prism with the workers of the image, and a run through a stand-in for Dataflow's API
+	$(BIN)/python -m deploy.local fetch prism gcs dataflow
 	CPPMILL_IMAGE=$(IMAGE) CPPMILL_DEMO_SOURCES="$(DEMO_SOURCES)" $(BIN)/python -m pytest -m image
 
 lock: $(STAMPS)/uv ## Resolve the requirements of pyproject.toml again, and export a lock for each purpose
