@@ -13,7 +13,7 @@ import pytest
 
 from pipelines.engines import worker_check
 from pipelines.engines.config import EngineConfig
-from pipelines.engines.execution import open_engine
+from pipelines.engines.execution import OpenEngine, open_engine
 from pipelines.engines.flink import MAX_ELEMENT_BYTES
 from schemas.errors import ConfigError
 from schemas.units import Stage, Unit
@@ -46,12 +46,15 @@ def keep_digests(grouped: tuple[int, Iterable[pa.RecordBatch]], folder: Path) ->
     (folder / str(key)).write_text("\n".join(digests))
 
 
-def engine_config(tmp_path: Path) -> EngineConfig:
-    return EngineConfig(out=str(tmp_path), log_folder=tmp_path / "logs", cpus=2)
+@pytest.fixture(scope="module", params=ENGINES)
+def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenEngine]:
+    """Each engine, its job server started once."""
+    folder = tmp_path_factory.mktemp(request.param)
+    with open_engine(request.param, EngineConfig(out=str(folder), log_folder=folder / "logs", cpus=2)) as opened:
+        yield opened
 
 
-@pytest.mark.parametrize("name", ENGINES)
-def test_elements_of_the_largest_size_are_grouped_whole(name: str, tmp_path: Path) -> None:
+def test_elements_of_the_largest_size_are_grouped_whole(engine: OpenEngine, tmp_path: Path) -> None:
     numbers = range(KEYS * BATCHES)
     folder = tmp_path / "digests"
     folder.mkdir()
@@ -65,8 +68,7 @@ def test_elements_of_the_largest_size_are_grouped_whole(name: str, tmp_path: Pat
             | beam.Map(keep_digests, folder)
         )
 
-    with open_engine(name, engine_config(tmp_path)) as engine:
-        engine.run(construct)
+    engine.run(construct)
     expected = {
         str(key): sorted(hashlib.sha256(content(number)).hexdigest() for number in numbers[key::KEYS])
         for key in range(KEYS)
@@ -74,11 +76,10 @@ def test_elements_of_the_largest_size_are_grouped_whole(name: str, tmp_path: Pat
     assert {path.name: path.read_text().split() for path in folder.iterdir()} == expected
 
 
-@pytest.mark.parametrize("name", ENGINES)
-def test_a_worker_of_another_version_fails_the_run_at_once(name: str, tmp_path: Path) -> None:
+def test_a_worker_of_another_version_fails_the_run_at_once(engine: OpenEngine) -> None:
     def construct(pipeline: beam.Pipeline) -> object:
         return pipeline | beam.Create([UNIT]) | beam.ParDo(worker_check._CheckWorkerFn("9.9.9"))
 
-    with open_engine(name, engine_config(tmp_path)) as engine, pytest.raises((RuntimeError, ConfigError)) as raised:
+    with pytest.raises((RuntimeError, ConfigError)) as raised:
         engine.run(construct)
     assert "the launcher's has 9.9.9; install cppmill-core==9.9.9" in str(raised.value)

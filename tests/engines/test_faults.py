@@ -1,7 +1,11 @@
 """Faults on a Flink cluster while it tokenizes: every file that is published is that of an undisturbed local run.
 
-Everything up to the tokenizer is made once, on this machine. Each test goes on from a copy of it, on a cluster of two
-TaskManagers, and strikes when the first token shard has its name: others are at work then, and most have not begun.
+Everything up to the tokenizer is made once, on this machine. Each test goes on from a copy of it, and strikes when the
+first token shard has its name. The units are small, and their workers wait in each of them: others are at work when a
+test strikes, and most have not begun, on a machine of any speed.
+
+One cluster of three TaskManagers serves all tests. Two tests end a TaskManager for good, so at each strike two or more
+are there; a job takes two slots.
 """
 
 from __future__ import annotations
@@ -19,62 +23,73 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy
-import pyarrow
 import pytest
 
 from deploy.local.flink import FlinkCluster
 from deploy.local.gcs import GoogleStore
 from deploy.local.s3 import ObjectStore
+from pipelines.engines.worker import LOG_FOLDER_VARIABLE
 from schemas.digests import sha256_file
+from tests.processes import ForkedProcess, ProcessServer
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(600)]
 
-CPPMILL = Path(sys.executable).parent / "cppmill"
-OPTIONS = ("--profile", "demo", "--unit-bytes", "2000000", "--threads", "1", "--quiet")
+OPTIONS = ("--profile", "demo", "--unit-bytes", "65536", "--threads", "1", "--quiet")
 COPIES = 2
 LEAST_UNITS = 12
 OUTAGE_SECONDS = 10
+UNIT_SECONDS = 1
+WORKER = f"""#!{sys.executable}
+import time
+from pipelines.engines.worker import main
+from transforms.units import execution
+
+note_attempt = execution.note_attempt
+
+def note_and_wait(unit, out):
+    note_attempt(unit, out)
+    time.sleep({UNIT_SECONDS} if unit.stage == "tokenize" else 0)
+
+execution.note_attempt = note_and_wait
+main()
+"""
+"""The worker's program, with units of tokenize that take a while from the note of their begin."""
 
 Wait = Callable[[], None]
 Strike = Callable[[int, Wait], None]
 
 
-def cppmill(command: str, corpus: Path, out: Path | str) -> None:
-    subprocess.run([CPPMILL, command, corpus, "--out", out, *OPTIONS], check=True, timeout=300)
+def finish(processes: ProcessServer, corpus: Path, out: Path | str, *commands: str) -> None:
+    for command in commands:
+        assert processes.command(command, corpus, "--out", out, *OPTIONS).wait(timeout=300) == 0
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The headers that come with numpy, pyarrow and the compiler, some times over, no file equal to another."""
+def corpus(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The headers of the other tests, some times over, no file equal to another."""
     folder = tmp_path_factory.mktemp("corpus")
-    sources = [Path(numpy.get_include()), Path(pyarrow.get_include()), *sorted(Path("/usr/include/c++").glob("*"))]
     for copy in range(COPIES):
-        for number, source in enumerate(sources):
-            target = folder / f"copy{copy}" / f"source{number}"
-            shutil.copytree(source, target, symlinks=True)
-            for file in target.rglob("*"):
-                if file.is_file() and not file.is_symlink():
-                    file.write_bytes(f"// {copy}\n".encode() + file.read_bytes())
+        shutil.copytree(sources, folder / f"copy{copy}")
+        for file in (folder / f"copy{copy}").rglob("*.*"):
+            file.write_bytes(f"// {copy}\n".encode() + file.read_bytes())
     return folder
 
 
 @pytest.fixture(scope="module")
-def prepared(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def begun_run(corpus: Path, processes: ProcessServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """OUT with documents, counts and a tokenizer, and no tokens yet."""
-    out = tmp_path_factory.mktemp("prepared") / "out"
-    for command in ("ingest", "scan", "build"):
-        cppmill(command, corpus, out)
+    out = tmp_path_factory.mktemp("begun") / "out"
+    finish(processes, corpus, out, "ingest", "scan", "build")
     return out
 
 
 @pytest.fixture(scope="module")
-def undisturbed(corpus: Path, prepared: Path, repository: Path) -> dict[str, str]:
+def undisturbed(corpus: Path, begun_run: Path, processes: ProcessServer, checker: Callable[..., str]) -> dict[str, str]:
     """The files of a run on this machine that nothing happened to, proven by the checker."""
-    out = prepared.with_name("undisturbed")
-    shutil.copytree(prepared, out)
-    cppmill("run", corpus, out)
-    subprocess.run([sys.executable, repository / "checks/check_run.py", out], check=True, timeout=300)
+    out = begun_run.with_name("undisturbed")
+    shutil.copytree(begun_run, out)
+    finish(processes, corpus, out, "run")
+    assert not checker(out)
     return published(out)
 
 
@@ -85,10 +100,25 @@ def published(out: Path) -> dict[str, str]:
     return {str(name): sha256_file(out / name) for name in kept}
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[FlinkCluster]:
-    with FlinkCluster(tmp_path / "flink", task_managers=2, slots=2) as cluster:
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkCluster]:
+    with FlinkCluster(tmp_path_factory.mktemp("flink"), task_managers=3, slots=2) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="module")
+def on_flink(
+    cluster: FlinkCluster, corpus: Path, processes: ProcessServer, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[Path | str], ForkedProcess]:
+    """Start a run on the cluster, with the slow worker."""
+    folder = tmp_path_factory.mktemp("worker")
+    worker = folder / "slow-worker"
+    worker.write_text(WORKER)
+    worker.chmod(0o755)
+    environment = {"command": str(worker), "env": {LOG_FOLDER_VARIABLE: str(folder)}}
+    beam = (f"--flink_master={cluster.rest_address}", "--parallelism=2")
+    engine = ("--engine", "flink", "--", *beam, f"--environment_config={json.dumps(environment)}")
+    return lambda out: processes.command("run", corpus, "--out", out, *OPTIONS, *engine)
 
 
 def kill_task_manager(worker: int, again: Wait) -> None:
@@ -120,15 +150,15 @@ def kill_python_worker(worker: int, again: Wait) -> None:
 def test_a_fault_while_tokenizing_changes_no_byte(
     loses_units: bool,
     strike: Strike,
-    corpus: Path,
-    prepared: Path,
+    begun_run: Path,
     undisturbed: dict[str, str],
     cluster: FlinkCluster,
+    on_flink: Callable[[Path], ForkedProcess],
     tmp_path: Path,
 ) -> None:
     out = tmp_path / "out"
-    shutil.copytree(prepared, out)
-    with on_flink(cluster, corpus, out) as run:
+    shutil.copytree(begun_run, out)
+    with on_flink(out) as run:
         try:
             worker = wait_for_worker(out, run)
             assert os.getpgid(worker) in cluster.task_managers
@@ -143,11 +173,6 @@ def test_a_fault_while_tokenizing_changes_no_byte(
     assert not loses_units or max(attempts.values()) > 1, "no unit that was lost began again"
     assert int(loses_units) <= told_repeated(out) <= sum(number > 1 for number in attempts.values())
     assert published(out) == undisturbed
-
-
-def on_flink(cluster: FlinkCluster, corpus: Path, out: Path | str) -> subprocess.Popen[bytes]:
-    command = [CPPMILL, "run", corpus, "--out", out, *OPTIONS, "--engine", "flink", "--"]
-    return subprocess.Popen([*command, f"--flink_master={cluster.rest_address}", "--parallelism=2"])
 
 
 @pytest.fixture(params=[ObjectStore, GoogleStore])
@@ -166,13 +191,13 @@ def test_a_store_that_is_gone_for_ten_seconds_changes_no_byte(
     store: ObjectStore | GoogleStore,
     corpus: Path,
     undisturbed: dict[str, str],
-    cluster: FlinkCluster,
+    on_flink: Callable[[str], ForkedProcess],
+    processes: ProcessServer,
     tmp_path: Path,
 ) -> None:
     url, out = f"{store.scheme}://bucket/out", tmp_path / "store/objects/bucket/out"
-    for command in ("ingest", "scan", "build"):
-        cppmill(command, corpus, url)
-    with on_flink(cluster, corpus, url) as run:
+    finish(processes, corpus, url, "ingest", "scan", "build")
+    with on_flink(url) as run:
         try:
             wait_for_worker(out, run)
             begun_before = begun(out)
@@ -186,13 +211,13 @@ def test_a_store_that_is_gone_for_ten_seconds_changes_no_byte(
     assert published(out) == undisturbed
 
 
-def wait_for_worker(out: Path, run: subprocess.Popen[bytes]) -> int:
+def wait_for_worker(out: Path, run: ForkedProcess) -> int:
     """Return the worker that began its unit last, once there is a token shard."""
     until(run, lambda: any(out.glob("tokens/part-*.parquet")))
     return int(max(notes(out), key=lambda found: found[0])[1]["pid"])
 
 
-def until(run: subprocess.Popen[bytes], found: Callable[[], bool]) -> None:
+def until(run: ForkedProcess, found: Callable[[], bool]) -> None:
     """Wait until something is found; the run must not end before."""
     while not found():
         with suppress(subprocess.TimeoutExpired):
