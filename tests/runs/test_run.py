@@ -162,7 +162,9 @@ def test_two_runs_cannot_write_to_one_folder(run, cppmill, processes, tmp_path):
     command = [*again.command, "--tokenizer", run.out / "tokenizer", "--json"]
     with processes.command(*command, stdout=subprocess.PIPE) as first:
         first.stdout.readline()
+        first.send_signal(signal.SIGSTOP)
         second = cppmill(*again.command, check=False)
+        first.send_signal(signal.SIGCONT)
         first.communicate()
     assert (first.returncode, second.returncode) == (0, 1)
     assert "another run is writing here" in second.stderr
