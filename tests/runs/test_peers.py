@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
+from deploy.local.gcs import GoogleStore
+from deploy.local.s3 import ObjectStore
 from tests.prepared import Run
 from tests.processes import ForkedProcess, ProcessServer
 from transforms.storage.folder import OutputFolder
@@ -75,9 +77,10 @@ def test_a_killed_leader_is_replaced_and_every_file_is_that_of_a_plain_run(
 
 
 @pytest.mark.engines
-@pytest.mark.usefixtures("object_store")
-def test_a_killed_leader_is_replaced_on_an_object_store(run: Run, processes: ProcessServer) -> None:
-    out = OutputFolder(f"s3://cppmill-tests/{uuid.uuid4()}/out")
+def test_a_killed_leader_is_replaced_on_an_object_store(
+    object_store: ObjectStore | GoogleStore, run: Run, processes: ProcessServer
+) -> None:
+    out = OutputFolder(f"{object_store.scheme}://cppmill-tests/{uuid.uuid4()}/out")
     carry_out_and_kill(processes, Run(run.sources, out.root))  # type: ignore[arg-type]  # a URL does as well
     assert {name: out.read_bytes(name) for name in out.files()} == run.tree()
     assert [name for name in out.files(".cache/peers") if name.endswith(".lock")] == [], "all were released"

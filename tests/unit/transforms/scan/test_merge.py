@@ -19,6 +19,7 @@ def counted(write_shards, scan_settings):
 def count_and_merge(write_shards, scan_settings, out, *, shards, **options):
     """Scan the texts and merge the counts; return the merged files."""
     settings = scan_settings(out, **options)
+    before = set(out.temporary.iterdir())
     parts = {}
     for receipt in scan_units(write_shards(out, shards), settings):
         for kind, part in refer_counts(receipt, settings):
@@ -27,7 +28,7 @@ def count_and_merge(write_shards, scan_settings, out, *, shards, **options):
         kind.name for kind in count_kinds(word_partitions=settings.word_partitions, lines=True)
     )
     paths = publish_merged(list(parts.items()), settings)
-    assert [path for path in out.temporary.iterdir() if path.name != ".lock"] == []
+    assert set(out.temporary.iterdir()) == before
     return {path: out.read_bytes(path) for path in paths}
 
 
