@@ -57,9 +57,9 @@ def test_the_event_log_is_no_part_of_the_run(run, cppmill):
     cppmill("verify", run.out)
 
 
-def test_a_run_has_a_status_while_it_runs_and_after_it_was_killed(copied_run, cppmill, command_line):
-    again = [*command_line, *map(str, copied_run.command), "--unit-bytes", str(1 << 16), "--json"]
-    with subprocess.Popen(again, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+def test_a_run_has_a_status_while_it_runs_and_after_it_was_killed(copied_run, cppmill, processes):
+    again = [*copied_run.command, "--unit-bytes", 1 << 16, "--json"]
+    with processes.command(*again, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         next(line for line in process.stdout if '"stage_started", "stage": "ingest"' in line)
         running = cppmill("status", copied_run.out, "--json")
         process.kill()
@@ -78,9 +78,9 @@ def test_a_run_has_a_status_while_it_runs_and_after_it_was_killed(copied_run, cp
     assert "taken over" not in cppmill(*copied_run.command).stderr
 
 
-def test_a_run_that_is_stopped_says_so(copied_run, cppmill, command_line):
-    again = [*command_line, *map(str, copied_run.command), "--unit-bytes", str(1 << 16), "--json"]
-    with subprocess.Popen(again, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+def test_a_run_that_is_stopped_says_so(copied_run, cppmill, processes):
+    again = [*copied_run.command, "--unit-bytes", 1 << 16, "--json"]
+    with processes.command(*again, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         next(line for line in process.stdout if '"stage_started", "stage": "scan"' in line)
         process.send_signal(signal.SIGTERM)
     assert process.returncode == 143

@@ -175,6 +175,7 @@ PROCESSES = ("--direct_running_mode=multi_processing", "--direct_num_workers=2")
     [("bin", [{"--threads": "1"}, {"--threads": "2"}]), ("megatron", [{"--threads": "1"}, {"--": PROCESSES}])],
     ids=["bin, threads", "megatron, processes"],
 )
+@pytest.mark.usefixtures("forked_workers")
 def test_bytes_do_not_depend_on_threads_and_processes(run: Any, tmp_path: Path, kind: str, ways: list) -> None:
     trees = []
     for number, way in enumerate(ways):

@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import textwrap
 from itertools import islice
 
@@ -163,8 +162,7 @@ def test_the_example_of_the_card_works(name, request):
 data = content if "content" in dir() else text.encode()
 assert data == dict(zip(documents["doc_id"], documents["content"]))[tokens[0]["doc_id"]]
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    exec(code, {})
 
 
 def test_the_card_lists_licences_by_project(licensed):

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -129,7 +130,7 @@ def test_importing_beam_says_nothing() -> None:
     assert (done.stdout, done.stderr) == ("", "")
 
 
-def test_an_error_of_ours_in_a_beam_worker_is_one_message() -> None:
+def test_an_error_of_ours_in_a_beam_worker_is_one_message(processes: Any) -> None:
     code = (
         "import sys\n"
         "from pipelines.console.console import Output, command_session\n"
@@ -143,8 +144,9 @@ def test_an_error_of_ours_in_a_beam_worker_is_one_message() -> None:
         "        pipeline | beam.Create([1, 2]) | beam.Reshuffle() | beam.Map(fail)\n"
     )
     for mode, lines in (("in_memory", 1), ("multi_threading", None)):  # in threads Beam prints tracebacks itself
-        command = [sys.executable, "-c", code, f"--direct_running_mode={mode}", "--direct_num_workers=2"]
-        done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=120)
-        assert done.returncode == 3, mode
-        assert done.stderr.splitlines()[-1] == "error: shard 5 is bad", mode
-        assert lines is None or len(done.stderr.splitlines()) == lines
+        options = [f"--direct_running_mode={mode}", "--direct_num_workers=2"]
+        with processes.start(code, options, stderr=subprocess.PIPE) as process:
+            printed = process.communicate(timeout=120)[1].splitlines()
+        assert process.returncode == 3, mode
+        assert printed[-1] == "error: shard 5 is bad", mode
+        assert lines is None or len(printed) == lines

@@ -33,6 +33,7 @@ def test_it_runs_in_this_process(tmp_path):
     assert processes(tmp_path) == {str(os.getpid())}
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_beams_options_win(tmp_path):
     found = processes(tmp_path, "--direct_running_mode=multi_processing", "--direct_num_workers=2")
     assert str(os.getpid()) not in found
