@@ -27,7 +27,7 @@ _PATTERN_KEYS = ("pattern", "unit_pattern")
 _LEAST_IDS = {"bpe": 7200, "sentencepiece-bpe": 320, "sentencepiece-unigram": 320}
 """The number of ids that are not learned: the ids of the vocabulary files, or control tokens and bytes."""
 
-_ONLY_BPE = ("superwords_after", "max_token_bytes")
+_ONLY_BPE = ("superwords_after", "max_token_bytes", "hf_template")
 
 _LIBRARIES = {
     "allowed_licenses": ("license_expression", "licenses"),
@@ -81,9 +81,20 @@ def check_build(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:
         yield f"{place}: not allowed; a vocabulary of the kind {kind} has {least:,} ids before any is learned"
     if kind != "bpe":
         for key in _ONLY_BPE:
-            if build.get(key) is not None:
+            if build.get(key) not in (None, "none"):
                 place = place_of(layers, "build", key)
                 yield f"{place}: a vocabulary of the kind {kind} has no such option; leave it out"
+    else:
+        yield from _check_template(tables, layers)
+
+
+def _check_template(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:
+    """Yield a line for every token that the template puts around texts and the policy does not put around documents."""
+    template, policy = tables.get("build", {}).get("hf_template"), tables.get("tokenize", {})
+    for key in ("bos", "eos"):
+        if isinstance(template, str) and key in template.split("-") and policy.get(key) is False:
+            place = place_of(layers, "build", "hf_template")
+            yield f"{place}: documents have no <{key.upper()}>, because {key} = false in [tokenize]"
 
 
 def check_filters(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:

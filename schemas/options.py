@@ -32,6 +32,9 @@ Unlicensed = Literal["drop", "keep"]
 VocabularyKind = Literal["bpe", "sentencepiece-bpe", "sentencepiece-unigram"]
 """What a build learns."""
 
+HfTemplate = Literal["none", "bos", "bos-eos"]
+"""What `tokenizers` and `transformers` put around a text (`tokenizer_build.templates`)."""
+
 NEAR_DUPLICATE_OPTIONS = ("near_duplicate_similarity", "near_duplicate_tokens", "near_duplicate_permutations")
 """The options of ingest that decide which near-duplicates are dropped; they do not change what the readers find."""
 
@@ -264,11 +267,20 @@ class BuildOptions(Options):
     Above it, rare words are dropped and rare lines thinned, and the findings say so.
     """
 
+    hf_template: Annotated[HfTemplate, VOCABULARY] = "none"
+    """What `tokenizers` and `transformers` put around a text: nothing, `<BOS>`, or `<BOS>` and `<EOS>`.
+
+    No id of the dataset depends on it, and it may not add what documents do not have. `none` is left out of the
+    canonical form.
+    """
+
     @model_serializer(mode="wrap")
     def _serialize(self, values: SerializerFunctionWrapHandler) -> dict[str, Any]:
         superwords = ("superwords_after", "max_superword_words", "max_superword_bytes")
-        unused = superwords if self.superwords_after is None else ()
-        return _leave_out(values(self), (*unused, "kind") if self.kind == "bpe" else unused)
+        unused = list(superwords) if self.superwords_after is None else []
+        unused += ["kind"] if self.kind == "bpe" else []
+        unused += ["hf_template"] if self.hf_template == "none" else []
+        return _leave_out(values(self), unused)
 
 
 class TokenizeOptions(Options):

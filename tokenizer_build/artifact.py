@@ -1,23 +1,25 @@
 """Writes a tokenizer directory: the Hugging Face files, the manifest and a readable table.
 
-The bytes depend on the vocabulary and the merges alone; manifest.json is written last, so a directory with a manifest
-is complete.
+The bytes depend on the vocabulary, the merges and the template alone; manifest.json is written last, so a directory
+with a manifest is complete.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from cppmill_core.byte_alphabet import spell
 from cppmill_core.manifests import MANIFEST_FORMAT, ranges
 
 from schemas.digests import canonical_json, sha256_file
+from schemas.options import HfTemplate
 from tokenizer_build.bands import Strength
 from tokenizer_build.layout import Slot, Slots, manifest_bands
+from tokenizer_build.templates import Json, apply_template
 
 TOKENIZER_JSON = "tokenizer.json"
 TOKENIZER_CONFIG_JSON = "tokenizer_config.json"
@@ -44,6 +46,7 @@ class TokenizerParts:
         pattern_regex: Its regular expression.
         profile: Name of the profile.
         first_superword_merge: Number of the first merge that was learned in lines; None if there are no superwords.
+        template: What `tokenizers` and `transformers` put around a text.
     """
 
     slots: Slots
@@ -53,6 +56,7 @@ class TokenizerParts:
     pattern_regex: str
     profile: str
     first_superword_merge: int | None = None
+    template: HfTemplate = "none"
 
 
 def write_tokenizer(parts: TokenizerParts, out: Path) -> str:
@@ -61,15 +65,39 @@ def write_tokenizer(parts: TokenizerParts, out: Path) -> str:
     Returns:
         The tokenizer's digest: the SHA-256 of manifest.json, lower-case hex.
     """
-    _write_json(out / TOKENIZER_JSON, _tokenizer(parts))
-    _write_json(out / TOKENIZER_CONFIG_JSON, _tokenizer_config())
+    rules, config = apply_template(parts.template, _tokenizer(parts), _tokenizer_config())
+    _write_json(out / TOKENIZER_JSON, rules)
+    _write_json(out / TOKENIZER_CONFIG_JSON, config)
     _write_json(out / SPECIAL_TOKENS_MAP_JSON, _SPECIAL_ROLES)
     (out / VOCAB_TSV).write_text("".join(_table_lines(parts.ids)), encoding=_UTF8, newline="")
-    (out / MANIFEST_JSON).write_bytes(canonical_json(_manifest(parts, out)))
-    return sha256_file(out / MANIFEST_JSON)
+    return _write_manifest(_manifest(parts), parts.template, out)
 
 
-def _tokenizer(parts: TokenizerParts) -> dict[str, Any]:
+def copy_with_template(source: Path, template: HfTemplate, out: Path) -> str:
+    """Write a copy of a tokenizer directory with another template: the bytes that a build with it would have written.
+
+    Args:
+        source: A directory that `write_tokenizer` wrote, with whatever lies beside its files.
+        template: What `tokenizers` and `transformers` are to put around a text.
+        out: An existing, empty folder.
+
+    Returns:
+        The digest of the copy.
+
+    Raises:
+        VocabularyConfigError: If the tokenizer has no control token that the template needs.
+    """
+    names = (TOKENIZER_JSON, TOKENIZER_CONFIG_JSON)
+    for path in source.iterdir():
+        if path.is_file() and path.name not in names and not path.name.startswith("_unit-"):
+            shutil.copyfile(path, out / path.name)
+    contents = apply_template(template, *(json.loads((source / name).read_bytes()) for name in names))
+    for name, content in zip(names, contents, strict=True):
+        _write_json(out / name, content)
+    return _write_manifest(json.loads((source / MANIFEST_JSON).read_bytes()), template, out)
+
+
+def _tokenizer(parts: TokenizerParts) -> Json:
     return {
         "version": "1.0",
         "truncation": None,
@@ -83,22 +111,22 @@ def _tokenizer(parts: TokenizerParts) -> dict[str, Any]:
     }
 
 
-def _added_token(slot: Slot) -> dict[str, Any]:
+def _added_token(slot: Slot) -> Json:
     """Return a control token as a special added token: its id is the one that the model's vocabulary holds."""
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     return {"id": slot.id, "content": slot.spelling, **flags}
 
 
-def _pre_tokenizer(regex: str) -> dict[str, Any]:
+def _pre_tokenizer(regex: str) -> Json:
     split = {"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": False}
     return {"type": "Sequence", "pretokenizers": [split, _byte_level()]}
 
 
-def _byte_level() -> dict[str, Any]:
+def _byte_level() -> Json:
     return {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
 
 
-def _model(parts: TokenizerParts) -> dict[str, Any]:
+def _model(parts: TokenizerParts) -> Json:
     return {
         "type": "BPE",
         "dropout": None,
@@ -113,7 +141,7 @@ def _model(parts: TokenizerParts) -> dict[str, Any]:
     }
 
 
-def _tokenizer_config() -> dict[str, Any]:
+def _tokenizer_config() -> Json:
     """Return what `transformers` reads; `split_special_tokens` keeps control text ordinary."""
     return {
         "add_prefix_space": False,
@@ -126,7 +154,7 @@ def _tokenizer_config() -> dict[str, Any]:
     }
 
 
-def _manifest(parts: TokenizerParts, out: Path) -> dict[str, Any]:
+def _manifest(parts: TokenizerParts) -> Json:
     bands = manifest_bands(parts.slots.vocab_size)
     first = parts.first_superword_merge
     return {
@@ -135,13 +163,21 @@ def _manifest(parts: TokenizerParts, out: Path) -> dict[str, Any]:
         "profile": parts.profile,
         "pattern": parts.pattern_name,
         "vocab_size": parts.slots.vocab_size,
-        "files": {name: sha256_file(out / name) for name in DIGESTED_FILES},
         "bands": [{"name": b.name, "first": b.first, "last": b.last, "strength": b.strength.value} for b in bands],
         "tokens": [
             {"id": t.id, "token": t.token, "strength": t.strength.value, "band": t.band.name} for t in parts.slots.fixed
         ],
         "reserved": ranges(parts.slots.reserved),
     }
+
+
+def _write_manifest(manifest: Json, template: HfTemplate, out: Path) -> str:
+    """Write a manifest with the template and the digests of the files, and return its own digest."""
+    kept = {key: value for key, value in manifest.items() if key != "hf_template"}
+    recorded = {} if template == "none" else {"hf_template": template}
+    files = {name: sha256_file(out / name) for name in DIGESTED_FILES}
+    (out / MANIFEST_JSON).write_bytes(canonical_json({**kept, **recorded, "files": files}))
+    return sha256_file(out / MANIFEST_JSON)
 
 
 def _table_lines(ids: Iterable[Slot]) -> Iterable[str]:
@@ -155,6 +191,6 @@ def shown(token: bytes) -> str:
     return repr(token)[2:-1]
 
 
-def _write_json(path: Path, value: dict[str, Any]) -> None:
+def _write_json(path: Path, value: Json) -> None:
     text = json.dumps(value, ensure_ascii=False, indent=1)
     path.write_text(text + "\n", encoding=_UTF8, newline="")

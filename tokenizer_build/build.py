@@ -147,7 +147,14 @@ def build_tokenizer(
     write_decisions(plan.decisions, vocabulary, counts.morphemes, counts.documents, out)
     (out / FINDINGS_MD).write_text("".join(f"{line}\n" for line in found.report()), encoding="utf-8", newline="")
     parts = TokenizerParts(
-        plan.slots, ids, learned.merges, token_pattern, regex, options.profile, learned.first_superword_merge
+        plan.slots,
+        ids,
+        learned.merges,
+        token_pattern,
+        regex,
+        options.profile,
+        first_superword_merge=learned.first_superword_merge,
+        template=options.hf_template,
     )
     return _summary(plan, learned, write_tokenizer(parts, out), found)
 

@@ -11,6 +11,7 @@ import typer
 from pipelines.cli import arguments as args
 from pipelines.cli.options import as_typed, described
 from pipelines.console.console import Output, command_session, exit_on_error
+from schemas.options import HfTemplate
 
 commands = typer.Typer()
 
@@ -71,7 +72,9 @@ def adopt(
     source: Annotated[
         Path,
         typer.Argument(
-            metavar="SOURCE", help="A SentencePiece .model, a tokenizer.json, or a folder with one of them."
+            metavar="SOURCE",
+            help="A SentencePiece .model, a tokenizer.json, or a folder with one of them; with --hf-template, a "
+            "tokenizer directory.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The tokenizer directory to make.")],
@@ -81,22 +84,28 @@ def adopt(
     eos: Annotated[
         str | None, typer.Option("--eos", metavar="NAME", help="The control token that ends documents.")
     ] = None,
+    template: Annotated[
+        HfTemplate | None,
+        typer.Option("--hf-template", help="What tokenizers and transformers put around a text."),
+    ] = None,
 ) -> None:
-    """Make a tokenizer directory of another program's tokenizer.
+    """Make a tokenizer directory of another program's tokenizer, or of ours with another template.
 
     Its files are copied as they are, and a manifest says what its ids are. Any SentencePiece model and byte-level BPE
     that gives all text back as it was; what would lose text is refused by name. BOS and EOS are those that the source
-    names; --bos and --eos take others of its control tokens.
+    names; --bos and --eos take others of its control tokens. With --hf-template, a copy of a tokenizer directory that
+    differs in the template alone: all ids stay.
 
     Examples:
       cppmill adopt gemma/tokenizer.model --out gemma-tokenizer
       cppmill adopt starcoder --out starcoder-tokenizer --bos '<|endoftext|>'
       cppmill run ~/src --out out --tokenizer gemma-tokenizer
+      cppmill adopt llvm/tokenizer --out llvm-prompts --hf-template bos
     """
     with command_session(Output(), advice="nothing was written"):
         from pipelines.tokenizers.adopt import adopt_tokenizer
 
-        for line in adopt_tokenizer(source, out, bos=bos, eos=eos):
+        for line in adopt_tokenizer(source, out, bos=bos, eos=eos, template=template):
             typer.echo(line)
 
 

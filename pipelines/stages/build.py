@@ -14,6 +14,7 @@ from typing import Any
 import cppmill_core
 import pyarrow as pa
 import pyarrow.parquet as pq
+from cppmill_core.hugging_face import TOKENIZER, surrounding_tokens
 from cppmill_core.manifests import BOS, EOS, MANIFEST
 
 from configs.runs import RunConfig
@@ -116,6 +117,22 @@ def install_tokenizer(session: Session, place: Path | str) -> None:
         check_ends(tokenizer, session.config.options.tokenize, where=f"--tokenizer {place}")
         if _install(session, source):
             session.reporter.note(f"tokenizer {tokenizer.digest} of {tokenizer.vocab_size:,} ids copied from {place}")
+        for line in template_notes(tokenizer, source, session.config.options):
+            session.reporter.note(line)
+
+
+def template_notes(tokenizer: cppmill_core.AnyTokenizer, folder: Path, options: RunOptions) -> Iterator[str]:
+    """Yield where the template of a given tokenizer contradicts the run: its policy, or the template asked for."""
+    asked = options.build.hf_template
+    if asked not in ("none", json.loads((folder / MANIFEST).read_bytes()).get("hf_template")):
+        yield f"hf_template = {asked} is for a build; `cppmill adopt DIR --hf-template {asked}` changes a tokenizer"
+    if not (folder / TOKENIZER).is_file():
+        return
+    policy = {BOS: options.tokenize.bos, EOS: options.tokenize.eos}
+    around = {tokenizer.control_id(name) for name, is_put in policy.items() if is_put}
+    more = [name for name, id_ in surrounding_tokens(folder / TOKENIZER).items() if id_ not in around]
+    if more:
+        yield f"tokenizers and transformers put {' and '.join(more)} around a text, and this run's documents have none"
 
 
 def check_ends(tokenizer: cppmill_core.AnyTokenizer, options: TokenizeOptions, *, where: str) -> None:

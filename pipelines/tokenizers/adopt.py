@@ -1,9 +1,14 @@
-"""The program of `cppmill adopt`: it makes a tokenizer directory from another program's tokenizer."""
+"""The program of `cppmill adopt`: it makes a tokenizer directory from another tokenizer.
+
+From the files of another program, or from a tokenizer directory, whose template it changes.
+"""
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import cppmill_core
@@ -11,40 +16,79 @@ from cppmill_core.adoption import find_source, write_directory
 from cppmill_core.manifests import BOS, EOS, MANIFEST
 
 from configs.outputs import check_parent
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, VocabularyConfigError
+from schemas.options import HfTemplate
+from tokenizer_build.artifact import copy_with_template
 
 _HOSTILE = (bytes(range(256)), b"  a\t\r\n", "\u2581 \ufffd\u00e9\U0001f600".encode(), b"<EOS><s>\x00\xf0\xe2\x96\x81")
 """What a tokenizer must give back before it is taken."""
 
 
-def adopt_tokenizer(source: Path, out: Path, *, bos: str | None = None, eos: str | None = None) -> list[str]:
+def adopt_tokenizer(
+    source: Path, out: Path, *, bos: str | None = None, eos: str | None = None, template: HfTemplate | None = None
+) -> list[str]:
     """Write a tokenizer directory.
 
     Args:
-        source: A `.model`, a `tokenizer.json`, or a folder with one of them.
+        source: A `.model`, a `tokenizer.json`, or a folder with one of them; with a template, a tokenizer directory
+            that a build wrote.
         out: The directory to make; it may be there if it is empty.
         bos: Name of the control token for `<BOS>`; the source's own by default.
         eos: The same for `<EOS>`.
+        template: What `tokenizers` and `transformers` are to put around a text.
 
     Returns:
         What to print, a few lines.
 
     Raises:
-        ConfigError: If the source is not a tokenizer, is a tokenizer directory already, or loses text, or out is taken.
+        ConfigError: If the source is not what is taken, loses text or has no token that the template needs, or out is
+            taken.
     """
-    if (source / MANIFEST).is_file():
-        raise ConfigError(f"{source}: a tokenizer directory already, with a {MANIFEST}; use it as it is")
+    _check_source(source, ends=(bos, eos), template=template)
+    if template is None:
+        return _publish(out, lambda staged: _write(source, staged, bos=bos, eos=eos))
+    return _publish(out, lambda staged: _change_template(source, staged, template))
+
+
+def _publish(out: Path, write: Callable[[Path], list[str]]) -> list[str]:
+    """Let `write` make a folder, and give it its name once it is finished."""
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise ConfigError(f"--out {out}: it exists already; name a new folder")
     check_parent(out, option="--out")
     staged = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}-"))
     try:
-        lines = _write(source, staged, bos=bos, eos=eos)
+        lines = write(staged)
         staged.chmod(0o755)
         staged.replace(out)
     finally:
         shutil.rmtree(staged, ignore_errors=True)
     return lines
+
+
+def _check_source(source: Path, *, ends: tuple[str | None, str | None], template: HfTemplate | None) -> None:
+    """Refuse a tokenizer directory without a template, and a template for anything else."""
+    manifest = json.loads((source / MANIFEST).read_bytes()) if (source / MANIFEST).is_file() else None
+    if template is None:
+        if manifest is not None:
+            raise ConfigError(
+                f"{source}: a tokenizer directory already, with a {MANIFEST}; use it as it is, or name a template "
+                "with --hf-template"
+            )
+    elif manifest is None or "kind" in manifest:
+        raise ConfigError(f"{source}: not a tokenizer directory that a build wrote, and only those have a template")
+    elif ends != (None, None):
+        raise ConfigError(f"{source}: its <BOS> and <EOS> have these names; leave out --bos and --eos")
+
+
+def _change_template(source: Path, staged: Path, template: HfTemplate) -> list[str]:
+    """Write a copy with another template, and return what it is."""
+    try:
+        cppmill_core.load_tokenizer(source)
+        digest = copy_with_template(source, template, staged)
+        tokenizer = cppmill_core.load_tokenizer(staged, digest)
+    except (OSError, cppmill_core.CoreError, VocabularyConfigError) as error:
+        raise ConfigError(str(error)) from error
+    return [f"template {template}: {tokenizer.vocab_size:,} ids, the same as in {source}", f"tokenizer {digest}"]
 
 
 def _write(source: Path, staged: Path, *, bos: str | None, eos: str | None) -> list[str]:

@@ -33,6 +33,7 @@ __all__ = [
     "describe_hugging_face",
     "load_hugging_face",
     "lossy_rules",
+    "surrounding_tokens",
 ]
 
 TOKENIZER = "tokenizer.json"
@@ -133,6 +134,20 @@ def lossy_rules(rules: Mapping[str, Any]) -> list[str]:
         ),
     ]
     return [message for message, is_wrong in wrong if is_wrong]
+
+
+def surrounding_tokens(file: Path) -> dict[str, int]:
+    """Return the tokens that `tokenizers` puts around a text by default, with their ids.
+
+    Args:
+        file: A `tokenizer.json`.
+
+    Raises:
+        ImportError: The `tokenizers` package is not installed.
+        OSError: The file cannot be read.
+    """
+    found = open_tokenizer(file.read_text(encoding="utf-8")).encode("")
+    return dict(zip(found.tokens, found.ids, strict=True))
 
 
 def token_bytes(rules: Mapping[str, Any], vocab_size: int) -> list[bytes | None]:

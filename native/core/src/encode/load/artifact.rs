@@ -10,6 +10,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::template;
 use crate::digest::sha256_hex;
 use crate::pattern::Pattern;
 use crate::{Error, ErrorKind, Result};
@@ -33,6 +34,7 @@ pub(crate) struct Manifest {
     #[serde(default)]
     tokens: Vec<FixedToken>,
     superwords: Option<Superwords>,
+    hf_template: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -124,6 +126,7 @@ pub(crate) fn read(dir: &Path, digest: Option<&str>) -> Result<Artifact> {
         serde_json::from_slice(&read_file(&path)?).map_err(|error| corrupt(format!("{}: {error}", path.display())))?;
     let refused = |what: String| Error::invalid(format!("{}: {what}", path.display()));
     check_settings(&file).map_err(refused)?;
+    check_template(&file, &manifest).map_err(refused)?;
     let pattern = pattern_of(&file.pre_tokenizer).map_err(refused)?;
     let artifact = Artifact {
         digest: found,
@@ -202,7 +205,6 @@ fn check_settings(file: &TokenizerFile) -> std::result::Result<(), String> {
     let unset = [Value::Null, Value::Bool(false), Value::from("")];
     let must_be_unset = [
         ("normalizer", file.normalizer.clone()),
-        ("post_processor", file.post_processor.clone()),
         ("truncation", file.truncation.clone()),
         ("padding", file.padding.clone()),
         ("model.dropout", model("dropout")),
@@ -223,6 +225,11 @@ fn check_settings(file: &TokenizerFile) -> std::result::Result<(), String> {
         Some(token) => Err(format!("the added token {:?} is not special: it would be cut out of text", token.content)),
         None => Ok(()),
     }
+}
+
+fn check_template(file: &TokenizerFile, manifest: &Manifest) -> std::result::Result<(), String> {
+    let special = |name: &str| file.added_tokens.iter().find(|token| token.content == name).map(|token| token.id);
+    template::check(&file.post_processor, manifest.hf_template.as_deref(), &special)
 }
 
 /// The regular expression of `Sequence[Split(Regex, Isolated), ByteLevel]`.

@@ -3,6 +3,7 @@
 mod artifact;
 mod byte_alphabet;
 mod similarity;
+mod template;
 mod vocabulary;
 
 pub(crate) use artifact::{Artifact, read};
