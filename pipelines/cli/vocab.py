@@ -101,7 +101,7 @@ def diff(
     """Compare the tokens and ids of two tokenizers.
 
     Tokens added, removed, moved and kept; with --verbose each is listed. Exit code 1 if a fixed id moved. The map
-    is for embedding surgery; docs/how-to/changing-the-tokenizer.md has an example.
+    is for embedding surgery; docs/how-to/models/changing-the-tokenizer.md has an example.
 
     Example:
       cppmill vocab diff old/tokenizer new/tokenizer --documents new --id-map ids.parquet

@@ -50,8 +50,10 @@ def test_the_prompt_of_the_readme_is_what_the_rows_have_before_the_middle(rearra
 
 
 @pytest.mark.parametrize("template", ["none", "bos", "bos-eos"])
-def test_the_prompt_of_transformers_is_the_same_with_any_template(template, rearranged, run, cppmill, repository, tmp_path):
-    code = shown(repository / "docs" / "how-to" / "serving.md", "prompt = f", r'\["input_ids"\]')
+def test_the_prompt_of_transformers_is_the_same_with_any_template(
+    template, rearranged, run, cppmill, repository, tmp_path
+):
+    code = shown(repository / "docs" / "how-to" / "models" / "serving.md", "prompt = f", r'\["input_ids"\]')
     folder = run.out / "tokenizer"
     if template != "none":
         folder = tmp_path / template

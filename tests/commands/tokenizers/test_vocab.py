@@ -82,8 +82,8 @@ def test_the_documented_surgery_gives_each_new_token_its_row(run, other, cppmill
 
 
 def documented(repository, mention):
-    """The one Python block of docs/how-to/changing-the-tokenizer.md that mentions something."""
-    text = (repository / "docs" / "how-to" / "changing-the-tokenizer.md").read_text()
+    """The one Python block of docs/how-to/models/changing-the-tokenizer.md that mentions something."""
+    text = (repository / "docs" / "how-to" / "models" / "changing-the-tokenizer.md").read_text()
     blocks = [block for block in re.findall(r"```python\n(.*?)```", text, re.S) if mention in block]
     assert len(blocks) == 1
     return blocks[0]

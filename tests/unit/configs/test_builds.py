@@ -38,6 +38,11 @@ def problems(tmp_path: Path, build: str, **flags: str) -> list[str]:
             'kind = "sentencepiece-bpe"\nmax_token_bytes = 9',
             ["build.max_token_bytes = 9: a vocabulary of the kind sentencepiece-bpe has no such option; leave it out"],
         ),
+        (
+            'kind = "sentencepiece-bpe"\nhf_template = "bos"',
+            ['build.hf_template = "bos": a vocabulary of the kind sentencepiece-bpe has no such option; leave it out'],
+        ),
+        ('kind = "sentencepiece-bpe"\nhf_template = "none"', []),
         ('kind = "wordpiece"', None),
     ],
 )
@@ -46,6 +51,27 @@ def test_a_size_or_an_option_that_the_kind_does_not_have_is_reported(
 ) -> None:
     found = problems(tmp_path, build)
     assert found == said if said is not None else "sentencepiece-unigram" in found[0]
+
+
+@pytest.mark.parametrize(
+    ("template", "policy", "missing"),
+    [
+        ("none", "bos = false\neos = false", []),
+        ("bos", "eos = false", []),
+        ("bos", "bos = false", ["bos"]),
+        ("bos-eos", "", []),
+        ("bos-eos", "eos = false", ["eos"]),
+        ("bos-eos", "bos = false\neos = false", ["bos", "eos"]),
+    ],
+)
+def test_a_template_that_adds_what_documents_do_not_have_is_reported(
+    template: str, policy: str, missing: list[str], tmp_path: Path
+) -> None:
+    found = problems(tmp_path, f'hf_template = "{template}"\n[tokenize]\n{policy}')
+    assert found == [
+        f'build.hf_template = "{template}": documents have no <{key.upper()}>, because {key} = false in [tokenize]'
+        for key in missing
+    ]
 
 
 def test_superwords_are_not_for_sentencepiece(tmp_path: Path) -> None:

@@ -80,6 +80,7 @@ def other_value(flag: Flag) -> object:
         "--unit-pattern": "cpp-lines-1",
         "--drop-duplicates": True,
         "--near-duplicate-permutations": "64",
+        "--hf-template": "bos",
     }
     by_type = {bool: not flag.field.default, int: "77", float: "0.5", tuple: "cpp,h", str: "column"}
     return special.get(flag.forms[0], by_type[flag.type])

@@ -20,6 +20,12 @@ def test_superwords_that_are_on_are_in_keys_and_receipts() -> None:
     assert [options["build"][name] for name in bounds] == [0.5, 6, 64]
 
 
+def test_a_template_is_in_keys_and_receipts_unless_it_is_none() -> None:
+    assert "hf_template" not in RunOptions().to_json()["build"]
+    options = RunOptions.model_validate({"build": {"hf_template": "bos"}}).to_json()
+    assert options["build"]["hf_template"] == "bos"
+
+
 def test_filters_that_are_off_leave_no_trace_in_keys_and_receipts() -> None:
     assert set(RunOptions().to_json()["ingest"]) == {
         *("extensions", "max_document_bytes", "drop_binary", "drop_duplicates", "drop_generated", "max_line_bytes"),

@@ -312,6 +312,9 @@ class Tokenizer:
     set: the characters of a control token in text are ordinary text. In other data each maximal valid run is encoded by
     itself, and each byte between them becomes a single-byte token. `decode(encode(data)) == data` for every `data`.
 
+    The ids are those of the text alone, as with `add_special_tokens=False` in `tokenizers`, also if a template in
+    `tokenizer.json` makes `AutoTokenizer` put `<BOS>` and `<EOS>` around it. Here `encode_batch` and `encode_parts` do.
+
     Methods release the GIL and may be called from several threads. A long call in the main thread ends within about
     0.1 s of Ctrl-C, or of another signal whose handler raises. Each thread that encodes has a cache of words of up to
     about 64 MB. Encoding a document of n bytes takes about n / 2 bytes more, and a single word of n bytes, such as a
