@@ -1,5 +1,6 @@
 """The native splitter cuts where `tokenizers` cuts with the same regular expression."""
 
+import re
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
@@ -176,3 +177,11 @@ def test_a_line_without_words_is_cut_whole_however_long(unit: bytes, end: bytes,
 def test_an_unknown_pattern_is_refused_with_the_known_names() -> None:
     with pytest.raises(cppmill_core.InvalidInputError, match="cpp-words-1"):
         cppmill_core.split("gpt2", b"")
+
+
+@pytest.mark.parametrize("regex", cppmill_core.PATTERNS.values(), ids=NAMES)
+def test_a_pattern_contains_only_what_llama_cpp_runs(regex: str) -> None:
+    assert regex.isascii()
+    assert set(re.findall(r"\\[pP]\{?\w+", regex)) <= {r"\p{L", r"\p{N"}
+    assert set(re.findall(r"\(\?(.)", regex)) <= {":", "!"}  # no inline flags, lookbehind or atomic groups
+    assert not re.search(r"[*+?}]\+", regex)  # no possessive quantifiers
