@@ -5,7 +5,6 @@ From the files of another program, or from a tokenizer directory, whose template
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import cppmill_core
 from cppmill_core.adoption import find_source, write_directory
-from cppmill_core.manifests import BOS, EOS, MANIFEST
+from cppmill_core.manifests import BOS, EOS, MANIFEST, read_manifest
 
 from configs.outputs import check_parent
 from schemas.errors import ConfigError, VocabularyConfigError
@@ -22,6 +21,8 @@ from tokenizer_build.artifact import copy_with_template
 
 _HOSTILE = (bytes(range(256)), b"  a\t\r\n", "\u2581 \ufffd\u00e9\U0001f600".encode(), b"<EOS><s>\x00\xf0\xe2\x96\x81")
 """What a tokenizer must give back before it is taken."""
+
+_TEMPLATED = "a tokenizer directory that a build wrote, and only those have a template"
 
 
 def adopt_tokenizer(
@@ -67,23 +68,24 @@ def _publish(out: Path, write: Callable[[Path], list[str]]) -> list[str]:
 
 def _check_source(source: Path, *, ends: tuple[str | None, str | None], template: HfTemplate | None) -> None:
     """Refuse a tokenizer directory without a template, and a template for anything else."""
-    manifest = json.loads((source / MANIFEST).read_bytes()) if (source / MANIFEST).is_file() else None
-    if template is None:
-        if manifest is not None:
-            raise ConfigError(
-                f"{source}: a tokenizer directory already, with a {MANIFEST}; use it as it is, or name a template "
-                "with --hf-template"
-            )
-    elif manifest is None or "kind" in manifest:
-        raise ConfigError(f"{source}: not a tokenizer directory that a build wrote, and only those have a template")
-    elif ends != (None, None):
+    is_directory = (source / MANIFEST).is_file()
+    if is_directory and template is None:
+        raise ConfigError(
+            f"{source}: a tokenizer directory already, with a {MANIFEST}; use it as it is, or name a template with "
+            "--hf-template"
+        )
+    if template is not None and not is_directory:
+        raise ConfigError(f"{source}: not {_TEMPLATED}")
+    if template is not None and ends != (None, None):
         raise ConfigError(f"{source}: its <BOS> and <EOS> have these names; leave out --bos and --eos")
 
 
 def _change_template(source: Path, staged: Path, template: HfTemplate) -> list[str]:
     """Write a copy with another template, and return what it is."""
     try:
-        cppmill_core.load_tokenizer(source)
+        _, manifest = read_manifest(source, None)
+        if "kind" in manifest:
+            raise ConfigError(f"{source}: not {_TEMPLATED}")
         digest = copy_with_template(source, template, staged)
         tokenizer = cppmill_core.load_tokenizer(staged, digest)
     except (OSError, cppmill_core.CoreError, VocabularyConfigError) as error:

@@ -126,6 +126,19 @@ def test_the_commands_that_compare_find_no_difference(run, templated, cppmill):
 def test_an_adopted_tokenizer_json_with_a_template_is_run_by_the_core(templated, cppmill, tmp_path):
     said = cppmill("adopt", templated["bos"] / "tokenizer.json", "--out", tmp_path / "adopted").stdout
     assert said.startswith("hugging-face: 12,288 ids, run by the native core")
+    other = ["--out", tmp_path / "other", "--hf-template", "none"]
+    refused = cppmill("adopt", tmp_path / "adopted", *other, check=False)
+    assert refused.returncode == 2
+    assert "not a tokenizer directory that a build wrote" in refused.stderr
+
+
+def test_a_damaged_tokenizer_gets_no_template(run, cppmill, tmp_path):
+    damaged = shutil.copytree(run.out / "tokenizer", tmp_path / "damaged")
+    for content, said in (("{", "not the manifest of a tokenizer"), ("[]", "not the manifest")):
+        (damaged / "manifest.json").write_text(content)
+        done = cppmill("adopt", damaged, "--out", tmp_path / "out", "--hf-template", "bos", check=False)
+        assert (done.returncode, said in done.stderr) == (2, True)
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_template_that_contradicts_the_policy_is_reported(run, templated, cppmill, tmp_path):
