@@ -198,11 +198,10 @@ def test_a_dataset_that_was_cut_otherwise_has_the_same_documents_in_each_split(
     assert manifests[0]["totals"] == manifests[1]["totals"]  # the digest of a split's documents among them
 
 
-def test_an_export_that_was_killed_goes_on(run: Any, shards: Path, command_line: Any, tmp_path: Path) -> None:
+def test_an_export_that_was_killed_goes_on(run: Any, shards: Path, processes: Any, tmp_path: Path) -> None:
     flags = [word for pair in BY_PROJECT.items() for word in pair]
-    command = [*command_line, "shards", str(run.out), "--out", str(tmp_path / "out"), *flags]
-    root = Path(__file__).parents[3]
-    with subprocess.Popen(command, cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+    command = ["shards", run.out, "--out", tmp_path / "out", *flags]
+    with processes.command(*command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         while not list((tmp_path / "out").glob("shards/_unit-*")):
             assert process.poll() is None, process.stderr and process.stderr.read()
         process.send_signal(signal.SIGKILL)

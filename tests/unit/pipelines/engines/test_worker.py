@@ -4,7 +4,6 @@ import argparse
 import json
 import os
 import subprocess
-import sys
 from concurrent import futures
 
 import grpc
@@ -56,13 +55,12 @@ def test_its_file_is_in_the_given_folder(tmp_path, monkeypatch):
     assert (tmp_path / "logs").is_dir()
 
 
-def test_nothing_goes_to_the_output_that_no_engine_reads(tmp_path, repository):
+def test_nothing_goes_to_the_output_that_no_engine_reads(tmp_path, processes):
     arguments = ["--id=1-1", "--provision_endpoint=127.0.0.1:1"]
     script = f"from pipelines.engines import worker; worker._ANSWER_SECONDS = 0.01; worker.main({arguments})"
     environment = os.environ | {LOG_FOLDER_VARIABLE: str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=repository, env=environment
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
+    with processes.start(script, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        printed = process.communicate()
+    assert (process.returncode, *printed) == (1, "", "")
     [log] = tmp_path.iterdir()
     assert "Traceback" in log.read_text()

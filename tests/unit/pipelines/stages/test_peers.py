@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,11 +23,12 @@ from pipelines.stages.peers import Member, check_peer, describe_run, rotate, run
 from pipelines.stages.session import Session, engine_config, open_session
 from schemas.errors import ConfigError, LockedError
 from schemas.units import RUN_STAGES, Stage, Unit
+from tests.processes import ProcessServer
 from transforms.storage.folder import OutputFolder
 from transforms.units.claims import CLAIMS, Claimant, peer_lock
 
 LEADER = """
-import sys
+import signal, sys
 from pathlib import Path
 from configs.runs import RunConfig
 from pipelines.stages.board import Board, write_board
@@ -38,7 +38,7 @@ out = OutputFolder(sys.argv[1])
 lock = out.store.lock()
 write_board(out, Board(leader=lock.token, run=describe_run(RunConfig(out=Path(sys.argv[1])))))
 print("leads", flush=True)
-sys.stdin.read()
+signal.pause()
 """
 
 
@@ -94,10 +94,8 @@ def test_who_comes_first_leads(member: Member) -> None:
     lock.release()
 
 
-def test_a_killed_leader_is_replaced(member: Member, folder: OutputFolder) -> None:
-    command = [sys.executable, "-c", LEADER, folder.root]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as leader:
-        assert leader.stdout
+def test_a_killed_leader_is_replaced(member: Member, folder: OutputFolder, processes: ProcessServer) -> None:
+    with processes.start(LEADER, [folder.root], stdout=subprocess.PIPE) as leader:
         assert leader.stdout.readline() == "leads\n"
         threading.Timer(1, leader.kill).start()
         lock = member.follow()
