@@ -28,7 +28,7 @@ def required_columns(**kinds: pa.DataType) -> pa.Schema:
     return pa.schema([required(name, kind) for name, kind in kinds.items()])
 
 
-_TEXT, _BYTES, _UINT32, _UINT64 = pa.string(), pa.binary(), pa.uint32(), pa.uint64()
+_TEXT, _BYTES, _UINT32, _UINT64, _INT64 = pa.string(), pa.binary(), pa.uint32(), pa.uint64(), pa.int64()
 _ITEMS = pa.list_(required("item", pa.uint16()))
 _LICENSE = pa.field("license", _TEXT)
 
@@ -92,6 +92,9 @@ MORPHEMES = required_columns(morpheme=_TEXT, position=_TEXT, hits=_UINT64, docum
 
 NAMESPACES = required_columns(namespace=_TEXT, hits=_UINT64, documents=_UINT64, projects=_UINT64)
 """`counts/namespaces.parquet`: leading namespaces."""
+
+PROJECT_SUMS = required_columns(project=_TEXT, documents=_INT64, num_bytes=_INT64, num_tokens=_INT64)
+"""`trend/vNNNNNN.parquet` of a store of versions: what each project has in token shards, as signed numbers."""
 
 
 def tokens_schema(vocab_size: int, *, prefix: bool) -> pa.Schema:

@@ -164,6 +164,13 @@ def run(sources, prepared):
     return Run(sources, folder / "out")
 
 
+@pytest.fixture(scope="session")
+def other_tokenizer(sources, prepared):
+    """A tokenizer of 8,192 ids, other ones than those of the finished run."""
+    command = ["run", sources / "numpy", "--vocab-size", "8192"]
+    return prepared("other_tokenizer", lambda folder: run_command(*command, "--out", folder / "out")) / "out/tokenizer"
+
+
 @pytest.fixture
 def copied_run(run, tmp_path):
     """A copy of the finished run, sources too, that a test may change."""

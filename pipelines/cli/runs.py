@@ -26,7 +26,14 @@ RETOKENIZE_CODES = f"{EXIT_CODES} 10 nothing to do, 11 another run is at work in
 
 @described(commands)
 def report(
-    out: args.RunFolder,
+    out: Annotated[
+        str,
+        typer.Argument(
+            metavar="OUT",
+            parser=args.run_folder,
+            help="The folder of a finished run, or a store of versions; a URL (gs://, s3://) works too.",
+        ),
+    ],
     page: Annotated[
         Path | None,
         typer.Option(
@@ -45,14 +52,16 @@ def report(
     ] = None,
     verbose: args.Verbose = False,
 ) -> None:
-    """Show a finished run on one HTML page.
+    """Show a finished run, or the versions of a store, on one HTML page.
 
-    What went in and came out, the vocabulary and what is used of it, compression by project, lengths, decisions with
-    their reasons, the receipt. From the run's files alone; the page opens from disk and fetches nothing.
+    Of a run: what went in and came out, the vocabulary and what is used of it, compression by project, lengths,
+    decisions with their reasons, the receipt. Of a store of `retokenize`: documents, tokens, compression, ledger,
+    tokenizer and projects from version to version. The page opens from disk and fetches nothing.
 
     Examples:
       cppmill report llvm
       cppmill report s3://bucket/llvm --out llvm.html --compare peers.jsonl
+      cppmill report /data/cpp --out weekly.html
     """
     with command_session(Output(verbose=verbose), advice="nothing was changed"):
         from configs.execution import usable_threads
@@ -121,6 +130,38 @@ def _begun_folder(value: str) -> str:
     if not is_remote(value) and not Path(value).is_dir():
         raise typer.BadParameter(f"{value}: no such folder; nothing has run there yet")
     return args.run_folder(value)
+
+
+@described(commands)
+def changes(
+    store: Annotated[
+        str,
+        typer.Argument(
+            metavar="STORE",
+            parser=_begun_folder,
+            help="The store of `retokenize`; a URL (gs://, s3://) works too.",
+        ),
+    ],
+    trend: Annotated[
+        bool, typer.Option("--trend", help="Show the newest 200 versions instead of the last one.")
+    ] = False,
+    as_json: args.Json = False,
+) -> None:
+    """Print what the current version of a store changed, or how all its versions compare.
+
+    Without --trend: documents, tokens, shards and ids, as `retokenize` printed them. With --trend, per version: totals,
+    bytes per token, ledger, tokenizer, projects that came and went; then the projects whose compression moved most.
+    Versions that were removed are shown too. Only small records in the store are read, no token shards.
+
+    Examples:
+      cppmill changes /data/cpp
+      cppmill changes s3://bucket/cpp --trend --json
+    """
+    with command_session(Output(as_json=as_json), advice="nothing was changed"):
+        from pipelines.versions.changes import print_changes
+        from pipelines.versions.trend import print_trend
+
+        (print_trend if trend else print_changes)(store, as_json=as_json)
 
 
 @described(commands)

@@ -14,10 +14,14 @@ from apache_beam.options.pipeline_options import GoogleCloudOptions, WorkerOptio
 from apache_beam.runners.runner import PipelineRunner, create_runner
 
 from pipelines.engines.config import Engine, EngineConfig
-from schemas.errors import EngineError
-from schemas.places import is_remote
+from schemas.errors import EngineError, StoreError
+from schemas.places import is_remote, missing_package
+from transforms.storage.objects import ObjectStore
 
 _NEEDED = ("project", "region", "temp_location")
+_WRITTEN = ("temp_location", "staging_location")
+"""Where Beam's client writes; of a bucket that it cannot write, it says so only after minutes of attempts."""
+
 _AGAIN = "finished units are kept, so start the same command again"
 
 
@@ -46,6 +50,9 @@ class Dataflow(Engine):
             yield "no --sdk_container_image: build the image of deploy/dataflow and give its name behind --"
         if not is_remote(self._config.out):
             yield f"--out {self._config.out}: workers of the service do not see it; it takes gs:// or s3://BUCKET/PREFIX"
+        for name in _WRITTEN:
+            if given.get(name):
+                yield from _unwritable(name, given[name])
 
     def runner(self) -> PipelineRunner:
         """Return the runner that submits."""
@@ -61,6 +68,22 @@ class Dataflow(Engine):
         if _is_one(error, "apache_beam.runners.dataflow.dataflow_runner", "DataflowRuntimeException"):
             return EngineError(f"{said}; {_AGAIN}")
         return None
+
+
+def _unwritable(option: str, url: str) -> Iterator[str]:
+    """Yield why nothing can be written to the place that an option names."""
+    bucket, slash, _ = url.removeprefix("gs://").partition("/")
+    if not (url.startswith("gs://") and bucket and slash):
+        yield f"--{option}={url}: it takes gs://BUCKET/PREFIX"
+        return
+    missing = missing_package(url)
+    if missing:
+        yield f"--{option}={url}: {missing}"
+        return
+    try:
+        ObjectStore(url.rstrip("/")).check_writable()
+    except StoreError as error:
+        yield f"--{option}: {error}"
 
 
 def _is_one(error: Exception, module: str, name: str) -> bool:

@@ -8,6 +8,7 @@ Text stays text, and names from a corpus are shown literally.
 from __future__ import annotations
 
 import io
+import math
 import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -39,6 +40,9 @@ _COLOURS = {
 }
 _FONT_PIXELS = 12
 _ROW_PIXELS = 34
+_LABELS = 4
+"""How many labels of versions fit below a plot."""
+
 _SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "cppmill",
@@ -232,6 +236,52 @@ def curve(name: str, title: str, x: Sequence[float], y: Sequence[float], axis: s
         axes.minorticks_off()
 
     return draw(name, title, 260, paint)
+
+
+def trend(
+    name: str,
+    title: str,
+    labels: Sequence[str],
+    series: Iterable[tuple[str, Sequence[float | None]]],
+    *,
+    marks: Iterable[int] = (),
+) -> Markup:
+    """Return numbers as lines from one label to the next.
+
+    Args:
+        name: Its name on the page.
+        title: What it shows.
+        labels: Of the places, in order; a few of them are written.
+        series: At most three, each with its name and a number for each label, None for a gap.
+        marks: Places with a dashed line.
+    """
+    shown = [(label, [math.nan if value is None else value for value in values]) for label, values in series]
+    step = max(1, math.ceil((len(labels) - 1) / (_LABELS - 1)))
+
+    def paint(axes: Axes) -> None:
+        for place in marks:
+            axes.axvline(place, color=QUIET, linewidth=1, linestyle=(0, (3, 3)))
+        for colour, (label, values) in zip((FIRST, SECOND, LOST), shown, strict=False):
+            axes.plot(range(len(labels)), values, color=colour, label=label, marker=".", markersize=4)
+        axes.set_xticks(range(0, len(labels), step), labels[::step])
+        axes.yaxis.set_major_formatter(short_number)
+        axes.margins(x=0.08)
+        if len(shown) > 1:
+            axes.legend(labelcolor=TEXT)
+
+    return draw(name, title, 220, paint)
+
+
+def short_number(value: float, _: float = 0) -> str:
+    """Return a number as an axis shows it.
+
+    Example:
+        >>> short_number(72_700_000), short_number(1500), short_number(4.25)
+        ('72.7 M', '1.5 k', '4.25')
+    """
+    power = next((power for power in (12, 9, 6, 3) if abs(value) >= 10**power), 0)
+    unit = {12: " T", 9: " G", 6: " M", 3: " k", 0: ""}[power]
+    return f"{value / 10**power:.4g}{unit}"
 
 
 def shortened(text: str, length: int) -> str:

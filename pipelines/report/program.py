@@ -1,6 +1,6 @@
-"""The program of `cppmill report`: it shows a finished run on one page, made from the run's files alone.
+"""The program of `cppmill report`: it shows a finished run, or a store of versions, on one page, from its files alone.
 
-The page grows with the vocabulary and with the rows shown of each table, never with the documents.
+The page of a run grows with the vocabulary and with the rows shown of each table, never with the documents.
 """
 
 from __future__ import annotations
@@ -15,10 +15,14 @@ from pipelines.pages import render_page, write_page
 from pipelines.report import sections, text
 from pipelines.report.facts import Facts, read_facts
 from pipelines.report.text import count
+from pipelines.report.trend import describe, render_trend
 from pipelines.tokenizers.codec import load_tokenizer
 from schemas.errors import ConfigError, IntegrityError
 from schemas.places import is_remote
-from transforms.records.receipts import read_checked_receipt
+from transforms.records.movers import find_movers
+from transforms.records.receipts import RECEIPT, read_checked_receipt
+from transforms.records.trend import read_trend
+from transforms.records.versions import Versions
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.usage import Usage, read_usage
 
@@ -37,10 +41,10 @@ _HEAD_BYTES = 4096
 
 
 def write_report(run: str, page: Path, *, compare: Path | None = None, threads: int) -> str:
-    """Write the page of a finished run.
+    """Write the page of a finished run, or of a store of versions.
 
     Args:
-        run: The run's folder, or its URL.
+        run: The run's folder or the store, or its URL.
         page: The HTML file to write.
         compare: Lines of JSON that `cppmill compare --json` printed.
         threads: Token shards that are read at once.
@@ -53,6 +57,8 @@ def write_report(run: str, page: Path, *, compare: Path | None = None, threads: 
         IntegrityError: If the token shards differ from the receipt.
     """
     _check_page(run, page)
+    if not OutputFolder(run).exists(RECEIPT) and Versions(run).names:
+        return _write_trend(run, page, compare=compare)
     comparison = read_comparison(compare) if compare else []
     out = OutputFolder(run)
     receipt = read_checked_receipt(out)
@@ -63,6 +69,15 @@ def write_report(run: str, page: Path, *, compare: Path | None = None, threads: 
     total = usage.total
     amounts = ((total.documents, "document"), (total.tokens, "token"), (len(usage.projects), "project"))
     return f"{written}; {', '.join(count(*amount) for amount in amounts)}"
+
+
+def _write_trend(store: str, page: Path, *, compare: Path | None) -> str:
+    """Write the page of a store, and return what to print."""
+    if compare is not None:
+        raise ConfigError(f"--compare {compare}: {store} is a store of versions; it takes one run, {store}/current")
+    trend = read_trend(store)
+    html = render_trend(trend, find_movers(trend), name=run_name(store))
+    return f"{write_page(html, page, option='--out')}; {describe(trend)}"
 
 
 def default_page(run: str) -> Path:

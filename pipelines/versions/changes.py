@@ -5,6 +5,7 @@ Only token shards that are in one run and not in the other are read, because sha
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -12,10 +13,11 @@ from typing import Any, NamedTuple
 import cppmill_core
 import pyarrow.parquet as pq
 
+from schemas.errors import ConfigError
 from tokenizer_build.compare.diff import VocabularyDiff, read_ids
+from transforms.records.record import read_record
+from transforms.records.versions import CHANGES, CHANGES_FORMAT, Versions
 from transforms.storage.folder import OutputFolder
-
-CHANGES_FORMAT = "cppmill-changes-1"
 
 SHOWN = 20
 """How many documents of a kind are named."""
@@ -64,6 +66,35 @@ def find_changes(before: FinishedRun | None, after: FinishedRun) -> dict[str, An
         "shards": _shards(before, after),
         "ids": _ids(before, after),
     }
+
+
+def read_changes(store: str) -> dict[str, Any]:
+    """Return what the current version of a store changed: what `find_changes` returned, and the versions' names.
+
+    Raises:
+        ConfigError: If it is not a store, or the version was not made by `cppmill retokenize`.
+        IntegrityError: If the record is not of this format.
+    """
+    versions = Versions(store)
+    current = versions.current
+    if current is None:
+        raise ConfigError(f"{store}: no version of a dataset; give the --store of `cppmill retokenize`")
+    name = f"{CHANGES}/{current}.json"
+    changes = read_record(versions.folder, name, kind="record", record_format=CHANGES_FORMAT, advice="remove the file")
+    if changes is None:
+        raise ConfigError(f"{versions.folder.where(name)}: none; {current} was not made by `cppmill retokenize`")
+    return changes
+
+
+def print_changes(store: str, *, as_json: bool) -> None:
+    """Print what the current version of a store changed: a table, or one JSON object."""
+    changes = read_changes(store)
+    if as_json:
+        print(json.dumps(changes))
+        return
+    previous = changes["previous"]
+    print(f"{changes['version']}: {f'after {previous}' if previous else 'the first version'}")
+    print("\n".join(describe_changes(changes)))
 
 
 def describe_changes(changes: Mapping[str, Any]) -> Iterator[str]:

@@ -20,6 +20,7 @@ from pipelines.console.progress import Reporter
 from pipelines.stages import run
 from pipelines.stages.session import locked
 from pipelines.versions.changes import FinishedRun, find_changes, is_same
+from pipelines.versions.trend import record_version
 from schemas.errors import BadInputError, BlockedError, ConfigError, CppmillError, IntegrityError, LockedError
 from schemas.units import Stage
 from transforms.records.receipts import RECEIPT, find_receipt
@@ -140,6 +141,7 @@ def _retokenize(request: Request, asked: RunConfig, versions: Versions, reporter
         return _outcome(versions, None, request.keep)
     _check_not_emptied(versions, before, after)
     changes = {"version": name, "previous": current, **find_changes(before, after)}
+    record_version(versions, name, changes, before, after)
     versions.finish(name, changes, replaced=current)
     return _outcome(versions, changes, request.keep)
 

@@ -105,15 +105,6 @@ def store(begun, tmp_path):
     work.symlink_to("begun")
 
 
-@pytest.fixture(scope="module")
-def other_tokenizer(run, tmp_path_factory):
-    """A tokenizer of other ids."""
-    out = tmp_path_factory.mktemp("other")
-    flags = {"SOURCE": (str(run.sources / "numpy"),), "--out": str(out), "--vocab-size": "8192"}
-    whole_run.run(load_run_config(flags=flags), Reporters())
-    return out / "tokenizer"
-
-
 def test_the_next_version_takes_filters_from_flags_and_its_vocabulary_from_the_last_one(tmp_path):
     flags = {"SOURCE": [str(ROOT / "schemas")], "--store": str(tmp_path)}
     flags |= {"--drop-generated": True, "--min-hits": "5", "--vocab-size": "9000"}

@@ -3,6 +3,7 @@
     STORE/versions/v000001/  v000002/ …    whole output folders; files that are the same share their bytes
     STORE/current                          names one of them: a symbolic link, or a small object
     STORE/changes/v000002.json             what that version changed
+    STORE/trend/v000002.json  .parquet     what it held (`trend`); both stay when the version is removed
     STORE/building.json                    names the unfinished version; it exists only while there is one
 
 The pointer is changed when a version is finished, and no file of a finished version changes. So after a crash, the
@@ -25,7 +26,8 @@ from transforms.records.manifests import MANIFEST
 from transforms.records.receipts import RECEIPT
 from transforms.storage.folder import CACHE, OutputFolder
 
-VERSIONS, CHANGES = "versions", "changes"
+VERSIONS, CHANGES, TREND = "versions", "changes", "trend"
+CHANGES_FORMAT = "cppmill-changes-1"
 CURRENT, BUILDING = "current", "building.json"
 
 _NAME = re.compile(r"v(\d{6,})")
@@ -102,6 +104,13 @@ class Versions:
         """The names of all versions, oldest first, finished or not."""
         return sorted(filter(_NAME.fullmatch, self.folder.store.folders(VERSIONS)), key=_number)
 
+    @property
+    def recorded(self) -> list[str]:
+        """The names of all versions that exist or that something was recorded of, oldest first, finished or not."""
+        files = [path.rpartition("/")[2] for folder in (CHANGES, TREND) for path in self.folder.files(folder)]
+        names = {name.removesuffix(".json") for name in files if name.endswith(".json")}
+        return sorted({*self.names, *filter(_NAME.fullmatch, names)}, key=_number)
+
     def out(self, name: str) -> OutputFolder:
         """Return the output folder of a version."""
         return OutputFolder(f"{self.folder.root}/{VERSIONS}/{name}")
@@ -165,7 +174,8 @@ class Versions:
         name = self.building
         if name is not None and name != self.current:
             self._remove(name)
-            self.folder.remove(f"{CHANGES}/{name}.json")
+            for record in (f"{TREND}/{name}.json", f"{TREND}/{name}.parquet", f"{CHANGES}/{name}.json"):
+                self.folder.remove(record)
         self.folder.remove(BUILDING)
 
     def prune(self, keep: int) -> list[str]:

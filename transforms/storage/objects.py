@@ -15,6 +15,7 @@ import os
 import shutil
 import tempfile
 import time
+import uuid
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -163,6 +164,21 @@ class ObjectStore:
         except ConflictError:
             return False
         return True
+
+    def check_writable(self) -> None:
+        """Write an empty object here, and remove it.
+
+        Raises:
+            StoreError: If there is no such bucket, or it cannot be written.
+        """
+        path = self._path(f"cppmill-probe-{uuid.uuid4().hex}")
+        with self._errors(""):
+            try:
+                self._objects.write(path, b"", expected=None)
+            except FileNotFoundError as error:
+                raise self._no_bucket("") from error
+        with suppress(Exception):  # who may only create objects may use the bucket: an empty object stays
+            self._objects.system.rm_file(path)
 
     def lock(self, name: str = LOCK) -> Lease:
         """Take the lease."""

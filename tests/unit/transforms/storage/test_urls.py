@@ -15,6 +15,7 @@ from schemas.options import IngestOptions
 from schemas.places import missing_package
 from transforms.sources.listing import check_source, list_inputs
 from transforms.storage.folder import OutputFolder
+from transforms.storage.objects import ObjectStore
 from transforms.storage.urls import input_errors, open_url, store_errors
 
 
@@ -54,6 +55,7 @@ def refusing(monkeypatch):
 def test_a_caller_without_an_account_gets_one_line_with_what_to_do(capfd):
     for read in (
         lambda: OutputFolder("gs://b/out").exists("receipt.json"),
+        lambda: ObjectStore("gs://b/out").check_writable(),
         lambda: list_inputs(["gs://b/in"], IngestOptions()),
         lambda: list_inputs(["gs://b/in/*.tar"], IngestOptions()),
         lambda: check_source("gs://b/in"),
