@@ -74,16 +74,16 @@ def _unwritable(option: str, url: str) -> Iterator[str]:
     """Yield why nothing can be written to the place that an option names."""
     bucket, slash, _ = url.removeprefix("gs://").partition("/")
     if not (url.startswith("gs://") and bucket and slash):
-        yield f"--{option}={url}: it takes gs://BUCKET/PREFIX"
+        yield f"--{option} {url}: it takes gs://BUCKET/PREFIX"
         return
     missing = missing_package(url)
     if missing:
-        yield f"--{option}={url}: {missing}"
+        yield f"--{option} {url}: {missing}"
         return
     try:
         ObjectStore(url.rstrip("/")).check_writable()
     except StoreError as error:
-        yield f"--{option}: {error}"
+        yield f"--{option} {error}"
 
 
 def _is_one(error: Exception, module: str, name: str) -> bool:

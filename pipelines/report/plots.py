@@ -259,11 +259,11 @@ def trend(
     step = max(1, math.ceil((len(labels) - 1) / (_LABELS - 1)))
 
     def paint(axes: Axes) -> None:
-        for place in marks:
-            axes.axvline(place, color=QUIET, linewidth=1, linestyle=(0, (3, 3)))
+        full_height = axes.get_xaxis_transform()
+        axes.vlines(list(marks), 0, 1, transform=full_height, color=QUIET, linewidth=1, linestyle=(0, (3, 3)))
         for colour, (label, values) in zip((FIRST, SECOND, LOST), shown, strict=False):
-            axes.plot(range(len(labels)), values, color=colour, label=label, marker=".", markersize=4)
-        axes.set_xticks(range(0, len(labels), step), labels[::step])
+            axes.plot(range(len(labels)), values, color=colour, label=shortened(label, 24), marker=".", markersize=4)
+        axes.set_xticks(range(0, len(labels), step), [shortened(label, 24) for label in labels[::step]])
         axes.yaxis.set_major_formatter(short_number)
         axes.margins(x=0.08)
         if len(shown) > 1:

@@ -86,3 +86,27 @@ def test_a_worker_program_is_beside_this_python(tmp_path, monkeypatch):
     with pytest.raises(ConfigError) as raised, open_engine("flink", make_setting(tmp_path)):
         pass
     assert "worker program" not in str(raised.value)
+
+
+@pytest.mark.engines
+def test_a_place_that_the_client_of_dataflow_cannot_write_is_one_line_before_anything_is_submitted(
+    start_store, tmp_path
+):
+    start_store("gs")
+    needed = ["--project=p", "--region=r", "--sdk_container_image=image"]
+    places = ["--temp_location=gs://no-such-bucket/tmp", "--staging_location=gs://cppmill-tests/staging/"]
+    assert said_of_places(make_setting(tmp_path, *needed, *places)) == [
+        "--temp_location gs://no-such-bucket/tmp: there is no such bucket; create it first"
+    ]
+    places = ["--temp_location=gs://cppmill-tests/tmp", "--staging_location=gs://cppmill-tests"]
+    assert said_of_places(make_setting(tmp_path, *needed, *places)) == [
+        "--staging_location gs://cppmill-tests: it takes gs://BUCKET/PREFIX"
+    ]
+
+
+def said_of_places(config):
+    """The lines about places that Dataflow's client writes to; a local output folder keeps the rest from starting."""
+    with pytest.raises(ConfigError) as raised, open_engine("dataflow", config):
+        pass
+    lines = [line.removeprefix("--engine dataflow: ") for line in str(raised.value).splitlines()]
+    return [line for line in lines if "_location" in line]

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from pipelines.report.plots import Bar, Stream, bars, curve, flow, histogram, shortened
+from pipelines.report.plots import Bar, Stream, bars, curve, flow, histogram, shortened, trend
 
 HOSTILE = "</text><script>$x$ & \x1b[31m\u202e\nü漢"
 
@@ -15,6 +15,9 @@ PLOTS = {
         name, "Flow", "7 in", [Stream("kept", 6, "6", True), Stream(HOSTILE, 1, "1", False), Stream("n", 0, "0", False)]
     ),
     "histogram": lambda name: histogram(name, "Histogram", ["1", "2"], [("a", [0.5, 0.5]), ("b", [0, 1])], "bytes"),
+    "trend": lambda name: trend(
+        name, "Trend", [HOSTILE, *"bcdefgh"], [("a", [1, None, *range(6)]), (HOSTILE, [None] * 8)], marks=[2]
+    ),
     "curve": lambda name: curve(name, "Curve", [1, 10, 1000], [0.1, 0.4, 1], "ids"),
 }
 
@@ -51,7 +54,7 @@ def test_the_same_plot_is_the_same_bytes(kind):
     assert PLOTS[kind]("plot") == PLOTS[kind]("plot")
 
 
-@pytest.mark.parametrize("kind", ["bars", "flow"])
+@pytest.mark.parametrize("kind", ["bars", "flow", "trend"])
 def test_what_is_hostile_in_a_label_is_text(kind):
     svg = PLOTS[kind]("plot")
     texts = ["".join(text.itertext()) for text in parse(svg).iter() if text.tag.endswith("text")]
@@ -61,6 +64,11 @@ def test_what_is_hostile_in_a_label_is_text(kind):
 
 def test_a_flow_of_nothing_is_drawn():
     assert "0 documents in" in flow("flow", "Flow", "0 documents in", [])
+
+
+def test_a_trend_of_one_place_and_of_none_known_is_drawn():
+    assert "v000001" in trend("trend", "Trend", ["v000001"], [("", [4.25])])
+    assert "v000002" in trend("trend", "Trend", ["v000001", "v000002"], [("", [None, None])])
 
 
 def test_what_is_long_is_cut():

@@ -306,3 +306,11 @@ def test_a_run_whose_lock_was_taken_over_writes_nothing_more(out, monkeypatch):
         with pytest.raises(LockedError):
             out.remove("a")
     assert out.exists(".lock"), "the lock is the other's"
+
+
+def test_whether_a_place_can_be_written_is_tried_and_leaves_nothing(out, object_store):
+    out.store.check_writable()
+    assert list(out.files()) == []
+    missing = f"{object_store.scheme}://no-such-bucket/tmp"
+    with pytest.raises(StoreError, match=f"^{missing}: there is no such bucket; create it first$"):
+        OutputFolder(missing).store.check_writable()
