@@ -170,7 +170,7 @@ def _totals(facts: VersionFacts) -> list[str]:
         _UNKNOWN if ratio is None else f"{ratio:.3f}",
         f"{projects['number']:,}" if projects else _UNKNOWN,
         *(_UNKNOWN if kind is None else f"{kind['number']:,}" for kind in changed),
-        f"{facts.tokenizer[:12]}{'*' if facts.is_other_tokenizer else ' '}",
+        f"{'*' if facts.is_other_tokenizer else ''}{facts.tokenizer[:12]}",
     ]
 
 

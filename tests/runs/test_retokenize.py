@@ -415,3 +415,7 @@ def test_on_an_object_store_versions_and_pointer_are_the_same(
     assert f"process {dead}, which stopped renewing it" in caplog.text
     assert numpy.versions.names == ["v000003"]
     assert not system.exists(f"{place}/.lock")
+    trend = [json.loads(line) for line in cppmill("changes", place, "--trend", "--json").stdout.splitlines()]
+    states = [(one["version"], one["is_kept"]) for one in trend if one["record"] == "version"]
+    assert states == [("v000001", False), ("v000002", False), ("v000003", True)]
+    assert "; 3 versions, " in cppmill("report", place, "--out", tmp_path / "page.html").stdout

@@ -180,6 +180,21 @@ def test_the_page_has_a_row_per_version_and_needs_no_script(store, page):
     assert movers[1][0] == "numpy"
 
 
+@pytest.mark.engines
+@pytest.mark.parametrize("width", [400, 768, 1400])
+def test_the_page_loads_in_silence_alone_and_fits(store, browser, cppmill, tmp_path, width):
+    cppmill("report", store, "--out", tmp_path / "page.html")
+    page, said, asked = browser.new_page(viewport={"width": width, "height": 900}), [], []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto((tmp_path / "page.html").as_uri())
+    assert (said, [url for url in asked if not url.startswith("data:")]) == ([], [page.url])
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    cut = "[...document.querySelectorAll('.scroll, .card')].filter((e) => e.scrollWidth > e.clientWidth + 1).length"
+    assert page.evaluate(cut) == 0
+    page.close()
+
+
 def test_no_token_shard_and_no_receipt_is_read(store, copied, records, page, cppmill, tmp_path):
     for name in NAMES[1:]:
         for path in (copied / "versions" / name).iterdir():
@@ -247,6 +262,7 @@ def fill(place, number, name="project"):
     versions = Versions(place)
     template = read_trend(str(place)).versions[-1].to_json()
     names = [f"{name}-{one:02}" for one in range(2 * MOVERS)]
+    template["is_other_tokenizer"] = False
     template["projects"] = {"number": 500, **dict.fromkeys(("added", "removed"), {"number": 500, "named": names[:20]})}
     for one in range(number):
         facts = VersionFacts.from_json({**template, "version": f"v{one + 4:06}"})
