@@ -95,7 +95,7 @@ class Trend:
         versions: The newest, at most `SHOWN_VERSIONS`, oldest first.
         older: How many more there are.
         current: The name of the current version.
-        kept: The names of the versions that were not removed.
+        kept: The names of the finished versions that were not removed.
     """
 
     store: str
@@ -136,7 +136,7 @@ def read_trend(place: str) -> Trend:
     if not shown:
         raise ConfigError(f"{place}: no version of a dataset; give the --store of `cppmill retokenize`")
     older = max(0, len(names) - SHOWN_VERSIONS)
-    return Trend(store=place, versions=shown, older=older, current=current, kept=frozenset(kept))
+    return Trend(store=place, versions=shown, older=older, current=current, kept=frozenset(names).intersection(kept))
 
 
 def find_facts(versions: Versions, name: str) -> VersionFacts | None:
