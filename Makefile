@@ -35,7 +35,7 @@ DEMO_SOURCES = $(shell $(BIN)/python -c 'import numpy, pyarrow; print(numpy.get_
 HOSTILE_OUT := out/hostile
 SITE := out/site
 DATAFLOW_CONTEXT := dist/dataflow
-DATAFLOW_FILES = $(addprefix deploy/dataflow/,Containerfile requirements.lock launcher.py) \
+DATAFLOW_FILES = $(addprefix deploy/dataflow/,Containerfile requirements.lock launcher.py scheduled.py) \
 	$(foreach name,cppmill cppmill_core,dist/$(name)-$(VERSION)-*.whl)
 IMAGE = localhost/cppmill-worker:$(VERSION)
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
@@ -215,7 +215,7 @@ image: dataflow-context ## Build the image of Dataflow's workers with buildah (B
 		$(if $(LAUNCHER),--launcher $(LAUNCHER)) $(if $(SNAPSHOT),--snapshot)
 
 test-image: image $(STAMPS)/test ## Run the demo on Prism with the workers of the image, and a run through a stand-in for Dataflow's API
-	$(BIN)/python -m deploy.local fetch prism gcs dataflow
+	$(BIN)/python -m deploy.local fetch prism gcs versitygw dataflow
 	CPPMILL_IMAGE=$(IMAGE) CPPMILL_DEMO_SOURCES="$(DEMO_SOURCES)" $(BIN)/python -m pytest -m image
 
 lock: $(STAMPS)/uv ## Resolve the requirements of pyproject.toml again, and export a lock for each purpose

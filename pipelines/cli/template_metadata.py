@@ -1,4 +1,4 @@
-"""The metadata of the Dataflow template, made from the options of `cppmill run`: one parameter each.
+"""The metadata of the Dataflow template, made from the options of its commands: one parameter each.
 
 python -m pipelines.cli.template_metadata > deploy/dataflow/metadata.json
 """
@@ -10,9 +10,11 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from configs.tables import FLAGS
-from pipelines.cli.template import BEAM_OPTIONS, SOURCES, run_options
+from configs.flags import Flag
+from configs.tables import FLAGS, STORE_FLAGS
+from pipelines.cli.template import BEAM_OPTIONS, COMMAND, COMMANDS, SOURCES, all_options, command_options
 from schemas.declarations import ARGUMENTS
+from transforms.storage.aws_keys import SECRET_OPTION
 
 _HELP = {
     "engine": "Where the stages run: dataflow, as jobs of their own; local, on the worker of the template's job.  "
@@ -26,6 +28,14 @@ _BEAM_HELP = (
     "--worker_machine_type=n2-standard-4. Project, region, locations, account, subnetwork and image are those of the "
     "template's job."
 )
+_COMMAND_HELP = (
+    "What to do: run, one run into out; retokenize, a new version in store if the sources have changed.  [default: run]"
+)
+_SECRET_HELP = (
+    "Secret of Secret Manager with the credentials of s3://, as projects/PROJECT/secrets/NAME: a JSON object of "
+    "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and other variables of AWS. Each worker reads it."
+)
+_SECRET = "^projects/[^/]+/secrets/[^/]+(/versions/[^/]+)?$"
 _URL, _NUMBER, _TRUTH = "^[a-z0-9]+://.+$", "^[0-9]+$", "^(true|false)$"
 
 
@@ -39,34 +49,45 @@ def metadata() -> dict[str, Any]:
 
 
 def _parameters() -> Iterator[dict[str, Any]]:
-    sources = f"{FLAGS[ARGUMENTS].help} As gs:// URLs, separated by semicolons."
-    yield _parameter(SOURCES, sources)
-    for name, option in run_options().items():
-        yield _parameter(name, _help(name, option), regex=_regex(name, option), is_optional=name != "out")
+    yield _parameter(COMMAND, _COMMAND_HELP, regex=f"^({'|'.join(COMMANDS)})$")
+    yield _parameter(SOURCES, f"{FLAGS[ARGUMENTS].help} As gs:// URLs, separated by semicolons.")
+    for name, option in all_options().items():
+        yield _parameter(name, f"{_help(name, option)}{_only(name)}", regex=_regex(name, option))
     yield _parameter(BEAM_OPTIONS, _BEAM_HELP)
+    yield _parameter(SECRET_OPTION, _SECRET_HELP, regex=_SECRET)
 
 
-def _parameter(name: str, text: str, *, regex: str | None = None, is_optional: bool = True) -> dict[str, Any]:
+def _parameter(name: str, text: str, *, regex: str | None = None) -> dict[str, Any]:
     label = name.replace("_", " ").capitalize()
-    optional = {"isOptional": True} if is_optional else {}
-    return {"name": name, "label": label, "helpText": text, **optional, **({"regexes": [regex]} if regex else {})}
+    regexes = {"regexes": [regex]} if regex else {}
+    return {"name": name, "label": label, "helpText": text, "isOptional": True, **regexes}
+
+
+def _only(name: str) -> str:
+    """Return which command alone has a parameter, as a sentence."""
+    having = [command for command in COMMANDS if name in command_options(command)]
+    return "" if len(having) == len(COMMANDS) else f" Only with command={having[0]}."
 
 
 def _help(name: str, option: Any) -> str:  # noqa: ANN401 - typer's private class
     text = _HELP.get(name, option.help)
-    flag = FLAGS.get(option.opts[0])
-    if name == "config" or (flag and flag.option.places):
+    flag = _flag(option)
+    if name == "config" or (flag and (flag.option.places or flag.key == "out")):
         text += " A gs:// URL."
     return f"{text} Several are separated by semicolons." if option.multiple else text
 
 
 def _regex(name: str, option: Any) -> str | None:  # noqa: ANN401
-    flag = FLAGS.get(option.opts[0])
+    flag = _flag(option)
     if option.is_flag:
         return _TRUTH
-    if name == "out":
-        return _URL
-    return _NUMBER if flag is not None and flag.type is int else None
+    if flag is None:
+        return _NUMBER if option.metavar == "N" else None
+    return _URL if flag.key == "out" else _NUMBER if flag.type is int else None
+
+
+def _flag(option: Any) -> Flag | None:  # noqa: ANN401
+    return (FLAGS | STORE_FLAGS).get(option.opts[0])
 
 
 if __name__ == "__main__":

@@ -5,17 +5,19 @@ This module has only the options and the checks before submission. Submitting ne
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import sys
 from collections.abc import Iterator
 from typing import Any
 
-from apache_beam.options.pipeline_options import GoogleCloudOptions, WorkerOptions
+from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions, WorkerOptions
 from apache_beam.runners.runner import PipelineRunner, create_runner
 
 from pipelines.engines.config import Engine, EngineConfig
 from schemas.errors import EngineError, StoreError
 from schemas.places import is_remote, missing_package
+from transforms.storage.aws_keys import SECRET_OPTION, secret_name
 from transforms.storage.objects import ObjectStore
 
 _NEEDED = ("project", "region", "temp_location")
@@ -23,6 +25,16 @@ _WRITTEN = ("temp_location", "staging_location")
 """Where Beam's client writes; of a bucket that it cannot write, it says so only after minutes of attempts."""
 
 _AGAIN = "finished units are kept, so start the same command again"
+
+
+class SecretOptions(PipelineOptions):
+    """What a job tells its workers, which have no environment of one's own: where the credentials of S3 are."""
+
+    @classmethod
+    def _add_argparse_args(cls, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            f"--{SECRET_OPTION}", help="Secret of Secret Manager that each worker takes the variables of AWS from."
+        )
 
 
 class Dataflow(Engine):
@@ -35,6 +47,9 @@ class Dataflow(Engine):
             "--experiments=use_runner_v2",
             "--number_of_worker_harness_threads=1",
         ]
+        secret = secret_name()
+        if secret:
+            self.flags.append(f"--{SECRET_OPTION}={secret}")
         self._config = config
         self._options = config.options(self.flags)
 

@@ -28,6 +28,7 @@ from apache_beam.runners.portability.prism_runner import PrismRunner
 
 from deploy.local.processes import Processes, answers, free_ports
 from pipelines.engines.cache import engine_path
+from transforms.storage.aws_keys import SECRET_OPTION
 
 RUNNING, DONE, FAILED, CANCELLED = (f"JOB_STATE_{name}" for name in ("RUNNING", "DONE", "FAILED", "CANCELLED"))
 _CANCELLED_NUMBER = 5
@@ -134,7 +135,9 @@ class JobService:
             proto = beam_runner_api_pb2.Pipeline.FromString(self._read(job.options["pipelineUrl"]))
             for number, environment in enumerate(proto.components.environments.values()):
                 self._replace(environment, self._folder / job.id / str(number))
-            options = PipelineOptions([f"--job_endpoint=localhost:{self._prism}", f"--job_name={job.name}"])
+            words = [f"--job_endpoint=localhost:{self._prism}", f"--job_name={job.name}"]
+            secret = job.options.get(SECRET_OPTION)  # what workers get with their job, here as on the service
+            options = PipelineOptions([*words, *([f"--{SECRET_OPTION}={secret}"] if secret else [])])
             job.result = PrismRunner().run_portable_pipeline(proto, options)
             job.result.wait_until_finish()
         except Exception as error:  # whatever it is, the client is told

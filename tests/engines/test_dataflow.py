@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,8 +21,10 @@ import pytest
 
 from deploy.image.pool import WorkerPool
 from deploy.local.gcs import GoogleStore
+from deploy.local.s3 import ObjectStore
 from pipelines.engines.cache import engine_path
 from tests.engines.job_service import CANCELLED, DONE, FAILED, QUOTA, RUNNING, Job, JobService
+from tests.engines.secret_service import NAME, SecretService
 
 pytestmark = [pytest.mark.image, pytest.mark.timeout(1200)]
 
@@ -52,9 +55,28 @@ def image() -> str:
 
 
 @pytest.fixture(scope="module")
-def pool(image: str, store: GoogleStore, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    """A store that speaks S3, with the sources below `sources/`."""
+    folder = tmp_path_factory.mktemp("s3")
+    with ObjectStore(folder) as store:
+        shutil.copytree(np.get_include(), folder / "objects" / BUCKET / "sources")
+        yield store
+
+
+@pytest.fixture(scope="module")
+def secrets(s3: ObjectStore) -> Iterator[SecretService]:
+    """Where the credentials of S3 are, and nowhere else."""
+    with SecretService(s3.environment) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def pool(
+    image: str, store: GoogleStore, secrets: SecretService, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
     """Where the image's pool of workers listens."""
-    with WorkerPool(tmp_path_factory.mktemp("pool"), image, environment=store.environment) as pool:
+    environment = store.environment | secrets.environment
+    with WorkerPool(tmp_path_factory.mktemp("pool"), image, environment=environment) as pool:
         yield pool.beam_options[-1].partition("=")[2]
 
 
@@ -159,20 +181,56 @@ def test_a_killed_launcher_is_started_again_and_reuses_what_is_finished(
     assert digests(receipt(store, out)) == digests(local)
 
 
+def launch_template(
+    repository: Path, store: GoogleStore, jobs: JobService, image: str, **parameters: str
+) -> tuple[int, str]:
+    """Start the template's program as Google's launcher does; return its exit code and all that it wrote."""
+    before = len(jobs.jobs)
+    parameters["beam_options"] = f"--no_auth --dataflow_endpoint={jobs.endpoint}"
+    words = [*(f"--{name}={value}" for name, value in parameters.items()), "--runner=DataflowRunner"]
+    words += ["--sdk_location=container", "--experiments=use_runner_v2", "--job_name=template"]
+    code, said = finish(start_program(repository, store, "deploy/dataflow/launcher.py", *words, *ours(jobs, image)))
+    if code == 0:
+        wait_for(lambda: jobs.jobs[before].state != RUNNING)
+    return code, said
+
+
 def test_the_template_carries_out_a_whole_run(
     repository: Path, store: GoogleStore, image: str, pool: str, local: dict[str, Any], tmp_path: Path
 ) -> None:
-    out = f"gs://{BUCKET}/template"
+    out, sources = f"gs://{BUCKET}/template", f"gs://{BUCKET}/sources"
     with service(tmp_path, store, pool) as jobs:
-        words = [f"--sources=gs://{BUCKET}/sources", f"--out={out}", f"--vocab_size={VOCAB_SIZE}"]
-        words += [f"--beam_options=--no_auth --dataflow_endpoint={jobs.endpoint}", "--runner=DataflowRunner"]
-        words += ["--sdk_location=container", "--experiments=use_runner_v2", "--job_name=template"]
-        code, said = finish(start_program(repository, store, "deploy/dataflow/launcher.py", *words, *ours(jobs, image)))
-        assert code == 0, said
-        wait_for(lambda: jobs.jobs[0].state != RUNNING)
+        code, said = launch_template(repository, store, jobs, image, sources=sources, out=out, vocab_size=VOCAB_SIZE)
+    assert code == 0, said
     assert jobs.jobs[0].name == "template"
     assert [job.state for job in jobs.jobs] == [DONE] * len(jobs.jobs), [job.messages for job in jobs.jobs]
     assert digests(receipt(store, out)) == digests(local)
+
+
+def test_the_template_retokenizes_from_s3_with_a_secret_and_then_finds_nothing_new(
+    repository: Path,
+    store: GoogleStore,
+    secrets: SecretService,
+    image: str,
+    pool: str,
+    local: dict[str, Any],
+    tmp_path: Path,
+) -> None:
+    """The launcher and the workers know no more of S3 than the name of the secret, from the options of their jobs."""
+    versions, given = f"gs://{BUCKET}/store", {"command": "retokenize", "sources": f"s3://{BUCKET}/sources"}
+    given |= {"store": versions, "vocab_size": VOCAB_SIZE, "s3_secret": NAME}
+    with service(tmp_path, store, pool) as jobs:
+        code, said = launch_template(repository, store, jobs, image, **given)
+        assert code == 0, said
+        made = len(jobs.jobs)
+        assert [job.state for job in jobs.jobs] == [DONE] * made, [job.messages for job in jobs.jobs]
+        code, said = launch_template(repository, store, jobs, image, **given)
+    assert code == 0, said
+    assert [(job.name, job.state) for job in jobs.jobs[made:]] == [("template", DONE)], jobs.jobs[-1].messages
+    assert made > 1
+    assert digests(receipt(store, f"{versions}/versions/v000001")) == digests(local)
+    assert secrets.asked
+    assert "cppmill-secret" not in json.dumps([job.request for job in jobs.jobs])
 
 
 def test_a_job_that_fails_is_reported_with_its_message(repository: Path, store: GoogleStore, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """S3 as `Objects`: entity tags, conditional writes, uploads in parts, retries.
 
 Everything goes through s3fs, and so through botocore, which takes credentials, region and endpoint from the environment
-(AWS_ACCESS_KEY_ID, AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL_S3, …).
+(AWS_ACCESS_KEY_ID, AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL_S3, …), or `aws_keys` from a secret.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 import fsspec
 
+from transforms.storage.aws_keys import load_aws_keys
 from transforms.storage.protocol import ConflictError, Status
 
 PART_BYTES = 16 << 20
@@ -36,6 +37,7 @@ _SHA256 = "sha256"
 @lru_cache(maxsize=1)
 def _open_system(process: int) -> Any:  # noqa: ANN401 - s3fs has no annotations
     """Return the file system of a process; all its threads share the connections."""
+    load_aws_keys()
     system = fsspec.filesystem("s3", config_kwargs=_CONFIG, use_listings_cache=False, skip_instance_cache=True)
     system.retries = _ROUNDS
     return system

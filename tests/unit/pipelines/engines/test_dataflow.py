@@ -9,6 +9,7 @@ from pipelines.engines import execution
 from pipelines.engines.config import EngineConfig
 from pipelines.engines.dataflow import Dataflow
 from schemas.errors import EngineError
+from transforms.storage.aws_keys import SECRET_VARIABLE
 
 
 class GoogleAPICallError(Exception):
@@ -76,3 +77,12 @@ def test_a_reason_of_the_service_is_one_line_that_says_what_to_do(run, error, me
 def test_an_error_of_a_step_is_left_as_it_is(run, error):
     with pytest.raises(type(error), match="no such thing"):
         run(error)
+
+
+def test_jobs_name_the_secret_of_their_launcher_to_workers(tmp_path, monkeypatch):
+    config = EngineConfig(out="s3://bucket/run", log_folder=tmp_path, cpus=1)
+    monkeypatch.delenv(SECRET_VARIABLE, raising=False)
+    assert not [flag for flag in Dataflow(config).flags if "secret" in flag]
+    monkeypatch.setenv(SECRET_VARIABLE, "projects/p/secrets/s")
+    options = config.options(Dataflow(config).flags)
+    assert options.get_all_options()["s3_secret"] == "projects/p/secrets/s"
