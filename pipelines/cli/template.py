@@ -95,8 +95,8 @@ def split_parameters(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
         ConfigError: For a command that there is not, for parameters of the other command, and without the needed one.
 
     Example:
-        >>> split_parameters(["--sources=gs://a;gs://b", "--out=gs://c", "--rehash=true", "--runner=DataflowRunner"])
-        (['run', 'gs://a', 'gs://b', '--engine', 'dataflow', '--out', 'gs://c', '--rehash'], ['--runner=DataflowRunner'])
+        >>> split_parameters(["--sources=gs://a;gs://b", "--out=gs://c", "--rehash=true", "--region=europe-west3"])
+        (['run', 'gs://a', 'gs://b', '--engine', 'dataflow', '--out', 'gs://c', '--rehash'], ['--region=europe-west3'])
     """
     parser = argparse.ArgumentParser(allow_abbrev=False, add_help=False)
     for name in (COMMAND, SOURCES, BEAM_OPTIONS, *all_options()):

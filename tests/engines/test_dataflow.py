@@ -138,7 +138,7 @@ def digests(found: dict[str, Any]) -> tuple[str, str]:
 
 
 def wait_for(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + 300
+    end = time.monotonic() + 900
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.1)

@@ -56,7 +56,6 @@ def test_a_run_reads_and_writes_s3_with_the_credentials_of_a_secret(
     words = ["run", f"s3://{BUCKET}/sources", "--out", f"s3://{BUCKET}/run", "--tokenizer", f"{run.out}/tokenizer"]
     done = with_secret(NAME, *words)
     assert done.returncode == 0, done.stderr
-    assert with_secret(NAME, "verify", f"s3://{BUCKET}/run").returncode == 0
     assert {path.partition("?")[0] for path in secrets.asked} == {f"/v1/{NAME}/versions/latest:access"}
     assert store.environment["AWS_SECRET_ACCESS_KEY"] not in done.stdout + done.stderr
 
