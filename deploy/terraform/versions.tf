@@ -6,7 +6,7 @@ terraform {
   required_providers {
     google = {
       source  = "hashicorp/google"
-      version = ">= 6.20, < 8"
+      version = "~> 8.0"
     }
   }
 }

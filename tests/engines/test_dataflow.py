@@ -182,12 +182,12 @@ def test_a_killed_launcher_is_started_again_and_reuses_what_is_finished(
 
 
 def launch_template(
-    repository: Path, store: GoogleStore, jobs: JobService, image: str, **parameters: str
+    repository: Path, store: GoogleStore, jobs: JobService, image: str, parameters: dict[str, str]
 ) -> tuple[int, str]:
     """Start the template's program as Google's launcher does; return its exit code and all that it wrote."""
     before = len(jobs.jobs)
-    parameters["beam_options"] = f"--no_auth --dataflow_endpoint={jobs.endpoint}"
-    words = [*(f"--{name}={value}" for name, value in parameters.items()), "--runner=DataflowRunner"]
+    given = parameters | {"beam_options": f"--no_auth --dataflow_endpoint={jobs.endpoint}"}
+    words = [*(f"--{name}={value}" for name, value in given.items()), "--runner=DataflowRunner"]
     words += ["--sdk_location=container", "--experiments=use_runner_v2", "--job_name=template"]
     code, said = finish(start_program(repository, store, "deploy/dataflow/launcher.py", *words, *ours(jobs, image)))
     if code == 0:
@@ -198,9 +198,10 @@ def launch_template(
 def test_the_template_carries_out_a_whole_run(
     repository: Path, store: GoogleStore, image: str, pool: str, local: dict[str, Any], tmp_path: Path
 ) -> None:
-    out, sources = f"gs://{BUCKET}/template", f"gs://{BUCKET}/sources"
+    out = f"gs://{BUCKET}/template"
+    given = {"sources": f"gs://{BUCKET}/sources", "out": out, "vocab_size": VOCAB_SIZE}
     with service(tmp_path, store, pool) as jobs:
-        code, said = launch_template(repository, store, jobs, image, sources=sources, out=out, vocab_size=VOCAB_SIZE)
+        code, said = launch_template(repository, store, jobs, image, given)
     assert code == 0, said
     assert jobs.jobs[0].name == "template"
     assert [job.state for job in jobs.jobs] == [DONE] * len(jobs.jobs), [job.messages for job in jobs.jobs]
@@ -220,11 +221,11 @@ def test_the_template_retokenizes_from_s3_with_a_secret_and_then_finds_nothing_n
     versions, given = f"gs://{BUCKET}/store", {"command": "retokenize", "sources": f"s3://{BUCKET}/sources"}
     given |= {"store": versions, "vocab_size": VOCAB_SIZE, "s3_secret": NAME}
     with service(tmp_path, store, pool) as jobs:
-        code, said = launch_template(repository, store, jobs, image, **given)
+        code, said = launch_template(repository, store, jobs, image, given)
         assert code == 0, said
         made = len(jobs.jobs)
         assert [job.state for job in jobs.jobs] == [DONE] * made, [job.messages for job in jobs.jobs]
-        code, said = launch_template(repository, store, jobs, image, **given)
+        code, said = launch_template(repository, store, jobs, image, given)
     assert code == 0, said
     assert [(job.name, job.state) for job in jobs.jobs[made:]] == [("template", DONE)], jobs.jobs[-1].messages
     assert made > 1
