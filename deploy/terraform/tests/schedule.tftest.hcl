@@ -1,6 +1,29 @@
 # `terraform test` plans every variant with a provider that asks nobody, so it needs no account.
 
-mock_provider "google" {}
+mock_provider "google" {
+  override_resource {
+    target = google_service_account.launcher
+    values = {
+      name   = "projects/my-project/serviceAccounts/cppmill-launcher@my-project.iam.gserviceaccount.com"
+      email  = "cppmill-launcher@my-project.iam.gserviceaccount.com"
+      member = "serviceAccount:cppmill-launcher@my-project.iam.gserviceaccount.com"
+    }
+  }
+
+  override_resource {
+    target = google_service_account.worker
+    values = {
+      name   = "projects/my-project/serviceAccounts/cppmill-worker@my-project.iam.gserviceaccount.com"
+      email  = "cppmill-worker@my-project.iam.gserviceaccount.com"
+      member = "serviceAccount:cppmill-worker@my-project.iam.gserviceaccount.com"
+    }
+  }
+
+  override_resource {
+    target = google_secret_manager_secret.s3
+    values = { id = "projects/my-project/secrets/cppmill-s3" }
+  }
+}
 
 variables {
   project        = "my-project"
@@ -58,7 +81,7 @@ run "the_schedule_starts_the_cloud_run_job" {
 
   assert {
     condition     = contains(google_cloud_run_v2_job.launcher[0].template[0].template[0].containers[0].args, "--command=retokenize")
-    error_message = "The job has not the parameters of the template."
+    error_message = "The job does not get the parameters of the template."
   }
 
   assert {
@@ -72,8 +95,8 @@ run "the_schedule_starts_the_cloud_run_job" {
   }
 
   assert {
-    condition     = !contains([for role in values(google_project_iam_member.of_jobs) : role.role if role.member == google_service_account.launcher.member], "roles/dataflow.worker") || google_service_account.launcher.member == google_service_account.worker.member
-    error_message = "The launcher may run jobs, which a Cloud Run job needs not."
+    condition     = !contains([for role in values(google_project_iam_member.of_jobs) : role.role if role.member == google_service_account.launcher.member], "roles/dataflow.worker")
+    error_message = "The launcher has the role of a machine of Dataflow, which a Cloud Run job does not need."
   }
 }
 
