@@ -125,6 +125,7 @@ def test_the_jobs_of_a_run_are_where_the_template_is_by_default():
     assert PipelineOptions(words[5:]).get_all_options()["region"] == "x"
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_the_job_runs_the_command(run, tmp_path, caplog):
     sources, tokenizer = f"{run.sources}/numpy", f"file://{run.out}/tokenizer"
     with caplog.at_level(logging.INFO, "pipelines.cli.template"):
