@@ -6,7 +6,7 @@ One process, no engine: decide the candidates, plan the ids, learn the merges, w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from tokenizer_build.findings import FINDINGS_MD, DomainSlots, Findings
 from tokenizer_build.layout import Slots, assign_ids, plan_slots
 from tokenizer_build.lint import Split, load_vocabulary, split_tokens
 from tokenizer_build.lock import Lock, revision
-from tokenizer_build.training import LearnedMerges, Superwords, learn_merges
+from tokenizer_build.training import LearnedMerges, Superwords, Words, learn_merges
 from tokenizer_build.vocabulary import Vocabulary, nearest
 
 
@@ -33,7 +33,8 @@ class ScanCounts:
     """What a scan counted, as its files hold it.
 
     Attributes:
-        words: Word counts (`schemas.tables.WORDS`), as the scan cut the text with the pattern; in any order.
+        words: Word counts (`schemas.tables.WORDS`), as the scan cut the text with the pattern; in any order. A reader
+            is read once, by training, so words need no room before it bounds them.
         lines: Counts of the lines (`schemas.tables.WORDS`), read once, while superwords are learned; None if the scan
             counted none.
         terms: Counts of the candidates (`schemas.tables.TERMS`).
@@ -42,7 +43,7 @@ class ScanCounts:
         statistics: `counts/statistics.json`: `documents` and `bytes.total` are used.
     """
 
-    words: Sequence[pa.RecordBatch]
+    words: Words
     terms: pa.Table
     morphemes: pa.Table
     namespaces: pa.Table

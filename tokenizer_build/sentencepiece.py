@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
@@ -74,7 +74,7 @@ class _Sentences:
 
 
 def build_sentencepiece(
-    words: Sequence[pa.RecordBatch], *, vocabulary_dir: Path, options: BuildOptions, pattern: str, out: Path
+    words: Iterable[pa.RecordBatch], *, vocabulary_dir: Path, options: BuildOptions, pattern: str, out: Path
 ) -> tuple[str, ...]:
     """Train a SentencePiece tokenizer and write its directory.
 
@@ -116,7 +116,7 @@ def _control_names(vocabulary_dir: Path) -> dict[int, str]:
     return {id_: tokens.get(id_, reserved_name(id_)) for id_ in range(_CONTROL.first, _CONTROL.last + 1)}
 
 
-def _sorted_words(words: Sequence[pa.RecordBatch]) -> pa.Table:
+def _sorted_words(words: Iterable[pa.RecordBatch]) -> pa.Table:
     table = pa.Table.from_batches(list(words), schema=WORDS)
     summed = table.group_by("word", use_threads=False).aggregate([("count", "sum")])
     return summed.rename_columns(["word", "count"]).sort_by("word")

@@ -9,9 +9,9 @@ tokens.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import cppmill_core
 import pyarrow as pa
@@ -20,6 +20,9 @@ from schemas.errors import VocabularyConfigError
 from tokenizer_build.bands import FIRST_LEARNED_ID, Strength
 from tokenizer_build.layout import Slots
 from tokenizer_build.vocabulary import FixedToken
+
+Words: TypeAlias = list[pa.RecordBatch] | pa.RecordBatchReader
+"""Word counts (`schemas.tables.WORDS`) in memory, or a reader of them, which is read once."""
 
 _CORPUS_PHASE, _SUPERWORD_PHASE = 2, 3
 _WHAT_WOULD_DO = re.compile(r"ask for vocab_tokens (>=|<=) (\d+)")
@@ -85,7 +88,7 @@ class LearnedMerges:
 
 
 def learn_merges(
-    words: Sequence[pa.RecordBatch],
+    words: Words,
     slots: Slots,
     *,
     max_token_bytes: int | None,
@@ -96,7 +99,7 @@ def learn_merges(
     """Learn exactly as many tokens as a plan has room for.
 
     Args:
-        words: Word counts (`schemas.tables.WORDS`), in any order; the counts of a word that recurs add up.
+        words: Word counts, in any order; the counts of a word that recurs add up.
         slots: The plan: its fixed tokens are the seeds, its names what no merge may spell.
         max_token_bytes: No learned token is longer.
         threads: Threads of the native core; the result does not depend on them.
@@ -112,7 +115,7 @@ def learn_merges(
     room = slots.learned_tokens if slots.vocab_size >= FIRST_LEARNED_ID else 0
     try:
         rows = cppmill_core.train_bpe(
-            list(words),
+            words,
             seeds=seeds,
             vocab_tokens=max(room, 0),
             forbidden=[name.encode() for name in slots.names_that_text_must_not_spell()],

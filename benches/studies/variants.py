@@ -121,7 +121,7 @@ class Ingredients:
     def _as_built(self, slots: Slots, superwords_after: float | None) -> Vocabulary:
         superwords = None if superwords_after is None else self._superwords(superwords_after)
         learned = learn_merges(
-            self.counts.words, slots, max_token_bytes=None, threads=self.threads, superwords=superwords
+            self.text(PATTERN), slots, max_token_bytes=None, threads=self.threads, superwords=superwords
         )
         return Vocabulary(merges_batch(learned.merges), (*_fixed(slots), *_missing(slots), *learned.learned))
 
@@ -158,7 +158,7 @@ class Ingredients:
 
     def _train(self, seeds: pa.RecordBatch, vocab_tokens: int, slots: Slots) -> pa.RecordBatch:
         return cppmill_core.train_bpe(
-            list(self.counts.words),
+            self.text(PATTERN),
             seeds=seeds,
             vocab_tokens=vocab_tokens,
             forbidden=[name.encode() for name in slots.names_that_text_must_not_spell()],

@@ -211,10 +211,10 @@ def write_tokenizer(counts: ScanCounts, options: RunOptions, folder: Path, *, th
 
 
 def read_scan_counts(out: OutputFolder, names: Sequence[str]) -> ScanCounts:
-    """Return the merged counts of a scan, whose files have these names; counts of lines are read later, and once."""
+    """Return the merged counts of a scan, whose files have these names; words and lines are read later, and once."""
     words, lines = ([name for name in names if name.startswith(f"counts/{kind}/")] for kind in ("words", "units"))
     return ScanCounts(
-        words=list(_read_batches(out, words)),
+        words=pa.RecordBatchReader.from_batches(WORDS, _read_batches(out, words)),
         lines=pa.RecordBatchReader.from_batches(WORDS, _read_batches(out, lines)) if lines else None,
         terms=read_counts(out, "counts/terms.parquet"),
         morphemes=read_counts(out, "counts/morphemes.parquet"),

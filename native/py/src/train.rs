@@ -8,6 +8,22 @@ use pyo3_arrow::{PyRecordBatch, PyRecordBatchReader};
 
 use crate::errors::{to_python, without_gil};
 
+/// Counted words: batches, or a reader that is read once.
+#[derive(FromPyObject)]
+enum Words {
+    Batches(Vec<PyRecordBatch>),
+    Reader(PyRecordBatchReader),
+}
+
+impl Words {
+    fn into_batches(self) -> PyResult<Box<dyn Iterator<Item = cppmill_core::Result<RecordBatch>> + Send>> {
+        match self {
+            Self::Batches(words) => Ok(Box::new(words.into_iter().map(|batch| Ok(batch.into_inner())))),
+            Self::Reader(words) => Ok(Box::new(batches(Some(words.into_reader()?)))),
+        }
+    }
+}
+
 /// Learns merges from word counts and seeds, and superwords from the counts of lines (`units`); see the stub for the
 /// columns.
 #[pyfunction]
@@ -17,7 +33,7 @@ use crate::errors::{to_python, without_gil};
 #[allow(clippy::too_many_arguments, reason = "keywords of a Python function")]
 fn train_bpe<'py>(
     py: Python<'py>,
-    words: Vec<PyRecordBatch>,
+    words: Words,
     seeds: PyRecordBatch,
     vocab_tokens: usize,
     forbidden: Vec<Vec<u8>>,
@@ -30,7 +46,7 @@ fn train_bpe<'py>(
     max_superword_bytes: Option<usize>,
     max_held_tokens: Option<usize>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let words: Vec<_> = words.into_iter().map(PyRecordBatch::into_inner).collect();
+    let words = words.into_batches()?;
     let units = units.map(PyRecordBatchReader::into_reader).transpose()?;
     let seeds = seeds.into_inner();
     let pattern = unit_pattern.map(Pattern::by_name).transpose().map_err(|error| to_python(&error))?;
@@ -41,7 +57,7 @@ fn train_bpe<'py>(
     });
     let options =
         Options { vocab_tokens, forbidden, max_token_bytes, superword_tokens, superwords, max_held_tokens, threads };
-    let merges = without_gil(py, || train::train_bpe(&words, batches(units), &seeds, &options))?;
+    let merges = without_gil(py, || train::train_bpe(words, batches(units), &seeds, &options))?;
     PyRecordBatch::new(merges).into_pyarrow(py)
 }
 

@@ -317,6 +317,24 @@ def test_shuffled_words_batches_and_threads_give_the_same_merges(
     assert [Merge(*row.values()) for row in rows.to_pylist()] == seeded
 
 
+def test_words_of_a_reader_are_read_once_and_not_held() -> None:
+    """Memory is for what training keeps, not for all words: rare ones must not need room before they are dropped."""
+    starts = range(0, 200_000, 10_000)
+    parts = [{b"%09d" % n: 50 // (1 + n % 50) for n in range(start, start + 10_000)} for start in starts]
+    held, before = [], pa.total_allocated_bytes()
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for part in parts:
+            yield word_batch(part)
+            held.append(pa.total_allocated_bytes() - before)
+
+    options = {"seeds": seed_batch({}), "vocab_tokens": 50, "forbidden": [], "max_held_tokens": 1 << 16}
+    found = cppmill_core.train_bpe(pa.RecordBatchReader.from_batches(word_batch({}).schema, batches()), **options)
+    assert max(held) < 3 * word_batch(parts[0]).nbytes
+    expected = cppmill_core.train_bpe([word_batch(part) for part in parts], **options)
+    assert found.equals(expected, check_metadata=True)
+
+
 def test_seed_that_cannot_become_one_token_is_named_with_the_reason() -> None:
     with pytest.raises(cppmill_core.VocabularyError, match=r'seed "INSERT " cannot .* "INSERT" is atomic'):
         train({b"x": 1}, {b"INSERT": True, b"INSERT ": False}, 100)
@@ -333,6 +351,8 @@ def test_sizes_that_would_do_are_named() -> None:
         train({b"abc": 1}, {b"wxyz": False}, 10)
     with pytest.raises(cppmill_core.VocabularyError, match="no words"):
         train({}, {}, 1)
+    with pytest.raises(cppmill_core.VocabularyError, match="no words"):
+        train({b"abc": 0}, {b"wxyz": False}, 1)
 
 
 def test_words_of_a_million_bytes_are_learned_from() -> None:

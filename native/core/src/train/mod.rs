@@ -47,13 +47,14 @@ use merges::{LearnedMerge, Phase};
 pub use options::{Options, SuperwordBounds};
 use rules::Rules;
 use seed::Seed;
-use texts::Collector;
+use texts::{Collector, Texts};
 use tokens::Tokens;
 pub use usage::count_tokens;
 
 /// Learns merges from word counts and seeds, and then from the counts of lines.
 ///
-/// `words` and `lines` have columns `word` (binary) and `count` (uint64), in any order; counts of equal ones add up.
+/// `words` and `lines` have columns `word` (binary) and `count` (uint64), in any order; counts of equal ones add up. Both
+/// are read a batch at a time and not held.
 /// `seeds` has `token` (binary) and `atomic` (bool). The result has one row per merge in rank order: `left` and `right`
 /// (binary), `count` (uint64; among the seeds in phases 0 and 1), `phase` (uint8: 0 to 3). The same input in any order
 /// gives the same rows.
@@ -68,7 +69,7 @@ pub use usage::count_tokens;
 /// filled. [`ErrorKind::Invalid`]: columns that are missing or of another type, an atomic seed that is not an
 /// identifier, or superwords without bounds.
 pub fn train_bpe(
-    words: &[RecordBatch],
+    words: impl Iterator<Item = Result<RecordBatch>> + Send,
     lines: impl Iterator<Item = Result<RecordBatch>> + Send,
     seeds: &RecordBatch,
     options: &Options,
@@ -80,27 +81,19 @@ pub fn train_bpe(
 }
 
 fn train(
-    words: &[RecordBatch],
+    words: impl Iterator<Item = Result<RecordBatch>>,
     lines: impl Iterator<Item = Result<RecordBatch>>,
     seeds: &RecordBatch,
     options: &Options,
 ) -> Result<RecordBatch> {
-    let (seeds, rows) = (input::seeds(seeds)?, words.iter().map(input::Rows::new).collect::<Result<Vec<_>>>()?);
-    if !rows.iter().any(input::Rows::occur) {
-        return Err(no_text("words"));
-    }
+    let seeds = input::seeds(seeds)?;
     let rules =
         Rules::new(&seeds, &options.forbidden, options.max_token_bytes).with_superwords(options.superwords.clone());
     let (mut tokens, mut learned) = seed_merges::learn(&seeds, &rules)?;
+    let (texts, words_left_out) = collect(words, &tokens, Bound::new(options.max_held_tokens, Excess::Drop), "words")?;
     let pieces = count_pieces(&seeds, &tokens);
     let least = pieces + options.superword_tokens;
     let wanted = options.vocab_tokens.checked_sub(least).ok_or_else(|| too_few(pieces, options))?;
-    let mut collector = Collector::new(&tokens, Bound::new(options.max_held_tokens, Excess::Drop));
-    for rows in &rows {
-        collector.add_rows(rows);
-    }
-    let words_left_out = collector.left_out();
-    let texts = collector.finish()?;
     let corpus = corpus::learn(texts, &mut tokens, &rules, wanted, Phase::Corpus);
     if corpus.len() < wanted {
         return Err(unfilled(pieces, corpus.len(), options));
@@ -122,9 +115,7 @@ fn learn_superwords(
     rules: &Rules,
     options: &Options,
 ) -> Result<(Vec<LearnedMerge>, LeftOut)> {
-    let collector = collect_lines(lines, Collector::new(tokens, Bound::new(options.max_held_tokens, Excess::Thin)))?;
-    let left_out = collector.left_out();
-    let texts = collector.finish()?;
+    let (texts, left_out) = collect(lines, tokens, Bound::new(options.max_held_tokens, Excess::Thin), "units")?;
     let superwords = corpus::learn(texts, tokens, rules, options.superword_tokens, Phase::Superword);
     if superwords.len() < options.superword_tokens {
         return Err(few_superwords(superwords.len(), options));
@@ -142,8 +133,14 @@ fn metadata(words: LeftOut, lines: LeftOut) -> HashMap<String, String> {
         .collect()
 }
 
-/// Cuts the texts of all batches into tokens, one batch at a time.
-fn collect_lines(batches: impl Iterator<Item = Result<RecordBatch>>, mut collector: Collector) -> Result<Collector> {
+/// Cuts the texts of all batches into tokens, one batch at a time, and says which were left out.
+fn collect(
+    batches: impl Iterator<Item = Result<RecordBatch>>,
+    tokens: &Tokens,
+    bound: Bound,
+    what: &str,
+) -> Result<(Texts, LeftOut)> {
+    let mut collector = Collector::new(tokens, bound);
     let mut occur = false;
     for batch in batches {
         let batch = batch?;
@@ -151,7 +148,11 @@ fn collect_lines(batches: impl Iterator<Item = Result<RecordBatch>>, mut collect
         occur |= rows.occur();
         collector.add_rows(&rows);
     }
-    if occur { Ok(collector) } else { Err(no_text("units")) }
+    if !occur {
+        return Err(no_text(what));
+    }
+    let left_out = collector.left_out();
+    Ok((collector.finish()?, left_out))
 }
 
 fn no_text(what: &str) -> Error {

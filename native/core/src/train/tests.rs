@@ -42,7 +42,7 @@ fn rows(merges: &RecordBatch) -> Vec<Row> {
 }
 
 fn train_bpe(words: &[RecordBatch], seeds: &RecordBatch, options: &Options) -> Result<RecordBatch> {
-    super::train_bpe(words, std::iter::empty(), seeds, options)
+    super::train_bpe(words.iter().cloned().map(Ok), std::iter::empty(), seeds, options)
 }
 
 fn train(text: &[(&[u8], u64)], seed: &[(&str, bool)], vocab_tokens: usize) -> Result<Vec<Row>> {
@@ -98,7 +98,7 @@ fn superwords_are_learned_in_units_as_the_words_leave_them() {
     let lines = words(&[(b"ab;", 4), (b"ab;ab", 2), (b"b;", 1)]);
     let learn = |tokens, superword_tokens, superwords| {
         let options = Options { superword_tokens, superwords, ..options(tokens) };
-        super::train_bpe(std::slice::from_ref(&text), std::iter::once(Ok(lines.clone())), &seeds(&[]), &options)
+        super::train_bpe(std::iter::once(Ok(text.clone())), std::iter::once(Ok(lines.clone())), &seeds(&[]), &options)
     };
     let learned = learn(3, 2, Some(superwords(9, 99))).unwrap();
     assert_eq!(rows(&learned), [row("a", "b", 9, 2), row("ab", ";", 6, 3), row("ab;", "ab", 2, 3)]);
@@ -111,7 +111,7 @@ fn superwords_are_learned_in_units_as_the_words_leave_them() {
     let none = learn(2, 1, None).unwrap_err();
     assert_eq!(none.kind(), ErrorKind::Invalid);
     let no_units = Options { superword_tokens: 1, superwords: Some(superwords(9, 9)), ..options(2) };
-    let error = super::train_bpe(&[text], std::iter::empty(), &seeds(&[]), &no_units).unwrap_err();
+    let error = super::train_bpe(std::iter::once(Ok(text)), std::iter::empty(), &seeds(&[]), &no_units).unwrap_err();
     assert!(error.to_string().contains("no units"), "{error}");
 }
 
@@ -145,7 +145,7 @@ fn past_the_bound_units_are_thinned_and_stand_for_more() {
             max_held_tokens: Some(2000 * 5),
             ..options(2)
         };
-        super::train_bpe(&[words(&[(b"ab", 1)])], batches.into_iter(), &seeds(&[]), &options).unwrap()
+        super::train_bpe(std::iter::once(Ok(words(&[(b"ab", 1)]))), batches.into_iter(), &seeds(&[]), &options).unwrap()
     };
     let learned = learn(&lines);
     let (least, left_out): (u64, u64) = (

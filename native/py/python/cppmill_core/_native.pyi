@@ -204,7 +204,7 @@ def split(pattern: str, data: bytes) -> pa.BinaryArray:
     """
 
 def train_bpe(
-    words: list[pa.RecordBatch],
+    words: list[pa.RecordBatch] | pa.RecordBatchReader,
     *,
     seeds: pa.RecordBatch,
     vocab_tokens: int,
@@ -224,7 +224,8 @@ def train_bpe(
     names of arguments and results, `units` means lines.
 
     Args:
-        words: Columns word (binary) and count (uint64), in any order; the counts of equal words add up.
+        words: Columns word (binary) and count (uint64), in any order; the counts of equal words add up. A reader is
+            read once, a batch in memory at a time.
         seeds: Columns token (binary) and atomic (bool): strings of which each must become one token. A single byte
             already is one. Atomic seeds must be identifiers; no merge joins them to a byte outside `[A-Za-z0-9_]`.
         vocab_tokens: How many new tokens to make. Single bytes and seeds do not count; pieces of seeds do.
