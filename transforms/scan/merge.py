@@ -1,8 +1,9 @@
 """Merging the counts of all shards into one file per kind.
 
 The engine groups and shuffles references to the files of partial counts, never counts. Words and lines are merged one
-partition at a time, as they are read (`transforms.scan.words`). If there are more than `MAX_PARTS` shards, groups are
-merged first, so no list of references grows with the corpus.
+partition at a time (`transforms.scan.words`), other counts by one worker per family (`transforms.scan.tables`); both as
+they are read, with a batch of each file in memory. If there are more than `MAX_PARTS` shards, groups are merged first,
+so no list of references grows with the corpus.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from functools import partial
 from typing import Any
 
 import apache_beam as beam
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.digests import sha256_json
 from schemas.units import UnitReceipt
 from transforms.scan.count import BATCH_UNITS, ScanSettings, map_in_threads
 from transforms.scan.kinds import Family, Kind, part_family
-from transforms.scan.tables import merge_counts, nest_statistics, read_counts, sum_counts, write_counts
+from transforms.scan.tables import merge_counts, nest_statistics, partial_schema, write_counts, write_sums
 from transforms.scan.words import WordRun, find_runs, merge_words
 from transforms.storage.folder import CACHE, OutputFolder
+from transforms.units.sorted_runs import Run, read_run
 
 GROUPS = f"{CACHE}/merged"
 """The folder of merged groups, relative to OUT, during a merge."""
@@ -134,7 +135,7 @@ def _publish_group(group: tuple[str, list[PartRows]], out: OutputFolder) -> tupl
         with out.open_ranges(name) as file:
             return kind, (name, list(range(pq.read_metadata(file).num_row_groups)))
     if not out.exists(name):
-        out.publish(name, partial(write_counts, table=sum_counts(family, _tables(parts, out))))
+        out.publish(name, partial(write_sums, family=family, runs=_table_runs(family, parts, out)))
     return kind, (name, [])
 
 
@@ -144,7 +145,7 @@ def _publish_kind(counted: tuple[str, list[PartRows]], out: OutputFolder) -> str
     kind = Kind.parse(name)
     if kind.family.is_partitioned:
         return out.publish(kind.merged_path, partial(merge_words, _runs(parts, out))).path
-    table = merge_counts(kind.family, _tables(parts, out))
+    table = merge_counts(kind.family, _table_runs(kind.family, parts, out), out.temporary)
     if kind.family is Family.STATISTICS:
         data = json.dumps(nest_statistics(table), indent=1, sort_keys=True).encode()
         return out.publish_bytes(kind.merged_path, data).path
@@ -159,5 +160,5 @@ def _runs(parts: Iterable[PartRows], out: OutputFolder) -> list[WordRun]:
     ]
 
 
-def _tables(parts: Iterable[PartRows], out: OutputFolder) -> Iterator[pa.Table]:
-    return (read_counts(out, path) for path, _ in parts)
+def _table_runs(family: Family, parts: Iterable[PartRows], out: OutputFolder) -> list[Run]:
+    return [read_run(partial(out.open_ranges, path), partial_schema(family)) for path, _ in parts]

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from schemas.tables import MORPHEMES, NAMESPACES, TERMS, required
+from schemas.tables import MORPHEMES, NAMESPACES, TERMS, required_columns
 from transforms.scan.kinds import Family
 from transforms.storage.folder import OutputFolder
+from transforms.units.sorted_runs import Run, merge_runs
 
-STATISTICS = pa.schema([required("name", pa.string()), required("value", pa.uint64())])
+STATISTICS = required_columns(name=pa.string(), value=pa.uint64())
 """Partial and merged content statistics: summed by name."""
-
-MAX_TABLES = 128
-"""How many tables are held in memory and added at once."""
 
 _KEYS = {
     Family.TERMS: ["term", "category"],
@@ -29,48 +27,54 @@ _MERGED = {Family.TERMS: TERMS, Family.MORPHEMES: MORPHEMES, Family.NAMESPACES: 
 _ROW_GROUP_ROWS = 1 << 18
 
 
-def empty_counts(family: Family) -> pa.Table:
-    """Return an empty table of partial counts of any family but words and lines."""
+def partial_schema(family: Family) -> pa.Schema:
+    """Return the columns of partial counts of any family but words and lines."""
     if family == Family.STATISTICS:
-        return STATISTICS.empty_table()
-    columns: dict[str, pa.DataType] = dict.fromkeys((*_KEYS[family], "project"), pa.string())
-    return pa.schema({**columns, "hits": pa.uint64(), "documents": pa.uint64()}).empty_table()
+        return STATISTICS
+    keys, values = _partial_columns(family)
+    return required_columns(**dict.fromkeys(keys, pa.string()), **dict.fromkeys(values, pa.uint64()))
 
 
-def sum_counts(family: Family, tables: Iterable[pa.Table]) -> pa.Table:
-    """Add up partial counts of one family, projects apart, into one table of partial counts, sorted bytewise.
+def _partial_columns(family: Family) -> tuple[list[str], list[str]]:
+    """Return the columns of partial counts that are keys, and those that are added up."""
+    if family == Family.STATISTICS:
+        return ["name"], ["value"]
+    return [*_KEYS[family], "project"], ["hits", "documents"]
+
+
+def sum_counts(family: Family, runs: Sequence[Run], folder: Path) -> Iterator[pa.Table]:
+    """Add up partial counts of one family, projects apart; yield tables of partial counts, sorted bytewise.
 
     Args:
         family: Any but words and lines.
-        tables: Partial counts in any order, read `MAX_TABLES` at a time; the result does not depend on it.
+        runs: Files of partial counts, in any order, each sorted and with each key once; one batch of each is in memory.
+        folder: Where to put temporary files.
     """
-    schema = empty_counts(family).schema
-    if family == Family.STATISTICS:
-        keys, values = ["name"], ["value"]
-    else:
-        keys, values = [*_KEYS[family], "project"], ["hits", "documents"]
-    waiting, total = iter(tables), schema.empty_table()
-    while read := [table.cast(schema) for table in islice(waiting, MAX_TABLES)]:
-        total = _sum_by(pa.concat_tables([total, *read]), keys, values).cast(schema)
-    return total
+    keys, values = _partial_columns(family)
+    combine = partial(_sum_by, keys=keys, values=values)
+    return merge_runs(runs, keys=keys, schema=partial_schema(family), combine=combine, folder=folder)
 
 
-def merge_counts(family: Family, tables: Iterable[pa.Table]) -> pa.Table:
+def merge_counts(family: Family, runs: Sequence[Run], folder: Path) -> pa.Table:
     """Merge partial counts of one family: sums by key, distinct projects, sorted bytewise by key.
 
-    Args:
-        family: Any but words and lines.
-        tables: Partial counts in any order; the result does not depend on it.
+    Only the merged names are in memory, whatever the number of projects. Arguments are as in `sum_counts`.
     """
-    sums = sum_counts(family, tables)
+    sums = sum_counts(family, runs, folder)
     if family == Family.STATISTICS:
-        return sums
+        return pa.concat_tables([STATISTICS.empty_table(), *sums])
     keys = _KEYS[family]
-    grouped = sums.group_by(keys, use_threads=False).aggregate(
+    counted = pa.concat_tables([_MERGED[family].empty_table(), *(_count_projects(table, family) for table in sums)])
+    return _sum_by(counted, keys, ["hits", "documents", "projects"])  # blocks may share their border's key
+
+
+def _count_projects(table: pa.Table, family: Family) -> pa.Table:
+    """Return a table of partial counts with the number of projects in place of their names."""
+    keys = _KEYS[family]
+    grouped = table.group_by(keys, use_threads=False).aggregate(
         [("hits", "sum"), ("documents", "sum"), ("project", "count")]
     )
-    merged = grouped.rename_columns([*keys, "hits", "documents", "projects"])
-    return merged.sort_by([(key, "ascending") for key in keys]).cast(_MERGED[family])
+    return grouped.rename_columns([*keys, "hits", "documents", "projects"]).cast(_MERGED[family])
 
 
 def nest_statistics(statistics: pa.Table) -> dict[str, Any]:
@@ -102,6 +106,17 @@ def write_counts(path: Path, table: pa.Table) -> int:
     return table.num_rows
 
 
+def write_sums(path: Path, family: Family, runs: Sequence[Run]) -> int:
+    """Write what `sum_counts` yields to a Parquet file, itself such a run, and return the number of rows."""
+    rows = 0
+    with pq.ParquetWriter(path, partial_schema(family), compression="zstd") as writer:
+        for table in sum_counts(family, runs, path.parent):
+            writer.write_table(table)
+            rows += table.num_rows
+    return rows
+
+
 def _sum_by(table: pa.Table, keys: list[str], values: list[str]) -> pa.Table:
     grouped = table.group_by(keys, use_threads=False).aggregate([(value, "sum") for value in values])
-    return grouped.rename_columns([*keys, *values]).sort_by([(key, "ascending") for key in keys])
+    named = grouped.rename_columns([*keys, *values]).sort_by([(key, "ascending") for key in keys])
+    return named.cast(table.schema)

@@ -22,11 +22,10 @@ import pyarrow.parquet as pq
 
 from schemas.errors import IntegrityError
 from schemas.tables import PARTITIONED_WORDS, WORDS
+from transforms.units.batches import fixed_row_groups
+from transforms.units.sorted_runs import MAX_RUNS
 
 ROW_GROUP_ROWS = 1 << 18
-MAX_RUNS = 128
-"""The most runs, and so open files, of one merge."""
-
 _BATCH_ROWS = 1 << 14
 
 
@@ -58,7 +57,7 @@ class WordRun:
 def write_words(path: Path, words: Iterable[pa.RecordBatch]) -> int:
     """Write a run of words to a Parquet file and return the number of rows."""
     with _writer(path, WORDS) as writer:
-        return sum(_write(writer, table) for table in fixed_row_groups(words))
+        return sum(_write(writer, table) for table in fixed_row_groups(words, ROW_GROUP_ROWS))
 
 
 def write_partitions(path: Path, words: Iterable[pa.RecordBatch]) -> int:
@@ -70,7 +69,9 @@ def write_partitions(path: Path, words: Iterable[pa.RecordBatch]) -> int:
     """
     with _writer(path, PARTITIONED_WORDS) as writer:
         partitions = groupby(words, lambda batch: batch.column("partition")[0].as_py())
-        return sum(_write(writer, table) for _, batches in partitions for table in fixed_row_groups(batches))
+        return sum(
+            _write(writer, table) for _, batches in partitions for table in fixed_row_groups(batches, ROW_GROUP_ROWS)
+        )
 
 
 def find_runs(file: pa.NativeFile, *, where: str) -> dict[int, tuple[int, ...]]:
@@ -103,22 +104,6 @@ def merge_words(runs: Sequence[WordRun], path: Path) -> int:
             parts = [runs[start : start + MAX_RUNS] for start in range(0, len(runs), MAX_RUNS)]
             runs = [_merge_to_run(part, Path(folder)) for part in parts]
         return write_words(path, cppmill_core.merge_words([run.open() for run in runs]))
-
-
-def fixed_row_groups(words: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Yield the rows of batches in tables of `ROW_GROUP_ROWS` rows, the last one shorter, each in one chunk."""
-    waiting: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in words:
-        while rows + batch.num_rows >= ROW_GROUP_ROWS:
-            taken = ROW_GROUP_ROWS - rows
-            yield pa.Table.from_batches([*waiting, batch.slice(0, taken)]).combine_chunks()
-            waiting, rows, batch = [], 0, batch.slice(taken)
-        if batch.num_rows:
-            waiting.append(batch)
-            rows += batch.num_rows
-    if waiting:
-        yield pa.Table.from_batches(waiting).combine_chunks()
 
 
 def _merge_to_run(runs: Sequence[WordRun], folder: Path) -> WordRun:

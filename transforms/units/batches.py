@@ -1,8 +1,8 @@
-"""Arrow batches: read by row groups, cut to a size that every engine shuffles, and their columns of lists."""
+"""Arrow batches: read and written by row groups, cut to a size that every engine shuffles; their columns of lists."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any, cast
 
@@ -25,6 +25,22 @@ def bounded_batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
         yield from bounded_batches(table.slice(half))
     elif table.num_rows:
         yield table.combine_chunks().to_batches()[0]
+
+
+def fixed_row_groups(batches: Iterable[pa.RecordBatch], num_rows: int) -> Iterator[pa.Table]:
+    """Yield the rows of batches in tables of `num_rows` rows, the last one shorter, each in one chunk."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        while rows + batch.num_rows >= num_rows:
+            taken = num_rows - rows
+            yield pa.Table.from_batches([*waiting, batch.slice(0, taken)]).combine_chunks()
+            waiting, rows, batch = [], 0, batch.slice(taken)
+        if batch.num_rows:
+            waiting.append(batch)
+            rows += batch.num_rows
+    if waiting:
+        yield pa.Table.from_batches(waiting).combine_chunks()
 
 
 def read_row_groups(file: pq.ParquetFile, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 import transforms.scan.words
 from schemas.errors import IntegrityError
 from schemas.tables import PARTITIONED_WORDS, WORDS
-from transforms.scan.words import WordRun, find_runs, fixed_row_groups, merge_words, write_partitions, write_words
+from transforms.scan.words import WordRun, find_runs, merge_words, write_partitions, write_words
+from transforms.units.batches import fixed_row_groups
 
 COUNTS = st.dictionaries(st.binary(max_size=4), st.integers(1, 2**40), max_size=12)
 any_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
@@ -81,7 +82,7 @@ def test_row_groups_do_not_depend_on_how_batches_were_cut(sizes):
     table = pa.Table.from_pylist(rows, WORDS)
     bounds = [sum(sizes[:end]) for end in range(len(sizes) + 1)]
     batches = [table.slice(start, stop - start).combine_chunks() for start, stop in pairwise(bounds)]
-    groups = list(fixed_row_groups([batch for part in batches for batch in part.to_batches()]))
+    groups = list(fixed_row_groups([batch for part in batches for batch in part.to_batches()], 3))
     assert [group.num_rows for group in groups[:-1]] == [3] * (len(groups) - 1)
     assert all(0 < group.num_rows <= 3 and group.column("word").num_chunks == 1 for group in groups)
     assert [row for group in groups for row in group.to_pylist()] == rows

@@ -1,0 +1,100 @@
+"""Merging sorted runs of rows, however many and large, with a batch or two of each in memory.
+
+A run is sorted bytewise by its keys and has each key once. Runs are merged block by block: of every run, the rows up to
+the smallest last key in memory are taken, so each block comes before the next one, and rows with equal keys are in one
+block. More than `MAX_RUNS` runs go through temporary files.
+"""
+
+from __future__ import annotations
+
+import bisect
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+MAX_RUNS = 128
+"""The most runs, and so open files, of one merge."""
+
+BATCH_ROWS = 1 << 12
+"""Rows that are read at once of a run; at most one and a half times as many are in memory."""
+
+Run = Iterator[pa.RecordBatch]
+Combine = Callable[[pa.Table], pa.Table]
+_Key = tuple[Any, ...]
+
+
+def read_run(open_file: Callable[[], AbstractContextManager[pa.NativeFile]], schema: pa.Schema) -> Run:
+    """Yield the rows of a Parquet file in batches; the file is opened when the first is asked for."""
+    with open_file() as source, pq.ParquetFile(source) as file:
+        for batch in file.iter_batches(BATCH_ROWS, columns=schema.names, use_threads=False):
+            yield batch.cast(schema)
+
+
+def merge_runs(
+    runs: Sequence[Run], *, keys: Sequence[str], schema: pa.Schema, combine: Combine, folder: Path
+) -> Iterator[pa.Table]:
+    """Yield the rows of all runs in order, in tables of any size.
+
+    Args:
+        runs: In any order.
+        keys: The columns that runs are sorted by; they have no nulls.
+        schema: The columns.
+        combine: Sorts the rows of a block, and joins those with equal keys if there can be any; it keeps the columns.
+        folder: Where to put temporary files.
+    """
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        while len(runs) > MAX_RUNS:
+            groups = [runs[start : start + MAX_RUNS] for start in range(0, len(runs), MAX_RUNS)]
+            runs = [_store(map(combine, _blocks(group, keys, schema)), schema, Path(name)) for group in groups]
+        yield from map(combine, _blocks(runs, keys, schema))
+
+
+def _store(blocks: Iterable[pa.Table], schema: pa.Schema, folder: Path) -> Run:
+    """Write sorted blocks to a file and return the run in it."""
+    with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
+        path = Path(file.name)
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for block in blocks:
+            writer.write_table(block)
+    return read_run(partial(pa.OSFile, str(path), mode="r"), schema)
+
+
+def _blocks(runs: Iterable[Run], keys: Sequence[str], schema: pa.Schema) -> Iterator[pa.Table]:
+    heads = [_Head(run, keys, schema) for run in runs]
+    while heads := [head for head in heads if head.fill()]:
+        bound = min(head.last for head in heads)
+        yield pa.Table.from_batches([head.take(bound) for head in heads if head.first <= bound])
+
+
+class _Head:
+    """The rows of a run that are in memory; `first` and `last` are the keys of their ends."""
+
+    first: _Key
+    last: _Key
+
+    def __init__(self, run: Run, keys: Sequence[str], schema: pa.Schema) -> None:
+        self._run, self._keys, self._rows = run, keys, pa.RecordBatch.from_pylist([], schema)
+
+    def fill(self) -> bool:
+        """Read on if few rows are left, so that a block has many rows of each run; False at the end of the run."""
+        while self._rows.num_rows < max(1, BATCH_ROWS // 2) and (batch := next(self._run, None)) is not None:
+            self._rows = pa.concat_batches([self._rows, batch])  # type: ignore[attr-defined]  # the stubs lack it
+        if self._rows.num_rows:
+            self.first, self.last = self._key(0), self._key(self._rows.num_rows - 1)
+        return self._rows.num_rows > 0
+
+    def take(self, bound: _Key) -> pa.RecordBatch:
+        """Take the rows up to a key."""
+        rows = range(self._rows.num_rows)
+        end = bisect.bisect_right(rows, bound, key=self._key) if bound < self.last else len(rows)
+        taken, self._rows = self._rows.slice(0, end), self._rows.slice(end)
+        return taken
+
+    def _key(self, row: int) -> _Key:
+        return tuple(self._rows.column(key)[row].as_py() for key in self._keys)
