@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 import apache_beam as beam
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from transforms.storage.folder import OutputFolder
+from transforms.units.batches import fixed_row_groups
+from transforms.units.sorted_runs import merge_runs, read_run
 
-_ROW_GROUP_ROWS = 1 << 16
+ROW_GROUP_ROWS = 1 << 18
+"""Rows that are read together; fewer would make a footer, which every unit reads, large in a large corpus."""
+
+_PLACE = ("unit", "row")
 
 
 def sort_rows(table: pa.Table) -> pa.Table:
@@ -23,7 +31,7 @@ def sort_rows(table: pa.Table) -> pa.Table:
 
 def write_rows(path: Path, table: pa.Table) -> int:
     """Write rows so that one unit's rows can be read without the others; return their number."""
-    pq.write_table(table, path, compression="zstd", row_group_size=_ROW_GROUP_ROWS)
+    pq.write_table(table, path, compression="zstd", row_group_size=ROW_GROUP_ROWS)
     return int(table.num_rows)
 
 
@@ -32,10 +40,49 @@ def read_rows(file: Path | pa.NativeFile, index: int, columns: list[str] | None 
     return pq.read_table(file, columns=columns, filters=[("unit", "==", index)])
 
 
-def merge_parts(out: OutputFolder, folder: str, schema: pa.Schema) -> pa.Table:
-    """Return the rows of all parts in a folder of OUT, sorted by unit and row."""
-    parts = [_read(out, name, schema) for name in out.files(folder)]
-    return sort_rows(pa.concat_tables([schema.empty_table(), *parts]))
+def rows_by_unit(path: Path) -> Iterator[tuple[int, pa.Table]]:
+    """Yield the rows of each input unit, with its number; no more than one unit and one batch are in memory."""
+    with pq.ParquetFile(path) as file:
+        for unit, shares in groupby(_cut_by_unit(file), key=itemgetter(0)):
+            yield unit, pa.Table.from_batches([share for _, share in shares])
+
+
+def row_bytes(rows: pa.Table) -> bytes:
+    """Return the row numbers of a unit's rows as bytes, for digests."""
+    return rows.column("row").to_numpy().astype("<u4").tobytes()
+
+
+def _cut_by_unit(file: pq.ParquetFile) -> Iterator[tuple[int, pa.RecordBatch]]:
+    for batch in file.iter_batches(use_threads=False):
+        units, starts = np.unique(batch.column("unit").to_numpy(), return_index=True)
+        ends = np.append(starts[1:], batch.num_rows)
+        for unit, start, length in zip(units.tolist(), starts.tolist(), (ends - starts).tolist(), strict=True):
+            yield unit, batch.slice(start, length)
+
+
+def merge_parts(out: OutputFolder, folder: str, schema: pa.Schema, name: str) -> int:
+    """Merge all parts in a folder of OUT into a file of OUT, sorted by unit and row, and return its number of rows.
+
+    Holds one batch of each part, of `MAX_RUNS` parts at most. The places, unit and row, must be distinct.
+    """
+
+    def write(path: Path) -> int:
+        runs = [read_run(partial(out.open_ranges, part), schema) for part in out.files(folder)]
+        tables = merge_runs(runs, keys=_PLACE, schema=schema, combine=sort_rows, folder=path.parent)
+        batches = (batch for table in tables for batch in table.to_batches())
+        rows = 0
+        with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+            for group in fixed_row_groups(batches, ROW_GROUP_ROWS):
+                writer.write_table(group, row_group_size=ROW_GROUP_ROWS)
+                rows += group.num_rows
+        return rows
+
+    return out.publish(name, write).rows
+
+
+def read_parts(out: OutputFolder, folder: str, schema: pa.Schema) -> pa.Table:
+    """Return the rows of all parts in a folder of OUT, one part after the other."""
+    return pa.concat_tables([schema.empty_table(), *(_read(out, name, schema) for name in out.files(folder))])
 
 
 def _read(out: OutputFolder, name: str, schema: pa.Schema) -> pa.Table:
@@ -57,7 +104,7 @@ def write_part(
 class WriteParts(beam.PTransform[beam.PCollection[tuple[int, pa.RecordBatch]], beam.PCollection[tuple[int, int]]]):
     """Writes batches of rows, each with the number of its part, and yields (part, rows).
 
-    The folder must be empty before the pipeline; `merge_parts` reads it afterwards.
+    The folder must be empty before the pipeline; `merge_parts` or `read_parts` reads it afterwards.
 
     Attributes:
         out: The output folder.

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import apache_beam as beam
@@ -38,7 +39,17 @@ from transforms.ingest.minhash import (
 )
 from transforms.storage.folder import CACHE, OutputFolder
 from transforms.units.batches import bounded_batches
-from transforms.units.parts import WriteParts, merge_parts, read_rows, sort_rows, write_rows
+from transforms.units.parts import (
+    WriteParts,
+    merge_parts,
+    read_parts,
+    read_rows,
+    row_bytes,
+    rows_by_unit,
+    sort_rows,
+    write_rows,
+)
+from transforms.units.sorted_runs import read_run
 
 FOLDER = f"{CACHE}/near_duplicates"
 _PARTS = f"{FOLDER}/parts"
@@ -76,28 +87,30 @@ def clear_near_duplicates(out: OutputFolder) -> None:
 
 def make_clusters(out: OutputFolder, duplicates: str) -> int:
     """Make clusters of the pairs that `FindNearPairs` found, and return how many documents are in them."""
-    pairs = merge_parts(out, PAIRS, NEAR_PAIRS)
-    with out.open_local(duplicates) as path:
-        table = _cluster(pairs, pq.read_table(path, schema=DUPLICATES))
+    pairs = read_parts(out, PAIRS, NEAR_PAIRS)
+    table = _cluster(pairs, read_run(partial(out.open_ranges, duplicates), DUPLICATES))
     out.publish(_CLUSTERS, lambda path: write_rows(path, table))
     return int(table.num_rows)
 
 
-def _cluster(pairs: pa.Table, duplicates: pa.Table) -> pa.Table:
+def _cluster(pairs: pa.Table, duplicates: Iterable[pa.RecordBatch]) -> pa.Table:
     """Return the clusters of pairs as a table of NEAR_CLUSTERS; copies are with what they are copies of."""
     first, second = _places(pairs, "unit", "row"), _places(pairs, "near_unit", "near_row")
     nodes, ends = np.unique(np.concatenate([first, second]), return_inverse=True)
     labels = connected_components(len(nodes), ends[: len(first)], ends[len(first) :])
-    kept = _places(duplicates, "kept_unit", "kept_row")
-    is_of = np.isin(kept, nodes)
-    copied = labels[np.searchsorted(nodes, kept[is_of])]
-    places = np.concatenate([nodes, _places(duplicates, "unit", "row")[is_of]])
-    columns = (places >> np.uint64(32), places & np.uint64(0xFFFFFFFF), np.concatenate([labels, copied]))
+    places, clusters = [nodes], [labels]
+    for batch in duplicates:
+        kept = _places(batch, "kept_unit", "kept_row")
+        is_of = np.isin(kept, nodes)
+        places.append(_places(batch, "unit", "row")[is_of])
+        clusters.append(labels[np.searchsorted(nodes, kept[is_of])])
+    place = np.concatenate(places)
+    columns = (place >> np.uint64(32), place & np.uint64(0xFFFFFFFF), np.concatenate(clusters))
     arrays = [pa.array(column.astype(np.uint32)) for column in columns]
     return sort_rows(pa.Table.from_arrays(arrays, schema=NEAR_CLUSTERS))
 
 
-def _places(table: pa.Table, unit: str, row: str) -> npt.NDArray[np.uint64]:
+def _places(table: pa.Table | pa.RecordBatch, unit: str, row: str) -> npt.NDArray[np.uint64]:
     """Return units and rows as one number each."""
     units, rows = (table.column(name).to_numpy().astype(np.uint64) for name in (unit, row))
     return np.asarray((units << np.uint64(32)) | rows)
@@ -105,23 +118,18 @@ def _places(table: pa.Table, unit: str, row: str) -> npt.NDArray[np.uint64]:
 
 def merge_near_duplicates(name: str, out: OutputFolder) -> int:
     """Merge the parts that `ChooseNearDuplicates` wrote into a file of OUT, and return how many documents it drops."""
-    table = merge_parts(out, _PARTS, NEAR_DUPLICATES)
-    out.publish(name, lambda path: write_rows(path, table))
+    rows = merge_parts(out, _PARTS, NEAR_DUPLICATES, name)
     clear_near_duplicates(out)
-    return int(table.num_rows)
+    return rows
 
 
 def near_duplicates_by_unit(path: Path) -> dict[int, str]:
     """Return for each input unit that has near-duplicates the SHA-256 of what is said of them."""
-    table = pq.read_table(path)
-    found, starts = np.unique(table.column("unit").to_numpy(), return_index=True)
-    ends = [*starts[1:].tolist(), table.num_rows]
-    shares = (table.slice(first, last - first) for first, last in zip(starts.tolist(), ends, strict=False))
-    return {unit: _digest(share) for unit, share in zip(found.tolist(), shares, strict=True)}
+    return {unit: _digest(share) for unit, share in rows_by_unit(path)}
 
 
 def _digest(share: pa.Table) -> str:
-    digest = hashlib.sha256(share.column("row").to_numpy().astype("<u4").tobytes())
+    digest = hashlib.sha256(row_bytes(share))
     digest.update(share.column("similarity").to_numpy().astype("<f4").tobytes())
     digest.update(json.dumps(share.column("kept").to_pylist()).encode("ascii"))
     return digest.hexdigest()

@@ -23,7 +23,7 @@ from schemas.units import Unit
 from transforms.ingest.dedup.candidates import unpack_candidates
 from transforms.storage.folder import CACHE, OutputFolder
 from transforms.units.batches import bounded_batches
-from transforms.units.parts import WriteParts, merge_parts, read_rows, sort_rows, write_rows
+from transforms.units.parts import WriteParts, merge_parts, read_rows, row_bytes, rows_by_unit, sort_rows
 
 _FOLDER = f"{CACHE}/duplicates"
 _PARTS = f"{_FOLDER}/parts"
@@ -74,8 +74,7 @@ def has_duplicates(name: str, out: OutputFolder) -> bool:
 
 def merge_duplicates(name: str, out: OutputFolder) -> None:
     """Merge the parts that `ChooseDuplicates` wrote into a file of OUT, sorted by unit and row."""
-    table = merge_parts(out, _PARTS, DUPLICATES)
-    out.publish(name, lambda path: write_rows(path, table))
+    merge_parts(out, _PARTS, DUPLICATES, name)
     clear_duplicates(out)
 
 
@@ -86,13 +85,7 @@ def unit_duplicates(file: Path | pa.NativeFile, index: int) -> npt.NDArray[np.ui
 
 def duplicates_by_unit(path: Path) -> dict[int, str]:
     """Return for each input unit that has duplicates the SHA-256 of their row numbers."""
-    table = pq.read_table(path, columns=["unit", "row"])
-    units, rows = table.column("unit").to_numpy(), table.column("row").to_numpy().astype("<u4")
-    found, starts = np.unique(units, return_index=True)
-    return {
-        int(unit): hashlib.sha256(part.tobytes()).hexdigest()
-        for unit, part in zip(found, np.split(rows, starts[1:]), strict=False)
-    }
+    return {unit: hashlib.sha256(row_bytes(share)).hexdigest() for unit, share in rows_by_unit(path)}
 
 
 def _drop_copies(partition: int, packed: Iterable[bytes]) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -1,0 +1,58 @@
+"""Parts merge to one file in the order of units and rows, whatever their number and however they overlap."""
+
+import random
+
+import pyarrow as pa
+import pytest
+
+import transforms.units.parts
+import transforms.units.sorted_runs
+from schemas.tables import DUPLICATES, NEAR_DUPLICATES
+from transforms.units.parts import merge_parts, read_rows, rows_by_unit, write_part
+
+PLACES = [(unit, row) for unit in (0, 1, 2, 5, 9) for row in range(0, 40, unit + 1)]
+TABLES = {
+    "duplicates": pa.Table.from_pylist(
+        [{"unit": unit, "row": row, "kept_unit": 0, "kept_row": row} for unit, row in PLACES], DUPLICATES
+    ),
+    "near-duplicates": pa.Table.from_pylist(
+        [{"unit": unit, "row": row, "kept": f"{row:064x}", "similarity": 0.5} for unit, row in PLACES], NEAR_DUPLICATES
+    ),
+}
+
+
+@pytest.fixture(params=TABLES)
+def table(request):
+    return TABLES[request.param]
+
+
+@pytest.fixture
+def merged(out, table, monkeypatch):
+    """The path of the file that eleven parts, merged three at a time, become."""
+    monkeypatch.setattr(transforms.units.parts, "ROW_GROUP_ROWS", 16)
+    monkeypatch.setattr(transforms.units.sorted_runs, "BATCH_ROWS", 4)
+    monkeypatch.setattr(transforms.units.sorted_runs, "MAX_RUNS", 3)
+    places = random.Random(1).sample(range(table.num_rows), table.num_rows)
+    for number in range(11):
+        write_part((number, table.take(places[number::11]).to_batches()), out, ".cache/parts", table.schema)
+    assert merge_parts(out, ".cache/parts", table.schema, ".cache/merged.parquet") == table.num_rows
+    with out.open_local(".cache/merged.parquet") as path:
+        yield path
+
+
+def test_the_merged_file_is_in_order_and_has_all_rows(merged, table):
+    units = {index: read_rows(merged, index) for index in range(10)}
+    assert pa.concat_tables(units.values()).equals(table)
+    assert [len(units[index]) for index in (0, 3, 9)] == [40, 0, 4]
+
+
+def test_units_come_one_after_the_other_each_with_all_its_rows(merged, table):
+    found = dict(rows_by_unit(merged))
+    assert list(found) == [0, 1, 2, 5, 9]
+    assert pa.concat_tables(found.values()).equals(table)
+
+
+def test_no_parts_make_an_empty_file(out):
+    assert merge_parts(out, ".cache/none", DUPLICATES, ".cache/merged.parquet") == 0
+    with out.open_local(".cache/merged.parquet") as path:
+        assert (list(rows_by_unit(path)), read_rows(path, 0).num_rows) == ([], 0)
