@@ -40,6 +40,9 @@ DATAFLOW_FILES = $(addprefix deploy/dataflow/,Containerfile requirements.lock la
 IMAGE = localhost/cppmill-worker:$(VERSION)
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
+# What torch needs on a GPU but not to be imported, about 1 GB: the other libraries of CUDA are linked into it.
+NOT_IMPORTED := cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cuda-cccl nvidia-cusolver nvidia-nvtx triton
+
 # The oldest C library that the wheels of a release run with, and their time: that of the commit, so that the bytes are the same wherever they are built.
 MANYLINUX := manylinux_2_28
 X86_64 := x86_64-unknown-linux-gnu
@@ -56,7 +59,7 @@ FUZZ_TARGETS := encode load lex
 FUZZ_OUT := out/fuzz
 SECONDS := 60
 
-.PHONY: help setup packages demo test engines test-engines fuzz check lint docs format bench bench-scan bench-filters bench-train bench-engines bench-encode equal-encode bench-patterns bench-units ablations lexer-agreement licenses wheels wheels-aarch64 test-release test-aarch64 dataflow-context image test-image lock clean
+.PHONY: help setup packages demo test engines test-engines fuzz check lint docs format bench bench-scan bench-filters bench-train bench-engines bench-encode bench-loader equal-encode bench-patterns bench-units ablations lexer-agreement licenses wheels wheels-aarch64 test-release test-aarch64 dataflow-context image test-image lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -153,6 +156,10 @@ bench-encode: needs-CORPUS setup $(STAMPS)/bench ## Measure encoding beside publ
 	$(BIN)/python -m benches.speed.encode $(CORPUS) $(if $(TOKENIZER),--tokenizer $(TOKENIZER)) $(if $(SUPERWORDS),--superwords $(SUPERWORDS)) \
 		$(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(JSON),--json $(JSON))
 
+bench-loader: needs-CORPUS setup $(STAMPS)/test ## Measure the loader in torch beside MosaicML streaming and `datasets` on CORPUS=DIR (ROUNDS=3)
+	@$(BIN)/python -m deploy.local fetch torch streaming
+	$(BIN)/python -m benches.speed.loading $(CORPUS) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(JSON),--json $(JSON))
+
 equal-encode: needs-RUN needs-REFERENCES setup $(STAMPS)/bench ## Compare the ids of every document of RUN=DIR with those of tokenizers, which REFERENCES=DIR keeps (TOKENIZER=DIR)
 	$(BIN)/python -m benches.agreement.equality $(RUN) $(REFERENCES) $(if $(TOKENIZER),--tokenizer $(TOKENIZER))
 
@@ -224,6 +231,9 @@ lock: $(STAMPS)/uv ## Resolve the requirements of pyproject.toml again, and expo
 	$(COMPILE) --group uv --universal --output-file requirements/uv.lock
 	$(COMPILE) pyproject.toml --extra dataflow --constraint requirements.lock --python-platform x86_64-$(MANYLINUX) \
 		--no-emit-package cppmill-core --output-file deploy/dataflow/requirements.lock
+	$(COMPILE) --group torch --constraint requirements.lock --universal $(foreach name,$(NOT_IMPORTED),--no-emit-package $(name)) \
+		--output-file deploy/local/torch_requirements.lock
+	$(COMPILE) --group streaming --no-deps --universal --output-file deploy/local/streaming_requirements.lock
 	$(COMPILE) --group zig --universal --output-file deploy/release/requirements.lock
 
 # The tests import the benchmarks, the code of a release and that of the site.

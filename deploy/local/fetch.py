@@ -1,7 +1,7 @@
 """Fetching engines into the cache, pinned and checked, by the ordinary clients: go, Maven, pip; a browser by apt-get.
 
 Go modules are pinned by `go.mod` and checked by `go.sum`; jars by a pom and a list of SHA-256; Python packages by
-`spark_requirements.txt` with hashes. What is there already is left alone. A folder is made beside its place and renamed
+requirements with hashes. What is there already is left alone. A folder is made beside its place and renamed
 when it is whole, under a lock, so checkouts can share one cache.
 """
 
@@ -97,23 +97,26 @@ def _make_spark(folder: Path) -> None:
         run(command, cwd=folder, log=folder / "pip.log", hint="run `make setup`", environment=environment)
 
 
-def _make_dataflow(folder: Path) -> None:
-    """Install what only the image of Dataflow's workers has, beside what this environment has."""
-    here, image = (
-        _requirements(path) for path in (_ROOT / "requirements/test.lock", _ROOT / "deploy/dataflow/requirements.lock")
-    )
-    requirements = folder / "requirements.txt"
-    requirements.write_text("".join(text for name, text in image.items() if name not in here), encoding="utf-8")
-    command = [sys.executable, "-m", "pip", "install", "--require-hashes", "--no-deps", "--no-cache-dir"]
-    command += ["--target", str(folder / "site"), "--requirement", str(requirements)]
-    run(command, cwd=folder, log=folder / "pip.log", hint="run `make setup`")
+def _packages(requirements: Path) -> Callable[[Path], None]:
+    """Return the maker of a folder of Python packages: those of a lock that this environment lacks."""
+
+    def make(folder: Path) -> None:
+        here = {name for name, _ in _requirements(_ROOT / "requirements/test.lock")}
+        missing = folder / "requirements.txt"
+        text = "".join(entry for name, entry in _requirements(requirements) if name not in here)
+        missing.write_text(text, encoding="utf-8")
+        command = [sys.executable, "-m", "pip", "install", "--require-hashes", "--no-deps", "--no-cache-dir"]
+        command += ["--target", str(folder / "site"), "--requirement", str(missing)]
+        run(command, cwd=folder, log=folder / "pip.log", hint="run `make setup`")
+
+    return make
 
 
-def _requirements(lock: Path) -> dict[str, str]:
-    """Return the requirements of a lock by name, each with its hashes."""
+def _requirements(lock: Path) -> list[tuple[str, str]]:
+    """Return the requirements of a lock: their names, and their lines with hashes; a name for each of its markers."""
     lines = (line for line in lock.read_text(encoding="utf-8").splitlines() if not line.lstrip().startswith("#"))
     entries = re.split(r"\n(?=[a-z0-9])", "\n".join(lines).strip())
-    return {entry.partition("==")[0]: f"{entry}\n" for entry in entries}
+    return [(entry.partition("==")[0], f"{entry}\n") for entry in entries]
 
 
 MAKERS: dict[str, Callable[[Path], None]] = {
@@ -123,7 +126,9 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "boot": _go_build("boot", "github.com/apache/beam/sdks/v2/python/container", module="prism"),
     "flink": _make_flink,
     "spark": _make_spark,
-    "dataflow": _make_dataflow,
+    "dataflow": _packages(_ROOT / "deploy/dataflow/requirements.lock"),
+    "torch": _packages(_HERE / "torch_requirements.lock"),
+    "streaming": _packages(_HERE / "streaming_requirements.lock"),
 }
 _COSTS = {
     "versitygw": "about 2 minutes of Go's compiler",
@@ -133,4 +138,6 @@ _COSTS = {
     "flink": "about 200 MB from Maven's repository",
     "spark": "about 500 MB from Maven's repository and the Python package index",
     "dataflow": "Google's packages from the Python package index",
+    "torch": "about 2.5 GB from the Python package index, for 4 GB on disk",
+    "streaming": "about 10 MB from the Python package index",
 }

@@ -21,6 +21,8 @@ FILES = {
     "versitygw": "versitygw-1.8.0/versitygw",
     "gcs": "fake-gcs-server-1.56.1/fake-gcs-server",
     "dataflow": "dataflow-2.77.0/site",
+    "torch": "torch-2.15.0/site",
+    "streaming": "streaming-0.13.0/site",
 }
 
 

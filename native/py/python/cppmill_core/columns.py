@@ -5,19 +5,18 @@ A list column is one flat array with offsets, and a row is a slice of it. Only s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as types
 
-__all__ = ["Row", "Rows", "stack", "stackable"]
+__all__ = ["Row", "Rows"]
 
 Row = dict[str, Any]
-"""A row, or a batch of rows, by column."""
+"""A row by column."""
 
 
 @dataclass(frozen=True)
@@ -45,26 +44,6 @@ class Rows:
     def __getitem__(self, row: int) -> Row:
         """Return a row; its arrays are copies, so keeping a row does not keep its row group in memory."""
         return {name: read(row) for name, read in self.readers.items()}
-
-
-def stack(rows: Sequence[Row], stacked: Collection[str]) -> Row:
-    """Return rows as one dict: a numpy array for each column in `stacked`, a list for each other column.
-
-    Example:
-        >>> stack([{"n": np.int64(1), "ids": np.zeros(2)}, {"n": np.int64(2), "ids": np.zeros(3)}], {"n"})["n"]
-        array([1, 2])
-    """
-    batch = {name: [row[name] for row in rows] for name in rows[0]}
-    return {name: np.stack(values) if name in stacked else values for name, values in batch.items()}
-
-
-def stackable(schema: pa.Schema) -> frozenset[str]:
-    """Return the columns whose values all have one shape: numbers, booleans, and fixed-size lists of them."""
-    return frozenset(field.name for field in schema if _has_one_shape(field.type))
-
-
-def _has_one_shape(kind: pa.DataType) -> bool:
-    return _is_number(kind.value_type if isinstance(kind, pa.FixedSizeListType) else kind)
 
 
 def _is_number(kind: pa.DataType) -> bool:

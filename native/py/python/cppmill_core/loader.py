@@ -15,19 +15,24 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableSequence, Sequence
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from cppmill_core._native import CorruptDataError, InvalidInputError
-from cppmill_core.columns import Row, Rows, stack, stackable
+from cppmill_core.batches import Arrays, decode_columns, digest_columns, gather_rows
+from cppmill_core.columns import Row, Rows
 from cppmill_core.shuffling import EpochOrder
 
 __all__ = ["FORMAT", "Dataset", "Loader", "Place"]
+
+Group = TypeVar("Group")
 
 FORMAT = "cppmill-loader-1"
 
@@ -44,7 +49,7 @@ class Dataset:
         groups: File, number in the file and number of rows of each row group, sorted by file.
         tokenizer: Digest of the tokenizer, from the footers.
         vocab_size: Number of ids of the tokenizer.
-        stackable: The columns whose values all have one shape.
+        digests: The columns that hold ids of documents.
         fingerprint: SHA-256 of the file names and the sizes of the row groups.
     """
 
@@ -53,7 +58,7 @@ class Dataset:
     groups: tuple[tuple[str, int, int], ...]
     tokenizer: str
     vocab_size: int
-    stackable: frozenset[str]
+    digests: frozenset[str]
     fingerprint: str
 
     @classmethod
@@ -74,12 +79,12 @@ class Dataset:
         names = sorted(info.base_name for info in infos if _is_shard(info.base_name))
         groups: list[tuple[str, int, int]] = []
         footers: dict[tuple[str, str], str] = {}
-        same_shape: frozenset[str] = frozenset()
+        digests: frozenset[str] = frozenset()
         for name in names:
             with pq.ParquetFile(f"{os.fspath(folder)}/{name}", filesystem=where) as file:
                 groups += [(name, i, file.metadata.row_group(i).num_rows) for i in range(file.num_row_groups)]
                 footers.setdefault(_footer(file, name), name)
-                same_shape = stackable(file.schema_arrow)
+                digests = digest_columns(file.schema_arrow)
         if not any(rows for _, _, rows in groups):
             raise InvalidInputError(f"{folder}: no rows in part-*.parquet; give a folder as OUT/tokens")
         if len(footers) > 1:
@@ -93,7 +98,7 @@ class Dataset:
             groups=tuple(groups),
             tokenizer=tokenizer,
             vocab_size=int(vocab_size),
-            stackable=same_shape,
+            digests=digests,
             fingerprint=hashlib.sha256(json.dumps(groups).encode()).hexdigest(),
         )
 
@@ -102,8 +107,8 @@ class Dataset:
         """The number of rows."""
         return sum(rows for _, _, rows in self.groups)
 
-    def read(self, group: int, columns: Sequence[str] | None) -> Rows:
-        """Decode a row group.
+    def read(self, group: int, columns: Sequence[str] | None) -> pa.Table:
+        """Read a row group.
 
         Raises:
             OSError: If the file cannot be read.
@@ -114,7 +119,7 @@ class Dataset:
             missing = set(columns or ()) - set(file.schema_arrow.names)
             if missing:
                 raise InvalidInputError(f"{name}: no column {', '.join(missing)}; {', '.join(file.schema_arrow.names)}")
-            return Rows.of(file.read_row_group(number, columns=None if columns is None else list(columns)))
+            return file.read_row_group(number, columns=None if columns is None else list(columns))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,8 +163,6 @@ class Loader:
             the same number of steps.
 
     Attributes:
-        epoch: Number of the epoch, from 0.
-        consumed: Rows of the epoch that all ranks together consumed before the iteration.
         groups_read: Row groups decoded so far.
         read_by_copies: Whether only copies of this loader are iterated, as by `torch_data.TokenDataset`. It then cannot
             count their rows, so `state_dict` needs `steps`.
@@ -192,11 +195,33 @@ class Loader:
         self.place = place or Place()
         self.streams = min(streams, len(self.dataset.groups)) if shuffle else 1
         self.drop_last = drop_last
-        self.epoch = 0
-        self.consumed = 0
+        self._position: MutableSequence[int] = [0, 0]
         self.groups_read = 0
         self.read_by_copies = False
         self._rows_given = 0
+
+    @property
+    def epoch(self) -> int:
+        """Number of the epoch, from 0."""
+        return int(self._position[0])
+
+    @epoch.setter
+    def epoch(self, epoch: int) -> None:
+        self._position[0] = epoch
+
+    @property
+    def consumed(self) -> int:
+        """Rows of the epoch that all ranks together consumed before the iteration."""
+        return int(self._position[1])
+
+    @consumed.setter
+    def consumed(self, consumed: int) -> None:
+        self._position[1] = consumed
+
+    def keep_position_in(self, place: MutableSequence[int]) -> None:
+        """Keep `epoch` and `consumed` in two numbers that other processes read, such as a tensor in shared memory."""
+        place[0], place[1] = self._position
+        self._position = place
 
     def at(self, place: Place) -> Loader:
         """Return a loader with the same position and options for another place, such as that of a worker."""
@@ -218,10 +243,16 @@ class Loader:
         rows, step = self.dataset.rows - self.consumed, self.batch_rows * self.place.ranks
         return rows // step if self.drop_last else -(-rows // step)
 
-    def positions(self) -> Iterator[list[int]]:
-        """Yield the positions of each step of this place, up to the end of the epoch."""
+    def ends_with(self, done: int) -> bool:
+        """Return whether the last step of this rank is one of the first `done` of this worker."""
+        left, place = self.dataset.rows - self.consumed - self.place.rank, self.place
+        steps = self.steps() if self.drop_last else -(-left // (self.batch_rows * place.ranks))
+        return steps > 0 and (steps - 1) % place.workers == place.worker and done > (steps - 1) // place.workers
+
+    def positions(self, done: int = 0) -> Iterator[list[int]]:
+        """Yield the positions of each step of this place but the first `done`, up to the end of the epoch."""
         place, step = self.place, self.batch_rows * self.place.ranks
-        for number in range(place.worker, self.steps(), place.workers):
+        for number in range(place.worker + done * place.workers, self.steps(), place.workers):
             first = self.consumed + number * step + place.rank
             step_positions = [first + i * place.ranks for i in range(self.batch_rows)]
             if mine := [position for position in step_positions if position < self.dataset.rows]:
@@ -229,25 +260,32 @@ class Loader:
 
     def __iter__(self) -> Iterator[Row]:
         """Yield each row of this place as a dict of numpy arrays, numbers and strings."""
-        for rows in self._steps():
-            for row in rows:
-                self._rows_given += 1
-                yield row
-        self.next_epoch()
-
-    def batches(self) -> Iterator[Row]:
-        """Yield each step of this place as a dict: numbers and fixed-size lists stacked, other columns as lists."""
-        for rows in self._steps():
-            self._rows_given += len(rows)
-            yield stack(rows, self.dataset.stackable)
-        self.next_epoch()
-
-    def _steps(self) -> Iterator[list[Row]]:
-        order = EpochOrder(self._group_rows(), self.seed, self.epoch, self.streams, self.shuffle)
-        self._rows_given = 0
-        reader = _Reader(self, order)
+        reader = self._begin(Rows.of)
         for positions in self.positions():
-            yield [reader.row(position) for position in positions]
+            for position in positions:
+                rows, row = reader.find(position)
+                self._rows_given += 1
+                yield rows[row]
+        self.next_epoch()
+
+    def batches(self, done: int = 0) -> Iterator[Arrays]:
+        """Yield each step of this place as arrays by column, as `cppmill_core.batches` says.
+
+        Args:
+            done: Leave out so many steps of this place, as they were made before.
+        """
+        reader = self._begin(partial(decode_columns, digests=self.dataset.digests))
+        self._rows_given = done * self.batch_rows
+        for positions in self.positions(done):
+            batch = gather_rows([reader.find(position) for position in positions])
+            self._rows_given += len(positions)
+            yield batch
+        self.next_epoch()
+
+    def _begin(self, decode: Callable[[pa.Table], Group]) -> _Reader[Group]:
+        self._rows_given = 0
+        order = EpochOrder(self._group_rows(), self.seed, self.epoch, self.streams, self.shuffle)
+        return _Reader(self, order, decode)
 
     def _group_rows(self) -> tuple[int, ...]:
         return tuple(rows for _, _, rows in self.dataset.groups)
@@ -313,25 +351,26 @@ class Loader:
         }
 
 
-class _Reader:
-    """Rows by their position; keeps one row group open per stream."""
+class _Reader(Generic[Group]):
+    """Row groups by the position of their rows; keeps one decoded row group open per stream."""
 
-    def __init__(self, loader: Loader, order: EpochOrder) -> None:
+    def __init__(self, loader: Loader, order: EpochOrder, decode: Callable[[pa.Table], Group]) -> None:
         self._loader = loader
         self._order = order
-        self._open: dict[int, tuple[int, Rows, list[int]]] = {}
+        self._decode = decode
+        self._open: dict[int, tuple[int, Group, list[int]]] = {}
 
-    def row(self, position: int) -> Row:
-        """Return the row at a position; the positions within a stream must ascend."""
+    def find(self, position: int) -> tuple[Group, int]:
+        """Return the row group of a position and the row in it; the positions within a stream must ascend."""
         stream, number = self._order.find(position)
         segment = self._order.segments[stream][number]
         if stream not in self._open or self._open[stream][0] != number:
             self._open.pop(stream, None)
             self._loader.groups_read += 1
-            rows = self._loader.dataset.read(segment.group, self._loader.columns)
-            self._open[stream] = (number, rows, self._order.rows_of(stream, number).tolist())
-        _, rows, order = self._open[stream]
-        return rows[order[position // self._order.streams - segment.at]]
+            group = self._decode(self._loader.dataset.read(segment.group, self._loader.columns))
+            self._open[stream] = (number, group, self._order.rows_of(stream, number).tolist())
+        _, group, order = self._open[stream]
+        return group, order[position // self._order.streams - segment.at]
 
 
 def _whole(name: str, value: Any) -> int:  # noqa: ANN401 - any value from a checkpoint

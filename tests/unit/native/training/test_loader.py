@@ -1,14 +1,11 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import json
 import pickle
 import subprocess
 import sys
-import types
-from collections.abc import Iterator
-from itertools import zip_longest
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,39 +15,19 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
+from cppmill_core.batches import texts
 from cppmill_core.loader import Dataset, Loader, Place
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-FOOTER = {"cppmill.tokenizer": "ab" * 32, "cppmill.vocab_size": "100"}
-FILES = [[5, 1, 7], [4], [9, 2, 2, 3], [1]]
+from tests.token_shards import FILES, ROWS, in_order, loader_of, numbers, places, steps_of_ranks, write_shards
+
+
+def as_lists(arrays: Iterable[Any]) -> list[Any]:
+    return [array.tolist() for array in arrays]
+
+
 COUNTS = st.tuples(st.integers(1, 5), st.integers(1, 4), st.integers(1, 5))
-
-
-def write_shards(folder: Path, files: list[list[int]], **footer: str) -> Path:
-    """Write shards whose row groups have the given numbers of rows; the column `number` counts all rows."""
-    number = 0
-    for index, groups in enumerate(files):
-        schema = row_table(0, 1).schema.with_metadata(FOOTER | footer)
-        with pq.ParquetWriter(folder / f"part-{index}.parquet", schema) as writer:
-            for rows in groups:
-                writer.write_table(row_table(number, rows).cast(schema), row_group_size=max(rows, 1))
-                number += rows
-    return folder
-
-
-def row_table(first: int, rows: int) -> pa.Table:
-    numbers = range(first, first + rows)
-    return pa.table(
-        {
-            "number": pa.array(numbers, pa.uint64()),
-            "path": pa.array([f"{n}.h" for n in numbers]),
-            "token_ids": pa.array([[n % 100] * (n % 5) for n in numbers], pa.list_(pa.uint16())),
-            "pair": pa.array([[n % 2 == 0, True] for n in numbers], pa.list_(pa.bool_(), 2)),
-            "doc_ids": pa.array([[str(n), "x"] for n in numbers], pa.list_(pa.string())),
-            "license": pa.array([None if n % 2 else "MIT" for n in numbers], pa.string()),
-        }
-    )
 
 
 @pytest.fixture(scope="session")
@@ -63,37 +40,6 @@ def dataset(shards: Path) -> Dataset:
     return Dataset.open(shards)
 
 
-def places(ranks: int, workers: int) -> list[list[Place]]:
-    return [[Place(rank=r, ranks=ranks, worker=w, workers=workers) for w in range(workers)] for r in range(ranks)]
-
-
-def numbers(loader: Loader) -> list[list[int]]:
-    """The rows of each step."""
-    return [batch["number"].tolist() for batch in loader.batches()]
-
-
-def steps_of_ranks(loader: Loader, ranks: int, workers: int) -> list[list[list[int]]]:
-    """The steps of each rank, taken from its workers in turn, as torch's DataLoader does."""
-    found = []
-    for row in places(ranks, workers):
-        turns = zip_longest(*[numbers(loader.at(place)) for place in row])
-        found.append([step for turn in turns for step in turn if step is not None])
-    return found
-
-
-def in_order(ranks: list[list[list[int]]]) -> list[int]:
-    """The rows of all ranks in the order of the epoch."""
-    found: list[int] = []
-    for step in zip_longest(*ranks, fillvalue=[]):
-        rows = [row for turn in zip_longest(*step) for row in turn]
-        found += [row for row in rows if row is not None]
-    return found
-
-
-def loader_of(dataset: Dataset, batch_rows: int = 1, **options: Any) -> Loader:
-    return Loader(dataset, columns=["number"], batch_rows=batch_rows, **options)
-
-
 @given(COUNTS, st.integers(1, 9), st.integers(0, 5), st.booleans())
 @settings(max_examples=40)
 def test_every_row_comes_once_an_epoch_and_in_one_order_for_any_ranks_and_workers(
@@ -102,8 +48,8 @@ def test_every_row_comes_once_an_epoch_and_in_one_order_for_any_ranks_and_worker
     ranks, workers, batch_rows = counts
     options = {"seed": seed, "streams": streams, "shuffle": shuffle}
     alone = [int(row["number"]) for row in loader_of(dataset, **options)]
-    assert sorted(alone) == list(range(34))
-    assert (alone == list(range(34))) == (not shuffle)
+    assert sorted(alone) == list(range(ROWS))
+    assert (alone == list(range(ROWS))) == (not shuffle)
     found = steps_of_ranks(loader_of(dataset, batch_rows, **options, place=Place(ranks=ranks)), ranks, workers)
     assert in_order(found) == alone
 
@@ -127,7 +73,7 @@ def test_exactly_the_rest_follows_a_change_of_ranks_and_workers(
 @given(st.integers(1, 4), st.data())
 @settings(max_examples=40)
 def test_a_position_between_rows_is_exact(dataset: Dataset, ranks: int, data: st.DataObject) -> None:
-    rows = data.draw(st.integers(0, 34 // ranks))
+    rows = data.draw(st.integers(0, ROWS // ranks))
     begun, states = [], []
     for ((place,),) in [[place] for place in places(ranks, 1)]:
         loader = loader_of(dataset, place=place)
@@ -138,7 +84,7 @@ def test_a_position_between_rows_is_exact(dataset: Dataset, ranks: int, data: st
     resumed = loader_of(dataset)
     resumed.load_state_dict(states[0])
     rest = [] if resumed.epoch else [int(row["number"]) for row in resumed]
-    assert sorted(begun + rest) == list(range(34))
+    assert sorted(begun + rest) == list(range(ROWS))
 
 
 @given(COUNTS, st.integers(0, 3))
@@ -150,7 +96,7 @@ def test_with_drop_last_every_rank_makes_as_many_full_steps(
     loader = loader_of(dataset, batch_rows, drop_last=True, place=Place(ranks=ranks))
     loader.consumed = begun
     found = steps_of_ranks(loader, ranks, workers)
-    assert {len(steps) for steps in found} == {loader.steps()} == {(34 - begun) // (ranks * batch_rows)}
+    assert {len(steps) for steps in found} == {loader.steps()} == {(ROWS - begun) // (ranks * batch_rows)}
     assert all(len(step) == batch_rows for steps in found for step in steps)
 
 
@@ -236,16 +182,34 @@ class TestReading:
             assert row["token_ids"].dtype == np.uint16
             assert row["token_ids"].tolist() == [number % 100] * (number % 5)
             assert row["pair"].tolist() == [number % 2 == 0, True]
-            assert row["doc_ids"].tolist() == [str(number), "x"]
+            assert row["names"].tolist() == [str(number), "ü"][: number % 3]
             assert row["license"] == (None if number % 2 else "MIT")
 
-    def test_batches_stack_what_has_one_shape(self, dataset: Dataset) -> None:
-        batch = next(Loader(dataset, batch_rows=4).batches())
-        assert batch["number"].shape == (4,)
-        assert (batch["pair"].shape, batch["pair"].dtype) == ((4, 2), np.bool_)
-        assert [ids.dtype for ids in batch["token_ids"]] == [np.uint16] * 4
-        assert [len(ids) for ids in batch["token_ids"]] == (batch["number"] % 5).tolist()
-        assert isinstance(batch["path"], list)
+    def test_batches_hold_the_rows_of_the_same_steps(self, dataset: Dataset) -> None:
+        rows = list(Loader(dataset, seed=1))
+        for step, batch in enumerate(Loader(dataset, seed=1, batch_rows=4).batches()):
+            mine = rows[4 * step : 4 * step + 4]
+            assert batch["number"].tolist() == [row["number"] for row in mine]
+            assert (batch["token_ids"].values.dtype, batch["token_ids"].offsets.dtype) == (np.uint16, np.int32)
+            assert as_lists(batch["token_ids"].rows()) == as_lists(row["token_ids"] for row in mine)
+            assert batch["pair"].tolist() == as_lists(row["pair"] for row in mine)
+            assert texts(batch["path"]) == [row["path"] for row in mine]
+            assert texts(batch["license"]) == [row["license"] or "" for row in mine]
+            assert texts(batch["names"]) == as_lists(row["names"] for row in mine)
+            assert [digest.tobytes().hex() for digest in batch["doc_id"]] == [row["doc_id"] for row in mine]
+            assert [ids.shape for ids in batch["doc_ids"].rows()] == [(len(row["doc_ids"]), 32) for row in mine]
+
+    @pytest.mark.parametrize("done", [0, 1, 5, 9])
+    def test_the_first_steps_are_left_out_of_an_iteration(self, dataset: Dataset, done: int) -> None:
+        whole, loader = numbers(loader_of(dataset, 4)), loader_of(dataset, 4)
+        assert [batch["number"].tolist() for batch in loader.batches(done)] == whole[done:]
+        rest = loader_of(dataset, 4).batches(3)
+        assert next(rest)["number"].tolist() == whole[3]
+
+    def test_the_position_counts_the_steps_left_out(self, dataset: Dataset) -> None:
+        loader = loader_of(dataset, 4)
+        next(loader.batches(done=3))
+        assert loader.state_dict()["consumed"] == 16
 
     def test_rows_that_are_kept_keep_no_row_group(self, dataset: Dataset) -> None:
         assert all(row["token_ids"].base is None and row["pair"].base is None for row in Loader(dataset))
@@ -253,7 +217,7 @@ class TestReading:
     @pytest.mark.parametrize("ranks", [1, 2, 4])
     def test_a_rank_decodes_its_share_of_the_row_groups(self, dataset: Dataset, ranks: int) -> None:
         loaders = [loader_of(dataset, streams=4, place=place) for (place,) in places(ranks, 1)]
-        assert sorted(int(row["number"]) for loader in loaders for row in loader) == list(range(34))
+        assert sorted(int(row["number"]) for loader in loaders for row in loader) == list(range(ROWS))
         assert sum(loader.groups_read for loader in loaders) <= len(dataset.groups) + 4 - 1
 
     def test_a_dataset_is_sent_to_workers_as_it_was_read(self, dataset: Dataset) -> None:
@@ -306,72 +270,7 @@ def test_no_torch_and_no_beam_is_imported() -> None:
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
-@pytest.fixture
-def worker_info() -> list[Any]:
-    """The answers of the fake torch about the worker; it returns the last entry."""
-    return [None]
-
-
-@pytest.fixture
-def torch_data(worker_info: list[Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The adapter, with a fake of the parts of torch that it uses."""
-    data = types.ModuleType("torch.utils.data")
-    data.__dict__.update(IterableDataset=object, get_worker_info=lambda: worker_info[-1])
-    torch = types.ModuleType("torch")
-    torch.__dict__.update(from_numpy=lambda array: array)
-    monkeypatch.setitem(sys.modules, "torch", torch)
-    monkeypatch.setitem(sys.modules, "torch.utils.data", data)
-    monkeypatch.delitem(sys.modules, "cppmill_core.torch_data", raising=False)
-    yield importlib.import_module("cppmill_core.torch_data")
-    sys.modules.pop("cppmill_core.torch_data", None)
-
-
-def test_the_torch_dataset_deals_the_steps_to_its_workers(
-    torch_data: Any, worker_info: list[Any], dataset: Dataset
-) -> None:
-    dealt = torch_data.TokenDataset(Loader(dataset, batch_rows=4, place=Place(ranks=2)))
-    alone = [batch["number"].tolist() for batch in dealt]
-    turns = []
-    for worker in range(3):
-        worker_info.append(types.SimpleNamespace(id=worker, num_workers=3))
-        turns.append([batch["number"].tolist() for batch in dealt])
-    assert [step for turn in zip_longest(*turns) for step in turn if step] == alone
-    assert (dealt.loader.epoch, dealt.loader.state_dict(steps=0)["consumed"]) == (0, 0)
-
-
-def test_a_torch_dataset_needs_the_steps_of_the_training_loop(torch_data: Any, dataset: Dataset) -> None:
-    dealt = torch_data.TokenDataset(loader_of(dataset, 2))
-    batches = iter(dealt)
-    begun = [row for _ in range(5) for row in next(batches)["number"].tolist()]
-    for loader in (dealt.loader, pickle.loads(pickle.dumps(dealt.loader))):
-        with pytest.raises(
-            cppmill_core.InvalidInputError, match=r"state_dict\(steps=…\): .* so only the training loop"
-        ):
-            loader.state_dict()
-    resumed = loader_of(dataset, 2)
-    resumed.load_state_dict(dealt.loader.state_dict(steps=5))
-    assert resumed.state_dict()["consumed"] == 10
-    rest = [row for batch in torch_data.TokenDataset(resumed) for row in batch["number"].tolist()]
-    assert begun + rest == [int(row["number"]) for row in loader_of(dataset)]
-
-
-def test_tensors_hold_what_embeddings_take(torch_data: Any, dataset: Dataset) -> None:
-    batch = next(iter(torch_data.TokenDataset(Loader(dataset, batch_rows=2))))
-    assert batch["number"].dtype == np.int64
-    assert [ids.dtype for ids in batch["token_ids"]] == [np.int64] * 2
-    assert batch["pair"].dtype == np.bool_
-    assert all(path.endswith(".h") for path in batch["path"])
-
-
-def test_without_torch_the_adapter_says_what_to_install() -> None:
-    if importlib.util.find_spec("torch") is None:
-        with pytest.raises(ImportError, match="needs torch: install it"):
-            importlib.import_module("cppmill_core.torch_data")
-
-
-def test_real_torch_reads_an_epoch_with_workers(dataset: Dataset) -> None:
-    pytest.importorskip("torch")
-    data: Any = importlib.import_module("torch.utils.data")
-    adapter = importlib.import_module("cppmill_core.torch_data")
-    found = data.DataLoader(adapter.TokenDataset(loader_of(dataset, 4)), batch_size=None, num_workers=2)
-    assert [batch["number"].tolist() for batch in found] == numbers(loader_of(dataset, 4))
+def test_without_torch_the_adapter_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ImportError, match="needs torch: install it"):
+        importlib.import_module("cppmill_core.torch_data")
