@@ -26,7 +26,11 @@ PURPOSES = {
 LOCKS = [RESOLUTION, *(f"requirements/{purpose}.lock" for purpose in PURPOSES)]
 
 
-@pytest.fixture(params=[*LOCKS, "requirements/uv.lock"])
+FETCHED = [f"deploy/local/{name}_requirements.lock" for name in ("torch", "streaming")]
+"""Locks of what `make engines` fetches."""
+
+
+@pytest.fixture(params=[*LOCKS, "requirements/uv.lock", *FETCHED])
 def lock(request: pytest.FixtureRequest, repository: Path) -> str:
     return (repository / request.param).read_text()
 
@@ -89,9 +93,11 @@ def test_the_lock_satisfies_the_metadata(name: str, groups: tuple[str, ...], rep
     assert unmet == []
 
 
-@pytest.mark.parametrize("name", LOCKS[1:])
+@pytest.mark.parametrize("name", [*LOCKS[1:], *FETCHED])
 def test_the_locks_are_parts_of_one_resolution(name: str, repository: Path) -> None:
     resolution = read_lock(repository / RESOLUTION)
+    if name in FETCHED:
+        resolution = read_lock(repository / name) | resolution
     differing = [
         f"{pin}"
         for package, pins in read_lock(repository / name).items()
@@ -110,3 +116,12 @@ def test_the_environment_is_the_lock(repository: Path) -> None:
         if importlib.metadata.version(pin.name) not in pin.specifier
     ]
     assert differing == []
+
+
+def test_fetched_packages_satisfy_the_metadata(repository: Path) -> None:
+    document = tomllib.loads((repository / "pyproject.toml").read_text())
+    for path, name in zip(FETCHED, ("torch", "streaming"), strict=True):
+        locked = read_lock(repository / path)
+        for requirement in map(Requirement, group(document["dependency-groups"], name)):
+            [pin] = locked[canonicalize_name(requirement.name)]
+            assert next(iter(pin.specifier)).version in requirement.specifier

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.types as types
 
 from cppmill_core._native import CorruptDataError, InvalidInputError
+from cppmill_core.columns import is_number, numbers, offsets
 
 __all__ = ["Arrays", "Columns", "Ragged", "decode_columns", "digest_columns", "gather_rows", "texts"]
 
@@ -133,7 +134,7 @@ def _decode(column: Any, name: str, digests: bool) -> _Column:  # noqa: ANN401 -
     if types.is_dictionary(kind):
         return _decode(column.dictionary_decode(), name, digests)
     if types.is_list(kind) or types.is_large_list(kind):
-        return _Lists(_decode(column.values, name, digests), column.offsets.to_numpy())
+        return _Lists(_decode(column.values, name, digests), offsets(column))
     if types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind):
         found = _decode_text(column)
         return _digests(found, name) if digests else found
@@ -141,8 +142,8 @@ def _decode(column: Any, name: str, digests: bool) -> _Column:  # noqa: ANN401 -
         raise InvalidInputError(f"column {name}: a null of type {kind} has no place in a batch; name other columns")
     if types.is_fixed_size_list(kind):
         return _decode_fixed(_decode(column.flatten(), name, digests), len(column), kind.list_size)
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
-        return _Flat(column.to_numpy(zero_copy_only=False))
+    if is_number(kind):
+        return _Flat(numbers(column))
     raise InvalidInputError(f"column {name}: {kind} has no form in a batch; name other columns")
 
 
@@ -153,10 +154,7 @@ def _decode_fixed(items: _Column, rows: int, size: int) -> _Column:
 
 
 def _decode_text(column: Any) -> _Lists:  # noqa: ANN401 - an array of text or bytes
-    content = column.cast(pa.large_binary())
-    _, offsets, data = content.buffers()
-    places = np.frombuffer(offsets, np.int64, len(content) + 1, content.offset * 8)
-    return _Lists(_Flat(np.frombuffer(data or b"", np.uint8)), places)
+    return _Lists(_Flat(np.frombuffer(column.buffers()[2] or b"", np.uint8)), offsets(column))
 
 
 def _digests(text: _Lists, name: str) -> _Flat:

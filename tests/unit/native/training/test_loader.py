@@ -265,9 +265,13 @@ class TestRefused:
             Loader(dataset, batch_rows=0)
 
 
-def test_no_torch_and_no_beam_is_imported() -> None:
-    script = "import sys, cppmill_core.loader; assert not {'torch', 'apache_beam', 'pandas'} & sys.modules.keys()"
-    subprocess.run([sys.executable, "-c", script], check=True)
+def test_reading_imports_no_torch_no_beam_and_no_pandas(shards: Path) -> None:
+    script = (
+        "import sys; from cppmill_core.loader import Loader; next(Loader(sys.argv[1]).batches()); "
+        "next(iter(Loader(sys.argv[1], columns=['number', 'pair', 'token_ids']))); "
+        "assert not {'torch', 'apache_beam', 'pandas'} & sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", script, str(shards)], check=True)
 
 
 def test_without_torch_the_adapter_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
