@@ -15,6 +15,7 @@ from cppmill_core.loader import Loader, Place
 from cppmill_core.working_set import logit_mask
 
 from pipelines.engines.cache import engine_path
+from schemas.tables import MAX_PLATFORM_IDS
 from tests.engines import torch_programs as programs
 from tests.token_shards import FILES, ROWS, in_order, loader_of, numbers, write_shards
 
@@ -135,6 +136,14 @@ def test_a_worker_refuses_the_state_of_another(in_torch: Any, shards: Path) -> N
     said = in_torch(programs.load_state_of_another, shards, place=Place(ranks=2))
     assert re.search(r"the state is for .*'ranks': 1.*, not for .*'ranks': 2.*loader\.state_dict\(steps=…\)", said)
     assert "seed 0 is not 5" in in_torch(programs.load_state_of_another, shards, seed=5)
+
+
+def test_ids_of_platforms_are_padded_to_bags_for_embeddings(in_torch: Any, run: Any) -> None:
+    found = in_torch(programs.pad_ids, run.out / "tokens", MAX_PLATFORM_IDS)
+    expected = [row["platform_ids"].tolist() for row in Loader(run.out / "tokens", columns=["platform_ids"])]
+    assert found == [ids + [0] * (MAX_PLATFORM_IDS - len(ids)) for ids in expected]
+    assert any(expected)
+    assert "a row has 3 ids, and width = 2" in in_torch(programs.refuse_narrow_bags)
 
 
 @pytest.fixture

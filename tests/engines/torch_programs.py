@@ -20,6 +20,7 @@ from cppmill_core.batches import Ragged
 from cppmill_core.loader import Loader, Place
 from cppmill_core.working_set import torch_logit_mask
 
+from schemas.tables import PLATFORM_VOCAB_SIZE
 from tests.token_shards import loader_of
 
 BATCH_ROWS = 4
@@ -98,6 +99,8 @@ def hold_batches(folder: Path, epochs: int) -> tuple[int, int, int]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     dataset = TokenDataset(Loader(folder))
     loader = torch_loader(dataset, 1)
+    for _ in loader:  # opens what is opened once
+        pass
     before = len(list(OPEN_FILES.iterdir()))
     resource.setrlimit(resource.RLIMIT_NOFILE, (MAX_FILES, hard))
     try:
@@ -256,6 +259,34 @@ def run_page(blocks: list[tuple[str, int]], names: dict[str, Any]) -> tuple[list
         names["epochs"] = epochs
         exec(compile(code, "page", "exec"), names)
     return trained, names["checkpoint"]
+
+
+def pad_ids(folder: Path, width: int) -> list[list[int]]:
+    """All platform ids of a dataset, padded; the embeddings of their bags are compared with those of the lists."""
+    import torch
+    from cppmill_core.torch_data import TokenDataset, pad_bags
+
+    bags = torch.nn.EmbeddingBag(PLATFORM_VOCAB_SIZE, 8, mode="sum", padding_idx=0)
+    found: list[list[int]] = []
+    for batch in TokenDataset(Loader(folder, columns=["platform_ids"], batch_rows=BATCH_ROWS)):
+        ids, offsets = batch["platform_ids"]
+        padded = pad_bags(batch["platform_ids"], width)
+        assert torch.allclose(bags(padded), bags(ids, offsets[:-1].long()))
+        found += padded.tolist()
+    return found
+
+
+def refuse_narrow_bags() -> str:
+    """What is said to a row that is longer than the width."""
+    import torch
+    from cppmill_core import InvalidInputError
+    from cppmill_core.torch_data import pad_bags
+
+    try:
+        pad_bags(Ragged(torch.arange(3), torch.tensor([0, 3], dtype=torch.int32)), 2)
+    except InvalidInputError as error:
+        return str(error)
+    return ""
 
 
 def make_mask(ids: list[int], size: int) -> tuple[str, list[float]]:

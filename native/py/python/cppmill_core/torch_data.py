@@ -25,7 +25,7 @@ from cppmill_core._native import InvalidInputError
 from cppmill_core.batches import Arrays, Ragged
 from cppmill_core.loader import Loader, Place
 
-__all__ = ["Batch", "TokenDataset", "as_tensors"]
+__all__ = ["Batch", "TokenDataset", "as_tensors", "pad_bags"]
 
 try:
     _torch: Any = importlib.import_module("torch")
@@ -36,6 +36,8 @@ except ImportError as missing:
     ) from missing
 
 _NO_EPOCH = -1
+_DTYPES = {_torch.int64, _torch.int32, _torch.uint8, _torch.bool, _torch.float16, _torch.float32, _torch.float64}
+"""Of the tensors of a loader."""
 
 
 class Batch(dict[str, Any]):
@@ -74,7 +76,7 @@ class TokenDataset(_data.IterableDataset):  # type: ignore[misc]  # an optional 
         self.loader = loader
         loader.read_by_copies = True
         loader.keep_position_in(_torch.zeros(2, dtype=_torch.int64).share_memory_())
-        # The epoch that a loaded state ended, so that its repetition is not begun.
+        # The epoch that a loaded state ended: the next `for` after it begins the next one.
         self._ended = _torch.full((1,), _NO_EPOCH).share_memory_()
         self._begun = loader.at(loader.place)
         self._loaded_steps: int | None = None
@@ -82,8 +84,11 @@ class TokenDataset(_data.IterableDataset):  # type: ignore[misc]  # an optional 
 
     def __iter__(self) -> Iterator[Batch]:
         """Yield this worker's batches up to the end of the epoch."""
-        if self._loaded_steps is None and self.loader.epoch == self._ended.item():
-            self.loader.epoch, self.loader.consumed = self.loader.epoch + 1, 0
+        ended = int(self._ended)
+        if self._loaded_steps is None and self.loader.epoch == ended:
+            # Several workers may do this at once; all write the same.
+            self.loader.consumed, self.loader.epoch = 0, ended + 1
+            self._ended[0] = _NO_EPOCH
         self._steps, self._loaded_steps = self._loaded_steps or 0, None
         self._begun = self.loader.at(self._place())
         return self._batches(self._begun.at(self._begun.place))
@@ -135,6 +140,27 @@ def as_tensors(batch: Arrays) -> Batch:
     return Batch({name: _tensors(value) for name, value in batch.items()})
 
 
+def pad_bags(column: Ragged, width: int) -> Any:  # noqa: ANN401 - a tensor
+    """Return a column of lists as an int64 tensor [rows, width], filled with 0: the input of an `EmbeddingBag`.
+
+    Args:
+        column: Such as `batch["platform_ids"]`.
+        width: The most ids of a row: 20 of `platform_ids`.
+
+    Raises:
+        InvalidInputError: If a row has more ids.
+
+    Example:
+        >>> EmbeddingBag(113, 64, mode="sum", padding_idx=0)(pad_bags(batch["platform_ids"], 20))
+    """
+    lengths = column.offsets.diff()
+    if len(lengths) and lengths.max() > width:
+        raise InvalidInputError(f"a row has {int(lengths.max())} ids, and width = {width}: use a larger one")
+    padded = column.values.new_zeros((len(lengths), width), dtype=_torch.int64)
+    padded[_torch.arange(width, device=lengths.device) < lengths[:, None]] = column.values.to(_torch.int64)
+    return padded
+
+
 def _tensors(value: Any) -> Any:  # noqa: ANN401 - an array, or Ragged
     if isinstance(value, Ragged):
         return Ragged(_tensors(value.values), _torch.from_numpy(value.offsets))
@@ -149,9 +175,9 @@ def _map(value: Any, change: Any) -> Any:  # noqa: ANN401 - whatever a batch hol
 
 
 def _to_array(tensor: Any) -> Any:  # noqa: ANN401 - a tensor
-    """Return the array of a tensor; what numpy has no array of stays, and torch sends it its own way."""
-    plain = tensor.device.type == "cpu" and not tensor.requires_grad and tensor.dtype != _torch.bfloat16
-    return tensor.numpy() if plain else tensor
+    """Return the array of a tensor as a loader makes them; others stay, and torch sends them its own way."""
+    ours = tensor.dtype in _DTYPES and tensor.device.type == "cpu" and not tensor.requires_grad
+    return tensor.numpy() if ours else tensor
 
 
 def _receive(columns: dict[str, Any]) -> Batch:
