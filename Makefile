@@ -82,10 +82,10 @@ test: setup $(STAMPS)/test ## Run the tests of the native core and of the Python
 	$(CARGO) test $(NATIVE) --workspace --release --locked --quiet
 	$(BIN)/python -m pytest -n auto --dist loadfile --durations=20 -m "not engines and not release"
 
-engines: setup $(STAMPS)/test ## Fetch Flink, Spark, Prism and two object stores into a cache outside of here, and a browser (NAME=flink: one)
+engines: setup $(STAMPS)/test ## Fetch Flink, Spark, Prism, two object stores and torch into a cache outside of here, and a browser (NAME=flink: one)
 	@$(BIN)/python -m deploy.local fetch $(NAME)
 
-test-engines: engines ## Run the tests that need what `make engines` fetches: each engine, its faults, the object store
+test-engines: engines ## Run the tests that need what `make engines` fetches: each engine, its faults, the object stores, torch
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations=20 -m "engines and not image"
 
 fuzz: setup $(CARGO_FUZZ_HOME)/bin/cargo-fuzz ## Fuzz the native core for SECONDS=60 a target (TARGET=encode: one)

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import typer
 
-from benches.lib.harness import Candidate, Comparison, RunResult, compare
+from benches.lib.harness import Candidate, Comparison, RunResult, compare, write_rows
 from benches.lib.options import JsonRows, LimitMegabytes, Rounds, Sources, Threads, check_json_folder
 from benches.lib.peers import OURS
 from benches.lib.session import bench_session, conclude
@@ -34,8 +34,8 @@ LENGTH = 2048
 PER_PROCESSOR_SECOND = "tokens/processor s"
 COLUMNS = {
     "token shards, all columns": ("tokens", None),
-    "token shards, ids": ("tokens", ("token_ids",)),
     "sequences, all columns": ("sequences", None),
+    "token shards, ids": ("tokens", ("token_ids",)),
     "sequences, ids and masks": ("sequences", ("token_ids", "loss_mask")),
 }
 """What is read, by the name of its comparison: a folder and columns."""
@@ -96,8 +96,12 @@ def bench_loader(
         sequences.run(sequences.load_config(str(work / "run"), flags=flags), reporter)
         reporter.note(f"benches: {made.describe()}")
         folders = {"tokens": work / "run/tokens", "sequences": work / "export/sequences"}
-        comparisons = list(measure(folders, work / "peers", rounds=rounds))
-    conclude(str(corpus), comparisons, json_file)
+        comparisons: list[Comparison] = []
+        for comparison in measure(folders, work / "peers", rounds=rounds):
+            comparisons.append(comparison)
+            if json_file is not None:
+                write_rows(json_file, comparisons)
+    conclude(str(corpus), comparisons)
 
 
 def measure(folders: dict[str, Path], work: Path, *, rounds: int) -> Iterator[Comparison]:
@@ -108,11 +112,9 @@ def measure(folders: dict[str, Path], work: Path, *, rounds: int) -> Iterator[Co
         work: A folder for the peers' files.
         rounds: Runs of each candidate.
     """
-    for number, (name, (folder, columns)) in enumerate(COLUMNS.items()):
-        for workers in (1, 2):
-            reading = Reading(
-                folder=folders[folder], columns=columns, batch_rows=8, workers=workers, work=work / str(number)
-            )
+    for workers in (1, 2):
+        for name, (folder, columns) in COLUMNS.items():
+            reading = Reading(folder=folders[folder], columns=columns, batch_rows=8, workers=workers, work=work / name)
             candidates = [
                 Candidate(name=candidate, prepare=partial(prepare, reading), run=run_epoch, threads=workers)
                 for candidate, prepare in PREPARE.items()

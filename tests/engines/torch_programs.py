@@ -5,6 +5,7 @@ The process is the tests' environment with the packages of `make engines NAME=to
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import multiprocessing.reduction
 import pickle
@@ -99,14 +100,14 @@ def hold_batches(folder: Path, epochs: int) -> tuple[int, int, int]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     dataset = TokenDataset(Loader(folder))
     loader = torch_loader(dataset, 1)
-    for _ in loader:  # opens what is opened once
-        pass
+    gc.collect()
     before = len(list(OPEN_FILES.iterdir()))
     resource.setrlimit(resource.RLIMIT_NOFILE, (MAX_FILES, hard))
     try:
         held = [batch for _ in range(epochs) for batch in loader]
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    gc.collect()
     return len(held), before, len(list(OPEN_FILES.iterdir()))
 
 
