@@ -8,6 +8,7 @@ it. What `make bench-loader` runs.
 
 from __future__ import annotations
 
+import multiprocessing
 import resource
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -209,6 +210,8 @@ def _collate_column(values: list[Any]) -> Any:  # noqa: ANN401 - tensors, or a l
 
 
 def _import_torch() -> Any:  # noqa: ANN401 - an optional package
+    # This process was spawned; its workers are to be forked, as is usual, and not to import torch again.
+    multiprocessing.set_start_method("fork", force=True)
     sys.path.append(str(engine_path("torch")))
     return import_module("torch.utils.data")
 
