@@ -1,4 +1,4 @@
-"""Whether the options of a run fit together: its patterns, its kind of vocabulary, its filters.
+"""Whether the options of a run fit together: its patterns, its kind of vocabulary, its filters, its platforms.
 
 Each check takes the merged tables, and the layers that were merged so that messages can name the source of a value.
 Values of a wrong type are skipped, because they were reported already. Only the native core knows which patterns exist
@@ -16,11 +16,13 @@ from pathlib import Path
 import cppmill_core
 
 from configs.layers import Layer, Tables, place_of
+from configs.own_platforms import add_platforms
 from configs.places import WILDCARDS
 from configs.problems import did_you_mean
+from schemas.errors import ConfigError
 from schemas.licenses import canonical_license, license_identifiers
 from schemas.options import BENCHMARK_DIGEST
-from schemas.places import is_remote
+from schemas.places import is_remote, missing_package
 
 _PATTERN_KEYS = ("pattern", "unit_pattern")
 
@@ -119,6 +121,37 @@ def _check_benchmarks(places: object, layers: Sequence[Layer]) -> Iterator[str]:
         if isinstance(text, str) and text and not _may_exist(text):
             reason = _ONLY_DIGEST if text.startswith(BENCHMARK_DIGEST) else "no such file or folder"
             yield f"{place_of(layers, 'ingest', 'decontaminate', index=index)}: {reason}"
+
+
+def check_platforms(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:
+    """Yield a line for every option of platforms that has no effect, and for a file of them that cannot be used.
+
+    What is behind a URL is read later.
+    """
+    tokenize = tables.get("tokenize", {})
+    if tokenize.get("platform_prefix_form", "labels") != "labels" and not tokenize.get("platform_prefix"):
+        place = place_of(layers, "tokenize", "platform_prefix_form")
+        yield f"{place}: no line is rendered; set platform_prefix = true, or leave it out"
+    yield from _check_own_platforms(tables, layers)
+
+
+def _check_own_platforms(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:
+    file = tables.get("run", {}).get("platforms")
+    if not isinstance(file, str) or not file:
+        return
+    place = place_of(layers, "run", "platforms")
+    if tables.get("ingest", {}).get("detect_platforms") is False:
+        yield f"{place}: no platforms are found with detect_platforms = false; leave one of them out"
+    if is_remote(file):
+        missing = missing_package(file)
+        yield from [f"{place}: {missing}"] if missing else []
+        return
+    try:
+        add_platforms(Path(file).read_bytes(), where=place)
+    except OSError as error:
+        yield f"{place}: cannot be read: {error.strerror}"
+    except ConfigError as error:
+        yield str(error)
 
 
 def _may_exist(text: str) -> bool:

@@ -133,17 +133,22 @@ def read_file(file: Path, problems: list[str]) -> Layer:
     return Layer(origin=str(file), values={})
 
 
-def receipt_layer(configs: Mapping[str, Any], *, origin: str, with_tokenizer: bool) -> Layer:
+def receipt_layer(
+    configs: Mapping[str, Any], *, origin: str, with_tokenizer: bool, platforms: str | None = None
+) -> Layer:
     """Return the options of an earlier run.
 
     Args:
         configs: The `configs` of its receipt.
         origin: The receipt, as messages name it.
         with_tokenizer: Whether what its tokenizer was built with is among them.
+        platforms: The file of its own platforms; None if it had none.
     """
     stages = ("ingest", "tokenize", *(("scan", "build") if with_tokenizer else ()))
     tables: dict[str, Any] = {name: dict(configs[name]) for name in stages}
     tables["run"] = {"max_dead_fraction": configs["max_dead_fraction"]}
+    if platforms is not None:
+        tables["run"]["platforms"] = platforms
     if with_tokenizer:
         tables["run"]["profile"] = tables["build"].pop("profile")
     return Layer(origin=origin, values=freeze(tables))

@@ -1,7 +1,7 @@
 """The rules of the platform detector: `platforms.toml`, checked and joined with the ids of `platform_vocab.json`.
 
 The top of `platforms.toml` describes what each kind of evidence matches. Nothing here looks at code: the result is what
-`cppmill_core.PlatformDetector` compiles.
+`cppmill_core.PlatformDetector` compiles. `own_platforms` adds what a user has of their own.
 """
 
 from __future__ import annotations
@@ -9,10 +9,13 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import rfc8785
+from cppmill_core.platforms import PLATFORM_VOCAB
 
 from configs.problems import did_you_mean, show
 from schemas.errors import ConfigError
@@ -20,11 +23,44 @@ from schemas.errors import ConfigError
 PLATFORMS: Path = Path(__file__).with_name("platforms.toml")
 """The rules that come with cppmill."""
 
-PLATFORM_VOCAB: Path = Path(__file__).with_name("platform_vocab.json")
-"""The ids of the labels: six categories, ids from 1, 0 for padding."""
-
 KINDS = ("identifiers", "includes", "paths", "sequences")
 """The kinds of evidence that a label may have."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Platforms:
+    """The platforms that a run finds: their ids, and the rules to find them.
+
+    Attributes:
+        vocab: The bytes of the run's `platform_vocab.json`.
+        size: Number of ids, padding included.
+        own_rules: The rules, if the user has added any.
+    """
+
+    vocab: bytes
+    size: int
+    own_rules: str | None = None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the user has added any."""
+        return self.own_rules is not None
+
+    @property
+    def rules(self) -> str:
+        """The canonical JSON text that `cppmill_core.PlatformDetector` takes."""
+        return load_platform_rules() if self.own_rules is None else self.own_rules
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the run's `platform_vocab.json`."""
+        return sha256(self.vocab).hexdigest()
+
+
+def published_platforms() -> Platforms:
+    """Return the platforms that come with cppmill."""
+    vocab = PLATFORM_VOCAB.read_bytes()
+    return Platforms(vocab=vocab, size=json.loads(vocab)["size"])
 
 
 def load_platform_rules(path: Path = PLATFORMS) -> str:
@@ -77,12 +113,20 @@ def _labels(path: Path, rules: dict[str, Any], categories: dict[str, dict[str, i
         place = f"{path}: [{category}.{label}]"
         if not evidence:
             raise ConfigError(f"{place}: no evidence; every label of {PLATFORM_VOCAB.name} has a table with some")
-        _check_evidence(place, evidence)
+        check_evidence(place, evidence)
         yield {"id": number, "category": category, "label": label, **evidence}
 
 
-def _check_evidence(place: str, evidence: object) -> None:
-    """Check one label's table."""
+def check_evidence(place: str, evidence: object) -> None:
+    """Check one label's table.
+
+    Args:
+        place: The table, as messages name it.
+        evidence: Lists of strings by kind.
+
+    Raises:
+        ConfigError: A kind is unknown, or an entry is not a string, empty, or there twice.
+    """
     if not isinstance(evidence, dict):
         raise ConfigError(f"{place}: {show(evidence)} is not a table; give lists of evidence: {', '.join(KINDS)}")
     for kind, entries in evidence.items():

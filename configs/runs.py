@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from pydantic import Field, InstanceOf
 
-from configs.checks import check_build, check_filters, check_patterns
+from configs.checks import check_build, check_filters, check_patterns, check_platforms
 from configs.execution import PathText, Peer, RunExecutionOptions, Threads, default_worker_threads, usable_threads
 from configs.flags import SET, Flag, read_flags, read_set_values
 from configs.layers import Layer, merge_layers, read_file, read_profile
@@ -27,6 +27,9 @@ from schemas.units import Stage
 Place = InstanceOf[Path] | PathText
 """A local path, or the URL of a place on an object store, as text."""
 
+_PLACES = ("sources", "out", "tokenizer", "platforms")
+"""The keys of [run] that name files and folders."""
+
 
 class RunConfig(RunExecutionOptions):
     """All that a command needs to know to run: what a user gave, resolved."""
@@ -39,6 +42,9 @@ class RunConfig(RunExecutionOptions):
 
     tokenizer: Place | None = None
     """Directory of a tokenizer to use instead of building one."""
+
+    platforms: Place | None = None
+    """File of platforms to find besides those that come with cppmill."""
 
     threads: Threads = Field(default_factory=usable_threads)
     """Number of threads of this process."""
@@ -99,7 +105,7 @@ def load_run_config(
     tables["run"] = _expand_home(tables.get("run", {}))
     if readable:  # else what is missing may be in what could not be read
         problems += check_places(tables, layers=layers, needs_sources=needs_sources)
-        for check in (check_patterns, check_build, check_filters):
+        for check in (check_patterns, check_build, check_filters, check_platforms):
             problems += check(tables, layers)
     if problems:
         raise ConfigError("\n".join(dict.fromkeys(problems)))
@@ -135,7 +141,7 @@ def _expand_home(run: Mapping[str, Any]) -> dict[str, Any]:
             return tuple(map(expand, value))
         return f"{Path.home()}{value[1:]}" if isinstance(value, str) and f"{value}/".startswith("~/") else value
 
-    return {key: expand(value) if key in ("sources", "out", "tokenizer") else value for key, value in run.items()}
+    return {key: expand(value) if key in _PLACES else value for key, value in run.items()}
 
 
 def to_place(text: str) -> Path | str:
@@ -158,6 +164,7 @@ def _assemble(tables: Mapping[str, Mapping[str, Any]], *, profile: str) -> RunCo
         out=to_place(str(run.out)),
         options=options,
         tokenizer=None if run.tokenizer is None else to_place(run.tokenizer),
+        platforms=None if run.platforms is None else to_place(run.platforms),
         threads=run.threads or usable_threads(),
         worker_threads=run.threads or default_worker_threads(run.engine),
     )

@@ -29,6 +29,11 @@ class RunTableOptions(RunExecutionOptions):
     ] = None
     """Tokenize with this tokenizer directory (with its manifest.json), local or gs://… or s3://…; build none."""
 
+    platforms: Annotated[
+        PathText | None, Field(examples=["platforms.toml"]), Option(metavar="FILE", default="", places=True)
+    ] = None
+    """Find platforms of your own too: a TOML file of labels, with ids from 113 on, and rules to find them."""
+
     max_dead_fraction: Annotated[Fraction, EXECUTION] = 0.01
     """End with exit code 3 if more than this share of the documents is unreadable or damaged."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from schemas.declarations import Option
 from schemas.options import Fraction, Options
@@ -13,6 +13,7 @@ from schemas.options import Fraction, Options
 SplitBy = Literal["project", "document"]
 ShardFormat = Literal["bin", "megatron"]
 Bos = Literal["dataset", "document", "none"]
+PrefixLoss = Literal["loss", "no-loss"]
 
 ShardTokens = Annotated[int, Field(ge=1024, le=(1 << 31) - 1)]
 """The upper bound is what the int32 in the header of a `.bin` shard can hold."""
@@ -73,7 +74,11 @@ class Fim(IntEnum):
 
 
 class SequenceOptions(Options):
-    """What sequences are made of."""
+    """What sequences are made of.
+
+    `prefix` is left out of the canonical form while it is off, so that exports from before there was one have the same
+    form.
+    """
 
     length: Annotated[int, Field(ge=16, le=MAX_LENGTH), Option()]
     """Tokens per sequence."""
@@ -93,6 +98,12 @@ class SequenceOptions(Options):
     fim_spm_share: Annotated[Fraction, Option(flag="--fim-spm", metavar="SHARE")] = 0.5
     """Share of the rearranged segments that have the suffix before the prefix."""
 
+    prefix: Annotated[PrefixLoss | None, Field(examples=["no-loss"]), Option()] = None
+    """Put the line that names a document's platforms in front of its text, in each segment, with or without loss.
+
+    The run needs `platform_prefix`.
+    """
+
     seed: Annotated[int, Field(ge=0, lt=1 << 53), Option()] = 0
     """Decides which segments are rearranged, and where they are split."""
 
@@ -104,3 +115,7 @@ class SequenceOptions(Options):
 
     A name goes before a glob, an earlier glob before a later one.
     """
+
+    @model_serializer(mode="wrap")
+    def _serialize(self, values: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in values(self).items() if name != "prefix" or value}

@@ -38,6 +38,9 @@ HfTemplate = Literal["none", "bos", "bos-eos"]
 NEAR_DUPLICATE_OPTIONS = ("near_duplicate_similarity", "near_duplicate_tokens", "near_duplicate_permutations")
 """The options of ingest that decide which near-duplicates are dropped; they do not change what the readers find."""
 
+PrefixForm = Literal["labels", "categories"]
+"""How a document's platforms are written in the comment before it."""
+
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
@@ -294,6 +297,16 @@ class TokenizeOptions(Options):
 
     platform_prefix: Annotated[bool, TOKENS] = False
     """Render the `// platform: …` line into the column `prefix_token_ids`."""
+
+    platform_prefix_form: Annotated[PrefixForm, TOKENS] = "labels"
+    """Form of that line: `// platform: cuda, linux`, or with `categories` `// platform: os=linux gpu=cuda std=c++20`.
+
+    `labels` is left out of the canonical form.
+    """
+
+    @model_serializer(mode="wrap")
+    def _serialize(self, values: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return _leave_out(values(self), ("platform_prefix_form",) if self.platform_prefix_form == "labels" else ())
 
 
 class RunOptions(Options):

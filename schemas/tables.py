@@ -12,7 +12,7 @@ DATA_FORMAT_VERSION = 1
 """Version of the files' layout; part of every unit key."""
 
 PLATFORM_VOCAB_SIZE = 113
-"""Ids of the platform vocabulary, padding 0 included."""
+"""Ids of the platform vocabulary that comes with cppmill, padding 0 included; a run may add more."""
 
 MAX_PLATFORM_IDS = 20
 """The most platform ids that a document has."""
@@ -129,7 +129,7 @@ def sequences_schema(vocab_size: int, options: SequenceOptions) -> pa.Schema:
     Args:
         vocab_size: Number of ids; `token_ids` is of uint16 up to 65,536 and of uint32 above.
         options: What the sequences are made of: only sequences with filling in the middle have `fim*`, only those of
-            repositories have `file*`.
+            repositories have `file*`, only those with prefixes have `prefix*`.
     """
     names, places = pa.list_(required("item", _TEXT)), pa.list_(required("item", _UINT32))
     columns = {
@@ -144,4 +144,6 @@ def sequences_schema(vocab_size: int, options: SequenceOptions) -> pa.Schema:
         columns |= {"fim": pa.list_(required("item", pa.uint8())), "fim_starts": places, "fim_ends": places}
     if options.repositories:
         columns |= {"file_doc_ids": names, "file_starts": places}
+    if options.prefix:
+        columns |= {"prefix_starts": places, "prefix_ends": places}
     return required_columns(**columns)

@@ -43,12 +43,15 @@ def load_config(run: str, *, flags: Mapping[str, object], mixture: Path | None =
     config = load_export_config(SequenceOptions, run=run, values=flags, flags=SEQUENCE_FLAGS, options=weights)
     if config.options.repositories and config.options.fim_rate:
         raise ConfigError("--repositories --fim: cannot be combined; fill in the middle splits documents, not projects")
+    if config.options.repositories and config.options.prefix:
+        raise ConfigError("--repositories --prefix: cannot be combined; platforms are of documents, not of projects")
     return config
 
 
 def run(config: ExportConfig[SequenceOptions], reporter: Reporter) -> None:
     """Make the sequences of a finished run, and the manifest."""
     with open_export(config, reporter, Stage.SEQUENCES) as export:
+        check_prefix(export)
         settings = sequence_settings(export)
         check_tokenizer(settings)
         units = plan_repositories(export) if export.options.repositories else plan_documents(export)
@@ -85,6 +88,19 @@ def check_tokenizer(settings: SequenceSettings) -> None:
         fim_ids(tokenizer)
     if settings.options.repositories:
         separator_id(tokenizer)
+
+
+def check_prefix(export: Export[SequenceOptions]) -> None:
+    """Check that the run has the prefixes that are asked for.
+
+    Raises:
+        ConfigError: If it has none.
+    """
+    if export.options.prefix and not export.receipt["configs"]["tokenize"]["platform_prefix"]:
+        raise ConfigError(
+            f"--prefix {export.options.prefix}: {export.run.root} has no lines of platforms; run again with "
+            "--platform-prefix"
+        )
 
 
 def plan_documents(export: Export[SequenceOptions]) -> list[Unit]:
@@ -165,6 +181,12 @@ def describe(totals: Counter[str], options: SequenceOptions) -> list[str]:
         lines.append(
             f"fim       {psm:,} PSM, {spm:,} SPM; unchanged: {too_long:,} too long once rearranged, "
             f"{totals['segments'] - psm - spm - too_long:,} not chosen or too short to split"
+        )
+    if options.prefix:
+        segments, prefixed = totals["segments"], totals["segments_with_prefix"]
+        lines.append(
+            f"prefix    {totals['tokens_of_prefixes']:,} tokens in {prefixed:,} segments; {segments - prefixed:,} have "
+            "none: no platform is known, or the line is longer than half a sequence"
         )
     unused = [name for name, _ in options.weights if not totals[WEIGHT + name]]
     if unused:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
+from cppmill_core import PlatformVocab
 from huggingface_hub import DatasetCardData
 from markupsafe import Markup
 
@@ -35,7 +36,13 @@ _HUB_LICENSES = frozenset(
 """The Hub's identifiers of licences of C++ code: SPDX's in lower case. Any other licence is `other`."""
 
 
-def render_card(receipt: dict[str, Any], manifest: dict[str, Any], publication: Publication, licenses: Licenses) -> str:
+def render_card(
+    receipt: dict[str, Any],
+    manifest: dict[str, Any],
+    publication: Publication,
+    licenses: Licenses,
+    platforms: PlatformVocab | None = None,
+) -> str:
     """Return the card as Markdown.
 
     Args:
@@ -43,6 +50,7 @@ def render_card(receipt: dict[str, Any], manifest: dict[str, Any], publication: 
         manifest: The tokenizer's manifest.
         publication: Name and place.
         licenses: Documents by project and licence.
+        platforms: What the platform ids mean, if `platform_vocab.json` is beside the card.
     """
     given = any(license is not None for _, license in licenses)
     rows = _project_rows(licenses) if given else []
@@ -54,6 +62,7 @@ def render_card(receipt: dict[str, Any], manifest: dict[str, Any], publication: 
         receipt=receipt,
         manifest=manifest,
         metadata=Markup(_metadata(receipt, publication, licenses).to_yaml()),
+        platforms=platforms,
         ledger=_ledger_rows(receipt["ledger"]),
         tables=[
             (table, [(field.name, _type_name(field.type), Markup(MEANINGS[field.name])) for field in schema])

@@ -26,6 +26,7 @@ from schemas.errors import ConfigError
 from schemas.places import is_remote
 from transforms.records.croissant import Publication, make_croissant
 from transforms.records.in_toto import BUILD_TYPE, PRODUCTS, make_statement, products
+from transforms.records.platforms import PLATFORM_VOCAB, read_platform_vocab
 from transforms.records.receipts import read_checked_receipt
 from transforms.storage.folder import OutputFolder
 
@@ -67,7 +68,9 @@ def write_provenance(run: str, folder: Path, publication: Publication, *, builde
     folder.mkdir(parents=True, exist_ok=True)
     (folder / STATEMENT).write_bytes(canonical_json(statement) + b"\n")
     (folder / CROISSANT).write_text(json.dumps(croissant, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    (folder / CARD).write_text(render_card(receipt, manifest, publication, licenses) + "\n", encoding="utf-8")
+    platforms = read_platform_vocab(out, receipt) if out.exists(PLATFORM_VOCAB) else None
+    card = render_card(receipt, manifest, publication, licenses, platforms)
+    (folder / CARD).write_text(f"{card}\n", encoding="utf-8")
     yield f"{folder / STATEMENT}: in-toto statement, SLSA provenance of {len(statement['subject']):,} files"
     yield f"{folder / CROISSANT}: Croissant, {len(croissant['recordSet'])} record sets"
     configs = (
@@ -121,10 +124,10 @@ def _foreign_entries(folder: Path) -> Iterator[Path]:
         path = folder / name
         if path.exists() and not (path.is_file() and mark in path.read_bytes()):
             yield path
-    for name in PRODUCTS:
-        yield from (path for path in _entries(folder / name) if not path.is_symlink())
+    linked = [folder / PLATFORM_VOCAB, *(path for name in PRODUCTS for path in _entries(folder / name))]
+    yield from (path for path in linked if path.exists() and not path.is_symlink())
     if not (folder / STATEMENT).exists():
-        ours = (*_MARKS, *PRODUCTS)
+        ours = (*_MARKS, *PRODUCTS, PLATFORM_VOCAB)
         yield from (path for path in _entries(folder) if path.name not in ours and not path.name.startswith("."))
 
 
@@ -135,14 +138,24 @@ def _entries(folder: Path) -> list[Path]:
 def _link_products(run: str, folder: Path, receipt: dict[str, Any]) -> str:
     """Link the files that the card names, one by one; return a line about them."""
     if is_remote(run):
-        return f"{run}: copy documents/, tokens/ and tokenizer/ from there into {folder} to load it"
+        return (
+            f"{run}: copy documents/, tokens/ and tokenizer/ from there into {folder} to load it, and {PLATFORM_VOCAB} "
+            "for the labels of platform ids"
+        )
     number = 0
     for name in PRODUCTS:
         (folder / name).mkdir(exist_ok=True)
         for link in _entries(folder / name):
             link.unlink()
         for path in products(receipt, name):
-            link = folder / path
-            link.symlink_to(os.path.relpath(Path(run).resolve() / path, link.parent.resolve()))
+            _link(run, folder, path)
             number += 1
+    (folder / PLATFORM_VOCAB).unlink(missing_ok=True)
+    if (Path(run) / PLATFORM_VOCAB).exists():
+        _link(run, folder, PLATFORM_VOCAB)
     return f"{folder}: {number:,} links to the shards and the tokenizer of {run}"
+
+
+def _link(run: str, folder: Path, path: str) -> None:
+    link = folder / path
+    link.symlink_to(os.path.relpath(Path(run).resolve() / path, link.parent.resolve()))

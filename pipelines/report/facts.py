@@ -15,13 +15,14 @@ from typing import Any
 
 import pandas as pd
 import pyarrow.parquet as pq
-from cppmill_core import AnyTokenizer
+from cppmill_core import AnyTokenizer, PlatformVocab
 
 from pipelines.console.stage_status import StageTime, read_stage_times
 from tokenizer_build.compare.diff import Entry, read_ids
 from tokenizer_build.compare.origins import bands_of
 from tokenizer_build.decision_files import DECISIONS_PARQUET
 from tokenizer_build.findings import FINDINGS_MD
+from transforms.records.platforms import read_platform_vocab
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.usage import Usage
 
@@ -51,6 +52,7 @@ class Facts:
         decisions: `decisions.parquet`.
         findings: `findings.md`.
         stages: How fast the stages were; none if it is not known.
+        platforms: The labels of the platform ids; None for a run of old that had another vocabulary of them.
     """
 
     receipt: dict[str, Any]
@@ -62,6 +64,7 @@ class Facts:
     decisions: pd.DataFrame | None
     findings: str | None
     stages: list[StageTime]
+    platforms: PlatformVocab | None
 
 
 def read_facts(
@@ -93,6 +96,7 @@ def read_facts(
         decisions=pd.read_parquet(io.BytesIO(decisions.read_bytes())) if decisions.is_file() else None,
         findings=findings.read_text(encoding="utf-8") if findings.is_file() else None,
         stages=read_stage_times(out),
+        platforms=read_platform_vocab(out, receipt),
     )
 
 

@@ -20,6 +20,7 @@ from pipelines.tokenizers.codec import load_tokenizer
 from schemas.errors import ConfigError, IntegrityError
 from schemas.places import is_remote
 from transforms.records.movers import find_movers
+from transforms.records.platforms import platform_vocab_size
 from transforms.records.receipts import RECEIPT, read_checked_receipt
 from transforms.records.trend import read_trend
 from transforms.records.versions import Versions
@@ -147,8 +148,9 @@ def count_tokens(out: OutputFolder, receipt: dict[str, Any], *, threads: int) ->
         IntegrityError: If they differ, or one is missing.
     """
     shards = [shard["path"] for shard in receipt["dataset"]["shards"]]
+    sizes = receipt["tokenizer"]["vocab_size"], platform_vocab_size(receipt)
     try:
-        usage = read_usage(out, shards, receipt["tokenizer"]["vocab_size"], threads=threads)
+        usage = read_usage(out, shards, sizes[0], platforms=sizes[1], threads=threads)
     except FileNotFoundError as error:
         raise IntegrityError(
             f"{out.root}: a token shard that the receipt names is missing ({error}); "

@@ -5,21 +5,18 @@ Each function returns the values of one section, or None if the run has no data 
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from markupsafe import Markup
 
-from configs.platforms import PLATFORM_VOCAB
 from pipelines.report import plots
 from pipelines.report.facts import Facts
 from pipelines.report.plots import Bar
 from pipelines.tokenizers.compare import length_histogram
-from schemas.digests import sha256_file
 from tokenizer_build.bands import Strength
 from transforms.tokens.lengths import Lengths
 
@@ -175,12 +172,11 @@ def platforms(facts: Facts) -> dict[str, Any] | None:
     return {"plots": found, "without": int(counts[0]), "documents": documents}
 
 
-def _platform_labels(facts: Facts) -> dict[str, dict[str, int]]:
+def _platform_labels(facts: Facts) -> Mapping[str, Mapping[str, int]]:
     """Return the labels of the platform ids; only their numbers if the run had another vocabulary of them."""
-    if sha256_file(PLATFORM_VOCAB) != facts.receipt["platform_vocab"]["digest"]:
+    if facts.platforms is None:
         return {"platform": {f"id {i}": i for i in range(1, len(facts.usage.platforms))}}
-    categories: dict[str, dict[str, int]] = json.loads(PLATFORM_VOCAB.read_text(encoding="utf-8"))["categories"]
-    return categories
+    return facts.platforms.categories
 
 
 def _sizes(facts: Facts) -> npt.NDArray[np.int64]:

@@ -10,9 +10,9 @@ import apache_beam as beam
 import cppmill_core
 import pyarrow as pa
 
-from configs.platforms import load_platform_rules
 from configs.runs import RunConfig
 from pipelines.stages.benchmarks import remember_benchmark
+from pipelines.stages.platforms import publish_platforms
 from pipelines.stages.program import StagePlan, StageProgram, plan_units, to_run
 from pipelines.stages.session import Session
 from schemas.digests import sha256_json
@@ -53,6 +53,7 @@ def ingest(session: Session) -> list[UnitReceipt]:
     write = write_documents(session)
     receipts = session.run_units(Stage.INGEST, units, lambda found: found | "WriteDocuments" >> write)
     remember_benchmark(benchmark, session.out)
+    publish_platforms(session.platforms, session.out)
     for unit, receipt in zip(units, receipts, strict=True):
         if not receipt.is_final:
             session.out.remove(str(unit.payload["fingerprints"]))
@@ -64,7 +65,7 @@ def ingest(session: Session) -> list[UnitReceipt]:
 def write_documents(session: Session) -> WriteDocuments:
     """Return the transform that runs the units of the second pass."""
     options = session.config.options.ingest
-    rules = load_platform_rules() if options.detect_platforms else None
+    rules = session.platforms.rules if options.detect_platforms else None
     detect = partial(_make_detect, rules, session.config.worker_threads) if rules is not None else None
     return WriteDocuments(out=session.out, options=options, make_detect=detect)
 
@@ -162,7 +163,7 @@ def compare_inputs(session: Session, found: FirstPass) -> FirstPass:
 def plan_documents(session: Session, found: FirstPass) -> list[Unit]:
     """Return the units that write the documents of the input units."""
     options = session.config.options.ingest
-    config = {"platform_rules": sha256_json(load_platform_rules()) if options.detect_platforms else ""}
+    config = {"platform_rules": sha256_json(session.platforms.rules) if options.detect_platforms else ""}
     return plan_ingest(found, session.out, options, config=config, core_version=cppmill_core.__version__)
 
 

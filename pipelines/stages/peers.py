@@ -28,6 +28,7 @@ from pipelines.console.signals import done_before_end
 from pipelines.engines.execution import open_engine
 from pipelines.stages.board import Board, Job, plan_job, read_board, write_board
 from pipelines.stages.ingest import fingerprint_inputs, write_documents
+from pipelines.stages.platforms import read_platforms
 from pipelines.stages.scan import scan_documents
 from pipelines.stages.session import Session, check_unused, clear_crashed, engine_config, locked, logged
 from pipelines.stages.tokenize import tokenize_documents
@@ -289,6 +290,7 @@ def describe_run(config: RunConfig) -> dict[str, Any]:
         "cppmill-core": cppmill_core.__version__,
         "SOURCE": [_absolute(source) for source in config.sources],
         "tokenizer": None if config.tokenizer is None else _absolute(str(config.tokenizer)),
+        **({"platforms": read_platforms(config.platforms).digest} if config.platforms else {}),
         **{name: value for name, value in given.items() if name not in tables},
         **options,
     }

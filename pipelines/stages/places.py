@@ -7,6 +7,7 @@ from pathlib import Path
 from cppmill_core.manifests import MANIFEST
 
 from configs.runs import RunConfig
+from pipelines.stages.platforms import read_platforms
 from schemas.errors import ConfigError
 from schemas.places import is_remote
 from transforms.records.versions import follow_current
@@ -15,10 +16,10 @@ from transforms.storage.folder import OutputFolder
 
 
 def check_urls(config: RunConfig) -> None:
-    """Check the sources and the tokenizer of a run that are URLs, with a request or two each.
+    """Check the sources, the tokenizer and the platforms of a run that are URLs, with a request or two each.
 
     Raises:
-        ConfigError: If one does not exist, or its package is not installed.
+        ConfigError: If one does not exist, its package is not installed, or a platform cannot be used.
         StoreError: If a store fails, or refuses the credentials.
     """
     for source in map(str, config.sources):
@@ -27,6 +28,8 @@ def check_urls(config: RunConfig) -> None:
     tokenizer = str(config.tokenizer or "")
     if is_remote(tokenizer) and not OutputFolder(follow_current(tokenizer)).exists(MANIFEST):
         raise no_tokenizer(tokenizer)
+    if is_remote(str(config.platforms or "")):
+        read_platforms(config.platforms)
 
 
 def no_tokenizer(place: Path | str) -> ConfigError:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Generic
 
 import apache_beam as beam
@@ -16,6 +17,7 @@ from typing_extensions import TypeVar  # the standard one has no defaults before
 
 from configs.execution import usable_threads
 from configs.exports import ExportConfig
+from configs.platforms import Platforms
 from configs.runs import RunConfig
 from pipelines.console.events import open_log
 from pipelines.console.progress import Reporter, Reporters
@@ -24,6 +26,7 @@ from pipelines.engines.config import EngineConfig
 from pipelines.engines.execution import OpenEngine, open_engine
 from pipelines.engines.worker_check import CheckWorkers
 from pipelines.stages.places import check_urls
+from pipelines.stages.platforms import read_platforms
 from schemas.errors import ConfigError, IntegrityError, StoreError
 from schemas.units import RECEIPT_FOLDERS, Stage, Unit, UnitReceipt, is_unit_receipt, unit_receipt_path
 from transforms.records.receipts import RECEIPT
@@ -67,6 +70,11 @@ class Session(Generic[Config]):
     reporter: Reporter
     engine: OpenEngine
     share: Callable[[str, Sequence[Unit]], None] | None = None
+
+    @cached_property
+    def platforms(self) -> Platforms:
+        """The platforms that a run finds; the user's file is read once, however long the run takes."""
+        return read_platforms(self.config.platforms if isinstance(self.config, RunConfig) else None)
 
     def run_units(
         self,

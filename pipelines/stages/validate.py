@@ -6,17 +6,21 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import version
+from typing import Any
 
 import cppmill_core
 
-from configs.platforms import PLATFORM_VOCAB
+from configs.platforms import Platforms
 from configs.vocabulary import VOCABULARY
 from pipelines.stages.benchmarks import recorded_options
 from pipelines.stages.document_units import document_shards
+from pipelines.stages.platforms import made_platforms, publish_platforms
 from pipelines.stages.program import StagePlan, StageProgram, plan_units, to_run
 from pipelines.stages.session import Session
 from pipelines.stages.tokenize import tokenize_settings
-from schemas.digests import canonical_json, sha256_file
+from schemas.digests import canonical_json
+from schemas.errors import ConfigError
+from schemas.tables import PLATFORM_VOCAB_SIZE
 from schemas.units import (
     RECEIPT_FOLDERS,
     RUN_STAGES,
@@ -46,7 +50,7 @@ def validate(session: Session, documents: Sequence[UnitReceipt], tokens: Sequenc
         documents: Receipts of the ingest units.
         tokens: Receipts of the token shards.
     """
-    settings = tokenize_settings(session)
+    settings = validate_settings(session)
     made = (Stage.INGEST, Stage.TOKENIZE, *(TOKENIZER_STAGES if _is_built_here(session) else ()))
     session.check_options(made)
     if tokens:
@@ -60,12 +64,33 @@ def validate(session: Session, documents: Sequence[UnitReceipt], tokens: Sequenc
 
 def validate_shards(session: Session) -> RunUnits:
     """Return the transform that runs the stage's units, with the tokenizer that OUT has now."""
-    return RunUnits(work=validate_unit, settings=tokenize_settings(session))
+    return RunUnits(work=validate_unit, settings=validate_settings(session))
+
+
+def validate_settings(session: Session) -> TokenizeSettings:
+    """Return what the workers need to prove token shards.
+
+    Raises:
+        ConfigError: If other platforms are asked for than OUT was made with.
+        IntegrityError: If OUT has no tokenizer.
+    """
+    return replace(tokenize_settings(session), platform_vocab_size=_platforms(session).size)
+
+
+def _platforms(session: Session) -> Platforms:
+    """Return the platforms that OUT was made with."""
+    made = made_platforms(session.out)
+    if session.config.platforms is not None and session.platforms.digest != made.digest:
+        raise ConfigError(
+            f"--platforms {session.config.platforms}: the documents in {session.out.root} were made with other "
+            "platforms; give the file of the run, or run `cppmill run` again"
+        )
+    return made
 
 
 def plan(session: Session, documents: Sequence[UnitReceipt], tokens: Sequence[UnitReceipt]) -> StagePlan:
     """Return what `validate` would do."""
-    planned = plan_units(session, plan_validate(tokens, tokenize_settings(session)))
+    planned = plan_units(session, plan_validate(tokens, validate_settings(session)))
     missing = len(document_shards(documents)) - len(tokens)
     more = [to_run(Stage.VALIDATE, f"{missing} token shards", "to be written first")] if missing else []
     return replace(planned, units=[*planned.units, *more])
@@ -73,7 +98,9 @@ def plan(session: Session, documents: Sequence[UnitReceipt], tokens: Sequence[Un
 
 def plan_validate(tokens: Sequence[UnitReceipt], settings: TokenizeSettings) -> list[Unit]:
     """Return one unit per token shard."""
-    config = {"tokenizer": settings.tokenizer_digest, "options": settings.options.to_json()}
+    config: dict[str, Any] = {"tokenizer": settings.tokenizer_digest, "options": settings.options.to_json()}
+    if settings.platform_vocab_size != PLATFORM_VOCAB_SIZE:
+        config["platform_vocab_size"] = settings.platform_vocab_size
     units = []
     for receipt in tokens:
         shard, (documents, _) = receipt.outputs[0], next(iter(receipt.inputs.items()))
@@ -98,7 +125,8 @@ def code_versions() -> dict[str, str]:
 def _publish_receipt(
     session: Session, documents: Sequence[UnitReceipt], tokens: Sequence[UnitReceipt], proofs: Sequence[UnitReceipt]
 ) -> None:
-    out = session.out
+    out, platforms = session.out, _platforms(session)
+    publish_platforms(platforms, out)
     keep = _named_files(session, [*documents, *tokens, *proofs])
     shards = {output.path for receipt in tokens for output in receipt.outputs}
     files = {name: out.digest(name) or "" for name in sorted(keep - shards)}
@@ -114,7 +142,8 @@ def _publish_receipt(
             vocab_size=manifest["vocab_size"],
         ),
         options=recorded_options(session.config.options, out),
-        platform_vocab_digest=sha256_file(PLATFORM_VOCAB),
+        platform_vocab_digest=platforms.digest,
+        own_platform_vocab_size=platforms.size if platforms.is_own else None,
         code=code_versions(),
         files=files,
     )

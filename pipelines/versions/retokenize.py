@@ -23,6 +23,7 @@ from pipelines.versions.changes import FinishedRun, find_changes, is_same
 from pipelines.versions.trend import record_version
 from schemas.errors import BadInputError, BlockedError, ConfigError, CppmillError, IntegrityError, LockedError
 from schemas.units import Stage
+from transforms.records.platforms import PLATFORM_VOCAB, has_own_platforms
 from transforms.records.receipts import RECEIPT, find_receipt
 from transforms.records.versions import Versions
 from transforms.storage.folder import OutputFolder
@@ -161,7 +162,10 @@ def is_up_to_date(config: RunConfig, before: FinishedRun) -> bool:
 def _go_on(request: Request, asked: RunConfig, before: FinishedRun) -> RunConfig:
     """Return the configuration of the next version; the previous one supplies what is not given."""
     base = receipt_layer(
-        before.receipt["configs"], origin=before.out.where(RECEIPT), with_tokenizer=asked.tokenizer is None
+        before.receipt["configs"],
+        origin=before.out.where(RECEIPT),
+        with_tokenizer=asked.tokenizer is None,
+        platforms=f"{before.out.root}/{PLATFORM_VOCAB}" if has_own_platforms(before.receipt) else None,
     )
     first_only = {name: None for name, flag in STORE_FLAGS.items() if flag.table in ("scan", "build")}
     config = _load(replace(request, flags={**request.flags, **first_only}), base)

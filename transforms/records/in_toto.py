@@ -11,6 +11,7 @@ from typing import Any
 
 from schemas.digests import canonical_json
 from schemas.units import Stage, is_unit_receipt
+from transforms.records.platforms import PLATFORM_VOCAB
 from transforms.records.receipts import RECEIPT
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
@@ -95,7 +96,7 @@ def _dependencies(receipt: dict[str, Any]) -> list[dict[str, Any]]:
             **_resource("tokenizer/manifest.json", tokenizer["digest"]),
             "annotations": {**about, "built_in_this_run": is_built_in(receipt)},
         },
-        _resource("configs/platform_vocab.json", receipt["platform_vocab"]["digest"]),
+        _resource(PLATFORM_VOCAB, receipt["platform_vocab"]["digest"]),
     ]
 
 

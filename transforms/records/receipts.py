@@ -45,6 +45,7 @@ class RunFacts:
         platform_vocab_digest: SHA-256 of the platform vocabulary file.
         code: Versions of the code and of the dependencies that determine the output's bytes.
         files: SHA-256 of every other file in OUT, by path.
+        own_platform_vocab_size: Number of ids of a vocabulary with platforms of the user's own; None without any.
     """
 
     documents: Sequence[UnitReceipt]
@@ -55,6 +56,7 @@ class RunFacts:
     platform_vocab_digest: str
     code: dict[str, str]
     files: dict[str, str]
+    own_platform_vocab_size: int | None = None
 
 
 def make_receipt(facts: RunFacts) -> dict[str, Any]:
@@ -90,7 +92,7 @@ def make_receipt(facts: RunFacts) -> dict[str, Any]:
             "control_text": control_text(facts.tokens),
         },
         "ledger": ledger.to_json(),
-        "platform_vocab": {"digest": facts.platform_vocab_digest},
+        "platform_vocab": _platform_vocab(facts),
         "configs": facts.options.to_json(),
         "code": facts.code,
         "files": dict(sorted(facts.files.items())),
@@ -163,6 +165,11 @@ def describe_receipt(receipt: dict[str, Any]) -> list[str]:
         f"receipt   {receipt['digest']}",
     ]
     return lines
+
+
+def _platform_vocab(facts: RunFacts) -> dict[str, Any]:
+    size = facts.own_platform_vocab_size
+    return {"digest": facts.platform_vocab_digest, **({} if size is None else {"size": size})}
 
 
 def _shard_entry(receipt: UnitReceipt, proofs: dict[tuple[str, str], UnitReceipt]) -> dict[str, Any]:

@@ -8,15 +8,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 from typing import Any
 
 import cppmill_core
+from cppmill_core.platforms import parse_platform_vocab
 
 from schemas.digests import add_digests
 from schemas.errors import CppmillError, IntegrityError
 from schemas.ledger import Ledger
 from schemas.options import TokenizeOptions
 from schemas.units import Stage, UnitReceipt, is_unit_receipt, unit_receipt_path
+from transforms.records.platforms import PLATFORM_VOCAB, has_own_platforms, platform_vocab_size
 from transforms.records.receipts import RECEIPT, control_text, find_receipt
 from transforms.records.record import check_files, check_record, malformed
 from transforms.storage.folder import OutputFolder
@@ -43,6 +46,7 @@ def verify_run(out: OutputFolder, *, threads: int) -> list[str]:
             return differences
         return [
             *_check_tokenizer(out, receipt),
+            *_check_platforms(out, receipt),
             *_check_ledger(out, receipt),
             *_check_control_text(out, receipt),
             *_check_shards(out, receipt, threads),
@@ -66,6 +70,23 @@ def _check_tokenizer(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str
     for name, found in (("digest", tokenizer.digest), ("vocab_size", tokenizer.vocab_size)):
         if found != facts[name]:
             yield f"{folder}: its {name} is {found}, the receipt says {facts[name]}"
+
+
+def _check_platforms(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
+    """Compare what the receipt says of the platform vocabulary with the file; runs of old have none."""
+    if PLATFORM_VOCAB not in receipt["files"] and not has_own_platforms(receipt):
+        return
+    where, facts = out.where(PLATFORM_VOCAB), receipt["platform_vocab"]
+    try:
+        data = out.read_bytes(PLATFORM_VOCAB)
+        size = parse_platform_vocab(data, where=where).size
+    except (cppmill_core.CorruptDataError, OSError) as error:
+        yield f"{where}: {error}"
+        return
+    found = {"digest": sha256(data).hexdigest(), "size": size}
+    for name, expected in facts.items():
+        if found[name] != expected:
+            yield f"{where}: its {name} is {found[name]}, the receipt says {expected}"
 
 
 def _check_ledger(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
@@ -99,6 +120,7 @@ def _check_shards(out: OutputFolder, receipt: dict[str, Any], threads: int) -> I
         out=out,
         tokenizer_digest=receipt["tokenizer"]["digest"],
         options=TokenizeOptions.model_validate(receipt["configs"]["tokenize"]),
+        platform_vocab_size=platform_vocab_size(receipt),
     )
     with ThreadPoolExecutor(max_workers=threads) as pool:
         results = list(pool.map(lambda line: _prove(line, settings), receipt["dataset"]["shards"]))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from schemas.options import TokenizeOptions
+from schemas.options import PrefixForm, TokenizeOptions
 from schemas.tables import tokens_schema
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.tokens.shards import footer
@@ -31,6 +32,9 @@ _ENCODING = threading.Lock()
 _COLUMNS = ["doc_id", "project", "path", "content", "num_bytes", "platform_ids", "platform_info"]
 MAX_ROW_GROUP_TOKENS = 1 << 24
 """A row group of tokens is closed before it holds more; a single longer document has its own."""
+
+_UNKNOWN = 1 << 16
+"""The rank of a standard of the user's own: newer than those that come with cppmill."""
 
 
 def tokenize_unit(unit: Unit, settings: TokenizeSettings) -> UnitReceipt:
@@ -78,22 +82,50 @@ def encode_documents(
     }
     if options.platform_prefix:
         infos: list[Any] = documents.column("platform_info").to_pylist()
-        lines = [platform_comment(info).encode() for info in infos]
+        lines = [platform_comment(info, options.platform_prefix_form).encode() for info in infos]
         columns["prefix_token_ids"] = tokenizer.encode_batch(pa.array(lines, pa.binary()))
     schema = tokens_schema(tokenizer.vocab_size, prefix=options.platform_prefix)
     arrays = [columns[field.name].cast(field.type) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def platform_comment(platform_info: str) -> str:
+def platform_comment(platform_info: str, form: PrefixForm = "labels") -> str:
     r"""Render the labels of a document's `platform_info` as a C++ comment line; empty without labels.
 
+    With `categories` it is the line that MegaCpp publishes: the labels of a category sorted, with commas, and one
+    standard. Of several standards it is the newest, which alone can compile the document. Categories of the user's own
+    are before the standard, by name.
+
     Example:
-        >>> platform_comment('{"gpu":{"cuda":["kernel"]},"os":{"linux":["__linux__"]}}')
-        '// platform: cuda, linux\\n'
+        >>> info = '{"gpu":{"cuda":["kernel"]},"os":{"linux":["__linux__"]},"cpp_std":{"c++17":["a"],"c++20":["b"]}}'
+        >>> platform_comment(info)
+        '// platform: c++17, c++20, cuda, linux\n'
+        >>> platform_comment(info, "categories")
+        '// platform: os=linux gpu=cuda std=c++20\n'
     """
-    labels = [label for category in json.loads(platform_info).values() for label in category]
-    return f"// platform: {', '.join(sorted(set(labels)))}\n" if labels else ""
+    found: dict[str, Any] = json.loads(platform_info)
+    if form == "categories":
+        text = " ".join(_by_category(found))
+    else:
+        text = ", ".join(sorted({label for category in found.values() for label in category}))
+    return f"// platform: {text}\n" if text else ""
+
+
+def _by_category(found: dict[str, Any]) -> Iterator[str]:
+    """Yield category and labels, in the published order."""
+    *first, standard = _known_categories()
+    for category in [*first, *sorted(found.keys() - {*first, standard})]:
+        if found.get(category):
+            yield f"{category}={','.join(sorted(found[category]))}"
+    if found.get(standard):
+        ranks = _known_categories()[standard]
+        yield f"std={max(found[standard], key=lambda label: (ranks.get(label, _UNKNOWN), label))}"
+
+
+@lru_cache(maxsize=1)
+def _known_categories() -> Mapping[str, Mapping[str, int]]:
+    """Return the categories that come with cppmill, in the published order: standards of C++ are the last."""
+    return cppmill_core.platform_vocab().categories
 
 
 def _open_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:

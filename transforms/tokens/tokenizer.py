@@ -13,6 +13,7 @@ from cppmill_core.manifests import BOS, EOS, MANIFEST
 
 from schemas.errors import IntegrityError
 from schemas.options import TokenizeOptions
+from schemas.tables import PLATFORM_VOCAB_SIZE
 from transforms.storage.folder import OutputFolder
 
 FOLDER = "tokenizer"
@@ -31,12 +32,14 @@ class TokenizeSettings:
         tokenizer_digest: SHA-256 of the manifest that the plan was made for.
         options: BOS, EOS and prefix policy.
         threads: Threads of the native core.
+        platform_vocab_size: Number of platform ids that the run has, padding included.
     """
 
     out: OutputFolder
     tokenizer_digest: str
     options: TokenizeOptions
     threads: int = 1
+    platform_vocab_size: int = PLATFORM_VOCAB_SIZE
 
 
 class DocumentEnds(NamedTuple):

@@ -59,9 +59,9 @@ class Usage:
     platforms: Counts = field(default_factory=lambda: np.zeros(PLATFORM_VOCAB_SIZE, np.int64))
 
     @classmethod
-    def empty(cls, vocab_size: int) -> Usage:
-        """Return the usage of no documents."""
-        return cls(np.zeros(vocab_size, np.int64))
+    def empty(cls, vocab_size: int, *, platforms: int = PLATFORM_VOCAB_SIZE) -> Usage:
+        """Return the usage of no documents, with so many ids and platform ids."""
+        return cls(np.zeros(vocab_size, np.int64), platforms=np.zeros(platforms, np.int64))
 
     @property
     def distribution(self) -> Lengths:
@@ -85,43 +85,52 @@ class Usage:
         self.lengths.update(other.lengths)
 
 
-def count_usage(batches: Iterable[pa.RecordBatch], vocab_size: int) -> Usage:
+def count_usage(batches: Iterable[pa.RecordBatch], vocab_size: int, *, platforms: int = PLATFORM_VOCAB_SIZE) -> Usage:
     """Count the rows of token shards.
 
     Args:
         batches: Columns project, num_bytes, num_tokens, token_ids and platform_ids (`schemas.tables.tokens_schema`), in
             any order; others are ignored.
         vocab_size: Number of ids.
+        platforms: Number of platform ids, padding included.
     """
-    usage = Usage.empty(vocab_size)
+    usage = Usage.empty(vocab_size, platforms=platforms)
     for batch in batches:
         usage.ids += np.bincount(_flat(batch["token_ids"]), minlength=vocab_size)
-        usage.platforms += _count_platforms(batch["platform_ids"])
+        usage.platforms += _count_platforms(batch["platform_ids"], platforms)
         _add_projects(usage, batch)
         usage.lengths.update(batch["num_tokens"].to_numpy().tolist())
     return usage
 
 
-def read_usage(out: OutputFolder, shards: Iterable[str], vocab_size: int, *, threads: int) -> Usage:
-    """Count the token shards of a run, several at once."""
-    usage = Usage.empty(vocab_size)
+def read_usage(
+    out: OutputFolder,
+    shards: Iterable[str],
+    vocab_size: int,
+    *,
+    platforms: int = PLATFORM_VOCAB_SIZE,
+    threads: int,
+) -> Usage:
+    """Count the token shards of a run, several at once; the other arguments are those of `count_usage`."""
+    usage = Usage.empty(vocab_size, platforms=platforms)
     with ThreadPoolExecutor(threads) as pool:
-        for part in pool.map(lambda shard: _read_shard(out, shard, vocab_size), shards):
+        for part in pool.map(lambda shard: _read_shard(out, shard, vocab_size, platforms), shards):
             usage.add(part)
     return usage
 
 
-def _read_shard(out: OutputFolder, shard: str, vocab_size: int) -> Usage:
+def _read_shard(out: OutputFolder, shard: str, vocab_size: int, platforms: int) -> Usage:
     with out.open_ranges(shard) as source, pq.ParquetFile(source) as file:
-        return count_usage(file.iter_batches(batch_size=_ROWS_A_BATCH, columns=list(_COLUMNS)), vocab_size)
+        batches = file.iter_batches(batch_size=_ROWS_A_BATCH, columns=list(_COLUMNS))
+        return count_usage(batches, vocab_size, platforms=platforms)
 
 
 def _flat(lists: Any) -> npt.NDArray[Any]:  # noqa: ANN401 - the stubs know no array of lists
     return lists.flatten().to_numpy()  # type: ignore[no-any-return]
 
 
-def _count_platforms(platform_ids: Any) -> Counts:  # noqa: ANN401
-    counts = np.bincount(_flat(platform_ids), minlength=PLATFORM_VOCAB_SIZE).astype(np.int64)
+def _count_platforms(platform_ids: Any, size: int) -> Counts:  # noqa: ANN401
+    counts = np.bincount(_flat(platform_ids), minlength=size).astype(np.int64)
     counts[0] = int((platform_ids.value_lengths().to_numpy() == 0).sum())
     return counts
 

@@ -130,7 +130,7 @@ def prove_rows(
     if not np.array_equal(np.diff(ids.offsets.to_numpy()), rows.column("num_tokens").to_numpy()):
         raise IntegrityError(f"{where}: num_tokens is not the length of token_ids")
     _check_range(rows, tokenizer, where)
-    _check_platforms(list_column(rows, "platform_ids"), where)
+    _check_platforms(list_column(rows, "platform_ids"), where, settings.platform_vocab_size)
     _check_bytes(rows, digest_documents(ids, tokenizer, settings, where=where), where)
 
 
@@ -174,12 +174,12 @@ def _check_range(rows: pa.RecordBatch, tokenizer: cppmill_core.AnyTokenizer, whe
                 )
 
 
-def _check_platforms(ids: pa.ListArray[Any], where: str) -> None:
+def _check_platforms(ids: pa.ListArray[Any], where: str, vocab_size: int = PLATFORM_VOCAB_SIZE) -> None:
     offsets, values = ids.offsets.to_numpy().astype(np.int64), ids.values.to_numpy().astype(np.int64)
     starts = np.zeros(len(values) + 1, dtype=bool)
     starts[offsets] = True
     falls = np.flatnonzero(~starts[1:-1] & (np.diff(values) <= 0)) + 1
-    strange = np.flatnonzero((values < 1) | (values >= PLATFORM_VOCAB_SIZE))
+    strange = np.flatnonzero((values < 1) | (values >= vocab_size))
     inside = [place for place in (*falls, *strange) if offsets[0] <= place < offsets[-1]]
     wrong = {int(np.searchsorted(offsets, place, side="right")) - 1 for place in inside}
     wrong |= {int(row) for row in np.flatnonzero(np.diff(offsets) > MAX_PLATFORM_IDS)}
@@ -187,7 +187,7 @@ def _check_platforms(ids: pa.ListArray[Any], where: str) -> None:
         row = min(wrong)
         raise IntegrityError(
             f"{where}: row {row} has platform ids {ids[row].as_py()}; they must be sorted, distinct, at most "
-            f"{MAX_PLATFORM_IDS}, and in 1-{PLATFORM_VOCAB_SIZE - 1}"
+            f"{MAX_PLATFORM_IDS}, and in 1-{vocab_size - 1}"
         )
 
 

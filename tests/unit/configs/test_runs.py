@@ -79,6 +79,8 @@ def other_value(flag: Flag) -> object:
         "--unlicensed": "keep",
         "--unit-pattern": "cpp-lines-1",
         "--drop-duplicates": True,
+        "--detect-platforms": True,
+        "--platform-prefix-form": "categories",
         "--near-duplicate-permutations": "64",
         "--hf-template": "bos",
     }
@@ -90,11 +92,13 @@ def test_every_flag_reaches_its_field(tmp_path: Path) -> None:
     (tmp_path / "tokenizer").mkdir()
     (tmp_path / "tokenizer" / "manifest.json").write_text('{"vocab_size": 9000}')
     (tmp_path / "source").mkdir()
+    (tmp_path / "platforms.toml").write_text('[os.zenos]\nid = 113\npaths = ["zenos"]\n')
     named = {
         "SOURCE": [str(tmp_path / "source")],
         "--out": str(tmp_path / "out"),
         "--profile": "demo",
         "--tokenizer": str(tmp_path / "tokenizer"),
+        "--platforms": str(tmp_path / "platforms.toml"),
         "--threads": "3",
         "--memory-bytes": "1048576",
         "--engine": "local",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, repeat
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from schemas.export_options import SequenceOptions
 from schemas.tables import sequences_schema
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.exports.sequences.packing import pack_best_fit
+from transforms.exports.sequences.prefixes import NO_IDS, clear_spans
 from transforms.exports.sequences.proofs import prove_sequences
 from transforms.exports.sequences.repositories import read_repositories
 from transforms.exports.sequences.segments import Encoding, RepositoryFile, Segment, SourceText, make_segments
@@ -37,7 +38,7 @@ GROUP_TOKENS = 1 << 22
 """About how many positions a row group of sequences has."""
 
 PAD = "<PAD>"
-_COLUMNS = ["doc_id", "project", "token_ids"]
+_COLUMNS, _PREFIX = ["doc_id", "project", "token_ids"], "prefix_token_ids"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +74,7 @@ def sequence_unit(unit: Unit, settings: SequenceSettings) -> UnitReceipt:
     if options.repositories:
         texts = read_repositories(source.out, shards, unit.payload["projects"], encoding)
     else:
-        texts = list(read_texts(source.out, shards))
+        texts = list(read_texts(source.out, shards, prefix=bool(options.prefix)))
     segments, ledger = make_segments(texts, options, encoding)
     schema = sequences_schema(tokenizer.vocab_size, options)
 
@@ -91,11 +92,11 @@ def sequence_unit(unit: Unit, settings: SequenceSettings) -> UnitReceipt:
     )
 
 
-def read_texts(run: OutputFolder, shards: Sequence[TokenShard]) -> Iterator[SourceText]:
-    """Yield the documents of token shards, in order."""
+def read_texts(run: OutputFolder, shards: Sequence[TokenShard], *, prefix: bool = False) -> Iterator[SourceText]:
+    """Yield the documents of token shards, in order, with or without their prefixes."""
     for shard in shards:
         with open_token_shard(run, shard) as file:
-            for batch in read_row_groups(file, _COLUMNS):
+            for batch in read_row_groups(file, [*_COLUMNS, _PREFIX] if prefix else _COLUMNS):
                 yield from _texts(batch)
 
 
@@ -109,8 +110,10 @@ def pad_id(tokenizer: AnyTokenizer) -> int:
 
 def _texts(batch: pa.RecordBatch) -> Iterator[SourceText]:
     columns = (batch["doc_id"].to_pylist(), batch["project"].to_pylist(), split_lists(list_column(batch, "token_ids")))
-    for doc_id, project, ids in zip(*columns, strict=True):
-        yield SourceText(str(doc_id), str(project), ids, 1, len(ids))
+    has_prefix = _PREFIX in batch.schema.names
+    prefixes = split_lists(list_column(batch, _PREFIX)) if has_prefix else repeat(NO_IDS, batch.num_rows)
+    for doc_id, project, ids, prefix in zip(*columns, prefixes, strict=True):
+        yield SourceText(str(doc_id), str(project), ids, 1, len(ids), prefix=prefix)
 
 
 def _write(path: Path, rows: Iterator[pa.RecordBatch], schema: pa.Schema, key: str, tokenizer: AnyTokenizer) -> int:
@@ -149,17 +152,23 @@ def make_rows(
     step = max(1, GROUP_TOKENS // options.length)
     for start in range(0, len(places), step):
         rows = [[segments[number] for number in row] for row in places[start : start + step]]
-        yield assemble(rows, texts, options.length, pad_id=pad_id, schema=schema)
+        yield assemble(rows, texts, options, pad_id=pad_id, schema=schema)
 
 
 def assemble(
-    rows: Sequence[Sequence[Segment]], texts: Sequence[SourceText], length: int, *, pad_id: int, schema: pa.Schema
+    rows: Sequence[Sequence[Segment]],
+    texts: Sequence[SourceText],
+    options: SequenceOptions,
+    *,
+    pad_id: int,
+    schema: pa.Schema,
 ) -> pa.RecordBatch:
     """Return sequences as rows of the table.
 
     A position has loss if its id is predicted from the ids before it in the same segment: so not the first of a
-    segment, and no padding.
+    segment, no padding, and no prefix if the options say so.
     """
+    length = options.length
     starts = [[0, *accumulate(len(segment.ids) for segment in row)] for row in rows]
     ids = np.full((len(rows), length), pad_id, schema.field("token_ids").type.value_type.to_pandas_dtype())
     loss = np.zeros((len(rows), length), np.bool_)
@@ -178,11 +187,24 @@ def assemble(
         "fim_starts": [[segment.split.start for segment in row] for row in rows],
         "fim_ends": [[segment.split.end for segment in row] for row in rows],
     }
+    if options.prefix:
+        columns |= _prefix_columns(rows, starts)
+    if options.prefix == "no-loss":
+        clear_spans(loss, columns["prefix_starts"], columns["prefix_ends"])
     if "file_starts" in schema.names:
         files = [_files(row, places, texts) for row, places in zip(rows, starts, strict=True)]
         columns["file_doc_ids"] = [[file.doc_id for file in row] for row in files]
         columns["file_starts"] = [[file.start for file in row] for row in files]
     return pa.RecordBatch.from_arrays([_array(columns[field.name], field.type) for field in schema], schema=schema)
+
+
+def _prefix_columns(rows: Sequence[Sequence[Segment]], starts: Sequence[Sequence[int]]) -> dict[str, list[list[int]]]:
+    """Return where in each sequence the prefixes of its segments are."""
+    placed = [list(zip(row, places[:-1], strict=True)) for row, places in zip(rows, starts, strict=True)]
+    return {
+        "prefix_starts": [[start + segment.prefix.start for segment, start in row] for row in placed],
+        "prefix_ends": [[start + segment.prefix.end for segment, start in row] for row in placed],
+    }
 
 
 def _files(row: Sequence[Segment], starts: Sequence[int], texts: Sequence[SourceText]) -> list[RepositoryFile]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,17 +15,19 @@ import pyarrow.parquet as pq
 from schemas.errors import IntegrityError
 from schemas.export_options import Fim, SequenceOptions
 from transforms.exports.sequences.fill_in_middle import NAMES, list_array
-from transforms.exports.sequences.segments import Encoding, SourceText, bare_range, segment_end
+from transforms.exports.sequences.prefixes import NONE, Span, clear_spans, remove_prefix, usable_prefix
+from transforms.exports.sequences.segments import Encoding, SourceText, bare_range, segment_end, starts_with_bos
 from transforms.tokens.shards import TokenIds
 
 
 class _StoredSegment(NamedTuple):
-    """A segment as the file has it."""
+    """A segment as the file has it; `prefix` is where in its ids the prefix is."""
 
     where: str
     name: str
     ids: TokenIds
     first: int
+    prefix: Span
     fim: Fim
     start: int
     end: int
@@ -43,7 +45,8 @@ def prove_sequences(
     """Check a file of sequences against the texts and the ledger of its segments.
 
     Each segment must have the ids of its text from its first token on; a rearranged one, decoded, the bytes of it, in
-    the order that it says. The mask must have loss on all tokens but the first of a segment, and on no padding.
+    the order that it says; a prefix must be its document's. The mask must have loss on all tokens but the first of a
+    segment, and on no padding, nor on a prefix if the options say so.
 
     Returns:
         sequences, positions, positions_with_loss.
@@ -52,6 +55,7 @@ def prove_sequences(
         IntegrityError: At the first difference, naming the row.
     """
     by_name = {text.name: text for text in texts}
+    prefixes = {(text.name, usable_prefix(text.prefix, options).tobytes()) for text in texts}
     counted: Counter[str] = Counter(dict.fromkeys(("sequences", "positions", "positions_with_loss"), 0))
     segments = tokens = 0
     with pq.ParquetFile(path) as file:
@@ -60,9 +64,10 @@ def prove_sequences(
             found = list(_segments(batch, options, pad_id, where=f"{path}, from row {at}"))
             counted["sequences"] += batch.num_rows
             counted["positions"] += batch.num_rows * options.length
-            counted["positions_with_loss"] += _loss(batch, options.length, where=f"{path}, from row {at}")
+            counted["positions_with_loss"] += _loss(batch, options, where=f"{path}, from row {at}")
             segments += len(found)
             tokens += sum(len(segment.ids) for segment in found)
+            found = list(_without_prefixes(found, prefixes, encoding)) if options.prefix else found
             _prove_plain([segment for segment in found if not segment.fim], by_name)
             _prove_rearranged([segment for segment in found if segment.fim], by_name, options, encoding)
     for name, value in (("segments", segments), ("tokens_in_sequences", tokens)):
@@ -81,19 +86,34 @@ def _segments(batch: pa.RecordBatch, options: SequenceOptions, pad_id: int, *, w
             raise IntegrityError(f"{where}, row {number}: not only padding after its {row['num_tokens']} tokens")
         for at, (name, start, end) in enumerate(zip(row["doc_ids"], row["starts"], ends, strict=True)):
             split = (row["fim"][at], row["fim_starts"][at], row["fim_ends"][at]) if options.fim_rate else (0, 0, 0)
+            prefix = Span(row["prefix_starts"][at] - start, row["prefix_ends"][at] - start) if options.prefix else NONE
             label = f"{where}, row {number}, segment {at} of {name}"
             yield _StoredSegment(
-                label, name, ids[number, start:end], row["first_tokens"][at], Fim(split[0]), *split[1:]
+                label, name, ids[number, start:end], row["first_tokens"][at], prefix, Fim(split[0]), *split[1:]
             )
 
 
-def _loss(batch: pa.RecordBatch, length: int, *, where: str) -> int:
+def _without_prefixes(
+    found: Sequence[_StoredSegment], prefixes: Set[tuple[str, bytes]], encoding: Encoding
+) -> Iterator[_StoredSegment]:
+    """Yield segments without their prefixes, each checked; `prefixes` has those of the documents, by name."""
+    for segment in found:
+        start, end = segment.prefix
+        bos = starts_with_bos(segment.first, encoding.policy)
+        if start != bos or end < start or (segment.name, segment.ids[start:end].tobytes()) not in prefixes:
+            raise IntegrityError(f"{segment.where}: its prefix, {start} to {end}, differs from the document's")
+        yield segment._replace(ids=remove_prefix(segment.ids, segment.prefix))
+
+
+def _loss(batch: pa.RecordBatch, options: SequenceOptions, *, where: str) -> int:
     """Return how many positions have loss, after a look at each."""
-    mask = _matrix(batch, "loss_mask", length)
+    mask = _matrix(batch, "loss_mask", options.length)
     used: Any = batch["num_tokens"].to_numpy()
-    expected = np.arange(length) < used[:, None]
+    expected = np.arange(options.length) < used[:, None]
     for row, starts in enumerate(batch["starts"].to_pylist()):
         expected[row, starts] = False
+    if options.prefix == "no-loss":
+        clear_spans(expected, batch["prefix_starts"].to_pylist(), batch["prefix_ends"].to_pylist())
     if not np.array_equal(mask, expected):
         row = int(np.argmax((mask != expected).any(axis=1)))
         raise IntegrityError(f"{where}, row {row}: loss_mask does not match its starts and num_tokens; run again")
@@ -122,7 +142,8 @@ def _prove_rearranged(
     meant, pieces = list[TokenIds](), list[TokenIds]()
     for segment in found:
         text = texts[segment.name].ids
-        last = segment_end(segment.first, len(text), options)
+        length = options.length - (segment.prefix.end - segment.prefix.start)
+        last = segment_end(segment.first, len(text), length, options)
         start, end = bare_range(segment.first, last, len(text), encoding.policy)
         meant.append(text[segment.first + start : segment.first + end])
         around = last - segment.first - end
@@ -132,7 +153,9 @@ def _prove_rearranged(
     for number, (segment, text) in enumerate(zip(found, original, strict=True)):
         start = segment.start if segment.fim == Fim.PSM else 0
         if decoded[3 * number : 3 * number + 3] != [text[:start], text[start : segment.end], text[segment.end :]]:
-            raise IntegrityError(f"{segment.where}: its pieces differ from the document's, at {segment[-2:]}")
+            raise IntegrityError(
+                f"{segment.where}: its pieces differ from the document's, at {(segment.start, segment.end)}"
+            )
 
 
 def _undo(segment: _StoredSegment, ids: TokenIds, control: Sequence[int]) -> tuple[TokenIds, TokenIds, TokenIds]:

@@ -17,6 +17,7 @@ from schemas.export_options import SequenceOptions
 from schemas.options import TokenizeOptions
 from transforms.exports.sequences.fill_in_middle import NOT_SPLIT, FimChoice, FimSplit, choose_fim, rearrange
 from transforms.exports.sequences.mixture import Mixture
+from transforms.exports.sequences.prefixes import NO_IDS, NONE, Span, insert_prefix, usable_prefix
 from transforms.tokens.shards import TokenIds
 
 LEFT_OUT = ("weight", "long")
@@ -46,6 +47,7 @@ class SourceText(NamedTuple):
         documents: How many documents it is made of.
         document_tokens: The tokens that these have in the dataset.
         files: Of a repository, its files, in order.
+        prefix: The ids of the line that names its platforms; read only where the options ask for it.
     """
 
     name: str
@@ -54,6 +56,7 @@ class SourceText(NamedTuple):
     documents: int
     document_tokens: int
     files: tuple[RepositoryFile, ...] = ()
+    prefix: TokenIds = NO_IDS
 
 
 class Segment(NamedTuple):
@@ -63,8 +66,9 @@ class Segment(NamedTuple):
         text: The number of the text.
         first: Where in its ids the segment begins.
         end: Where it ends.
-        ids: The ids in the sequence, as in the text or rearranged.
+        ids: The ids in the sequence, as in the text or rearranged, with the prefix.
         split: How they are rearranged.
+        prefix: Where in them the prefix is.
     """
 
     text: int
@@ -72,6 +76,7 @@ class Segment(NamedTuple):
     end: int
     ids: TokenIds
     split: FimSplit = NOT_SPLIT
+    prefix: Span = NONE
 
 
 class _Piece(NamedTuple):
@@ -121,7 +126,11 @@ def make_segments(
     ]
     if options.fim_rate:
         chosen = _choose(texts, pieces, options, encoding.policy)
-        _rearrange(segments, chosen, options, encoding, ledger)
+        _rearrange(segments, chosen, texts, options, encoding, ledger)
+    if options.prefix:
+        segments = [_with_prefix(segment, texts, options, encoding.policy) for segment in segments]
+        ledger["segments_with_prefix"] += sum(segment.prefix.start < segment.prefix.end for segment in segments)
+        ledger["tokens_of_prefixes"] += sum(segment.prefix.end - segment.prefix.start for segment in segments)
     ledger["segments"] += len(segments)
     ledger["tokens_in_sequences"] += sum(len(segment.ids) for segment in segments)
     check_ledger(ledger, where="a unit")
@@ -133,7 +142,7 @@ def check_ledger(ledger: Counter[str], *, where: str) -> None:
     for come, gone in (
         (("documents_in",), ("documents_in_sequences", *(f"documents_left_out_{why}" for why in LEFT_OUT))),
         (
-            ("tokens_in", "tokens_repeated", "tokens_joined", "tokens_rearranged"),
+            ("tokens_in", "tokens_repeated", "tokens_joined", "tokens_rearranged", "tokens_of_prefixes"),
             ("tokens_in_sequences", "tokens_cut", *(f"tokens_left_out_{why}" for why in LEFT_OUT)),
         ),
     ):
@@ -150,7 +159,8 @@ def _cut(texts: Sequence[SourceText], options: SequenceOptions, ledger: Counter[
         ledger["tokens_joined"] += len(text.ids) - text.document_tokens
         ledger[WEIGHT + mixture.entry(text.project)[0]] += text.documents
         copies = mixture.copies(text.project, text.name)
-        reason = _reason(copies, text, options)
+        length = text_length(usable_prefix(text.prefix, options), options)
+        reason = _reason(copies, len(text.ids), length, options)
         if reason is not None:
             ledger[f"documents_left_out_{reason}"] += text.documents
             ledger[f"tokens_left_out_{reason}"] += len(text.ids)
@@ -158,20 +168,22 @@ def _cut(texts: Sequence[SourceText], options: SequenceOptions, ledger: Counter[
         ledger["documents_in_sequences"] += text.documents
         ledger["tokens_repeated"] += (copies - 1) * len(text.ids)
         for copy in range(copies):
-            yield from _cut_text(number, copy, len(text.ids), options, ledger)
+            yield from _cut_text(number, copy, len(text.ids), length, options, ledger)
 
 
-def _reason(copies: int, text: SourceText, options: SequenceOptions) -> str | None:
+def _reason(copies: int, tokens: int, length: int, options: SequenceOptions) -> str | None:
     """Return why a text is left out, None if it is not."""
     if not copies:
         return "weight"
-    return "long" if options.long == "drop" and len(text.ids) > options.length else None
+    return "long" if options.long == "drop" and tokens > length else None
 
 
-def _cut_text(number: int, copy: int, tokens: int, options: SequenceOptions, ledger: Counter[str]) -> Iterator[_Piece]:
+def _cut_text(
+    number: int, copy: int, tokens: int, length: int, options: SequenceOptions, ledger: Counter[str]
+) -> Iterator[_Piece]:
     first = 0
     while first < tokens:
-        end = segment_end(first, tokens, options)
+        end = segment_end(first, tokens, length, options)
         yield _Piece(number, copy, first, end)
         if options.long == "cut":
             ledger["tokens_cut"] += tokens - end
@@ -179,11 +191,16 @@ def _cut_text(number: int, copy: int, tokens: int, options: SequenceOptions, led
         first = end
 
 
-def segment_end(first: int, tokens: int, options: SequenceOptions) -> int:
-    """Return where the segment that begins at `first` ends, in a text of this many tokens."""
-    if tokens <= options.length:
+def text_length(prefix: TokenIds, options: SequenceOptions) -> int:
+    """Return how many tokens of a text fit into a sequence, behind the prefix."""
+    return options.length - len(prefix)
+
+
+def segment_end(first: int, tokens: int, length: int, options: SequenceOptions) -> int:
+    """Return where the segment that begins at `first` ends, in a text of this many tokens, of which `length` fit."""
+    if tokens <= length:
         return tokens
-    return min(tokens, first + options.length - (min(FIM_ROOM, options.length // 2) if options.fim_rate else 0))
+    return min(tokens, first + length - (min(FIM_ROOM, length // 2) if options.fim_rate else 0))
 
 
 def _choose(
@@ -204,6 +221,7 @@ def _choose(
 def _rearrange(
     segments: list[Segment],
     chosen: Sequence[_Chosen],
+    texts: Sequence[SourceText],
     options: SequenceOptions,
     encoding: Encoding,
     ledger: Counter[str],
@@ -215,7 +233,8 @@ def _rearrange(
     for (number, _, start, end), (split, ids) in zip(chosen, made, strict=True):
         before = segments[number].ids
         after = np.concatenate([before[:start], ids, before[end:]])
-        if len(after) > options.length:
+        prefix = usable_prefix(texts[segments[number].text].prefix, options)
+        if len(after) > text_length(prefix, options):
             ledger["segments_too_long_to_rearrange"] += 1
             continue
         ledger[f"segments_{split.kind.name.lower()}"] += 1
@@ -223,6 +242,19 @@ def _rearrange(
         segments[number] = segments[number]._replace(ids=after, split=split)
 
 
+def _with_prefix(
+    segment: Segment, texts: Sequence[SourceText], options: SequenceOptions, policy: TokenizeOptions
+) -> Segment:
+    prefix = usable_prefix(texts[segment.text].prefix, options)
+    ids, place = insert_prefix(segment.ids, prefix, bos=starts_with_bos(segment.first, policy))
+    return segment._replace(ids=ids, prefix=place)
+
+
+def starts_with_bos(first: int, policy: TokenizeOptions) -> int:
+    """Return with how many ids of BOS, 1 or 0, a part of a text begins that is from `first` on."""
+    return int(policy.bos and first == 0)
+
+
 def bare_range(first: int, end: int, tokens: int, policy: TokenizeOptions) -> tuple[int, int]:
     """Return where in a part of a text, from `first` to `end` of `tokens`, BOS ends and EOS begins."""
-    return int(policy.bos and first == 0), end - first - int(policy.eos and end == tokens)
+    return starts_with_bos(first, policy), end - first - int(policy.eos and end == tokens)

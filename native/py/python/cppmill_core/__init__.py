@@ -25,6 +25,7 @@ from cppmill_core._native import (
 )
 from cppmill_core.checkpoints import VocabStamp, assert_vocab, read_stamp, stamp
 from cppmill_core.loading import load_tokenizer, open_any
+from cppmill_core.platforms import PlatformVocab, platform_vocab
 from cppmill_core.protocol import AnyTokenizer
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "CorruptDataError",
     "InvalidInputError",
     "PlatformDetector",
+    "PlatformVocab",
     "Scanner",
     "Tokenizer",
     "VocabStamp",
@@ -49,6 +51,7 @@ __all__ = [
     "load_tokenizer",
     "merge_words",
     "open_any",
+    "platform_vocab",
     "read_stamp",
     "split",
     "stamp",
