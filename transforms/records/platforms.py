@@ -24,7 +24,7 @@ def platform_vocab_size(receipt: Mapping[str, Any]) -> int:
 
 def has_own_platforms(receipt: Mapping[str, Any]) -> bool:
     """Return whether a run found platforms of the user's own."""
-    return "size" in receipt["platform_vocab"]
+    return "size" in receipt.get("platform_vocab", {})
 
 
 def read_platform_vocab(out: OutputFolder, receipt: Mapping[str, Any]) -> PlatformVocab | None:
