@@ -22,7 +22,7 @@ from typing import Any
 import pyarrow as pa
 from cppmill_core.manifests import MANIFEST_FORMAT, SENTENCEPIECE, ranges
 from cppmill_core.sentencepiece import MODEL, SPACE, lossy_properties, piece_bytes
-from cppmill_core.sentencepiece_proto import Model, Piece, PieceType, read_model, rewrite_pieces
+from cppmill_core.sentencepiece.proto import Model, Piece, PieceType, read_model, rewrite_pieces
 from sentencepiece import SentencePieceTrainer
 
 from schemas.digests import canonical_json, sha256_file

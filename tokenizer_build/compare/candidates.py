@@ -29,7 +29,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from cppmill_core.byte_alphabet import read_spelling
 from cppmill_core.sentencepiece import piece_bytes
-from cppmill_core.sentencepiece_proto import read_model
+from cppmill_core.sentencepiece.proto import read_model
 
 from schemas.errors import ConfigError
 from tokenizer_build.artifact import MANIFEST_JSON, TOKENIZER_JSON

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from cppmill_core.sentencepiece import lossy_properties
-from cppmill_core.sentencepiece_proto import Model, PieceType, read_model
+from cppmill_core.sentencepiece.proto import Model, PieceType, read_model
 
 from schemas.errors import VocabularyConfigError
 from schemas.options import BuildOptions

@@ -35,7 +35,7 @@ import pyarrow as pa
 from cppmill_core._native import CorruptDataError, InvalidInputError
 from cppmill_core.protocol import AnyTokenizer
 from cppmill_core.sentencepiece import SPACE, piece_bytes
-from cppmill_core.sentencepiece_proto import PieceType, read_model
+from cppmill_core.sentencepiece.proto import PieceType, read_model
 
 __all__ = ["DUMMY_PREFIX", "EXACT", "FORMAT", "ByteTables", "bits_per_byte", "bits_per_character"]
 

@@ -14,7 +14,7 @@ import pytest
 from cppmill_core import AnyTokenizer, load_tokenizer
 from cppmill_core.segments import MAX_SEGMENT_BYTES, invalid_bytes
 from cppmill_core.sentencepiece import lossy_properties
-from cppmill_core.sentencepiece_proto import Model, ModelType, PieceType, read_model, rewrite_pieces
+from cppmill_core.sentencepiece.proto import Model, ModelType, PieceType, read_model, rewrite_pieces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer

@@ -24,7 +24,7 @@ import pyarrow as pa
 from cppmill_core._native import CorruptDataError, InvalidInputError
 from cppmill_core.manifests import BOS, EOS, SENTENCEPIECE, describe_ids, named_ids, read_manifest
 from cppmill_core.segments import Bytes, Marks, SegmentTokenizer, invalid_bytes
-from cppmill_core.sentencepiece_proto import Model, ModelType, PieceType, read_model
+from cppmill_core.sentencepiece.proto import Model, ModelType, PieceType, read_model
 from cppmill_core.token_table import Integers, TokenTable
 
 __all__ = [
