@@ -18,7 +18,7 @@ from transforms.records.receipts import find_receipt
 from transforms.records.versions import Versions
 from transforms.storage.folder import OutputFolder
 from transforms.storage.protocol import LOCK
-from transforms.units.claims import peer_locks
+from transforms.units.peer_locks import peer_locks
 
 CRASHED = "died"
 """The process vanished without recording an outcome: the log has no end, and nobody holds the lock."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from schemas.units import Unit
 from transforms.storage.folder import OutputFolder
-from transforms.units.claims import PEERS
+from transforms.units.peer_locks import PEERS
 from transforms.units.plan import PlanRange, expand_plan_range, write_plan
 
 BOARD = f"{PEERS}/board.json"

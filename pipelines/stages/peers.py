@@ -41,7 +41,8 @@ from transforms.storage import lease
 from transforms.storage.folder import OutputFolder
 from transforms.storage.liveness import Liveness
 from transforms.storage.protocol import LOCK, Lock
-from transforms.units.claims import Claimant, ClaimUnits, clear_claims, peer_lock, peer_locks
+from transforms.units.claims import Claimant, ClaimUnits, clear_claims
+from transforms.units.peer_locks import peer_lock, peer_locks
 
 logger = logging.getLogger(__name__)
 

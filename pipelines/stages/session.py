@@ -33,8 +33,9 @@ from transforms.records.receipts import RECEIPT
 from transforms.records.versions import Versions
 from transforms.storage.folder import CACHE, OutputFolder
 from transforms.storage.protocol import LOCK, Lock, is_keyed
-from transforms.units.claims import clear_claims, peer_locks
+from transforms.units.claims import clear_claims
 from transforms.units.execution import clear_attempts, count_repeated
+from transforms.units.peer_locks import peer_locks
 from transforms.units.plan import ReadUnits, write_plan
 
 logger = logging.getLogger(__name__)

@@ -19,9 +19,6 @@ from transforms.storage.folder import CACHE, OutputFolder
 CLAIMS = f"{CACHE}/claims"
 """The folder of the claims, relative to OUT: `KEY.json`."""
 
-PEERS = f"{CACHE}/peers"
-"""The folder, relative to OUT, of the locks that processes hold as long as they take part in a run: `NUMBER.lock`."""
-
 FinishedFile = Callable[[Unit], str]
 """Names the file, relative to OUT, whose existence means that a unit is done."""
 
@@ -68,16 +65,6 @@ class Claimant:
         except (FileNotFoundError, ValueError, KeyError, TypeError):
             return False  # removed by now, or its owner died while it wrote
         return token != self.token and is_alive(lock, token)
-
-
-def peer_lock(number: int) -> str:
-    """Return the name of the lock of a peer, relative to OUT."""
-    return f"{PEERS}/{number}.lock"
-
-
-def peer_locks(out: OutputFolder) -> list[str]:
-    """Return the names of the locks of all peers that there have been; on an object store, of those not released."""
-    return [name for name in out.files(PEERS) if name.endswith(".lock")]
 
 
 def clear_claims(out: OutputFolder) -> None:

@@ -25,7 +25,8 @@ from schemas.errors import ConfigError, LockedError
 from schemas.units import RUN_STAGES, Stage, Unit
 from tests.processes import ProcessServer
 from transforms.storage.folder import OutputFolder
-from transforms.units.claims import CLAIMS, Claimant, peer_lock
+from transforms.units.claims import CLAIMS, Claimant
+from transforms.units.peer_locks import peer_lock
 
 LEADER = """
 import signal, sys

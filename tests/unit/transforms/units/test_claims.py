@@ -8,7 +8,8 @@ import pytest
 
 from schemas.units import Stage, Unit
 from transforms.storage.folder import OutputFolder
-from transforms.units.claims import CLAIMS, Claimant, ClaimUnits, clear_claims, peer_lock, peer_locks
+from transforms.units.claims import CLAIMS, Claimant, ClaimUnits, clear_claims
+from transforms.units.peer_locks import peer_lock, peer_locks
 
 
 def a_unit(letter: str) -> Unit:
