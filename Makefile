@@ -74,8 +74,8 @@ demo: setup ## Run the main job on the C++ headers of installed packages, into o
 	@echo
 	@echo "The tokenizer is in $(DEMO_OUT)/tokenizer, the dataset in $(DEMO_OUT)/tokens. Next:"
 	@echo "  $(BIN)/cppmill report $(DEMO_OUT) --out $(DEMO_OUT)-report.html       # see the run on one page"
-	@echo "  $(BIN)/cppmill run YOUR/SOURCES --out out/mine --sample 0.1          # run on a tenth of your own code"
-	@echo "  less docs/tutorials/after-the-demo.md                                         # one example of each command"
+	@echo "  $(BIN)/cppmill run YOUR/SOURCES --out out/mine --profile demo       # run on your own code"
+	@echo "  less docs/tutorials/after-the-demo.md                                   # one example of each command"
 
 test: setup $(STAMPS)/test ## Run the tests of the native core and of the Python packages
 	@# The whole workspace, so that dependencies have the features, and so the builds, that the wheel has.

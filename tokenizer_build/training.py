@@ -236,7 +236,10 @@ def _too_large(slots: Slots, learnable: int, after: float | None) -> str:
     few = f"only {learnable} of {room} merges could be learned from the words of the text"
     if would_do < FIRST_LEARNED_ID:
         return f"vocab_size = {slots.vocab_size}: {few}; it does not even fill {FIRST_LEARNED_ID}: give more text"
-    return f"vocab_size = {slots.vocab_size}: {few}; ask for {would_do}, or give more text"
+    return (
+        f"vocab_size = {slots.vocab_size}: {few}; give more text, or ask for {would_do}, or better for fewer: the "
+        "profile demo has 16,384"
+    )
 
 
 def _too_few_lines(slots: Slots, superwords: Superwords, learnable: int) -> str:
