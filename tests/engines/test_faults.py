@@ -102,23 +102,28 @@ def published(out: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkCluster]:
-    with FlinkCluster(tmp_path_factory.mktemp("flink"), task_managers=3, slots=2) as cluster:
+    # Two are killed and one is frozen; the last takes over.
+    with FlinkCluster(tmp_path_factory.mktemp("flink"), task_managers=4, slots=2) as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="module")
 def on_flink(
     cluster: FlinkCluster, corpus: Path, processes: ProcessServer, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[Path | str], ForkedProcess]:
-    """Start a run on the cluster, with the slow worker."""
+) -> Callable[..., ForkedProcess]:
+    """Start a run on the cluster, with the slow worker, which gets these variables too."""
     folder = tmp_path_factory.mktemp("worker")
     worker = folder / "slow-worker"
     worker.write_text(WORKER)
     worker.chmod(0o755)
-    environment = {"command": str(worker), "env": {LOG_FOLDER_VARIABLE: str(folder)}}
     beam = (f"--flink_master={cluster.rest_address}", "--parallelism=2")
-    engine = ("--engine", "flink", "--", *beam, f"--environment_config={json.dumps(environment)}")
-    return lambda out: processes.command("run", corpus, "--out", out, *OPTIONS, *engine)
+
+    def start(out: Path | str, **variables: str) -> ForkedProcess:
+        environment = {"command": str(worker), "env": {LOG_FOLDER_VARIABLE: str(folder), **variables}}
+        engine = ("--engine", "flink", "--", *beam, f"--environment_config={json.dumps(environment)}")
+        return processes.command("run", corpus, "--out", out, *OPTIONS, *engine)
+
+    return start
 
 
 def kill_task_manager(worker: int, again: Wait) -> None:
@@ -153,7 +158,7 @@ def test_a_fault_while_tokenizing_changes_no_byte(
     begun_run: Path,
     undisturbed: dict[str, str],
     cluster: FlinkCluster,
-    on_flink: Callable[[Path], ForkedProcess],
+    on_flink: Callable[..., ForkedProcess],
     tmp_path: Path,
 ) -> None:
     out = tmp_path / "out"
@@ -191,13 +196,13 @@ def test_a_store_that_is_gone_for_ten_seconds_changes_no_byte(
     store: ObjectStore | GoogleStore,
     corpus: Path,
     undisturbed: dict[str, str],
-    on_flink: Callable[[str], ForkedProcess],
+    on_flink: Callable[..., ForkedProcess],
     processes: ProcessServer,
     tmp_path: Path,
 ) -> None:
     url, out = f"{store.scheme}://bucket/out", tmp_path / "store/objects/bucket/out"
     finish(processes, corpus, url, "ingest", "scan", "build")
-    with on_flink(url) as run:
+    with on_flink(url, **store.environment) as run:
         try:
             wait_for_worker(out, run)
             begun_before = begun(out)
