@@ -26,6 +26,7 @@ locals {
       "launcher writes the store"    = { account = "launcher", bucket = google_storage_bucket.store.name, role = "roles/storage.objectUser" }
       "worker writes the store"      = { account = "worker", bucket = google_storage_bucket.store.name, role = "roles/storage.objectUser" }
       "launcher stages"              = { account = "launcher", bucket = google_storage_bucket.temporary.name, role = "roles/storage.objectUser" }
+      "launcher looks at it"         = { account = "launcher", bucket = google_storage_bucket.temporary.name, role = "roles/storage.legacyBucketReader" }
       "worker stages"                = { account = "worker", bucket = google_storage_bucket.temporary.name, role = "roles/storage.objectUser" }
       "launcher reads the templates" = { account = "launcher", bucket = google_storage_bucket.templates.name, role = "roles/storage.objectViewer" }
     },
