@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from schemas.declarations import Option
-from schemas.options import Fraction, Options
+from schemas.options import Fraction, Options, leave_out
 
 SplitBy = Literal["project", "document"]
 ShardFormat = Literal["bin", "megatron"]
@@ -118,4 +118,4 @@ class SequenceOptions(Options):
 
     @model_serializer(mode="wrap")
     def _serialize(self, values: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {name: value for name, value in values(self).items() if name != "prefix" or value}
+        return leave_out(values(self), () if self.prefix else ("prefix",))

@@ -173,7 +173,7 @@ class IngestOptions(Options):
         unused += [] if self.decontaminate else decontaminate
         unused += [name for name in ("drop_minified", "drop_secrets") if not getattr(self, name)]
         unused += NEAR_DUPLICATE_OPTIONS if self.near_duplicate_similarity is None else []
-        return _leave_out(values(self), unused)
+        return leave_out(values(self), unused)
 
 
 class ScanOptions(Options):
@@ -196,7 +196,7 @@ class ScanOptions(Options):
 
     @model_serializer(mode="wrap")
     def _serialize(self, values: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return _leave_out(values(self), () if self.unit_pattern else ("unit_pattern",))
+        return leave_out(values(self), () if self.unit_pattern else ("unit_pattern",))
 
 
 class BuildOptions(Options):
@@ -283,7 +283,7 @@ class BuildOptions(Options):
         unused = list(superwords) if self.superwords_after is None else []
         unused += ["kind"] if self.kind == "bpe" else []
         unused += ["hf_template"] if self.hf_template == "none" else []
-        return _leave_out(values(self), unused)
+        return leave_out(values(self), unused)
 
 
 class TokenizeOptions(Options):
@@ -306,7 +306,7 @@ class TokenizeOptions(Options):
 
     @model_serializer(mode="wrap")
     def _serialize(self, values: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return _leave_out(values(self), ("platform_prefix_form",) if self.platform_prefix_form == "labels" else ())
+        return leave_out(values(self), ("platform_prefix_form",) if self.platform_prefix_form == "labels" else ())
 
 
 class RunOptions(Options):
@@ -319,5 +319,6 @@ class RunOptions(Options):
     max_dead_fraction: Fraction = 0.01
 
 
-def _leave_out(values: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+def leave_out(values: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Return the values without those of some names: what a canonical form is without options that are off."""
     return {name: value for name, value in values.items() if name not in names}
