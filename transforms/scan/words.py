@@ -1,14 +1,13 @@
 """Word counts as Parquet: runs, merged row group by row group, whatever their number.
 
 A run is sorted by word and has each word once. The file of a shard holds one run per partition, in its own row groups.
-Runs are merged by the native core as they are read, with one batch of each in memory; more than `MAX_RUNS` of them go
-through temporary files. Row groups have a fixed number of rows, so the bytes do not depend on the runs.
+Runs are merged by the native core as they are read, with one batch of each in memory; many of them go through temporary
+files (`sorted_runs.few_runs`). Row groups have a fixed number of rows, so the bytes do not depend on the runs.
 """
 
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ import pyarrow.parquet as pq
 from schemas.errors import IntegrityError
 from schemas.tables import PARTITIONED_WORDS, WORDS
 from transforms.units.batches import fixed_row_groups
-from transforms.units.sorted_runs import MAX_RUNS
+from transforms.units.sorted_runs import few_runs
 
 ROW_GROUP_ROWS = 1 << 18
 _BATCH_ROWS = 1 << 14
@@ -99,16 +98,11 @@ def merge_words(runs: Sequence[WordRun], path: Path) -> int:
         runs: Any number, in any order; the file does not depend on it.
         path: Where to; temporary files go into the same folder.
     """
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        while len(runs) > MAX_RUNS:
-            parts = [runs[start : start + MAX_RUNS] for start in range(0, len(runs), MAX_RUNS)]
-            runs = [_merge_to_run(part, Path(folder)) for part in parts]
-        return write_words(path, cppmill_core.merge_words([run.open() for run in runs]))
+    with few_runs(runs, _merge_to_run, path.parent) as few:
+        return write_words(path, cppmill_core.merge_words([run.open() for run in few]))
 
 
-def _merge_to_run(runs: Sequence[WordRun], folder: Path) -> WordRun:
-    with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
-        path = Path(file.name)
+def _merge_to_run(runs: Sequence[WordRun], path: Path) -> WordRun:
     merge_words(runs, path)
     return WordRun(
         open_file=partial(pa.OSFile, os.fspath(path), mode="r"),

@@ -10,10 +10,11 @@ from __future__ import annotations
 import bisect
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,6 +28,7 @@ BATCH_ROWS = 1 << 12
 Run = Iterator[pa.RecordBatch]
 Combine = Callable[[pa.Table], pa.Table]
 _Key = tuple[Any, ...]
+_AnyRun = TypeVar("_AnyRun")
 
 
 def read_run(open_file: Callable[[], AbstractContextManager[pa.NativeFile]], schema: pa.Schema) -> Run:
@@ -48,21 +50,34 @@ def merge_runs(
         combine: Sorts the rows of a block, and joins those with equal keys if there can be any; it keeps the columns.
         folder: Where to put temporary files.
     """
+
+    def store(runs: Sequence[Run], path: Path) -> Run:
+        with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+            for block in _blocks(runs, keys, schema):
+                writer.write_table(combine(block))
+        return read_run(partial(pa.OSFile, str(path), mode="r"), schema)
+
+    with few_runs(runs, store, folder) as few:
+        yield from map(combine, _blocks(few, keys, schema))
+
+
+@contextmanager
+def few_runs(
+    runs: Sequence[_AnyRun], store: Callable[[Sequence[_AnyRun], Path], _AnyRun], folder: Path
+) -> Iterator[Sequence[_AnyRun]]:
+    """Give at most `MAX_RUNS` runs, with the rows of all.
+
+    Args:
+        runs: In order.
+        store: Merges runs into a file, and returns the run in it.
+        folder: Where to put temporary files; they are there until the end of the `with`.
+    """
     with tempfile.TemporaryDirectory(dir=folder) as name:
+        numbers = count()
         while len(runs) > MAX_RUNS:
             groups = [runs[start : start + MAX_RUNS] for start in range(0, len(runs), MAX_RUNS)]
-            runs = [_store(map(combine, _blocks(group, keys, schema)), schema, Path(name)) for group in groups]
-        yield from map(combine, _blocks(runs, keys, schema))
-
-
-def _store(blocks: Iterable[pa.Table], schema: pa.Schema, folder: Path) -> Run:
-    """Write sorted blocks to a file and return the run in it."""
-    with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
-        path = Path(file.name)
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for block in blocks:
-            writer.write_table(block)
-    return read_run(partial(pa.OSFile, str(path), mode="r"), schema)
+            runs = [store(group, Path(name, str(next(numbers)))) for group in groups]
+        yield runs
 
 
 def _blocks(runs: Iterable[Run], keys: Sequence[str], schema: pa.Schema) -> Iterator[pa.Table]:

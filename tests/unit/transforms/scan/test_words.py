@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import transforms.scan.words
+import transforms.units.sorted_runs
 from schemas.errors import IntegrityError
 from schemas.tables import PARTITIONED_WORDS, WORDS
 from transforms.scan.words import WordRun, find_runs, merge_words, write_partitions, write_words
@@ -22,7 +23,7 @@ any_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture
 @pytest.fixture(autouse=True)
 def small_files(monkeypatch):
     monkeypatch.setattr(transforms.scan.words, "ROW_GROUP_ROWS", 3)
-    monkeypatch.setattr(transforms.scan.words, "MAX_RUNS", 3)
+    monkeypatch.setattr(transforms.units.sorted_runs, "MAX_RUNS", 3)
 
 
 def words(counts, rows=2):
