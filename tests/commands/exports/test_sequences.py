@@ -262,8 +262,8 @@ def _other_start(row):
     [_other_id, _loss_across, _loss_lost, _loss_on_padding, _padding_that_is_text, _moved_split, _other_start, None],
 )
 def test_reading_back_finds_every_difference(run, tokenizer, tmp_path, harm):
-    texts = list(read_texts(OutputFolder(run.out), token_shards(run.receipt)[:1]))
     options = SequenceOptions(length=LENGTH, fim_rate=0.5)
+    texts = list(read_texts(OutputFolder(run.out), token_shards(run.receipt)[:1], options))
     encoding = Encoding(tokenizer, TokenizeOptions())
     segments, ledger = make_segments(texts, options, encoding)
     pad, schema = pad_id(tokenizer), sequences_schema(tokenizer.vocab_size, options)

@@ -22,7 +22,7 @@ from schemas.export_options import SequenceOptions
 from schemas.tables import sequences_schema
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.exports.sequences.packing import pack_best_fit
-from transforms.exports.sequences.prefixes import NO_IDS, clear_spans
+from transforms.exports.sequences.prefixes import NO_IDS, clear_spans, usable_prefix
 from transforms.exports.sequences.proofs import prove_sequences
 from transforms.exports.sequences.repositories import read_repositories
 from transforms.exports.sequences.segments import Encoding, RepositoryFile, Segment, SourceText, make_segments
@@ -74,7 +74,7 @@ def sequence_unit(unit: Unit, settings: SequenceSettings) -> UnitReceipt:
     if options.repositories:
         texts = read_repositories(source.out, shards, unit.payload["projects"], encoding)
     else:
-        texts = list(read_texts(source.out, shards, prefix=bool(options.prefix)))
+        texts = list(read_texts(source.out, shards, options))
     segments, ledger = make_segments(texts, options, encoding)
     schema = sequences_schema(tokenizer.vocab_size, options)
 
@@ -92,12 +92,12 @@ def sequence_unit(unit: Unit, settings: SequenceSettings) -> UnitReceipt:
     )
 
 
-def read_texts(run: OutputFolder, shards: Sequence[TokenShard], *, prefix: bool = False) -> Iterator[SourceText]:
-    """Yield the documents of token shards, in order, with or without their prefixes."""
+def read_texts(run: OutputFolder, shards: Sequence[TokenShard], options: SequenceOptions) -> Iterator[SourceText]:
+    """Yield the documents of token shards, in order, with the prefixes that the options ask for."""
     for shard in shards:
         with open_token_shard(run, shard) as file:
-            for batch in read_row_groups(file, [*_COLUMNS, _PREFIX] if prefix else _COLUMNS):
-                yield from _texts(batch)
+            for batch in read_row_groups(file, [*_COLUMNS, _PREFIX] if options.prefix else _COLUMNS):
+                yield from _texts(batch, options)
 
 
 def pad_id(tokenizer: AnyTokenizer) -> int:
@@ -108,12 +108,11 @@ def pad_id(tokenizer: AnyTokenizer) -> int:
         return 0
 
 
-def _texts(batch: pa.RecordBatch) -> Iterator[SourceText]:
+def _texts(batch: pa.RecordBatch, options: SequenceOptions) -> Iterator[SourceText]:
     columns = (batch["doc_id"].to_pylist(), batch["project"].to_pylist(), split_lists(list_column(batch, "token_ids")))
-    has_prefix = _PREFIX in batch.schema.names
-    prefixes = split_lists(list_column(batch, _PREFIX)) if has_prefix else repeat(NO_IDS, batch.num_rows)
+    prefixes = split_lists(list_column(batch, _PREFIX)) if options.prefix else repeat(NO_IDS, batch.num_rows)
     for doc_id, project, ids, prefix in zip(*columns, prefixes, strict=True):
-        yield SourceText(str(doc_id), str(project), ids, 1, len(ids), prefix=prefix)
+        yield SourceText(str(doc_id), str(project), ids, 1, len(ids), prefix=usable_prefix(prefix, options))
 
 
 def _write(path: Path, rows: Iterator[pa.RecordBatch], schema: pa.Schema, key: str, tokenizer: AnyTokenizer) -> int:

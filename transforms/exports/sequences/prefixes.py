@@ -31,13 +31,13 @@ NONE = Span(0, 0)
 
 
 def usable_prefix(prefix: TokenIds, options: SequenceOptions) -> TokenIds:
-    """Return the prefix of a document's segments: none if it takes more than half of a sequence, or none is asked for.
+    """Return the prefix of a document's segments: none if it takes more than half of a sequence.
 
     Args:
         prefix: The document's `prefix_token_ids`.
-        options: `prefix`, `length`.
+        options: `length`.
     """
-    return prefix if options.prefix and 2 * len(prefix) <= options.length else prefix[:0]
+    return prefix if 2 * len(prefix) <= options.length else prefix[:0]
 
 
 def insert_prefix(ids: TokenIds, prefix: TokenIds, *, bos: int) -> tuple[TokenIds, Span]:

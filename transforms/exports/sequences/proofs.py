@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from schemas.errors import IntegrityError
 from schemas.export_options import Fim, SequenceOptions
 from transforms.exports.sequences.fill_in_middle import NAMES, list_array
-from transforms.exports.sequences.prefixes import NONE, Span, clear_spans, remove_prefix, usable_prefix
+from transforms.exports.sequences.prefixes import NONE, Span, clear_spans, remove_prefix
 from transforms.exports.sequences.segments import Encoding, SourceText, bare_range, segment_end, starts_with_bos
 from transforms.tokens.shards import TokenIds
 
@@ -55,7 +55,7 @@ def prove_sequences(
         IntegrityError: At the first difference, naming the row.
     """
     by_name = {text.name: text for text in texts}
-    prefixes = {(text.name, usable_prefix(text.prefix, options).tobytes()) for text in texts}
+    prefixes = {(text.name, text.prefix.tobytes()) for text in texts}
     counted: Counter[str] = Counter(dict.fromkeys(("sequences", "positions", "positions_with_loss"), 0))
     segments = tokens = 0
     with pq.ParquetFile(path) as file:

@@ -17,7 +17,7 @@ from schemas.export_options import SequenceOptions
 from schemas.options import TokenizeOptions
 from transforms.exports.sequences.fill_in_middle import NOT_SPLIT, FimChoice, FimSplit, choose_fim, rearrange
 from transforms.exports.sequences.mixture import Mixture
-from transforms.exports.sequences.prefixes import NO_IDS, NONE, Span, insert_prefix, usable_prefix
+from transforms.exports.sequences.prefixes import NO_IDS, NONE, Span, insert_prefix
 from transforms.tokens.shards import TokenIds
 
 LEFT_OUT = ("weight", "long")
@@ -47,7 +47,7 @@ class SourceText(NamedTuple):
         documents: How many documents it is made of.
         document_tokens: The tokens that these have in the dataset.
         files: Of a repository, its files, in order.
-        prefix: The ids of the line that names its platforms; read only where the options ask for it.
+        prefix: The ids of the line that names its platforms; none if the options ask for none, or it is too long.
     """
 
     name: str
@@ -128,7 +128,7 @@ def make_segments(
         chosen = _choose(texts, pieces, options, encoding.policy)
         _rearrange(segments, chosen, texts, options, encoding, ledger)
     if options.prefix:
-        segments = [_with_prefix(segment, texts, options, encoding.policy) for segment in segments]
+        segments = [_with_prefix(segment, texts[segment.text].prefix, encoding.policy) for segment in segments]
         ledger["segments_with_prefix"] += sum(segment.prefix.start < segment.prefix.end for segment in segments)
         ledger["tokens_of_prefixes"] += sum(segment.prefix.end - segment.prefix.start for segment in segments)
     ledger["segments"] += len(segments)
@@ -159,7 +159,7 @@ def _cut(texts: Sequence[SourceText], options: SequenceOptions, ledger: Counter[
         ledger["tokens_joined"] += len(text.ids) - text.document_tokens
         ledger[WEIGHT + mixture.entry(text.project)[0]] += text.documents
         copies = mixture.copies(text.project, text.name)
-        length = text_length(usable_prefix(text.prefix, options), options)
+        length = options.length - len(text.prefix)
         reason = _reason(copies, len(text.ids), length, options)
         if reason is not None:
             ledger[f"documents_left_out_{reason}"] += text.documents
@@ -189,11 +189,6 @@ def _cut_text(
             ledger["tokens_cut"] += tokens - end
             return
         first = end
-
-
-def text_length(prefix: TokenIds, options: SequenceOptions) -> int:
-    """Return how many tokens of a text fit into a sequence, behind the prefix."""
-    return options.length - len(prefix)
 
 
 def segment_end(first: int, tokens: int, length: int, options: SequenceOptions) -> int:
@@ -233,8 +228,7 @@ def _rearrange(
     for (number, _, start, end), (split, ids) in zip(chosen, made, strict=True):
         before = segments[number].ids
         after = np.concatenate([before[:start], ids, before[end:]])
-        prefix = usable_prefix(texts[segments[number].text].prefix, options)
-        if len(after) > text_length(prefix, options):
+        if len(after) > options.length - len(texts[segments[number].text].prefix):
             ledger["segments_too_long_to_rearrange"] += 1
             continue
         ledger[f"segments_{split.kind.name.lower()}"] += 1
@@ -242,10 +236,7 @@ def _rearrange(
         segments[number] = segments[number]._replace(ids=after, split=split)
 
 
-def _with_prefix(
-    segment: Segment, texts: Sequence[SourceText], options: SequenceOptions, policy: TokenizeOptions
-) -> Segment:
-    prefix = usable_prefix(texts[segment.text].prefix, options)
+def _with_prefix(segment: Segment, prefix: TokenIds, policy: TokenizeOptions) -> Segment:
     ids, place = insert_prefix(segment.ids, prefix, bos=starts_with_bos(segment.first, policy))
     return segment._replace(ids=ids, prefix=place)
 
