@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 
 from schemas.errors import ConfigError
 from tokenizer_build.compare.diff import VocabularyDiff, read_ids
-from transforms.records.record import read_record
 from transforms.records.versions import CHANGES, CHANGES_FORMAT, Versions
 from transforms.storage.folder import OutputFolder
 
@@ -79,10 +78,10 @@ def read_changes(store: str) -> dict[str, Any]:
     current = versions.current
     if current is None:
         raise ConfigError(f"{store}: no version of a dataset; give the --store of `cppmill retokenize`")
-    name = f"{CHANGES}/{current}.json"
-    changes = read_record(versions.folder, name, kind="record", record_format=CHANGES_FORMAT, advice="remove the file")
+    changes = versions.read(CHANGES, current, CHANGES_FORMAT)
     if changes is None:
-        raise ConfigError(f"{versions.folder.where(name)}: none; {current} was not made by `cppmill retokenize`")
+        place = versions.folder.where(f"{CHANGES}/{current}.json")
+        raise ConfigError(f"{place}: none; {current} was not made by `cppmill retokenize`")
     return changes
 
 

@@ -23,7 +23,6 @@ from schemas.errors import ConfigError, IntegrityError
 from schemas.reasons import REASONS, Column
 from schemas.tables import PROJECT_SUMS
 from transforms.records.receipts import find_receipt
-from transforms.records.record import read_record
 from transforms.records.versions import CHANGES, CHANGES_FORMAT, TREND, Versions
 
 TREND_FORMAT = "cppmill-trend-1"
@@ -141,10 +140,10 @@ def read_trend(place: str) -> Trend:
 
 def find_facts(versions: Versions, name: str) -> VersionFacts | None:
     """Return what is known of a version: what was recorded, else what receipt and changes say; None if nothing is."""
-    record = _read(versions, TREND, name, TREND_FORMAT)
+    record = versions.read(TREND, name, TREND_FORMAT)
     if record is not None:
         return VersionFacts.from_json(record)
-    changes = _read(versions, CHANGES, name, CHANGES_FORMAT)
+    changes = versions.read(CHANGES, name, CHANGES_FORMAT)
     receipt = find_receipt(versions.out(name))
     if receipt is not None:
         return facts_of(receipt, version=name, previous=changes["previous"] if changes else None, changes=changes)
@@ -226,11 +225,6 @@ def _facts_of_changes(changes: Mapping[str, Any]) -> VersionFacts:
 def _is_other_tokenizer(changes: Mapping[str, Any]) -> bool:
     digests = changes["ids"]["tokenizer"]
     return digests["before"] not in (None, digests["after"])
-
-
-def _read(versions: Versions, folder: str, name: str, record_format: str) -> dict[str, Any] | None:
-    file = f"{folder}/{name}.json"
-    return read_record(versions.folder, file, kind="record", record_format=record_format, advice="remove the file")
 
 
 def _write_sums(path: Path, sums: pa.Table) -> int:

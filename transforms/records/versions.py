@@ -17,6 +17,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from schemas.digests import canonical_json
 from schemas.errors import ConfigError, IntegrityError
@@ -24,6 +25,7 @@ from schemas.places import OUTPUT_PACKAGES, is_remote
 from schemas.units import RECEIPT_FOLDERS, Stage, is_unit_receipt
 from transforms.records.manifests import MANIFEST
 from transforms.records.receipts import RECEIPT
+from transforms.records.record import read_record
 from transforms.storage.folder import CACHE, OutputFolder
 
 VERSIONS, CHANGES, TREND = "versions", "changes", "trend"
@@ -114,6 +116,15 @@ class Versions:
     def out(self, name: str) -> OutputFolder:
         """Return the output folder of a version."""
         return OutputFolder(f"{self.folder.root}/{VERSIONS}/{name}")
+
+    def read(self, folder: str, name: str, record_format: str) -> dict[str, Any] | None:
+        """Return what was recorded of a version in `CHANGES` or `TREND`; None if nothing was.
+
+        Raises:
+            IntegrityError: If the record is not of this format.
+        """
+        file = f"{folder}/{name}.json"
+        return read_record(self.folder, file, kind="record", record_format=record_format, advice="remove the file")
 
     def check_place(self) -> None:
         """Check that the place is not the folder of a run or an export.
