@@ -70,9 +70,7 @@ def report(
         typer.echo(write_report(out, page or default_page(out), compare=compare, threads=threads or usable_threads()))
 
 
-@described(
-    commands, cls=BeamCommand, exit_codes=f"{EXIT_CODES} 10 nothing to do, 11 another run is at work in the store."
-)
+@described(commands, cls=BeamCommand, exit_codes=RETOKENIZE_CODES)
 @with_flags(STORE_FLAGS)
 def retokenize(
     flags: dict[str, object],

@@ -178,15 +178,12 @@ def _fetch(words: Sequence[str], folder: Path) -> Iterator[str]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Write down the template's job, or run it where the runner is one of this machine."""
-    with exit_on_error():
-        words, rest = split_parameters(sys.argv[1:] if arguments is None else arguments)
-    options = PipelineOptions(rest)
+    words, options, secret = _parse(arguments)
     options.view_as(WorkerOptions).max_num_workers = 1
-    secret = options.view_as(SecretOptions).s3_secret
     pipeline = beam.Pipeline(options=options)
     _ = (
         pipeline
-        | "Run" >> beam.Create([hand_on(words, options)], reshuffle=False)
+        | "Run" >> beam.Create([words], reshuffle=False)
         | "Cppmill" >> beam.Map(run_cppmill, secret=secret).with_output_types(None)
     )
     pipeline.run()
@@ -198,19 +195,28 @@ def run_here(arguments: Sequence[str] | None = None) -> None:
     Raises:
         SystemExit: With the exit code of the command, if it fails.
     """
-    with exit_on_error():
-        words, rest = split_parameters(sys.argv[1:] if arguments is None else arguments)
-    options = PipelineOptions(rest)
-    secret = options.view_as(SecretOptions).s3_secret
+    words, _, secret = _parse(arguments)
     if secret:
         os.environ[SECRET_VARIABLE] = secret
     with tempfile.TemporaryDirectory(prefix="cppmill-") as folder:
         try:
-            app(list(_fetch(hand_on(words, options), Path(folder))), prog_name="cppmill")
+            app(list(_fetch(words, Path(folder))), prog_name="cppmill")
         except SystemExit as ended:
             if ended.code != ExitCode.NOTHING_TO_DO:
                 raise
             typer.echo(_NOTHING_NEW.format(words[0]))
+
+
+def _parse(arguments: Sequence[str] | None) -> tuple[list[str], PipelineOptions, str | None]:
+    """Return cppmill's arguments, Beam's options and the name of the secret in what the launcher was started with.
+
+    Raises:
+        SystemExit: If the parameters are wrong, after a message.
+    """
+    with exit_on_error():
+        words, rest = split_parameters(sys.argv[1:] if arguments is None else arguments)
+    options = PipelineOptions(rest)
+    return hand_on(words, options), options, options.view_as(SecretOptions).s3_secret
 
 
 if __name__ == "__main__":
