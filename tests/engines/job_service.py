@@ -8,8 +8,6 @@ asked for, and cancelled.
 
 from __future__ import annotations
 
-import http.server
-import json
 import threading
 import time
 import urllib.parse
@@ -28,6 +26,7 @@ from apache_beam.runners.portability.prism_runner import PrismRunner
 
 from deploy.local.processes import Processes, answers, free_ports
 from pipelines.engines.cache import engine_path
+from tests.json_server import JsonServer
 from transforms.storage.aws_keys import SECRET_OPTION
 
 RUNNING, DONE, FAILED, CANCELLED = (f"JOB_STATE_{name}" for name in ("RUNNING", "DONE", "FAILED", "CANCELLED"))
@@ -101,26 +100,39 @@ class JobService:
         command = [engine_path("prism"), "--job_port", str(self._prism), "--serve_http=false"]
         self._processes.start("prism", command)
         self._processes.wait_ready(lambda: answers(self._prism), "Prism")
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self.endpoint = f"http://localhost:{self._server.server_address[1]}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self._server = JsonServer(self._answer)
+        self.endpoint = f"http://localhost:{self._server.port}"
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.__exit__()
         self._processes.stop()
 
-    def create(self, request: dict[str, Any]) -> Job:
+    def _answer(self, method: str, path: str, sent: Any) -> tuple[int, dict[str, Any]]:
+        if method == "POST":
+            if self.refuse:
+                status, message = self.refuse
+                return status, {"error": {"code": status, "message": message, "status": "RESOURCE_EXHAUSTED"}}
+            return 200, _description(self._create(sent))
+        job = next(job for job in self.jobs if f"/jobs/{job.id}" in path)
+        if method == "PUT":
+            if sent.get("requestedState") in (CANCELLED, _CANCELLED_NUMBER):
+                self._cancel(job)
+            return 200, _description(job)
+        self.asked = True
+        answers = {"messages": {"jobMessages": _messages(job)}, "metrics": {"metricTime": _now(), "metrics": []}}
+        return 200, answers.get(urllib.parse.urlsplit(path).path.rpartition("/")[2]) or _description(job)
+
+    def _create(self, request: dict[str, Any]) -> Job:
         """Take a job and begin it."""
         job = Job(request)
         self.jobs.append(job)
         threading.Thread(target=self._carry_out, args=(job,), daemon=True).start()
         return job
 
-    def cancel(self, job: Job) -> None:
+    def _cancel(self, job: Job) -> None:
         """End a job."""
         if job.state == RUNNING:
             job.state = CANCELLED
@@ -165,49 +177,6 @@ class JobService:
         with urllib.request.urlopen(place) as answer:
             content: bytes = answer.read()
         return content
-
-
-def _handler(service: JobService) -> type[http.server.BaseHTTPRequestHandler]:
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            if service.refuse:
-                status, message = service.refuse
-                self._answer({"error": {"code": status, "message": message, "status": "RESOURCE_EXHAUSTED"}}, status)
-            else:
-                self._answer(_description(service.create(self._body())))
-
-        def do_PUT(self) -> None:
-            job = self._job()
-            if self._body().get("requestedState") in (CANCELLED, _CANCELLED_NUMBER):
-                service.cancel(job)
-            self._answer(_description(job))
-
-        def do_GET(self) -> None:
-            service.asked = True
-            job = self._job()
-            what = urllib.parse.urlsplit(self.path).path.rpartition("/")[2]
-            answers = {"messages": {"jobMessages": _messages(job)}, "metrics": {"metricTime": _now(), "metrics": []}}
-            self._answer(answers.get(what) or _description(job))
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-        def _job(self) -> Job:
-            return next(job for job in service.jobs if f"/jobs/{job.id}" in self.path)
-
-        def _body(self) -> dict[str, Any]:
-            body: dict[str, Any] = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            return body
-
-        def _answer(self, content: dict[str, Any], status: int = 200) -> None:
-            body = json.dumps(content).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-    return Handler
 
 
 def _description(job: Job) -> dict[str, Any]:

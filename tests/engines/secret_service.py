@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import base64
-import http.server
 import json
-import threading
-from typing import Self
 
 from google_crc32c import value as crc32c
+
+from tests.json_server import JsonServer
 
 NAME = "projects/p/secrets/s3"
 REFUSED = "projects/p/secrets/refused"
 
 
-class SecretService:
+class SecretService(JsonServer):
     """The service, with one secret that may be read and one that may not; a context manager that stops it.
 
     Attributes:
@@ -25,20 +24,10 @@ class SecretService:
     def __init__(self, secret: dict[str, str]) -> None:
         self._payload = json.dumps(secret).encode()
         self.asked: list[str] = []
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        endpoint = f"http://127.0.0.1:{self._server.server_address[1]}/"
-        self.environment = {"CLOUDSDK_API_ENDPOINT_OVERRIDES_SECRETMANAGER": endpoint}
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        super().__init__(self._answer)
+        self.environment = {"CLOUDSDK_API_ENDPOINT_OVERRIDES_SECRETMANAGER": f"http://127.0.0.1:{self.port}/"}
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-    def answer(self, path: str) -> tuple[int, dict[str, object]]:
-        """Return the status and the body for a path."""
+    def _answer(self, _method: str, path: str, _sent: object) -> tuple[int, dict[str, object]]:
         self.asked.append(path)
         name, _, method = path.removeprefix("/v1/").partition(":")
         if name == f"{REFUSED}/versions/latest":
@@ -51,20 +40,3 @@ class SecretService:
 
 def _error(code: int, status: str, message: str) -> dict[str, object]:
     return {"error": {"code": code, "status": status, "message": message}}
-
-
-def _handler(service: SecretService) -> type[http.server.BaseHTTPRequestHandler]:
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            status, content = service.answer(self.path)
-            body = json.dumps(content).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    return Handler

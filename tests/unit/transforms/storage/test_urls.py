@@ -1,10 +1,5 @@
 """Any URL is opened in one way, and what keeps it from being read is one line that says what to do."""
 
-import http.server
-import json
-import threading
-from contextlib import suppress
-
 import pytest
 
 import schemas.places
@@ -13,6 +8,7 @@ import transforms.storage.s3
 from schemas.errors import ConfigError, StoreError
 from schemas.options import IngestOptions
 from schemas.places import missing_package
+from tests.json_server import JsonServer
 from transforms.sources.listing import check_source, list_inputs
 from transforms.storage.folder import OutputFolder
 from transforms.storage.objects import ObjectStore
@@ -23,32 +19,12 @@ from transforms.storage.urls import input_errors, open_url, store_errors
 def refusing(monkeypatch):
     """A store with Google's API that refuses callers without an account."""
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        wbufsize = -1  # the whole answer is sent at once
-
-        def do_GET(self):
-            message = {"error": {"code": 401, "message": "Anonymous caller does not have storage.objects.get access."}}
-            body = json.dumps(message).encode()
-            self.send_response(401)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            with suppress(ConnectionError):  # of a caller that has read the status alone
-                self.wfile.write(body)
-                self.wfile.flush()
-
-        do_POST = do_GET  # noqa: N815
-
-        def log_message(self, *_):
-            """Log nothing."""
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{server.server_port}")
-    transforms.storage.gcs._open_system.cache_clear()
-    yield
-    transforms.storage.gcs._open_system.cache_clear()
-    server.shutdown()
-    server.server_close()
+    message = {"error": {"code": 401, "message": "Anonymous caller does not have storage.objects.get access."}}
+    with JsonServer(lambda *_: (401, message)) as server:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{server.port}")
+        transforms.storage.gcs._open_system.cache_clear()
+        yield
+        transforms.storage.gcs._open_system.cache_clear()
 
 
 @pytest.mark.usefixtures("refusing")
