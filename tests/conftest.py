@@ -28,6 +28,9 @@ BUCKET = "cppmill-tests"
 STORES: dict[str, type[RunningStore]] = {"s3": ObjectStore, "gs": GoogleStore}
 ON_STORES = [pytest.param(scheme, marks=pytest.mark.engines) for scheme in STORES]
 
+LONGEST = ["test_faults.py", "test_equivalence.py", "test_object_store.py", "test_peers.py"]
+"""Test files that take minutes on engines."""
+
 pytest_plugins = ["tests.prepared", "tests.processes"]
 
 hypothesis.settings.register_profile("cppmill", deadline=None, print_blob=True)
@@ -41,10 +44,13 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.update(HF_HOME=folder.name, HF_HUB_OFFLINE="1", HF_HUB_DISABLE_TELEMETRY="1")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test by the folder of `tests` that it is in."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """Mark each test by the folder of `tests` that it is in; after pytest's own order, the longest files come first."""
     for item in items:
         item.add_marker(item.path.relative_to(Path(__file__).parent).parts[0])
+    yield
+    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
 
 
 @pytest.fixture(scope="session")

@@ -57,6 +57,8 @@ main()
 
 Wait = Callable[[], None]
 Strike = Callable[[int, Wait], None]
+"""Strikes the TaskManager of a worker; both are stopped, in the middle of a unit."""
+Note = tuple[float, str, dict[str, Any]]
 
 
 def finish(processes: ProcessServer, corpus: Path, out: Path | str, *commands: str) -> None:
@@ -128,7 +130,9 @@ def on_flink(
 
 def kill_task_manager(worker: int, again: Wait) -> None:
     """The process alone: its workers go on with what they have been given until they notice."""
-    os.kill(os.getpgid(worker), signal.SIGKILL)
+    group = os.getpgid(worker)
+    os.kill(group, signal.SIGKILL)
+    os.killpg(group, signal.SIGCONT)
 
 
 def lose_machine(worker: int, again: Wait) -> None:
@@ -138,14 +142,14 @@ def lose_machine(worker: int, again: Wait) -> None:
 
 def freeze_machine(worker: int, again: Wait) -> None:
     """The TaskManager with its workers; when others have begun their units again, they go on with them too."""
-    group = os.getpgid(worker)
-    os.killpg(group, signal.SIGSTOP)
     again()
-    os.killpg(group, signal.SIGCONT)
+    os.killpg(os.getpgid(worker), signal.SIGCONT)
 
 
 def kill_python_worker(worker: int, again: Wait) -> None:
+    group = os.getpgid(worker)
     os.kill(worker, signal.SIGKILL)
+    os.killpg(group, signal.SIGCONT)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +169,7 @@ def test_a_fault_while_tokenizing_changes_no_byte(
     shutil.copytree(begun_run, out)
     with on_flink(out) as run:
         try:
-            worker = wait_for_worker(out, run)
+            worker = stop_in_unit(out, run)
             assert os.getpgid(worker) in cluster.task_managers
             begun_before = begun(out)
             strike(worker, lambda: until(run, lambda: max(begun(out).values()) > 1))
@@ -204,7 +208,7 @@ def test_a_store_that_is_gone_for_ten_seconds_changes_no_byte(
     finish(processes, corpus, url, "ingest", "scan", "build")
     with on_flink(url, **store.environment) as run:
         try:
-            wait_for_worker(out, run)
+            wait_for_shard(out, run)
             begun_before = begun(out)
             store.kill()
             time.sleep(OUTAGE_SECONDS)
@@ -216,10 +220,21 @@ def test_a_store_that_is_gone_for_ten_seconds_changes_no_byte(
     assert published(out) == undisturbed
 
 
-def wait_for_worker(out: Path, run: ForkedProcess) -> int:
-    """Return the worker that began its unit last, once there is a token shard."""
+def wait_for_shard(out: Path, run: ForkedProcess) -> None:
     until(run, lambda: any(out.glob("tokens/part-*.parquet")))
-    return int(max(notes(out), key=lambda found: found[0])[1]["pid"])
+
+
+def stop_in_unit(out: Path, run: ForkedProcess) -> int:
+    """Stop a TaskManager with its workers, in the middle of a unit, once there is a token shard; return the worker."""
+    wait_for_shard(out, run)
+    while True:
+        _, name, note = last = newest(out)
+        group = os.getpgid(int(note["pid"]))
+        os.killpg(group, signal.SIGSTOP)
+        if not (out / f"tokens/part-{name.partition('-')[0]}.parquet").exists():
+            return int(note["pid"])
+        os.killpg(group, signal.SIGCONT)  # on a slow machine the unit was finished meanwhile
+        until(run, lambda last=last: newest(out) != last)
 
 
 def until(run: ForkedProcess, found: Callable[[], bool]) -> None:
@@ -231,7 +246,12 @@ def until(run: ForkedProcess, found: Callable[[], bool]) -> None:
 
 def begun(out: Path) -> Counter[str]:
     """How often each unit of tokenize was begun."""
-    return Counter(note["label"] for _, note in notes(out))
+    return Counter(note["label"] for _, _, note in notes(out))
+
+
+def newest(out: Path) -> Note:
+    """The note of the unit that began last."""
+    return max(notes(out), key=lambda note: note[:2])
 
 
 def told_repeated(out: Path) -> int:
@@ -243,8 +263,8 @@ def told_repeated(out: Path) -> int:
     return int(done[-1]["summary"].get("units that ran more than once", 0))
 
 
-def notes(out: Path) -> list[tuple[float, dict[str, Any]]]:
-    """When each attempt at a unit of tokenize began, and what was noted of it."""
+def notes(out: Path) -> list[Note]:
+    """When each attempt at a unit of tokenize began, the name of its note, the unit's key first, and the note."""
     files = (out / ".cache/attempts").glob("*.json")
-    found = [(file.stat().st_mtime, json.loads(file.read_bytes())) for file in files]
-    return [(moment, note) for moment, note in found if note["stage"] == "tokenize"]
+    found = [(file.stat().st_mtime, file.name, json.loads(file.read_bytes())) for file in files]
+    return [note for note in found if note[2]["stage"] == "tokenize"]
