@@ -37,7 +37,11 @@ Weight = Annotated[float, Field(ge=0, le=MAX_WEIGHT)]
 
 
 class ShardOptions(Options):
-    """How token shards become files that training programs read."""
+    """How token shards become files that training programs read.
+
+    `platform_ids` is left out of the canonical form while it is off, so that exports from before there was one have the
+    same form.
+    """
 
     format: Annotated[ShardFormat, Option()] = "bin"
     """`bin`: the shards of llm.c and modded-nanogpt. `megatron`: pairs of `.bin` and `.idx`."""
@@ -64,6 +68,13 @@ class ShardOptions(Options):
     name: Annotated[str, Field(pattern=FILE_NAME), Option()] = "cpp"
     """The names of the files begin with it: NAME_train_000000.bin."""
 
+    platform_ids: Annotated[bool, Option(flag="--platform-ids")] = False
+    """Write the platforms of each document too: NAME_train_000000.platforms beside each .bin."""
+
+    @model_serializer(mode="wrap")
+    def _serialize(self, values: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return leave_out(values(self), () if self.platform_ids else ("platform_ids",))
+
 
 class Fim(IntEnum):
     """The order of a segment's parts in its sequence, as `fim` records it."""
@@ -76,8 +87,8 @@ class Fim(IntEnum):
 class SequenceOptions(Options):
     """What sequences are made of.
 
-    `prefix` is left out of the canonical form while it is off, so that exports from before there was one have the same
-    form.
+    `prefix` and `platform_ids` are left out of the canonical form while they are off, so that exports from before there
+    were any have the same form.
     """
 
     length: Annotated[int, Field(ge=16, le=MAX_LENGTH), Option()]
@@ -104,6 +115,9 @@ class SequenceOptions(Options):
     The run needs `platform_prefix`.
     """
 
+    platform_ids: Annotated[bool, Option(flag="--platform-ids")] = False
+    """Add a column with the platforms of each segment's document, for an embedding; of repositories, of each file."""
+
     seed: Annotated[int, Field(ge=0, lt=1 << 53), Option()] = 0
     """Decides which segments are rearranged, and where they are split."""
 
@@ -118,4 +132,4 @@ class SequenceOptions(Options):
 
     @model_serializer(mode="wrap")
     def _serialize(self, values: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return leave_out(values(self), () if self.prefix else ("prefix",))
+        return leave_out(values(self), [name for name in ("prefix", "platform_ids") if not getattr(self, name)])

@@ -129,7 +129,7 @@ def sequences_schema(vocab_size: int, options: SequenceOptions) -> pa.Schema:
     Args:
         vocab_size: Number of ids; `token_ids` is of uint16 up to 65,536 and of uint32 above.
         options: What the sequences are made of: only sequences with filling in the middle have `fim*`, only those of
-            repositories have `file*`, only those with prefixes have `prefix*`.
+            repositories have `file*`, only those with prefixes have `prefix*`, and `*platform_ids` only if asked for.
     """
     names, places = pa.list_(required("item", _TEXT)), pa.list_(required("item", _UINT32))
     columns = {
@@ -146,4 +146,7 @@ def sequences_schema(vocab_size: int, options: SequenceOptions) -> pa.Schema:
         columns |= {"file_doc_ids": names, "file_starts": places}
     if options.prefix:
         columns |= {"prefix_starts": places, "prefix_ends": places}
+    if options.platform_ids:
+        platforms = pa.list_(required("item", _ITEMS))
+        columns |= {"platform_ids": platforms} | ({"file_platform_ids": platforms} if options.repositories else {})
     return required_columns(**columns)

@@ -188,6 +188,9 @@ def describe(totals: Counter[str], options: SequenceOptions) -> list[str]:
             f"prefix    {totals['tokens_of_prefixes']:,} tokens in {prefixed:,} segments; {segments - prefixed:,} have "
             "none: no platform is known, or the line is longer than half a sequence"
         )
+    if options.platform_ids:
+        segments, known = totals["segments"], totals["segments_with_platforms"]
+        lines.append(f"platforms {known:,} of {segments:,} segments have platform ids")
     unused = [name for name, _ in options.weights if not totals[WEIGHT + name]]
     if unused:
         lines.append(f"mixture   no document takes the weight of {', '.join(unused)}")

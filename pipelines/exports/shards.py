@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PurePosixPath
 from typing import Any
 
 from cppmill_core import InvalidInputError
@@ -18,6 +19,7 @@ from schemas.export_options import ShardOptions
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.exports.shards.formats import MAX_BIN_VOCABULARY
 from transforms.exports.shards.plan import FilePlan, plan_files
+from transforms.exports.shards.platforms import ENDING
 from transforms.exports.shards.splits import SPLITS, SplitSettings, count_splits
 from transforms.exports.shards.streams import Borders
 from transforms.exports.shards.writer import ShardSettings, file_name, write_shard
@@ -198,10 +200,11 @@ def _sum_split(receipts: Sequence[UnitReceipt]) -> dict[str, Any]:
 
 
 def _facts(receipts: Sequence[UnitReceipt]) -> dict[str, dict[str, Any]]:
-    """Return what the manifest says of each file with ids: its split, its tokens and the SHA-256 of their bytes."""
+    """Return what the manifest says of each file, by its ending: its split, its tokens and the SHA-256 of these."""
+    names = {".bin": ("split", "tokens", "ids_sha256"), ENDING: ("split", "tokens")}
     return {
-        output.path: {name: receipt.totals[name] for name in ("split", "tokens", "ids_sha256")}
+        output.path: {name: receipt.totals[name] for name in names[ending]}
         for receipt in receipts
         for output in receipt.outputs
-        if output.path.endswith(".bin")
+        if (ending := PurePosixPath(output.path).suffix) in names
     }

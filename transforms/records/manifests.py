@@ -12,6 +12,7 @@ from typing import Any
 from schemas.digests import canonical_json, sha256_json
 from schemas.errors import IntegrityError
 from schemas.units import RECEIPT_FOLDERS, OutputFile, Stage
+from transforms.records.platforms import platform_vocab_size
 from transforms.records.record import check_files, check_record, malformed, read_record
 from transforms.storage.folder import OutputFolder
 
@@ -52,6 +53,7 @@ def make_manifest(facts: ExportFacts) -> dict[str, Any]:
         "export": str(facts.stage),
         "tokenizer": {name: facts.run["tokenizer"][name] for name in ("digest", "vocab_size")},
         "dataset": {"digest": facts.run["dataset"]["digest"], "receipt": facts.run["digest"]},
+        **_platform_vocab(facts),
         "options": facts.options,
         "files": sorted(files, key=lambda file: str(file["path"])),
         "receipts": facts.receipts,
@@ -59,6 +61,13 @@ def make_manifest(facts: ExportFacts) -> dict[str, Any]:
         "code": facts.code,
     }
     return {**manifest, "digest": sha256_json(manifest)}
+
+
+def _platform_vocab(facts: ExportFacts) -> dict[str, Any]:
+    """Return digest and size of the platform vocabulary, if the files have ids of it."""
+    if not facts.options.get("platform_ids"):
+        return {}
+    return {"platform_vocab": {"digest": facts.run["platform_vocab"]["digest"], "size": platform_vocab_size(facts.run)}}
 
 
 def publish_manifest(out: OutputFolder, manifest: dict[str, Any], stage: Stage) -> None:

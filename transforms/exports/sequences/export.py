@@ -5,7 +5,6 @@ Packing happens inside a unit, a group of token shards or of projects, so its by
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, repeat
@@ -25,7 +24,15 @@ from transforms.exports.sequences.packing import pack_best_fit
 from transforms.exports.sequences.prefixes import NO_IDS, clear_spans, usable_prefix
 from transforms.exports.sequences.proofs import prove_sequences
 from transforms.exports.sequences.repositories import read_repositories
-from transforms.exports.sequences.segments import Encoding, RepositoryFile, Segment, SourceText, make_segments
+from transforms.exports.sequences.segments import (
+    Encoding,
+    RepositoryFile,
+    Segment,
+    SourceText,
+    files_within,
+    make_segments,
+    platforms_at,
+)
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.shards import TokenShard, footer, open_token_shard
 from transforms.tokens.tokenizer import TokenizeSettings, open_tokenizer
@@ -38,7 +45,7 @@ GROUP_TOKENS = 1 << 22
 """About how many positions a row group of sequences has."""
 
 PAD = "<PAD>"
-_COLUMNS, _PREFIX = ["doc_id", "project", "token_ids"], "prefix_token_ids"
+_COLUMNS, _PREFIX, _PLATFORMS = ["doc_id", "project", "token_ids"], "prefix_token_ids", "platform_ids"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +79,8 @@ def sequence_unit(unit: Unit, settings: SequenceSettings) -> UnitReceipt:
     encoding = Encoding(tokenizer, source.options, source.threads)
     shards = [TokenShard(**shard) for shard in unit.payload["shards"]]
     if options.repositories:
-        texts = read_repositories(source.out, shards, unit.payload["projects"], encoding)
+        rows = unit.payload["projects"]
+        texts = read_repositories(source.out, shards, rows, encoding, platforms=options.platform_ids)
     else:
         texts = list(read_texts(source.out, shards, options))
     segments, ledger = make_segments(texts, options, encoding)
@@ -93,10 +101,12 @@ def sequence_unit(unit: Unit, settings: SequenceSettings) -> UnitReceipt:
 
 
 def read_texts(run: OutputFolder, shards: Sequence[TokenShard], options: SequenceOptions) -> Iterator[SourceText]:
-    """Yield the documents of token shards, in order, with the prefixes that the options ask for."""
+    """Yield the documents of token shards, in order, with the prefixes and platforms that the options ask for."""
+    asked = ((_PREFIX, bool(options.prefix)), (_PLATFORMS, options.platform_ids))
+    columns = [*_COLUMNS, *(name for name, is_asked in asked if is_asked)]
     for shard in shards:
         with open_token_shard(run, shard) as file:
-            for batch in read_row_groups(file, [*_COLUMNS, _PREFIX] if options.prefix else _COLUMNS):
+            for batch in read_row_groups(file, columns):
                 yield from _texts(batch, options)
 
 
@@ -109,10 +119,14 @@ def pad_id(tokenizer: AnyTokenizer) -> int:
 
 
 def _texts(batch: pa.RecordBatch, options: SequenceOptions) -> Iterator[SourceText]:
-    columns = (batch["doc_id"].to_pylist(), batch["project"].to_pylist(), split_lists(list_column(batch, "token_ids")))
-    prefixes = split_lists(list_column(batch, _PREFIX)) if options.prefix else repeat(NO_IDS, batch.num_rows)
-    for doc_id, project, ids, prefix in zip(*columns, prefixes, strict=True):
-        yield SourceText(str(doc_id), str(project), ids, 1, len(ids), prefix=usable_prefix(prefix, options))
+    names = (batch["doc_id"].to_pylist(), batch["project"].to_pylist())
+    lists = [
+        split_lists(list_column(batch, name)) if name in batch.schema.names else repeat(NO_IDS, batch.num_rows)
+        for name in ("token_ids", _PREFIX, _PLATFORMS)
+    ]
+    for doc_id, project, ids, line, platforms in zip(*names, *lists, strict=True):
+        prefix = usable_prefix(line, options)
+        yield SourceText(str(doc_id), str(project), ids, 1, len(ids), prefix=prefix, platforms=platforms)
 
 
 def _write(path: Path, rows: Iterator[pa.RecordBatch], schema: pa.Schema, key: str, tokenizer: AnyTokenizer) -> int:
@@ -190,10 +204,13 @@ def assemble(
         columns |= _prefix_columns(rows, starts)
     if options.prefix == "no-loss":
         clear_spans(loss, columns["prefix_starts"], columns["prefix_ends"])
+    if options.platform_ids:
+        columns["platform_ids"] = [[platforms_at(texts[part.text], part.first) for part in row] for row in rows]
     if "file_starts" in schema.names:
         files = [_files(row, places, texts) for row, places in zip(rows, starts, strict=True)]
         columns["file_doc_ids"] = [[file.doc_id for file in row] for row in files]
         columns["file_starts"] = [[file.start for file in row] for row in files]
+        columns["file_platform_ids"] = [[file.platforms for file in row] for row in files]
     return pa.RecordBatch.from_arrays([_array(columns[field.name], field.type) for field in schema], schema=schema)
 
 
@@ -209,16 +226,10 @@ def _prefix_columns(rows: Sequence[Sequence[Segment]], starts: Sequence[Sequence
 def _files(row: Sequence[Segment], starts: Sequence[int], texts: Sequence[SourceText]) -> list[RepositoryFile]:
     """Return the files that begin in a sequence, with their places in it."""
     return [
-        RepositoryFile(start + file.start - segment.first, file.doc_id)
+        file._replace(start=start + file.start - segment.first)
         for segment, start in zip(row, starts[:-1], strict=True)
-        for file in texts[segment.text].files[slice(*_within(segment, texts[segment.text].files))]
+        for file in files_within(texts[segment.text], segment.first, segment.end)
     ]
-
-
-def _within(segment: Segment, files: Sequence[RepositoryFile]) -> tuple[int, int]:
-    """Return which files of a text, of those in order, begin in a segment of it."""
-    first, end = (bisect_left(files, place, key=lambda file: file.start) for place in (segment.first, segment.end))
-    return first, end
 
 
 def _array(values: Any, kind: pa.DataType) -> pa.Array[Any]:  # noqa: ANN401 - a matrix, or lists

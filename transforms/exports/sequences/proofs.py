@@ -16,8 +16,18 @@ from schemas.errors import IntegrityError
 from schemas.export_options import Fim, SequenceOptions
 from transforms.exports.sequences.fill_in_middle import NAMES, list_array
 from transforms.exports.sequences.prefixes import NONE, Span, clear_spans, remove_prefix
-from transforms.exports.sequences.segments import Encoding, SourceText, bare_range, segment_end, starts_with_bos
+from transforms.exports.sequences.segments import (
+    Encoding,
+    SourceText,
+    bare_range,
+    files_within,
+    platforms_at,
+    segment_end,
+    starts_with_bos,
+)
 from transforms.tokens.shards import TokenIds
+
+_PLACES = ["num_tokens", "doc_ids", "starts", "first_tokens"]
 
 
 class _StoredSegment(NamedTuple):
@@ -45,8 +55,8 @@ def prove_sequences(
     """Check a file of sequences against the texts and the ledger of its segments.
 
     Each segment must have the ids of its text from its first token on; a rearranged one, decoded, the bytes of it, in
-    the order that it says; a prefix must be its document's. The mask must have loss on all tokens but the first of a
-    segment, and on no padding, nor on a prefix if the options say so.
+    the order that it says; a prefix and platforms must be its document's, and files those of its repository. The mask
+    must have loss on all tokens but the first of a segment, and on no padding, nor on a prefix if the options say so.
 
     Returns:
         sequences, positions, positions_with_loss.
@@ -65,6 +75,8 @@ def prove_sequences(
             counted["sequences"] += batch.num_rows
             counted["positions"] += batch.num_rows * options.length
             counted["positions_with_loss"] += _loss(batch, options, where=f"{path}, from row {at}")
+            _prove_platforms(batch, texts, options, where=f"{path}, from row {at}")
+            _prove_files(batch, by_name, where=f"{path}, from row {at}")
             segments += len(found)
             tokens += sum(len(segment.ids) for segment in found)
             found = list(_without_prefixes(found, prefixes, encoding)) if options.prefix else found
@@ -103,6 +115,38 @@ def _without_prefixes(
         if start != bos or end < start or (segment.name, segment.ids[start:end].tobytes()) not in prefixes:
             raise IntegrityError(f"{segment.where}: its prefix, {start} to {end}, differs from the document's")
         yield segment._replace(ids=remove_prefix(segment.ids, segment.prefix))
+
+
+def _prove_platforms(
+    batch: pa.RecordBatch, texts: Sequence[SourceText], options: SequenceOptions, *, where: str
+) -> None:
+    """Compare the platform ids of segments with those of their documents, of which several may have one name."""
+    if not options.platform_ids:
+        return
+    named: dict[str, list[SourceText]] = {}
+    for text in texts:
+        named.setdefault(text.name, []).append(text)
+    columns = [batch[name].to_pylist() for name in ("doc_ids", "first_tokens", "platform_ids")]
+    for number, row in enumerate(zip(*columns, strict=True)):
+        for name, first, found in zip(*row, strict=True):
+            if not any(platforms_at(text, first).tolist() == found for text in named[name]):
+                raise IntegrityError(f"{where}, row {number}: the platform ids of {name}, {found}, are other ones")
+
+
+def _prove_files(batch: pa.RecordBatch, texts: dict[str, SourceText], *, where: str) -> None:
+    """Compare the files that begin in sequences with those of their repositories."""
+    columns = [name for name in ("file_starts", "file_doc_ids", "file_platform_ids") if name in batch.schema.names]
+    rows: list[dict[str, Any]] = batch.select([*_PLACES, *columns]).to_pylist() if columns else []
+    for number, row in enumerate(rows):
+        expected: dict[str, list[Any]] = {name: [] for name in columns}
+        ends = [*row["starts"][1:], row["num_tokens"]]
+        for name, first, start, end in zip(row["doc_ids"], row["first_tokens"], row["starts"], ends, strict=True):
+            for file in files_within(texts[name], first, first + end - start):
+                stored = (start + file.start - first, file.doc_id, file.platforms.tolist())
+                for column, value in zip(columns, stored, strict=False):
+                    expected[column].append(value)
+        if any(row[name] != values for name, values in expected.items()):
+            raise IntegrityError(f"{where}, row {number}: its files, {row['file_doc_ids']}, differ from the projects'")
 
 
 def _loss(batch: pa.RecordBatch, options: SequenceOptions, *, where: str) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, repeat
 from typing import Any, NamedTuple
 
 import cppmill_core
@@ -18,6 +18,7 @@ from cppmill_core import AnyTokenizer
 
 from schemas.errors import ConfigError
 from schemas.units import Stage, Unit, UnitReceipt
+from transforms.exports.sequences.prefixes import NO_IDS
 from transforms.exports.sequences.segments import Encoding, RepositoryFile, SourceText
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.shards import TokenIds, TokenShard, open_token_shard
@@ -25,7 +26,7 @@ from transforms.tokens.tokenizer import document_ends
 from transforms.units.batches import list_column, split_lists
 
 FILE_SEP = "<FILE_SEP>"
-_COLUMNS = ["doc_id", "project", "path", "token_ids"]
+_COLUMNS, _PLATFORMS = ["doc_id", "project", "path", "token_ids"], "platform_ids"
 
 
 class ProjectRows(NamedTuple):
@@ -51,6 +52,7 @@ class _Document(NamedTuple):
     path: bytes
     doc_id: str
     ids: TokenIds
+    platforms: TokenIds = NO_IDS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +88,12 @@ def project_rows(projects: Iterable[Any], tokens: Iterable[Any]) -> Iterator[tup
 
 
 def read_repositories(
-    run: OutputFolder, shards: Sequence[TokenShard], rows: Sequence[Sequence[Any]], encoding: Encoding
+    run: OutputFolder,
+    shards: Sequence[TokenShard],
+    rows: Sequence[Sequence[Any]],
+    encoding: Encoding,
+    *,
+    platforms: bool = False,
 ) -> list[SourceText]:
     """Return the projects of a unit, each as one text, by name.
 
@@ -95,11 +102,13 @@ def read_repositories(
         shards: The token shards that have rows of them.
         rows: The fields of a `ProjectRows` for each range of their rows.
         encoding: Tokenizer and policy of the dataset.
+        platforms: Whether their files have platform ids.
     """
     wanted: dict[str, list[ProjectRows]] = {}
     for row in rows:
         wanted.setdefault(ProjectRows(*row).shard, []).append(ProjectRows(*row))
-    documents = [document for shard in shards for document in _read(run, shard, wanted[shard.path])]
+    columns = [*_COLUMNS, *([_PLATFORMS] if platforms else [])]
+    documents = [document for shard in shards for document in _read(run, shard, wanted[shard.path], columns)]
     documents.sort(key=lambda document: (document.project.encode(), document.path, document.doc_id))
     return [
         join_files(project, list(files), encoding)
@@ -117,7 +126,7 @@ def join_files(project: str, documents: Sequence[_Document], encoding: Encoding)
     parts, files, place = [np.array(bos, kind)], list[RepositoryFile](), len(bos)
     for document, path in zip(documents, paths, strict=True):
         text = document.ids[len(bos) : len(document.ids) - len(eos)]
-        files.append(RepositoryFile(place, document.doc_id))
+        files.append(RepositoryFile(place, document.doc_id, document.platforms))
         parts += [np.array([separator, *path], kind), text]
         place += 1 + len(path) + len(text)
     parts.append(np.array(eos, kind))
@@ -137,7 +146,9 @@ def separator_id(tokenizer: AnyTokenizer) -> int:
         raise ConfigError(f"--repositories: {error}; joined files need {FILE_SEP}") from error
 
 
-def _read(run: OutputFolder, shard: TokenShard, wanted: Sequence[ProjectRows]) -> Iterator[_Document]:
+def _read(
+    run: OutputFolder, shard: TokenShard, wanted: Sequence[ProjectRows], columns: list[str]
+) -> Iterator[_Document]:
     """Yield the wanted rows of a token shard; row groups without any are not read."""
     with open_token_shard(run, shard) as file:
         start = 0
@@ -146,7 +157,7 @@ def _read(run: OutputFolder, shard: TokenShard, wanted: Sequence[ProjectRows]) -
             inside = [(max(rows.start, start) - start, min(rows.end, end) - start) for rows in wanted]
             inside = [(first, last) for first, last in inside if first < last]
             if inside:
-                table = file.read_row_group(group, columns=_COLUMNS, use_threads=False)
+                table = file.read_row_group(group, columns=columns, use_threads=False)
                 for first, last in inside:
                     for batch in table.slice(first, last - first).to_batches():
                         yield from _documents(batch)
@@ -155,5 +166,7 @@ def _read(run: OutputFolder, shard: TokenShard, wanted: Sequence[ProjectRows]) -
 
 def _documents(batch: pa.RecordBatch) -> Iterator[_Document]:
     rows: list[dict[str, Any]] = batch.select(["project", "path", "doc_id"]).to_pylist()
-    for row, ids in zip(rows, split_lists(list_column(batch, "token_ids")), strict=True):
-        yield _Document(row["project"], row["path"].encode(), row["doc_id"], ids)
+    has_platforms = _PLATFORMS in batch.schema.names
+    bags = split_lists(list_column(batch, _PLATFORMS)) if has_platforms else repeat(NO_IDS, batch.num_rows)
+    for row, ids, platforms in zip(rows, split_lists(list_column(batch, "token_ids")), bags, strict=True):
+        yield _Document(row["project"], row["path"].encode(), row["doc_id"], ids, platforms)

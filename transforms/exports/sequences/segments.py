@@ -5,6 +5,7 @@ Their ledger must balance, in documents and in tokens, for each unit and for the
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -31,10 +32,11 @@ FIM_ROOM = 16
 
 
 class RepositoryFile(NamedTuple):
-    """A file in a repository: the place of its separator, and its `doc_id`."""
+    """A file in a repository: the place of its separator, its `doc_id`, its platforms if they are asked for."""
 
     start: int
     doc_id: str
+    platforms: TokenIds = NO_IDS
 
 
 class SourceText(NamedTuple):
@@ -48,6 +50,7 @@ class SourceText(NamedTuple):
         document_tokens: The tokens that these have in the dataset.
         files: Of a repository, its files, in order.
         prefix: The ids of the line that names its platforms; none if the options ask for none, or it is too long.
+        platforms: Its platform ids, if the options ask for them; of a repository its files have them.
     """
 
     name: str
@@ -57,6 +60,7 @@ class SourceText(NamedTuple):
     document_tokens: int
     files: tuple[RepositoryFile, ...] = ()
     prefix: TokenIds = NO_IDS
+    platforms: TokenIds = NO_IDS
 
 
 class Segment(NamedTuple):
@@ -131,6 +135,9 @@ def make_segments(
         segments = [_with_prefix(segment, texts[segment.text].prefix, encoding.policy) for segment in segments]
         ledger["segments_with_prefix"] += sum(segment.prefix.start < segment.prefix.end for segment in segments)
         ledger["tokens_of_prefixes"] += sum(segment.prefix.end - segment.prefix.start for segment in segments)
+    if options.platform_ids:
+        known = [len(platforms_at(texts[segment.text], segment.first)) > 0 for segment in segments]
+        ledger["segments_with_platforms"] += sum(known)
     ledger["segments"] += len(segments)
     ledger["tokens_in_sequences"] += sum(len(segment.ids) for segment in segments)
     check_ledger(ledger, where="a unit")
@@ -239,6 +246,23 @@ def _rearrange(
 def _with_prefix(segment: Segment, prefix: TokenIds, policy: TokenizeOptions) -> Segment:
     ids, place = insert_prefix(segment.ids, prefix, bos=starts_with_bos(segment.first, policy))
     return segment._replace(ids=ids, prefix=place)
+
+
+def files_within(text: SourceText, first: int, end: int) -> Sequence[RepositoryFile]:
+    """Return the files of a repository that begin in a range of its ids."""
+    start, stop = (bisect_left(text.files, place, key=lambda file: file.start) for place in (first, end))
+    return text.files[start:stop]
+
+
+def platforms_at(text: SourceText, first: int) -> TokenIds:
+    """Return the platform ids of a text, of a repository those of the file that it has at a place.
+
+    What comes before its first file belongs to that one.
+    """
+    if not text.files:
+        return text.platforms
+    number = bisect_right(text.files, first, key=lambda file: file.start) - 1
+    return text.files[max(0, number)].platforms
 
 
 def starts_with_bos(first: int, policy: TokenizeOptions) -> int:

@@ -30,6 +30,7 @@ from transforms.exports.shards.formats import (
     write_ids,
     write_index,
 )
+from transforms.exports.shards.platforms import ENDING, CollectedPlatforms
 from transforms.exports.shards.splits import Split
 from transforms.exports.shards.streams import Borders, StreamSettings, Stretch, read_stretches
 from transforms.storage.folder import OutputFolder
@@ -60,7 +61,10 @@ class ShardSettings:
 
 @dataclass
 class DocumentTotals:
-    """Totals of the documents that begin in a stretch, added up as they are written."""
+    """Totals of the documents that begin in a stretch, added up as they are written.
+
+    `platforms` are those of all documents of the file, also of one that began before it.
+    """
 
     threads: int
     documents: int = 0
@@ -68,6 +72,7 @@ class DocumentTotals:
     tokens: int = 0
     digest: str = field(default_factory=lambda: add_digests([]))
     lengths: list[npt.NDArray[np.int64]] = field(default_factory=list)
+    platforms: CollectedPlatforms = field(default_factory=CollectedPlatforms)
 
     def add(self, stretch: Stretch, chosen: npt.NDArray[np.bool_]) -> None:
         """Count the chosen documents of a stretch, with the row digests that the dataset's digest sums."""
@@ -124,7 +129,17 @@ def _write_bin(
         return counted.documents
 
     name = file_name(settings.options, plan["split"], plan["index"])
-    return (settings.out.publish(f"{name}.bin", write),), results[0]
+    published = [settings.out.publish(f"{name}.bin", write)]
+    return (*published, *_publish_platforms(name, settings, counted, results[0])), results[0]
+
+
+def _publish_platforms(
+    name: str, settings: ShardSettings, counted: DocumentTotals, written: WrittenIds
+) -> list[OutputFile]:
+    """Publish the platforms of a file's documents, if they are asked for."""
+    if not settings.options.platform_ids:
+        return []
+    return [settings.out.publish(f"{name}{ENDING}", lambda path: counted.platforms.write(path, tokens=written.tokens))]
 
 
 def _write_pair(
@@ -146,7 +161,7 @@ def _write_pair(
             out.adopt(f"{name}.{ending}", path, rows=counted.documents)
             for ending, path in (("bin", ids), ("idx", index))
         ]
-        return tuple(published), written
+        return (*published, *_publish_platforms(name, settings, counted, written)), written
 
 
 def _check_read_back(path: Path, written: WrittenIds, *, skip: int) -> None:
@@ -162,6 +177,7 @@ def _cut(plan: dict[str, Any], settings: ShardSettings, counted: DocumentTotals)
     """Yield exactly the ids of the stretch; documents count where they begin."""
     for stretch in prefetch(_stretches(plan, settings)):
         counted.add(stretch, _begins_within(stretch, plan))
+        counted.platforms.add(np.maximum(stretch.starts - plan["begin"], 0), stretch.rows)
         yield stretch.ids[max(plan["begin"] - stretch.begin, 0) : plan["end"] - stretch.begin]
 
 
@@ -169,6 +185,8 @@ def _whole(plan: dict[str, Any], settings: ShardSettings, counted: DocumentTotal
     """Yield the ids of the documents that begin in the stretch."""
     for stretch in prefetch(_stretches(plan, settings)):
         chosen = _begins_within(stretch, plan)
+        lengths = stretch.lengths[chosen]
+        counted.platforms.add(counted.tokens + np.cumsum(lengths) - lengths, stretch.rows.filter(chosen))
         counted.add(stretch, chosen)
         yield stretch.ids[np.repeat(chosen, stretch.lengths)]
 
