@@ -82,7 +82,7 @@ test: setup $(STAMPS)/test ## Run the tests of the native core and of the Python
 	$(CARGO) test $(NATIVE) --workspace --release --locked --quiet
 	$(BIN)/python -m pytest -n auto --dist loadfile --durations=20 -m "not engines and not release"
 
-engines: setup $(STAMPS)/test ## Fetch Flink, Spark, Prism, two object stores and torch into a cache outside of here, and a browser (NAME=flink: one)
+engines: setup $(STAMPS)/test ## Fetch Flink, Spark, Prism, two object stores, torch and megatron-core into a cache outside of here, and a browser (NAME=flink: one)
 	@$(BIN)/python -m deploy.local fetch $(NAME)
 
 test-engines: engines ## Run the tests that need what `make engines` fetches: each engine, its faults, the object stores, torch
@@ -233,7 +233,7 @@ lock: $(STAMPS)/uv ## Resolve the requirements of pyproject.toml again, and expo
 		--no-emit-package cppmill-core --output-file deploy/dataflow/requirements.lock
 	$(COMPILE) --group torch --constraint requirements.lock --universal $(foreach name,$(NOT_IMPORTED),--no-emit-package $(name)) \
 		--output-file deploy/local/torch_requirements.lock
-	$(COMPILE) --group streaming --no-deps --universal --output-file deploy/local/streaming_requirements.lock
+	@for name in streaming megatron; do $(COMPILE) --group $$name --no-deps --universal --output-file deploy/local/$${name}_requirements.lock; done
 	$(COMPILE) --group zig --universal --output-file deploy/release/requirements.lock
 
 # The tests import the benchmarks, the code of a release and that of the site.

@@ -129,6 +129,7 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "dataflow": _packages(_ROOT / "deploy/dataflow/requirements.lock"),
     "torch": _packages(_HERE / "torch_requirements.lock"),
     "streaming": _packages(_HERE / "streaming_requirements.lock"),
+    "megatron": _packages(_HERE / "megatron_requirements.lock"),
 }
 _COSTS = {
     "versitygw": "about 2 minutes of Go's compiler",
@@ -140,4 +141,5 @@ _COSTS = {
     "dataflow": "Google's packages from the Python package index",
     "torch": "about 2.5 GB from the Python package index, for 4 GB on disk",
     "streaming": "about 10 MB from the Python package index",
+    "megatron": "about 3 MB from the Python package index",
 }

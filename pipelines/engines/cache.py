@@ -23,6 +23,7 @@ FILES = {
     "dataflow": "dataflow-2.77.0/site",
     "torch": "torch-2.15.0/site",
     "streaming": "streaming-0.13.0/site",
+    "megatron": "megatron-0.16.1/site",
 }
 
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import re
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +11,11 @@ import pytest
 from cppmill_core.loader import Loader, Place
 from cppmill_core.working_set import logit_mask
 
-from pipelines.engines.cache import engine_path
 from schemas.tables import MAX_PLATFORM_IDS
 from tests.engines import torch_programs as programs
 from tests.token_shards import FILES, ROWS, in_order, loader_of, numbers, write_shards
 
 STEPS = -(-ROWS // programs.BATCH_ROWS)
-
-
-@pytest.fixture(scope="module")
-def in_torch() -> Iterator[Callable[..., Any]]:
-    """Call a function of `torch_programs` in a process that has torch, the same one for all tests."""
-    options = {"mp_context": multiprocessing.get_context("spawn"), "initializer": programs.begin}
-    with ProcessPoolExecutor(1, **options, initargs=(str(engine_path("torch")),)) as pool:
-        yield lambda function, *arguments, **named: pool.submit(function, *arguments, **named).result()
 
 
 @pytest.fixture(scope="module")

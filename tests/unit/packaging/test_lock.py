@@ -26,11 +26,11 @@ PURPOSES = {
 LOCKS = [RESOLUTION, *(f"requirements/{purpose}.lock" for purpose in PURPOSES)]
 
 
-FETCHED = [f"deploy/local/{name}_requirements.lock" for name in ("torch", "streaming")]
-"""Locks of what `make engines` fetches."""
+FETCHED = {name: f"deploy/local/{name}_requirements.lock" for name in ("torch", "streaming", "megatron")}
+"""Locks of what `make engines` fetches, by the group of each."""
 
 
-@pytest.fixture(params=[*LOCKS, "requirements/uv.lock", *FETCHED])
+@pytest.fixture(params=[*LOCKS, "requirements/uv.lock", *FETCHED.values()])
 def lock(request: pytest.FixtureRequest, repository: Path) -> str:
     return (repository / request.param).read_text()
 
@@ -93,10 +93,10 @@ def test_the_lock_satisfies_the_metadata(name: str, groups: tuple[str, ...], rep
     assert unmet == []
 
 
-@pytest.mark.parametrize("name", [*LOCKS[1:], *FETCHED])
+@pytest.mark.parametrize("name", [*LOCKS[1:], *FETCHED.values()])
 def test_the_locks_are_parts_of_one_resolution(name: str, repository: Path) -> None:
     resolution = read_lock(repository / RESOLUTION)
-    if name in FETCHED:
+    if name in FETCHED.values():
         resolution = read_lock(repository / name) | resolution
     differing = [
         f"{pin}"
@@ -120,7 +120,7 @@ def test_the_environment_is_the_lock(repository: Path) -> None:
 
 def test_fetched_packages_satisfy_the_metadata(repository: Path) -> None:
     document = tomllib.loads((repository / "pyproject.toml").read_text())
-    for path, name in zip(FETCHED, ("torch", "streaming"), strict=True):
+    for name, path in FETCHED.items():
         locked = read_lock(repository / path)
         for requirement in map(Requirement, group(document["dependency-groups"], name)):
             [pin] = locked[canonicalize_name(requirement.name)]
