@@ -127,8 +127,8 @@ def change_id(row):
 
 @pytest.mark.parametrize("harm", [move_cursor, lose_cursor, change_id, None])
 def test_reading_back_finds_every_difference(run, tokenizer, tmp_path, harm):
-    texts = list(read_texts(OutputFolder(run.out), token_shards(run.receipt)[:1]))
     options, encoding = SequenceOptions(length=LENGTH, cursor_rate=1.0), Encoding(tokenizer, TokenizeOptions())
+    texts = list(read_texts(OutputFolder(run.out), token_shards(run.receipt)[:1], options))
     made, ledger = make_segments(texts, options, encoding)
     pad, schema = pad_id(tokenizer), sequences_schema(tokenizer.vocab_size, options)
     rows = pa.Table.from_batches(make_rows(made, texts, options, pad_id=pad, schema=schema)).to_pylist()
