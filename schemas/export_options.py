@@ -84,11 +84,14 @@ class Fim(IntEnum):
     SPM = 2
 
 
+_LEFT_OUT_IF_OFF = ("prefix", "cursor_rate", "platform_ids")
+
+
 class SequenceOptions(Options):
     """What sequences are made of.
 
-    `prefix` and `platform_ids` are left out of the canonical form while they are off, so that exports from before there
-    were any have the same form.
+    `prefix`, `cursor_rate` and `platform_ids` are left out of the canonical form while they are off, so that exports
+    from before there were any have the same form.
     """
 
     length: Annotated[int, Field(ge=16, le=MAX_LENGTH), Option()]
@@ -109,6 +112,9 @@ class SequenceOptions(Options):
     fim_spm_share: Annotated[Fraction, Option(flag="--fim-spm", metavar="SHARE")] = 0.5
     """Share of the rearranged segments that have the suffix before the prefix."""
 
+    cursor_rate: Annotated[Fraction, Option(flag="--cursor", metavar="RATE")] = 0.0
+    """Cut this share of the segments at a random place, and encode both sides separately, as at a cursor."""
+
     prefix: Annotated[PrefixLoss | None, Field(examples=["no-loss"]), Option()] = None
     """Put the line that names a document's platforms in front of its text, in each segment, with or without loss.
 
@@ -119,7 +125,7 @@ class SequenceOptions(Options):
     """Add a column with the platforms of each segment's document, for an embedding; of repositories, of each file."""
 
     seed: Annotated[int, Field(ge=0, lt=1 << 53), Option()] = 0
-    """Decides which segments are rearranged, and where they are split."""
+    """Decides which segments are rearranged or cut, and where."""
 
     default_weight: Weight = 1.0
     """How often a document occurs in the sequences, on average."""
@@ -132,4 +138,4 @@ class SequenceOptions(Options):
 
     @model_serializer(mode="wrap")
     def _serialize(self, values: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return leave_out(values(self), [name for name in ("prefix", "platform_ids") if not getattr(self, name)])
+        return leave_out(values(self), [name for name in _LEFT_OUT_IF_OFF if not getattr(self, name)])

@@ -128,8 +128,9 @@ def sequences_schema(vocab_size: int, options: SequenceOptions) -> pa.Schema:
 
     Args:
         vocab_size: Number of ids; `token_ids` is of uint16 up to 65,536 and of uint32 above.
-        options: What the sequences are made of: only sequences with filling in the middle have `fim*`, only those of
-            repositories have `file*`, only those with prefixes have `prefix*`, and `*platform_ids` only if asked for.
+        options: What the sequences are made of: only sequences with filling in the middle have `fim*`, only those cut
+            at cursors have `cursors`, only those of repositories `file*`, only those with prefixes `prefix*`, and
+            `*platform_ids` only if asked for.
     """
     names, places = pa.list_(required("item", _TEXT)), pa.list_(required("item", _UINT32))
     columns = {
@@ -142,6 +143,8 @@ def sequences_schema(vocab_size: int, options: SequenceOptions) -> pa.Schema:
     }
     if options.fim_rate:
         columns |= {"fim": pa.list_(required("item", pa.uint8())), "fim_starts": places, "fim_ends": places}
+    if options.cursor_rate:
+        columns |= {"cursors": places}
     if options.repositories:
         columns |= {"file_doc_ids": names, "file_starts": places}
     if options.prefix:

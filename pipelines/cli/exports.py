@@ -187,3 +187,81 @@ def flags(
         typer.echo(" ".join(found[1].arguments))
         for note in describe_notes(*found):
             typer.echo(f"# {note}", err=True)
+
+
+@described(commands)
+def trace(
+    data: Annotated[
+        str,
+        typer.Option(
+            "--data",
+            metavar="OUT|SEQUENCES",
+            parser=args.run_folder,
+            help="What the training read: a finished run, or an export of sequences; or its URL.",
+        ),
+    ],
+    checkpoint: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[CHECKPOINT]",
+            exists=True,
+            help="A checkpoint with the position of the loader: stamped, JSON, or saved by torch.",
+        ),
+    ] = None,
+    run: Annotated[
+        str | None,
+        typer.Option("--run", metavar="RUN", parser=args.run_folder, help="Of sequences: the run behind them."),
+    ] = None,
+    until: Annotated[bool, typer.Option("--until", help="Everything up to the checkpoint, not its last step.")] = False,
+    step: Annotated[
+        int | None,
+        typer.Option("--step", metavar="N", min=0, help="This step, from 0; of --epoch, or over all epochs."),
+    ] = None,
+    epoch: Annotated[
+        int | None, typer.Option("--epoch", metavar="N", min=0, help="The epoch of --step, from 0.")
+    ] = None,
+    rank: Annotated[int | None, typer.Option("--rank", metavar="R", help="Only what this rank read.")] = None,
+    ranks: Annotated[
+        int | None, typer.Option("--ranks", metavar="N", min=1, help="Without a checkpoint: ranks.  [default: 1]")
+    ] = None,
+    batch_rows: Annotated[
+        int | None,
+        typer.Option(
+            "--batch-rows", metavar="N", min=1, help="Without a checkpoint: rows per step and rank.  [default: 1]"
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", metavar="N", help="Without a checkpoint: of the loader.  [default: 0]")
+    ] = None,
+    streams: Annotated[
+        int | None,
+        typer.Option("--streams", metavar="N", min=1, help="Without a checkpoint: of the loader.  [default: 16]"),
+    ] = None,
+    in_order: Annotated[
+        bool, typer.Option("--no-shuffle", help="Without a checkpoint: the loader did not shuffle.")
+    ] = False,
+    drop_last: Annotated[
+        bool, typer.Option("--drop-last", help="Without a checkpoint: the loader left out incomplete steps.")
+    ] = False,
+    as_json: args.Json = False,
+) -> None:
+    """Name the documents that a training consumed: their bytes, licences and place in the run.
+
+    In the last step before a checkpoint, in any other step, or up to the checkpoint. The loader's order is computed
+    again, so nothing needs to be logged. A dataset that is not the checkpoint's is refused.
+
+    Examples:
+      cppmill trace checkpoint.pt --data llvm
+      cppmill trace checkpoint.pt --data llvm-8k --run llvm --until --json
+      cppmill trace --data llvm --step 1000 --rank 3 --ranks 8 --batch-rows 16 --seed 1
+    """
+    with command_session(Output(as_json=as_json), advice="nothing was changed"):
+        from pipelines.exports import trace as program
+        from pipelines.exports.traced_rows import TracedRows
+
+        rows = TracedRows(data, run)
+        given = program.GivenOrder(ranks, batch_rows, seed, streams, in_order, drop_last)
+        order = program.find_order(checkpoint, given, rows, data=data)
+        found = program.trace(rows, order, step=step, epoch=epoch, until=until, rank=rank)
+        for line in program.trace_lines(rows, order, found, as_json=as_json, every=not until):
+            typer.echo(line)

@@ -180,6 +180,41 @@ def compare(
 
 
 @described(commands)
+def cursors(
+    tokenizers: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TOKENIZER",
+            parser=as_typed,
+            help="Tokenizer directory, or its URL; NAME=PATH names it in the table.",
+        ),
+    ],
+    on: On,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Decides where the cursors are.")] = 0,
+    sample: Share = 1.0,
+    threads: ThreadNumber = None,
+    as_json: args.Json = False,
+) -> None:
+    """Measure how often a completion at a cursor meets a token border.
+
+    Each document gets three cursors: anywhere, within an identifier after one of its parts, and at the end of a line.
+    For each kind: how often the whole text has a token border there; how often both sides, encoded separately, have
+    the ids of the whole text; how many of the prompt's last ids differ from these; and how many last ids, and bytes,
+    Tokenizer.stable_prefix drops.
+
+    Example:
+      cppmill cursors plain=a/tokenizer superwords=b/tokenizer --on held-out/ --sample 0.1
+    """
+    with command_session(Output(as_json=as_json), advice="nothing was changed"):
+        from configs.execution import usable_threads
+        from pipelines.tokenizers import cursors as program
+
+        found = program.cursors(tokenizers, on, seed=seed, sample=sample, threads=threads or usable_threads())
+        for line in program.cursor_lines(found, as_json=as_json):
+            typer.echo(line)
+
+
+@described(commands)
 def sweep(
     run: args.RunFolder,
     sizes: Annotated[str, typer.Option("--sizes", metavar="N,N", help="Numbers of ids.")],

@@ -126,19 +126,105 @@ def working_set(
         list[str] | None,
         typer.Option("--projects", metavar="GLOB", help="Names of the projects; may be given again.  [default: *]"),
     ] = None,
+    platforms: Annotated[
+        list[str] | None,
+        typer.Option("--platforms", metavar="CATEGORY=LABEL", help="Only documents for such platforms, globs."),
+    ] = None,
+    namespaces: Annotated[
+        list[str] | None,
+        typer.Option("--namespaces", metavar="GLOB", help="Only documents in whose code such a namespace occurs."),
+    ] = None,
+    bands: Annotated[
+        list[str] | None,
+        typer.Option("--bands", metavar="GLOB", help="Bands or categories of tokens that are in it as a whole."),
+    ] = None,
     coverage: Annotated[
-        float, typer.Option("--coverage", metavar="FRACTION", help="Share of the projects' tokens to cover.")
+        float, typer.Option("--coverage", metavar="FRACTION", help="Share of the documents' tokens to cover.")
     ] = 0.99,
 ) -> None:
-    """Write the fewest ids that cover a share of some projects' tokens.
+    """Write the fewest ids that cover a share of some documents' tokens.
 
     A sorted allow-list with a receipt, for routing: `cppmill_core.working_set` makes the mask for a model's logits. It
-    makes nothing faster. Control tokens and the 256 bytes are always in it.
+    makes nothing faster. Control tokens and the 256 bytes are always in it. Documents must meet each of --projects,
+    --platforms and --namespaces; each may be given again, and then one of its values is enough.
 
-    Example:
+    Examples:
       cppmill vocab working-set out --projects 'cu*' --projects torch --coverage 0.99 --out cuda.json
+      cppmill vocab working-set out --platforms 'gpu=cuda' --namespaces thrust --bands 'cuda_*' --out cuda.json
     """
     with command_session(Output(), advice="nothing was changed"):
-        from pipelines.exports.working_set import write_working_set
+        from pipelines.exports.working_set import DocumentGlobs, write_working_set
 
-        typer.echo(write_working_set(out, file, globs=projects or ["*"], coverage=coverage))
+        globs = DocumentGlobs(projects=projects or (), platforms=platforms or (), namespaces=namespaces or ())
+        typer.echo(write_working_set(out, file, globs=globs, coverage=coverage, bands=bands or ()))
+
+
+@described(vocab)
+def mask(
+    tokenizer: args.Tokenizer,
+    file: Annotated[Path, typer.Option("--out", metavar="FILE", help="File to write, JSON.")],
+    bias: Annotated[
+        list[str] | None,
+        typer.Option("--bias", metavar="BAND=NUMBER", help="Add this to the logits of a band or category, a glob."),
+    ] = None,
+    freeze: Annotated[
+        list[str] | None,
+        typer.Option("--freeze", metavar="BAND", help="Bands or categories whose rows do not learn, a glob."),
+    ] = None,
+    allow: Annotated[
+        list[Path] | None,
+        typer.Option("--allow", metavar="FILE", help="Working set: only its ids, or another's."),
+    ] = None,
+    outside: Annotated[
+        float | None,
+        typer.Option("--outside", metavar="NUMBER", help="Bias of all other ids.  [default: -inf, which forbids them]"),
+    ] = None,
+) -> None:
+    """Write a mask: a bias of each id for a model's logits, and the rows of its embedding that do not learn.
+
+    Hard with -inf, soft with other numbers. Options may be given again. `cppmill_core.masks.torch_masks` applies a mask
+    in torch; `cppmill vocab prove-mask` proves that it was.
+
+    Examples:
+      cppmill vocab mask --tokenizer out/tokenizer --freeze 'cuda_*' --out cpu.json
+      cppmill vocab mask --tokenizer out/tokenizer --allow cuda.json --outside -4 --bias learned=-0.5 --out soft.json
+    """
+    with command_session(Output(), advice="nothing was changed"):
+        from pipelines.exports.masks import write_mask
+
+        typer.echo(
+            write_mask(tokenizer, file, biases=bias or (), freeze=freeze or (), allow=allow or (), outside=outside)
+        )
+
+
+@described(vocab)
+def prove_mask(
+    checkpoint: Annotated[
+        Path, typer.Argument(metavar="CHECKPOINT", exists=True, help="A safetensors file, or a folder of them.")
+    ],
+    mask_file: Annotated[Path, typer.Option("--mask", metavar="FILE", exists=True, help="The mask.")],
+    tokenizer: args.Tokenizer,
+    base: Annotated[
+        Path | None,
+        typer.Option(
+            "--base", metavar="CHECKPOINT", exists=True, help="What the training began with, for frozen rows."
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="The receipt to write.")] = None,
+    check: Annotated[
+        Path | None, typer.Option("--check", metavar="FILE", exists=True, help="The receipt to check.")
+    ] = None,
+) -> None:
+    """Prove that a checkpoint was made with a mask, or check the receipt of that.
+
+    The bias must be in the checkpoint, and frozen rows must be those of --base, byte for byte. The receipt has the
+    digests of tokenizer, mask and checkpoint. Exit code 1 if it is not so.
+
+    Examples:
+      cppmill vocab prove-mask tuned --mask cpu.json --tokenizer out/tokenizer --base model --out receipt.json
+      cppmill vocab prove-mask tuned --mask cpu.json --tokenizer out/tokenizer --check receipt.json
+    """
+    with command_session(Output(), advice="nothing was changed"):
+        from pipelines.exports.masks import prove_mask
+
+        typer.echo(prove_mask(checkpoint, mask_file, tokenizer, base=base, out=out, check=check))

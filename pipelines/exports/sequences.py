@@ -43,6 +43,8 @@ def load_config(run: str, *, flags: Mapping[str, object], mixture: Path | None =
     config = load_export_config(SequenceOptions, run=run, values=flags, flags=SEQUENCE_FLAGS, options=weights)
     if config.options.repositories and config.options.fim_rate:
         raise ConfigError("--repositories --fim: cannot be combined; fill in the middle splits documents, not projects")
+    if config.options.repositories and config.options.cursor_rate:
+        raise ConfigError("--repositories --cursor: cannot be combined; cursors cut documents, not projects")
     if config.options.repositories and config.options.prefix:
         raise ConfigError("--repositories --prefix: cannot be combined; platforms are of documents, not of projects")
     return config
@@ -182,6 +184,9 @@ def describe(totals: Counter[str], options: SequenceOptions) -> list[str]:
             f"fim       {psm:,} PSM, {spm:,} SPM; unchanged: {too_long:,} too long once rearranged, "
             f"{totals['segments'] - psm - spm - too_long:,} not chosen or too short to split"
         )
+    if options.cursor_rate:
+        cut, too_long = totals["segments_cut_at_cursor"], totals["segments_too_long_to_cut"]
+        lines.append(f"cursor    {cut:,} segments cut; unchanged: {too_long:,} too long once cut")
     if options.prefix:
         segments, prefixed = totals["segments"], totals["segments_with_prefix"]
         lines.append(

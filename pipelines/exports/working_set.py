@@ -2,35 +2,61 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+import cppmill_core
+import pyarrow as pa
+from cppmill_core.platforms import parse_platform_vocab
+
 from configs.outputs import check_outside, check_parent
 from pipelines.tokenizers.codec import load_tokenizer
-from pipelines.tokenizers.texts import read_shards
+from pipelines.tokenizers.texts import documents_shards, read_shards
 from schemas.digests import canonical_json
 from schemas.errors import ConfigError
 from tokenizer_build.compare.diff import read_ids
-from tokenizer_build.working_set import count_tokens, describe_working_set
+from tokenizer_build.masks import match_bands, read_named_bands
+from tokenizer_build.working_set import Choice, count_tokens, describe_working_set
 from transforms.records.receipts import read_receipt
 from transforms.storage.folder import OutputFolder
 
+PLATFORM_VOCAB = "platform_vocab.json"
 
-def write_working_set(run: str, file: Path, *, globs: Sequence[str], coverage: float) -> str:
-    """Write the working set of some projects of a finished run.
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentGlobs:
+    """What chooses documents, patterns as of a shell; empty for all.
+
+    Attributes:
+        projects: Names of projects.
+        platforms: `CATEGORY=LABEL` of platforms, such as `gpu=*`.
+        namespaces: Leading namespaces in code, without `::`.
+    """
+
+    projects: Sequence[str] = ()
+    platforms: Sequence[str] = ()
+    namespaces: Sequence[str] = ()
+
+
+def write_working_set(run: str, file: Path, *, globs: DocumentGlobs, coverage: float, bands: Sequence[str] = ()) -> str:
+    """Write the working set of some documents of a finished run.
 
     Args:
         run: The run's folder, or its URL.
         file: The file to write.
-        globs: Patterns of project names.
-        coverage: Share of the projects' tokens to cover.
+        globs: Which documents.
+        coverage: Share of the documents' tokens to cover.
+        bands: Patterns of bands that are in the set as a whole.
 
     Returns:
         What to print: a line with the figures.
 
     Raises:
-        ConfigError: If there is no finished run, no project matches, the coverage is not a share, or the file
+        ConfigError: If there is no finished run, a pattern matches nothing, the coverage is not a share, or the file
             cannot be written there.
     """
     if not 0 < coverage <= 1:
@@ -41,14 +67,69 @@ def write_working_set(run: str, file: Path, *, globs: Sequence[str], coverage: f
     receipt = read_receipt(out)
     with out.open_local_folder("tokenizer") as tokenizer:
         ids = read_ids(tokenizer, load_tokenizer(tokenizer, argument="OUT"))
+        named = read_named_bands(tokenizer, ids) if bands else {}
+    whole = {name: ids for glob in bands for name, ids in match_bands(named, glob, argument="--bands").items()}
+    projects = globs.projects or ["*"]
+    labels = _match_platforms(out, globs.platforms)
+    choice = Choice(
+        projects,
+        frozenset(labels.values()) if globs.platforms else None,
+        _documents_with(out, globs.namespaces) if globs.namespaces else None,
+    )
     shards = [shard["path"] for shard in receipt["dataset"]["shards"]]
-    batches = read_shards(out, shards, ["project", "token_ids"])
-    histogram = count_tokens(batches, globs, ids.tokenizer.vocab_size)
+    histogram = count_tokens(read_shards(out, shards, choice.columns), choice, ids.tokenizer.vocab_size)
     if not histogram.projects:
-        raise ConfigError(f"--projects {' '.join(globs)}: no project of {run} has such a name; try --projects '*'")
-    made = describe_working_set(histogram, ids, globs=globs, coverage=coverage, dataset=receipt["dataset"]["digest"])
+        raise ConfigError(_nothing(run, globs, projects))
+    chosen: dict[str, Any] = {}
+    if globs.platforms:
+        chosen["platforms"] = {"globs": list(globs.platforms), "labels": sorted(labels)}
+    if globs.namespaces:
+        chosen["namespaces"] = {"globs": list(globs.namespaces)}
+    digest = receipt["dataset"]["digest"]
+    made = describe_working_set(
+        histogram, ids, globs=projects, coverage=coverage, dataset=digest, bands=whole, chosen=chosen
+    )
     file.write_bytes(canonical_json(made) + b"\n")
     return _describe(made)
+
+
+def _nothing(run: str, globs: DocumentGlobs, projects: Sequence[str]) -> str:
+    if globs.platforms or globs.namespaces:
+        return f"{run}: no document meets --projects, --platforms and --namespaces together; leave one of them out"
+    return f"--projects {' '.join(projects)}: no project of {run} has such a name; try --projects '*'"
+
+
+def _match_platforms(out: OutputFolder, globs: Sequence[str]) -> dict[str, int]:
+    """Return the platforms, `CATEGORY=LABEL`, that one of some patterns matches, with their ids.
+
+    Raises:
+        ConfigError: If a pattern matches none.
+    """
+    if not globs:
+        return {}
+    vocab = parse_platform_vocab(out.read_bytes(PLATFORM_VOCAB), where=out.where(PLATFORM_VOCAB))
+    named = {f"{category}={label}": number for number, (category, label) in vocab.labels.items()}
+    for glob in globs:
+        if not any(fnmatchcase(name, glob) for name in named):
+            raise ConfigError(f"--platforms {glob}: no such platform; it takes CATEGORY=LABEL, as in {PLATFORM_VOCAB}")
+    return {name: number for name, number in named.items() if any(fnmatchcase(name, glob) for glob in globs)}
+
+
+def _documents_with(out: OutputFolder, globs: Sequence[str]) -> frozenset[str]:
+    """Return the documents in whose code a namespace occurs, by the scan's own count, with the id as the project.
+
+    Raises:
+        ConfigError: If the run's documents are gone.
+    """
+    folder, shards = documents_shards(out.root, argument="OUT")
+    found: set[str] = set()
+    scanner = cppmill_core.Scanner(json.dumps({"pattern": next(iter(cppmill_core.PATTERNS))}))
+    for batch in read_shards(folder, shards, ["doc_id", "content"]):
+        scanner.add(pa.record_batch({"project": batch["doc_id"], "content": batch["content"]}))
+        counted = scanner.finish()["namespaces"]
+        names = zip(counted["namespace"].to_pylist(), counted["project"].to_pylist(), strict=True)
+        found |= {document for name, document in names if any(fnmatchcase(name, glob) for glob in globs)}
+    return frozenset(found)
 
 
 def _describe(made: dict[str, Any]) -> str:

@@ -56,13 +56,13 @@ def compare(
         ConfigError: If something is not a tokenizer, two have one name, or there is no document.
     """
     set_rayon_threads(threads)
-    named = [(name, local_tokenizer(place, argument="TOKENIZER")) for name, place in _named(tokenizers)]
+    named = [(name, local_tokenizer(place, argument="TOKENIZER")) for name, place in named_places(tokenizers)]
     entrants = [_open(name, path, pattern) for name, path in named]
     documents = read_texts(places, IngestOptions(sample=sample, detect_platforms=False), argument="--on")
     return compare_candidates(entrants, documents, threads=threads)
 
 
-def _named(tokenizers: Sequence[str]) -> list[tuple[str, str]]:
+def named_places(tokenizers: Sequence[str]) -> list[tuple[str, str]]:
     """Return name and place of each tokenizer.
 
     Raises:

@@ -306,3 +306,149 @@ def read_candidates(folder: Path, columns: tuple[str, ...] | None, work: Path) -
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return [str(run_epoch(prepare(reading)).digest) for prepare in PREPARE.values()]
+
+
+IDS, PADDED, WIDTH = 40, 48, 8
+
+
+def small_model(*, tied: bool, dtype: str = "float32") -> Any:
+    """An embedding and an output layer, the same parameter or two, with more rows than ids."""
+    import torch
+
+    torch.manual_seed(5)
+    model = torch.nn.ModuleDict(
+        {"embed_tokens": torch.nn.Embedding(PADDED, WIDTH), "lm_head": torch.nn.Linear(WIDTH, PADDED, bias=False)}
+    )
+    if tied:
+        model["lm_head"].weight = model["embed_tokens"].weight
+    return model.to(getattr(torch, dtype))
+
+
+def forward(model: Any, ids: Any) -> Any:
+    return model["lm_head"](model["embed_tokens"](ids))
+
+
+def compare_logits(mask: Any, dtype: str) -> tuple[bool, bool, list[str]]:
+    """Whether logits differ by the bias alone and without a hook by nothing, and the buffers of the checkpoint."""
+    import torch
+    from cppmill_core.masks.torch_masks import add_bias
+
+    model, ids = small_model(tied=False, dtype=dtype), torch.arange(12).reshape(3, 4)
+    plain = forward(model, ids)
+    hook = add_bias(model["lm_head"], mask)
+    masked = forward(model, ids)
+    bias = torch.from_numpy(mask.bias(PADDED)).to(plain.dtype)
+    names = [name for name, _ in model.named_buffers() if name in model.state_dict()]
+    hook.remove()
+    return bool(torch.equal(masked, plain + bias)), bool(torch.equal(forward(model, ids), plain)), names
+
+
+def sample_masked(mask: Any, count: int) -> list[int]:
+    """The distinct ids that a masked model samples."""
+    import torch
+    from cppmill_core.masks.torch_masks import add_bias
+
+    model = small_model(tied=False)
+    add_bias(model["lm_head"], mask)
+    with torch.no_grad():
+        chances = torch.softmax(forward(model, torch.arange(4)), dim=-1)
+    return sorted(set(torch.multinomial(chances, count, replacement=True).flatten().tolist()))
+
+
+def train_frozen(folder: Path, mask: Any, optimizer: str, steps: int, *, tied: bool, freeze: bool) -> dict[str, bool]:
+    """Train with weight decay, momentum and clipping, after some steps without a freeze; save base and tuned model.
+
+    Whether frozen rows, and all others, moved, for each layer.
+    """
+    import torch
+    from cppmill_core import VocabStamp, stamp
+    from cppmill_core.masks.torch_masks import add_bias, freeze_rows
+    from safetensors.torch import save_model
+
+    model = small_model(tied=tied)
+    add_bias(model["lm_head"], mask)
+    options = {"SGD": {"momentum": 0.9, "nesterov": True}, "AdamW": {"fused": True}}.get(optimizer, {})
+    made = getattr(torch.optim, optimizer)(model.parameters(), lr=0.05, weight_decay=0.1, **options)
+
+    def step() -> None:
+        made.zero_grad()
+        ids = torch.randint(0, IDS, (4, 16))
+        allowed = torch.from_numpy(mask.bias(PADDED)[:IDS]) > -torch.inf
+        targets = torch.nonzero(allowed).flatten()[torch.randint(0, int(allowed.sum()), (4, 16))]
+        torch.nn.functional.cross_entropy(forward(model, ids).flatten(0, 1), targets.flatten()).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        made.step()
+
+    for _ in range(steps):
+        step()
+    layers = {name: model[name].weight for name in ("embed_tokens", "lm_head")}
+    before = {name: weight.detach().clone() for name, weight in layers.items()}
+    named = VocabStamp(tokenizer=mask.tokenizer, revision="", vocab_size=IDS)
+    save_model(model, str(folder / "base.safetensors"))
+    if freeze:
+        for weight in set(layers.values()):
+            freeze_rows(weight, mask.frozen, made)
+    for _ in range(steps):
+        step()
+    save_model(model, str(folder / "tuned.safetensors"))
+    for name in ("base", "tuned"):
+        stamp(folder / f"{name}.safetensors", named)
+    moved = {name: (weight.detach() != before[name]).any(dim=1) for name, weight in layers.items()}
+    frozen = torch.zeros(PADDED, dtype=torch.bool)
+    frozen[list(mask.frozen)] = True
+    return {
+        "frozen rows moved": any(bool(rows[frozen].any()) for rows in moved.values()),
+        "all others moved": all(bool(rows[~frozen].all()) for rows in moved.values()),
+    }
+
+
+def thaw(mask: Any) -> tuple[bool, bool]:
+    """Whether the frozen rows move after one step, and after one more without the freeze."""
+    import torch
+    from cppmill_core.masks.torch_masks import freeze_rows
+
+    model = small_model(tied=True)
+    weight = model["lm_head"].weight
+    made = torch.optim.AdamW([weight], lr=0.05)
+    frozen, before = freeze_rows(weight, mask.frozen, made), weight.detach().clone()
+    found = []
+    for _ in range(2):
+        forward(model, torch.arange(IDS)).square().sum().backward()
+        made.step()
+        found.append(bool((weight.detach() != before)[list(mask.frozen)].any()))
+        frozen.remove()
+    return found[0], found[1]
+
+
+def refuse_ids(ids: list[int]) -> str:
+    """What is said to ids that have no row."""
+    import torch
+    from cppmill_core import InvalidInputError
+    from cppmill_core.masks.torch_masks import freeze_rows
+
+    model = small_model(tied=True)
+    made = torch.optim.SGD(model.parameters())
+    try:
+        freeze_rows(model["lm_head"].weight, ids, made)
+    except InvalidInputError as error:
+        return str(error)
+    return ""
+
+
+def save_checkpoint(path: Path, shards: Path, steps: int, workers: int) -> dict[str, Any]:
+    """Save what a training saves, with the position in it, by torch; and the position of a StatefulDataLoader."""
+    import torch
+
+    dataset, model = dataset_of(shards), small_model(tied=True)
+    made = torch.optim.AdamW(model.parameters())
+    forward(model, torch.arange(IDS)).sum().backward()
+    made.step()
+    loader = stateful_loader(dataset, workers)
+    for number, _ in enumerate(loader, start=1):
+        if number == steps:
+            break
+    state = dataset.loader.state_dict(steps=steps)
+    parts = {"model": model.state_dict(), "optimizer": made.state_dict(), "rng": torch.get_rng_state()}
+    torch.save({**parts, "data": state}, path / "loader.pt")
+    torch.save({**parts, "data": loader.state_dict()}, path / "stateful.pt")
+    return state

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenizer_build.compare.diff import TokenizerIds, read_ids
-from tokenizer_build.working_set import always_allowed, count_tokens, describe_working_set, smallest_cover
+from tokenizer_build.working_set import Choice, always_allowed, count_tokens, describe_working_set, smallest_cover
 
 
 @pytest.fixture(scope="module")
@@ -27,10 +27,10 @@ def rows(*documents: tuple[str, list[int]]) -> pa.RecordBatch:
 
 def test_only_the_projects_that_match_are_counted() -> None:
     batches = [rows(("cub", [1, 2, 2]), ("boost", [3]), ("Cub", [4])), rows(("cutlass", [2, 0]), ("cub", []))]
-    found = count_tokens(batches, ["cu*", "none"], 5)
+    found = count_tokens(batches, Choice(["cu*", "none"]), 5)
     assert found.counts.tolist() == [1, 1, 3, 0, 0]
     assert (found.projects, found.documents) == (("cub", "cutlass"), 3)
-    assert count_tokens(reversed(batches), ["*"], 5).counts.tolist() == [1, 1, 3, 1, 1]
+    assert count_tokens(reversed(batches), Choice(), 5).counts.tolist() == [1, 1, 3, 1, 1]
 
 
 @given(
@@ -68,7 +68,7 @@ def test_control_tokens_and_bytes_are_always_allowed(ids: TokenizerIds) -> None:
 def test_the_receipt_says_what_the_set_covers(ids: TokenizerIds, documents: list[bytes]) -> None:
     encoded = [[2, *ids.tokenizer.encode(text).to_pylist(), 3] for text in documents[:20]]
     batch = rows(*(("numpy", tokens) for tokens in encoded))
-    histogram = count_tokens([batch], ["*"], ids.tokenizer.vocab_size)
+    histogram = count_tokens([batch], Choice(), ids.tokenizer.vocab_size)
     made = describe_working_set(histogram, ids, globs=["*"], coverage=0.9, dataset="d" * 64)
     text = [token for tokens in encoded for token in tokens[1:-1]]
     covered = sum(token in set(made["ids"]) for token in text)

@@ -200,6 +200,8 @@ def assemble(
         "fim_starts": [[segment.split.start for segment in row] for row in rows],
         "fim_ends": [[segment.split.end for segment in row] for row in rows],
     }
+    if options.cursor_rate:
+        columns["cursors"] = [[segment.cursor for segment in row] for row in rows]
     if options.prefix:
         columns |= _prefix_columns(rows, starts)
     if options.prefix == "no-loss":

@@ -67,7 +67,7 @@ def split_text(text: bytes, choice: FimChoice) -> FimSplit:
 
     A place is a number of bytes from 0 to the text's length. In bytes that are no UTF-8 it moves by three at most.
     """
-    start, end = sorted(_character_start(text, place * (len(text) + 1) >> 64) for place in choice.places)
+    start, end = sorted(character_start(text, place * (len(text) + 1) >> 64) for place in choice.places)
     return FimSplit(choice.kind, start, end)
 
 
@@ -100,11 +100,17 @@ def rearrange(
 ) -> Iterator[tuple[FimSplit, TokenIds]]:
     """Yield the split and the new ids of each text, in order; some millions of tokens are decoded at once."""
     control = fim_ids(tokenizer)
+    for batch in batches_of_texts(texts):
+        yield from _rearrange_batch(texts[batch], choices[batch], tokenizer, control, threads)
+
+
+def batches_of_texts(texts: Sequence[TokenIds]) -> Iterator[slice]:
+    """Yield slices of texts that have some millions of tokens each, to decode at once."""
     start = tokens = 0
     for stop, ids in enumerate(texts, start=1):
         tokens += len(ids)
         if tokens >= _BATCH_TOKENS or stop == len(texts):
-            yield from _rearrange_batch(texts[start:stop], choices[start:stop], tokenizer, control, threads)
+            yield slice(start, stop)
             start, tokens = stop, 0
 
 
@@ -146,7 +152,7 @@ def list_array(rows: Sequence[TokenIds]) -> pa.ListArray[Any]:
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
 
 
-def _character_start(text: bytes, place: int) -> int:
+def character_start(text: bytes, place: int) -> int:
     """Return the place, moved back over at most three bytes that continue a character."""
     for back in range(min(4, place + 1)):
         if place - back == len(text) or text[place - back] & 0xC0 != 0x80:

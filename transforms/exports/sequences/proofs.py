@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from schemas.errors import IntegrityError
 from schemas.export_options import Fim, SequenceOptions
+from transforms.exports.sequences.cursors import NO_CURSOR, encode_sides
 from transforms.exports.sequences.fill_in_middle import NAMES, list_array
 from transforms.exports.sequences.prefixes import NONE, Span, clear_spans, remove_prefix
 from transforms.exports.sequences.segments import (
@@ -41,6 +42,7 @@ class _StoredSegment(NamedTuple):
     fim: Fim
     start: int
     end: int
+    cursor: int
 
 
 def prove_sequences(
@@ -55,8 +57,9 @@ def prove_sequences(
     """Check a file of sequences against the texts and the ledger of its segments.
 
     Each segment must have the ids of its text from its first token on; a rearranged one, decoded, the bytes of it, in
-    the order that it says; a prefix and platforms must be its document's, and files those of its repository. The mask
-    must have loss on all tokens but the first of a segment, and on no padding, nor on a prefix if the options say so.
+    the order that it says; one that is cut, the ids of both sides of its cursor. A prefix and platforms must be its
+    document's, and files those of its repository. The mask must have loss on all tokens but the first of a segment, and
+    on no padding, nor on a prefix if the options say so.
 
     Returns:
         sequences, positions, positions_with_loss.
@@ -80,7 +83,8 @@ def prove_sequences(
             segments += len(found)
             tokens += sum(len(segment.ids) for segment in found)
             found = list(_without_prefixes(found, prefixes, encoding)) if options.prefix else found
-            _prove_plain([segment for segment in found if not segment.fim], by_name)
+            _prove_plain([segment for segment in found if not segment.fim and not segment.cursor], by_name)
+            _prove_cut([segment for segment in found if segment.cursor], by_name, options, encoding)
             _prove_rearranged([segment for segment in found if segment.fim], by_name, options, encoding)
     for name, value in (("segments", segments), ("tokens_in_sequences", tokens)):
         if ledger[name] != value:
@@ -101,7 +105,15 @@ def _segments(batch: pa.RecordBatch, options: SequenceOptions, pad_id: int, *, w
             prefix = Span(row["prefix_starts"][at] - start, row["prefix_ends"][at] - start) if options.prefix else NONE
             label = f"{where}, row {number}, segment {at} of {name}"
             yield _StoredSegment(
-                label, name, ids[number, start:end], row["first_tokens"][at], prefix, Fim(split[0]), *split[1:]
+                label,
+                name,
+                ids[number, start:end],
+                row["first_tokens"][at],
+                prefix,
+                Fim(split[0]),
+                start=split[1],
+                end=split[2],
+                cursor=row["cursors"][at] if options.cursor_rate else NO_CURSOR,
             )
 
 
@@ -182,24 +194,47 @@ def _prove_rearranged(
 ) -> None:
     if not found:
         return
-    tokenizer, control = encoding.tokenizer, [encoding.tokenizer.control_id(name) for name in NAMES]
+    control = [encoding.tokenizer.control_id(name) for name in NAMES]
     meant, pieces = list[TokenIds](), list[TokenIds]()
     for segment in found:
-        text = texts[segment.name].ids
-        length = options.length - (segment.prefix.end - segment.prefix.start)
-        last = segment_end(segment.first, len(text), length, options)
-        start, end = bare_range(segment.first, last, len(text), encoding.policy)
-        meant.append(text[segment.first + start : segment.first + end])
-        around = last - segment.first - end
-        pieces += _undo(segment, segment.ids[start : len(segment.ids) - around], control)
-    decoded: list[Any] = tokenizer.decode_batch(list_array(pieces), encoding.threads).to_pylist()
-    original: list[Any] = tokenizer.decode_batch(list_array(meant), encoding.threads).to_pylist()
+        expected, ids = _bare(segment, texts[segment.name].ids, options, encoding)
+        meant.append(expected)
+        pieces += _undo(segment, ids, control)
+    decoded, original = _decoded(pieces, encoding), _decoded(meant, encoding)
     for number, (segment, text) in enumerate(zip(found, original, strict=True)):
         start = segment.start if segment.fim == Fim.PSM else 0
         if decoded[3 * number : 3 * number + 3] != [text[:start], text[start : segment.end], text[segment.end :]]:
             raise IntegrityError(
                 f"{segment.where}: its pieces differ from the document's, at {(segment.start, segment.end)}"
             )
+
+
+def _prove_cut(
+    found: Sequence[_StoredSegment], texts: dict[str, SourceText], options: SequenceOptions, encoding: Encoding
+) -> None:
+    if not found:
+        return
+    bare = [_bare(segment, texts[segment.name].ids, options, encoding) for segment in found]
+    meant, decoded = (_decoded(rows, encoding) for rows in zip(*bare, strict=True))
+    sides = encode_sides(meant, [segment.cursor for segment in found], encoding.tokenizer, encoding.threads)
+    for segment, text, written, (_, ids), both in zip(found, meant, decoded, bare, sides, strict=True):
+        if segment.cursor >= len(text) or written != text or not np.array_equal(ids, both):
+            raise IntegrityError(f"{segment.where}: its sides differ from the document's, at {segment.cursor}")
+
+
+def _decoded(rows: Sequence[TokenIds], encoding: Encoding) -> list[Any]:
+    return encoding.tokenizer.decode_batch(list_array(rows), encoding.threads).to_pylist()
+
+
+def _bare(
+    segment: _StoredSegment, text: TokenIds, options: SequenceOptions, encoding: Encoding
+) -> tuple[TokenIds, TokenIds]:
+    """Return the ids of a document that a segment, rearranged or cut, is made of, and its own, without BOS and EOS."""
+    length = options.length - (segment.prefix.end - segment.prefix.start)
+    last = segment_end(segment.first, len(text), length, options)
+    start, end = bare_range(segment.first, last, len(text), encoding.policy)
+    around = last - segment.first - end
+    return text[segment.first + start : segment.first + end], segment.ids[start : len(segment.ids) - around]
 
 
 def _undo(segment: _StoredSegment, ids: TokenIds, control: Sequence[int]) -> tuple[TokenIds, TokenIds, TokenIds]:

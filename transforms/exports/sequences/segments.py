@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from cppmill_core import AnyTokenizer
@@ -16,7 +17,8 @@ from cppmill_core import AnyTokenizer
 from schemas.errors import IntegrityError
 from schemas.export_options import SequenceOptions
 from schemas.options import TokenizeOptions
-from transforms.exports.sequences.fill_in_middle import NOT_SPLIT, FimChoice, FimSplit, choose_fim, rearrange
+from transforms.exports.sequences.cursors import NO_CURSOR, choose_cursor, cut_at_cursors
+from transforms.exports.sequences.fill_in_middle import NOT_SPLIT, FimSplit, choose_fim, rearrange
 from transforms.exports.sequences.mixture import Mixture
 from transforms.exports.sequences.prefixes import NO_IDS, NONE, Span, insert_prefix
 from transforms.tokens.shards import TokenIds
@@ -29,6 +31,11 @@ WEIGHT = "weight: "
 
 FIM_ROOM = 16
 """Pieces of a split document are shorter by this many tokens, so that the rearranged ones nearly always fit."""
+
+Choice = TypeVar("Choice")
+
+
+_TOKENS_ADDED = ("tokens_rearranged", "tokens_of_cursors", "tokens_of_prefixes")
 
 
 class RepositoryFile(NamedTuple):
@@ -73,6 +80,7 @@ class Segment(NamedTuple):
         ids: The ids in the sequence, as in the text or rearranged, with the prefix.
         split: How they are rearranged.
         prefix: Where in them the prefix is.
+        cursor: Where in its text it is cut, in bytes.
     """
 
     text: int
@@ -81,6 +89,7 @@ class Segment(NamedTuple):
     ids: TokenIds
     split: FimSplit = NOT_SPLIT
     prefix: Span = NONE
+    cursor: int = NO_CURSOR
 
 
 class _Piece(NamedTuple):
@@ -106,11 +115,11 @@ class Encoding(NamedTuple):
     threads: int = 1
 
 
-class _Chosen(NamedTuple):
-    """A piece that is rearranged: its number, how, and where in it BOS ends and EOS begins."""
+class _Chosen(NamedTuple, Generic[Choice]):
+    """A piece that is rearranged or cut: its number, how, and where in it BOS ends and EOS begins."""
 
     number: int
-    choice: FimChoice
+    choice: Choice
     start: int
     end: int
 
@@ -129,8 +138,9 @@ def make_segments(
         Segment(piece.text, piece.first, piece.end, texts[piece.text].ids[piece.first : piece.end]) for piece in pieces
     ]
     if options.fim_rate:
-        chosen = _choose(texts, pieces, options, encoding.policy)
-        _rearrange(segments, chosen, texts, options, encoding, ledger)
+        _rearrange(segments, pieces, texts, options, encoding, ledger)
+    if options.cursor_rate:
+        _cut_at_cursors(segments, pieces, texts, options, encoding, ledger)
     if options.prefix:
         segments = [_with_prefix(segment, texts[segment.text].prefix, encoding.policy) for segment in segments]
         ledger["segments_with_prefix"] += sum(segment.prefix.start < segment.prefix.end for segment in segments)
@@ -149,7 +159,7 @@ def check_ledger(ledger: Counter[str], *, where: str) -> None:
     for come, gone in (
         (("documents_in",), ("documents_in_sequences", *(f"documents_left_out_{why}" for why in LEFT_OUT))),
         (
-            ("tokens_in", "tokens_repeated", "tokens_joined", "tokens_rearranged", "tokens_of_prefixes"),
+            ("tokens_in", "tokens_repeated", "tokens_joined", *_TOKENS_ADDED),
             ("tokens_in_sequences", "tokens_cut", *(f"tokens_left_out_{why}" for why in LEFT_OUT)),
         ),
     ):
@@ -202,17 +212,21 @@ def segment_end(first: int, tokens: int, length: int, options: SequenceOptions) 
     """Return where the segment that begins at `first` ends, in a text of this many tokens, of which `length` fit."""
     if tokens <= length:
         return tokens
-    return min(tokens, first + length - (min(FIM_ROOM, length // 2) if options.fim_rate else 0))
+    room = min(FIM_ROOM, length // 2) if options.fim_rate or options.cursor_rate else 0
+    return min(tokens, first + length - room)
 
 
 def _choose(
-    texts: Sequence[SourceText], pieces: Sequence[_Piece], options: SequenceOptions, policy: TokenizeOptions
-) -> list[_Chosen]:
-    """Return the pieces that are rearranged; one that has no text, only BOS or EOS, is not."""
+    texts: Sequence[SourceText],
+    pieces: Sequence[_Piece],
+    policy: TokenizeOptions,
+    choose: Callable[[str, int, int], Choice | None],
+) -> list[_Chosen[Choice]]:
+    """Return the pieces that are chosen; one that has no text, only BOS or EOS, is not."""
     chosen = []
     for number, piece in enumerate(pieces):
         text = texts[piece.text]
-        choice = choose_fim(options, text.name, piece.copy, piece.first)
+        choice = choose(text.name, piece.copy, piece.first)
         if choice is not None:
             start, end = bare_range(piece.first, piece.end, len(text.ids), policy)
             if start < end:
@@ -222,25 +236,61 @@ def _choose(
 
 def _rearrange(
     segments: list[Segment],
-    chosen: Sequence[_Chosen],
+    pieces: Sequence[_Piece],
     texts: Sequence[SourceText],
     options: SequenceOptions,
     encoding: Encoding,
     ledger: Counter[str],
 ) -> None:
     """Put the rearranged segments, where they fit, in the place of those that were chosen."""
+    chosen = _choose(texts, pieces, encoding.policy, partial(choose_fim, options))
     inner = [segments[number].ids[start:end] for number, _, start, end in chosen]
-    choices = [piece.choice for piece in chosen]
-    made = rearrange(inner, choices, encoding.tokenizer, threads=encoding.threads)
-    for (number, _, start, end), (split, ids) in zip(chosen, made, strict=True):
-        before = segments[number].ids
-        after = np.concatenate([before[:start], ids, before[end:]])
-        if len(after) > options.length - len(texts[segments[number].text].prefix):
+    made = rearrange(inner, [piece.choice for piece in chosen], encoding.tokenizer, threads=encoding.threads)
+    for piece, (split, ids) in zip(chosen, made, strict=True):
+        before = segments[piece.number]
+        after = _replaced(before, piece, ids, texts, options)
+        if after is None:
             ledger["segments_too_long_to_rearrange"] += 1
             continue
         ledger[f"segments_{split.kind.name.lower()}"] += 1
-        ledger["tokens_rearranged"] += len(after) - len(before)
-        segments[number] = segments[number]._replace(ids=after, split=split)
+        ledger["tokens_rearranged"] += len(after.ids) - len(before.ids)
+        segments[piece.number] = after._replace(split=split)
+
+
+def _cut_at_cursors(
+    segments: list[Segment],
+    pieces: Sequence[_Piece],
+    texts: Sequence[SourceText],
+    options: SequenceOptions,
+    encoding: Encoding,
+    ledger: Counter[str],
+) -> None:
+    """Put the segments that are cut at a cursor, where they fit, in the place of those chosen; not the rearranged."""
+    chosen = [
+        piece
+        for piece in _choose(texts, pieces, encoding.policy, partial(choose_cursor, options))
+        if not segments[piece.number].split.kind
+    ]
+    inner = [segments[number].ids[start:end] for number, _, start, end in chosen]
+    made = cut_at_cursors(inner, [piece.choice for piece in chosen], encoding.tokenizer, threads=encoding.threads)
+    for piece, (cursor, ids) in zip(chosen, made, strict=True):
+        before = segments[piece.number]
+        after = _replaced(before, piece, ids, texts, options)
+        if after is None:
+            ledger["segments_too_long_to_cut"] += 1
+            continue
+        ledger["segments_cut_at_cursor"] += bool(cursor)
+        ledger["tokens_of_cursors"] += len(after.ids) - len(before.ids)
+        segments[piece.number] = after._replace(cursor=cursor)
+
+
+def _replaced(
+    segment: Segment, piece: _Chosen[Choice], ids: TokenIds, texts: Sequence[SourceText], options: SequenceOptions
+) -> Segment | None:
+    """Return a segment with other ids between BOS and EOS, None if it does not fit into a sequence."""
+    joined = np.concatenate([segment.ids[: piece.start], ids, segment.ids[piece.end :]])
+    fits = len(joined) <= options.length - len(texts[segment.text].prefix)
+    return segment._replace(ids=joined) if fits else None
 
 
 def _with_prefix(segment: Segment, prefix: TokenIds, policy: TokenizeOptions) -> Segment:

@@ -26,7 +26,7 @@ from typing import Any
 
 from cppmill_core._native import CorruptDataError, InvalidInputError, VocabularyError
 
-__all__ = ["VocabStamp", "assert_vocab", "read_stamp", "stamp"]
+__all__ = ["VocabStamp", "assert_vocab", "is_embedding", "read_header", "read_stamp", "stamp"]
 
 KEY = "cppmill"
 
@@ -58,11 +58,17 @@ class VocabStamp:
         tokenizer: Its digest.
         revision: The release of its vocabulary, `unreleased`, or empty if unknown.
         vocab_size: The number of its ids.
+        position: The position of the loader, as its `state_dict` returns it; None if it was not stamped.
     """
 
     tokenizer: str
     revision: str
     vocab_size: int
+    position: Mapping[str, Any] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stamp as plain values."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
     @classmethod
     def of(cls, source: Any) -> VocabStamp:  # noqa: ANN401 - one of several kinds
@@ -109,7 +115,13 @@ class VocabStamp:
             raise CorruptDataError(f"{where}: not the receipt of a run ({error!r} of its tokenizer)") from error
 
 
-def stamp(checkpoint: Checkpoint, source: Any, *, revision: str | None = None) -> VocabStamp:  # noqa: ANN401
+def stamp(
+    checkpoint: Checkpoint,
+    source: Any,  # noqa: ANN401 - one of several kinds
+    *,
+    revision: str | None = None,
+    position: Mapping[str, Any] | None = None,
+) -> VocabStamp:
     """Write the stamp of a tokenizer into a checkpoint, replacing an older stamp.
 
     Args:
@@ -117,6 +129,8 @@ def stamp(checkpoint: Checkpoint, source: Any, *, revision: str | None = None) -
             stamped too; any other file; or a dict that will be saved.
         source: A receipt or a tokenizer, as for `VocabStamp.of`.
         revision: The release of the vocabulary, if the source does not have it.
+        position: `Loader.state_dict(…)` of the training, so that `cppmill trace` can name the documents that it
+            consumed.
 
     Returns:
         The stamp.
@@ -134,16 +148,18 @@ def stamp(checkpoint: Checkpoint, source: Any, *, revision: str | None = None) -
     made = VocabStamp.of(source)
     if revision is not None:
         made = replace(made, revision=revision)
+    if position is not None:
+        made = replace(made, position=position)
     if isinstance(checkpoint, MutableMapping):
-        checkpoint[KEY] = asdict(made)
+        checkpoint[KEY] = made.to_json()
         return made
     for path in _files(Path(checkpoint)):
         if path.suffix == _SAFETENSORS:
             _stamp_safetensors(path, made)
         elif path.suffix == ".json":
-            _write_json(path, _parsed(path.read_bytes(), path) | {KEY: asdict(made)})
+            _write_json(path, _parsed(path.read_bytes(), path) | {KEY: made.to_json()})
         else:
-            _write_json(_beside(path), {KEY: asdict(made)})
+            _write_json(_beside(path), {KEY: made.to_json()})
     return made
 
 
@@ -158,7 +174,7 @@ def read_stamp(checkpoint: Checkpoint) -> VocabStamp | None:
         return _found(checkpoint.get(KEY), "the checkpoint")
     path = _files(Path(checkpoint))[0]
     if path.suffix == _SAFETENSORS:
-        metadata = _read_header(path)[0].get("__metadata__", {})
+        metadata = read_header(path)[0].get("__metadata__", {})
         named = {name: metadata.get(f"{KEY}.{name}") for name in VocabStamp.__dataclass_fields__}
         return _found(named if named["tokenizer"] else None, str(path))
     holder = path if path.suffix == ".json" else _beside(path)
@@ -216,8 +232,8 @@ def _row_counts(part: MutableMapping[str, Any] | Path) -> Iterator[tuple[str, in
     if isinstance(part, MutableMapping):
         yield from _rows_within(part)
     elif part.suffix == _SAFETENSORS:
-        for name, tensor in _read_header(part)[0].items():
-            if _is_embedding(name, tensor.get("shape", ())):
+        for name, tensor in read_header(part)[0].items():
+            if is_embedding(name, tensor.get("shape", ())):
                 yield name, tensor["shape"][0]
     elif part.suffix == ".json":
         yield from _rows_within(_parsed(part.read_bytes(), part))
@@ -235,11 +251,12 @@ def _rows_within(found: Mapping[str, Any], above: str = "") -> Iterator[tuple[st
         elif _SIZE.search(name) and not _OTHER_IDS.search(name):
             if value is not None:
                 yield name, _whole(value)
-        elif _is_embedding(name, getattr(value, "shape", ())):
+        elif is_embedding(name, getattr(value, "shape", ())):
             yield name, int(value.shape[0])
 
 
-def _is_embedding(name: str, shape: Sequence[int]) -> bool:
+def is_embedding(name: str, shape: Sequence[int]) -> bool:
+    """Return whether a tensor has the name and the shape of an embedding or output layer of tokens."""
     return len(shape) == _MATRIX and bool(_EMBEDDING.search(name)) and not _OTHER_IDS.search(name)
 
 
@@ -269,14 +286,18 @@ def _found(value: Any, where: str) -> VocabStamp | None:  # noqa: ANN401 - any J
     if value is None:
         return None
     try:
+        position = value.get("position")
         return VocabStamp(
-            tokenizer=value["tokenizer"], revision=value["revision"] or "", vocab_size=int(value["vocab_size"])
+            tokenizer=value["tokenizer"],
+            revision=value["revision"] or "",
+            vocab_size=int(value["vocab_size"]),
+            position=json.loads(position) if isinstance(position, str) else position,
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CorruptDataError(f"{where}: a stamp that cannot be read ({error!r}); stamp it again") from error
 
 
-def _read_header(path: Path) -> tuple[dict[str, Any], int]:
+def read_header(path: Path) -> tuple[dict[str, Any], int]:
     """Return the header of a safetensors file and the offset of its data."""
     with path.open("rb") as file:
         start = file.read(_HEADER_LENGTH.size)
@@ -288,9 +309,13 @@ def _read_header(path: Path) -> tuple[dict[str, Any], int]:
 
 def _stamp_safetensors(path: Path, made: VocabStamp) -> None:
     """Write a copy with the stamp in its header, then replace the file."""
-    header, begin = _read_header(path)
-    named = {f"{KEY}.{name}": str(value) for name, value in asdict(made).items()}
-    header["__metadata__"] = header.get("__metadata__", {}) | named
+    header, begin = read_header(path)
+    named = {
+        f"{KEY}.{name}": json.dumps(value) if isinstance(value, Mapping) else str(value)
+        for name, value in made.to_json().items()
+    }
+    kept = {name: value for name, value in header.get("__metadata__", {}).items() if not name.startswith(f"{KEY}.")}
+    header["__metadata__"] = kept | named
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % _ALIGNMENT)
     part = path.with_name(f".{path.name}.part")

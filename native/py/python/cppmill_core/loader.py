@@ -1,9 +1,9 @@
 """Reads a dataset for training: shuffled rows of token shards or sequences as numpy arrays, resumable at any step.
 
-The order of an epoch depends on the files, the seed and the epoch only (`cppmill_core.shuffling`). A position is the
-number of rows of the epoch that all ranks together have consumed. In each step, every rank reads one batch: with R
-ranks and batches of b rows, rank r reads the positions start + t·R·b + i·R + r in step t, for i below b. Worker w of W
-reads every W-th step of its rank. After any step, the consumed rows are therefore a prefix of the order, and any other
+The order of an epoch depends on the files, the seed and the epoch only (`order.shuffling`). A position is the number
+of rows of the epoch that all ranks together have consumed. In each step, every rank reads one batch: with R ranks and
+batches of b rows, rank r reads the positions start + t·R·b + i·R + r in step t, for i below b. Worker w of W reads
+every W-th step of its rank. After any step, the consumed rows are therefore a prefix of the order, and any other
 number of ranks and workers can resume after it.
 
 Memory is bounded: a reader holds one decoded row group per stream. Needs numpy and pyarrow, but neither torch
@@ -12,8 +12,6 @@ Memory is bounded: a reader holds one decoded row group per stream. Needs numpy 
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping, MutableSequence, Sequence
 from dataclasses import dataclass
@@ -22,104 +20,19 @@ from numbers import Integral
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
-import pyarrow.fs as pafs
-import pyarrow.parquet as pq
 
-from cppmill_core._native import CorruptDataError, InvalidInputError
-from cppmill_core.batches import Arrays, decode_columns, digest_columns, gather_rows
+from cppmill_core._native import InvalidInputError
+from cppmill_core.batches import Arrays, decode_columns, gather_rows
 from cppmill_core.columns import Row, Rows
-from cppmill_core.shuffling import EpochOrder
+from cppmill_core.dataset import Dataset
+from cppmill_core.order.shuffling import EpochOrder
+from cppmill_core.order.steps import Leg, as_json, continued, read_legs
 
 __all__ = ["FORMAT", "Dataset", "Loader", "Place"]
 
 Group = TypeVar("Group")
 
 FORMAT = "cppmill-loader-1"
-
-_FOOTER = {"tokenizer": b"cppmill.tokenizer", "vocab_size": b"cppmill.vocab_size"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Dataset:
-    """The files of a dataset and the sizes of their row groups; read once, and sent to workers.
-
-    Attributes:
-        folder: The folder.
-        filesystem: The file system of the folder.
-        groups: File, number in the file and number of rows of each row group, sorted by file.
-        tokenizer: Digest of the tokenizer, from the footers.
-        vocab_size: Number of ids of the tokenizer.
-        digests: The columns that hold ids of documents.
-        fingerprint: SHA-256 of the file names and the sizes of the row groups.
-    """
-
-    folder: str
-    filesystem: pafs.FileSystem
-    groups: tuple[tuple[str, int, int], ...]
-    tokenizer: str
-    vocab_size: int
-    digests: frozenset[str]
-    fingerprint: str
-
-    @classmethod
-    def open(cls, folder: str | os.PathLike[str], filesystem: pafs.FileSystem | None = None) -> Dataset:
-        """Read the footers of `part-*.parquet` in a folder, `OUT/tokens` or one of sequences.
-
-        Args:
-            folder: The folder; a path in `filesystem` if that is given.
-            filesystem: Such as `pyarrow.fs.S3FileSystem(…)`; the local one by default.
-
-        Raises:
-            OSError: If the folder or a file cannot be read.
-            InvalidInputError: If there are no such files, or no rows in them.
-            CorruptDataError: If a footer names no tokenizer, or footers name more than one.
-        """
-        where = filesystem or pafs.LocalFileSystem()
-        infos = where.get_file_info(pafs.FileSelector(os.fspath(folder)))
-        names = sorted(info.base_name for info in infos if _is_shard(info.base_name))
-        groups: list[tuple[str, int, int]] = []
-        footers: dict[tuple[str, str], str] = {}
-        digests: frozenset[str] = frozenset()
-        for name in names:
-            with pq.ParquetFile(f"{os.fspath(folder)}/{name}", filesystem=where) as file:
-                groups += [(name, i, file.metadata.row_group(i).num_rows) for i in range(file.num_row_groups)]
-                footers.setdefault(_footer(file, name), name)
-                digests = digest_columns(file.schema_arrow)
-        if not any(rows for _, _, rows in groups):
-            raise InvalidInputError(f"{folder}: no rows in part-*.parquet; give a folder as OUT/tokens")
-        if len(footers) > 1:
-            raise CorruptDataError(
-                f"{folder}: files of more than one tokenizer: {', '.join(map(str, footers.items()))}"
-            )
-        ((tokenizer, vocab_size),) = footers
-        return cls(
-            folder=os.fspath(folder),
-            filesystem=where,
-            groups=tuple(groups),
-            tokenizer=tokenizer,
-            vocab_size=int(vocab_size),
-            digests=digests,
-            fingerprint=hashlib.sha256(json.dumps(groups).encode()).hexdigest(),
-        )
-
-    @property
-    def rows(self) -> int:
-        """The number of rows."""
-        return sum(rows for _, _, rows in self.groups)
-
-    def read(self, group: int, columns: Sequence[str] | None) -> pa.Table:
-        """Read a row group.
-
-        Raises:
-            OSError: If the file cannot be read.
-            InvalidInputError: If the file lacks a column.
-        """
-        name, number, _ = self.groups[group]
-        with pq.ParquetFile(f"{self.folder}/{name}", filesystem=self.filesystem) as file:
-            missing = set(columns or ()) - set(file.schema_arrow.names)
-            if missing:
-                raise InvalidInputError(f"{name}: no column {', '.join(missing)}; {', '.join(file.schema_arrow.names)}")
-            return file.read_row_group(number, columns=None if columns is None else list(columns))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,6 +112,7 @@ class Loader:
         self.groups_read = 0
         self.read_by_copies = False
         self._rows_given = 0
+        self._legs: tuple[Leg, ...] = (self._leg(0, 0),)
 
     @property
     def epoch(self) -> int:
@@ -235,7 +149,7 @@ class Loader:
             streams=self.streams,
             drop_last=self.drop_last,
         )
-        made.epoch, made.consumed = self.epoch, self.consumed
+        made.epoch, made.consumed, made._legs = self.epoch, self.consumed, self._legs
         return made
 
     def steps(self) -> int:
@@ -320,6 +234,8 @@ class Loader:
             "epoch": self.epoch + ended,
             "consumed": 0 if ended else consumed,
             **self._order(),
+            "source": None if self.dataset.source is None else dict(self.dataset.source),
+            "legs": as_json(self._legs),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -340,6 +256,16 @@ class Loader:
                 f"epoch {epoch}, {consumed:,} consumed: no such position, as the dataset has {self.dataset.rows:,} rows"
             )
         self.epoch, self.consumed, self._rows_given = epoch, consumed, 0
+        self._legs = continued(read_legs(state), self._leg(epoch, consumed))
+
+    def _leg(self, epoch: int, consumed: int) -> Leg:
+        return Leg(
+            epoch=epoch,
+            consumed=consumed,
+            ranks=self.place.ranks,
+            batch_rows=self.batch_rows,
+            drop_last=self.drop_last,
+        )
 
     def _order(self) -> dict[str, Any]:
         return {
@@ -377,15 +303,3 @@ def _whole(name: str, value: Any) -> int:  # noqa: ANN401 - any value from a che
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
         raise InvalidInputError(f"{name} is {value!r}: a whole number from 0 is needed")
     return int(value)
-
-
-def _is_shard(name: str) -> bool:
-    return name.startswith("part-") and name.endswith(".parquet")
-
-
-def _footer(file: pq.ParquetFile, name: str) -> tuple[str, str]:
-    metadata = file.metadata.metadata or {}
-    try:
-        return metadata[_FOOTER["tokenizer"]].decode(), metadata[_FOOTER["vocab_size"]].decode()
-    except KeyError as error:
-        raise CorruptDataError(f"{name}: no {error} in its footer; it is not a shard of cppmill") from error

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from cppmill_core.shuffling import EpochOrder, permutation
+from cppmill_core.order.shuffling import EpochOrder, permutation
 from hypothesis import given
 from hypothesis import strategies as st
 

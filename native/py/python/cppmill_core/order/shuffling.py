@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -90,6 +90,20 @@ class EpochOrder:
         segment = self.segments[stream][number]
         rows = np.arange(segment.start, segment.start + segment.rows, dtype=np.int64)
         return rows[self._permutation(segment.rows, f"rows {stream} {number}")] if self.shuffled else rows
+
+    def rows_between(self, start: int, end: int) -> Iterator[tuple[int, npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+        """Yield, for each segment, its row group, and the rows and positions of those that are in a range of positions.
+
+        Args:
+            start: The first position.
+            end: The position behind the last one.
+        """
+        for stream, segments in enumerate(self.segments):
+            for number, segment in enumerate(segments):
+                positions = (segment.at + np.arange(segment.rows, dtype=np.int64)) * self.streams + stream
+                inside = (start <= positions) & (positions < end)
+                if inside.any():
+                    yield segment.group, self.rows_of(stream, number)[inside], positions[inside]
 
     def _permutation(self, size: int, what: str) -> npt.NDArray[np.int64]:
         return permutation(size, f"{self.seed} {self.epoch} {what}")

@@ -1,0 +1,136 @@
+"""The files of a dataset: token shards or sequences, whose footers and records say what they are."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from cppmill_core._native import CorruptDataError, InvalidInputError
+from cppmill_core.batches import digest_columns
+
+__all__ = ["Dataset", "fingerprint_of"]
+
+_FOOTER = {"tokenizer": b"cppmill.tokenizer", "vocab_size": b"cppmill.vocab_size"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """The files of a dataset and the sizes of their row groups; read once, and sent to workers.
+
+    Attributes:
+        folder: The folder.
+        filesystem: The file system of the folder.
+        groups: File, number in the file and number of rows of each row group, sorted by file.
+        tokenizer: Digest of the tokenizer, from the footers.
+        vocab_size: Number of ids of the tokenizer.
+        digests: The columns that hold ids of documents.
+        fingerprint: SHA-256 of the file names and the sizes of the row groups.
+        source: Digests of the run's dataset, and of the receipt or manifest beside the folder; None if there is none.
+    """
+
+    folder: str
+    filesystem: pafs.FileSystem
+    groups: tuple[tuple[str, int, int], ...]
+    tokenizer: str
+    vocab_size: int
+    digests: frozenset[str]
+    fingerprint: str
+    source: Mapping[str, str] | None = None
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str], filesystem: pafs.FileSystem | None = None) -> Dataset:
+        """Read the footers of `part-*.parquet` in a folder, `OUT/tokens` or one of sequences.
+
+        Args:
+            folder: The folder; a path in `filesystem` if that is given.
+            filesystem: Such as `pyarrow.fs.S3FileSystem(…)`; the local one by default.
+
+        Raises:
+            OSError: If the folder or a file cannot be read.
+            InvalidInputError: If there are no such files, or no rows in them.
+            CorruptDataError: If a footer names no tokenizer, or footers name more than one.
+        """
+        where = filesystem or pafs.LocalFileSystem()
+        infos = where.get_file_info(pafs.FileSelector(os.fspath(folder)))
+        names = sorted(info.base_name for info in infos if _is_shard(info.base_name))
+        groups: list[tuple[str, int, int]] = []
+        footers: dict[tuple[str, str], str] = {}
+        digests: frozenset[str] = frozenset()
+        for name in names:
+            with pq.ParquetFile(f"{os.fspath(folder)}/{name}", filesystem=where) as file:
+                groups += [(name, i, file.metadata.row_group(i).num_rows) for i in range(file.num_row_groups)]
+                footers.setdefault(_footer(file, name), name)
+                digests = digest_columns(file.schema_arrow)
+        if not any(rows for _, _, rows in groups):
+            raise InvalidInputError(f"{folder}: no rows in part-*.parquet; give a folder as OUT/tokens")
+        if len(footers) > 1:
+            raise CorruptDataError(
+                f"{folder}: files of more than one tokenizer: {', '.join(map(str, footers.items()))}"
+            )
+        ((tokenizer, vocab_size),) = footers
+        return cls(
+            folder=os.fspath(folder),
+            filesystem=where,
+            groups=tuple(groups),
+            tokenizer=tokenizer,
+            vocab_size=int(vocab_size),
+            digests=digests,
+            fingerprint=fingerprint_of(groups),
+            source=_source(where, str(Path(folder).absolute()) if filesystem is None else os.fspath(folder)),
+        )
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return sum(rows for _, _, rows in self.groups)
+
+    def read(self, group: int, columns: Sequence[str] | None) -> pa.Table:
+        """Read a row group.
+
+        Raises:
+            OSError: If the file cannot be read.
+            InvalidInputError: If the file lacks a column.
+        """
+        name, number, _ = self.groups[group]
+        with pq.ParquetFile(f"{self.folder}/{name}", filesystem=self.filesystem) as file:
+            missing = set(columns or ()) - set(file.schema_arrow.names)
+            if missing:
+                raise InvalidInputError(f"{name}: no column {', '.join(missing)}; {', '.join(file.schema_arrow.names)}")
+            return file.read_row_group(number, columns=None if columns is None else list(columns))
+
+
+def fingerprint_of(groups: Sequence[tuple[str, int, int]]) -> str:
+    """Return the SHA-256 of the names of files and the rows of their row groups, as `Dataset.groups` has them."""
+    return hashlib.sha256(json.dumps(groups).encode()).hexdigest()
+
+
+def _source(where: pafs.FileSystem, folder: str) -> dict[str, str] | None:
+    """Return the digests in the receipt or manifest beside a folder."""
+    for name in ("receipt", "manifest"):
+        try:
+            with where.open_input_stream(f"{PurePosixPath(folder).parent}/{name}.json") as file:
+                record = json.loads(file.read())
+            return {"dataset": record["dataset"]["digest"], name: record["digest"]}
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return None
+
+
+def _is_shard(name: str) -> bool:
+    return name.startswith("part-") and name.endswith(".parquet")
+
+
+def _footer(file: pq.ParquetFile, name: str) -> tuple[str, str]:
+    metadata = file.metadata.metadata or {}
+    try:
+        return metadata[_FOOTER["tokenizer"]].decode(), metadata[_FOOTER["vocab_size"]].decode()
+    except KeyError as error:
+        raise CorruptDataError(f"{name}: no {error} in its footer; it is not a shard of cppmill") from error

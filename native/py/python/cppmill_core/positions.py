@@ -1,0 +1,135 @@
+"""Finds the position of a loader in a checkpoint: where a training is in its dataset, and how it got there.
+
+It is in the stamp (`cppmill_core.stamp(…, position=…)`), or anywhere in a dict that was saved as JSON or by torch: what
+`Loader.state_dict` returns, or the state of torchdata's StatefulDataLoader. Torch is not needed, and nothing in a file
+is executed: of a pickle only plain values are read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import zipfile
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from cppmill_core._native import CorruptDataError, InvalidInputError
+from cppmill_core.checkpoints import Checkpoint, read_stamp
+from cppmill_core.loader import FORMAT
+
+__all__ = ["read_position"]
+
+_MAX_PICKLE_BYTES = 1 << 30
+_UNREADABLE = (pickle.UnpicklingError, EOFError, ValueError, TypeError, LookupError, AttributeError)
+_WORKER = {"begun", "steps", "batch_rows", "place"}
+
+
+def read_position(checkpoint: Checkpoint) -> Mapping[str, Any]:
+    """Return the position of the loader in a checkpoint.
+
+    Args:
+        checkpoint: What `stamp` takes, a file that torch saved, or a JSON file of a dict.
+
+    Raises:
+        OSError: If it cannot be read.
+        CorruptDataError: If it is damaged.
+        InvalidInputError: If it has none, or several that differ.
+    """
+    stamped = read_stamp(checkpoint)
+    if stamped is not None and stamped.position is not None:
+        return stamped.position
+    value = checkpoint if isinstance(checkpoint, Mapping) else _read(Path(checkpoint))
+    found = list(_positions(value)) or list(_of_workers(value))
+    named = "the checkpoint" if isinstance(checkpoint, Mapping) else str(checkpoint)
+    if not found:
+        raise InvalidInputError(
+            f"{named}: no position of a loader; save loader.state_dict(…) in it, or stamp it: stamp(…, position=…)"
+        )
+    if any(position != found[0] for position in found):
+        raise InvalidInputError(f"{named}: {len(found)} positions that differ; give a checkpoint of one loader")
+    return found[0]
+
+
+def _positions(value: Any) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401 - whatever a checkpoint holds
+    """Yield the positions in a value, but not those of workers."""
+    if isinstance(value, Mapping):
+        if value.get("format") == FORMAT:
+            yield value
+        elif not value.keys() >= _WORKER:
+            for part in value.values():
+                yield from _positions(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _positions(part)
+
+
+def _of_workers(value: Any) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401 - whatever a checkpoint holds
+    """Yield the position that the states of all workers of a StatefulDataLoader make, if there are any."""
+    states = list(_workers(value))
+    if not states:
+        return
+    begun, rows = states[0]["begun"], states[0]["batch_rows"] * states[0]["place"]["ranks"]
+    yield {**begun, "consumed": begun["consumed"] + rows * sum(state["steps"] for state in states)}
+
+
+def _workers(value: Any) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401 - whatever a checkpoint holds
+    if isinstance(value, Mapping):
+        if value.keys() >= _WORKER:
+            yield value
+        else:
+            for part in value.values():
+                yield from _workers(part)
+
+
+def _read(path: Path) -> Any:  # noqa: ANN401 - whatever a checkpoint holds
+    if path.is_dir():
+        return None
+    if zipfile.is_zipfile(path):
+        return _read_torch(path)
+    try:
+        return json.loads(path.read_bytes()) if path.suffix == ".json" else None
+    except ValueError as error:
+        raise CorruptDataError(f"{path}: not JSON ({error})") from error
+
+
+def _read_torch(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401 - whatever a checkpoint holds
+    """Return the plain values of a file that torch saved; everything else in it is a placeholder."""
+    with zipfile.ZipFile(path) as file:
+        for info in file.infolist():
+            if info.filename.endswith("data.pkl") and info.file_size <= _MAX_PICKLE_BYTES:
+                with file.open(info) as pickled:
+                    try:
+                        return _PlainUnpickler(pickled).load()
+                    except _UNREADABLE as error:
+                        raise CorruptDataError(f"{path}: not a checkpoint of torch ({error})") from error
+    return None
+
+
+class _Placeholder(dict[Any, Any]):
+    """What stands for any object that is no plain value; it accepts whatever a pickle does with one."""
+
+    def __init__(self, *_: Any) -> None:  # noqa: ANN401 - any argument
+        """Take any arguments."""
+        super().__init__()
+
+    def __call__(self, *_: Any) -> _Placeholder:  # noqa: ANN401 - any argument
+        """Return a placeholder, whatever this stands for."""
+        return _Placeholder()
+
+    def __setstate__(self, _: Any) -> None:  # noqa: ANN401 - any state
+        """Take any state."""
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    """Reads plain values: no class or function is looked up."""
+
+    def find_class(self, module: str, name: str) -> Any:  # noqa: ANN401 - a class
+        """Return the class of placeholders; an ordered dict is a plain value."""
+        return OrderedDict if (module, name) == ("collections", "OrderedDict") else _Placeholder
+
+    def persistent_load(self, pid: Any) -> Any:  # noqa: ANN401 - any identifier
+        """Return a placeholder of a tensor's data."""
+        return _Placeholder(pid)

@@ -1,0 +1,138 @@
+"""Masks are what they were made of, and their receipts hold only for checkpoints that they were applied to."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import cppmill_core
+import numpy as np
+import pytest
+import safetensors.numpy
+from cppmill_core import VocabStamp, stamp
+from cppmill_core.masks import Mask
+from cppmill_core.masks.receipts import make_mask_receipt, verify_mask_receipt
+
+SIZE, WIDTH = 12, 4
+STAMP = VocabStamp(tokenizer="ab" * 32, revision="", vocab_size=SIZE)
+FROZEN = (2, 3, 7)
+
+
+def mask_of(frozen: tuple[int, ...] = FROZEN, **biases: float) -> Mask:
+    values = np.zeros(SIZE, np.float32)
+    for name, bias in biases.items():
+        values[int(name.removeprefix("id"))] = bias
+    return Mask(biases=values, frozen=frozen, tokenizer=STAMP.tokenizer)
+
+
+HARD, SOFT = mask_of(id1=-np.inf, id2=-np.inf, id5=-np.inf), mask_of(id1=-2.3, id2=-2.3, id9=0.7)
+
+
+@pytest.mark.parametrize("mask", [HARD, SOFT, mask_of()], ids=["hard", "soft", "frozen"])
+def test_a_mask_is_read_back(tmp_path: Path, mask: Mask) -> None:
+    (tmp_path / "mask.json").write_text(json.dumps(mask.to_json(), allow_nan=False))
+    found = Mask.load(tmp_path / "mask.json", tokenizer=STAMP.tokenizer)
+    assert np.array_equal(found.biases, mask.biases)
+    assert (found.frozen, found.digest) == (FROZEN, mask.digest)
+    with pytest.raises(cppmill_core.InvalidInputError, match=f"not of {'cd' * 32}; write one for it"):
+        Mask.load(tmp_path / "mask.json", tokenizer="cd" * 32)
+
+
+def test_the_digest_is_of_tokenizer_biases_and_frozen_ids() -> None:
+    others = [HARD, SOFT, mask_of(), mask_of((2, 3)), Mask(biases=SOFT.biases, frozen=FROZEN, tokenizer="cd" * 32)]
+    assert len({mask.digest for mask in others}) == len(others)
+    assert mask_of(id1=-2.3, id2=-2.3, id9=0.7).digest == SOFT.digest
+
+
+@pytest.mark.parametrize(
+    "changes", [{"format": "other"}, {"frozen": [[2, 3]]}, {"biases": [[1, 1, -1]]}, {"tokenizer": {}}, {"sha256": ""}]
+)
+def test_a_file_that_is_not_a_mask_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
+    (tmp_path / "mask.json").write_text(json.dumps(SOFT.to_json() | changes))
+    with pytest.raises(cppmill_core.CorruptDataError, match=r"mask\.json: not a mask .*; write it again"):
+        Mask.load(tmp_path / "mask.json")
+
+
+def test_padding_is_forbidden_where_ids_are() -> None:
+    assert np.isneginf(HARD.bias(SIZE + 3)[SIZE:]).all()
+    assert SOFT.bias(SIZE + 3)[SIZE:].tolist() == [0, 0, 0]
+    with pytest.raises(cppmill_core.InvalidInputError, match="size = 11: the tokenizer has 12 ids"):
+        HARD.bias(SIZE - 1)
+
+
+@pytest.mark.parametrize("bias", [np.inf, np.nan])
+def test_biases_that_spoil_logits_are_refused(bias: float) -> None:
+    with pytest.raises(cppmill_core.InvalidInputError, match="a bias is inf or not a number"):
+        mask_of(id1=bias)
+    with pytest.raises(cppmill_core.InvalidInputError, match="every id is forbidden"):
+        Mask(biases=np.full(SIZE, -np.inf, np.float32), frozen=(), tokenizer=STAMP.tokenizer)
+
+
+def save(path: Path, mask: Mask | None = None, moved: tuple[int, ...] = (), dtype: Any = np.float32) -> Path:
+    """A checkpoint whose rows differ from the first one's where they moved, and with a mask's bias."""
+    rows = np.arange(SIZE * WIDTH, dtype=np.float32).reshape(SIZE, WIDTH).astype(dtype)
+    rows[list(moved)] += dtype(1)
+    bias = {} if mask is None else {"lm_head.logit_mask.bias": mask.bias().astype(dtype)}
+    safetensors.numpy.save_file({"model.embed_tokens.weight": rows, "lm_head.weight": rows * dtype(2), **bias}, path)
+    stamp(path, STAMP)
+    return path
+
+
+LEARNED = tuple(number for number in range(SIZE) if number not in FROZEN)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("mask", [HARD, SOFT], ids=["hard", "soft"])
+def test_a_receipt_proves_bias_and_frozen_rows(tmp_path: Path, mask: Mask, dtype: Any) -> None:
+    base = save(tmp_path / "base.safetensors", dtype=dtype)
+    tuned = save(tmp_path / "tuned.safetensors", mask, LEARNED, dtype)
+    receipt = json.loads(json.dumps(make_mask_receipt(tuned, mask, STAMP, base=base)))
+    assert receipt["mask"] == mask.digest
+    assert list(receipt["bias"]) == ["lm_head.logit_mask.bias"]
+    assert sorted(receipt["frozen"]) == ["lm_head.weight", "model.embed_tokens.weight"]
+    verify_mask_receipt(receipt, tuned, mask, STAMP)
+
+
+def test_what_was_not_masked_has_no_receipt(tmp_path: Path) -> None:
+    base = save(tmp_path / "base.safetensors")
+    thawed = save(tmp_path / "thawed.safetensors", SOFT, (0, 3))
+    with pytest.raises(cppmill_core.VocabularyError, match=r"frozen rows of .*tokens\.weight.* differ from those"):
+        make_mask_receipt(thawed, SOFT, STAMP, base=base)
+    bare = save(tmp_path / "bare.safetensors", None, LEARNED)
+    with pytest.raises(cppmill_core.VocabularyError, match=r"no buffer …logit_mask\.bias"):
+        make_mask_receipt(bare, SOFT, STAMP, base=base)
+    other = save(tmp_path / "other.safetensors", HARD, LEARNED)
+    with pytest.raises(cppmill_core.VocabularyError, match="is not the bias of the mask"):
+        make_mask_receipt(other, SOFT, STAMP, base=base)
+    with pytest.raises(cppmill_core.InvalidInputError, match="the mask freezes ids; name the checkpoint"):
+        make_mask_receipt(other, HARD, STAMP)
+    with pytest.raises(cppmill_core.VocabularyError, match="but the mask is of"):
+        stranger = Mask(biases=HARD.biases, frozen=(), tokenizer="cd" * 32)
+        make_mask_receipt(other, stranger, STAMP)
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(cppmill_core.CoreError, match="no stamp of a tokenizer"):
+        make_mask_receipt(tmp_path, HARD, STAMP, base=base)
+
+
+def test_a_receipt_is_of_one_checkpoint_and_one_mask(tmp_path: Path) -> None:
+    base, path = save(tmp_path / "base.safetensors"), tmp_path / "tuned.safetensors"
+    receipt = make_mask_receipt(save(path, SOFT, LEARNED), SOFT, STAMP, base=base)
+    with pytest.raises(cppmill_core.VocabularyError, match="mask is .*, the receipt says"):
+        verify_mask_receipt(receipt, path, mask_of((2,), id1=-2.3, id2=-2.3, id9=0.7), STAMP)
+    with pytest.raises(cppmill_core.VocabularyError, match="checkpoint is .*, the receipt says"):
+        verify_mask_receipt(receipt, save(path, SOFT, (0,)), SOFT, STAMP)
+    with pytest.raises(cppmill_core.VocabularyError, match="frozen is .*, the receipt says"):
+        verify_mask_receipt(receipt, save(path, SOFT, (2,)), SOFT, STAMP)
+    with pytest.raises(cppmill_core.InvalidInputError, match="'cppmill-mask-receipt-1' is known"):
+        verify_mask_receipt(receipt | {"format": "other"}, path, SOFT, STAMP)
+
+
+def test_torch_is_imported_for_torch_masks_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = "import sys, cppmill_core.masks.receipts; assert not {'torch', 'safetensors'} & sys.modules.keys()"
+    subprocess.run([sys.executable, "-c", script], check=True)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ImportError, match=r"masks\.torch_masks needs torch: install it"):
+        __import__("cppmill_core.masks.torch_masks")

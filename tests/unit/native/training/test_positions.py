@@ -1,0 +1,105 @@
+"""The position of a loader is found wherever a checkpoint has it, and a pickle runs nothing."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import zipfile
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+import cppmill_core
+import numpy as np
+import pytest
+import safetensors.numpy
+from cppmill_core import VocabStamp, read_stamp, stamp
+from cppmill_core.loader import Loader
+from cppmill_core.positions import read_position
+
+from tests.token_shards import FILES, write_shards
+
+STAMP = VocabStamp(tokenizer="ab" * 32, revision="", vocab_size=100)
+
+
+@pytest.fixture(scope="module")
+def position(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return Loader(write_shards(tmp_path_factory.mktemp("shards"), FILES), batch_rows=2).state_dict(steps=3)
+
+
+def save_torch(path: Path, value: Any) -> Path:
+    """A file as torch saves it: a zip archive with a pickle in it."""
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("checkpoint/data.pkl", pickle.dumps(value, protocol=2))
+        file.writestr("checkpoint/data/0", b"\0" * 8)
+    return path
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "model.pt"])
+def test_a_stamped_position_is_read_back(tmp_path: Path, position: dict[str, Any], name: str) -> None:
+    path = tmp_path / name
+    safetensors.numpy.save_file({"a": np.zeros(2)}, path)
+    if name == "config.json":
+        path.write_text('{"vocab_size": 100}')
+    stamp(path, STAMP, position=position)
+    assert read_position(path) == position
+    found = read_stamp(path)
+    assert found is not None
+    assert (found.tokenizer, found.position) == (STAMP.tokenizer, position)
+    stamp(path, STAMP)
+    assert read_stamp(path) == STAMP
+
+
+def test_a_dict_has_it_anywhere(tmp_path: Path, position: dict[str, Any]) -> None:
+    value = {"model": [1, {"a": 2}], "train": {"data": position}}
+    assert read_position(value) == read_position({"again": value, **value}) == position
+    (tmp_path / "state.json").write_text(json.dumps(value))
+    assert read_position(tmp_path / "state.json") == position
+    with pytest.raises(cppmill_core.InvalidInputError, match="2 positions that differ"):
+        read_position({"a": position, "b": position | {"consumed": 1}})
+    with pytest.raises(cppmill_core.InvalidInputError, match="no position of a loader"):
+        read_position({"a": {}})
+
+
+def test_workers_of_a_stateful_loader_make_one_position(position: dict[str, Any]) -> None:
+    place = {"rank": 1, "ranks": 2, "workers": 2}
+    states = [
+        {"begun": position, "steps": steps, "batch_rows": 2, "place": place | {"worker": worker}}
+        for worker, steps in enumerate([3, 2])
+    ]
+    found = read_position({"_snapshot": {f"worker_{n}": {"dataset_state": state} for n, state in enumerate(states)}})
+    assert found == position | {"consumed": position["consumed"] + 5 * 2 * 2}
+
+
+def test_a_file_of_torch_is_read_without_torch(tmp_path: Path, position: dict[str, Any]) -> None:
+    value = OrderedDict(model={"weight": np.arange(4), "set": {1, 2}}, data=position, path=Path("a"))
+    assert read_position(save_torch(tmp_path / "model.pt", value)) == position
+
+
+class Harm:
+    """Writes a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.path,)
+
+
+def test_a_pickle_runs_nothing(tmp_path: Path, position: dict[str, Any]) -> None:
+    path = save_torch(tmp_path / "model.pt", {"harm": Harm(tmp_path / "harm"), "data": position})
+    assert read_position(path) == position
+    assert not (tmp_path / "harm").exists()
+    with zipfile.ZipFile(path) as file:
+        pickle.loads(file.read("checkpoint/data.pkl"))
+    assert (tmp_path / "harm").exists()
+
+
+def test_damaged_files_are_named(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "model.pt", "w") as file:
+        file.writestr("checkpoint/data.pkl", b"\x80\x02}q\x00")
+    with pytest.raises(cppmill_core.CorruptDataError, match=r"model\.pt: not a checkpoint of torch"):
+        read_position(tmp_path / "model.pt")
+    (tmp_path / "other.pt").write_bytes(b"text")
+    with pytest.raises(cppmill_core.InvalidInputError, match=r"other\.pt: no position of a loader"):
+        read_position(tmp_path / "other.pt")

@@ -1,0 +1,142 @@
+"""The steps of a training, computed from the last position alone, are those that its loaders made."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import cppmill_core
+import pytest
+from cppmill_core.loader import Dataset, Loader, Place
+from cppmill_core.order.shuffling import EpochOrder
+from cppmill_core.order.steps import History, Leg, Stretch, read_legs
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.token_shards import FILES, ROWS, write_shards
+
+Made = list[tuple[int, int, int]]
+"""Epoch, rank and row of what a step read, in its order."""
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    return Dataset.open(write_shards(tmp_path_factory.mktemp("shards"), FILES))
+
+
+def train(dataset: Dataset, state: dict[str, Any] | None, ranks: int, steps: int, **options: Any) -> tuple[Any, Any]:
+    """Make steps after a position: what each read, and the position behind them, through JSON as in a checkpoint."""
+    loaders = [
+        Loader(dataset, columns=["number"], seed=3, streams=4, place=Place(rank=rank, ranks=ranks), **options)
+        for rank in range(ranks)
+    ]
+    for loader in loaders:
+        if state is not None:
+            loader.load_state_dict(state)
+    made: list[Made] = []
+    while len(made) < steps:
+        epoch, wanted = loaders[0].epoch, steps - len(made)
+        batches = [list(loader.batches()) for loader in loaders]
+        in_epoch = max(map(len, batches))
+        for number in range(min(in_epoch, wanted)):
+            read = [batch[number]["number"].tolist() if number < len(batch) else [] for batch in batches]
+            width = max(map(len, read))
+            made.append(
+                [(epoch, rank, rows[at]) for at in range(width) for rank, rows in enumerate(read) if at < len(rows)]
+            )
+        if in_epoch > wanted:
+            for loader in loaders:
+                loader.epoch = epoch
+                loader.consumed = state["consumed"] if state is not None and state["epoch"] == epoch else 0
+            return made, json.loads(json.dumps(loaders[0].state_dict(steps=wanted)))
+    return made, json.loads(json.dumps(loaders[0].state_dict(steps=0)))
+
+
+def order_of(dataset: Dataset, epoch: int) -> EpochOrder:
+    return EpochOrder([rows for _, _, rows in dataset.groups], 3, epoch, 4)
+
+
+def row_numbers(dataset: Dataset, stretch: Stretch) -> Made:
+    """What a stretch reads, by the order alone."""
+    firsts = [sum(rows for _, _, rows in dataset.groups[:group]) for group in range(len(dataset.groups))]
+    found = [
+        (position, firsts[group] + row)
+        for group, rows, positions in order_of(dataset, stretch.epoch).rows_between(stretch.start, stretch.end)
+        for row, position in zip(rows.tolist(), positions.tolist(), strict=True)
+    ]
+    return [(stretch.epoch, stretch.locate(position)[1], row) for position, row in sorted(found)]
+
+
+LEGS = st.lists(
+    st.tuples(st.integers(1, 3), st.integers(1, 5), st.booleans(), st.integers(1, 20)), min_size=1, max_size=4
+)
+
+
+@given(LEGS)
+def test_every_step_is_the_one_that_was_made(dataset: Dataset, legs: list[tuple[int, int, bool, int]]) -> None:
+    made: list[Made] = []
+    state: dict[str, Any] | None = None
+    for ranks, batch_rows, drop_last, steps in legs:
+        more, state = train(dataset, state, ranks, steps, batch_rows=batch_rows, drop_last=drop_last)
+        made += more
+    assert state is not None
+    history = History(dataset.rows, read_legs(state))
+    found = [
+        stretch.only(n) for stretch in history.until(state["epoch"], state["consumed"]) for n in range(stretch.steps)
+    ]
+    assert [row_numbers(dataset, step) for step in found] == made
+    assert [step.step for step in found] == list(range(len(made)))
+    assert history.last(state["epoch"], state["consumed"]) == found[-1]
+    for step in found:
+        assert history.find(step.step) == history.find(step.step_in_epoch, step.epoch) == step
+        assert {step.locate(position)[0] for position in range(step.start, step.end)} == {step.step}
+
+
+def test_a_position_has_one_leg_for_each_change(dataset: Dataset) -> None:
+    _, state = train(dataset, None, 2, 3, batch_rows=2)
+    _, same = train(dataset, state, 2, 1, batch_rows=2)
+    assert same["legs"] == state["legs"]
+    _, other = train(dataset, same, 1, 1, batch_rows=3)
+    assert [(leg["consumed"], leg["ranks"], leg["batch_rows"]) for leg in other["legs"]] == [(0, 2, 2), (16, 1, 3)]
+    _, back = train(dataset, state, 1, 1, batch_rows=3)
+    assert [leg["consumed"] for leg in back["legs"]] == [0, 12]
+    loader = Loader(dataset, seed=3, streams=4, place=Place(ranks=3))
+    loader.load_state_dict(other)
+    again = Loader(dataset, seed=3, streams=4, batch_rows=3)
+    again.load_state_dict(loader.state_dict(steps=0))
+    assert again.state_dict(steps=0)["legs"] == other["legs"]
+
+
+def test_a_position_without_legs_begins_one(dataset: Dataset) -> None:
+    _, state = train(dataset, None, 1, 5)
+    del state["legs"]
+    _, later = train(dataset, state, 1, 2)
+    [leg] = read_legs(later)
+    assert (leg.epoch, leg.consumed) == (0, 5)
+    assert [(found.start, found.end) for found in History(ROWS, [leg]).until(0, 7)] == [(5, 7)]
+
+
+def test_steps_that_are_none_are_refused(dataset: Dataset) -> None:
+    leg = Leg(epoch=0, consumed=0, ranks=2, batch_rows=3, drop_last=True)
+    history = History(ROWS, [leg])
+    assert history.find(4, 7).step == 7 * (ROWS // 6) + 4
+    assert history.last(0, 0) is None
+    with pytest.raises(cppmill_core.InvalidInputError, match="step 5: epoch 1 has no such step"):
+        history.find(5, 1)
+    large = History(ROWS, [Leg(epoch=0, consumed=0, ranks=1, batch_rows=ROWS + 1, drop_last=True)])
+    with pytest.raises(cppmill_core.InvalidInputError, match="a step of 35 rows: an epoch has 34"):
+        large.find(0)
+    with pytest.raises(cppmill_core.InvalidInputError, match="legs that cannot be read"):
+        read_legs({"legs": [{"epoch": 0}]})
+
+
+@pytest.mark.parametrize("name", ["receipt", "manifest"])
+def test_a_position_names_the_record_beside_the_files(dataset: Dataset, tmp_path: Path, name: str) -> None:
+    assert Loader(dataset).state_dict()["source"] is None
+    folder = shutil.copytree(dataset.folder, tmp_path / "out" / "tokens")
+    (tmp_path / "out" / f"{name}.json").write_text(json.dumps({"digest": "cd", "dataset": {"digest": "ab"}}))
+    assert Loader(folder).state_dict()["source"] == {"dataset": "ab", name: "cd"}
+    (tmp_path / "out" / f"{name}.json").write_text("[]")
+    assert Loader(folder).state_dict()["source"] is None

@@ -1,0 +1,105 @@
+"""The documents of a run's token shards: which rows they are, and the licences that the sources gave them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import AbstractContextManager
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from schemas.units import UnitReceipt
+from transforms.storage.folder import OutputFolder
+from transforms.tokens.shards import TokenShard, open_shard, token_shards
+
+HELD_SHARDS = 64
+"""Of so many shards the licences are held; 100 bytes per document that has one."""
+
+
+class RunDocument(NamedTuple):
+    """A document of a run.
+
+    Attributes:
+        doc_id: SHA-256 of its bytes.
+        project: Its project.
+        path: Its path in the source.
+        license: What the source says; None if it says nothing, or the run's documents are gone.
+        num_bytes: Its bytes.
+        num_tokens: Its ids, BOS and EOS among them where the run puts them.
+    """
+
+    doc_id: str
+    project: str
+    path: str
+    license: str | None
+    num_bytes: int
+    num_tokens: int
+
+
+class RunDocuments:
+    """Reads the documents of a run by row or by id; the bytes of a token shard are checked when it is first read."""
+
+    COLUMNS = ("doc_id", "project", "path", "num_bytes", "num_tokens")
+
+    def __init__(self, out: OutputFolder, receipt: Mapping[str, Any]) -> None:
+        """Take a finished run and its receipt."""
+        self.out = out
+        self.shards = {shard.path: shard for shard in token_shards(dict(receipt))}
+        self.lacks_documents = False
+        self._units = {shard["path"]: shard["unit"] for shard in receipt["dataset"]["shards"]}
+        self._checked: set[str] = set()
+        self._licenses = lru_cache(HELD_SHARDS)(self._read_licenses)
+
+    def rows(self, shard: str, group: int, rows: Any) -> Iterator[RunDocument]:  # noqa: ANN401 - an array of numbers
+        """Yield the documents of some rows of a row group, in the order given."""
+        table = self.read(shard, group, self.COLUMNS).take(rows)
+        yield from self._documents(shard, table)
+
+    def find(self, shard: str, names: Collection[str]) -> Iterator[tuple[RunDocument, Any]]:
+        """Yield the documents of a token shard with these ids, each with its token ids."""
+        wanted = pa.array(sorted(names), pa.string())
+        with self.open(shard) as file:
+            for group in range(file.num_row_groups):
+                ids: Any = file.read_row_group(group, columns=["doc_id"])["doc_id"]
+                inside = pc.is_in(ids, value_set=wanted)
+                if pc.any(inside).as_py():
+                    table = file.read_row_group(group, columns=[*self.COLUMNS, "token_ids"]).filter(inside)
+                    tokens: Any = table["token_ids"]
+                    for row, document in enumerate(self._documents(shard, table)):
+                        yield document, tokens[row].values.to_numpy()
+
+    def read(self, shard: str, group: int, columns: Collection[str]) -> pa.Table:
+        """Return columns of a row group of a token shard."""
+        with self.open(shard) as file:
+            table: pa.Table = file.read_row_group(group, columns=list(columns))
+        return table
+
+    def open(self, name: str) -> AbstractContextManager[pq.ParquetFile]:
+        """Open a token shard."""
+        shard: TokenShard = self.shards[name]
+        sha256 = None if name in self._checked else shard.sha256
+        self._checked.add(name)
+        return open_shard(self.out, name, sha256=sha256, remedy="run `cppmill run` again")
+
+    def _documents(self, shard: str, table: pa.Table) -> Iterator[RunDocument]:
+        licenses = self._licenses(shard)
+        rows: list[dict[str, Any]] = table.select(self.COLUMNS).to_pylist()
+        for row in rows:
+            yield RunDocument(**row, license=licenses.get(row["doc_id"]))
+
+    def _read_licenses(self, shard: str) -> dict[str, str]:
+        """Return the licence of each document of a token shard that has one, from the documents shard behind it."""
+        unit = f"tokens/_unit-{self._units[shard]}.json"
+        found: dict[str, str] = {}
+        try:
+            receipt = UnitReceipt.from_bytes(self.out.read_bytes(unit), where=self.out.where(unit))
+            for name in receipt.inputs:
+                with open_shard(self.out, name, sha256=None, remedy="") as file:
+                    rows: list[dict[str, Any]] = file.read(columns=["doc_id", "license"]).to_pylist()
+                found |= {row["doc_id"]: row["license"] for row in rows if row["license"] is not None}
+        except FileNotFoundError:
+            self.lacks_documents = True
+        return found
