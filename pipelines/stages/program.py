@@ -76,7 +76,7 @@ def plan_units(session: Session, units: Sequence[Unit]) -> StagePlan:
     for unit in units:
         receipt = session.out.find_receipt(unit)
         if receipt is not None and receipt.is_final:
-            planned.append(PlannedUnit(str(unit.stage), unit.label, "skip", "up to date"))
+            planned.append(to_skip(unit.stage, unit.label, "up to date"))
             receipts.append(receipt)
         elif not session.out.exists(unit.receipt_path):
             planned.append(to_run(unit.stage, unit.label, "new or changed"))
@@ -84,6 +84,11 @@ def plan_units(session: Session, units: Sequence[Unit]) -> StagePlan:
             reason = "a file of it is missing or damaged, or an input changed while it ran"
             planned.append(to_run(unit.stage, unit.label, reason))
     return StagePlan(units=planned, receipts=receipts)
+
+
+def to_skip(stage: str, unit: str, reason: str) -> PlannedUnit:
+    """Return a unit that would not run."""
+    return PlannedUnit(str(stage), unit, "skip", reason)
 
 
 def to_run(stage: str, unit: str, reason: str) -> PlannedUnit:
