@@ -14,6 +14,7 @@ import json
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from schemas.digests import canonical_json, sha256_file
 from schemas.errors import VocabularyConfigError
@@ -95,7 +96,8 @@ def add_tokens(
 ) -> dict[int, str]:
     """Give names free ids and add them to a vocabulary of the user's own; return what was added.
 
-    A name that the vocabulary has already stays as it is. Nothing is written unless all names can be used.
+    A name that the vocabulary has already stays as it is, but is kept from then on if that is asked for. Nothing is
+    written unless all names can be used.
 
     Args:
         directory: The vocabulary folder.
@@ -114,12 +116,16 @@ def add_tokens(
     if not (directory / INHERITED).is_dir():
         raise VocabularyConfigError(f"{directory}: not made by `cppmill vocab init`; begin one with it")
     vocabulary, lock = load_vocabulary(directory)
-    new = [name for name in dict.fromkeys(names) if name not in vocabulary.by_token]
+    given = dict.fromkeys(names)
+    new = [name for name in given if name not in vocabulary.by_token]
+    known = [name for name in given if name in vocabulary.by_token and name not in vocabulary.kept] if keep else []
+    elsewhere = [name for name in known if vocabulary.by_token[name].band.name == DOMAIN]
     locked = {name: lock.by_token[name].id for name in new if name in lock.by_token}
     free = _free_ids(vocabulary, lock.by_id.keys(), band, count=len(new) - len(locked))
     added = {locked[name] if name in locked else next(free): name for name in new}
-    if added:
-        _append_checked(directory, _group(added, category, match, api_prefixes, keep=keep), band, split)
+    if added or elsewhere:
+        head = {"category": category, "match": match, "api_prefixes": list(api_prefixes), "elsewhere": elsewhere}
+        _append_checked(directory, _group({**head, "keep": keep}, added), band, split)
     return added
 
 
@@ -147,14 +153,11 @@ def _free_ids(vocabulary: Vocabulary, locked: Iterable[int], band: str, *, count
     return iter(free)
 
 
-def _group(tokens: dict[int, str], category: str, match: Match, api_prefixes: Sequence[str], *, keep: bool) -> str:
-    """Return a group of candidates as TOML; JSON strings are TOML's basic strings."""
-    prefixes = ", ".join(json.dumps(prefix) for prefix in api_prefixes)
-    head = [f"category = {json.dumps(category)}", f"match = {json.dumps(match)}"]
-    head += [f"api_prefixes = [{prefixes}]"] if api_prefixes else []
-    head += ["keep = true"] if keep else []
+def _group(head: dict[str, Any], tokens: dict[int, str]) -> str:
+    """Return a group of candidates as TOML, whose strings JSON's are; keys without a value are left out."""
+    keys = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in head.items() if value]
     rows = [f"{token_id} = {json.dumps(token, ensure_ascii=False)}" for token_id, token in tokens.items()]
-    return "\n".join(["", "[[candidates]]", *head, "[candidates.tokens]", *rows, ""])
+    return "\n".join(["", "[[candidates]]", *keys, "[candidates.tokens]", *rows, ""])
 
 
 def _append_checked(directory: Path, group: str, band: str, split: Split) -> None:

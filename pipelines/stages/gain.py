@@ -80,8 +80,9 @@ def describe_gain(session: Session, documents: Sequence[UnitReceipt], tokens: Se
     known = _sum(receipt for receipt in tokens if not is_new[receipt.path])
     if not new.tokens:
         return
-    beside = f"; the text that it was built from has {known.bytes_per_token:.3f}" if known.tokens else ""
-    yield f"kept      {new.bytes_per_token:.3f} bytes per token on {new.num_bytes:,} bytes of new text{beside}"
+    rest = f"; the rest has {known.bytes_per_token:.3f}" if known.tokens else ""
+    measured = f"{new.bytes_per_token:.3f} bytes per token on {new.num_bytes:,} bytes"
+    yield f"kept      {measured} that the tokenizer was not built from{rest}"
     sizes = content_bytes(documents)
     shards = [shard.path for shard in document_shards(documents) if shard.sha256 not in scanned]
     looked_at, names = _costly_names(session, _first(shards, sizes))

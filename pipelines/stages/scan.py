@@ -11,11 +11,13 @@ from pathlib import Path
 import apache_beam as beam
 import cppmill_core
 
+from configs.runs import RunConfig
+from pipelines.console.progress import Reporter
 from pipelines.stages.document_units import plan_shards
 from pipelines.stages.program import StagePlan, StageProgram, plan_units, to_skip
 from pipelines.stages.scan_receipts import ScanReceipts
-from pipelines.stages.session import Session
-from pipelines.stages.standing import KEPT, keeps_tokenizer
+from pipelines.stages.session import Session, open_session
+from pipelines.stages.standing import KEPT, build_receipts, keeps_tokenizer
 from schemas.digests import sha256_json
 from schemas.options import ScanOptions
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt, unit_key
@@ -23,6 +25,19 @@ from tokenizer_build.lint import load_vocabulary
 from transforms.scan.count import ScanDocuments, ScanSettings
 from transforms.scan.kinds import count_kinds
 from transforms.scan.merge import GROUPS, MergeCounts
+
+
+def run(config: RunConfig, reporter: Reporter) -> None:
+    """Scan the documents in OUT, unless the counts there are those of a tokenizer that is kept.
+
+    Counts beside a tokenizer that was copied into OUT belong to no tokenizer, so they may be made.
+    """
+    with open_session(config, reporter) as session:
+        documents = session.current(Stage.INGEST)
+        if build_receipts(session):
+            work(session, documents)
+        else:
+            scan(session, documents)
 
 
 def scan(session: Session, documents: Sequence[UnitReceipt]) -> ScanReceipts:
@@ -123,5 +138,3 @@ def _merged_files(session: Session, settings: ScanSettings) -> tuple[OutputFile,
 
 
 PROGRAM = StageProgram(stage=Stage.SCAN, needs=(Stage.INGEST,), work=work, plan=plan)
-
-run = PROGRAM.run

@@ -21,6 +21,7 @@ from tokenizer_build.lint import check_own_tokens, load_vocabulary
 from tokenizer_build.lock import LOCK_NAME, RELEASES_NAME, UNRELEASED, parse_releases, revision, vocabulary_digest
 from tokenizer_build.own import LOCKS
 from tokenizer_build.vocabulary import VOCABULARY_JSON, band_file_paths, read_vocabulary
+from transforms.records.receipts import RECEIPT
 from transforms.records.versions import follow_current
 from transforms.storage.folder import OutputFolder
 from transforms.storage.objects import scratch_folder
@@ -99,6 +100,7 @@ def find_revision(out: OutputFolder, digest: str, folder: Path) -> str:
         return found
     found = revision(parse_releases(releases.read_bytes(), where=str(releases)), digest)
     if found != UNRELEASED:
+        out.remove(RECEIPT)
         for name in LOCKS:
             out.publish_bytes(f"tokenizer/{name}", (folder / name).read_bytes())
     return found
