@@ -92,10 +92,10 @@ def describe_gain(session: Session, documents: Sequence[UnitReceipt], tokens: Se
     if names and after > 0:
         most = ", ".join(f"{name.name} ({name.tokens} tokens, {name.hits:,} times)" for name in names[:_SHOWN])
         yield f"lacks     {len(names):,} names of 3 tokens and more, found in {looked_at:,} bytes of it: {most}"
-        gain = new.tokens * share / after - 1
+        gain = new.tokens * share / after
         yield (
-            f"rebuild   with ids of their own these names would give {new.bytes_per_token * (1 + gain):.3f} bytes per "
-            f"token there (+{gain:.1%}), by their counts; only --rebuild-tokenizer tells, and it moves learned ids"
+            f"rebuild   with ids of their own these names alone would give {new.bytes_per_token * gain:.3f} bytes per "
+            f"token there (+{gain - 1:.1%}), by their counts; only --rebuild-tokenizer tells, and it moves learned ids"
         )
 
 

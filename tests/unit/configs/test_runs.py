@@ -404,9 +404,7 @@ class TestPlaces:
         (line,) = problems(vocab=str(tmp_path))
         assert line.startswith(f"--vocab {tmp_path}: no vocabulary; it takes a folder that `cppmill vocab init` made")
 
-    def test_the_vocabulary_of_a_file_and_its_home_folder(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_file_may_name_a_vocabulary_at_home(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("HOME", str(tmp_path))
         (tmp_path / "acme").mkdir()
         (tmp_path / "acme/ids.lock").touch()
