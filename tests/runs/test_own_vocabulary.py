@@ -6,6 +6,7 @@ import shutil
 from collections import Counter
 
 import cppmill_core
+import pyarrow.parquet as pq
 import pytest
 
 from tokenizer_build.vocabulary import read_vocabulary
@@ -29,6 +30,7 @@ def begun(run, names, cppmill, tmp_path_factory):
     cppmill("vocab", "init", folder / "own")
     said = cppmill("vocab", "add", folder / "own", "--category", "team", "--keep", "--from", folder / "names.txt")
     assert re.search(r"(\d+) of 200 names added: ids [\d,]+ to 6,999$", said.stdout.strip())
+    cppmill("vocab", "add", folder / "own", "NPY_", "--category", "npy", "--match", "prefix", "--keep")
     cppmill("vocab", "lint", "--vocab", folder / "own")
     shutil.copytree(run.sources, folder / "sources")
     cppmill(*command(folder))
@@ -61,6 +63,15 @@ def test_every_name_has_its_id_in_the_tokenizer_and_the_run_is_proved(begun, nam
     tokenizer = cppmill_core.Tokenizer.from_dir(begun / "out/tokenizer")
     assert [tokenizer.encode(f"({name}*").to_pylist()[1:-1] for name in names] == [[ids[name]] for name in names]
     assert not checker(begun / "out", "--sources", begun / "sources")
+
+
+def test_a_prefix_counts_wherever_a_name_begins_with_it_and_is_one_token(begun):
+    rows = {row["term"]: row for row in pq.read_table(begun / "out/counts/terms.parquet").to_pylist()}
+    texts = [path.read_text() for path in (begun / "sources/numpy").rglob("*.h")]
+    in_text = sum(len(re.findall(r"\bNPY_\w*", text)) for text in texts)
+    assert in_text / 2 < rows["NPY_"]["hits"] <= in_text  # comments do not count
+    tokenizer = cppmill_core.Tokenizer.from_dir(begun / "out/tokenizer")
+    assert tokenizer.encode("NPY_").to_pylist() == [fixed(begun)["NPY_"]]
 
 
 def test_the_release_is_in_the_receipt_once_the_run_is_repeated_and_travels_with_it(team, cppmill, checker):

@@ -111,12 +111,13 @@ def test_every_flag_reaches_its_field(tmp_path: Path) -> None:
         "--near-duplicate-similarity": "0.75",
         "--vocab-size": "9000",
     }
+    of_a_build = ("vocab", "rebuild_tokenizer")  # not with --tokenizer
     others = {
         name: other_value(flag)
         for name, flag in FLAGS.items()
-        if name not in named and flag.key not in ("kind", "pattern")
+        if name not in named and flag.key not in ("kind", "pattern", *of_a_build)
     }
-    assert len(named) + len(others) + 2 == len(FLAGS)
+    assert len(named) + len(others) + 2 + len(of_a_build) == len(FLAGS)
     values = {**named, **others}
     config = load_run_config(flags=values, needs_sources=True)
     for name, given in others.items():
@@ -409,8 +410,12 @@ class TestPlaces:
         (tmp_path / "acme").mkdir()
         (tmp_path / "acme/ids.lock").touch()
         file = write(tmp_path, '[run]\nvocab = "~/acme"\nrebuild_tokenizer = true\n')
-        config = load_run_config(file=file, flags={"--out": "/tmp/out"})
-        assert (config.vocab, config.rebuild_tokenizer) == (tmp_path / "acme", True)
+        given = {"--vocab": str(tmp_path / "acme"), "--rebuild-tokenizer": True}
+        for config in (
+            load_run_config(file=file, flags={"--out": "o"}),
+            load_run_config(flags={"--out": "o", **given}),
+        ):
+            assert (config.vocab, config.rebuild_tokenizer) == (tmp_path / "acme", True)
 
     def test_another_size_than_the_tokenizers_names_both(self, tmp_path: Path) -> None:
         (tmp_path / "manifest.json").write_text('{"vocab_size": 16384}')

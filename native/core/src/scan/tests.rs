@@ -152,7 +152,8 @@ fn terms_count_by_their_mode_with_documents_and_projects() {
 
 #[test]
 fn a_prefix_counts_where_an_identifier_begins_with_it() {
-    let text: &[u8] = b"read(readBuffer, read_all, read2, reader, unread); READER_T READER_t READER_ READER // read \"read\"";
+    let text: &[u8] =
+        b"read(readBuffer, read_all, read2, reader, unread); READER_T READER_t READER_ READER // read \"read\"";
     let row = |term: &str, tally| (vec![term.to_owned(), "begin".to_owned(), "b".to_owned()], tally);
     let expected = Table::from([row("READER_", (3, 1)), row("read", (4, 1))]);
     assert_eq!(table(&scan(&[("b", text)], 1, 1).terms), expected);
