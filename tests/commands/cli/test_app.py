@@ -344,7 +344,7 @@ class TestHelp:
 
     def test_examples_are_real_command_lines(self) -> None:
         examples = re.findall(r"^ {4}(cppmill .*)$", call("run", "--help").stdout, re.MULTILINE)
-        assert len(examples) == 5
+        assert len(examples) == 6
         for example in examples:
             known = {name for parameter in _command("run").params for name in parameter.opts}
             ours = example.split(" -- ")[0]
