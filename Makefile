@@ -105,7 +105,7 @@ $(FUZZ_OUT)/words/receipt.json:
 	$(BIN)/cppmill run $(DEMO_SOURCES) --out $(FUZZ_OUT)/words --profile demo --quiet
 
 $(FUZZ_OUT)/lines/receipt.json: native/fuzz/superwords.toml
-	$(BIN)/cppmill run $(DEMO_SOURCES) --out $(FUZZ_OUT)/lines --config $< --quiet
+	$(BIN)/cppmill run $(DEMO_SOURCES) --out $(FUZZ_OUT)/lines --config $< --rebuild-tokenizer --quiet
 
 $(CARGO_FUZZ_HOME)/bin/cargo-fuzz:
 	$(CARGO) install cargo-fuzz --version $(CARGO_FUZZ_VERSION) --locked --quiet --root $(CARGO_FUZZ_HOME)

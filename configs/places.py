@@ -7,10 +7,10 @@ to the listing.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePath, PurePosixPath
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from configs.layers import Layer, Tables, place_of
 from schemas.places import OUTPUT_PACKAGES, is_remote, missing_package
@@ -44,6 +44,8 @@ def check_places(tables: Tables, *, layers: Sequence[Layer], needs_sources: bool
             yield from _check_url(tokenizer, partial(place_of, layers, "run", "tokenizer"))
         else:
             yield from _check_tokenizer(Path(tokenizer), layers)
+        yield from _check_given(run, layers)
+    yield from _check_vocab(run.get("vocab"), layers)
 
 
 def _check_sources(sources: Sequence[object], place: Place) -> Iterator[str]:
@@ -114,6 +116,21 @@ def _check_tokenizer(folder: Path, layers: Sequence[Layer]) -> Iterator[str]:
         for layer in layers[1:]
         if layer.table("build").get("vocab_size", vocab_size) != vocab_size
     )
+
+
+def _check_given(run: Mapping[str, Any], layers: Sequence[Layer]) -> Iterator[str]:
+    """Yield a line for each option that a given tokenizer leaves without effect."""
+    for key in ("rebuild_tokenizer", "vocab"):
+        if run.get(key):
+            yield f"{place_of(layers, 'run', key)}: a given tokenizer is not built; leave it out, or --tokenizer"
+
+
+def _check_vocab(vocab: object, layers: Sequence[Layer]) -> Iterator[str]:
+    place = partial(place_of, layers, "run", "vocab")
+    if isinstance(vocab, str) and is_remote(vocab):
+        yield from _check_url(vocab, place)
+    elif isinstance(vocab, str) and vocab and not (Path(vocab) / "ids.lock").is_file():
+        yield f"{place()}: no vocabulary; it takes a folder that `cppmill vocab init` made, or the tokenizer of a run"
 
 
 def _is_local(source: object) -> TypeGuard[str]:

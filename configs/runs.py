@@ -27,7 +27,7 @@ from schemas.units import Stage
 Place = InstanceOf[Path] | PathText
 """A local path, or the URL of a place on an object store, as text."""
 
-_PLACES = ("sources", "out", "tokenizer", "platforms")
+_PLACES = ("sources", "out", "tokenizer", "vocab", "platforms")
 """The keys of [run] that name files and folders."""
 
 
@@ -42,6 +42,12 @@ class RunConfig(RunExecutionOptions):
 
     tokenizer: Place | None = None
     """Directory of a tokenizer to use instead of building one."""
+
+    rebuild_tokenizer: bool = False
+    """Whether to build a tokenizer even if OUT has a finished one."""
+
+    vocab: Place | None = None
+    """Folder of the vocabulary to build with; None for the one that comes with cppmill."""
 
     platforms: Place | None = None
     """File of platforms to find besides those that come with cppmill."""
@@ -164,6 +170,8 @@ def _assemble(tables: Mapping[str, Mapping[str, Any]], *, profile: str) -> RunCo
         out=to_place(str(run.out)),
         options=options,
         tokenizer=None if run.tokenizer is None else to_place(run.tokenizer),
+        rebuild_tokenizer=run.rebuild_tokenizer,
+        vocab=None if run.vocab is None else to_place(run.vocab),
         platforms=None if run.platforms is None else to_place(run.platforms),
         threads=run.threads or usable_threads(),
         worker_threads=run.threads or default_worker_threads(run.engine),

@@ -29,6 +29,16 @@ class RunTableOptions(RunExecutionOptions):
     ] = None
     """Tokenize with this tokenizer directory (with its manifest.json), local or gs://… or s3://…; build none."""
 
+    rebuild_tokenizer: Annotated[bool, Option(flag="--rebuild-tokenizer")] = False
+    """Build a new tokenizer even if OUT has one, which a run keeps otherwise; learned ids move."""
+
+    vocab: Annotated[
+        PathText | None,
+        Field(examples=["acme-vocabulary"]),
+        Option(metavar="DIR", default="", places=True),
+    ] = None
+    """Build with a vocabulary of your own, a folder that cppmill vocab init made, local or gs://… or s3://…."""
+
     platforms: Annotated[
         PathText | None, Field(examples=["platforms.toml"]), Option(metavar="FILE", default="", places=True)
     ] = None

@@ -202,7 +202,7 @@ class ScanOptions(Options):
 class BuildOptions(Options):
     """What vocabulary is built: its size, and which candidates of the domain band keep their id.
 
-    The reason for each default is in `docs/how-to/choosing-a-vocabulary.md`.
+    The reason for each default is in `docs/how-to/vocabulary/choosing-a-vocabulary.md`.
     """
 
     profile: str = "hybrid-64k"

@@ -47,6 +47,7 @@ class TokenizerParts:
         profile: Name of the profile.
         first_superword_merge: Number of the first merge that was learned in lines; None if there are no superwords.
         template: What `tokenizers` and `transformers` put around a text.
+        vocabulary: SHA-256 of the vocabulary that it was built with; None for the one that comes with cppmill.
     """
 
     slots: Slots
@@ -57,6 +58,7 @@ class TokenizerParts:
     profile: str
     first_superword_merge: int | None = None
     template: HfTemplate = "none"
+    vocabulary: str | None = None
 
 
 def write_tokenizer(parts: TokenizerParts, out: Path) -> str:
@@ -159,6 +161,7 @@ def _manifest(parts: TokenizerParts) -> Json:
     first = parts.first_superword_merge
     return {
         **({} if first is None else {"superwords": {"first_merge": first}}),
+        **({} if parts.vocabulary is None else {"vocabulary": {"digest": parts.vocabulary}}),
         "format": MANIFEST_FORMAT,
         "profile": parts.profile,
         "pattern": parts.pattern_name,

@@ -22,8 +22,9 @@ from tokenizer_build.decision_files import write_decisions
 from tokenizer_build.decisions import Decision, Rule, cut_tokens, decide
 from tokenizer_build.findings import FINDINGS_MD, DomainSlots, Findings
 from tokenizer_build.layout import Slots, assign_ids, plan_slots
-from tokenizer_build.lint import Split, load_vocabulary, split_tokens
-from tokenizer_build.lock import Lock, revision
+from tokenizer_build.lint import Split, check_own_tokens, load_vocabulary, split_tokens
+from tokenizer_build.lock import Lock, read_releases, revision
+from tokenizer_build.own import write_vocabulary
 from tokenizer_build.training import LearnedMerges, Superwords, Words, learn_merges
 from tokenizer_build.vocabulary import Vocabulary, nearest
 
@@ -112,6 +113,7 @@ def build_tokenizer(
     out: Path,
     line_pattern: str | None = None,
     threads: int = 1,
+    is_recorded: bool = False,
 ) -> BuildSummary:
     """Build a tokenizer directory.
 
@@ -125,10 +127,11 @@ def build_tokenizer(
         out: An existing, empty folder.
         line_pattern: Name of the pattern that cut the lines; superwords need it, and then it is the tokenizer's.
         threads: Threads of the native core.
+        is_recorded: Whether the vocabulary is written into the tokenizer directory, and its digest into the manifest.
 
     Raises:
-        VocabularyConfigError: If the vocabulary breaks its rules or its lock, the size is too small for it, or the text
-            too little to fill it.
+        VocabularyConfigError: If the vocabulary breaks its rules or its lock, the pattern cuts a token of its own, the
+            size is too small for it, or the text too little to fill it.
     """
     superwords = _superwords(counts, options, line_pattern)
     token_pattern = pattern if superwords is None else superwords.pattern
@@ -156,6 +159,7 @@ def build_tokenizer(
         options.profile,
         first_superword_merge=learned.first_superword_merge,
         template=options.hf_template,
+        vocabulary=write_vocabulary(vocabulary, out) if is_recorded else None,
     )
     return _summary(plan, learned, write_tokenizer(parts, out), found)
 
@@ -201,6 +205,7 @@ def pattern_split(pattern: str) -> Split:
 
 
 def _plan(vocabulary: Vocabulary, lock: Lock, counts: ScanCounts, options: BuildOptions, split: Split) -> _Plan:
+    check_own_tokens(vocabulary, split)
     decisions = decide(vocabulary, lock, counts.terms, counts.documents, options)
     split_by_pattern = tuple(token.token for token in split_tokens(vocabulary, split))
     left_out = cut_tokens(decisions) | set(split_by_pattern)
@@ -233,7 +238,7 @@ def _summary(plan: _Plan, learned: LearnedMerges, digest: str, found: Findings) 
     cut = cut_tokens(plan.decisions)
     return BuildSummary(
         digest=digest,
-        revision=revision(plan.vocabulary.directory, digest),
+        revision=revision(read_releases(plan.vocabulary.directory), digest),
         vocab_size=slots.vocab_size,
         fixed_tokens=dict(Counter(token.band.name for token in slots.fixed)),
         candidates_kept=len({decision.token for decision in plan.decisions} - cut),

@@ -109,6 +109,7 @@ class Rule(StrEnum):
     OTHER_BAND = "not_in_domain_band"
     MORPHEME = "morpheme"
     LOCKED = "locked"
+    KEEP = "keep"
 
 
 CUTTING = frozenset({Rule.RARE, Rule.GENERIC, Rule.CATEGORY})
@@ -171,10 +172,10 @@ def decide(
     """Decide every candidate of a vocabulary.
 
     Each candidate is decided by its own counts and shape, then each category by what that leaves of it. A token in
-    several categories is kept if one of them keeps it; a locked token is always kept.
+    several categories is kept if one of them keeps it; a locked token is always kept, and so is one with `keep`.
 
     Args:
-        vocabulary: The candidates and their ids.
+        vocabulary: The candidates, their ids, and which are to be kept.
         lock: Locked tokens are kept regardless of their counts.
         terms: `counts/terms.parquet` (`schemas.tables.TERMS`); what it does not have was not found.
         documents: Number of documents that were scanned.
@@ -199,7 +200,7 @@ def decide(
         token_id = vocabulary.by_token[candidate.token].id
         decisions.append(Decision(candidate.token, token_id, candidate.category, found, share, shape, rule, rule))
     decisions.sort(key=lambda d: (d.category, d.id))
-    return _settle(_decide_categories(decisions, documents, options), lock)
+    return _settle(_decide_categories(decisions, documents, options), lock, vocabulary.kept)
 
 
 def document_share(counts: Counts, documents: int) -> float:
@@ -311,14 +312,16 @@ def _decide_categories(decisions: Sequence[Decision], documents: int, options: B
     ]
 
 
-def _settle(decisions: Sequence[Decision], lock: Lock) -> list[Decision]:
-    """Turn cuts around where the token is locked or another of its categories keeps it."""
+def _settle(decisions: Sequence[Decision], lock: Lock, keep: Collection[str]) -> list[Decision]:
+    """Turn cuts around where the token is locked, is to be kept, or another of its categories keeps it."""
     kept = {decision.token for decision in decisions if decision.kept}
     settled = []
     for decision in decisions:
         rule = decision.rule
         if rule in CUTTING and decision.token in lock.by_token:
             rule = Rule.LOCKED
+        elif rule in CUTTING and decision.token in keep:
+            rule = Rule.KEEP
         elif rule in CUTTING and decision.token in kept:
             rule = Rule.OTHER_CATEGORY
         settled.append(replace(decision, rule=rule))

@@ -177,6 +177,10 @@ class Findings:
         if locked:
             stay = "which stays" if len(locked) == 1 else "which stay"
             yield f"The scan would cut {count(len(locked), 'locked token')}, {stay} for life: {_listed(locked, shown)}."
+        kept = sorted({decision.token for decision in self.decisions if decision.rule is Rule.KEEP})
+        if kept:
+            stay = "which stays" if len(kept) == 1 else "which stay"
+            yield f"The scan would cut {count(len(kept), 'token')} with `keep`, {stay}: {_listed(kept, shown)}."
 
     def _superword_sentences(self) -> Iterable[str]:
         if self.superwords:

@@ -1,7 +1,7 @@
 """Checks of the files of a vocabulary: what must hold between them, and what people who edit them should know.
 
-Errors stop a build. Warnings name tokens that a pre-token pattern splits: they are not fixed under it. Notes count
-unused ids.
+Errors stop a build. Warnings name tokens that a pre-token pattern splits: they are not fixed under it; of a vocabulary
+of the user's own, whose tokens are promised, that is an error. Notes count unused ids.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+
+import cppmill_core
 
 from schemas.errors import VocabularyConfigError
 from tokenizer_build.bands import BANDS, RESERVED_IDS, Strength, reserved_name
@@ -97,16 +99,36 @@ def lint_reach(vocabulary: Vocabulary) -> list[Finding]:
 
 
 def lint_pattern(vocabulary: Vocabulary, split: Split) -> list[Finding]:
-    """Return a warning for each fixed token that a pattern cuts into several words."""
+    """Return a finding for each fixed token that a pattern cuts into several words: an error for the user's own."""
     return [
-        Finding(
-            Severity.WARNING,
-            "split",
-            f"{token.source} = {token.token!r}: the pattern cuts it into {_spelled(split(token.token))}, so it is not "
-            "fixed under it; leave it for a pattern that keeps it whole, or give a token that is one word",
-        )
+        Finding(Severity.ERROR if token.token in vocabulary.own else Severity.WARNING, "split", _split(token, split))
         for token in split_tokens(vocabulary, split)
     ]
+
+
+def check_own_tokens(vocabulary: Vocabulary, split: Split) -> None:
+    """Refuse a pattern that cuts a token which a vocabulary of the user's own has added.
+
+    Raises:
+        VocabularyConfigError: With a line for each such token: its pieces, and what would do.
+    """
+    cut = [token for token in split_tokens(vocabulary, split) if token.token in vocabulary.own]
+    if cut:
+        raise VocabularyConfigError("\n".join(_split(token, split) for token in cut))
+
+
+def _split(token: FixedToken, split: Split) -> str:
+    """Return what a pattern does to a token that it cuts, and the way out."""
+    pieces = split(token.token)
+    whole = [name for name in cppmill_core.PATTERNS if len(cppmill_core.split(name, token.token.encode())) == 1]
+    words = [piece.decode("utf-8", "replace") for piece in pieces]
+    names = [repr(word.strip()) for word in words if _IDENTIFIER_RUN.fullmatch(word.strip())]
+    ways = [f"take a profile whose tokens {' or '.join(whole)} cuts, as superwords have (cpp-lines-1)"] if whole else []
+    ways += [f"give {' and '.join(dict.fromkeys(names))}, each of which is one word"] if names else []
+    return (
+        f"{token.source} = {token.token!r}: the pattern cuts it into {_spelled(pieces)}, so it is not fixed under it; "
+        f"{', or '.join(ways) or 'give a token that is one word'}"
+    )
 
 
 def split_tokens(vocabulary: Vocabulary, split: Split) -> list[FixedToken]:

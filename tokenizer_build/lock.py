@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from schemas.digests import sha256_file
+from schemas.digests import sha256_file, sha256_json
 from schemas.errors import VocabularyConfigError
 from tokenizer_build.vocabulary import Vocabulary, read_vocabulary
 
@@ -151,16 +151,29 @@ def check_built_from(directory: Path, tokenizer: Path) -> None:
         tokenizer: The tokenizer directory; only its manifest is read.
 
     Raises:
-        VocabularyConfigError: For the first token that has another id, or the first id that has another token.
+        VocabularyConfigError: For the first token that has another id, or the first id that has another token; for a
+            tokenizer that records another vocabulary of the user's own, or lacks one where this is one.
     """
     vocabulary = read_vocabulary(directory)
-    for token in json.loads((tokenizer / "manifest.json").read_bytes())["tokens"]:
+    manifest = json.loads((tokenizer / "manifest.json").read_bytes())
+    recorded = manifest.get("vocabulary", {}).get("digest")
+    if (recorded is not None or vocabulary.own) and recorded != vocabulary_digest(vocabulary):
+        raise VocabularyConfigError(
+            f"{tokenizer}: built with the vocabulary {recorded or 'that comes with cppmill'}, and that of {directory} "
+            f"is {vocabulary_digest(vocabulary)}; build with --vocab {directory} again"
+        )
+    for token in manifest["tokens"]:
         for fixed in (vocabulary.by_token.get(token["token"]), vocabulary.by_id.get(token["id"])):
             if fixed is not None and (fixed.id, fixed.token) != (token["id"], token["token"]):
                 raise VocabularyConfigError(
                     f"{tokenizer}: {token['token']!r} has id {token['id']}, but {fixed.source} = {fixed.token!r}; "
                     f"release a tokenizer that was built from {directory}"
                 )
+
+
+def vocabulary_digest(vocabulary: Vocabulary) -> str:
+    """Return the SHA-256 of a vocabulary as canonical JSON: of its tokens, ids, categories and morphemes."""
+    return sha256_json(vocabulary.to_json())
 
 
 def read_releases(directory: Path) -> dict[str, str]:
@@ -170,17 +183,26 @@ def read_releases(directory: Path) -> dict[str, str]:
         VocabularyConfigError: If a line is not of the form.
     """
     path = directory / RELEASES_NAME
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    return parse_releases(path.read_bytes() if path.is_file() else b"", where=str(path))
+
+
+def parse_releases(data: bytes, *, where: str) -> dict[str, str]:
+    """Return version to tokenizer digest of every release in the bytes of a `releases.lock`, oldest first.
+
+    Raises:
+        VocabularyConfigError: If a line is not of the form.
+    """
+    lines = data.decode("utf-8", "replace").splitlines()
     pairs = [line.split("\t") for line in lines if line and not line.startswith("#")]
     for pair in pairs:
         if len(pair) != 2:
-            raise VocabularyConfigError(f"{path}: {pair}: not a version and a digest; restore it from version control")
+            raise VocabularyConfigError(f"{where}: {pair}: not a version and a digest; restore it from version control")
     return {pair[0]: pair[1] for pair in pairs}
 
 
-def revision(directory: Path, digest: str) -> str:
-    """Return the release that a tokenizer digest was given in a vocabulary folder, or `unreleased`."""
-    versions = [version for version, released in read_releases(directory).items() if released == digest]
+def revision(releases: Mapping[str, str], digest: str) -> str:
+    """Return the last release that a tokenizer digest was given, or `unreleased`."""
+    versions = [version for version, released in releases.items() if released == digest]
     return versions[-1] if versions else UNRELEASED
 
 

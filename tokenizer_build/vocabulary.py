@@ -13,15 +13,17 @@ each token its id::
     5622 = "ncclAllReduce"
 
 Every candidate has its id here before any scan; a scan only decides whether the id is used. What must hold between
-files is checked in `lint.py`.
+files is checked in `lint.py`. A tokenizer that was built with a vocabulary of the user's own has all of it in one file,
+`vocabulary.json`, and is read as a vocabulary folder too.
 """
 
 from __future__ import annotations
 
 import difflib
+import json
 import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -33,8 +35,16 @@ from pydantic_core import ErrorDetails
 from schemas.errors import VocabularyConfigError
 from tokenizer_build.bands import BANDS, Band, Strength, token_strength
 
-Match = Literal["ident", "dollar", "sql_string"]
-"""Where the scan counts a candidate: identifiers in code, `$name`, words inside string literals."""
+VOCABULARY_JSON = "vocabulary.json"
+"""The vocabulary that a tokenizer was built with, in the tokenizer's folder: canonical JSON."""
+
+VOCABULARY_FORMAT = "cppmill-vocabulary-1"
+
+INHERITED = "inherited"
+"""The subfolder of a vocabulary of the user's own with the files that it was begun with; the others are its own."""
+
+Match = Literal["ident", "prefix", "dollar", "sql_string"]
+"""Where the scan counts a candidate: identifiers in code, those that begin with it, `$name`, words inside strings."""
 
 Position = Literal["prefix", "suffix", "cpp_stem", "component"]
 """Where in an identifier the scan counts a morpheme."""
@@ -53,6 +63,7 @@ class CandidateGroup(_Record):
         category: Name of the category in the counts and in the decisions.
         match: Where the scan counts them.
         api_prefixes: Prefixes that make a name distinctive (`cuda`, `sqlite3_`).
+        keep: Whether a scan never cuts them.
         elsewhere: Terms that are counted in this category and have their id in another group or band.
         tokens: Id to token.
     """
@@ -60,6 +71,7 @@ class CandidateGroup(_Record):
     category: str = Field(min_length=1)
     match: Match
     api_prefixes: list[str] = []
+    keep: bool = False
     elsewhere: list[str] = []
     tokens: Tokens = {}
 
@@ -72,12 +84,23 @@ class MorphemeGroup(_Record):
 
 
 class BandFile(_Record):
-    """One file of a vocabulary folder."""
+    """One file of a vocabulary folder.
+
+    Attributes:
+        band: Name of the band of its tokens.
+        tokens: Id to token; a scan never cuts them.
+        candidates: What a scan may cut, by category.
+        morphemes: Pieces of identifiers, by position.
+        cut: Tokens of other files to leave out.
+        cut_categories: Categories of other files to leave out, with the tokens that have their id in them.
+    """
 
     band: str
     tokens: Tokens = {}
     candidates: list[CandidateGroup] = []
     morphemes: list[MorphemeGroup] = []
+    cut: list[str] = []
+    cut_categories: list[str] = []
 
 
 def read_band_files(directory: Path) -> dict[str, BandFile]:
@@ -180,6 +203,7 @@ class Candidate:
         match: Where the scan counts it (`ident`, `dollar`, `sql_string`).
         api_prefixes: Prefixes that make a name of this category distinctive.
         source: File and key, for messages.
+        keep: Whether a scan never cuts it.
     """
 
     token: str
@@ -187,6 +211,7 @@ class Candidate:
     match: str
     api_prefixes: tuple[str, ...]
     source: str
+    keep: bool = False
 
 
 @dataclass(frozen=True)
@@ -207,12 +232,14 @@ class Vocabulary:
         tokens: Every fixed token, by id.
         candidates: Every candidate of every category, in file order.
         morphemes: Every morpheme, in file order.
+        own: The tokens that a vocabulary of the user's own has added; empty for the one that comes with cppmill.
     """
 
     directory: Path
     tokens: tuple[FixedToken, ...]
     candidates: tuple[Candidate, ...]
     morphemes: tuple[Morpheme, ...]
+    own: frozenset[str] = frozenset()
 
     @cached_property
     def by_token(self) -> dict[str, FixedToken]:
@@ -229,6 +256,26 @@ class Vocabulary:
         """The control tokens."""
         return tuple(token for token in self.tokens if token.strength is Strength.CONTROL)
 
+    @property
+    def kept(self) -> frozenset[str]:
+        """The candidates that a scan never cuts."""
+        return frozenset(candidate.token for candidate in self.candidates if candidate.keep)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all of it as JSON values, for `VOCABULARY_JSON`; comments and names of files are not in it."""
+        rows = sorted(self.candidates, key=lambda row: (row.category, row.token))
+        return {
+            "format": VOCABULARY_FORMAT,
+            "tokens": [{"id": token.id, "token": token.token, "band": token.band.name} for token in self.tokens],
+            "own": sorted(self.own),
+            "candidates": [
+                {"token": c.token, "category": c.category, "match": c.match, "api_prefixes": list(c.api_prefixes)}
+                | ({"keep": True} if c.keep else {})
+                for c in rows
+            ],
+            "morphemes": self.scanner_morphemes(),
+        }
+
     def scanner_candidates(self) -> list[dict[str, str]]:
         """Return what configures the scan: `[{"term", "category", "match"}]`, sorted by category and term."""
         rows = [{"term": c.token, "category": c.category, "match": c.match} for c in self.candidates]
@@ -243,17 +290,101 @@ class Vocabulary:
 def read_vocabulary(directory: Path) -> Vocabulary:
     """Read a vocabulary folder without checking what must hold between its files; `lint.load_vocabulary` checks it.
 
+    Args:
+        directory: A folder of TOML files, or a tokenizer's with `VOCABULARY_JSON`.
+
     Raises:
-        VocabularyConfigError: For a file that is not of the form, or a key of a token table that is not an id.
+        VocabularyConfigError: For a file that is not of the form, a key of a token table that is not an id, or a cut of
+            what there is not.
     """
+    if (directory / VOCABULARY_JSON).is_file():
+        return _read_recorded(directory)
     files = read_band_files(directory)
     tokens = [token for name, file in files.items() for token in _file_tokens(name, file)]
-    return Vocabulary(
+    is_own = (directory / INHERITED).is_dir()
+    own = (t.token for name, file in files.items() if _is_own(name) for t in _file_tokens(name, file)) if is_own else ()
+    found = Vocabulary(
         directory=directory,
         tokens=tuple(sorted(tokens, key=lambda token: token.id)),
         candidates=tuple(c for name, file in files.items() for c in _file_candidates(name, file)),
         morphemes=tuple(m for name, file in files.items() for m in _file_morphemes(name, file)),
+        own=frozenset(own),
     )
+    return _without(found, files)
+
+
+def _is_own(name: str) -> bool:
+    return not name.startswith(f"{INHERITED}/")
+
+
+def _without(found: Vocabulary, files: dict[str, BandFile]) -> Vocabulary:
+    """Return a vocabulary without what its files cut.
+
+    Raises:
+        VocabularyConfigError: If there is no such token or category, or the token is a control token.
+    """
+    cut = {token: name for name, file in files.items() for token in file.cut}
+    categories = {category: name for name, file in files.items() for category in file.cut_categories}
+    groups = {group.category: group for file in files.values() for group in file.candidates}
+    controls = {token.token for token in found.control}
+    for token, name in cut.items():
+        if token not in found.by_token:
+            close = difflib.get_close_matches(token, found.by_token, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise VocabularyConfigError(f"{name}: cut = {token!r}: no such token{hint}")
+        if token in controls:
+            raise VocabularyConfigError(f"{name}: cut = {token!r}: a control token, which every build needs; leave it")
+    for category, name in categories.items():
+        if category not in groups:
+            known = nearest(category, groups)
+            raise VocabularyConfigError(f"{name}: cut_categories = {category!r}: no such category; {known}")
+    gone = {*cut, *(token for category in categories for token in groups[category].tokens.values())}
+    left = (candidate for candidate in found.candidates if candidate.category not in categories)
+    return replace(
+        found,
+        tokens=tuple(token for token in found.tokens if token.token not in gone),
+        candidates=tuple(candidate for candidate in left if candidate.token not in gone),
+        morphemes=tuple(morpheme for morpheme in found.morphemes if morpheme.morpheme not in gone),
+        own=found.own - gone,
+    )
+
+
+def _read_recorded(directory: Path) -> Vocabulary:
+    """Read what `Vocabulary.to_json` returned."""
+    path = directory / VOCABULARY_JSON
+    bands = {band.name: band for band in BANDS}
+    try:
+        value = json.loads(path.read_bytes())
+        if value["format"] != VOCABULARY_FORMAT:
+            raise ValueError(f"format {value['format']!r}")
+        return Vocabulary(
+            directory=directory,
+            tokens=tuple(
+                FixedToken(row["id"], row["token"], bands[row["band"]], f"{VOCABULARY_JSON}: {row['id']}")
+                for row in value["tokens"]
+            ),
+            candidates=tuple(
+                Candidate(
+                    row["token"],
+                    row["category"],
+                    row["match"],
+                    tuple(row["api_prefixes"]),
+                    f"{VOCABULARY_JSON}: candidates[{row['category']}]",
+                    row.get("keep", False),
+                )
+                for row in value["candidates"]
+            ),
+            morphemes=tuple(
+                Morpheme(row["morpheme"], row["position"], f"{VOCABULARY_JSON}: morphemes[{row['position']}]")
+                for row in value["morphemes"]
+            ),
+            own=frozenset(value["own"]),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise VocabularyConfigError(
+            f"{path}: not a vocabulary of format {VOCABULARY_FORMAT} ({error!r}); restore it, or give the folder that "
+            "the tokenizer was built with"
+        ) from error
 
 
 def _file_tokens(name: str, file: BandFile) -> list[FixedToken]:
@@ -276,7 +407,12 @@ def _token_id(name: str, table: str, key: str) -> int:
 def _file_candidates(name: str, file: BandFile) -> list[Candidate]:
     return [
         Candidate(
-            token, group.category, group.match, tuple(group.api_prefixes), f"{name}: candidates[{group.category}]"
+            token,
+            group.category,
+            group.match,
+            tuple(group.api_prefixes),
+            f"{name}: candidates[{group.category}]",
+            group.keep,
         )
         for group in file.candidates
         for token in (*group.tokens.values(), *group.elsewhere)

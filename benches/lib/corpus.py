@@ -89,7 +89,12 @@ def make_corpus(
     options = load_run_config(flags={"SOURCE": (str(source),), "--out": str(out), "--profile": profile}).options
     options = options.model_copy(update={"max_dead_fraction": 1.0})
     config = RunConfig(
-        sources=(str(source),), out=out, options=options, tokenizer=tokenizer, threads=threads or usable_threads()
+        sources=(str(source),),
+        out=out,
+        options=options,
+        tokenizer=tokenizer,
+        rebuild_tokenizer=tokenizer is None,
+        threads=threads or usable_threads(),
     )
     ingest_options = IngestOptions(sample=sample_share(config, limit_bytes))
     config = config.model_copy(update={"options": options.model_copy(update={"ingest": ingest_options})})

@@ -27,6 +27,7 @@ from benches.lib.session import bench_session, conclude
 from configs.execution import RunExecutionOptions
 from pipelines.console.console import Output, log_to_console
 from pipelines.console.progress import MEGABYTE, Reporter
+from schemas.options import ScanOptions
 
 GIGABYTE = 1000 * MEGABYTE
 SAMPLE_GIGABYTES = (0.3, 1.0, 2.0, 4.0)
@@ -150,10 +151,10 @@ def candidate(
 
 def scanner_config() -> str:
     """Return the configuration that the scan stage gives the scanner by default."""
-    from configs.runs import RunConfig
+    from configs.vocabulary import VOCABULARY
     from pipelines.stages.scan import scanner_config as configure
 
-    return configure(RunConfig(out=Path()))
+    return configure(ScanOptions(), VOCABULARY)
 
 
 def prepare(shards: Sequence[Path]) -> tuple[Reader, Sequence[Path]]:

@@ -69,13 +69,15 @@ _STAGES = {
     "run": """Make tokenizer, dataset and receipt from sources.
 
 All stages in turn: ingest, scan, build, tokenize, validate. Finished units are kept: a second run does only
-what changed, and the same command resumes a run that was stopped or killed.
+what changed, and the same command resumes a run that was stopped or killed. A finished tokenizer in OUT is kept
+too, so that no id moves: --rebuild-tokenizer builds another.
 
 Examples:
   cppmill run ~/src/llvm-project --out llvm
   cppmill run 'archives/*.tar.gz' --out corpus --sample 0.01
   cppmill run --config run.toml --threads 8
   cppmill run ~/src/abseil --out abseil --tokenizer llvm/tokenizer
+  cppmill run ~/src/acme --out acme --vocab acme-vocabulary
   cppmill run ~/src --out all -- --direct_running_mode=multi_processing
 """,
     "ingest": """Read the sources into OUT/documents.
@@ -88,8 +90,8 @@ Example:
 """,
     "scan": """Count what OUT/documents holds into OUT/counts.
 
-Words, candidate terms, morphemes, namespaces and style, as a C++ lexer sees them. The second stage of `run`,
-with the same arguments; SOURCE is not read.
+Words, candidate terms, morphemes, namespaces and style, as a C++ lexer sees them. While a tokenizer that was
+built in OUT is kept, so are its counts. The second stage of `run`, with the same arguments; SOURCE is not read.
 
 Example:
   cppmill scan --out llvm
@@ -97,11 +99,11 @@ Example:
     "build": """Build OUT/tokenizer from OUT/counts.
 
 The fixed tokens of the vocabulary files that the counts keep, then learned BPE. Prints what the scan found
-and what happened to the candidates, which is also in OUT/tokenizer/findings.md. The third stage of `run`, with the same
-arguments; SOURCE is not read.
+and what happened to the candidates, which is also in OUT/tokenizer/findings.md. A finished tokenizer in OUT is kept;
+--rebuild-tokenizer builds another. The third stage of `run`, with the same arguments; SOURCE is not read.
 
 Example:
-  cppmill build --out llvm --vocab-size 32768
+  cppmill build --out llvm --vocab-size 32768 --rebuild-tokenizer
 """,
     "tokenize": """Encode OUT/documents with OUT/tokenizer into OUT/tokens.
 

@@ -87,8 +87,8 @@ def retokenize(
 
     Only changed units of the sources run, with the tokenizer of the previous version, so that no id moves; the rest is
     shared with it. STORE/current always names the newest complete version, and moves when the new one is proved.
-    Options that are not given come from the previous version. The first version builds a tokenizer by --profile and
-    --vocab-size, or takes --tokenizer.
+    Options that are not given come from the previous version. The first version builds a tokenizer by --profile,
+    --vocab-size and --vocab, or takes --tokenizer. --rebuild-tokenizer builds another one later, and learned ids move.
 
     Exit code 0: there is a new version. 10: there was nothing to do. 11: another run is at work in the store.
 

@@ -24,7 +24,7 @@ def print_plan(units: Sequence[PlannedUnit], *, as_json: bool, every_unit: bool)
     Args:
         units: The units, in the order in which they would run.
         as_json: JSON instead of a table.
-        every_unit: Put the units that would be skipped into the table too.
+        every_unit: Put the units that are up to date into the table too; others are always there.
     """
     if as_json:
         for unit in units:
@@ -40,9 +40,10 @@ def plan_lines(units: Sequence[PlannedUnit], *, every_unit: bool) -> Iterable[st
     counts = Counter((str(unit.stage), str(unit.action)) for unit in units)
     for stage in dict.fromkeys(str(unit.stage) for unit in units):
         yield f"{stage:9} {counts[stage, 'run']:>8,} to run {counts[stage, 'skip']:>8,} to skip"
-    shown = [unit for unit in units if every_unit or unit.action != "skip"]
-    if not shown:
+    shown = [unit for unit in units if every_unit or not unit.is_up_to_date]
+    if all(unit.action == "skip" for unit in units):
         yield "nothing to do: every unit is up to date"
+    if not shown:
         return
     width = max(len(unit.unit) for unit in shown)
     yield ""

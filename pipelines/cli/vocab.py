@@ -14,6 +14,9 @@ from pipelines.cli.options import EXIT_CODES, described
 from pipelines.console.console import Output, command_session
 from schemas.errors import ExitCode
 
+MATCHES = ("ident", "prefix", "dollar", "sql_string")
+"""How a scan counts names (`tokenizer_build.vocabulary.Match`, which is not imported for help)."""
+
 vocab = typer.Typer(
     name="vocab",
     help="Maintain the vocabulary files and their pinned ids.",
@@ -26,6 +29,89 @@ VocabularyFolder = Annotated[
     Path | None,
     typer.Option("--vocab", metavar="DIR", help="Vocabulary folder.  [default: configs/vocab of this installation]"),
 ]
+
+
+Pattern = Annotated[str, typer.Option("--pattern", metavar="NAME", help="Pre-token pattern.")]
+
+OwnVocabulary = Annotated[
+    Path, typer.Argument(metavar="DIR", file_okay=False, help="Folder of a vocabulary of your own.")
+]
+
+
+@described(vocab)
+def init(directory: OwnVocabulary) -> None:
+    """Begin a vocabulary of your own.
+
+    A folder that inherits the vocabulary of this installation, as a copy in DIR/inherited, and adds to it: own.toml for
+    tokens, categories, morphemes and cuts, and an ids.lock of its own. `run --vocab DIR` builds with it.
+
+    Example:
+      cppmill vocab init acme-vocabulary
+    """
+    with command_session(Output(), advice="remove what was written, and repeat the command"):
+        from pipelines.tokenizers import vocab
+
+        inherited = vocab.init(VOCABULARY, directory)
+        typer.echo(f"{directory}: {inherited:,} tokens inherited; add your own with `cppmill vocab add {directory}`")
+
+
+@described(vocab)
+def add(
+    directory: OwnVocabulary,
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Names to add.")] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", metavar="FILE", dir_okay=False, exists=True, help="Add the names in a file, one a line."
+        ),
+    ] = None,
+    category: Annotated[
+        str, typer.Option("--category", metavar="NAME", help="Category in the counts and the decisions.")
+    ] = "own",
+    match: Annotated[
+        str,
+        typer.Option(
+            "--match",
+            metavar="|".join(MATCHES),
+            help="How a scan counts them: ident, whole identifiers; prefix, also identifiers that begin with them; "
+            "dollar; sql_string, words of string literals.",
+        ),
+    ] = "ident",
+    api_prefixes: Annotated[
+        str, typer.Option("--api-prefixes", metavar="A,B", help="Beginnings that make a name distinctive, as acme_.")
+    ] = "",
+    keep: Annotated[bool, typer.Option("--keep", help="A scan never cuts them, however rare.")] = False,
+    band: Annotated[
+        str,
+        typer.Option("--band", metavar="NAME", help="Band of the ids: domain, where names are atomic, or library."),
+    ] = "domain",
+    pattern: Pattern = "cpp-words-1",
+) -> None:
+    """Give names free ids in a vocabulary of your own.
+
+    Names that it has already stay as they are. Nothing is written if a name breaks a rule: the pattern cuts it into
+    words, say. The message names what would do.
+
+    Examples:
+      cppmill vocab add acme-vocabulary --category acme --keep --from names.txt
+      cppmill vocab add acme-vocabulary Acme acme_ --category acme_prefixes --match prefix --keep
+    """
+    with command_session(Output(), advice="nothing was changed"):
+        from pipelines.tokenizers import vocab
+
+        given = [*(names or []), *(vocab.read_names(file) if file else [])]
+        added = vocab.add(
+            directory,
+            given,
+            category=category,
+            match=match,
+            api_prefixes=[prefix.strip() for prefix in api_prefixes.split(",") if prefix.strip()],
+            keep=keep,
+            band=band,
+            pattern=pattern,
+        )
+        ids = f": ids {min(added):,} to {max(added):,}" if added else ""
+        typer.echo(f"{directory}: {len(added):,} of {len(set(given)):,} names added{ids}")
 
 
 @described(vocab)
@@ -51,7 +137,7 @@ def release(
 @described(vocab)
 def lint(
     directory: VocabularyFolder = None,
-    pattern: Annotated[str, typer.Option("--pattern", metavar="NAME", help="Pre-token pattern.")] = "cpp-words-1",
+    pattern: Pattern = "cpp-words-1",
 ) -> None:
     """Report what is wrong with the vocabulary files.
 

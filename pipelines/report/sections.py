@@ -41,6 +41,7 @@ RULES: dict[str, str] = {
     Rule.OTHER_BAND: "its id is in another band, of which nothing is cut",
     Rule.MORPHEME: "a morpheme, which is always kept",
     Rule.LOCKED: "the lock keeps it for life",
+    Rule.KEEP: "the vocabulary says keep = true",
 }
 """What each rule means."""
 

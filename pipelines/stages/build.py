@@ -18,21 +18,23 @@ from cppmill_core.hugging_face import TOKENIZER, surrounding_tokens
 from cppmill_core.manifests import BOS, EOS, MANIFEST
 
 from configs.runs import RunConfig
-from configs.vocabulary import VOCABULARY
 from pipelines.console.progress import Reporter, Summary
 from pipelines.stages.places import no_tokenizer
-from pipelines.stages.program import StagePlan, StageProgram, plan_units
-from pipelines.stages.scan import split_receipts
+from pipelines.stages.program import StagePlan, StageProgram, plan_units, to_run, to_skip
+from pipelines.stages.scan_receipts import split_receipts
 from pipelines.stages.session import Session, open_session
+from pipelines.stages.standing import KEPT, build_receipts, check_standing, has_tokenizer, keeps_any, keeps_tokenizer
+from pipelines.stages.vocabulary import vocabulary_key
 from schemas.digests import sha256_file
 from schemas.errors import ConfigError, IntegrityError
 from schemas.options import RunOptions, TokenizeOptions
 from schemas.tables import WORDS
-from schemas.units import Stage, Unit, UnitReceipt, unit_key
+from schemas.units import OutputFile, Stage, Unit, UnitReceipt, unit_key
 from tokenizer_build.build import ScanCounts, build_tokenizer
+from tokenizer_build.compare.diff import diff_directories
 from tokenizer_build.findings import FINDINGS_MD
+from tokenizer_build.own import LOCKS
 from tokenizer_build.sentencepiece import build_sentencepiece, trainer_version
-from tokenizer_build.vocabulary import band_file_paths
 from transforms.records.versions import follow_current
 from transforms.scan.tables import read_counts
 from transforms.storage.folder import OutputFolder
@@ -41,6 +43,10 @@ from transforms.storage.folder import OutputFolder
 def run(config: RunConfig, reporter: Reporter) -> None:
     """Build the tokenizer from the counts in OUT, and report all findings."""
     with open_session(config, reporter) as session:
+        check_standing(session)
+        if keeps_any(session) and not build_receipts(session):
+            session.reporter.note(f"build: {KEPT}")
+            return
         work(session, session.current(Stage.SCAN))
         for line in session.out.read_bytes(f"tokenizer/{FINDINGS_MD}").decode().splitlines():
             reporter.note(line)
@@ -71,16 +77,26 @@ def build(session: Session, counts: UnitReceipt) -> UnitReceipt:
 
 
 def work(session: Session, counts: Sequence[UnitReceipt]) -> list[UnitReceipt]:
-    """Build from the receipts of a scan, and return the receipt of the tokenizer."""
-    return [build(session, split_receipts(counts, where=session.out.root).merged)]
+    """Build from the receipts of a scan, and return the receipt of the tokenizer; none if the one in OUT is kept."""
+    if not counts:
+        return []
+    merged = split_receipts(counts, where=session.out.root).merged
+    if keeps_tokenizer(session, plan_build(session, merged)):
+        session.reporter.note(f"build: {KEPT}")
+        return []
+    return [build(session, merged)]
 
 
 def plan(session: Session, counts: Sequence[UnitReceipt]) -> StagePlan:
     """Return what `build` would do."""
-    merged = split_receipts(counts, where=session.out.root).merged
+    merged = split_receipts(counts, where=session.out.root).merged if counts else None
+    if merged is None or keeps_tokenizer(session, plan_build(session, merged)):
+        return StagePlan(units=[to_skip(Stage.BUILD, "tokenizer", KEPT)])
     planned = plan_units(session, [plan_build(session, merged)])
-    blocked = "" if planned.receipts else "everything if the tokenizer changes, else what is new"
-    return replace(planned, blocked=blocked)
+    if planned.receipts:
+        return planned
+    units = [to_run(Stage.BUILD, "tokenizer", "rebuilt: learned ids move")] if has_tokenizer(session) else planned.units
+    return replace(planned, units=units, blocked="everything if the tokenizer changes, else what is new")
 
 
 def plan_build(session: Session, counts: UnitReceipt) -> Unit:
@@ -90,9 +106,7 @@ def plan_build(session: Session, counts: UnitReceipt) -> Unit:
         "pattern": session.config.options.scan.pattern,
         **_unit_pattern(session.config.options),
         **({} if session.config.options.build.kind == "bpe" else {"sentencepiece": trainer_version()}),
-        "vocabulary": {
-            path.name: sha256_file(path) for path in (*band_file_paths(VOCABULARY), *sorted(VOCABULARY.glob("*.lock")))
-        },
+        "vocabulary": vocabulary_key(session.vocabulary, is_own=session.config.vocab is not None),
     }
     inputs = {output.path: output.sha256 for output in counts.outputs}
     key = unit_key(Stage.BUILD, core_version=cppmill_core.__version__, config=config, inputs=inputs)
@@ -157,7 +171,8 @@ def _install(session: Session, source: Path) -> bool:
     """Publish the files of a tokenizer directory as OUT's tokenizer; False if it has them already."""
     names = [path.name for path in sorted(source.iterdir()) if path.is_file() and not path.name.startswith("_unit-")]
     same = all(session.out.digest(f"tokenizer/{name}") == sha256_file(source / name) for name in names)
-    if same and set(session.out.files("tokenizer")) == {f"tokenizer/{name}" for name in names}:
+    added = {f"tokenizer/{name}" for name in LOCKS if name not in names}  # by a run that found the release elsewhere
+    if same and set(session.out.files("tokenizer")) - added == {f"tokenizer/{name}" for name in names}:
         return False
     staged = _staging_folder(session)
     for name in names:
@@ -171,41 +186,57 @@ def _build(session: Session, unit: Unit, counts: UnitReceipt) -> tuple[UnitRecei
     staged = _staging_folder(session)
     out, options = session.out, session.config.options
     found = read_scan_counts(out, [output.path for output in counts.outputs])
-    findings = write_tokenizer(found, options, staged, threads=session.config.threads)
-    names = _publish(session, staged)
-    outputs = tuple(out.describe(name) for name in names)
+    findings = write_tokenizer(
+        found,
+        options,
+        staged,
+        vocabulary=session.vocabulary,
+        is_own_vocabulary=session.config.vocab is not None,
+        threads=session.config.threads,
+    )
     receipt = UnitReceipt(
         stage=Stage.BUILD,
         key=unit.key,
-        outputs=outputs,
+        outputs=tuple(_describe(path) for path in sorted(staged.iterdir()) if path.name not in LOCKS),
         totals={},
         inputs={output.path: output.sha256 for output in counts.outputs},
     )
-    out.publish_receipt(receipt)
+    _publish(session, staged, receipt)
     return receipt, findings
 
 
-def write_tokenizer(counts: ScanCounts, options: RunOptions, folder: Path, *, threads: int) -> tuple[str, ...]:
+def write_tokenizer(
+    counts: ScanCounts,
+    options: RunOptions,
+    folder: Path,
+    *,
+    vocabulary: Path,
+    is_own_vocabulary: bool = False,
+    threads: int,
+) -> tuple[str, ...]:
     """Write the tokenizer of the kind that is asked for, and return the few lines of findings.
 
     Args:
         counts: What the scan counted.
         options: The run's options.
         folder: An existing, empty folder.
+        vocabulary: The vocabulary folder.
+        is_own_vocabulary: Whether it is the user's own, and recorded in the tokenizer.
         threads: Threads of the native core; the bytes do not depend on them.
     """
     if options.build.kind != "bpe":
         return build_sentencepiece(
-            counts.words, vocabulary_dir=VOCABULARY, options=options.build, pattern=options.scan.pattern, out=folder
+            counts.words, vocabulary_dir=vocabulary, options=options.build, pattern=options.scan.pattern, out=folder
         )
     built = build_tokenizer(
         counts,
-        vocabulary_dir=VOCABULARY,
+        vocabulary_dir=vocabulary,
         options=options.build,
         pattern=options.scan.pattern,
         line_pattern=options.scan.unit_pattern,
         out=folder,
         threads=threads,
+        is_recorded=is_own_vocabulary,
     )
     return built.findings
 
@@ -241,19 +272,44 @@ def _staging_folder(session: Session) -> Path:
     return Path(tempfile.mkdtemp(dir=session.out.temporary))
 
 
-def _publish(session: Session, staged: Path) -> list[str]:
-    """Move a finished tokenizer into OUT: the receipt goes first, the manifest comes last."""
+def _describe(path: Path) -> OutputFile:
+    return OutputFile(path=f"tokenizer/{path.name}", sha256=sha256_file(path), num_bytes=path.stat().st_size, rows=0)
+
+
+def _publish(session: Session, staged: Path, receipt: UnitReceipt | None = None) -> None:
+    """Move a finished tokenizer into OUT: the run's receipt goes first, the manifest comes last.
+
+    So a manifest without a receipt of the build is that of a tokenizer that was copied, not of a build that was killed.
+    """
+    files = sorted((path for path in staged.iterdir()), key=lambda path: (path.name == MANIFEST, path.name))
+    if not files or files[-1].name != MANIFEST:
+        raise IntegrityError(f"{staged}: the build left no {MANIFEST}")
+    _note_moved_ids(session, staged)
     session.withdraw_receipt()
     session.out.remove(f"tokenizer/{MANIFEST}")
     for name in list(session.out.files("tokenizer")):
         session.out.remove(name)
-    files = sorted((path for path in staged.iterdir()), key=lambda path: (path.name == MANIFEST, path.name))
-    if not files or files[-1].name != MANIFEST:
-        raise IntegrityError(f"{staged}: the build left no {MANIFEST}")
-    for path in files:
+    for path in files[:-1]:
         session.out.adopt(f"tokenizer/{path.name}", path, rows=0)
+    if receipt is not None:
+        session.out.publish_receipt(receipt)
+    session.out.adopt(f"tokenizer/{MANIFEST}", files[-1], rows=0)
     shutil.rmtree(staged)
-    return sorted(f"tokenizer/{path.name}" for path in files)
+
+
+def _note_moved_ids(session: Session, staged: Path) -> None:
+    """Say how many ids another tokenizer moves, if it takes the place of one."""
+    if not session.out.exists(f"tokenizer/{MANIFEST}"):
+        return
+    with session.out.open_local_folder("tokenizer") as old:
+        try:
+            found = diff_directories(old, staged)
+        except (cppmill_core.CoreError, OSError) as error:
+            session.reporter.note(f"ids: the tokenizer before cannot be read, so none are compared: {error}")
+            return
+    counts = ", ".join(f"{number:,} {name}" for name, number in found.counts().items())
+    fixed = sum(old.fixed and new.fixed for old, new in found.moved)
+    session.reporter.note(f"ids: {counts} against the tokenizer before; {fixed:,} of those that moved are fixed")
 
 
 PROGRAM = StageProgram(stage=Stage.BUILD, needs=(Stage.SCAN,), work=work, plan=plan)

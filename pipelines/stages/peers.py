@@ -33,9 +33,12 @@ from pipelines.stages.scan import scan_documents
 from pipelines.stages.session import Session, check_unused, clear_crashed, engine_config, locked, logged
 from pipelines.stages.tokenize import tokenize_documents
 from pipelines.stages.validate import validate_shards
+from pipelines.stages.vocabulary import local_vocabulary
 from schemas.errors import ConfigError, LockedError
 from schemas.places import is_remote
 from schemas.units import Stage, Unit
+from tokenizer_build.lock import vocabulary_digest
+from tokenizer_build.vocabulary import read_vocabulary
 from transforms.ingest.fingerprints import fingerprints_name
 from transforms.storage import lease
 from transforms.storage.folder import OutputFolder
@@ -291,6 +294,8 @@ def describe_run(config: RunConfig) -> dict[str, Any]:
         "cppmill-core": cppmill_core.__version__,
         "SOURCE": [_absolute(source) for source in config.sources],
         "tokenizer": None if config.tokenizer is None else _absolute(str(config.tokenizer)),
+        **({"rebuild-tokenizer": True} if config.rebuild_tokenizer else {}),
+        **({"vocab": vocabulary_digest(read_vocabulary(local_vocabulary(config.vocab)))} if config.vocab else {}),
         **({"platforms": read_platforms(config.platforms).digest} if config.platforms else {}),
         **{name: value for name, value in given.items() if name not in tables},
         **options,

@@ -10,6 +10,9 @@ from pipelines.console.progress import Reporter
 from pipelines.stages.session import Session, open_session
 from schemas.units import Stage, Unit, UnitReceipt
 
+UP_TO_DATE = "up to date"
+"""Why a unit that ran before is skipped."""
+
 
 @dataclass(frozen=True)
 class PlannedUnit:
@@ -26,6 +29,11 @@ class PlannedUnit:
     unit: str
     action: str
     reason: str
+
+    @property
+    def is_up_to_date(self) -> bool:
+        """Whether it is skipped because it ran before."""
+        return self.reason == UP_TO_DATE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +84,7 @@ def plan_units(session: Session, units: Sequence[Unit]) -> StagePlan:
     for unit in units:
         receipt = session.out.find_receipt(unit)
         if receipt is not None and receipt.is_final:
-            planned.append(PlannedUnit(str(unit.stage), unit.label, "skip", "up to date"))
+            planned.append(to_skip(unit.stage, unit.label, UP_TO_DATE))
             receipts.append(receipt)
         elif not session.out.exists(unit.receipt_path):
             planned.append(to_run(unit.stage, unit.label, "new or changed"))
@@ -84,6 +92,11 @@ def plan_units(session: Session, units: Sequence[Unit]) -> StagePlan:
             reason = "a file of it is missing or damaged, or an input changed while it ran"
             planned.append(to_run(unit.stage, unit.label, reason))
     return StagePlan(units=planned, receipts=receipts)
+
+
+def to_skip(stage: str, unit: str, reason: str) -> PlannedUnit:
+    """Return a unit that would not run."""
+    return PlannedUnit(str(stage), unit, "skip", reason)
 
 
 def to_run(stage: str, unit: str, reason: str) -> PlannedUnit:

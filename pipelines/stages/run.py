@@ -12,10 +12,14 @@ from configs.runs import RunConfig
 from pipelines.console.progress import Reporter, Reporters
 from pipelines.engines.execution import open_engine
 from pipelines.stages import build, ingest, scan, tokenize, validate
+from pipelines.stages.gain import describe_gain
 from pipelines.stages.peers import run_as_peer
-from pipelines.stages.program import PlannedUnit, StageProgram, to_run
+from pipelines.stages.program import PlannedUnit, StageProgram, to_run, to_skip
 from pipelines.stages.session import Session, engine_config, open_session
+from pipelines.stages.standing import KEPT, check_standing, keeps_any
+from pipelines.stages.vocabulary import check_vocabulary
 from schemas.units import RUN_STAGES, TOKENIZER_STAGES, Stage, UnitReceipt
+from transforms.records.receipts import RECEIPT
 from transforms.storage.folder import OutputFolder
 
 PROGRAMS: dict[Stage, StageProgram] = {
@@ -44,14 +48,39 @@ def run(config: RunConfig, reporter: Reporter) -> None:
 
 
 def run_stages(session: Session) -> None:
-    """Run every stage in a session."""
+    """Run every stage in a session.
+
+    Raises:
+        ConfigError: If an option disagrees with the tokenizer in OUT, before anything is done.
+        VocabularyConfigError: The same if the vocabulary cannot be built from with these options.
+    """
+    _check(session)
+    before = _receipt_bytes(session.out)
     receipts = dict[Stage, Sequence[UnitReceipt]]()
     for program in programs_of(session.config):
         receipts[program.stage] = program.work(session, *(receipts[stage] for stage in program.needs))
+    if receipts.get(Stage.BUILD) == [] and _receipt_bytes(session.out) != before:
+        for line in describe_gain(session, receipts[Stage.INGEST], receipts[Stage.TOKENIZE]):
+            session.reporter.note(line)
+
+
+def _check(session: Session) -> None:
+    """Check what stands in OUT and what the vocabulary holds against the options."""
+    if session.config.tokenizer is None:
+        check_standing(session)
+        check_vocabulary(session.vocabulary, session.config.options)
+
+
+def _receipt_bytes(out: OutputFolder) -> bytes:
+    return out.read_bytes(RECEIPT) if out.exists(RECEIPT) else b""
 
 
 def plan(config: RunConfig) -> list[PlannedUnit]:
-    """Return every unit that a run would look at, in the order of the stages."""
+    """Return every unit that a run would look at, in the order of the stages.
+
+    Raises:
+        ConfigError, VocabularyConfigError: As a run would be refused.
+    """
     out = OutputFolder(config.out)
     out.load_digests()
     with open_engine("local", engine_config(config, out)) as engine:  # it is never asked to run anything
@@ -59,8 +88,12 @@ def plan(config: RunConfig) -> list[PlannedUnit]:
 
 
 def _plan(session: Session) -> Iterator[PlannedUnit]:
+    _check(session)
     receipts, blocked = dict[Stage, Sequence[UnitReceipt]](), ""
     for program in programs_of(session.config):
+        if blocked and program.stage in TOKENIZER_STAGES and keeps_any(session):
+            yield to_skip(program.stage, "what follows", KEPT)
+            continue
         if blocked:
             yield to_run(program.stage, "what follows", blocked)
             continue

@@ -4,37 +4,40 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import apache_beam as beam
 import cppmill_core
 
 from configs.runs import RunConfig
-from configs.vocabulary import VOCABULARY
+from pipelines.console.progress import Reporter
 from pipelines.stages.document_units import plan_shards
-from pipelines.stages.program import StagePlan, StageProgram, plan_units
-from pipelines.stages.session import Session
+from pipelines.stages.program import StagePlan, StageProgram, plan_units, to_skip
+from pipelines.stages.scan_receipts import ScanReceipts
+from pipelines.stages.session import Session, open_session
+from pipelines.stages.standing import KEPT, build_receipts, keeps_tokenizer
 from schemas.digests import sha256_json
-from schemas.errors import IntegrityError
+from schemas.options import ScanOptions
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt, unit_key
 from tokenizer_build.lint import load_vocabulary
 from transforms.scan.count import ScanDocuments, ScanSettings
-from transforms.scan.kinds import PARTS, count_kinds
+from transforms.scan.kinds import count_kinds
 from transforms.scan.merge import GROUPS, MergeCounts
 
 
-@dataclass(frozen=True, kw_only=True)
-class ScanReceipts:
-    """The receipts of a scan.
+def run(config: RunConfig, reporter: Reporter) -> None:
+    """Scan the documents in OUT, unless the counts there are those of a tokenizer that is kept.
 
-    Attributes:
-        shards: One for each documents shard; each commits partial counts.
-        merged: Commits the merged counts, from which the tokenizer is built.
+    Counts beside a tokenizer that was copied into OUT belong to no tokenizer, so they may be made.
     """
-
-    shards: list[UnitReceipt]
-    merged: UnitReceipt
+    with open_session(config, reporter) as session:
+        documents = session.current(Stage.INGEST)
+        if build_receipts(session):
+            work(session, documents)
+        else:
+            scan(session, documents)
 
 
 def scan(session: Session, documents: Sequence[UnitReceipt]) -> ScanReceipts:
@@ -62,22 +65,11 @@ def scan_documents(session: Session) -> ScanDocuments:
     return ScanDocuments(settings=settings, batch_units=settings.threads)
 
 
-def split_receipts(receipts: Sequence[UnitReceipt], *, where: str) -> ScanReceipts:
-    """Return receipts of scan units, in any order, as the receipts of shards and the one of the merged counts.
-
-    Raises:
-        IntegrityError: If not exactly one is of merged counts.
-    """
-    merged = [receipt for receipt in receipts if not receipt.outputs[0].path.startswith(f"{PARTS}/")]
-    if len(merged) != 1:
-        raise IntegrityError(
-            f"{where}: {len(merged)} receipts of merged counts, where there should be one; run `cppmill scan` again"
-        )
-    return ScanReceipts(shards=[receipt for receipt in receipts if receipt != merged[0]], merged=merged[0])
-
-
 def work(session: Session, documents: Sequence[UnitReceipt]) -> list[UnitReceipt]:
-    """Scan, and return all receipts."""
+    """Scan, and return all receipts; none, and counts stay as they are, if the tokenizer in OUT is kept."""
+    if keeps_tokenizer(session, plan_merge(plan_scan(documents, scan_settings(session)))):
+        session.reporter.note(f"scan: nothing to count: {KEPT}")
+        return []
     receipts = scan(session, documents)
     return [*receipts.shards, receipts.merged]
 
@@ -86,6 +78,8 @@ def plan(session: Session, documents: Sequence[UnitReceipt]) -> StagePlan:
     """Return what `scan` would do."""
     units = plan_scan(documents, scan_settings(session))
     merge = plan_merge(units)
+    if keeps_tokenizer(session, merge):
+        return StagePlan(units=[to_skip(Stage.SCAN, "documents", KEPT)])
     planned = plan_units(session, [*units, merge])
     is_merged = any(receipt.key == merge.key for receipt in planned.receipts)
     return replace(planned, blocked="" if is_merged else "the counts must be merged first")
@@ -95,7 +89,7 @@ def scan_settings(session: Session) -> ScanSettings:
     """Return what the workers need to scan."""
     return ScanSettings(
         out=session.out,
-        scanner_config=scanner_config(session.config),
+        scanner_config=scanner_config(session.config.options.scan, session.vocabulary),
         word_partitions=session.config.options.scan.word_partitions,
         lines=session.config.options.scan.unit_pattern is not None,
         threads=session.config.worker_threads,
@@ -103,10 +97,9 @@ def scan_settings(session: Session) -> ScanSettings:
     )
 
 
-def scanner_config(config: RunConfig) -> str:
-    """Return the configuration of the native scanner, as JSON."""
-    options = config.options.scan
-    vocabulary, _ = load_vocabulary(VOCABULARY)
+def scanner_config(options: ScanOptions, folder: Path) -> str:
+    """Return the configuration of the native scanner for the vocabulary of a folder, as JSON."""
+    vocabulary, _ = load_vocabulary(folder)
     return json.dumps(
         {
             "pattern": options.pattern,
@@ -145,5 +138,3 @@ def _merged_files(session: Session, settings: ScanSettings) -> tuple[OutputFile,
 
 
 PROGRAM = StageProgram(stage=Stage.SCAN, needs=(Stage.INGEST,), work=work, plan=plan)
-
-run = PROGRAM.run

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Generic
 
 import apache_beam as beam
@@ -27,6 +28,7 @@ from pipelines.engines.execution import OpenEngine, open_engine
 from pipelines.engines.worker_check import CheckWorkers
 from pipelines.stages.places import check_urls
 from pipelines.stages.platforms import read_platforms
+from pipelines.stages.vocabulary import local_vocabulary
 from schemas.errors import ConfigError, IntegrityError, StoreError
 from schemas.units import RECEIPT_FOLDERS, Stage, Unit, UnitReceipt, is_unit_receipt, unit_receipt_path
 from transforms.records.receipts import RECEIPT
@@ -76,6 +78,11 @@ class Session(Generic[Config]):
     def platforms(self) -> Platforms:
         """The platforms that a run finds; the user's file is read once, however long the run takes."""
         return read_platforms(self.config.platforms if isinstance(self.config, RunConfig) else None)
+
+    @cached_property
+    def vocabulary(self) -> Path:
+        """The folder of the vocabulary to build with, on this machine."""
+        return local_vocabulary(self.config.vocab if isinstance(self.config, RunConfig) else None)
 
     def run_units(
         self,
@@ -177,6 +184,11 @@ class Session(Generic[Config]):
         self.out.publish_bytes(f"{CACHE}/stages/{stage}.json", json.dumps(index).encode())
         self.out.save_digests()
 
+    def made_options(self, stage: Stage) -> dict[str, Any]:
+        """Return the options that what OUT holds of a stage was made with; empty if it is not known."""
+        made: dict[str, Any] = self._index(stage).get("options") or {}
+        return made
+
     def current(self, stage: Stage) -> list[UnitReceipt]:
         """Return the receipts of the stage's current units, in order.
 
@@ -211,7 +223,7 @@ class Session(Generic[Config]):
         """
         for stage in stages:
             options = self.config.stage_options(stage)
-            made = self._index(stage).get("options") or options
+            made = self.made_options(stage) or options
             for name in {**options, **made}:
                 value = options.get(name)
                 if made.get(name) != value:

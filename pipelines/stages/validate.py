@@ -11,13 +11,14 @@ from typing import Any
 import cppmill_core
 
 from configs.platforms import Platforms
-from configs.vocabulary import VOCABULARY
 from pipelines.stages.benchmarks import recorded_options
 from pipelines.stages.document_units import document_shards
 from pipelines.stages.platforms import made_platforms, publish_platforms
 from pipelines.stages.program import StagePlan, StageProgram, plan_units, to_run
 from pipelines.stages.session import Session
+from pipelines.stages.standing import build_receipts, is_of_other_documents
 from pipelines.stages.tokenize import tokenize_settings
+from pipelines.stages.vocabulary import find_revision
 from schemas.digests import canonical_json
 from schemas.errors import ConfigError
 from schemas.tables import PLATFORM_VOCAB_SIZE
@@ -28,10 +29,8 @@ from schemas.units import (
     Stage,
     Unit,
     UnitReceipt,
-    is_unit_receipt,
     unit_key,
 )
-from tokenizer_build.lock import revision
 from transforms.records.receipts import RECEIPT, RunFacts, TokenizerFacts, describe_receipt, make_receipt
 from transforms.tokens.shards import check_origin
 from transforms.tokens.tokenizer import TokenizeSettings, manifest_digest, open_tokenizer
@@ -51,7 +50,7 @@ def validate(session: Session, documents: Sequence[UnitReceipt], tokens: Sequenc
         tokens: Receipts of the token shards.
     """
     settings = validate_settings(session)
-    made = (Stage.INGEST, Stage.TOKENIZE, *(TOKENIZER_STAGES if _is_built_here(session) else ()))
+    made = (Stage.INGEST, Stage.TOKENIZE, *(TOKENIZER_STAGES if build_receipts(session) else ()))
     session.check_options(made)
     if tokens:
         check_origin(session.out, tokens[0].outputs[0].path, open_tokenizer(settings))
@@ -125,12 +124,12 @@ def code_versions() -> dict[str, str]:
 def _publish_receipt(
     session: Session, documents: Sequence[UnitReceipt], tokens: Sequence[UnitReceipt], proofs: Sequence[UnitReceipt]
 ) -> None:
-    out, platforms = session.out, _platforms(session)
+    out, platforms, digest = session.out, _platforms(session), manifest_digest(session.out)
     publish_platforms(platforms, out)
+    revision = find_revision(out, digest, session.vocabulary)
     keep = _named_files(session, [*documents, *tokens, *proofs])
     shards = {output.path for receipt in tokens for output in receipt.outputs}
     files = {name: out.digest(name) or "" for name in sorted(keep - shards)}
-    digest = manifest_digest(out)
     manifest = json.loads(out.read_bytes("tokenizer/manifest.json"))
     facts = RunFacts(
         documents=documents,
@@ -138,8 +137,10 @@ def _publish_receipt(
         proofs=proofs,
         tokenizer=TokenizerFacts(
             digest=digest,
-            revision=revision(VOCABULARY, digest),
+            revision=revision,
             vocab_size=manifest["vocab_size"],
+            vocabulary=manifest.get("vocabulary", {}).get("digest"),
+            kept=is_of_other_documents(session, documents) or None,
         ),
         options=recorded_options(session.config.options, out),
         platform_vocab_digest=platforms.digest,
@@ -161,15 +162,10 @@ def _named_files(session: Session, receipts: Sequence[UnitReceipt]) -> set[str]:
     """Return the files that the receipt names: what current units published, and all other files in OUT."""
     named = {receipt.path for receipt in receipts} | {output.path for receipt in receipts for output in receipt.outputs}
     tokenizer = set(session.out.files("tokenizer"))
-    for receipt in session.current(Stage.SCAN) if _is_built_here(session) else ():
+    for receipt in session.current(Stage.SCAN) if build_receipts(session) else ():
         named |= {receipt.path, *(output.path for output in receipt.outputs)}
     others = {name for name in session.out.files() if not name.startswith(_OWN_FOLDERS) and name != RECEIPT}
     return named | tokenizer | others
-
-
-def _is_built_here(session: Session) -> bool:
-    """Return whether OUT's tokenizer was built in it, not copied into it."""
-    return any(is_unit_receipt(name, Stage.BUILD) for name in session.out.files(RECEIPT_FOLDERS[Stage.BUILD]))
 
 
 PROGRAM = StageProgram(stage=Stage.VALIDATE, needs=(Stage.INGEST, Stage.TOKENIZE), work=validate, plan=plan)

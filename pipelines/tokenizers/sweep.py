@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 from pydantic import ValidationError
 
+from configs.vocabulary import VOCABULARY
 from pipelines.console.progress import MEGABYTE, Reporter
 from pipelines.console.tables import format_frame
 from pipelines.stages.build import read_scan_counts, write_tokenizer
@@ -27,6 +28,7 @@ from schemas.errors import ConfigError, IntegrityError
 from schemas.options import BuildOptions, IngestOptions, RunOptions
 from tokenizer_build.compare.costs import BYTES_A_PARAMETER, Model
 from tokenizer_build.compare.origins import SUPERWORDS, read_bands
+from tokenizer_build.vocabulary import VOCABULARY_JSON
 from transforms.records.receipts import read_receipt
 from transforms.storage.folder import OutputFolder
 
@@ -95,14 +97,17 @@ def sweep(
     out = OutputFolder(run)
     options, names = _checked_counts(run, out)
     wanted = [_with_size(options.build, size) for size in sizes]
-    with tempfile.TemporaryDirectory(prefix="cppmill-sweep-") as folder:
+    temporary = tempfile.TemporaryDirectory(prefix="cppmill-sweep-")
+    with temporary as folder, out.open_local_folder("tokenizer") as tokenizer:
         built = []
+        own = (tokenizer / VOCABULARY_JSON).is_file()
         for build in wanted:
             started = time.monotonic()
             place = Path(folder, str(build.vocab_size))
             place.mkdir()
             with_size = options.model_copy(update={"build": build})
-            write_tokenizer(read_scan_counts(out, names), with_size, place, threads=threads)
+            counts, vocabulary = read_scan_counts(out, names), tokenizer if own else VOCABULARY
+            write_tokenizer(counts, with_size, place, vocabulary=vocabulary, is_own_vocabulary=own, threads=threads)
             reporter.note(f"built {build.vocab_size:,} ids in {time.monotonic() - started:.1f} s")
             built.append(Built(cppmill_core.load_tokenizer(place), (read_bands(place) or []).count(SUPERWORDS)))
         return _measure(built, places, sample, threads)

@@ -1,9 +1,14 @@
-"""The vocabulary programs: `release` pins ids for life, `lint` reports problems, `diff` compares two tokenizers."""
+"""The vocabulary programs.
+
+`init` and `add` make a vocabulary of the user's own, `release` pins ids for life, `lint` reports problems, `diff`
+compares two tokenizers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -13,7 +18,7 @@ from configs.outputs import check_parent
 from pipelines.tokenizers.codec import load_tokenizer
 from pipelines.tokenizers.texts import documents_shards, read_shards
 from schemas.errors import ConfigError
-from tokenizer_build.build import pattern_split
+from tokenizer_build.build import pattern_regex, pattern_split
 from tokenizer_build.compare.diff import (
     VocabularyDiff,
     compare_compression,
@@ -23,6 +28,52 @@ from tokenizer_build.compare.diff import (
 )
 from tokenizer_build.lint import Finding, lint_vocabulary
 from tokenizer_build.lock import check_built_from, release_vocabulary
+from tokenizer_build.own import add_tokens, init_vocabulary
+from tokenizer_build.vocabulary import Match
+
+
+def init(source: Path, directory: Path) -> int:
+    """Begin a vocabulary folder that inherits another; return how many tokens it inherits."""
+    check_parent(directory, option="DIR")
+    return init_vocabulary(source, directory)
+
+
+def read_names(file: Path) -> list[str]:
+    """Return the names in a file: one a line, without blanks around it; empty lines and those with `#` are left out."""
+    try:
+        lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"--from {file}: not UTF-8 at byte {error.start}") from error
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def add(
+    directory: Path,
+    names: Sequence[str],
+    *,
+    category: str,
+    match: str,
+    api_prefixes: Sequence[str],
+    keep: bool,
+    band: str,
+    pattern: str,
+) -> dict[int, str]:
+    """Give names free ids in a vocabulary of the user's own (`tokenizer_build.own.add_tokens`); return what is new.
+
+    Raises:
+        ConfigError: If there are no names, or no such way to match.
+        VocabularyConfigError: If a name cannot be used; nothing is written then.
+    """
+    if not names:
+        raise ConfigError("no names: name them, or a file with --from")
+    found = next((known for known in get_args(Match) if known == match), None)
+    if found is None:
+        raise ConfigError(f"--match {match}: not allowed; it takes {', '.join(get_args(Match))}")
+    pattern_regex(pattern)  # refuses an unknown one
+    split = pattern_split(pattern)
+    return add_tokens(
+        directory, names, category=category, split=split, match=found, api_prefixes=api_prefixes, keep=keep, band=band
+    )
 
 
 def release(directory: Path, tokenizer: Path, version: str) -> int:

@@ -10,11 +10,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-import cppmill_core
 import pyarrow.parquet as pq
 
 from schemas.errors import ConfigError
-from tokenizer_build.compare.diff import VocabularyDiff, read_ids
+from tokenizer_build.compare.diff import diff_directories
 from transforms.records.versions import CHANGES, CHANGES_FORMAT, Versions
 from transforms.storage.folder import OutputFolder
 
@@ -183,6 +182,4 @@ def _ids(before: FinishedRun | None, after: FinishedRun) -> dict[str, Any]:
 
 def _moved(old: OutputFolder, new: OutputFolder) -> dict[str, int]:
     with old.open_local_folder("tokenizer") as first, new.open_local_folder("tokenizer") as second:
-        before, after = (read_ids(path, cppmill_core.load_tokenizer(path)) for path in (first, second))
-    diff = VocabularyDiff(before, after)
-    return {name: len(getattr(diff, name)) for name in ("kept", "moved", "added", "removed")}
+        return diff_directories(first, second).counts()

@@ -167,6 +167,8 @@ def _go_on(request: Request, asked: RunConfig, before: FinishedRun) -> RunConfig
         with_tokenizer=asked.tokenizer is None,
         platforms=f"{before.out.root}/{PLATFORM_VOCAB}" if has_own_platforms(before.receipt) else None,
     )
+    if asked.rebuild_tokenizer:
+        return _load(request, base)
     first_only = {name: None for name, flag in STORE_FLAGS.items() if flag.table in ("scan", "build")}
     config = _load(replace(request, flags={**request.flags, **first_only}), base)
     if config.tokenizer is not None:

@@ -128,6 +128,10 @@ class VocabularyDiff:
         """Tokens with another id in the new one; a learned token may move."""
         return [pair for pair in self.common if pair[0].id != pair[1].id]
 
+    def counts(self) -> dict[str, int]:
+        """Return how many tokens were kept, moved, added and removed."""
+        return {name: len(getattr(self, name)) for name in ("kept", "moved", "added", "removed")}
+
     def broken_promises(self) -> list[str]:
         """Return a line for each fixed id that moved, or that another fixed token has now; there must be none."""
         lines = [
@@ -162,6 +166,15 @@ class VocabularyDiff:
         """Return the new id of each old id, -1 where the token is gone."""
         found = (self.new.by_key.get(entry.key) for entry in self.old.entries)
         return np.array([-1 if entry is None else entry.id for entry in found], np.int64)
+
+
+def diff_directories(old: Path, new: Path) -> VocabularyDiff:
+    """Compare two tokenizer directories.
+
+    Raises:
+        CoreError, OSError: If one cannot be read.
+    """
+    return VocabularyDiff(*(read_ids(path, cppmill_core.load_tokenizer(path)) for path in (old, new)))
 
 
 @dataclass

@@ -79,8 +79,8 @@ def products(receipt: dict[str, Any], folder: str) -> dict[str, str]:
 
 
 def is_built_in(receipt: dict[str, Any]) -> bool:
-    """Return whether a run built its own tokenizer."""
-    return any(is_unit_receipt(name, Stage.BUILD) for name in receipt["files"])
+    """Return whether a run built its own tokenizer from its own documents."""
+    return not receipt["tokenizer"].get("kept") and any(is_unit_receipt(name, Stage.BUILD) for name in receipt["files"])
 
 
 def _dependencies(receipt: dict[str, Any]) -> list[dict[str, Any]]:

@@ -25,11 +25,21 @@ RECEIPT_FORMAT = "cppmill-receipt-1"
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerFacts:
-    """The tokenizer, as the receipt describes it."""
+    """The tokenizer, as the receipt describes it; what is None is left out.
+
+    Attributes:
+        digest: SHA-256 of its manifest.
+        revision: The release that it was given, or `unreleased`.
+        vocab_size: Number of ids.
+        vocabulary: SHA-256 of the vocabulary that it was built with, if that is the user's own.
+        kept: True if it was built in OUT, but before, from other documents than the dataset's.
+    """
 
     digest: str
     revision: str
     vocab_size: int
+    vocabulary: str | None = None
+    kept: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +94,7 @@ def make_receipt(facts: RunFacts) -> dict[str, Any]:
             "documents": dataset["documents"],
             "bytes": dataset["bytes"],
         },
-        "tokenizer": vars(facts.tokenizer),
+        "tokenizer": {name: value for name, value in vars(facts.tokenizer).items() if value is not None},
         "dataset": dataset,
         "policy": {
             "bos": facts.options.tokenize.bos,

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,22 +20,13 @@ from configs.flags import Flag
 from configs.runs import RunConfig
 from configs.tables import DEFAULT_PROFILE, FLAGS, SEQUENCE_FLAGS, SHARD_FLAGS, RunTableOptions
 from pipelines.cli.app import app
+from pipelines.stages.program import PlannedUnit
 from schemas.errors import BadInputError, ConfigError, CppmillError, IntegrityError, LockedError, VocabularyConfigError
 from schemas.options import RunOptions
 
 REPOSITORY = Path(__file__).parents[3]
 STAGES = ("ingest", "scan", "build", "tokenize", "validate")
 Install = Callable[..., types.ModuleType]
-
-
-@dataclass(frozen=True)
-class Planned:
-    """A planned unit."""
-
-    stage: str
-    unit: str
-    action: str
-    reason: str
 
 
 @pytest.fixture
@@ -250,7 +240,7 @@ def test_quiet_says_nothing_when_all_is_well(install: Install, tmp_path: Path) -
 class TestPlan:
     """The command `plan`."""
 
-    UNITS = (Planned("ingest", "aa11", "run", "new"), Planned("ingest", "bb22", "skip", "up to date"))
+    UNITS = (PlannedUnit("ingest", "aa11", "run", "new"), PlannedUnit("ingest", "bb22", "skip", "up to date"))
 
     def test_json_is_a_line_a_unit(self, install: Install, tmp_path: Path) -> None:
         install("stages.run", plan=lambda config: list(self.UNITS))
@@ -354,7 +344,7 @@ class TestHelp:
 
     def test_examples_are_real_command_lines(self) -> None:
         examples = re.findall(r"^ {4}(cppmill .*)$", call("run", "--help").stdout, re.MULTILINE)
-        assert len(examples) == 5
+        assert len(examples) == 6
         for example in examples:
             known = {name for parameter in _command("run").params for name in parameter.opts}
             ours = example.split(" -- ")[0]

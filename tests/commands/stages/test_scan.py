@@ -6,7 +6,7 @@ import pytest
 
 from configs.runs import load_run_config
 from pipelines.console.progress import Reporters
-from pipelines.stages.scan import split_receipts
+from pipelines.stages.scan_receipts import split_receipts
 from pipelines.stages.session import open_session
 from schemas.errors import IntegrityError
 from schemas.units import OutputFile, Stage, UnitReceipt

@@ -18,7 +18,7 @@ from cppmill_core.working_set import WorkingSet
 def other(run, cppmill, tmp_path_factory):
     """A tokenizer of the same counts with more ids."""
     out = shutil.copytree(run.out, tmp_path_factory.mktemp("other") / "out")
-    cppmill("build", "--out", out, "--vocab-size", 13_000, "--unit-bytes", 1 << 20)
+    cppmill("build", "--out", out, "--vocab-size", 13_000, "--unit-bytes", 1 << 20, "--rebuild-tokenizer")
     return out / "tokenizer"
 
 

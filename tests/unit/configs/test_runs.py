@@ -111,12 +111,13 @@ def test_every_flag_reaches_its_field(tmp_path: Path) -> None:
         "--near-duplicate-similarity": "0.75",
         "--vocab-size": "9000",
     }
+    of_a_build = ("vocab", "rebuild_tokenizer")  # not with --tokenizer
     others = {
         name: other_value(flag)
         for name, flag in FLAGS.items()
-        if name not in named and flag.key not in ("kind", "pattern")
+        if name not in named and flag.key not in ("kind", "pattern", *of_a_build)
     }
-    assert len(named) + len(others) + 2 == len(FLAGS)
+    assert len(named) + len(others) + 2 + len(of_a_build) == len(FLAGS)
     values = {**named, **others}
     config = load_run_config(flags=values, needs_sources=True)
     for name, given in others.items():
@@ -392,6 +393,29 @@ class TestPlaces:
 
     def test_a_hidden_folder_of_a_source_may_be_the_output(self, tmp_path: Path) -> None:
         assert problems(needs_sources=True, source=[str(tmp_path)], out=str(tmp_path / ".cppmill" / "out")) == []
+
+    def test_a_given_tokenizer_leaves_nothing_to_build(self, tmp_path: Path) -> None:
+        (tmp_path / "manifest.json").write_text(json.dumps({"vocab_size": 65536}))
+        (tmp_path / "ids.lock").touch()
+        found = problems(tokenizer=str(tmp_path), vocab=str(tmp_path), rebuild_tokenizer=True)
+        assert [line.split(":")[0] for line in found] == ["--rebuild-tokenizer", f"--vocab {tmp_path}"]
+        assert all("a given tokenizer is not built" in line for line in found)
+
+    def test_a_vocabulary_that_is_not_there_is_named(self, tmp_path: Path) -> None:
+        (line,) = problems(vocab=str(tmp_path))
+        assert line.startswith(f"--vocab {tmp_path}: no vocabulary; it takes a folder that `cppmill vocab init` made")
+
+    def test_a_file_may_name_a_vocabulary_at_home(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("HOME", str(tmp_path))
+        (tmp_path / "acme").mkdir()
+        (tmp_path / "acme/ids.lock").touch()
+        file = write(tmp_path, '[run]\nvocab = "~/acme"\nrebuild_tokenizer = true\n')
+        given = {"--vocab": str(tmp_path / "acme"), "--rebuild-tokenizer": True}
+        for config in (
+            load_run_config(file=file, flags={"--out": "o"}),
+            load_run_config(flags={"--out": "o", **given}),
+        ):
+            assert (config.vocab, config.rebuild_tokenizer) == (tmp_path / "acme", True)
 
     def test_another_size_than_the_tokenizers_names_both(self, tmp_path: Path) -> None:
         (tmp_path / "manifest.json").write_text('{"vocab_size": 16384}')

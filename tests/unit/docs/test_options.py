@@ -23,7 +23,7 @@ def rows(page: str, heading: str) -> list[tuple[str, str, str]]:
 @pytest.mark.parametrize(
     ("page", "heading", "table", "count"),
     [
-        ("choosing-a-vocabulary.md", "| key | default | why |", "build", 13),
+        ("vocabulary/choosing-a-vocabulary.md", "| key | default | why |", "build", 13),
         ("filters.md", "| key of `[ingest]` | default | |", "ingest", 3),
     ],
 )

@@ -27,6 +27,7 @@ CONFIG = json.dumps(
         "candidates": [
             {"term": "PyObject", "category": "python", "match": "ident"},
             {"term": "shared_ptr", "category": "memory", "match": "ident"},
+            {"term": "Py", "category": "prefix", "match": "prefix"},
             {"term": "$match", "category": "mongodb", "match": "dollar"},
             {"term": "SELECT", "category": "sql", "match": "sql_string"},
         ],

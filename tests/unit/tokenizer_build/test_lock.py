@@ -39,10 +39,10 @@ def test_a_release_appends_new_ids_and_leaves_the_old_lines_as_they_are(tiny_voc
 def test_the_revision_is_the_release_of_that_very_tokenizer(tiny_vocabulary: Path, tmp_path: Path) -> None:
     tokenizer = write_manifest(tmp_path / "one", {0: "<PAD>", 64: "auto"})
     digest = sha256_file(tokenizer / "manifest.json")
-    assert revision(tiny_vocabulary, digest) == UNRELEASED
+    assert revision(read_releases(tiny_vocabulary), digest) == UNRELEASED
     release_vocabulary(tiny_vocabulary, tokenizer, "1.0")
-    assert revision(tiny_vocabulary, digest) == "1.0"
-    assert revision(tiny_vocabulary, "0" * 64) == UNRELEASED
+    assert revision(read_releases(tiny_vocabulary), digest) == "1.0"
+    assert revision(read_releases(tiny_vocabulary), "0" * 64) == UNRELEASED
 
 
 @pytest.mark.parametrize("version", ["1.0", "published", "unreleased", "", "a b", "1\t0"])

@@ -48,7 +48,9 @@ pub(super) struct Candidate {
 pub(super) enum Match {
     /// A whole identifier or keyword outside comments and literals, directive names excluded.
     Ident,
-    /// The same, and whole words of string literals; the term begins with `$`.
+    /// An identifier that is the term, or begins with it; what follows a term without `_` at its end is no small letter.
+    Prefix,
+    /// The same as `ident`, and whole words of string literals; the term begins with `$`.
     Dollar,
     /// Whole words of string literals only.
     SqlString,
@@ -129,6 +131,7 @@ impl Candidate {
         let identifier = word && term.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
         let (fits, rule) = match self.mode {
             Match::Ident => (identifier, "ident needs an identifier"),
+            Match::Prefix => (identifier, "prefix needs an identifier"),
             Match::Dollar => (identifier && term.starts_with('$') && term.len() > 1, "dollar needs $ and a name"),
             Match::Qualified => (
                 term.split("::").count() > 1 && term.split("::").all(is_name),

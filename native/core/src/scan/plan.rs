@@ -29,6 +29,7 @@ pub(super) struct Plan {
     pub(super) labels: Vec<Label>,
     /// Features of whole identifiers and keywords.
     identifiers: Features,
+    prefixes: Prefixes,
     /// Features of whole words of string literals, and which bytes these words begin with.
     strings: Features,
     strings_first: [bool; 256],
@@ -48,6 +49,7 @@ impl Plan {
             word_partitions: config.word_partitions,
             labels: Vec::new(),
             identifiers: Features::default(),
+            prefixes: Prefixes::default(),
             strings: Features::default(),
             strings_first: [false; 256],
             morphemes: Morphemes::default(),
@@ -65,6 +67,9 @@ impl Plan {
         let key = || Box::from(term.as_bytes());
         if mode == Match::Qualified {
             self.qualified.entry(key()).or_default().push(feature);
+        }
+        if mode == Match::Prefix {
+            self.prefixes.add(&term, feature);
         }
         if matches!(mode, Match::Ident | Match::Dollar) {
             self.identifiers.entry(key()).or_default().push(feature);
@@ -114,6 +119,30 @@ fn line_pattern(name: &str, words: Pattern) -> Result<Pattern> {
     Err(Error::invalid(format!(
         "unit_pattern {name:?} cuts no lines made of the words of {words:?}; these do: {known}"
     )))
+}
+
+/// The terms that identifiers may begin with.
+#[derive(Default)]
+struct Prefixes {
+    terms: Features,
+    longest: usize,
+}
+
+impl Prefixes {
+    fn add(&mut self, term: &str, feature: u32) {
+        self.longest = self.longest.max(term.len());
+        self.terms.entry(Box::from(term.as_bytes())).or_default().push(feature);
+    }
+
+    /// Appends the features of the terms that `identifier` begins with.
+    fn append(&self, identifier: &[u8], features: &mut Vec<u32>) {
+        for length in 1..=identifier.len().min(self.longest) {
+            let (term, rest) = identifier.split_at(length);
+            if term.ends_with(b"_") || !rest.first().is_some_and(u8::is_ascii_lowercase) {
+                features.extend(self.terms.get(term).into_iter().flatten());
+            }
+        }
+    }
 }
 
 /// The morphemes by position.
@@ -209,6 +238,7 @@ impl Identifiers {
         table.number(identifier, |features| {
             features.push(KEYWORDS.len() as u32 + Style::of(identifier) as u32);
             features.extend(plan.identifiers.get(identifier).into_iter().flatten());
+            plan.prefixes.append(identifier, features);
             components(identifier, buffer, |component| {
                 let number = known.number(component, |features| plan.morphemes.append(component, features));
                 features.extend_from_slice(known.features(number));

@@ -25,6 +25,8 @@ const CONFIG: &str = r#"{"pattern": "cpp-words-1", "unit_pattern": "cpp-lines-1"
     {"term": "enum", "category": "proto", "match": "ident"},
     {"term": "include", "category": "proto", "match": "ident"},
     {"term": "cudaMalloc", "category": "cuda", "match": "ident"},
+    {"term": "read", "category": "begin", "match": "prefix"},
+    {"term": "READER_", "category": "begin", "match": "prefix"},
     {"term": "$match", "category": "mongo", "match": "dollar"},
     {"term": "std::read", "category": "chain", "match": "qualified"},
     {"term": "std::detail::x", "category": "chain", "match": "qualified"}],
@@ -146,6 +148,15 @@ fn terms_count_by_their_mode_with_documents_and_projects() {
         row("$match", "mongo", (3, 1)),
     ]);
     assert_eq!(table(&counts.terms), expected);
+}
+
+#[test]
+fn a_prefix_counts_where_an_identifier_begins_with_it() {
+    let text: &[u8] =
+        b"read(readBuffer, read_all, read2, reader, unread); READER_T READER_t READER_ READER // read \"read\"";
+    let row = |term: &str, tally| (vec![term.to_owned(), "begin".to_owned(), "b".to_owned()], tally);
+    let expected = Table::from([row("READER_", (3, 1)), row("read", (4, 1))]);
+    assert_eq!(table(&scan(&[("b", text)], 1, 1).terms), expected);
 }
 
 #[test]
@@ -271,6 +282,7 @@ fn a_configuration_that_can_find_nothing_is_refused() {
             r#""candidates": [{"term": "a b", "category": "c", "match": "ident"}]"#,
             "candidate \"a b\" of category \"c\"",
         ),
+        (r#""candidates": [{"term": "2x", "category": "c", "match": "prefix"}]"#, "candidate \"2x\""),
         (r#""candidates": [{"term": "match", "category": "c", "match": "dollar"}]"#, "candidate \"match\""),
         (r#""candidates": [{"term": "select", "category": "c", "match": "sql_string"}]"#, "candidate \"select\""),
         (r#""candidates": [{"term": "a", "category": "c", "match": "regex"}]"#, "scan configuration: unknown variant"),

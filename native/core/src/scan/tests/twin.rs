@@ -103,6 +103,14 @@ fn count_token(part: &[&Token], texts: &[Vec<u8>], at: usize, [terms, morphemes,
         _ => {}
     }
     if is_name(at) {
+        let name = str::from_utf8(&texts[at]).unwrap_or_default();
+        let is_word = |rest: &str| !rest.starts_with(|next: char| next.is_ascii_lowercase());
+        if name.strip_prefix("read").is_some_and(is_word) {
+            hit(terms, &["read", "begin"]);
+        }
+        if name.starts_with("READER_") {
+            hit(terms, &["READER_", "begin"]);
+        }
         components(&texts[at], &mut Vec::new(), |component| count_morphemes(component, morphemes));
         let continues =
             at >= 2 && is_scope(at - 1) && (is_name(at - 2) || texts[at - 2].iter().all(|&byte| byte == b'>'));

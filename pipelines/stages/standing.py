@@ -1,0 +1,175 @@
+"""The tokenizer that stands in OUT: a run keeps it, so that no id moves unless `--rebuild-tokenizer` asks for it.
+
+New sources are tokenized with it, and nothing is scanned: `counts/` stays what it was built from. Options that disagree
+with it are refused before anything is done.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from configs.problems import show
+from configs.tables import FLAGS
+from pipelines.stages.document_units import document_shards
+from pipelines.stages.scan_receipts import split_receipts
+from pipelines.stages.session import Session
+from pipelines.stages.vocabulary import recorded_digest, token_pattern
+from schemas.errors import ConfigError, IntegrityError
+from schemas.units import RECEIPT_FOLDERS, TOKENIZER_STAGES, Stage, Unit, UnitReceipt, is_unit_receipt
+from tokenizer_build.lock import vocabulary_digest
+from tokenizer_build.vocabulary import read_vocabulary
+from transforms.records.receipts import find_receipt
+from transforms.tokens.tokenizer import manifest_digest
+
+KEPT = "the tokenizer in OUT is kept; --rebuild-tokenizer builds another"
+"""Why a run does not scan or build."""
+
+_FOLDER = RECEIPT_FOLDERS[Stage.BUILD]
+_REBUILD = "or --rebuild-tokenizer, which moves learned ids"
+
+
+def keeps_tokenizer(session: Session, unit: Unit) -> bool:
+    """Return whether OUT's tokenizer is kept, so that a unit which would lead to another one does not run.
+
+    A unit that has run before leads to the same one: it is up to date, or repaired.
+
+    Raises:
+        ConfigError: If an option disagrees with the tokenizer.
+        IntegrityError: If a file of the tokenizer, or of what it was built from, is missing or damaged.
+    """
+    check_standing(session)
+    if not keeps_any(session) or session.out.exists(unit.receipt_path):
+        return False
+    _check_intact(session)
+    return True
+
+
+def check_standing(session: Session) -> None:
+    """Refuse options that disagree with the tokenizer in OUT, if there is one and none is given.
+
+    Raises:
+        ConfigError: With a line for each option: both values, and what to do.
+    """
+    if session.config.tokenizer is None and has_tokenizer(session):
+        lines = [*([] if session.config.rebuild_tokenizer else _other_options(session)), *_other_vocabulary(session)]
+        if lines:
+            raise ConfigError("\n".join(lines))
+
+
+def has_tokenizer(session: Session) -> bool:
+    """Return whether OUT has a finished tokenizer: its manifest is written last."""
+    return bool(manifest_digest(session.out))
+
+
+def keeps_any(session: Session) -> bool:
+    """Return whether a run keeps whatever tokenizer OUT has: there is one, and no rebuild is asked for."""
+    return has_tokenizer(session) and not session.config.rebuild_tokenizer
+
+
+def build_receipts(session: Session) -> list[UnitReceipt]:
+    """Return the receipt of the build of OUT's tokenizer; none if it was copied into OUT."""
+    names = [name for name in session.out.files(_FOLDER) if is_unit_receipt(name, Stage.BUILD)]
+    return [UnitReceipt.from_bytes(session.out.read_bytes(name), where=session.out.where(name)) for name in names]
+
+
+def is_of_other_documents(session: Session, documents: Sequence[UnitReceipt]) -> bool:
+    """Return whether OUT's tokenizer was built in it, but from other documents than OUT has now."""
+    built = build_receipts(session)
+    if not built:
+        return False
+    merged = split_receipts(session.current(Stage.SCAN), where=session.out.root).merged
+    counted = {output.path: output.sha256 for output in merged.outputs} == built[0].inputs
+    return not counted or scanned_shards(session) != {shard.sha256 for shard in document_shards(documents)}
+
+
+def scanned_shards(session: Session) -> set[str]:
+    """Return the SHA-256 of the documents shards that the tokenizer was built from; none if it was copied into OUT."""
+    if not build_receipts(session):
+        return set()
+    scanned = split_receipts(session.current(Stage.SCAN), where=session.out.root).shards
+    return {sha256 for receipt in scanned for sha256 in receipt.inputs.values()}
+
+
+def _other_options(session: Session) -> Iterator[str]:
+    """Yield a line for each option that is not what the tokenizer was built with."""
+    is_built = bool(build_receipts(session))
+    ways = f"give the same again{'' if is_built else f', or --tokenizer {session.out.root}/{_FOLDER}'}"
+    for (table, key), found in _made_options(session).items():
+        given = session.config.stage_options(Stage(table)).get(key)
+        if (table, key) == _TOKEN_PATTERN and not is_built:
+            given = token_pattern(session.config.options)
+        if given != found:
+            place = f"{_flag(table, key)} {_shown(given)}"
+            yield f"{place}: the tokenizer in {session.out.root} has {_shown(found)}; {ways}, {_REBUILD}"
+
+
+_TOKEN_PATTERN = (str(Stage.SCAN), "pattern")
+
+
+def _made_options(session: Session) -> dict[tuple[str, str], Any]:
+    """Return what the tokenizer was built with, by table and key: all that is recorded, at least what the manifest has.
+
+    Options that are off are None.
+    """
+    manifest = json.loads(session.out.read_bytes(f"{_FOLDER}/manifest.json"))
+    made = {stage: session.made_options(stage) for stage in TOKENIZER_STAGES} if build_receipts(session) else {}
+    if made and not all(made.values()):  # a folder that was copied without its cache
+        made = {stage: dict((find_receipt(session.out) or {}).get("configs", {}).get(stage, {})) for stage in made}
+    if made and all(made.values()):
+        names = {stage: {*made[stage], *session.config.stage_options(stage)} for stage in made}
+        return {(str(stage), name): made[stage].get(name) for stage in made for name in sorted(names[stage])}
+    template = {} if "kind" in manifest else {("build", "hf_template"): manifest.get("hf_template")}
+    known = {("build", name): manifest[name] for name in ("vocab_size", "profile") if name in manifest}
+    return {**known, **template, **({_TOKEN_PATTERN: manifest["pattern"]} if "pattern" in manifest else {})}
+
+
+def _other_vocabulary(session: Session) -> Iterator[str]:
+    """Yield a line if the vocabulary is not the one that the tokenizer was built with; a rebuild must name one."""
+    found, config = recorded_digest(session.out), session.config
+    asked = None if config.vocab is None else vocabulary_digest(read_vocabulary(session.vocabulary))
+    own = f"--vocab {session.out.root}/{_FOLDER}"
+    if found is not None and config.vocab is None:
+        yield (
+            f"--vocab: not given, and the tokenizer in {session.out.root} has the vocabulary {found}; give its folder, "
+            f"or {own}, which has it too"
+        )
+    elif asked != found and not config.rebuild_tokenizer:
+        has = found or "that comes with cppmill"
+        ways = f"give {own}" if found else "leave it out"
+        yield (
+            f"--vocab {config.vocab}: its digest is {asked}, and the tokenizer in {session.out.root} has the "
+            f"vocabulary {has}; {ways}, {_REBUILD}"
+        )
+
+
+def _flag(table: str, key: str) -> str:
+    """Return the flag of an option, or its key where it has none."""
+    home = "run" if key == "profile" else table
+    named = [name for name, flag in FLAGS.items() if (flag.table, flag.key) == (home, key)]
+    return named[0] if named else f"{table}.{key} ="
+
+
+def _shown(value: object) -> str:
+    return "none" if value is None else value if isinstance(value, str) else show(value)
+
+
+def _check_intact(session: Session) -> None:
+    """Check the files of the tokenizer and the counts that it was built from.
+
+    Raises:
+        IntegrityError: Naming the first that is missing or damaged.
+    """
+    out = session.out
+    manifest = json.loads(out.read_bytes(f"{_FOLDER}/manifest.json"))
+    expected = {f"{_FOLDER}/{name}": sha256 for name, sha256 in manifest["files"].items()}
+    if build_receipts(session):
+        receipts = session.current(Stage.SCAN)
+        expected |= {output.path: output.sha256 for receipt in receipts for output in receipt.outputs}
+    damaged = [name for name, sha256 in expected.items() if out.digest(name) != sha256]
+    if damaged:
+        raise IntegrityError(
+            f"{out.where(damaged[0])}: missing or damaged, and the tokenizer in {out.root} needs it; restore it, "
+            f"{_REBUILD}"
+        )

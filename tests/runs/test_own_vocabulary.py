@@ -1,0 +1,167 @@
+"""A team's vocabulary of 200 names: from its beginning to a release, runs with it, and a second version."""
+
+import json
+import re
+import shutil
+from collections import Counter
+
+import cppmill_core
+import pyarrow.parquet as pq
+import pytest
+
+from tokenizer_build.vocabulary import read_vocabulary
+
+
+@pytest.fixture(scope="module")
+def names(sources):
+    """200 names of one project that are too rare for a scan to keep."""
+    headers = (sources / "arrow").rglob("*.h")
+    found = Counter(name for path in headers for name in re.findall(r"\b[A-Za-z]\w{5,}\b", path.read_text()))
+    rare = sorted(name for name, hits in found.items() if hits < 10 and re.search("[A-Z_]", name))
+    assert len(rare) > 220
+    return rare[:200]
+
+
+@pytest.fixture(scope="module")
+def begun(run, names, cppmill, tmp_path_factory):
+    """A folder with the vocabulary `own`, released as 1.0, and the run `out` that it was released from."""
+    folder = tmp_path_factory.mktemp("team")
+    (folder / "names.txt").write_text("# the team's names\n\n" + "\n".join(names))
+    cppmill("vocab", "init", folder / "own")
+    said = cppmill("vocab", "add", folder / "own", "--category", "team", "--keep", "--from", folder / "names.txt")
+    assert re.search(r"(\d+) of 200 names added: ids [\d,]+ to 6,999$", said.stdout.strip())
+    cppmill("vocab", "add", folder / "own", "NPY_", "--category", "npy", "--match", "prefix", "--keep")
+    cppmill("vocab", "lint", "--vocab", folder / "own")
+    shutil.copytree(run.sources, folder / "sources")
+    cppmill(*command(folder))
+    cppmill("vocab", "release", "1.0", "--vocab", folder / "own", "--tokenizer", folder / "out/tokenizer")
+    return folder
+
+
+@pytest.fixture
+def team(begun, tmp_path):
+    return shutil.copytree(begun, tmp_path / "team", copy_function=shutil.copy2)
+
+
+def command(folder, out="out", *, unit_bytes=1 << 17):
+    options = ["--vocab-size", 12288, "--unit-bytes", unit_bytes, "--vocab", folder / "own"]
+    return ["run", folder / "sources", "--out", folder / out, *options]
+
+
+def facts(folder, out="out"):
+    return json.loads((folder / out / "receipt.json").read_bytes())["tokenizer"]
+
+
+def fixed(folder, out="out"):
+    manifest = json.loads((folder / out / "tokenizer/manifest.json").read_bytes())
+    return {row["token"]: row["id"] for row in manifest["tokens"]}
+
+
+def test_every_name_has_its_id_in_the_tokenizer_and_the_run_is_proved(begun, names, checker):
+    ids, by_token = fixed(begun), read_vocabulary(begun / "own").by_token
+    assert {name: ids[name] for name in names} == {name: by_token[name].id for name in names}
+    tokenizer = cppmill_core.Tokenizer.from_dir(begun / "out/tokenizer")
+    assert [tokenizer.encode(f"({name}*").to_pylist()[1:-1] for name in names] == [[ids[name]] for name in names]
+    assert not checker(begun / "out", "--sources", begun / "sources")
+
+
+def test_a_prefix_counts_wherever_a_name_begins_with_it_and_is_one_token(begun):
+    rows = {row["term"]: row for row in pq.read_table(begun / "out/counts/terms.parquet").to_pylist()}
+    texts = [path.read_text() for path in (begun / "sources/numpy").rglob("*.h")]
+    in_text = sum(len(re.findall(r"\bNPY_\w*", text)) for text in texts)
+    assert in_text / 2 < rows["NPY_"]["hits"] <= in_text  # comments do not count
+    tokenizer = cppmill_core.Tokenizer.from_dir(begun / "out/tokenizer")
+    assert tokenizer.encode("NPY_").to_pylist() == [fixed(begun)["NPY_"]]
+
+
+def test_the_release_is_in_the_receipt_once_the_run_is_repeated_and_travels_with_it(team, cppmill, checker):
+    before = facts(team)
+    assert before["revision"] == "unreleased"
+    cppmill(*command(team))
+    assert facts(team) == {**before, "revision": "1.0"}
+    assert not checker(team / "out")
+    receipt = (team / "out/receipt.json").read_bytes()
+    cppmill(*command(team))
+    assert (team / "out/receipt.json").read_bytes() == receipt
+    (team / "own").rename(team / "elsewhere")  # as on another machine
+    cppmill("verify", team / "out")
+    given = ["run", team / "sources", "--out", team / "given", "--tokenizer", team / "out/tokenizer"]
+    cppmill(*given)
+    assert facts(team, "given") == facts(team)
+    cppmill("verify", team / "given")
+    with_travelled = [*command(team)[:-1], team / "out/tokenizer"]
+    cppmill(*with_travelled)
+    assert (team / "out/receipt.json").read_bytes() == receipt
+
+
+def test_a_second_version_of_the_dataset_moves_nothing(team, cppmill):
+    cppmill(*command(team))
+    before, ids = facts(team), fixed(team)
+    (team / "sources/arrow/more.h").write_text("int added_by_the_test;\n" * 50)
+    cppmill(*command(team))
+    assert facts(team) == {**before, "kept": True}
+    assert fixed(team) == ids
+    cppmill("verify", team / "out")
+
+
+def test_a_second_version_of_the_vocabulary_moves_no_fixed_id(team, cppmill):
+    ids = fixed(team)
+    added = cppmill("vocab", "add", team / "own", "zebra_crossing", "Zebra", "--category", "zebra", "--keep")
+    assert "2 of 2 names added" in added.stdout
+    refused = cppmill(*command(team), check=False)
+    assert refused.returncode == 2
+    assert "--rebuild-tokenizer" in refused.stderr and facts(team)["vocabulary"] in refused.stderr
+    cppmill(*command(team, "second"))
+    assert {name: fixed(team, "second")[name] for name in ids} == ids
+    assert fixed(team, "second").keys() - ids.keys() == {"zebra_crossing", "Zebra"}
+    assert cppmill("vocab", "diff", team / "out/tokenizer", team / "second/tokenizer").returncode == 0
+    cppmill("vocab", "release", "1.1", "--vocab", team / "own", "--tokenizer", team / "second/tokenizer")
+    cppmill(*command(team, "second"))
+    assert facts(team, "second")["revision"] == "1.1"
+
+
+def test_a_run_that_forgets_the_vocabulary_is_refused(team, cppmill):
+    forgotten = command(team)[:-2]
+    for options in ([], ["--rebuild-tokenizer"]):
+        done = cppmill(*forgotten, *options, check=False)
+        assert done.returncode == 2
+        assert f"--vocab {team / 'out'}/tokenizer" in done.stderr
+
+
+def test_a_name_that_the_profile_splits_is_refused_before_anything_is_read(team, cppmill):
+    cppmill("vocab", "add", team / "own", "arrow::Pool", "--category", "scoped", "--keep", "--pattern", "cpp-lines-1")
+    done = cppmill(*command(team, "other"), check=False)
+    assert done.returncode == 2
+    assert "'arrow::Pool': the pattern cuts it into 'arrow' + '::' + 'Pool'" in done.stderr
+    assert not (team / "other/documents").exists()
+
+
+def test_a_verified_run_whose_release_was_changed_is_found(team, cppmill):
+    cppmill(*command(team))
+    path = team / "out/tokenizer/releases.lock"
+    path.write_text(path.read_text().replace("1.0", "2.0"))
+    assert cppmill("verify", team / "out", check=False).returncode == 1
+
+
+def test_a_store_of_versions_keeps_the_vocabulary(team, cppmill):
+    store = ["retokenize", team / "sources", "--store", team / "store"]
+    cppmill(*store, *command(team)[4:])
+    (team / "sources/arrow/more.h").write_text("int added_by_the_test;\n" * 50)
+    cppmill(*store)
+    versions = team / "store/versions"
+    first, second = (facts(versions, name) for name in ("v000001", "v000002"))
+    assert first == second and "vocabulary" in first
+    rebuilt = cppmill(*store, "--rebuild-tokenizer", check=False)
+    assert rebuilt.returncode == 2
+    assert "--vocab: not given" in rebuilt.stderr
+    cppmill(*store, "--rebuild-tokenizer", "--vocab", team / "own")
+    assert facts(versions, "v000003")["digest"] != first["digest"]
+    cppmill("verify", versions / "v000003")
+
+
+@pytest.mark.engines
+def test_prism_gives_the_same_receipt(begun, cppmill_process, tmp_path):
+    team = shutil.copytree(begun, tmp_path / "team", copy_function=shutil.copy2)
+    for out, options in (("local", []), ("prism", ["--engine", "prism"])):
+        cppmill_process(*command(team, out, unit_bytes=1 << 18), *options)
+    assert (team / "local/receipt.json").read_bytes() == (team / "prism/receipt.json").read_bytes()

@@ -1,0 +1,140 @@
+"""A run keeps the tokenizer that OUT has: no id moves unless a rebuild is asked for."""
+
+import json
+import re
+import shutil
+
+import pytest
+
+from pipelines.tokenizers.vocab import diff
+
+NEW = b"".join(b"int frobnicate_widget_%d(WidgetFactoryBase* widget_factory_base);\n" % number for number in range(400))
+
+
+@pytest.fixture
+def grown(copied_run):
+    """A finished run whose sources have one more file."""
+    (copied_run.sources / "arrow" / "frobnicate.h").write_bytes(NEW)
+    return copied_run
+
+
+def tokenizer_files(run):
+    return {path.name: path.read_bytes() for path in (run.out / "tokenizer").iterdir()}
+
+
+def number_of(texts):
+    """The sum of numbers as they are shown."""
+    return sum(int(text.replace(",", "")) for text in texts)
+
+
+def test_new_sources_are_tokenized_with_the_tokenizer_that_stands(grown, cppmill, checker):
+    before, receipt = tokenizer_files(grown), grown.receipt
+    counts = {path: text for path, text in grown.tree().items() if path.startswith("counts/")}
+    done = cppmill(*grown.command)
+    assert tokenizer_files(grown) == before
+    assert {path: text for path, text in grown.tree().items() if path.startswith("counts/")} == counts
+    assert grown.receipt["tokenizer"] == {**receipt["tokenizer"], "kept": True}
+    assert grown.receipt["dataset"]["documents"] == receipt["dataset"]["documents"] + 1
+    assert not checker(grown.out, "--sources", grown.sources)
+    assert cppmill("verify", grown.out).returncode == 0
+    kept = re.search(r"^kept +(\S+) bytes per token on ([\d,]+) bytes .* rest has (\S+)$", done.stderr, re.M)
+    assert kept and float(kept[1]) != float(kept[3]) and int(kept[2].replace(",", "")) >= len(NEW)
+    assert re.search(r"^lacks .*\bWidgetFactoryBase \(\d tokens, 400 times\)", done.stderr, re.M)
+    assert re.search(r"^rebuild .* bytes per token there \(\+\d", done.stderr, re.M)
+    tree = grown.tree()
+    again = cppmill(*grown.command)
+    assert grown.tree() == tree
+    assert "lacks" not in again.stderr
+
+
+def test_the_plan_says_beforehand_that_the_tokenizer_is_kept(grown, cppmill):
+    command = ["plan", *grown.command[1:]]
+    cppmill("ingest", *grown.command[1:])
+    for options in ([], ["--rebuild-tokenizer"]):
+        planned = map(json.loads, cppmill(*command, "--json", *options).stdout.splitlines())
+        to_run = {(line["stage"], line["action"]) for line in planned if line["action"] == "run"}
+        assert (("scan", "run") in to_run) == (("build", "run") in to_run) == bool(options)
+        assert ("tokenize", "run") in to_run
+    assert "--rebuild-tokenizer builds another" in cppmill(*command).stdout
+
+
+def test_a_rebuild_says_how_many_ids_move_and_is_what_a_new_run_gives(grown, cppmill, tmp_path):
+    old = shutil.copytree(grown.out / "tokenizer", tmp_path / "old")
+    done = cppmill(*grown.command, "--rebuild-tokenizer")
+    lines, broken = diff(old, grown.out / "tokenizer", documents=None, id_maps=(), every_token=False)
+    rows = {line.split()[0]: number_of(line.split()[1:]) for line in lines if line.startswith(("kept ", "moved "))}
+    said = re.search(r"^ids: (\S+) kept, (\S+) moved, .*; 0 of those that moved are fixed$", done.stderr, re.M)
+    assert said and not broken
+    assert {"kept": number_of([said[1]]), "moved": number_of([said[2]])} == rows
+    fresh = type(grown)(grown.sources, tmp_path / "fresh")
+    cppmill(*fresh.command)
+    assert fresh.tree() == grown.tree()
+    assert "kept" not in grown.receipt["tokenizer"]
+
+
+@pytest.mark.parametrize(
+    ("options", "both"),
+    [
+        (("--vocab-size", "8192"), ("--vocab-size 8192:", "has 12288;")),
+        (("--profile", "demo"), ("--profile demo:", "has hybrid-64k;")),
+        (("--hf-template", "bos"), ("--hf-template bos:", "has none;")),
+        (("--set", "build.min_hits=3"), ("--min-hits 3:", "has 10;")),
+        (("--unit-pattern", "cpp-lines-1", "--superwords-after", "0.9"), ("--superwords-after 0.9:", "has none;")),
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "plan", "build"])
+def test_an_option_that_disagrees_is_refused_with_both_values(run, cppmill, tmp_path, command, options, both):
+    out = run.out
+    if command != "plan":
+        out = shutil.copytree(run.out, tmp_path / "out", copy_function=shutil.copy2)
+    before = type(run)(run.sources, out).tree()
+    done = cppmill(command, run.sources, "--out", out, "--vocab-size", 12288, *options, check=False)
+    assert done.returncode == 2
+    assert all(text in done.stderr for text in (*both, "--rebuild-tokenizer"))
+    assert type(run)(run.sources, out).tree() == before
+
+
+def test_a_forgotten_option_is_refused_where_the_cache_was_left_behind(copied_run, cppmill):
+    shutil.rmtree(copied_run.out / ".cache")
+    done = cppmill("run", copied_run.sources, "--out", copied_run.out, check=False)
+    assert done.returncode == 2
+    assert "--vocab-size 65536: the tokenizer in" in done.stderr
+
+
+def test_a_tokenizer_that_was_given_once_stays(run, other_tokenizer, cppmill, tmp_path):
+    out = tmp_path / "out"
+    cppmill("run", run.sources / "numpy", "--out", out, "--tokenizer", other_tokenizer)
+    done = cppmill("run", run.sources, "--out", out, check=False)
+    assert done.returncode == 2
+    assert f"--vocab-size 65536: the tokenizer in {out} has 8192" in done.stderr
+    assert f"--tokenizer {out}/tokenizer" in done.stderr
+    cppmill("run", run.sources, "--out", out, "--vocab-size", 8192)
+    assert (out / "tokenizer/manifest.json").read_bytes() == (other_tokenizer / "manifest.json").read_bytes()
+    assert not (out / "counts").exists()
+    assert "kept" in cppmill("build", "--out", out, "--vocab-size", 8192).stderr
+
+
+def test_a_build_that_was_killed_before_its_manifest_is_repeated(copied_run, cppmill):
+    before = copied_run.tree()
+    (copied_run.out / "receipt.json").unlink()
+    (copied_run.out / "tokenizer/manifest.json").unlink()
+    cppmill(*copied_run.command)
+    assert copied_run.tree() == before
+
+
+def test_stage_by_stage_ends_with_the_receipt_of_a_run(grown, cppmill, tmp_path):
+    other = type(grown)(grown.sources, shutil.copytree(grown.out, tmp_path / "other", copy_function=shutil.copy2))
+    cppmill(*grown.command)
+    for stage in ("ingest", "scan", "build", "tokenize", "validate"):
+        cppmill(stage, *other.command[1:])
+    assert other.tree() == grown.tree()
+
+
+def test_a_damaged_tokenizer_is_not_kept(grown, cppmill):
+    path = grown.out / "tokenizer/tokenizer.json"
+    path.write_bytes(path.read_bytes() + b"\n")
+    done = cppmill(*grown.command, check=False)
+    assert done.returncode == 1
+    assert f"{path}: missing or damaged" in done.stderr
+    cppmill(*grown.command, "--rebuild-tokenizer")
+    assert cppmill("verify", grown.out).returncode == 0

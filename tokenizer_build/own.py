@@ -1,0 +1,178 @@
+"""A vocabulary of the user's own: begun as a copy of the one that comes with cppmill, with files and ids of its own.
+
+    DIR/inherited/   the files that it was begun with, which stay as they are
+    DIR/*.toml       what it adds and cuts
+    DIR/ids.lock     its own pinned ids, from the published ones on; releases.lock beside it
+
+New tokens get free ids from the end of their band downwards, because the vocabulary that comes with cppmill grows
+upwards.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from schemas.digests import canonical_json, sha256_file
+from schemas.errors import VocabularyConfigError
+from tokenizer_build.bands import BANDS, DOMAIN, RESERVED_IDS
+from tokenizer_build.lint import Finding, Severity, Split, lint_vocabulary, load_vocabulary
+from tokenizer_build.lock import LOCK_NAME, RELEASES_NAME
+from tokenizer_build.vocabulary import INHERITED, VOCABULARY_JSON, Match, Vocabulary, band_file_paths, nearest
+
+LOCKS = (LOCK_NAME, RELEASES_NAME)
+"""What goes with a recorded vocabulary: its pinned ids and its releases."""
+
+OWN_TOML = "own.toml"
+
+_BEGINNING = """\
+# What this vocabulary adds to the one in `inherited/`, and what it leaves out of it.
+#
+#     cppmill vocab add DIR --category acme --keep --from names.txt    adds names with free ids at the end of this file
+#     cppmill vocab lint --vocab DIR                                   checks all files
+#
+# Every *.toml of this folder is read. `inherited/` stays as it is; a newer one takes its place as a whole.
+
+band = "domain"
+
+# Tokens of `inherited/` to leave out; their ids become learned tokens, or stay reserved once they are locked.
+cut = []
+
+# The same for whole categories.
+cut_categories = []
+
+# A category: `keep = true` names are never cut by a scan. `match = "prefix"` counts names that begin with them too.
+#
+# [[candidates]]
+# category = "acme"
+# match = "ident"
+# api_prefixes = ["acme_"]
+# keep = true
+# [candidates.tokens]
+# 6999 = "acme_init"
+#
+# A morpheme is counted in one position of the words of identifiers, and needs an id among the tokens.
+#
+# [[morphemes]]
+# position = "prefix"
+# terms = ["acme"]
+"""
+
+
+def init_vocabulary(source: Path, directory: Path) -> int:
+    """Begin a vocabulary of the user's own, and return how many tokens it inherits.
+
+    Args:
+        source: The vocabulary folder to inherit; only the ids that were published before any release are locked.
+        directory: The folder to make; it may be there if it is empty.
+
+    Raises:
+        VocabularyConfigError: If it is there and not empty.
+    """
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise VocabularyConfigError(f"{directory}: it exists and is not empty; name a new folder")
+    for path in band_file_paths(source):
+        place = directory / INHERITED / path.relative_to(source)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, place)
+    (directory / OWN_TOML).write_text(_BEGINNING, encoding="utf-8", newline="")
+    shutil.copyfile(source / LOCK_NAME, directory / LOCK_NAME)
+    return len(load_vocabulary(directory)[0].tokens)
+
+
+def add_tokens(
+    directory: Path,
+    names: Iterable[str],
+    *,
+    category: str,
+    split: Split,
+    match: Match = "ident",
+    api_prefixes: Sequence[str] = (),
+    keep: bool = False,
+    band: str = DOMAIN,
+) -> dict[int, str]:
+    """Give names free ids and add them to a vocabulary of the user's own; return what was added.
+
+    A name that the vocabulary has already stays as it is, but is kept from then on if that is asked for. Nothing is
+    written unless all names can be used.
+
+    Args:
+        directory: The vocabulary folder.
+        names: The names; order decides the ids, repetitions are ignored.
+        category: Their category in the counts and decisions.
+        split: Cuts a text as the pattern does that the vocabulary is for.
+        match: How the scan counts them.
+        api_prefixes: Prefixes that make a name distinctive.
+        keep: Whether a scan never cuts them.
+        band: The band that gives the ids.
+
+    Raises:
+        VocabularyConfigError: If the folder is not one of the user's own, the band has too few free ids, or a name
+            breaks a rule: the pattern cuts it, say.
+    """
+    if not (directory / INHERITED).is_dir():
+        raise VocabularyConfigError(f"{directory}: not made by `cppmill vocab init`; begin one with it")
+    vocabulary, lock = load_vocabulary(directory)
+    given = dict.fromkeys(names)
+    new = [name for name in given if name not in vocabulary.by_token]
+    known = [name for name in given if name in vocabulary.by_token and name not in vocabulary.kept] if keep else []
+    elsewhere = [name for name in known if vocabulary.by_token[name].band.name == DOMAIN]
+    locked = {name: lock.by_token[name].id for name in new if name in lock.by_token}
+    free = _free_ids(vocabulary, lock.by_id.keys(), band, count=len(new) - len(locked))
+    added = {locked[name] if name in locked else next(free): name for name in new}
+    if added or elsewhere:
+        head = {"category": category, "match": match, "api_prefixes": list(api_prefixes), "elsewhere": elsewhere}
+        _append_checked(directory, _group({**head, "keep": keep}, added), band, split)
+    return added
+
+
+def write_vocabulary(vocabulary: Vocabulary, out: Path) -> str:
+    """Write a vocabulary and its locks into a tokenizer directory; return the SHA-256 of `VOCABULARY_JSON`."""
+    (out / VOCABULARY_JSON).write_bytes(canonical_json(vocabulary.to_json()))
+    for name in LOCKS:
+        if (vocabulary.directory / name).is_file():
+            shutil.copyfile(vocabulary.directory / name, out / name)
+    return sha256_file(out / VOCABULARY_JSON)
+
+
+def _free_ids(vocabulary: Vocabulary, locked: Iterable[int], band: str, *, count: int) -> Iterator[int]:
+    names = [known.name for known in BANDS]
+    if band not in names:
+        raise VocabularyConfigError(f"band {band!r}: no such band; {nearest(band, names)}")
+    found = next(known for known in BANDS if known.name == band)
+    taken = {*vocabulary.by_id, *locked, *RESERVED_IDS}
+    free = [i for i in range(found.last, found.first - 1, -1) if i not in taken]
+    if len(free) < count:
+        raise VocabularyConfigError(
+            f"{count:,} new names, and the band {band} has {len(free):,} free ids; leave out tokens that you do not "
+            "need (cut, cut_categories), or give some of the names ids of the band library, where a scan cuts nothing"
+        )
+    return iter(free)
+
+
+def _group(head: dict[str, Any], tokens: dict[int, str]) -> str:
+    """Return a group of candidates as TOML, whose strings JSON's are; keys without a value are left out."""
+    keys = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in head.items() if value]
+    rows = [f"{token_id} = {json.dumps(token, ensure_ascii=False)}" for token_id, token in tokens.items()]
+    return "\n".join(["", "[[candidates]]", *keys, "[candidates.tokens]", *rows, ""])
+
+
+def _append_checked(directory: Path, group: str, band: str, split: Split) -> None:
+    """Add a group to the file of its band, unless the vocabulary would break a rule."""
+    path = directory / (OWN_TOML if band == DOMAIN else f"own_{band}.toml")
+    before = path.read_bytes() if path.is_file() else None
+    path.write_bytes((f'band = "{band}"\n'.encode() if before is None else before) + group.encode())
+    try:
+        errors = [found for found in lint_vocabulary(directory, split) if found.severity is Severity.ERROR]
+        if errors:
+            raise VocabularyConfigError(_messages(errors))
+    except VocabularyConfigError:
+        path.unlink() if before is None else path.write_bytes(before)
+        raise
+
+
+def _messages(errors: Iterable[Finding]) -> str:
+    return "\n".join(found.message for found in errors)
