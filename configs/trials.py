@@ -20,7 +20,7 @@ def load_trial_options(values: Mapping[str, object]) -> TrialOptions:
         ConfigError: With one line for every problem.
     """
     layer = read_flags(values, TRIAL_FLAGS)
-    problems = layer.problems({"options": TrialOptions}, {"options": frozenset(TrialOptions.model_fields)})
+    problems = list(layer.problems({"options": TrialOptions}, {"options": frozenset(TrialOptions.model_fields)}))
     if problems:
         raise ConfigError("\n".join(problems))
     return TrialOptions.model_validate(layer.table("options"))

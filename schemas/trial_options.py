@@ -19,7 +19,7 @@ class TrialOptions(Options):
     layers: Annotated[int, Field(ge=1, le=1 << 10), Option()] = 4
     """Layers of the model."""
 
-    length: Annotated[int, Field(ge=2, le=1 << 16), Option()] = 256
+    length: Annotated[int, Field(ge=2, le=1 << 16), Option()] = 128
     """Tokens per row."""
 
     rows: Annotated[int, Field(ge=1, le=1 << 16), Option()] = 4
@@ -34,5 +34,5 @@ class TrialOptions(Options):
     sample: Annotated[float, Field(gt=0.0, le=1.0), Option(default="{}, all")] = 1.0
     """Take this share of the documents to train on, chosen by path; they are held in memory."""
 
-    held_out_bytes: Annotated[int, Field(ge=1, le=MAX_JSON_INTEGER), Option()] = 100_000
+    held_out_bytes: Annotated[int, Field(ge=1, le=MAX_JSON_INTEGER), Option()] = 60_000
     """Measure on held-out documents of about so many bytes, chosen by the hash of their content."""

@@ -1,8 +1,9 @@
 """One cell of a trial: a model trained from one seed with one tokenizer, measured on held-out text along the way.
 
 The documents of the text follow each other, each after the id that begins a document, and are cut into rows wherever a
-row ends. The held-out documents are cut in the same way, into rows that share no targets: every token of text is
-predicted once, from the tokens before it in its row. The id that begins a document is given and never predicted.
+row ends, the last of some megabytes padded. The rows of these are mixed, because neighbours are much alike. Held-out
+documents are cut in the same way: every token of text is predicted once, from the tokens before it in its row. The id
+that begins a document is given and never predicted.
 """
 
 from __future__ import annotations
@@ -148,16 +149,17 @@ class _Model:
 
 
 def _training_rows(entrant: TrialEntrant, work: Work, seed: int) -> Iterator[Rows]:
-    """Yield the rows of each step."""
-    size = work.options.rows * work.options.length
-    rest = np.zeros(0, np.int64)
+    """Yield the rows of each step: those of some megabytes of documents, mixed, and then of the next ones."""
+    generator = torch.Generator().manual_seed(seed)
+    rest = _cut(np.zeros(1, np.int64), work.options.length, entrant.boundary)
     for contents in work.text.mixed(seed):
-        rest = np.concatenate([rest, encode(entrant.candidate, contents, work.threads)])
-        at = 0
-        while at + size < len(rest):
-            yield _cut(rest[at : at + size + 1], work.options.length, entrant.boundary)
-            at += size
-        rest = rest[at:]
+        rows = _cut(encode(entrant.candidate, contents, work.threads), work.options.length, entrant.boundary)
+        rows = [torch.cat(pair) for pair in zip(rest, rows, strict=True)]
+        order = torch.randperm(len(rows[0]), generator=generator)
+        *steps, last = order.split(work.options.rows)
+        steps += [last] if len(last) == work.options.rows else []
+        yield from ([part[chosen] for part in rows] for chosen in steps)
+        rest = [part[order[len(steps) * work.options.rows :]] for part in rows]
 
 
 def _cut(ids: Ids, length: int, boundary: int) -> Rows:

@@ -17,7 +17,7 @@ from pipelines.tokenizers.texts import read_texts
 from schemas.errors import ConfigError
 from schemas.options import IngestOptions
 
-_BATCH_BYTES = 1_000_000
+_BATCH_BYTES = 4_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class TrialText:
 
 
 def batches(contents: Sequence[bytes]) -> Iterator[list[bytes]]:
-    """Yield documents in lists of about a megabyte."""
+    """Yield documents in lists of some megabytes."""
     batch, size = list[bytes](), 0
     for content in contents:
         if batch and size + len(content) > _BATCH_BYTES:

@@ -298,7 +298,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--length", type=int, default=256, help="tokens per row (%(default)s)")
     parser.add_argument("--steps", type=int, default=300, help="steps of the optimizer (%(default)s)")
     parser.add_argument("--rows", type=int, default=8, help="rows per step (%(default)s)")
-    parser.add_argument("--documents", type=int, default=8, help="documents per batch of the loader (%(default)s)")
+    parser.add_argument("--documents", type=int, default=32, help="documents per batch of the loader (%(default)s)")
     parser.add_argument("--rate", type=float, default=3e-3, help="highest learning rate (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of weights and order (%(default)s)")
     parser.add_argument("--save-every", type=int, default=50, metavar="STEPS", help="between checkpoints (%(default)s)")
