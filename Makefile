@@ -122,7 +122,7 @@ lint: setup $(STAMPS)/lint ## Check style, types, stubs, the direction of import
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/python -m mypy.stubtest cppmill_core --allowlist native/py/stubtest-allowlist.txt
+	$(BIN)/python -m mypy.stubtest cppmill_core --mypy-config-file pyproject.toml --allowlist native/py/stubtest-allowlist.txt
 	$(BIN)/lint-imports
 	$(CARGO) clippy $(NATIVE) --all-targets --release --locked -- -D warnings
 	@if $(CARGO) fmt --version >/dev/null 2>&1; then $(CARGO) fmt $(NATIVE) --all --check; \
