@@ -169,7 +169,8 @@ class Trainer:
 
     def _mixed(self, rows: Sequence[Tensor], number: int) -> Iterator[Sequence[Tensor]]:
         """Yield the rows of each step of a batch, in an order that its place in the training decides."""
-        place = f"{self.training.seed} {self.loader.state_dict(steps=number)}"
+        position = self.loader.state_dict(steps=number)
+        place = f"{self.training.seed} {position['epoch']} {position['consumed']}"
         generator = torch.Generator().manual_seed(int.from_bytes(hashlib.sha256(place.encode()).digest()[:8]) >> 1)
         order = torch.randperm(len(rows[0]), generator=generator)
         left = self.training.steps - self.step
