@@ -122,7 +122,7 @@ lint: setup $(STAMPS)/lint ## Check style, types, stubs, the direction of import
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/python -m mypy.stubtest cppmill_core --allowlist native/py/stubtest-allowlist.txt
+	$(BIN)/python -m mypy.stubtest cppmill_core --mypy-config-file pyproject.toml --allowlist native/py/stubtest-allowlist.txt
 	$(BIN)/lint-imports
 	$(CARGO) clippy $(NATIVE) --all-targets --release --locked -- -D warnings
 	@if $(CARGO) fmt --version >/dev/null 2>&1; then $(CARGO) fmt $(NATIVE) --all --check; \
@@ -243,7 +243,7 @@ lock-%:
 
 clean: ## Delete everything that make made
 	rm -rf $(VENV) .make native/target native/fuzz/artifacts dist build *.egg-info $(FUZZ_OUT) $(HOSTILE_OUT) $(SITE)
-	rm -rf $(addprefix out/,demo demo-* demo.npz adopted byte-tables.npz card config.json hello.cpp numpy sources store tokens.html)
+	rm -rf $(addprefix out/,demo demo-* demo.npz adopted byte-tables.npz card config.json hello.cpp mask.json numpy os.json sources store tokens.html)
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 # A folder that must be given, checked before anything is installed.

@@ -11,6 +11,7 @@ from configs.flags import Flag, find_flags
 from schemas.declarations import EXECUTION, Option
 from schemas.export_options import SequenceOptions, ShardOptions
 from schemas.options import BuildOptions, Fraction, IngestOptions, ScanOptions, TokenizeOptions
+from schemas.trial_options import TrialOptions
 
 DEFAULT_PROFILE = "hybrid-64k"
 
@@ -93,3 +94,6 @@ SHARD_FLAGS: dict[str, Flag] = EXPORT_FLAGS | find_flags({"options": ShardOption
 
 SEQUENCE_FLAGS: dict[str, Flag] = EXPORT_FLAGS | find_flags({"options": SequenceOptions})
 """The flags of `cppmill sequences`; `--mixture` is a file of its own, read beside them."""
+
+TRIAL_FLAGS: dict[str, Flag] = find_flags({"options": TrialOptions})
+"""The flags of `cppmill trial` that decide its figures."""

@@ -178,7 +178,7 @@ def verify(
     out: args.RunFolder,
     verbose: args.Verbose = False,
 ) -> None:
-    """Check that OUT matches its receipt, or an export its manifest.
+    """Check that OUT, or a trial, matches its receipt, or an export its manifest.
 
     From the files alone, offline. Exit code 0 if it does, 1 with the first differences.
 

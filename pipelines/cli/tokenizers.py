@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
+from configs.tables import TRIAL_FLAGS
 from pipelines.cli import arguments as args
-from pipelines.cli.options import as_typed, described
+from pipelines.cli.options import as_typed, described, with_flags
 from pipelines.console.console import Output, command_session, exit_on_error
 from schemas.options import HfTemplate
 
@@ -129,27 +130,34 @@ ThreadNumber = Annotated[
 ]
 
 
+Tokenizers = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="TOKENIZER",
+        parser=as_typed,
+        help="Tokenizer directory, folder with a tokenizer.json, SentencePiece .model, or .tiktoken ranks (.gz); "
+        "or a URL of one; NAME=PATH names it in the tables.",
+    ),
+]
+
+Pattern = Annotated[
+    str | None,
+    typer.Option(
+        "--pattern",
+        metavar="NAME|REGEX",
+        help="Pattern of ranks: of a published vocabulary, such as cl100k_base, or a regular expression.  "
+        "[default: by the name of the file]",
+    ),
+]
+
+Device = Literal["cpu", "cuda"]
+
+
 @described(commands)
 def compare(
-    tokenizers: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="TOKENIZER",
-            parser=as_typed,
-            help="Tokenizer directory, folder with a tokenizer.json, SentencePiece .model, or .tiktoken ranks (.gz); "
-            "or a URL of one; NAME=PATH names it in the tables.",
-        ),
-    ],
+    tokenizers: Tokenizers,
     on: On,
-    pattern: Annotated[
-        str | None,
-        typer.Option(
-            "--pattern",
-            metavar="NAME|REGEX",
-            help="Pattern of ranks: of a published vocabulary, such as cl100k_base, or a regular expression.  "
-            "[default: by the name of the file]",
-        ),
-    ] = None,
+    pattern: Pattern = None,
     corpus_bytes: Annotated[
         str, typer.Option("--corpus-bytes", metavar="SIZE", help="Size of the corpus whose encoding time is estimated.")
     ] = "1TB",
@@ -255,3 +263,67 @@ def sweep(
             typer.echo(line)
         if plot is not None:
             program.plot_sweep(found, shapes, plot)
+
+
+@described(commands)
+@with_flags(TRIAL_FLAGS)
+def trial(
+    tokenizers: Tokenizers,
+    flags: dict[str, object],
+    on: On,
+    held_out: Annotated[
+        list[str],
+        typer.Option(
+            "--held-out", metavar="SOURCE", parser=as_typed, help="Text to measure on, given like that of --on."
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Folder of the trial; one of a killed trial resumes.")
+    ],
+    budget: Annotated[
+        str | None,
+        typer.Option("--budget", metavar="TIME", help="How long it may take on this machine, as 20m: sets the work."),
+    ] = None,
+    flops: Annotated[
+        float | None,
+        typer.Option("--flops", metavar="N", min=1, help="Operations of each training instead, to repeat a trial."),
+    ] = None,
+    pattern: Pattern = None,
+    device: Annotated[
+        Device | None, typer.Option("--device", help="Where it trains.  [default: a GPU if there is one]")
+    ] = None,
+    threads: ThreadNumber = None,
+    quiet: args.Quiet = False,
+    as_json: args.Json = False,
+    verbose: args.Verbose = False,
+) -> None:
+    """Train the same small model with each tokenizer, and compare bits per byte of held-out text.
+
+    Every training takes the same number of floating-point operations, counted with the matrix of the logits, on the
+    same documents. DIR gets trial.json, the curves over bytes and over operations in trial.svg, and a receipt. Needs
+    cppmill[trial].
+
+    Examples:
+      cppmill trial plain=a/tokenizer superwords=b/tokenizer --on a --held-out held-out/ --budget 20m --out trial
+      cppmill trial plain=a/tokenizer superwords=b/tokenizer --on a --held-out held-out/ --flops 1e14 --out again
+    """
+    with command_session(Output(quiet=quiet, as_json=as_json, verbose=verbose)) as reporter:
+        from configs.execution import usable_threads
+        from configs.trials import load_trial_options
+        from pipelines.trial import program
+        from pipelines.trial.budget import parse_time
+
+        request = program.TrialRequest(
+            tokenizers=tokenizers,
+            text=on,
+            held_out=held_out,
+            out=out,
+            options=load_trial_options(flags),
+            budget_seconds=None if budget is None else parse_time(budget, argument="--budget"),
+            flops=flops,
+            pattern=pattern,
+            threads=threads or usable_threads(),
+            device=device,
+        )
+        for line in program.trial_lines(program.run_trial(request, reporter), as_json=as_json):
+            typer.echo(line)

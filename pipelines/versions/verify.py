@@ -1,4 +1,4 @@
-"""The verify program: a finished run against its receipt, an export against its manifest."""
+"""The verify program: a finished run or a trial against its receipt, an export against its manifest."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tokenizer_build.lock import RELEASES_NAME
 from tokenizer_build.vocabulary import VOCABULARY_JSON
 from transforms.records.manifests import MANIFEST, verify_export
 from transforms.records.receipts import RECEIPT, read_receipt
+from transforms.records.trials import is_trial, verify_trial
 from transforms.records.verification import verify_run
 from transforms.storage.folder import OutputFolder
 
@@ -21,6 +22,8 @@ def verify(out: str) -> list[str]:
     folder = OutputFolder(out)
     if record(out) == "manifest":
         return verify_export(folder)
+    if is_trial(folder):
+        return verify_trial(folder)
     return verify_run(folder, threads=os.cpu_count() or 1) or list(_check_vocabulary(folder))
 
 
@@ -40,7 +43,7 @@ def _check_vocabulary(out: OutputFolder) -> Iterator[str]:
 
 
 def record(out: str) -> Literal["receipt", "manifest"]:
-    """Return the record of a folder: the manifest of an export, finished or not, else the receipt of a run."""
+    """Return the record of a folder: the manifest of an export, finished or not, else the receipt."""
     folder = OutputFolder(out)
     unfinished = not folder.exists(RECEIPT) and any(any(folder.files(name)) for name in EXPORT_FOLDERS)
     return "manifest" if unfinished or folder.exists(MANIFEST) else "receipt"

@@ -31,6 +31,7 @@ from cppmill_core.byte_alphabet import read_spelling
 from cppmill_core.sentencepiece import piece_bytes
 from cppmill_core.sentencepiece.proto import read_model
 
+from schemas.digests import sha256_file, sha256_json
 from schemas.errors import ConfigError
 from tokenizer_build.artifact import MANIFEST_JSON, TOKENIZER_JSON
 from tokenizer_build.published_patterns import PATTERN_OF_RANKS
@@ -272,6 +273,19 @@ def open_candidate(path: Path, *, pattern: str | None = None) -> CandidateTokeni
         f"TOKENIZER {path}: no tokenizer; give a directory with manifest.json or tokenizer.json, a tokenizer.json, a "
         "SentencePiece .model, or a .tiktoken file of ranks"
     )
+
+
+def tokenizer_digest(path: Path, *, pattern: str | None = None) -> str:
+    """Return the digest of a tokenizer, as `open_candidate` takes it.
+
+    That of the manifest of a tokenizer directory, else the SHA-256 of the file; of ranks also of their pattern.
+    """
+    for name in (MANIFEST_JSON, TOKENIZER_JSON):
+        if (path / name).is_file():
+            return sha256_file(path / name)
+    if path.name.endswith(_RANKS_SUFFIXES):
+        return sha256_json({"ranks": sha256_file(path), "pattern": pattern_of(path, pattern)})
+    return sha256_file(path)
 
 
 def set_rayon_threads(threads: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -14,11 +15,14 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.engines.cache import engine_path
+
 pytestmark = pytest.mark.timeout(900)  # a page of commands is one test, each of them a process
 
 ROOT = Path(__file__).parents[3]
 TUTORIAL = ROOT / "docs" / "tutorials" / "first-dataset.md"
-PAGES = [ROOT / "README.md", *sorted(set((ROOT / "docs").rglob("*.md")) - {TUTORIAL})]
+TRAINING = ROOT / "docs" / "tutorials" / "train-a-model.md"
+PAGES = [ROOT / "README.md", *sorted(set((ROOT / "docs").rglob("*.md")) - {TUTORIAL, TRAINING})]
 
 BLOCK = re.compile(r"(?:(?<=\n\n)|\A)(?: {4}.*\n(?:\n(?= {4}))*)+|(?<=^```sh\n)[\s\S]*?(?=^```$)", re.MULTILINE)
 PYTHON = re.compile(r"(?:from|import) ")
@@ -95,6 +99,23 @@ def test_every_block_of_the_tutorial_works(checkout):
     assert (checkout / "out/numpy/receipt.json").exists()
 
 
+@pytest.mark.engines
+def test_the_tutorial_of_training_works(checkout):
+    site = engine_path("torch")
+    for name, arguments in {"cppmill": "-m pipelines.cli", "python": ""}.items():
+        program = checkout / ".venv" / "bin" / name
+        program.unlink()
+        program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT}:{site} exec {sys.executable} {arguments} "$@"\n')
+        program.chmod(0o755)
+    found = [
+        [*command[:-1], command[-1].replace("--steps 300", "--steps 20")] for command in scripts(TRAINING, every=True)
+    ]
+    follow(found, checkout)
+    result = json.loads((checkout / "out/demo-model/result.json").read_bytes())
+    assert result["steps"] == 20
+    assert 0 < result["bits_per_byte"] < 8
+
+
 def test_a_broken_example_is_found(checkout, tmp_path):
     page = tmp_path / "page.md"
     page.write_text("Text\n\n    .venv/bin/cppmill verify out/demo\n    .venv/bin/cppmill verify out/demo/nothing\n")
@@ -105,7 +126,11 @@ def test_a_broken_example_is_found(checkout, tmp_path):
 def test_make_clean_deletes_what_the_examples_write():
     done = subprocess.run(["make", "--dry-run", "clean"], cwd=ROOT, capture_output=True, text=True, check=True)
     deleted = [word for word in done.stdout.split() if word.startswith("out/")]
-    commands = [command[-1] for page in [*PAGES, TUTORIAL] for command in scripts(page, every=page == TUTORIAL)]
+    commands = [
+        command[-1]
+        for page in [*PAGES, TUTORIAL, TRAINING]
+        for command in scripts(page, every=page in (TUTORIAL, TRAINING))
+    ]
     named = set(re.findall(r"\bout/[\w.-]+", "\n".join(commands)))
     assert {"out/demo", "out/card"} <= named
     assert [name for name in sorted(named) if not any(fnmatch(name, pattern) for pattern in deleted)] == []

@@ -1,0 +1,330 @@
+"""Trains a small model on a run's token shards, with platform embeddings: a program to run and to copy.
+
+    python -m cppmill_core.toy.train OUT --held-out OTHER_OUT --model MODEL
+
+Each document is cut into rows, and each row gets the sum of the embeddings of its document's platforms. MODEL has
+
+| file | |
+|---|---|
+| `config.json` | what is trained, on what and how |
+| `losses.jsonl` | a line per step; the first line says of what |
+| `checkpoint.pt` | the last checkpoint: weights, optimizer, and the position of the loader |
+| `result.json` | bits per byte of the held-out documents |
+
+Each names the digests of tokenizer and dataset. After a crash or `kill -9`, the same command resumes from the last
+checkpoint. The losses are those of an uninterrupted training, bit for bit on a CPU with the same number of threads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import io
+import json
+import math
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import torch
+from torch import Tensor, nn
+
+from cppmill_core import CoreError, InvalidInputError, assert_vocab, load_tokenizer, platform_vocab, stamp
+from cppmill_core.byte_tables import ByteTables
+from cppmill_core.loader import Loader
+from cppmill_core.torch_data import Batch, TokenDataset, pad_bags
+from cppmill_core.toy.decoder import IGNORED, Decoder, Shape, learning_rate, make_optimizer, sum_losses, train_step
+
+CONFIG, LOSSES, CHECKPOINT, RESULT = "config.json", "losses.jsonl", "checkpoint.pt", "result.json"
+
+_COLUMNS = ("token_ids", "platform_ids", "num_bytes")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """What decides the weights: the configuration of a model, which its checkpoints must have too.
+
+    Attributes:
+        tokenizer: Digest of the tokenizer of both runs.
+        dataset: Digest of the dataset that is trained on.
+        held_out: Digest of the dataset that is measured.
+        shape: The size of the decoder.
+        platforms: Number of platform ids.
+        bag: The most platform ids of a document.
+        steps: Steps of the optimizer.
+        rows: Rows per step.
+        documents: Documents per batch of the loader, whose rows are mixed.
+        rate: The highest learning rate.
+        seed: Decides the initial weights and the order of the documents.
+        threads: Threads of torch; with another number, last digits of losses differ.
+    """
+
+    tokenizer: str
+    dataset: str
+    held_out: str
+    shape: Shape
+    platforms: int
+    bag: int
+    steps: int
+    rows: int
+    documents: int
+    rate: float
+    seed: int
+    threads: int
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """What every file names."""
+        return {"tokenizer": self.tokenizer, "dataset": self.dataset, "held_out": self.held_out}
+
+
+class PlatformDecoder(Decoder):
+    """A decoder that adds the embeddings of a document's platforms to each of its tokens.
+
+    They begin at 0, so the model begins without them.
+
+    Args:
+        training: Its size, the number of platform ids, and the seed of the initial weights.
+    """
+
+    def __init__(self, training: Training) -> None:
+        """Make the model with its initial weights, on the CPU."""
+        super().__init__(training.shape, training.seed)
+        self.platforms = nn.EmbeddingBag(training.platforms, training.shape.width, mode="sum", padding_idx=0)
+        nn.init.zeros_(self.platforms.weight)
+
+    def forward(self, ids: Tensor, added: Tensor | None = None) -> Tensor:
+        """Return what the logits are made from; `added` are the platform ids of each row [rows, bag], padded with 0."""
+        return super().forward(ids, None if added is None else self.platforms(added)[:, None])
+
+
+def cut_rows(batch: Batch, length: int, bag: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Cut each document of a batch into rows.
+
+    Args:
+        batch: With the columns `token_ids` and `platform_ids`.
+        length: Tokens per row; the last row of a document is padded.
+        bag: The most platform ids of a document.
+
+    Returns:
+        Targets and inputs, int64 [rows, length], and the platform ids of each row, [rows, bag]. Each token of a
+        document but its first is a target once, after the tokens before it in its row and the last of the row before.
+    """
+    rows: list[tuple[Tensor, Tensor, Tensor]] = []
+    for ids, platforms in zip(batch["token_ids"].rows(), pad_bags(batch["platform_ids"], bag), strict=True):
+        count = -(-(len(ids) - 1) // length)
+        targets, inputs = torch.full((count * length,), IGNORED), torch.zeros(count * length, dtype=torch.int64)
+        targets[: len(ids) - 1], inputs[: len(ids) - 1] = ids[1:], ids[:-1]
+        rows.append((targets.view(count, length), inputs.view(count, length), platforms.expand(count, -1)))
+    targets, inputs, bags = map(torch.cat, zip(*rows, strict=True))
+    return targets, inputs, bags
+
+
+class Trainer:
+    """A model in training, and its files.
+
+    Args:
+        training: What is trained.
+        run: The folder of the run.
+        folder: The folder of the model.
+        device: `cpu` or `cuda`.
+    """
+
+    def __init__(self, training: Training, run: Path, folder: Path, device: str) -> None:
+        """Make the model, or restore its last checkpoint."""
+        self.training, self.run, self.folder, self.device = training, run, folder, device
+        self.model = PlatformDecoder(training).to(device)
+        self.optimizer = make_optimizer(self.model)
+        self.loader = Loader(run / "tokens", columns=_COLUMNS, batch_rows=training.documents, seed=training.seed)
+        self.dataset = TokenDataset(self.loader)
+        self.step = self.saved = 0
+        if (folder / CHECKPOINT).exists():
+            self._restore(torch.load(folder / CHECKPOINT, map_location=device, weights_only=True))
+
+    def _restore(self, checkpoint: dict[str, Any]) -> None:
+        assert_vocab(checkpoint, self.run)
+        self.model.load_state_dict(checkpoint["model"])
+        self.optimizer.load_state_dict(checkpoint["optimizer"])
+        self.loader.load_state_dict(checkpoint["position"])
+        self.step = self.saved = checkpoint["step"]
+        print(f"resumed at step {self.step:,}", flush=True)
+
+    def train(self, save_every: int) -> None:
+        """Train to the last step, and save a checkpoint after every so many steps, when a batch of the loader ends."""
+        with ExitStack() as stack:
+            losses = stack.enter_context(self._open_losses())
+            while self.step < self.training.steps:
+                for number, batch in enumerate(self.dataset, start=1):
+                    for rows in self._mixed(cut_rows(batch, self.training.shape.length, self.training.bag), number):
+                        self._train_step(rows, losses)
+                    if self.step >= min(self.saved + save_every, self.training.steps):
+                        self._save(self.loader.state_dict(steps=number))
+                    if self.step == self.training.steps:
+                        return
+                self.loader.next_epoch()
+
+    def _mixed(self, rows: Sequence[Tensor], number: int) -> Iterator[Sequence[Tensor]]:
+        """Yield the rows of each step of a batch, in an order that its place in the training decides."""
+        position = self.loader.state_dict(steps=number)
+        place = f"{self.training.seed} {position['epoch']} {position['consumed']}"
+        generator = torch.Generator().manual_seed(int.from_bytes(hashlib.sha256(place.encode()).digest()[:8]) >> 1)
+        order = torch.randperm(len(rows[0]), generator=generator)
+        left = self.training.steps - self.step
+        for chosen in order.split(self.training.rows)[:left]:
+            yield [tensor[chosen] for tensor in rows]
+
+    def _train_step(self, rows: Sequence[Tensor], losses: IO[str]) -> None:
+        rate = learning_rate(self.step, self.training.steps, self.training.rate)
+        loss = train_step(self.model, self.optimizer, rows, rate, self.device)
+        self.step += 1
+        print(json.dumps({"step": self.step, "loss": loss}), file=losses, flush=True)
+
+    def _open_losses(self) -> IO[str]:
+        """Open the log of losses; what was written after the checkpoint is dropped, and will be written again."""
+        path = self.folder / LOSSES
+        kept = path.read_text().splitlines()[1 : 1 + self.step] if self.step else []
+        publish(path, "".join(f"{line}\n" for line in (json.dumps(self.training.digests), *kept)).encode())
+        return path.open("a")
+
+    def _save(self, position: dict[str, Any]) -> None:
+        checkpoint = {
+            "step": self.step,
+            "digests": self.training.digests,
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "position": position,
+        }
+        stamp(checkpoint, self.run)
+        data = io.BytesIO()
+        torch.save(checkpoint, data)
+        publish(self.folder / CHECKPOINT, data.getvalue())
+        self.saved = self.step
+        print(f"saved step {self.step:,} of {self.training.steps:,}", flush=True)
+
+    def measure(self, held_out: Path) -> dict[str, Any]:
+        """Return documents, bytes, predicted tokens and bits per byte of a run under the model.
+
+        All tokens with text are predicted. BOS is given, and what has no text, such as EOS, is left out.
+        """
+        is_boundary = torch.from_numpy(ByteTables.of(load_tokenizer(held_out / "tokenizer")).is_boundary)
+        found = {"documents": 0, "bytes": 0, "tokens": 0}
+        nats = 0.0
+        loader = Loader(held_out / "tokens", columns=_COLUMNS, batch_rows=self.training.documents, shuffle=False)
+        with torch.inference_mode():
+            for batch in TokenDataset(loader):
+                targets, *inputs = cut_rows(batch, self.training.shape.length, self.training.bag)
+                targets[is_boundary[targets.clamp(min=0)]] = IGNORED
+                nats += sum(float(loss) for loss in sum_losses(self.model, [targets, *inputs], self.device))
+                found["documents"] += len(batch["num_bytes"])
+                found["bytes"] += int(batch["num_bytes"].sum())
+                found["tokens"] += int((targets != IGNORED).sum())
+        return {**found, "bits_per_byte": nats / math.log(2) / found["bytes"]}
+
+
+def publish(path: Path, data: bytes) -> None:
+    """Write a file and give it its name when it is on the disk, so that a crash leaves the old one or the new one."""
+    part = path.with_name(f".{path.name}.part")
+    with part.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+
+
+def configure(options: argparse.Namespace) -> Training:
+    """Return the training that a command line describes.
+
+    Raises:
+        InvalidInputError: If the runs differ in tokenizer or platforms, or their documents do not begin with BOS.
+        OSError: If one is not the folder of a finished run.
+    """
+    run, held_out = (json.loads((folder / "receipt.json").read_bytes()) for folder in (options.run, options.held_out))
+    for name in ("tokenizer", "platform_vocab"):
+        if run[name] != held_out[name]:
+            raise InvalidInputError(
+                f"{options.held_out}: its {name} is {held_out[name]}, that of {options.run} is {run[name]}; make both "
+                "runs with one tokenizer (`cppmill run … --tokenizer`) and the same platforms"
+            )
+    if not (run["policy"]["bos"] and held_out["policy"]["bos"]):
+        raise InvalidInputError(
+            f"{options.run}, {options.held_out}: documents must begin with BOS, from which the first "
+            "token is predicted; run again without bos = false"
+        )
+    platforms = platform_vocab(options.run / "platform_vocab.json")
+    width, layers = (int(number) for number in options.size.split("x"))
+    size = Shape(vocab_size=run["tokenizer"]["vocab_size"], width=width, layers=layers, length=options.length)
+    return Training(
+        tokenizer=run["tokenizer"]["digest"],
+        dataset=run["dataset"]["digest"],
+        held_out=held_out["dataset"]["digest"],
+        shape=size,
+        platforms=platforms.size,
+        bag=platforms.max_ids_per_document,
+        **{name: getattr(options, name) for name in ("steps", "rows", "documents", "rate", "seed", "threads")},
+    )
+
+
+def prepare(training: Training, options: argparse.Namespace) -> None:
+    """Write the configuration of a model, or check that it is the same as before.
+
+    Raises:
+        InvalidInputError: If the folder has a model that is trained otherwise.
+    """
+    path = options.model / CONFIG
+    config = {**asdict(training), "digests": training.digests}
+    stamp(config, options.run)
+    if path.exists():
+        before = json.loads(path.read_bytes())
+        differs = [
+            f"{name} {before.get(name)} is not {value}" for name, value in config.items() if before.get(name) != value
+        ]
+        if differs:
+            raise InvalidInputError(f"{path}: another training: {'; '.join(differs)}; name another folder with --model")
+        return
+    options.model.mkdir(parents=True, exist_ok=True)
+    publish(path, (json.dumps(config, indent=2) + "\n").encode())
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Return the options of a command line."""
+    parser = argparse.ArgumentParser(prog="python -m cppmill_core.toy.train", description="Train a toy model on a run.")
+    parser.add_argument("run", type=Path, metavar="OUT", help="folder of a finished run")
+    parser.add_argument("--held-out", type=Path, required=True, metavar="OUT", help="a run with the same tokenizer")
+    parser.add_argument("--model", type=Path, required=True, metavar="DIR", help="folder of the model")
+    parser.add_argument("--size", default="64x2", metavar="WIDTHxLAYERS", help="of the decoder (%(default)s)")
+    parser.add_argument("--length", type=int, default=128, help="tokens per row (%(default)s)")
+    parser.add_argument("--steps", type=int, default=300, help="steps of the optimizer (%(default)s)")
+    parser.add_argument("--rows", type=int, default=8, help="rows per step (%(default)s)")
+    parser.add_argument("--documents", type=int, default=32, help="documents per batch of the loader (%(default)s)")
+    parser.add_argument("--rate", type=float, default=3e-3, help="highest learning rate (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of weights and order (%(default)s)")
+    parser.add_argument("--save-every", type=int, default=50, metavar="STEPS", help="between checkpoints (%(default)s)")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="of torch (%(default)s)")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="(%(default)s)")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Train a model, or resume its training, and measure it."""
+    options = parse(arguments)
+    training = configure(options)
+    prepare(training, options)
+    torch.set_num_threads(training.threads)
+    trainer = Trainer(training, options.run, options.model, options.device)
+    trainer.train(options.save_every)
+    result = {**training.digests, "steps": training.steps, **trainer.measure(options.held_out)}
+    publish(options.model / RESULT, (json.dumps(result, indent=2) + "\n").encode())
+    print(
+        f"{result['bits_per_byte']:.4f} bits per byte on {result['documents']:,} documents, {result['bytes']:,} bytes"
+    )
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (CoreError, OSError) as error:
+        sys.exit(f"error: {error}")
