@@ -26,7 +26,8 @@ DENSE = 0x20000
 """Every scalar value below it is compared; above, those at which the category changes, and samples."""
 FRAGMENTS = [
     *'\\\\\\nrtRLuU8"\'()-+.eEpP01_aé名²\u0301😀 \t\r\n\v\u00a0\u2028{;#',
-    "::", "std::", ", ", " = ", "((", "(((", "((((", "- ", "\n\n", ";\n  ", 'R"x(', ')x"', "\\n", "\\n\\n", "u8", "1'0", "0x1p-", "    ", "\r\n", "->", "a" * 17, ')aaaaaaaaaaaaaaaa"',
+    "::", "std::", ", ", " = ", "((", "(((", "((((", "- ", "\n\n", ";\n  ",
+    'R"x(', ')x"', "\\n", "\\n\\n", "u8", "1'0", "0x1p-", "    ", "\r\n", "->", "a" * 17, ')aaaaaaaaaaaaaaaa"',
 ]  # fmt: skip
 
 

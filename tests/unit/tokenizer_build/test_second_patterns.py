@@ -1,4 +1,4 @@
-"""What a build promises holds with the second patterns too: the ids of `tokenizers`, and fixed tokens in any context."""
+"""What a build promises holds with the second patterns too: the ids of `tokenizers`, fixed tokens in any context."""
 
 from __future__ import annotations
 
@@ -23,14 +23,35 @@ USAGE = b"""std::vector<std::string> names;
 std::map<std::string, std::vector<int>> map;
 std::optional<int> found = std::nullopt;
 """
-BEFORE = ["", " ", "\t", "\n", "\r\n    ", "(", "((", "((((", "->", "::", "a::", ", ", " = ", "<", '"', "é", "1.", "// "]
+BEFORE = [
+    "",
+    " ",
+    "\t",
+    "\n",
+    "\r\n    ",
+    "(",
+    "((",
+    "((((",
+    "->",
+    "::",
+    "a::",
+    ", ",
+    " = ",
+    "<",
+    '"',
+    "é",
+    "1.",
+    "// ",
+]
 AFTER = ["", " ", "\n\n", "\r\n", "(", ");\n", ",", "::", "::b", ":", " x", "[0]", '"', "é", " = 1;\n\t", "\\\n", "+1"]
 
 
 @pytest.fixture(scope="module")
 def counts_of(scan_documents: ScanDocuments, documents: list[bytes]) -> Callable[[], ScanCounts]:
     """Count the headers with the second patterns, and a few lines with the names of the standard library."""
-    return lambda: scan_documents([*documents, *[USAGE + b"%d\n" % number for number in range(400)]], PATTERN, LINE_PATTERN)
+    return lambda: scan_documents(
+        [*documents, *[USAGE + b"%d\n" % number for number in range(400)]], PATTERN, LINE_PATTERN
+    )
 
 
 @pytest.fixture(scope="module", params=[None, 0.85], ids=["words", "superwords"])
@@ -97,9 +118,7 @@ def test_qualified_names_are_few_tokens(native: cppmill_core.Tokenizer) -> None:
     assert len(native.encode("std::vector<std::string>")) <= 3
 
 
-def test_names_are_counted_as_with_the_first_pattern(
-    scan_documents: ScanDocuments, documents: list[bytes]
-) -> None:
+def test_names_are_counted_as_with_the_first_pattern(scan_documents: ScanDocuments, documents: list[bytes]) -> None:
     first, second = (scan_documents(documents, *patterns) for patterns in [(), (PATTERN, LINE_PATTERN)])
     assert second.terms.sort_by("term").equals(first.terms.sort_by("term"))
     assert second.namespaces.equals(first.namespaces) and second.namespaces.num_rows > 10
