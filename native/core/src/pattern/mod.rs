@@ -116,7 +116,7 @@ impl Pattern {
     /// Sets `classes` to the classes of `text`, if this pattern uses them.
     #[inline]
     pub(crate) fn classify(self, text: &[u8], classes: &mut Classes) {
-        if self.0 == Kind::CppWords1 {
+        if self == Self::NAMES {
             classes.classify(text);
         }
     }
@@ -125,13 +125,11 @@ impl Pattern {
     #[inline]
     pub(crate) fn split_classified(self, text: &[u8], classes: &Classes, mut each: impl FnMut(WordKind, usize, usize)) {
         for_runs(text, |run| match run {
-            Run::Valid(start, end) => match self.0 {
-                Kind::CppWords1 => splitter::split(text, classes, start, end, &mut each),
-                _ => {
-                    let mut at = start;
-                    self.ends(&text[..end], start, |end| each(WordKind::Other, std::mem::replace(&mut at, end), end));
-                }
-            },
+            Run::Valid(start, end) if self == Self::NAMES => splitter::split(text, classes, start, end, &mut each),
+            Run::Valid(start, end) => {
+                let mut at = start;
+                self.ends(&text[..end], start, |end| each(WordKind::Other, std::mem::replace(&mut at, end), end));
+            }
             Run::Invalid(byte) => each(WordKind::Other, byte, byte + 1),
         });
     }

@@ -105,6 +105,7 @@ fn fill(runs: u64, seeds: u64) -> u64 {
 /// the first `next_length` are. `JOINS` is for `cpp-words-2`.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
+#[allow(clippy::too_many_lines, reason = "one mask after another, most of them used by several others")]
 fn starts<const JOINS: bool>(
     of: &Masks,
     next: &Masks,
@@ -128,11 +129,10 @@ fn starts<const JOINS: bool>(
     // Where a fourth mark in a row is, or a later one; what is behind at most three of them they join.
     let many = mark & prior(mark, before.marks, 1) & prior(mark, before.marks, 2) & prior(mark, before.marks, 3);
     let joined = if JOINS { behind(mark, before.mark) & !behind(many, before.many) } else { 0 };
-    let (strange, strange_next) = (of.strange(text), next.strange(first(next_length)));
-    let number_may_begin = strange | signs | of.sign & ahead(strange, strange_next);
-    let next_may_begin = strange_next | next.sign & (next.digit | next.sign | strange_next) >> 1;
-    let strange_ahead = free & !of.tab & joined & ahead(number_may_begin, next_may_begin);
-    let spaces = free & !of.tab & joined & ahead(word, next.word) | strange_ahead;
+    let strange = of.strange(text);
+    let behind_marks = free & !of.tab & joined;
+    let strange_ahead = behind_marks & number_ahead(of, next, [strange, next.strange(first(next_length))], signs);
+    let spaces = behind_marks & ahead(word, next.word) | strange_ahead;
     let blank_starts = free & (!behind(free, before.free) | solid_ahead) & !spaces;
     let mark_starts = mark & !behind(mark, before.mark) & !behind(joining, before.joining);
     let leading = if JOINS { 0 } else { mark_starts & ahead(word & !of.digit, next.word & !next.digit) };
@@ -142,9 +142,7 @@ fn starts<const JOINS: bool>(
         run_starts & !behind(joining, before.joining) & !behind(leading, before.leading) & !joined & !scoped;
     let open = behind(mark, before.mark) | behind(free, before.free) | behind(newline, before.newline);
     let newline_starts = newline & !open;
-    // Runs that begin with a digit, or behind a closing parenthesis, are watched: how they end matters.
-    let watched = run_starts & (of.digit | behind(of.closing, before.closing)) | word & before.watched & 1;
-    let watched = fill(word, watched);
+    let watched = watched_runs(of, run_starts, before);
     let watched_ends = behind(watched, before.watched) & !word;
     let line_starts =
         (behind(indentation, before.indentation) | behind(newline, before.newline) & !newline) & !blank & text;
@@ -172,6 +170,21 @@ fn starts<const JOINS: bool>(
         scope_end: last(scope_end),
     };
     Block { words: blank_starts | mark_starts | word_starts | newline_starts, odd, lines: line_starts }
+}
+
+/// The bytes that something strange follows, or a sign before a digit, another sign or something strange.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
+fn number_ahead(of: &Masks, next: &Masks, [strange, strange_next]: [u64; 2], signs: u64) -> u64 {
+    let here = strange | signs | of.sign & ahead(strange, strange_next);
+    ahead(here, strange_next | next.sign & (next.digit | next.sign | strange_next) >> 1)
+}
+
+/// Runs that begin with a digit, or behind a closing parenthesis: how they end matters.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
+fn watched_runs(of: &Masks, run_starts: u64, before: &Before) -> u64 {
+    fill(of.word, run_starts & (of.digit | behind(of.closing, before.closing)) | of.word & before.watched & 1)
 }
 
 /// Appends the starts of `text`, whose masks `masks` makes; `JOINS` is for `cpp-words-2`.
