@@ -57,6 +57,7 @@ CARGO_FUZZ_VERSION := 0.13.2
 CARGO_FUZZ_HOME := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/cppmill/cargo-fuzz-$(CARGO_FUZZ_VERSION)
 FUZZ_TARGETS := encode load lex
 FUZZ_OUT := out/fuzz
+FUZZ_TOKENIZERS := words lines words-2 lines-2
 SECONDS := 60
 
 .PHONY: help setup packages demo test engines test-engines fuzz check lint docs format bench bench-scan bench-filters bench-train bench-engines bench-encode bench-loader equal-encode bench-patterns bench-units ablations lexer-agreement licenses wheels wheels-aarch64 test-release test-aarch64 dataflow-context image test-image lock clean
@@ -92,12 +93,12 @@ fuzz: setup $(CARGO_FUZZ_HOME)/bin/cargo-fuzz ## Fuzz the native core for SECOND
 	@for target in $(or $(TARGET),$(FUZZ_TARGETS)); do $(MAKE) fuzz-$$target; done
 
 # No sanitizer, as these need a nightly compiler; the flags that count branches are unstable too, so the stable one must be allowed to take them.
-fuzz-%: $(FUZZ_OUT)/words/receipt.json $(FUZZ_OUT)/lines/receipt.json
+fuzz-%: $(FUZZ_TOKENIZERS:%=$(FUZZ_OUT)/%/receipt.json)
 	@mkdir -p $(FUZZ_OUT)/corpus/$*
 	@if [ -d native/fuzz/seeds/$* ]; then cp native/fuzz/seeds/$*/* $(FUZZ_OUT)/corpus/$*; \
 	elif [ -z "$$(ls $(FUZZ_OUT)/corpus/$*)" ]; then \
 		find $(DEMO_SOURCES) -type f -size -4 | LC_ALL=C sort | head -n 500 | xargs cp --backup=numbered -t $(FUZZ_OUT)/corpus/$*; fi
-	CPPMILL_FUZZ_TOKENIZERS=$(CURDIR)/$(FUZZ_OUT)/words/tokenizer:$(CURDIR)/$(FUZZ_OUT)/lines/tokenizer RUSTC_BOOTSTRAP=1 \
+	CPPMILL_FUZZ_TOKENIZERS=$$(printf '%s:' $(FUZZ_TOKENIZERS:%=$(CURDIR)/$(FUZZ_OUT)/%/tokenizer) | sed 's/:$$//') RUSTC_BOOTSTRAP=1 \
 		$(CARGO_FUZZ_HOME)/bin/cargo-fuzz run --fuzz-dir native/fuzz --target-dir native/target/fuzz --sanitizer none $* \
 		$(FUZZ_OUT)/corpus/$* -- -max_total_time=$(SECONDS) -timeout=10 -print_final_stats=1
 
@@ -106,6 +107,13 @@ $(FUZZ_OUT)/words/receipt.json:
 
 $(FUZZ_OUT)/lines/receipt.json: native/fuzz/superwords.toml
 	$(BIN)/cppmill run $(DEMO_SOURCES) --out $(FUZZ_OUT)/lines --config $< --rebuild-tokenizer --quiet
+
+$(FUZZ_OUT)/words-2/receipt.json:
+	$(BIN)/cppmill run $(DEMO_SOURCES) --out $(FUZZ_OUT)/words-2 --profile demo --set 'scan.pattern="cpp-words-2"' --quiet
+
+$(FUZZ_OUT)/lines-2/receipt.json: native/fuzz/superwords.toml
+	$(BIN)/cppmill run $(DEMO_SOURCES) --out $(FUZZ_OUT)/lines-2 --config $< \
+		--set 'scan.pattern="cpp-words-2"' --set 'scan.unit_pattern="cpp-lines-2"' --quiet
 
 $(CARGO_FUZZ_HOME)/bin/cargo-fuzz:
 	$(CARGO) install cargo-fuzz --version $(CARGO_FUZZ_VERSION) --locked --quiet --root $(CARGO_FUZZ_HOME)

@@ -53,9 +53,10 @@ def check_patterns(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:
     if "pattern" in named and not unknown:
         yield from _check_together(named, layers)
     if isinstance(tables.get("build", {}).get("superwords_after"), float) and scan.get("unit_pattern") is None:
+        lines = "cpp-lines-2" if named.get("pattern") == "cpp-words-2" else "cpp-lines-1"
         yield (
             f"{place_of(layers, 'build', 'superwords_after')}: superwords are learned in lines, and none are counted; "
-            'set unit_pattern = "cpp-lines-1" in [scan]'
+            f'set unit_pattern = "{lines}" in [scan]'
         )
 
 

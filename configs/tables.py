@@ -23,7 +23,9 @@ class RunTableOptions(RunExecutionOptions):
     """Output folder, or gs:// or s3://BUCKET/PREFIX: a new one, or that of an earlier run, which is then resumed."""
 
     profile: Annotated[str, Option()] = DEFAULT_PROFILE
-    """Set of defaults: hybrid-64k, hybrid-64k-superwords, sentencepiece-32k or demo."""
+    """Set of defaults: hybrid-64k, hybrid-64k-superwords, either with -2, hybrid-128k-superwords, sentencepiece-32k or
+    demo.
+    """
 
     tokenizer: Annotated[
         PathText | None, Field(examples=["other/tokenizer"]), Option(metavar="DIR", default="", places=True)

@@ -92,6 +92,8 @@ def ablations(
         list[int] | None, typer.Option("--vocab-size", help="Only these sizes; the first has the ablations.")
     ] = None,
     superwords: Annotated[bool, typer.Option(help="Learn superwords too; a folder of a run needs its lines.")] = True,
+    pattern: Annotated[str, typer.Option(help="Pattern of the words.")] = PATTERN,
+    unit_pattern: Annotated[str, typer.Option(help="Pattern of the lines.")] = LINE_PATTERN,
     foreign: Annotated[bool, typer.Option(help="Measure o200k_base and the cl100k pattern too.")] = True,
     threads: Annotated[int, typer.Option(min=1, help="Number of threads.")] = 2,
 ) -> None:
@@ -100,10 +102,10 @@ def ablations(
     Without a scan in DIR the tree is ingested and scanned first, into a temporary folder (TMPDIR says where).
     """
     with bench_session() as (reporter, work):
-        out = scanned(corpus.absolute(), work, threads, reporter)
+        out = scanned(corpus.absolute(), work, (pattern, unit_pattern), threads, reporter)
         text = read_held_out(held_out.absolute())
         lines = tuple(sorted((out / "counts" / "units").glob("*.parquet")))
-        ingredients = Ingredients(read_counts(out), lines, VOCABULARY, threads)
+        ingredients = Ingredients(read_counts(out), lines, VOCABULARY, threads, pattern, unit_pattern)
         base, *others = sizes or (BASE_SIZE, *(size for size in SIZES if size != BASE_SIZE))
         measured = measure(grid(base, others, superwords=superwords), ingredients, text, reporter)
         others_measured = measure_foreign(out, text, base, threads, reporter) if foreign else ()
@@ -121,14 +123,14 @@ def grid(base: int, others: Iterable[int], *, superwords: bool) -> list[Variant]
     return variants
 
 
-def scanned(corpus: Path, work: Path, threads: int, reporter: Reporter) -> Path:
+def scanned(corpus: Path, work: Path, patterns: tuple[str, str], threads: int, reporter: Reporter) -> Path:
     """Return a folder with documents and counts: the one that is given, or a new one in `work`."""
     if (corpus / "counts" / "statistics.json").is_file():
         return corpus
     from configs.runs import RunConfig
     from pipelines.stages import ingest, scan
 
-    options = RunOptions(scan=ScanOptions(pattern=PATTERN, unit_pattern=LINE_PATTERN))
+    options = RunOptions(scan=ScanOptions(pattern=patterns[0], unit_pattern=patterns[1]))
     config = RunConfig(sources=(str(corpus),), out=work / "run", threads=threads, options=options)
     ingest.run(config, reporter)
     scan.run(config, reporter)
@@ -160,10 +162,11 @@ def measure(
 ) -> Iterator[Result]:
     """Learn each variant and yield its row."""
     threads = ingredients.threads
-    held_out = {pattern: text.count(pattern, threads) for pattern in (PATTERN, LINE_PATTERN)}
+    held_out = {pattern: text.count(pattern, threads) for pattern in (ingredients.pattern, ingredients.line_pattern)}
     for variant in variants:
         learned = ingredients.learn(variant)
-        train, words = ingredients.text(variant.pattern), held_out[variant.pattern]
+        pattern = ingredients.pattern_of(variant)
+        train, words = ingredients.text(pattern), held_out[pattern]
         row = measure_learned(variant.name, learned, train, words, text.sizes, threads)
         reporter.note(f"ablations: {row.name}: {row.bytes_per_token()[TOTAL]:.4f} bytes per token")
         yield row

@@ -27,7 +27,7 @@ from benches.studies.pre_tokens import SHIPPED
 from pipelines.console.console import Output, command_session
 from pipelines.console.progress import MEGABYTE, Reporter
 
-LINES = "cpp-lines-1"
+LINES, LINES_2 = "cpp-lines-1", "cpp-lines-2"
 _NEWLINE = r"[\r\n]+[ \t]*"
 _LINE = rf"[^\r\n]*{_NEWLINE}"
 _UNMARKED = r"[^\r\n,;(){}\[\]]"
@@ -42,6 +42,7 @@ CUTS: dict[str, str] = {
     "lines that begin with their newline": r"[\r\n]*[^\r\n]+|[\r\n]+",
     "two lines": rf"(?:{_LINE}){{1,2}}|[^\r\n]+",
     "eight lines": rf"(?:{_LINE}){{1,8}}|[^\r\n]+",
+    LINES_2: cppmill_core.PATTERNS[LINES_2],
 }
 """Name to regular expression."""
 

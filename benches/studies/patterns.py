@@ -1,8 +1,8 @@
 """`python -m benches.studies.patterns DIR HELD_OUT`: bytes per token of each pre-token pattern, without seeds.
 
 For each pattern: cut a sample of a training tree and a held-out tree with the regular expression (PyPI's `regex`),
-learn 65,536 ids from the words of the sample, and count the tokens of the held-out words. Before that the shipped
-pattern's native splitter and its regular expression must give the same words of the sample. What `make
+learn 65,536 ids from the words of the sample, and count the tokens of the held-out words. Before that the native
+splitters of the shipped patterns and their regular expressions must give the same words of the sample. What `make
 bench-patterns` runs.
 """
 
@@ -26,7 +26,7 @@ from benches.lib.options import HeldOutMegabytes, HeldOutSources, JsonAppended, 
 from benches.lib.session import keep_rows
 from benches.lib.texts import SourceText, Tree, list_tree
 from benches.lib.vocabularies import count_text_tokens, merge_ours, words_batch
-from benches.studies.pre_tokens import SHIPPED, studied
+from benches.studies.pre_tokens import SHIPPED, SHIPPED_2, studied
 from configs.vocabulary import VOCABULARY
 from pipelines.console.console import Output, command_session
 from pipelines.console.progress import MEGABYTE, Reporter
@@ -79,14 +79,17 @@ def bench_patterns(
     held_out_mb: HeldOutMegabytes = None,
     vocab_size: VocabSize = VOCAB_SIZE,
     processes: Annotated[int, typer.Option(min=1, help="Number of processes that cut.")] = 2,
+    only: Annotated[list[str] | None, typer.Option(help="Only the patterns whose names begin so.")] = None,
 ) -> None:
     """Compare pre-token patterns on held-out text, each with a vocabulary of its own and no seeds."""
     with command_session(Output(), advice="nothing was kept") as reporter:
         train = list(list_tree(corpus.absolute()).sample(train_mb * MEGABYTE).texts())
         measured = list(_tree(held_out, held_out_mb).texts())
         reporter.note(f"patterns: trained on {describe(train)}, measured on {describe(measured)}")
-        prove_shipped(train)
-        found = study(studied(), train, measured, vocab_size=vocab_size, processes=processes, reporter=reporter)
+        for name in (SHIPPED, SHIPPED_2):
+            prove_shipped(train, name)
+        patterns = {name: regex for name, regex in studied().items() if name.startswith(tuple(only or [""]))}
+        found = study(patterns, train, measured, vocab_size=vocab_size, processes=processes, reporter=reporter)
         rows = keep_rows(found, json_file)
     print(*markdown(rows), sep="\n")
 
@@ -154,18 +157,18 @@ def count_split(pattern: str, vocabulary: Vocabulary) -> int:
     return len(split_tokens(vocabulary, lambda token: [word.encode() for word in find(token)]))
 
 
-def prove_shipped(texts: Iterable[SourceText]) -> None:
-    """Hold the native splitter of the shipped pattern to its regular expression, on the beginning of the sample.
+def prove_shipped(texts: Iterable[SourceText], name: str) -> None:
+    """Hold the native splitter of a shipped pattern to its regular expression, on the beginning of the sample.
 
     Raises:
         BenchmarkError: If a document is cut differently.
     """
-    find = _compile(cppmill_core.PATTERNS[SHIPPED]).findall
+    find = _compile(cppmill_core.PATTERNS[name]).findall
     left = PROVEN_BYTES
     for text in texts:
-        native: list[Any] = cppmill_core.split(SHIPPED, text.content.encode()).to_pylist()
+        native: list[Any] = cppmill_core.split(name, text.content.encode()).to_pylist()
         if native != [word.encode() for word in find(text.content)]:
-            raise BenchmarkError(f"{SHIPPED}: native splitter and `regex` cut a document of {text.project} differently")
+            raise BenchmarkError(f"{name}: native splitter and `regex` cut a document of {text.project} differently")
         left -= len(text.content)
         if left < 0:
             return

@@ -1,6 +1,7 @@
-r"""The pre-token patterns that are compared: the published ones, and `cpp-words-1` with one thing changed at a time.
+r"""The pre-token patterns that are compared: the published ones, and the shipped ones with one thing changed at a time.
 
-`CppWords` is `cpp-words-1` in parts; with its defaults it gives the shipped regular expression, which a test checks.
+`CppWords` is `cpp-words-1` in parts and `CppWords2` is `cpp-words-2`; with their defaults they give the shipped regular
+expressions, which a test checks.
 The published patterns are of GPT-2 and of tiktoken's cl100k_base and o200k_base.
 """
 
@@ -56,12 +57,48 @@ class CppWords:
         )
 
 
+@dataclass(frozen=True)
+class CppWords2:
+    """The parts of `cpp-words-2`.
+
+    Attributes:
+        marks: What joins the name, number or literal behind it.
+        number_marks: The same for numbers and literals.
+        identifier: A name, or a piece of one.
+        chain: What follows a name in its word.
+        marks_newline: How much of the newline and the indentation after it belongs to a run of marks.
+        newline: A newline without a mark before it.
+    """
+
+    marks: str = r"(?: ?[^\s\p{L}\p{N}_\\]{1,3})? ?"
+    number_marks: str = r"(?: ?[^\s\p{L}\p{N}_\\]{1,3})? ?"
+    identifier: str = r"[\p{L}_][\p{L}\p{N}_]*"
+    chain: str = r"(?:::[\p{L}_][\p{L}\p{N}_]*)*(?:::)?"
+    marks_newline: str = r"(?:[\r\n]+[ \t]*)?"
+    newline: str = r"[ \t]*[\r\n]+[ \t]*"
+
+    def regex(self) -> str:
+        """Compose the regular expression."""
+        return (
+            rf"{self.number_marks}(?:-?\.?{_PP_NUMBER}"
+            r"""|(?:u8|[uUL])?R"[^\s()\\"]{0,16}\(|(?:u8|[uUL])["'])"""
+            r'|\)[\p{L}\p{N}_]{1,16}"'
+            r"|(?:\\[nrt])+(?![\p{L}\p{N}_])"
+            rf"|{self.marks}{self.identifier}{self.chain}"
+            r"| ?\\[\p{L}_][\p{L}\p{N}_]*"
+            rf"| ?(?:[^\s\p{{L}}\p{{N}}_\\]|\\(?![\p{{L}}_]))+{self.marks_newline}"
+            rf"|{self.newline}|\s+(?!\S)|\s+"
+        )
+
+
 BASE = CppWords()
+BASE_2 = CppWords2()
 
 PUBLISHED = {"GPT-2": GPT2, "cl100k": CL100K, "o200k": O200K}
 """The patterns of published tokenizers."""
 
 SHIPPED = "cpp-words-1"
+SHIPPED_2 = "cpp-words-2"
 
 CHANGED: dict[str, CppWords] = {
     "identifiers cut at camelCase": replace(BASE, identifier=_identifier_up_to(_CAMEL_BORDER)),
@@ -80,7 +117,24 @@ CHANGED: dict[str, CppWords] = {
 }
 """What differs from `cpp-words-1`, one thing each; the last two kinds of numbers have no sign and space either."""
 
+_MARKS = r"(?: ?[^\s\p{L}\p{N}_\\]{1,%d})?"
+CHANGED_2: dict[str, CppWords2] = {
+    "2: no space behind the marks": replace(BASE_2, marks=rf"(?:{_MARKS % 3}| )", number_marks=rf"(?:{_MARKS % 3}| )"),
+    "2: one mark at most": replace(BASE_2, marks=_MARKS % 1 + " ?", number_marks=_MARKS % 1 + " ?"),
+    "2: up to eight marks": replace(BASE_2, marks=_MARKS % 8 + " ?", number_marks=_MARKS % 8 + " ?"),
+    "2: no marks with numbers": replace(BASE_2, number_marks=" ?"),
+    "2: names with :: apart": replace(BASE_2, chain=""),
+    "2: one :: in a name at most": replace(BASE_2, chain=r"(?:::(?:[\p{L}_][\p{L}\p{N}_]*)?)?"),
+    "2: identifiers cut at camelCase": replace(BASE_2, identifier=_identifier_up_to(_CAMEL_BORDER)),
+    "2: blank lines apart": replace(
+        BASE_2, marks_newline=r"(?:(?:\r?\n|\r)[ \t]*)?", newline=r"[ \t]*(?:\r?\n|\r)[ \t]*"
+    ),
+    "2: marks of comments apart": replace(BASE_2, marks=r"(?: ?(?!//|/\*)[^\s\p{L}\p{N}_\\]{1,3})? ?"),
+}
+"""What differs from `cpp-words-2`, one thing each."""
+
 
 def studied() -> dict[str, str]:
-    """Return every pattern of the study: name to regular expression, the shipped one after the published ones."""
-    return PUBLISHED | {SHIPPED: BASE.regex()} | {name: parts.regex() for name, parts in CHANGED.items()}
+    """Return every pattern of the study: name to regular expression, the shipped ones before what differs from them."""
+    changed, changed_2 = ({name: parts.regex() for name, parts in of.items()} for of in (CHANGED, CHANGED_2))
+    return PUBLISHED | {SHIPPED: BASE.regex()} | changed | {SHIPPED_2: BASE_2.regex()} | changed_2

@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from cppmill_core.byte_alphabet import CHARACTERS
 
-from benches.lib.trainers import LINE_PATTERN, PATTERN
 from benches.lib.vocabularies import NO_SEEDS
 from schemas.errors import VocabularyConfigError
 from schemas.options import BuildOptions
@@ -57,11 +56,6 @@ class Variant:
         superwords = "" if self.superwords_after is None else f", superwords after {self.superwords_after * 100:g} %"
         return f"{self.vocab_size:,}{''.join(left_out)}{superwords}"
 
-    @property
-    def pattern(self) -> str:
-        """The pattern that its text is cut with."""
-        return PATTERN if self.superwords_after is None else LINE_PATTERN
-
 
 @dataclass(frozen=True)
 class Vocabulary:
@@ -87,12 +81,20 @@ class Ingredients:
         lines: The files of its lines.
         vocabulary_dir: The vocabulary's files.
         threads: Threads of the native core.
+        pattern: The pattern of the words.
+        line_pattern: The pattern of the lines.
     """
 
     counts: ScanCounts
     lines: tuple[Path, ...]
     vocabulary_dir: Path
     threads: int
+    pattern: str
+    line_pattern: str
+
+    def pattern_of(self, variant: Variant) -> str:
+        """Return the pattern that a variant's text is cut with."""
+        return self.pattern if variant.superwords_after is None else self.line_pattern
 
     def learn(self, variant: Variant) -> Vocabulary:
         """Learn a variant.
@@ -100,14 +102,14 @@ class Ingredients:
         Raises:
             VocabularyConfigError: If the text or the size does not do for it.
         """
-        slots = self.plan(variant.vocab_size, variant.pattern)
+        slots = self.plan(variant.vocab_size, self.pattern_of(variant))
         if variant.seeds and variant.bands:
             return self._as_built(slots, variant.superwords_after)
         return self._bands_alone(slots) if variant.bands else self._without_bands(slots, seeds=variant.seeds)
 
     def text(self, pattern: str) -> pa.RecordBatchReader:
         """Return the counts of the training text, as a pattern cut it."""
-        batches = read_words(self.lines) if pattern == LINE_PATTERN else iter(self.counts.words)
+        batches = read_words(self.lines) if pattern == self.line_pattern else iter(self.counts.words)
         return pa.RecordBatchReader.from_batches(WORDS, batches)
 
     def plan(self, vocab_size: int, pattern: str) -> Slots:
@@ -121,15 +123,15 @@ class Ingredients:
     def _as_built(self, slots: Slots, superwords_after: float | None) -> Vocabulary:
         superwords = None if superwords_after is None else self._superwords(superwords_after)
         learned = learn_merges(
-            self.text(PATTERN), slots, max_token_bytes=None, threads=self.threads, superwords=superwords
+            self.text(self.pattern), slots, max_token_bytes=None, threads=self.threads, superwords=superwords
         )
         return Vocabulary(merges_batch(learned.merges), (*_fixed(slots), *_missing(slots), *learned.learned))
 
     def _superwords(self, after: float) -> Superwords:
         options = BuildOptions()
         return Superwords(
-            lines=self.text(LINE_PATTERN),
-            pattern=LINE_PATTERN,
+            lines=self.text(self.line_pattern),
+            pattern=self.line_pattern,
             after=after,
             max_words=options.max_superword_words,
             max_bytes=options.max_superword_bytes,
@@ -158,7 +160,7 @@ class Ingredients:
 
     def _train(self, seeds: pa.RecordBatch, vocab_tokens: int, slots: Slots) -> pa.RecordBatch:
         return cppmill_core.train_bpe(
-            self.text(PATTERN),
+            self.text(self.pattern),
             seeds=seeds,
             vocab_tokens=vocab_tokens,
             forbidden=[name.encode() for name in slots.names_that_text_must_not_spell()],

@@ -283,8 +283,8 @@ FLAG_PROBLEMS = [
     (
         "profile",
         "dmeo",
-        "--profile dmeo: unknown profile; did you mean demo? (known: demo, hybrid-64k, hybrid-64k-superwords, "
-        "sentencepiece-32k)",
+        "--profile dmeo: unknown profile; did you mean demo? (known: demo, hybrid-128k-superwords, hybrid-64k, "
+        "hybrid-64k-2, hybrid-64k-superwords, hybrid-64k-superwords-2, sentencepiece-32k)",
     ),
     ("out", "", '--out "": not allowed; it is empty'),
     ("out", "s3://bucket", "--out s3://bucket: not allowed; it takes a local or mounted folder, or s3://BUCKET/PREFIX"),
@@ -439,7 +439,15 @@ def test_every_profile_loads(name: str) -> None:
 
 
 def test_there_are_the_profiles_that_the_help_names() -> None:
-    assert profile_names() == ["demo", "hybrid-64k", "hybrid-64k-superwords", "sentencepiece-32k"]
+    assert profile_names() == [
+        "demo",
+        "hybrid-128k-superwords",
+        "hybrid-64k",
+        "hybrid-64k-2",
+        "hybrid-64k-superwords",
+        "hybrid-64k-superwords-2",
+        "sentencepiece-32k",
+    ]
 
 
 def test_the_example_has_every_key_with_its_default(tmp_path: Path) -> None:

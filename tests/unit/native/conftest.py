@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 from cppmill_core import Tokenizer
 
-WORDS, LINES = "cpp-words-1", "cpp-lines-1"
+LINES_OF = {"cpp-words-1": "cpp-lines-1", "cpp-words-2": "cpp-lines-2"}
+WORDS_OF = {lines: words for words, lines in LINES_OF.items()}
 CONTROL = ["<PAD>", "<UNK>", "<BOS>", "<EOS>", "<FIM_PREFIX>", "<FIM_SUFFIX>", "<FIM_MIDDLE>"]
 RESERVED = ["<RESERVED_7>", "<RESERVED_8>"]
 LEARNED = 3000
@@ -34,7 +35,7 @@ def headers() -> list[bytes]:
     return [content for content in contents if 0 < len(content) < 300_000]
 
 
-@pytest.fixture(scope="session", params=[WORDS, LINES])
+@pytest.fixture(scope="session", params=[*LINES_OF, *WORDS_OF])
 def directory(request: pytest.FixtureRequest, headers: list[bytes], prepared: Callable[..., Path]) -> Path:
     """A tokenizer directory; with superwords if its pattern cuts lines."""
     return prepared(f"native-{request.param}", lambda folder: write_tokenizer(folder, request.param, headers))
@@ -48,28 +49,29 @@ def tokenizer(directory: Path) -> Tokenizer:
 
 def write_tokenizer(folder: Path, pattern: str, headers: list[bytes]) -> None:
     """Train a tokenizer on some of the headers and write its directory."""
-    merges = train(headers[:: sum(map(len, headers)) // TRAINED_BYTES + 1], superwords=pattern == LINES)
-    first_superword = merges["phase"].to_pylist().index(3) if pattern == LINES else None
+    merges = train(headers[:: sum(map(len, headers)) // TRAINED_BYTES + 1], pattern)
+    first_superword = merges["phase"].to_pylist().index(3) if pattern in WORDS_OF else None
     pairs = [(spell(row["left"]), spell(row["right"])) for row in merges.to_pylist()]
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer_json(pattern, pairs)))
     (folder / "manifest.json").write_text(json.dumps(manifest(folder, first_superword)))
 
 
-def train(documents: list[bytes], superwords: bool) -> pa.RecordBatch:
-    """Learn merges, a third of them in lines if there are to be superwords."""
+def train(documents: list[bytes], pattern: str) -> pa.RecordBatch:
+    """Learn merges, a third of them in lines if the pattern cuts them."""
+    words = WORDS_OF.get(pattern, pattern)
     batch = pa.record_batch({"content": pa.array(documents, pa.binary())})
     counts: list[Any] = []
-    for pattern in (WORDS, LINES):
-        counter = cppmill_core.WordCounter(pattern)
+    for name in (words, LINES_OF[words]):
+        counter = cppmill_core.WordCounter(name)
         counter.add(batch)
         counts.append(counter.finish())
-    units = {"units": counts[1], "superword_tokens": LEARNED // 3, "unit_pattern": LINES, "max_superword_words": 6}
+    units = {"units": counts[1], "superword_tokens": LEARNED // 3, "unit_pattern": pattern, "max_superword_words": 6}
     return cppmill_core.train_bpe(
         counts[0].read_all().to_batches(),
         seeds=pa.record_batch({"token": pa.array([], pa.binary()), "atomic": pa.array([], pa.bool_())}),
         vocab_tokens=LEARNED,
         forbidden=[name.encode() for name in CONTROL + RESERVED],
-        **(units if superwords else {}),
+        **(units if pattern in WORDS_OF else {}),
     )
 
 

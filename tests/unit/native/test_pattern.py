@@ -17,7 +17,8 @@ from tokenizers import Regex, pre_tokenizers
 
 NAME = "cpp-words-1"
 LINES = "cpp-lines-1"
-NAMES = [NAME, LINES]
+NAMES = [NAME, LINES, "cpp-words-2", "cpp-lines-2"]
+WORDS = [NAME, "cpp-words-2"]
 SPLITS = {name: pre_tokenizers.Split(Regex(regex), "isolated") for name, regex in cppmill_core.PATTERNS.items()}
 HEADERS = [Path("/usr/include/c++"), Path(np.get_include()), Path(pa.get_include())]
 SCALARS = np.array([code for code in range(0x110000) if not 0xD800 <= code < 0xE000], "<u4")
@@ -25,6 +26,7 @@ DENSE = 0x20000
 """Every scalar value below it is compared; above, those at which the category changes, and samples."""
 FRAGMENTS = [
     *'\\\\\\nrtRLuU8"\'()-+.eEpP01_aé名²\u0301😀 \t\r\n\v\u00a0\u2028{;#',
+    "::", "std::", ", ", " = ", "((", "(((", "((((", "- ", "\n\n", ";\n  ",
     'R"x(', ')x"', "\\n", "\\n\\n", "u8", "1'0", "0x1p-", "    ", "\r\n", "->", "a" * 17, ')aaaaaaaaaaaaaaaa"',
 ]  # fmt: skip
 
@@ -83,7 +85,7 @@ def compared_scalars() -> Any:
 
 
 COMPARED = compared_scalars()
-CONTEXTS = ["a{}b ", " {}1{}", "\\n{}'", "\t{}  {}\n", 'R"{}(']
+CONTEXTS = ["a{}b ", " {}1{}", "\\n{}'", "\t{}  {}\n", 'R"{}(', ",{} {}::{}a"]
 
 
 @pytest.mark.parametrize("pattern", NAMES)
@@ -141,8 +143,26 @@ def test_words_are_the_bytes_and_invalid_bytes_are_words(pattern: str, data: byt
         *["\t", "\t\t", "\t\t\t\t", "\r\n", "\r", "\n", "\n\n"],
     ],
 )
-def test_a_fixed_token_alone_is_one_word(text: str) -> None:
-    assert native(text) == [text]
+@pytest.mark.parametrize("pattern", WORDS)
+def test_a_fixed_token_alone_is_one_word(text: str, pattern: str) -> None:
+    assert native(text, pattern) == [text]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("std::vector<std::string> v;", ["std::vector", "<std::string", "> v", ";"]),
+        ("::size(a->b, (*p)[0])", ["::size", "(a", "->b", ",", " (*p", ")[0", "])"]),
+        ("x = -1.0f + (y), &z;", ["x", " = -1.0f", " +", " (y", "),", " &z", ";"]),
+        ("((((x, a::*p, a::~A", ["((((", "x", ", a::", "*p", ", a::", "~A"]),
+        ('f(a, L"b", R"x(c)x")', ["f", "(a", ', L"', "b", '", R"x(', "c", ')x"', ")"]),
+        (") {\n    return 0;\n}", [")", " {\n    ", "return", " 0", ";\n", "}"]),
+        ("\\n\\n, \\ref A::b", ["\\n\\n", ",", " \\ref", " A::b"]),
+        ("std:: ::a 1::b", ["std::", " ::a", " 1", "::b"]),
+    ],
+)
+def test_marks_and_spaces_join_what_they_stand_before_in_the_second_pattern(text: str, words: list[str]) -> None:
+    assert native(text, "cpp-words-2") == words
 
 
 @pytest.mark.parametrize(
@@ -156,6 +176,19 @@ def test_a_fixed_token_alone_is_one_word(text: str) -> None:
 )
 def test_a_line_has_its_newlines_and_the_next_indentation(text: str, lines: list[str]) -> None:
     assert native(text, LINES) == lines
+
+
+@pytest.mark.parametrize(
+    ("text", "units"),
+    [
+        ("a;\n  b\n\n c\r\nd", ["a;\n  b\n\n ", "c\r\nd"]),
+        ("a\n \nb\n", ["a\n ", "\n", "b\n"]),
+        ("x\n" * 17, ["x\n" * 8, "x\n" * 8, "x\n"]),
+        ("\n\na\n\tb", ["\n\n", "a\n\tb"]),
+    ],
+)
+def test_eight_lines_at_most_and_none_behind_a_blank_one_are_cut_together(text: str, units: list[str]) -> None:
+    assert native(text, "cpp-lines-2") == units
 
 
 @pytest.mark.parametrize(

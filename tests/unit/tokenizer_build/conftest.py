@@ -87,11 +87,13 @@ def header_text(limit: int = _HEADER_BYTES) -> list[bytes]:
     return documents
 
 
-def scan(vocabulary: Vocabulary, documents: list[bytes]) -> dict[str, pa.RecordBatch]:
+def scan(
+    vocabulary: Vocabulary, documents: list[bytes], pattern: str = PATTERN, line_pattern: str = LINE_PATTERN
+) -> dict[str, pa.RecordBatch]:
     """Count documents of one project as a scan unit does."""
     config = {
-        "pattern": PATTERN,
-        "unit_pattern": LINE_PATTERN,
+        "pattern": pattern,
+        "unit_pattern": line_pattern,
         "candidates": vocabulary.scanner_candidates(),
         "morphemes": vocabulary.scanner_morphemes(),
     }
@@ -148,9 +150,9 @@ def scan_counts(counts: dict[str, pa.RecordBatch]) -> ScanCounts:
 
 
 @pytest.fixture(scope="session")
-def scan_documents(vocabulary: Vocabulary) -> Callable[[list[bytes]], ScanCounts]:
-    """Scan documents of one project to the counts that a build takes."""
-    return lambda documents: scan_counts(scan(vocabulary, documents))
+def scan_documents(vocabulary: Vocabulary) -> Callable[..., ScanCounts]:
+    """Scan documents of one project to the counts that a build takes; the arguments after them are patterns."""
+    return lambda documents, *patterns: scan_counts(scan(vocabulary, documents, *patterns))
 
 
 Build = Callable[..., BuildSummary]

@@ -40,13 +40,13 @@ pub(super) fn word_end(text: &[u8], start: usize) -> usize {
     }
 }
 
-fn byte_at(text: &[u8], at: usize) -> u8 {
+pub(super) fn byte_at(text: &[u8], at: usize) -> u8 {
     text.get(at).copied().unwrap_or(0)
 }
 
 /// Skips what an identifier may go on with.
 #[inline]
-fn skip_word(text: &[u8], mut at: usize) -> usize {
+pub(super) fn skip_word(text: &[u8], mut at: usize) -> usize {
     loop {
         while at < text.len() && ascii_class(text[at]) & WORD != 0 {
             at += 1;
@@ -72,17 +72,24 @@ fn skip_newlines(text: &[u8], at: usize) -> usize {
 fn identifier(text: &[u8], start: usize) -> usize {
     let end = skip_word(text, start);
     match byte_at(text, end) {
-        quote @ (b'"' | b'\'') if end - start <= 3 => literal_opening(text, start, end, quote),
+        b'"' | b'\'' if end - start <= 3 => literal_opening(text, start, end).unwrap_or(end),
         _ => end,
     }
 }
 
+/// A literal prefix with its quote, or the opening of a raw string, if there is one at a letter.
+pub(super) fn literal(text: &[u8], start: usize) -> Option<usize> {
+    let length = text[start..].iter().take(4).position(|byte| matches!(byte, b'"' | b'\''))?;
+    literal_opening(text, start, start + length)
+}
+
+/// The same with the quote at `end`.
 #[cold]
-fn literal_opening(text: &[u8], start: usize, end: usize, quote: u8) -> usize {
+fn literal_opening(text: &[u8], start: usize, end: usize) -> Option<usize> {
     match &text[start..end] {
-        b"u8" | b"u" | b"U" | b"L" => end + 1,
-        b"R" | b"u8R" | b"uR" | b"UR" | b"LR" if quote == b'"' => raw_opening(text, end + 1).unwrap_or(end),
-        _ => end,
+        b"u8" | b"u" | b"U" | b"L" => Some(end + 1),
+        b"R" | b"u8R" | b"uR" | b"UR" | b"LR" if text[end] == b'"' => raw_opening(text, end + 1),
+        _ => None,
     }
 }
 
@@ -102,14 +109,14 @@ fn raw_opening(text: &[u8], mut at: usize) -> Option<usize> {
 
 /// A number with the sign and the point before it, if there is one at `at`.
 #[inline]
-fn number(text: &[u8], mut at: usize) -> Option<usize> {
+pub(super) fn number(text: &[u8], mut at: usize) -> Option<usize> {
     at += usize::from(byte_at(text, at) == b'-');
     at += usize::from(byte_at(text, at) == b'.');
     let (class, width) = class_at(text, at);
     (class == NUMBER).then(|| number_rest(text, at + width))
 }
 
-fn number_rest(text: &[u8], mut at: usize) -> usize {
+pub(super) fn number_rest(text: &[u8], mut at: usize) -> usize {
     loop {
         let (class, width) = class_at(text, at);
         if class & WORD != 0 {
@@ -164,6 +171,12 @@ fn after_mark(text: &[u8], start: usize, width: usize) -> usize {
 
 /// The closing of a raw string with a delimiter; an opening at the same place goes first.
 fn raw_closing(text: &[u8], start: usize) -> Option<usize> {
+    let end = raw_closing_end(text, start)?;
+    Some(if class_at(text, start + 1).0 == LETTER { identifier(text, start + 1).max(end) } else { end })
+}
+
+/// The end of the closing of a raw string with a delimiter.
+pub(super) fn raw_closing_end(text: &[u8], start: usize) -> Option<usize> {
     let mut at = start + 1;
     for _ in 0..MAX_DELIMITER {
         let (class, width) = class_at(text, at);
@@ -172,14 +185,11 @@ fn raw_closing(text: &[u8], start: usize) -> Option<usize> {
         }
         at += width;
     }
-    if at == start + 1 || byte_at(text, at) != b'"' {
-        return None;
-    }
-    Some(if class_at(text, start + 1).0 == LETTER { identifier(text, start + 1).max(at + 1) } else { at + 1 })
+    (at > start + 1 && byte_at(text, at) == b'"').then_some(at + 1)
 }
 
 /// The longest run of `\n`, `\r` and `\t` that no word follows.
-fn escapes(text: &[u8], start: usize) -> Option<usize> {
+pub(super) fn escapes(text: &[u8], start: usize) -> Option<usize> {
     let is_escape = |pair: &&[u8]| matches!(pair, [b'\\', b'n' | b'r' | b't']);
     let count = text[start..].chunks(2).take_while(is_escape).count();
     let cut = class_at(text, start + 2 * count).0 & WORD != 0;
@@ -189,7 +199,7 @@ fn escapes(text: &[u8], start: usize) -> Option<usize> {
 
 /// A run of marks up to an escape, with the newlines and the indentation behind it.
 #[inline]
-fn marks(text: &[u8], start: usize) -> usize {
+pub(super) fn marks(text: &[u8], start: usize) -> usize {
     let mut at = start;
     loop {
         let (class, width) = class_at(text, at);
@@ -205,7 +215,7 @@ fn marks(text: &[u8], start: usize) -> usize {
 }
 
 /// White space: up to a newline and over it, else all but the last character before a word, else all.
-fn white_space(text: &[u8], start: usize) -> usize {
+pub(super) fn white_space(text: &[u8], start: usize) -> usize {
     let blanks = skip_blanks(text, start);
     if matches!(byte_at(text, blanks), b'\r' | b'\n') {
         return skip_blanks(text, skip_newlines(text, blanks));

@@ -10,7 +10,9 @@
 mod class;
 mod classes;
 mod cpp_lines;
+mod cpp_lines_2;
 mod cpp_words;
+mod cpp_words_2;
 mod splitter;
 mod starts;
 mod tail;
@@ -30,11 +32,14 @@ pub struct Pattern(Kind);
 enum Kind {
     CppWords1,
     CppLines1,
+    CppWords2,
+    CppLines2,
 }
 
 impl Pattern {
     /// Every known pattern.
-    pub const ALL: [Self; 2] = [Self(Kind::CppWords1), Self(Kind::CppLines1)];
+    pub const ALL: [Self; 4] =
+        [Self(Kind::CppWords1), Self(Kind::CppLines1), Self(Kind::CppWords2), Self(Kind::CppLines2)];
 
     /// Finds the pattern called `name`.
     ///
@@ -64,6 +69,8 @@ impl Pattern {
         match self.0 {
             Kind::CppWords1 => "cpp-words-1",
             Kind::CppLines1 => "cpp-lines-1",
+            Kind::CppWords2 => "cpp-words-2",
+            Kind::CppLines2 => "cpp-lines-2",
         }
     }
 
@@ -72,21 +79,29 @@ impl Pattern {
         match self.0 {
             Kind::CppWords1 => cpp_words::REGEX,
             Kind::CppLines1 => cpp_lines::REGEX,
+            Kind::CppWords2 => cpp_words_2::REGEX,
+            Kind::CppLines2 => cpp_lines_2::REGEX,
         }
     }
 
     /// The version of the splitter and its character tables; part of the keys of what is made with it.
     pub fn version(&self) -> u32 {
         match self.0 {
-            Kind::CppWords1 | Kind::CppLines1 => 1,
+            Kind::CppWords1 | Kind::CppLines1 | Kind::CppWords2 | Kind::CppLines2 => 1,
         }
     }
 
     /// The pattern of the words that this pattern's pieces are made of: itself, if it cuts words.
     #[must_use]
     pub fn words(&self) -> Self {
-        Self(Kind::CppWords1)
+        match self.0 {
+            Kind::CppWords1 | Kind::CppLines1 => Self(Kind::CppWords1),
+            Kind::CppWords2 | Kind::CppLines2 => Self(Kind::CppWords2),
+        }
     }
+
+    /// The pattern whose words are names with at most one byte before them, and everything else.
+    pub(crate) const NAMES: Self = Self(Kind::CppWords1);
 
     /// Calls `each` with every word of `text`, in order; together they are `text`.
     ///
@@ -101,7 +116,7 @@ impl Pattern {
     /// Sets `classes` to the classes of `text`, if this pattern uses them.
     #[inline]
     pub(crate) fn classify(self, text: &[u8], classes: &mut Classes) {
-        if self.0 == Kind::CppWords1 {
+        if self == Self::NAMES {
             classes.classify(text);
         }
     }
@@ -110,20 +125,38 @@ impl Pattern {
     #[inline]
     pub(crate) fn split_classified(self, text: &[u8], classes: &Classes, mut each: impl FnMut(WordKind, usize, usize)) {
         for_runs(text, |run| match run {
-            Run::Valid(start, end) => match self.0 {
-                Kind::CppWords1 => splitter::split(text, classes, start, end, &mut each),
-                Kind::CppLines1 => {
-                    let mut at = start;
-                    lines(&text[..end], start, |end| each(WordKind::Other, std::mem::replace(&mut at, end), end));
-                }
-            },
+            Run::Valid(start, end) if self == Self::NAMES => splitter::split(text, classes, start, end, &mut each),
+            Run::Valid(start, end) => {
+                let mut at = start;
+                self.ends(&text[..end], start, |end| each(WordKind::Other, std::mem::replace(&mut at, end), end));
+            }
             Run::Invalid(byte) => each(WordKind::Other, byte, byte + 1),
         });
     }
 
     /// Whether it cuts lines, of which [`Self::words`] cuts words.
     pub(crate) fn is_lines(self) -> bool {
-        self.0 == Kind::CppLines1
+        self != self.words()
+    }
+
+    /// Calls `each` with the end of every word in `run[start..]`; the run is UTF-8.
+    pub(crate) fn ends(self, run: &[u8], start: usize, mut each: impl FnMut(usize)) {
+        let mut at = start;
+        while at < run.len() {
+            at = self.end(run, at);
+            each(at);
+        }
+    }
+
+    /// The end of the word that starts at `start`.
+    #[inline]
+    fn end(self, run: &[u8], start: usize) -> usize {
+        match self.0 {
+            Kind::CppWords1 => cpp_words::word_end(run, start),
+            Kind::CppLines1 => cpp_lines::line_end(run, start),
+            Kind::CppWords2 => cpp_words_2::word_end(run, start),
+            Kind::CppLines2 => cpp_lines_2::line_end(run, start),
+        }
     }
 }
 
@@ -147,15 +180,5 @@ fn for_runs(text: &[u8], mut each: impl FnMut(Run)) {
         each(Run::Valid(at, end));
         at = end + chunk.invalid().len();
         (end..at).for_each(|byte| each(Run::Invalid(byte)));
-    }
-}
-
-/// Calls `each` with the end of every line in `run[start..]`.
-pub(crate) fn lines(run: &[u8], start: usize, mut each: impl FnMut(usize)) {
-    let mut at = start;
-    while at < run.len() {
-        let end = cpp_lines::line_end(run, at);
-        each(end);
-        at = end;
     }
 }

@@ -1,12 +1,12 @@
 //! The end of a text that may be cut differently when more text follows.
 //!
 //! A pattern takes the first alternative that matches. So a pre-token is settled if neither its own alternative nor an
-//! earlier one would look at text that is not there yet. Of the words of `cpp-words-1` with some text after them, only
-//! these are not settled: a raw string that may still open or close, a digit separator, and a run of escapes.
+//! earlier one would look at text that is not there yet. Of the words with some text after them, only these are not
+//! settled: a raw string that may still open or close, a digit separator, and a run of escapes; and of `cpp-words-2` a
+//! name that `::` may follow, and marks that may join what comes after a space or a sign.
 
 use super::class::{SPACE, class_at};
-use super::cpp_words::word_end;
-use super::{Kind, Pattern, lines};
+use super::{Kind, Pattern};
 
 /// More bytes behind a word than any alternative looks at: the quote of a raw string, 16 characters and a parenthesis.
 const MAX_AHEAD: usize = 80;
@@ -25,19 +25,20 @@ impl Pattern {
     pub(crate) fn tail(self, run: &[u8]) -> Tail {
         if self.is_lines() {
             let (mut start, mut next) = (0, 0);
-            lines(run, 0, |end| start = std::mem::replace(&mut next, end));
+            self.ends(run, 0, |end| start = std::mem::replace(&mut next, end));
             return Tail { start, ends: Vec::new() };
         }
-        debug_assert_eq!(self.0, Kind::CppWords1);
         let (mut start, mut end) = (0, 0);
         while end < run.len() {
             start = end;
-            end = word_end(run, start);
-            if !is_sure(&run[start..end], &run[end..]) {
+            end = self.end(run, start);
+            let (word, rest) = (&run[start..end], &run[end..]);
+            if !is_sure(word, rest) || (self.0 == Kind::CppWords2 && may_join(word, rest)) {
                 break;
             }
         }
         let mut ends = vec![end, shortened(run, start)];
+        ends.dedup();
         ends.retain(|end| (start + 1..run.len()).contains(end));
         Tail { start, ends }
     }
@@ -59,6 +60,15 @@ fn is_sure(word: &[u8], rest: &[u8]) -> bool {
     }
 }
 
+/// Whether a word of `cpp-words-2` may go on over the text `rest` after it.
+fn may_join(word: &[u8], rest: &[u8]) -> bool {
+    match rest {
+        [b':'] => word.last().is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii()),
+        [b' '] | [b' ', b'-' | b'.'] | b" -." => !word[word.len() - 1].is_ascii_whitespace(),
+        _ => false,
+    }
+}
+
 /// Where the word at `start`, with which `run` ends, ends if what follows takes a part of it: the last space, a
 /// backslash, or an escape.
 fn shortened(run: &[u8], start: usize) -> usize {
@@ -76,7 +86,7 @@ mod tests {
     use super::*;
 
     const SPACES: &str = "\u{b}|\u{c}|\u{2028}|\u{a0}|\t|\n|\r\n|\n  | |  ";
-    const MARKS: &str = "\"|'|(|)|))|\\|\\n|\\t|+|-|.|'0|;";
+    const MARKS: &str = ":|::|,|((((|\"|'|(|)|))|\\|\\n|\\t|+|-|.|'0|;";
     const WORDS: &str = "a|foo|R|u8R|LR|u8|L|n|0|12|1e|e|é|名|²|_|aVeryLongName0123456789";
 
     /// The ends of the pre-tokens of a text, after 0.
@@ -97,7 +107,7 @@ mod tests {
         for round in 0..400_000 {
             let mut text = |most: usize| (0..random(most)).map(|_| pieces[random(pieces.len())]).collect::<String>();
             let (run, more) = (text(8), text(4));
-            let pattern = Pattern::ALL[round % 2];
+            let pattern = Pattern::ALL[round % 4];
             let Tail { start, ends: inside } = pattern.tail(run.as_bytes());
             let (alone, followed) = (ends(pattern, &run), ends(pattern, &format!("{run}{more}")));
             let sure = |ends: &[usize]| ends.iter().copied().take_while(|&end| end <= start).collect::<Vec<_>>();
@@ -110,8 +120,7 @@ mod tests {
 
     #[test]
     fn what_is_open_is_the_last_word_or_what_may_become_one() {
-        let tail = |run: &str| Pattern::ALL[0].tail(run.as_bytes());
-        for (run, start, ends) in [
+        let cases = [
             ("int main", 3, vec![]),
             ("x;\n  ", 1, vec![4]),
             ("x   ", 1, vec![3]),
@@ -121,8 +130,19 @@ mod tests {
             ("(0)12", 2, vec![3]),
             ("x = 1'", 3, vec![5]),
             ("\\n\\n", 0, vec![2]),
-        ] {
-            assert_eq!(tail(run), Tail { start, ends }, "{run:?}");
+        ];
+        let joins = [
+            ("f(x, ", 3, vec![4]),
+            ("x = -", 1, vec![3]),
+            ("a std:", 1, vec![5]),
+            ("std::", 0, vec![]),
+            ("((((x, y", 5, vec![]),
+        ];
+        for (pattern, cases) in [(0, &cases[..]), (2, &joins[..])] {
+            for (run, start, ends) in cases {
+                let tail = Pattern::ALL[pattern].tail(run.as_bytes());
+                assert_eq!(tail, Tail { start: *start, ends: ends.clone() }, "{run:?}");
+            }
         }
     }
 }

@@ -1,4 +1,7 @@
-//! The words of a document and the names among them, from its outline: each word is looked at once.
+//! The words of a document and the names among them, from its outline.
+//!
+//! With the pattern whose words are names or none, each word is looked at once; with others the names are cut by it in a
+//! second pass.
 
 use super::features::Features;
 use super::keywords::is_keyword;
@@ -7,7 +10,7 @@ use super::outline::Region;
 use super::plan::Plan;
 use super::words::{Use, WordTotals};
 use crate::blocks::Classes;
-use crate::pattern::WordKind;
+use crate::pattern::{Pattern, WordKind};
 
 /// Totals that are not kept by word.
 #[derive(Clone, Copy, Default)]
@@ -30,12 +33,19 @@ pub(super) fn count(
     let mut seen = Seen::default();
     let mut code = Code::new(regions);
     let mut chain = Chain { scope_end: usize::MAX, start: usize::MAX };
-    plan.pattern.split_classified(source, classes, |kind, start, end| {
-        seen.words += 1;
+    let in_one_pass = plan.pattern == Pattern::NAMES;
+    if !in_one_pass {
+        seen.words = words.count_all(plan.pattern, source, classes);
+    }
+    Pattern::NAMES.split_classified(source, classes, |kind, start, end| {
+        seen.words += u64::from(in_one_pass);
         let name = match kind {
             WordKind::Identifier => start,
             WordKind::MarkedIdentifier => start + 1,
-            WordKind::Plain | WordKind::Other => return words.count(source, [start, end], Use::Word, names),
+            WordKind::Plain | WordKind::Other if in_one_pass => {
+                return words.count(source, [start, end], Use::Word, names);
+            }
+            WordKind::Plain | WordKind::Other => return,
         };
         let mut used = Use::Word;
         if code.has(name, end) {
@@ -50,7 +60,12 @@ pub(super) fn count(
                 }
             }
         }
-        words.count(source, [start, end], used, names);
+        if in_one_pass {
+            words.count(source, [start, end], used, names);
+        } else if used != Use::Word {
+            let number = names.number(&source[name..end]);
+            names.see(number, used == Use::Leading);
+        }
     });
     words.settle(source, names);
     seen

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from benches.lib.trainers import LINE_PATTERN, PATTERN
 from benches.studies.ablations import scanned
 from pipelines.console.progress import Reporters
 
@@ -20,7 +21,7 @@ def make_scan(folder: Path) -> None:
     """Copy the headers, then ingest and scan them."""
     for part in PARTS:
         shutil.copytree(Path(pa.get_include()) / "arrow" / part, folder / "sources" / part)
-    scanned(folder / "sources", folder, 1, Reporters())
+    scanned(folder / "sources", folder, (PATTERN, LINE_PATTERN), 1, Reporters())
 
 
 @pytest.fixture(scope="session")

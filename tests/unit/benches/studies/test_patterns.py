@@ -46,10 +46,10 @@ def test_a_pattern_that_drops_text_is_refused(pool: Pool) -> None:
 
 
 def test_native_and_regular_expression_are_held_to_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    prove_shipped(TEXTS)
+    prove_shipped(TEXTS, SHIPPED)
     monkeypatch.setattr(patterns.cppmill_core, "PATTERNS", {SHIPPED: GPT2})
     with pytest.raises(BenchmarkError, match="cut a document of p differently"):
-        prove_shipped(TEXTS)
+        prove_shipped(TEXTS, SHIPPED)
 
 
 def test_tokens_are_those_of_the_readable_encoder() -> None:

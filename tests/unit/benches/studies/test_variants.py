@@ -9,7 +9,7 @@ import cppmill_core
 import pyarrow as pa
 import pytest
 
-from benches.lib.trainers import PATTERN
+from benches.lib.trainers import LINE_PATTERN, PATTERN
 from benches.studies.ablations import grid, read_counts
 from benches.studies.variants import Ingredients, Variant, Vocabulary
 from configs.vocabulary import VOCABULARY
@@ -20,7 +20,7 @@ SIZE, WITH_SUPERWORDS = 8192, 13_000
 @pytest.fixture(scope="module")
 def ingredients(scanned_run: Path) -> Ingredients:
     units = tuple(sorted(scanned_run.glob("counts/units/*")))
-    return Ingredients(read_counts(scanned_run), units, VOCABULARY, 1)
+    return Ingredients(read_counts(scanned_run), units, VOCABULARY, 1, PATTERN, LINE_PATTERN)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from tokenizers import Regex, decoders, models, pre_tokenizers, trainers
 from tokenizers import Tokenizer as HuggingFace
 
-WORDS, LINES = "cpp-words-1", "cpp-lines-1"
+PATTERNS = {"cpp-lines-1": "cpp-words-1", "cpp-lines-2": "cpp-words-2"}
+"""Patterns of lines, and of the words that these are made of."""
 VOCAB_SIZE, SUPERWORDS, ROUND = 3000, 600, 30
 FRAGMENTS = [
     *[
@@ -58,10 +59,10 @@ def pre_tokenizer(pattern: str) -> pre_tokenizers.PreTokenizer:
     )
 
 
-def train_words(texts: list[str]) -> dict[str, Any]:
+def train_words(texts: list[str], pattern: str) -> dict[str, Any]:
     """Train within words, and return the tokenizer.json."""
     tokenizer = HuggingFace(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizer(WORDS)
+    tokenizer.pre_tokenizer = pre_tokenizer(pattern)
     tokenizer.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(vocab_size=VOCAB_SIZE, initial_alphabet=alphabet, show_progress=False)
@@ -70,11 +71,11 @@ def train_words(texts: list[str]) -> dict[str, Any]:
     return content
 
 
-def learn_superwords(content: dict[str, Any], texts: list[str]) -> None:
+def learn_superwords(content: dict[str, Any], texts: list[str], pattern: str) -> None:
     """Append merges that are frequent in lines to a tokenizer.json, and let it cut lines."""
-    content["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = cppmill_core.PATTERNS[LINES]
+    content["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = cppmill_core.PATTERNS[pattern]
     tokenizer = HuggingFace.from_str(json.dumps(content))
-    units = [cppmill_core.split(LINES, text.encode()).cast(pa.string()).to_pylist() for text in texts]
+    units = [cppmill_core.split(pattern, text.encode()).cast(pa.string()).to_pylist() for text in texts]
     lines = [line or "" for unit in units for line in unit]
     tokens = [encoding.tokens for encoding in tokenizer.encode_batch(lines)]
     model = content["model"]
@@ -117,11 +118,17 @@ def texts() -> list[str]:
     return real_texts()
 
 
+@pytest.fixture(scope="session", params=PATTERNS)
+def lines(request: pytest.FixtureRequest) -> str:
+    """The pattern of the lines."""
+    return str(request.param)
+
+
 @pytest.fixture(scope="session")
-def content(texts: list[str]) -> dict[str, Any]:
+def content(texts: list[str], lines: str) -> dict[str, Any]:
     """A tokenizer.json with superwords, learned on a part of the real C++."""
-    trained = train_words(texts[::2])
-    learn_superwords(trained, texts[::8])
+    trained = train_words(texts[::2], PATTERNS[lines])
+    learn_superwords(trained, texts[::8], lines)
     return trained
 
 
@@ -139,14 +146,14 @@ def hugging_face(content: dict[str, Any]) -> HuggingFace:
 
 
 def test_ids_of_real_files_are_those_of_hugging_face_whatever_the_first_superword(
-    texts: list[str], content: dict[str, Any], hugging_face: HuggingFace, tmp_path: Path
+    texts: list[str], content: dict[str, Any], lines: str, hugging_face: HuggingFace, tmp_path: Path
 ) -> None:
     expected = [encoding.ids for encoding in hugging_face.encode_batch_fast(texts)]
     merges = len(content["model"]["merges"])
     assert any(max(ids) >= len(content["model"]["vocab"]) - SUPERWORDS for ids in expected)
     for first_merge in (merges - SUPERWORDS, merges - 2 * SUPERWORDS, merges - SUPERWORDS // 2, 0, merges, None):
         tokenizer = Tokenizer.from_dir(write(tmp_path / str(first_merge), content, first_merge))
-        assert tokenizer.pattern == LINES
+        assert tokenizer.pattern == lines
         ids = tokenizer.encode_batch(texts)
         assert ids.to_pylist() == expected, first_merge
         assert tokenizer.decode_batch(ids).to_pylist() == [text.encode() for text in texts]
@@ -187,11 +194,11 @@ def test_merges_that_words_and_superwords_share_are_done_line_by_line(
     assert tokenizer.encode(texts[0]).to_pylist() == expected
 
 
-def test_superwords_that_the_files_cannot_have_are_refused(content: dict[str, Any], tmp_path: Path) -> None:
+def test_superwords_that_the_files_cannot_have_are_refused(content: dict[str, Any], lines: str, tmp_path: Path) -> None:
     merges = len(content["model"]["merges"])
     with pytest.raises(cppmill_core.InvalidInputError, match=f"merge {merges + 1}, but there are {merges}"):
         Tokenizer.from_dir(write(tmp_path, content, merges + 1))
     changed = json.loads(json.dumps(content))
-    changed["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = cppmill_core.PATTERNS[WORDS]
-    with pytest.raises(cppmill_core.InvalidInputError, match=f"{WORDS} cuts words"):
+    changed["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = cppmill_core.PATTERNS[PATTERNS[lines]]
+    with pytest.raises(cppmill_core.InvalidInputError, match=f"{PATTERNS[lines]} cuts words"):
         Tokenizer.from_dir(write(tmp_path, changed, merges - 1))

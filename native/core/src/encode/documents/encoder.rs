@@ -7,11 +7,12 @@ use crate::encode::id::Id;
 use crate::encode::lines::{LineEncoder, LineMemory, Superwords};
 use crate::encode::load::{Artifact, Vocabulary};
 use crate::encode::words::{PendingWords, WordCache, WordEncoder};
-use crate::pattern::{Starts, lines};
+use crate::pattern::{Pattern, Starts};
 use crate::{Error, Result, Stop};
 
 /// What encoding needs of a tokenizer; shared by all workers.
 pub(crate) struct Encoder {
+    pattern: Pattern,
     segmentation: Segmentation,
     merges: Merges,
 }
@@ -59,15 +60,16 @@ impl Encoder {
         let lengths = vocabulary.lengths();
         let byte_ids = vocabulary.byte_ids()?;
         let whole = Merges::new(byte_ids.clone(), &merges, Arc::clone(&lengths));
-        if !artifact.pattern.is_lines() {
-            return Ok(Self { segmentation: Segmentation::Words, merges: whole });
+        let pattern = artifact.pattern;
+        if !pattern.is_lines() {
+            return Ok(Self { pattern, segmentation: Segmentation::Words, merges: whole });
         }
         let words = Merges::new(byte_ids, &merges[..artifact.first_superword], lengths);
         if !words.has_borders() || !whole.has_borders() {
-            return Ok(Self { segmentation: Segmentation::WholeLines, merges: whole });
+            return Ok(Self { pattern, segmentation: Segmentation::WholeLines, merges: whole });
         }
         let superwords = Superwords::new(&words, whole, &merges, artifact.first_superword);
-        Ok(Self { segmentation: Segmentation::Lines(Box::new(superwords)), merges: words })
+        Ok(Self { pattern, segmentation: Segmentation::Lines(Box::new(superwords)), merges: words })
     }
 
     /// Appends the ids of `text` to `out`.
@@ -85,11 +87,11 @@ impl Encoder {
             return Err(Error::invalid(format!("a document of {} bytes is too long: the limit is 4 GiB", text.len())));
         }
         let Worker { cache, starts, merged, scratch, pending, lines: memory } = worker;
-        starts.find(text);
+        starts.find(self.pattern, text);
         let words = WordEncoder { merges: &self.merges, cache, scratch, merged, pending, run: text, at: 0, stop };
         match &self.segmentation {
             Segmentation::Words => encode_words(starts, words, out),
-            Segmentation::WholeLines => encode_whole_lines(words, out),
+            Segmentation::WholeLines => encode_whole_lines(self.pattern, words, out),
             Segmentation::Lines(superwords) => {
                 encode_lines(starts, LineEncoder::new(superwords, starts, words, memory), text, out);
             }
@@ -116,10 +118,10 @@ fn encode_words<T: Id>(starts: &Starts, mut words: WordEncoder<'_, T>, out: &mut
     words.settle_all(out);
 }
 
-fn encode_whole_lines<T: Id>(mut words: WordEncoder<'_, T>, out: &mut Vec<T>) {
+fn encode_whole_lines<T: Id>(pattern: Pattern, mut words: WordEncoder<'_, T>, out: &mut Vec<T>) {
     each_run(words.run, |run, start, is_valid| {
         if is_valid {
-            lines(run, start, |end| words.take_end(end, out));
+            pattern.ends(run, start, |end| words.take_end(end, out));
         } else {
             words.take_end(run.len(), out);
         }

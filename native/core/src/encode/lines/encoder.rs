@@ -118,7 +118,7 @@ impl<'a, T: Id> LineEncoder<'a, T> {
                 words.take(line.end, true, tokens, &mut take);
                 continue;
             }
-            starts.words_of_lines(&source.text[..line.end], line.start, |end, ends_line| {
+            starts.words_of_line(&source.text[..line.end], line.start, |end, ends_line| {
                 words.take(end, ends_line, tokens, &mut take);
             });
         }

@@ -1,6 +1,6 @@
 //! Masks by AVX2, two vectors of 32 bytes per block.
 
-use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_slli_epi16};
+use std::arch::x86_64::{__m256i, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_set1_epi8, _mm256_slli_epi16};
 
 use super::masks::{BYTES, Block, Masks, append as append_masks};
 use crate::blocks::vectors::{Table, look_up, mask, or};
@@ -13,16 +13,16 @@ pub(super) fn available() -> bool {
         && std::arch::is_x86_feature_detected!("bmi2")
 }
 
-/// Appends the starts of `text`. Only where [`available`].
-pub(super) fn append(text: &[u8], out: &mut Vec<Block>) {
+/// Appends the starts of `text`; `JOINS` is for `cpp-words-2`. Only where [`available`].
+pub(super) fn append<const JOINS: bool>(text: &[u8], out: &mut Vec<Block>) {
     assert!(available(), "the caller asks for AVX2 only where there is");
     // SAFETY: the processor has AVX2, BMI1 and BMI2.
-    unsafe { append_blocks(text, out) }
+    unsafe { append_blocks::<JOINS>(text, out) }
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2")]
-fn append_blocks(text: &[u8], out: &mut Vec<Block>) {
-    append_masks(text, |bytes| masks(bytes), out);
+fn append_blocks<const JOINS: bool>(text: &[u8], out: &mut Vec<Block>) {
+    append_masks::<JOINS>(text, |bytes| masks(bytes), out);
 }
 
 #[target_feature(enable = "avx2")]
@@ -42,6 +42,7 @@ pub(super) fn masks(bytes: &[u8; BYTES]) -> Masks {
         quote: join(8),
         prefix: join(9),
         closing: join(10),
+        colon: join(11),
     }
 }
 
@@ -61,7 +62,7 @@ fn load(bytes: &[u8]) -> __m256i {
 /// byte.
 #[target_feature(enable = "avx2")]
 #[inline]
-fn half(bytes: __m256i) -> [u32; 11] {
+fn half(bytes: __m256i) -> [u32; 12] {
     let (flags, singles) = (look_up(&FLAGS, bytes), look_up(&SINGLES, bytes));
     let letters = or(_mm256_slli_epi16::<7>(flags), _mm256_slli_epi16::<6>(flags));
     let digit = _mm256_slli_epi16::<5>(flags);
@@ -85,6 +86,7 @@ fn half(bytes: __m256i) -> [u32; 11] {
         mask(flags),
         mask(prefix),
         mask(_mm256_slli_epi16::<6>(singles)),
+        mask(_mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(b':'.cast_signed()))),
     ]
 }
 

@@ -20,16 +20,16 @@ pub(super) fn available() -> bool {
         && std::arch::is_x86_feature_detected!("popcnt")
 }
 
-/// Appends the starts of `text`. Only where [`available`].
-pub(super) fn append(text: &[u8], out: &mut Vec<Block>) {
+/// Appends the starts of `text`; `JOINS` is for `cpp-words-2`. Only where [`available`].
+pub(super) fn append<const JOINS: bool>(text: &[u8], out: &mut Vec<Block>) {
     assert!(available(), "the caller asks for AVX-512 only where there is");
     // SAFETY: the processor has what it takes.
-    unsafe { append_blocks(text, out) }
+    unsafe { append_blocks::<JOINS>(text, out) }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi1,bmi2,popcnt")]
-fn append_blocks(text: &[u8], out: &mut Vec<Block>) {
-    append_masks(text, |bytes| masks(bytes), out);
+fn append_blocks<const JOINS: bool>(text: &[u8], out: &mut Vec<Block>) {
+    append_masks::<JOINS>(text, |bytes| masks(bytes), out);
 }
 
 /// Writes `base` plus the place of each bit to the first of `places`, and anything behind them.
@@ -73,6 +73,7 @@ pub(super) fn masks(bytes: &[u8; BYTES]) -> Masks {
         quote: test(singles, 1),
         prefix: test(singles, 2),
         closing: test(singles, 4),
+        colon: test(singles, 8),
     }
 }
 
@@ -120,7 +121,7 @@ const FLAGS: Table = {
 };
 
 /// The flags of the others.
-const SINGLES: Table = table(&[b"\"'", b"8uULRr", b")"]);
+const SINGLES: Table = table(&[b"\"'", b"8uULRr", b")", b":"]);
 
 /// The table in which each of `classes` has its bytes.
 const fn table(classes: &[&[u8]]) -> Table {

@@ -19,6 +19,7 @@ pub(super) fn masks(bytes: &[u8; BYTES]) -> Masks {
         set(&mut masks.quote, matches!(byte, b'"' | b'\''));
         set(&mut masks.prefix, matches!(byte, b'8' | b'u' | b'U' | b'L' | b'R' | b'r'));
         set(&mut masks.closing, byte == b')');
+        set(&mut masks.colon, byte == b':');
     }
     masks
 }

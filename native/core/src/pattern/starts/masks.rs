@@ -25,6 +25,14 @@ pub(super) struct Masks {
     pub(super) prefix: u64,
     /// `)`, which may begin a raw string's end.
     pub(super) closing: u64,
+    pub(super) colon: u64,
+}
+
+impl Masks {
+    /// Bytes in no class of words, marks or white space.
+    fn strange(&self, text: u64) -> u64 {
+        !(self.word | self.mark | self.newline | self.blank) & text
+    }
 }
 
 /// The starts within a block.
@@ -51,6 +59,18 @@ struct Before {
     prefix: u64,
     closing: u64,
     watched: u64,
+    /// The whole mask of marks that begin a word or go on with one.
+    marks: u64,
+    many: u64,
+    scope: u64,
+    scope_end: u64,
+}
+
+/// The mask of the first so many bytes.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "a few instructions")]
+fn first(length: usize) -> u64 {
+    if length < BYTES { (1 << length) - 1 } else { u64::MAX }
 }
 
 /// The mask of the bytes behind those in `mask`.
@@ -58,6 +78,13 @@ struct Before {
 #[allow(clippy::inline_always, reason = "one instruction")]
 fn behind(mask: u64, before: u64) -> u64 {
     mask << 1 | before
+}
+
+/// The mask of the bytes `distance` behind those in `mask`, of which `before` are those of the block before.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "two instructions")]
+fn prior(mask: u64, before: u64, distance: u32) -> u64 {
+    mask << distance | before >> (u64::BITS - distance)
 }
 
 /// The mask of the bytes that one in `mask` follows, whose continuation is `next`.
@@ -74,12 +101,23 @@ fn fill(runs: u64, seeds: u64) -> u64 {
     runs & !runs.wrapping_add(seeds)
 }
 
-/// The starts of a block, of which the first `length` bytes are text; `next` are the masks of the one after it.
+/// The starts of a block, of which the first `length` bytes are text; `next` are the masks of the one after it, of which
+/// the first `next_length` are. `JOINS` is for `cpp-words-2`.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
-fn starts(of: &Masks, next: &Masks, length: usize, before: &mut Before) -> Block {
-    let text = if length < BYTES { (1 << length) - 1 } else { u64::MAX };
-    let &Masks { word, mark, newline, blank, .. } = of;
+#[allow(clippy::too_many_lines, reason = "one mask after another, most of them used by several others")]
+fn starts<const JOINS: bool>(
+    of: &Masks,
+    next: &Masks,
+    [length, next_length]: [usize; 2],
+    before: &mut Before,
+) -> Block {
+    let text = first(length);
+    let &Masks { word, newline, blank, .. } = of;
+    // The first colon of a `::` directly behind a name, and the second one: they belong to the name.
+    let scope = if JOINS { of.colon & behind(word, before.word) & ahead(of.colon, next.colon) } else { 0 };
+    let scope_end = behind(scope, before.scope);
+    let mark = of.mark & !scope & !scope_end;
     let solid_ahead = ahead(word | mark, next.word | next.mark);
     let digit_ahead = ahead(of.digit, next.digit);
     // Blanks behind a newline belong to it; of the others the last, if it is a space, joins the word or the marks
@@ -87,24 +125,33 @@ fn starts(of: &Masks, next: &Masks, length: usize, before: &mut Before) -> Block
     let indentation = fill(blank, blank & (behind(newline, before.newline) | before.indentation));
     let free = blank & !indentation;
     let joining = free & !of.tab & solid_ahead;
-    let blank_starts = free & (!behind(free, before.free) | solid_ahead);
+    let signs = of.sign & (digit_ahead | ahead(of.sign, next.sign));
+    // Where a fourth mark in a row is, or a later one; what is behind at most three of them they join.
+    let many = mark & prior(mark, before.marks, 1) & prior(mark, before.marks, 2) & prior(mark, before.marks, 3);
+    let joined = if JOINS { behind(mark, before.mark) & !behind(many, before.many) } else { 0 };
+    let strange = of.strange(text);
+    let behind_marks = free & !of.tab & joined;
+    let strange_ahead = behind_marks & number_ahead(of, next, [strange, next.strange(first(next_length))], signs);
+    let spaces = behind_marks & ahead(word, next.word) | strange_ahead;
+    let blank_starts = free & (!behind(free, before.free) | solid_ahead) & !spaces;
     let mark_starts = mark & !behind(mark, before.mark) & !behind(joining, before.joining);
-    let leading = mark_starts & ahead(word & !of.digit, next.word & !next.digit);
+    let leading = if JOINS { 0 } else { mark_starts & ahead(word & !of.digit, next.word & !next.digit) };
     let run_starts = word & !behind(word, before.word);
-    let word_starts = run_starts & !behind(joining, before.joining) & !behind(leading, before.leading);
+    let scoped = behind(scope_end, before.scope_end) & !of.digit;
+    let word_starts =
+        run_starts & !behind(joining, before.joining) & !behind(leading, before.leading) & !joined & !scoped;
     let open = behind(mark, before.mark) | behind(free, before.free) | behind(newline, before.newline);
     let newline_starts = newline & !open;
-    // Runs that begin with a digit, or behind a closing parenthesis, are watched: how they end matters.
-    let watched = run_starts & (of.digit | behind(of.closing, before.closing)) | word & before.watched & 1;
-    let watched = fill(word, watched);
+    let watched = watched_runs(of, run_starts, before);
     let watched_ends = behind(watched, before.watched) & !word;
     let line_starts =
         (behind(indentation, before.indentation) | behind(newline, before.newline) & !newline) & !blank & text;
-    let odd = !(word | mark | newline | blank) & text
+    let odd = strange
         | of.quote & behind(of.prefix, before.prefix)
-        | of.sign & (digit_ahead | ahead(of.sign, next.sign))
+        | signs
+        | strange_ahead
         | of.closing & digit_ahead
-        | watched_ends & (of.quote | of.sign | of.plus);
+        | watched_ends & (of.quote | of.sign | of.plus | scope);
     let last = |mask: u64| mask >> 63;
     *before = Before {
         word: last(word),
@@ -117,14 +164,33 @@ fn starts(of: &Masks, next: &Masks, length: usize, before: &mut Before) -> Block
         prefix: last(of.prefix),
         closing: last(of.closing),
         watched: last(watched),
+        marks: mark,
+        many: last(many),
+        scope: last(scope),
+        scope_end: last(scope_end),
     };
     Block { words: blank_starts | mark_starts | word_starts | newline_starts, odd, lines: line_starts }
 }
 
-/// Appends the starts of `text`, whose masks `masks` makes.
+/// The bytes that something strange follows, or a sign before a digit, another sign or something strange.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
-pub(super) fn append(text: &[u8], masks: impl Fn(&[u8; BYTES]) -> Masks, out: &mut Vec<Block>) {
+fn number_ahead(of: &Masks, next: &Masks, [strange, strange_next]: [u64; 2], signs: u64) -> u64 {
+    let here = strange | signs | of.sign & ahead(strange, strange_next);
+    ahead(here, strange_next | next.sign & (next.digit | next.sign | strange_next) >> 1)
+}
+
+/// Runs that begin with a digit, or behind a closing parenthesis: how they end matters.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
+fn watched_runs(of: &Masks, run_starts: u64, before: &Before) -> u64 {
+    fill(of.word, run_starts & (of.digit | behind(of.closing, before.closing)) | of.word & before.watched & 1)
+}
+
+/// Appends the starts of `text`, whose masks `masks` makes; `JOINS` is for `cpp-words-2`.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
+pub(super) fn append<const JOINS: bool>(text: &[u8], masks: impl Fn(&[u8; BYTES]) -> Masks, out: &mut Vec<Block>) {
     let (whole, rest) = text.as_chunks::<BYTES>();
     let mut last = [0; BYTES];
     last[..rest.len()].copy_from_slice(rest);
@@ -136,8 +202,9 @@ pub(super) fn append(text: &[u8], masks: impl Fn(&[u8; BYTES]) -> Masks, out: &m
     let mut here = whole.first().map_or(last, &masks);
     for at in 0..whole.len() {
         let next = whole.get(at + 1).map_or(last, &masks);
-        out.push(starts(&here, &next, BYTES, &mut before));
+        let next_length = if at + 1 < whole.len() { BYTES } else { rest.len() };
+        out.push(starts::<JOINS>(&here, &next, [BYTES, next_length], &mut before));
         here = next;
     }
-    out.push(starts(&last, &Masks::default(), rest.len(), &mut before));
+    out.push(starts::<JOINS>(&last, &Masks::default(), [rest.len(), 0], &mut before));
 }

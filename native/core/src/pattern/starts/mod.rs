@@ -1,10 +1,11 @@
-//! Where the words of `cpp-words-1` and the lines of `cpp-lines-1` start, as bit masks of 64 bytes each.
+//! Where the words and the lines of a pattern start, as bit masks of 64 bytes each.
 //!
-//! With few exceptions, the pattern looks at most one character ahead and never back. So most word starts follow from
+//! With few exceptions, `cpp-words-1` looks at most one character ahead and never back. So most word starts follow from
 //! the classes of neighbouring bytes, by logic on whole masks; the carries of an addition fill runs. A byte is marked
 //! *odd* where something else may begin or continue: a number with a point or an exponent, a literal prefix, the end of
-//! a raw string, a backslash, odd white space, a character beyond ASCII. [`super::cpp_words`] cuts the words that touch
-//! such a byte.
+//! a raw string, a backslash, odd white space, a character beyond ASCII. [`Pattern::end`] cuts the words that touch such
+//! a byte. `cpp-words-2` has fewer starts: none behind up to three marks, nor at the space behind them if a name or
+//! number comes next, nor at a `::` behind a name, nor at the name behind it.
 //!
 //! A word that starts at a start of the masks and touches no odd byte ends at the next start, however the words before
 //! it were cut. So after an odd word the masks are valid again from the first start at which a word begins.
@@ -20,7 +21,8 @@ mod tests;
 
 use masks::{BYTES, Block, append};
 
-use super::cpp_words;
+use super::cpp_lines_2::Lines;
+use super::{Kind, Pattern};
 
 /// The ends of some words.
 #[derive(Clone, Copy)]
@@ -85,11 +87,12 @@ impl Ends {
 pub(crate) struct Starts {
     blocks: Vec<Block>,
     level: Level,
+    pattern: Pattern,
 }
 
 impl Default for Starts {
     fn default() -> Self {
-        Self { blocks: Vec::new(), level: Level::best() }
+        Self { blocks: Vec::new(), level: Level::best(), pattern: Pattern::NAMES }
     }
 }
 
@@ -97,29 +100,34 @@ impl Default for Starts {
 const MAX_KEPT: usize = 1 << 20;
 
 impl Starts {
-    /// Finds the starts in `text`, any bytes.
-    pub(crate) fn find(&mut self, text: &[u8]) {
+    /// Finds the starts in `text`, any bytes, of the words and the lines of `pattern`.
+    pub(crate) fn find(&mut self, pattern: Pattern, text: &[u8]) {
+        self.pattern = pattern;
         self.blocks.clear();
         self.blocks.shrink_to(MAX_KEPT);
         self.blocks.reserve(text.len() / BYTES + 1);
+        if pattern.words() == Pattern::NAMES { self.append::<false>(text) } else { self.append::<true>(text) }
+    }
+
+    fn append<const JOINS: bool>(&mut self, text: &[u8]) {
         match self.level {
-            Level::Fallback => append(text, fallback::masks, &mut self.blocks),
+            Level::Fallback => append::<JOINS>(text, fallback::masks, &mut self.blocks),
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => avx2::append(text, &mut self.blocks),
+            Level::Avx2 => avx2::append::<JOINS>(text, &mut self.blocks),
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => avx512::append(text, &mut self.blocks),
+            Level::Avx512 => avx512::append::<JOINS>(text, &mut self.blocks),
         }
     }
 
-    /// Calls `each` with the ends of all words of `cpp-words-1` in `run[start..]`, in order, some at a time. The run is
-    /// one of the maximal runs of valid UTF-8 of the text that was given to [`Self::find`], at the same place.
+    /// Calls `each` with the ends of all words in `run[start..]`, in order, some at a time. The run is one of the maximal
+    /// runs of valid UTF-8 of the text that was given to [`Self::find`], at the same place.
     #[inline]
     pub(crate) fn words(&self, run: &[u8], start: usize, mut each: impl FnMut(Ends)) {
         let mut at = start;
         while at < run.len() {
             let found = self.odd_from(run, at, &mut each);
             let Some(odd_word) = found else { return each(Ends::one(run.len())) };
-            at = self.cut_odd::<false>(run, odd_word, &mut |end, _| each(Ends::one(end)));
+            at = self.cut_odd(run, odd_word, &mut |end| each(Ends::one(end)));
         }
     }
 
@@ -151,9 +159,24 @@ impl Starts {
         None
     }
 
-    /// Calls `each` with the end of every line of `cpp-lines-1` in `run[start..]`, which is as for [`Self::words`].
+    /// Calls `each` with the end of every line in `run[start..]`, which is as for [`Self::words`].
     #[inline]
     pub(crate) fn lines(&self, run: &[u8], start: usize, mut each: impl FnMut(usize)) {
+        if self.pattern.0 != Kind::CppLines2 {
+            return self.single_lines(run, start, each);
+        }
+        let (mut at, mut lines) = (start, Lines::default());
+        self.single_lines(run, start, |end| {
+            if lines.end_with(run, at, end) {
+                each(end);
+            }
+            at = end;
+        });
+    }
+
+    /// Calls `each` with the end of every line of `cpp-lines-1`.
+    #[inline]
+    fn single_lines(&self, run: &[u8], start: usize, mut each: impl FnMut(usize)) {
         let mut from = u64::MAX << (start % BYTES) << 1;
         for block in start / BYTES..run.len().div_ceil(BYTES) {
             let mut rest = self.blocks[block].lines & from;
@@ -171,10 +194,10 @@ impl Starts {
         }
     }
 
-    /// Calls `each` with the end of every word, as of [`Self::words`], and whether it ends a line of `cpp-lines-1`. A
-    /// word that goes over the end of a line, which takes odd white space, is cut there.
+    /// Calls `each` with the end of every word, as of [`Self::words`], of a line with which `run` ends, and whether it
+    /// ends the line. A word that goes over the end of a line, which takes odd white space, is cut there.
     #[inline]
-    pub(crate) fn words_of_lines(&self, run: &[u8], start: usize, mut each: impl FnMut(usize, bool)) {
+    pub(crate) fn words_of_line(&self, run: &[u8], start: usize, mut each: impl FnMut(usize, bool)) {
         let mut at = start;
         'masks: while at < run.len() {
             let mut block = at / BYTES;
@@ -185,14 +208,14 @@ impl Starts {
                 while rest != 0 {
                     let bit = rest & rest.wrapping_neg();
                     if odd & bit != 0 {
-                        at = self.cut_odd::<true>(run, at, &mut each);
+                        at = self.cut_odd(run, at, &mut |end| each(end, end == run.len()));
                         continue 'masks;
                     }
                     at = block * BYTES + rest.trailing_zeros() as usize;
                     if at >= run.len() {
                         break;
                     }
-                    each(at, self.blocks[block].lines & bit != 0);
+                    each(at, false);
                     rest ^= bit;
                 }
                 block += 1;
@@ -208,29 +231,13 @@ impl Starts {
 
     /// Calls `each` with the ends of words from `at` on, until one is a start of the masks, which is given back.
     #[inline(never)]
-    fn cut_odd<const LINES: bool>(&self, run: &[u8], mut at: usize, each: &mut impl FnMut(usize, bool)) -> usize {
+    fn cut_odd(&self, run: &[u8], mut at: usize, each: &mut impl FnMut(usize)) -> usize {
         loop {
-            let end = cpp_words::word_end(run, at);
-            at = if LINES { self.next_line(at + 1, end) } else { end };
-            let bit = 1 << (at % BYTES);
-            let ends_line = at == run.len() || self.blocks[at / BYTES].lines & bit != 0;
-            each(at, ends_line);
-            if at == run.len() || self.blocks[at / BYTES].words & bit != 0 {
+            at = self.pattern.words().end(run, at);
+            each(at);
+            if at == run.len() || self.blocks[at / BYTES].words & (1 << (at % BYTES)) != 0 {
                 return at;
             }
         }
-    }
-
-    /// The first start of a line from `at` on, `end` if there is none before it.
-    fn next_line(&self, at: usize, end: usize) -> usize {
-        let mut from = u64::MAX << (at % BYTES);
-        for block in at / BYTES..end.div_ceil(BYTES) {
-            let lines = self.blocks[block].lines & from;
-            if lines != 0 {
-                return end.min(block * BYTES + lines.trailing_zeros() as usize);
-            }
-            from = u64::MAX;
-        }
-        end
     }
 }

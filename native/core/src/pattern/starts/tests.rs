@@ -1,6 +1,19 @@
-use super::{BYTES, Level, Starts, cpp_words, fallback};
+#![allow(clippy::unwrap_used)]
 
-const PIECES: [&str; 48] = [
+use super::{BYTES, Level, Starts, fallback};
+use crate::pattern::Pattern;
+
+const PIECES: [&str; 58] = [
+    ", ",
+    " = ",
+    "((",
+    "(((",
+    "((((",
+    ":",
+    "std",
+    "(-",
+    "  ",
+    "- ",
     " ",
     "  ",
     "\t",
@@ -68,6 +81,12 @@ fn levels() -> Vec<Level> {
 
 #[test]
 fn words_are_those_of_the_splitter() {
+    for lines in ["cpp-lines-1", "cpp-lines-2"] {
+        words_and_lines_are_those_of(Pattern::by_name(lines).unwrap());
+    }
+}
+
+fn words_and_lines_are_those_of(pattern: Pattern) {
     let (mut state, mut starts) = (1, Starts::default());
     let levels = levels();
     for round in 0..60_000 {
@@ -76,29 +95,31 @@ fn words_are_those_of_the_splitter() {
         let kinds = [5, 20, PIECES.len()][round % 3];
         let shift = random(&mut state, PIECES.len());
         let text: String = (0..count).map(|_| PIECES[(random(&mut state, kinds) + shift) % PIECES.len()]).collect();
-        starts.find(text.as_bytes());
-        let (mut found, mut expected, mut at) = (Vec::new(), Vec::new(), 0);
-        starts.words(text.as_bytes(), 0, |ends| {
+        let run = text.as_bytes();
+        starts.find(pattern, run);
+        let [mut found, mut expected, mut lines, mut expected_lines, mut words] = [const { Vec::new() }; 5];
+        starts.words(run, 0, |ends| {
             let mut places = [0; BYTES];
             let count = ends.put(&mut places);
             found.extend(places[..count].iter().map(|&end| end as usize));
         });
-        while at < text.len() {
-            at = cpp_words::word_end(text.as_bytes(), at);
-            expected.push(at);
+        pattern.words().ends(run, 0, |end| expected.push(end));
+        assert_eq!(found, expected, "{pattern:?} {text:?}");
+        starts.lines(run, 0, |end| lines.push(end));
+        pattern.ends(run, 0, |end| expected_lines.push(end));
+        assert_eq!(lines, expected_lines, "{pattern:?} {text:?}");
+        let mut start = 0;
+        for &line in &lines {
+            words.clear();
+            starts.words_of_line(&run[..line], start, |end, ends_line| {
+                words.push(end);
+                assert_eq!(ends_line, end == line, "{pattern:?} {text:?}");
+            });
+            expected.clear();
+            pattern.words().ends(&run[..line], start, |end| expected.push(end));
+            assert_eq!(words, expected, "{pattern:?} {text:?} {line}");
+            start = line;
         }
-        assert_eq!(found, expected, "{text:?}");
-        let [mut lines, mut expected_lines, mut words] = [const { Vec::new() }; 3];
-        starts.words_of_lines(text.as_bytes(), 0, |end, ends_line| {
-            words.push(end);
-            lines.extend(ends_line.then_some(end));
-        });
-        crate::pattern::lines(text.as_bytes(), 0, |end| expected_lines.push(end));
-        assert_eq!(lines, expected_lines, "{text:?}");
-        lines.clear();
-        starts.lines(text.as_bytes(), 0, |end| lines.push(end));
-        assert_eq!(lines, expected_lines, "{text:?}");
-        assert!(expected.iter().all(|end| words.contains(end) || lines.iter().any(|line| line < end)), "{text:?}");
     }
 }
 

@@ -136,12 +136,16 @@ impl WordTotals {
         }
     }
 
-    /// Counts every word of `source`, whose classes are those that `pattern` looks at, and none as a name.
-    pub(in crate::scan) fn count_all(&mut self, pattern: Pattern, source: &[u8], classes: &Classes) {
+    /// Counts every word of `source`, whose classes are those that `pattern` looks at, and none as a name; returns how
+    /// many there are.
+    pub(in crate::scan) fn count_all(&mut self, pattern: Pattern, source: &[u8], classes: &Classes) -> u64 {
+        let mut words = 0;
         pattern.split_classified(source, classes, |_, start, end| {
+            words += 1;
             self.count(source, [start, end], Use::Word, &mut Nameless);
         });
         self.settle(source, &mut Nameless);
+        words
     }
 
     /// Counts the word `source[start..end]`; [`Self::settle`] must come before another source.
