@@ -6,8 +6,7 @@
 use super::cpp_lines;
 
 /// The regular expression that [`line_end`] is equal to.
-pub(super) const REGEX: &str =
-    r"(?:[^\r\n]+(?:\r?\n|\r)[ \t]*(?![ \t\r\n])){0,7}(?:[^\r\n]*[\r\n]+[ \t]*|[^\r\n]+)";
+pub(super) const REGEX: &str = r"(?:[^\r\n]+(?:\r?\n|\r)[ \t]*(?![ \t\r\n])){0,7}(?:[^\r\n]*[\r\n]+[ \t]*|[^\r\n]+)";
 
 /// The most lines.
 const MAX_LINES: usize = 8;
