@@ -13,14 +13,9 @@ from cppmill_core.working_set import logit_mask
 
 from schemas.tables import MAX_PLATFORM_IDS
 from tests.engines import torch_programs as programs
-from tests.token_shards import FILES, ROWS, in_order, loader_of, numbers, write_shards
+from tests.token_shards import ROWS, in_order, loader_of, numbers
 
 STEPS = -(-ROWS // programs.BATCH_ROWS)
-
-
-@pytest.fixture(scope="module")
-def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_shards(tmp_path_factory.mktemp("shards"), FILES)
 
 
 def epochs_of(shards: Path, count: int) -> list[list[list[int]]]:

@@ -14,9 +14,6 @@ from cppmill_core.masks.receipts import make_mask_receipt, verify_mask_receipt
 from cppmill_core.positions import read_position
 
 from tests.engines import torch_programs as programs
-from tests.engines.test_torch import in_torch, shards
-
-__all__ = ["in_torch", "shards"]
 
 TOKENIZER = "ab" * 32
 STAMP = VocabStamp(tokenizer=TOKENIZER, revision="", vocab_size=programs.IDS)
