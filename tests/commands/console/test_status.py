@@ -81,7 +81,7 @@ def test_a_run_has_a_status_while_it_runs_and_after_it_was_killed(copied_run, cp
 def test_a_run_that_is_stopped_says_so(copied_run, cppmill, processes):
     again = [*copied_run.command, "--unit-bytes", 1 << 16, "--json"]
     with processes.command(*again, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-        next(line for line in process.stdout if '"stage_started", "stage": "scan"' in line)
+        next(line for line in process.stdout if '"stage_started", "stage": "tokenize"' in line)
         process.send_signal(signal.SIGTERM)
     assert process.returncode == 143
     found = cppmill("status", copied_run.out, "--json", check=False)

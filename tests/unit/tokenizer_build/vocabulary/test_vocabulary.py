@@ -10,7 +10,7 @@ from schemas.errors import VocabularyConfigError
 from tokenizer_build.bands import Strength
 from tokenizer_build.vocabulary import Vocabulary, read_band_files, read_vocabulary
 
-CANDIDATES = Path(__file__).parents[2] / "data" / "reference" / "vocab_candidates.json"
+CANDIDATES = Path(__file__).parents[3] / "data" / "reference" / "vocab_candidates.json"
 POSITIONS = {"prefixes": "prefix", "suffixes": "suffix", "cpp_stems": "cpp_stem", "common_components": "component"}
 
 

@@ -9,7 +9,7 @@ import pytest
 from tokenizer_build.bands import BANDS
 from tokenizer_build.vocabulary import Vocabulary
 
-VOCABULARY_DIR = Path(__file__).parents[3] / "configs" / "vocab"
+VOCABULARY_DIR = Path(__file__).parents[4] / "configs" / "vocab"
 FREE_FOR_LATER = 150
 
 LEAST_TOKENS = {
