@@ -23,6 +23,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Cargo and maturin must build for the same interpreter, or each builds everything again.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_NO_INPUT := 1
+# Each process would compile every module that it imports: two seconds for Beam alone.
+unexport PYTHONDONTWRITEBYTECODE
 # uv installs the locked packages in seconds; pip, which comes with Python, installs uv.
 UV := $(BIN)/uv --quiet --system-certs
 COMPILE = $(UV) pip compile --python-version 3.11 --generate-hashes --no-emit-index-url --custom-compile-command "make lock"

@@ -66,6 +66,17 @@ def tokenizer(kept: Path, build: Build, tmp_path_factory: pytest.TempPathFactory
     return folder
 
 
+@pytest.fixture(scope="session")
+def loaded(tokenizer: Path) -> cppmill_core.Tokenizer:
+    return cppmill_core.Tokenizer.from_dir(tokenizer)
+
+
+@pytest.fixture(scope="session")
+def pinned(tokenizer: Path) -> dict[str, int]:
+    """The fixed tokens with their ids."""
+    return {row["token"]: row["id"] for row in manifest(tokenizer)["tokens"]}
+
+
 def manifest(tokenizer: Path) -> dict[str, Any]:
     read: dict[str, Any] = json.loads((tokenizer / "manifest.json").read_bytes())
     return read
@@ -203,16 +214,17 @@ def test_the_shipped_vocabulary_leaves_no_trace_in_a_tokenizer(small_tokenizer: 
     assert not (small_tokenizer / "vocabulary.json").exists()
 
 
-def test_each_name_is_one_id_that_no_release_moves(tokenizer: Path, kept: Path, names: list[str], own: Path) -> None:
-    ids = {row["token"]: row["id"] for row in manifest(tokenizer)["tokens"]}
-    assert {ids[name] for name in names} == {read_vocabulary(kept).by_token[name].id for name in names}
+def test_each_name_is_one_id_that_no_release_moves(
+    tokenizer: Path, pinned: dict[str, int], kept: Path, names: list[str], own: Path
+) -> None:
+    assert {pinned[name] for name in names} == {read_vocabulary(kept).by_token[name].id for name in names}
     add_tokens(own, names, category="arrow", split=WORDS, keep=True)
     with pytest.raises(VocabularyConfigError, match="build with --vocab"):
         check_built_from(SHIPPED, tokenizer)
     check_built_from(own, tokenizer)
     assert release_vocabulary(own, tokenizer, "1.0") > 200
     path = own / OWN_TOML
-    moved = ids[names[0]]
+    moved = pinned[names[0]]
     path.write_text(path.read_text().replace(f"{moved} = ", "6700 = "))
     with pytest.raises(VocabularyConfigError, match=f"{names[0]}' is moved to 6700; its id is {moved} for life"):
         load_vocabulary(own)
@@ -220,9 +232,9 @@ def test_each_name_is_one_id_that_no_release_moves(tokenizer: Path, kept: Path, 
 
 @settings(max_examples=300)
 @given(data=st.data())
-def test_a_name_is_its_id_wherever_it_is_a_word(data: st.DataObject, tokenizer: Path, names: list[str]) -> None:
-    loaded = cppmill_core.Tokenizer.from_dir(tokenizer)
-    ids = {row["token"]: row["id"] for row in manifest(tokenizer)["tokens"]}
+def test_a_name_is_its_id_wherever_it_is_a_word(
+    data: st.DataObject, loaded: cppmill_core.Tokenizer, pinned: dict[str, int], names: list[str]
+) -> None:
     name = data.draw(st.sampled_from(names))
     other = st.text(st.characters(exclude_characters="_", exclude_categories=["Cs"]), max_size=12)
     left, right = (data.draw(other).encode() for _ in range(2))
@@ -232,9 +244,9 @@ def test_a_name_is_its_id_wherever_it_is_a_word(data: st.DataObject, tokenizer: 
     if right and is_word_byte(right[0]):
         right = b";" + right
     assert is_identifier(name)
-    assert loaded.encode(word).to_pylist() == [ids[name]]
+    assert loaded.encode(word).to_pylist() == [pinned[name]]
     found = loaded.encode(left + word + right)
-    assert ids[name] in found.to_pylist()
+    assert pinned[name] in found.to_pylist()
     assert loaded.decode(found) == left + word + right
 
 
