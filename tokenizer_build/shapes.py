@@ -42,7 +42,8 @@ def name_shape(
 
     Args:
         token: The name.
-        api_prefixes: Prefixes of its category; one counts if it ends in an underscore, or no lower-case letter follows.
+        api_prefixes: Prefixes of its category; one counts if it ends in an underscore or a dot, or no
+            lower-case letter follows.
         shapes: The shapes to look for.
         compound_parts: How many words a compound has at least.
 
@@ -79,7 +80,7 @@ def _has_api_prefix(token: str, prefix: str) -> bool:
     rest = token.removeprefix(prefix)
     if rest in (token, ""):
         return False
-    return prefix.endswith("_") or not rest[0].islower()
+    return prefix.endswith(("_", ".")) or not rest[0].islower()
 
 
 def is_plain_word(token: str) -> bool:

@@ -14,7 +14,7 @@ from pipelines.cli.options import EXIT_CODES, described
 from pipelines.console.console import Output, command_session
 from schemas.errors import ExitCode
 
-MATCHES = ("ident", "prefix", "dollar", "sql_string")
+MATCHES = ("ident", "prefix", "dollar", "sql_string", "string")
 """How a scan counts names (`tokenizer_build.vocabulary.Match`, which is not imported for help)."""
 
 vocab = typer.Typer(
@@ -74,7 +74,7 @@ def add(
             "--match",
             metavar="|".join(MATCHES),
             help="How a scan counts them: ident, whole identifiers; prefix, also identifiers that begin with them; "
-            "dollar; sql_string, words of string literals.",
+            "dollar; sql_string, words in capitals of string literals; string, any words of them, also with dots between.",
         ),
     ] = "ident",
     api_prefixes: Annotated[

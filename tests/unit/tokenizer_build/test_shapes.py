@@ -21,6 +21,7 @@ from tokenizer_build.shapes import Shape, is_plain_word, name_parts, name_shape
         ("cudaMalloc", ["nccl"], Shape.COMPOUND),
         ("sqlite3_step", ["sqlite3_"], Shape.API_PREFIX),
         ("SQLExecute", ["SQL"], Shape.API_PREFIX),
+        ("mhlo.add", ["mhlo."], Shape.API_PREFIX),
         ("hipblasCreate", ["rocblas_", "hipblas"], Shape.API_PREFIX),
         ("thread_block_tile", [], Shape.COMPOUND),
         ("DescriptorPool", [], Shape.COMPOUND),
