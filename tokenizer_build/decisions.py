@@ -358,10 +358,10 @@ def _settle(
     settled = []
     for decision in decisions:
         rule = decision.rule
-        if rule in CUTTING and decision.token in lock.by_token:
-            rule = Rule.LOCKED
-        elif rule in CUTTING and decision.token in keep:
+        if rule in CUTTING and decision.token in keep:
             rule = Rule.KEEP
+        elif rule in CUTTING and decision.token in lock.by_token:
+            rule = Rule.LOCKED
         elif rule in CUTTING and decision.token in kept:
             rule = elsewhere
         settled.append(replace(decision, rule=rule))

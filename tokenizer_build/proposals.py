@@ -117,7 +117,9 @@ def find_gaps(
     for batch in words:
         cost.add(list(_identifiers(batch)))
     taken = _taken_names(vocabulary)
-    whole = [Gap(name.decode(), saved) for name, saved in cost.saved.items() if saved > 0]
+    costly = {name.decode(): saved for name, saved in cost.saved.items() if saved > 0}
+    tokens = _tokens_of(costly, count_tokens)
+    whole = [Gap(name, saved) for name, saved in costly.items() if tokens[name] > 1]
     pieces = _find_morphemes(cost.hits, count_tokens)
     return [
         *_costliest((gap for gap in whole if gap.name not in taken), _LEAD * names),

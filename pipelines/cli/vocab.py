@@ -74,7 +74,7 @@ def add(
             "--match",
             metavar="|".join(MATCHES),
             help="How a scan counts them: ident, whole identifiers; prefix, also identifiers that begin with them; "
-            "dollar; sql_string, words in capitals of string literals; string, any words of them, also with dots between.",
+            "dollar; sql_string, words in capitals of string literals; string, any words of them, with dots too.",
         ),
     ] = "ident",
     api_prefixes: Annotated[
