@@ -6,8 +6,8 @@ One process, no engine: decide the candidates, plan the ids, learn the merges, w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,9 @@ from schemas.options import BuildOptions
 from tokenizer_build.artifact import TokenizerParts, write_tokenizer
 from tokenizer_build.bands import DOMAIN
 from tokenizer_build.decision_files import write_decisions
-from tokenizer_build.decisions import Decision, Rule, cut_tokens, decide
+from tokenizer_build.decisions import Decision, Rule, cut_tokens, decide, decide_morphemes, keep_candidates
 from tokenizer_build.findings import FINDINGS_MD, DomainSlots, Findings
-from tokenizer_build.layout import Slots, assign_ids, plan_slots
+from tokenizer_build.layout import BandUse, Slot, Slots, assign_ids, plan_slots, use_by_band
 from tokenizer_build.lint import Split, check_own_tokens, load_vocabulary, split_tokens
 from tokenizer_build.lock import Lock, read_releases, revision
 from tokenizer_build.own import write_vocabulary
@@ -41,7 +41,9 @@ class ScanCounts:
         terms: Counts of the candidates (`schemas.tables.TERMS`).
         morphemes: Counts of the morphemes (`schemas.tables.MORPHEMES`).
         namespaces: Counts of the leading namespaces (`schemas.tables.NAMESPACES`).
-        statistics: `counts/statistics.json`: `documents` and `bytes.total` are used.
+        statistics: `counts/statistics.json`: `documents`, `identifiers`, `bytes.total` and `bytes.non_ascii` are used.
+        reread: Opens the words, or the lines where superwords are learned, once more, to count the tokens; None if the
+            findings need not say how often tokens occur.
     """
 
     words: Words
@@ -50,6 +52,7 @@ class ScanCounts:
     namespaces: pa.Table
     statistics: Mapping[str, Any]
     lines: pa.RecordBatchReader | None = None
+    reread: Callable[[], pa.RecordBatchReader] | None = None
 
     @property
     def documents(self) -> int:
@@ -69,7 +72,7 @@ class BuildSummary:
         candidates_kept: Candidates that keep their id.
         candidates_cut: Candidates whose id is freed.
         kept_by_lock: Tokens that the counts would have cut and the lock keeps.
-        split_by_pattern: Tokens of the vocabulary that the pattern cuts into words, so that they are not fixed.
+        split_by_pattern: Tokens that the scan keeps and the pattern cuts into words, so that they are not fixed.
         findings: What the end of the stage says of the scan and the slots, a few lines.
         reserved_ids: Ids that nothing uses.
         missing_bytes: Bytes that have a learned id.
@@ -100,6 +103,7 @@ class BuildSummary:
 class _Plan:
     vocabulary: Vocabulary
     decisions: list[Decision]
+    morphemes: list[Decision]
     split_by_pattern: tuple[str, ...]
     slots: Slots
 
@@ -147,8 +151,8 @@ def build_tokenizer(
         max_held_tokens=options.max_held_tokens,
     )
     ids = assign_ids(plan.slots, learned.learned)
-    found = _findings(plan, counts, learned, options)
-    write_decisions(plan.decisions, vocabulary, counts.morphemes, counts.documents, out)
+    found = replace(_findings(plan, counts, learned, options), use=_count_use(counts, learned, ids, threads))
+    write_decisions(plan.decisions, plan.morphemes, out)
     (out / FINDINGS_MD).write_text("".join(f"{line}\n" for line in found.report()), encoding="utf-8", newline="")
     parts = TokenizerParts(
         plan.slots,
@@ -206,11 +210,28 @@ def pattern_split(pattern: str) -> Split:
 
 def _plan(vocabulary: Vocabulary, lock: Lock, counts: ScanCounts, options: BuildOptions, split: Split) -> _Plan:
     check_own_tokens(vocabulary, split)
-    decisions = decide(vocabulary, lock, counts.terms, counts.documents, options)
-    split_by_pattern = tuple(token.token for token in split_tokens(vocabulary, split))
-    left_out = cut_tokens(decisions) | set(split_by_pattern)
+    morphemes = decide_morphemes(vocabulary, lock, counts.morphemes, counts.documents, options)
+    decisions = decide(vocabulary, lock, counts.terms, counts.documents, options, cut_morphemes=cut_tokens(morphemes))
+    morphemes = keep_candidates(morphemes, decisions)
+    cut = cut_tokens([*decisions, *morphemes])
+    split_by_pattern = tuple(token.token for token in split_tokens(vocabulary, split) if token.token not in cut)
+    left_out = cut | set(split_by_pattern)
     fixed = [token for token in vocabulary.tokens if token.token not in left_out]
-    return _Plan(vocabulary, decisions, split_by_pattern, plan_slots(fixed, lock, options.vocab_size))
+    return _Plan(vocabulary, decisions, morphemes, split_by_pattern, plan_slots(fixed, lock, options.vocab_size))
+
+
+def _count_use(counts: ScanCounts, learned: LearnedMerges, ids: Sequence[Slot], threads: int) -> list[BandUse]:
+    """Return how often the ids of each band occur in the text that was learned from; nothing if it cannot be reread."""
+    if counts.reread is None:
+        return []
+    left, right = (pa.array([merge[side] for merge in learned.merges], pa.binary()) for side in (0, 1))
+    merges = pa.RecordBatch.from_arrays([left, right], names=["left", "right"])
+    found = cppmill_core.count_tokens(merges, counts.reread(), threads=threads)
+    columns: list[list[Any]] = [found["token"].to_pylist(), found["count"].to_pylist()]
+    total = Counter[bytes]()
+    for token, times in zip(*columns, strict=True):
+        total[token] += times
+    return use_by_band(ids, total)
 
 
 def _findings(plan: _Plan, counts: ScanCounts, learned: LearnedMerges, options: BuildOptions) -> Findings:
@@ -222,6 +243,7 @@ def _findings(plan: _Plan, counts: ScanCounts, learned: LearnedMerges, options: 
     )
     return Findings(
         decisions=plan.decisions,
+        morpheme_decisions=plan.morphemes,
         morphemes=counts.morphemes,
         namespaces=counts.namespaces,
         statistics=counts.statistics,
@@ -243,7 +265,7 @@ def _summary(plan: _Plan, learned: LearnedMerges, digest: str, found: Findings) 
         fixed_tokens=dict(Counter(token.band.name for token in slots.fixed)),
         candidates_kept=len({decision.token for decision in plan.decisions} - cut),
         candidates_cut=len(cut),
-        kept_by_lock=tuple(sorted({d.token for d in plan.decisions if d.rule is Rule.LOCKED})),
+        kept_by_lock=tuple(sorted({d.token for d in [*plan.decisions, *plan.morphemes] if d.rule is Rule.LOCKED})),
         split_by_pattern=plan.split_by_pattern,
         findings=tuple(found.summary()),
         reserved_ids=len(slots.reserved),

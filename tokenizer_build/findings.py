@@ -6,6 +6,7 @@ were cut entirely, and how the slots were used. Everything is counted here from 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ import pyarrow as pa
 from schemas.options import BuildOptions
 from tokenizer_build.decisions import (
     CUTTING,
+    GENERIC_RULES,
     PROTECTED,
     Decision,
     Floor,
@@ -25,6 +27,7 @@ from tokenizer_build.decisions import (
     cut_tokens,
     most_projects,
 )
+from tokenizer_build.layout import LEARNED, BandUse
 from tokenizer_build.training import LeftOut
 
 FINDINGS_MD = "findings.md"
@@ -36,7 +39,10 @@ _TABLE_NOTE = (
     "`kept` counts what another category, another band or the lock keeps too; the columns after it are the rules that "
     "cut."
 )
-_CUT_COLUMNS = {Rule.GENERIC: "generic", Rule.RARE: "rare", Rule.CATEGORY: "category"}
+_CUT_COLUMNS = {"generic": GENERIC_RULES, "rare": {Rule.RARE}, "category": {Rule.CATEGORY}}
+_RENYI_ORDER = 2.5
+_KEYWORDS = "cpp26_keywords"
+"""The category of keywords, which are kept in every build: nothing to report."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,8 @@ class Findings:
         options: The thresholds that decided.
         superwords: Tokens that merges in lines made, with how often each occurred when it was learned.
         left_out: What did not fit into training.
+        morpheme_decisions: What `decide_morphemes` returned.
+        use: How often the ids of each band occur in the text; empty if that was not counted.
     """
 
     decisions: Sequence[Decision]
@@ -81,6 +89,8 @@ class Findings:
     options: BuildOptions
     superwords: Mapping[bytes, int] = field(default_factory=dict)
     left_out: LeftOut = LeftOut(words_below=1, words=0, lines_below=1, lines=0)
+    morpheme_decisions: Sequence[Decision] = ()
+    use: Sequence[BandUse] = ()
 
     @property
     def documents(self) -> int:
@@ -101,7 +111,8 @@ class Findings:
             *(f"- {line}" for line in self._sentences()),
             *(f"  - {line}" for line in self.fallen_categories()),
         ]
-        return [*lines, "", *_table(by_category(self.decisions)), "", _TABLE_NOTE]
+        use = ["", *_use_table(self.use)] if self.use else []
+        return [*lines, *use, "", *_table(by_category(self.decisions)), "", _TABLE_NOTE]
 
     def summary(self) -> list[str]:
         """Return a few lines for the end of the build stage."""
@@ -124,9 +135,13 @@ class Findings:
 
     def _sentences(self) -> Iterable[str]:
         yield self._morpheme_sentence()
+        yield from self._morpheme_class_sentences()
+        yield from self._ascii_sentences()
         yield self._namespace_sentence()
         yield self._generic_sentence()
+        yield from self._common_sentences()
         yield self._slot_sentence()
+        yield from self._use_sentences()
         yield from self._lock_sentences()
         yield from self._superword_sentences()
         yield from self._left_out_sentences()
@@ -144,6 +159,46 @@ class Findings:
         return (
             f"{hits:,} morpheme hits for {self.morphemes_proposed} morphemes against {fixed:,} hits for {len(tokens)} "
             f"proposed fixed tokens, of which {found} were found{ratio}."
+        )
+
+    def _morpheme_class_sentences(self) -> Iterable[str]:
+        classes = by_category(self.morpheme_decisions)
+        if not classes:
+            return
+        parts = []
+        for name, group in classes.items():
+            hits, found = sum(d.counts.hits for d in group), sum(d.counts.hits > 0 for d in group)
+            parts.append(f"`{name.partition(':')[2]}` {hits:,} ({found:,} of {len(group):,} found)")
+        hits, identifiers = sum(_numbers(self.morphemes, "hits")), int(self.statistics.get("identifiers", 0))
+        rate = f"; {hits / identifiers:.2f} per identifier" if identifiers else ""
+        yield f"Morpheme hits by class: {', '.join(parts)}{rate}."
+        cut = sorted(cut_tokens(self.morpheme_decisions))
+        if cut:
+            yield f"{count(len(cut), 'morpheme')} with too few hits in each position cut: {_listed(cut)}."
+
+    def _ascii_sentences(self) -> Iterable[str]:
+        total, other = (self.statistics["bytes"].get(name) for name in ("total", "non_ascii"))
+        if total and other is not None:
+            yield f"{(total - other) / total:.4%} of the bytes are ASCII."
+
+    def _common_sentences(self) -> Iterable[str]:
+        common = {d.token: d.counts.projects for d in self.decisions if d.own_rule is Rule.COMMON}
+        if common:
+            most = sorted(common, key=lambda token: (-common[token], token))
+            least = count(min(common.values()), "project")
+            yield f"{count(len(common), 'plain word')} that {least} and more have cut: {_listed(most)}."
+
+    def _use_sentences(self) -> Iterable[str]:
+        tokens, num_bytes = sum(band.tokens for band in self.use), sum(band.num_bytes for band in self.use)
+        if not tokens:
+            return
+        fixed = [band for band in self.use if band.band != LEARNED]
+        shares = sum(band.tokens for band in fixed) / tokens, sum(band.num_bytes for band in fixed) / num_bytes
+        yield f"Coverage: fixed tokens are {shares[0]:.1%} of the tokens and hold {shares[1]:.1%} of the bytes."
+        evenness = renyi_efficiency([times for band in self.use for times in band.counts])
+        yield (
+            f"Evenness of the tokens' frequencies: Rényi efficiency {evenness:.4f} of order {_RENYI_ORDER} (1 is even; "
+            "Zouhar and others, Tokenization and the Noiseless Channel, 2023)."
         )
 
     def _namespace_sentence(self) -> str:
@@ -173,11 +228,13 @@ class Findings:
         )
 
     def _lock_sentences(self, shown: int | None = None) -> Iterable[str]:
-        locked = sorted({decision.token for decision in self.decisions if decision.rule is Rule.LOCKED})
+        every = (*self.decisions, *self.morpheme_decisions)
+        locked = sorted({decision.token for decision in every if decision.rule is Rule.LOCKED})
         if locked:
             stay = "which stays" if len(locked) == 1 else "which stay"
             yield f"The scan would cut {count(len(locked), 'locked token')}, {stay} for life: {_listed(locked, shown)}."
-        kept = sorted({decision.token for decision in self.decisions if decision.rule is Rule.KEEP})
+        keywords = {decision.token for decision in self.decisions if decision.category == _KEYWORDS}
+        kept = sorted({decision.token for decision in self.decisions if decision.rule is Rule.KEEP} - keywords)
         if kept:
             stay = "which stays" if len(kept) == 1 else "which stay"
             yield f"The scan would cut {count(len(kept), 'token')} with `keep`, {stay}: {_listed(kept, shown)}."
@@ -214,7 +271,10 @@ class Findings:
             return "not found"
         if remains.hits == 0:
             rules = Counter(decision.own_rule for decision in group if decision.counts.hits)
-            words = {Rule.GENERIC: "generic words", Rule.RARE: f"names with fewer than {self.options.min_hits}"}
+            words = {
+                **dict.fromkeys(GENERIC_RULES, "generic words"),
+                Rule.RARE: f"names with fewer than {self.options.min_hits}",
+            }
             kinds = dict.fromkeys(words.get(rule, "tokens of other bands") for rule in sorted(rules))
             return f"{count(remains.all_hits, 'hit')}, every one of {' or '.join(kinds)}"
         left = f"{remains.hits:,} of {count(remains.all_hits, 'hit')} left"
@@ -225,6 +285,31 @@ class Findings:
             needed_share = self.options.min_category_hit_share
             return f"{left}, less than {needed_share:.0%}: the rest are generic, rare or in other bands"
         return f"{left}, no name of it in more than {count(remains.projects, 'project')}"
+
+
+def renyi_efficiency(counts: Iterable[int], order: float = _RENYI_ORDER) -> float:
+    """Return how evenly tokens are used: their Rényi entropy as a share of that of equal frequencies.
+
+    Zouhar, Meister, Gastaldi, Du, Sachan and Cotterell, "Tokenization and the Noiseless Channel", ACL 2023: the
+    efficiency of order 2.5 goes best with the quality of translations by models of different tokenizers.
+
+    Args:
+        counts: How often each id of the vocabulary occurs, 0 included.
+        order: The order, above 0 and not 1; a higher one minds frequent tokens more.
+
+    Returns:
+        A share; 0.0 where nothing occurs or there is one id only.
+
+    Example:
+        >>> renyi_efficiency([5, 5, 5, 5]), round(renyi_efficiency([8, 4, 2, 2], order=2), 4)
+        (1.0, 0.7678)
+    """
+    found = list(counts)
+    total = sum(found)
+    if not total or len(found) < 2:
+        return 0.0
+    power = math.fsum((number / total) ** order for number in found)
+    return math.log(power) / (1 - order) / math.log(len(found))
 
 
 def _numbers(table: pa.Table, column: str = "projects") -> list[int]:
@@ -249,8 +334,33 @@ def _listed(tokens: Sequence[str], shown: int | None = None) -> str:
 
 def _table(groups: Mapping[str, Sequence[Decision]]) -> Iterable[str]:
     """Yield the lines of a table with a row per category: what was proposed, found, kept, and cut by which rule."""
-    head = ["category", "proposed", "found", "hits", "kept", *_CUT_COLUMNS.values()]
-    rows = [head, *(_table_row(name, group) for name, group in sorted(groups.items()))]
+    head = ["category", "proposed", "found", "hits", "kept", *_CUT_COLUMNS]
+    yield from _aligned([head, *(_table_row(name, group) for name, group in sorted(groups.items()))])
+
+
+def _use_table(use: Iterable[BandUse]) -> Iterable[str]:
+    """Yield the lines of a table with a row per band: its ids, how many occur, their share of tokens and bytes."""
+    bands = list(use)
+    tokens, num_bytes = (
+        max(1, sum(numbers)) for numbers in zip(*((b.tokens, b.num_bytes) for b in bands), strict=True)
+    )
+    rows = [
+        [
+            b.band,
+            f"{b.ids:,}",
+            f"{b.used:,}",
+            f"{b.tokens:,}",
+            f"{b.tokens / tokens:.1%}",
+            f"{b.num_bytes / num_bytes:.1%}",
+        ]
+        for b in bands
+    ]
+    yield from _aligned([["band", "ids", "used", "tokens", "of tokens", "of bytes"], *rows])
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> Iterable[str]:
+    """Yield the lines of a Markdown table, the first column to the left and the others to the right."""
+    head = rows[0]
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
     rules = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
     for row in (head, rules, *rows[1:]):
@@ -259,12 +369,12 @@ def _table(groups: Mapping[str, Sequence[Decision]]) -> Iterable[str]:
 
 
 def _table_row(name: str, group: Sequence[Decision]) -> list[str]:
-    rules = Counter(decision.rule for decision in group if decision.rule in CUTTING)
+    rules = [decision.rule for decision in group if decision.rule in CUTTING]
     numbers = [
         len(group),
         sum(decision.counts.hits > 0 for decision in group),
         sum(decision.counts.hits for decision in group),
         len(group) - len(cut_tokens(group)),
-        *(rules[rule] for rule in _CUT_COLUMNS),
+        *(sum(rule in column for rule in rules) for column in _CUT_COLUMNS.values()),
     ]
     return [name, *(f"{number:,}" for number in numbers)]

@@ -6,7 +6,7 @@ order. They fill `FIRST_LEARNED_ID` upwards, then the freed ids below, ascending
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cppmill_core.byte_alphabet import BYTES_IN_ORDER, spell
@@ -14,6 +14,9 @@ from cppmill_core.byte_alphabet import BYTES_IN_ORDER, spell
 from tokenizer_build.bands import BANDS, FIRST_LEARNED_ID, RESERVED_IDS, Band, Strength, band_of, reserved_name
 from tokenizer_build.lock import Lock
 from tokenizer_build.vocabulary import FixedToken
+
+LEARNED = "learned"
+"""The band of the ids that no other has, and what learned tokens are counted as."""
 
 _NAMED = (Strength.CONTROL, Strength.RESERVED)
 
@@ -114,12 +117,62 @@ def assign_ids(slots: Slots, learned: Sequence[bytes]) -> list[Slot]:
     return [Slot(i, *tokens[i], _band_name(i)) for i in range(slots.vocab_size)]
 
 
+@dataclass(frozen=True)
+class BandUse:
+    """How the text that a vocabulary was learned from uses the ids of a band.
+
+    Attributes:
+        band: Name of the band; `learned` for learned tokens in the ids that other bands leave free, too.
+        ids: Ids with a token that text can have.
+        counts: How often each of them occurs, 0 included.
+        num_bytes: The bytes that they cover.
+    """
+
+    band: str
+    ids: int
+    counts: tuple[int, ...]
+    num_bytes: int
+
+    @property
+    def used(self) -> int:
+        """How many of the ids occur at all."""
+        return sum(count > 0 for count in self.counts)
+
+    @property
+    def tokens(self) -> int:
+        """How often they occur."""
+        return sum(self.counts)
+
+
+def use_by_band(ids: Iterable[Slot], counts: Mapping[bytes, int]) -> list[BandUse]:
+    """Return how often the ids of each band occur; without control tokens and reserved ids, which no text has.
+
+    Args:
+        ids: What `assign_ids` returned.
+        counts: Occurrences by token.
+    """
+    found: dict[str, list[bytes]] = {}
+    for slot in ids:
+        if slot.strength not in _NAMED:
+            band = LEARNED if slot.strength is Strength.LEARNED else slot.band
+            found.setdefault(band, []).append(slot.token)
+    return [
+        BandUse(
+            band,
+            len(tokens),
+            tuple(counts.get(token, 0) for token in tokens),
+            sum(counts.get(token, 0) * len(token) for token in tokens),
+        )
+        for band, tokens in found.items()
+    ]
+
+
 def manifest_bands(vocab_size: int) -> tuple[Band, ...]:
     """Return every band of a vocabulary, the learned one included if it has ids."""
-    learned = Band("learned", FIRST_LEARNED_ID, vocab_size - 1, Strength.LEARNED)
+    learned = Band(LEARNED, FIRST_LEARNED_ID, vocab_size - 1, Strength.LEARNED)
     return (*BANDS, learned) if vocab_size > FIRST_LEARNED_ID else BANDS
 
 
 def _band_name(token_id: int) -> str:
     band = band_of(token_id)
-    return band.name if band else "learned"
+    return band.name if band else LEARNED

@@ -14,7 +14,7 @@ from pipelines.cli.options import EXIT_CODES, described
 from pipelines.console.console import Output, command_session
 from schemas.errors import ExitCode
 
-MATCHES = ("ident", "prefix", "dollar", "sql_string")
+MATCHES = ("ident", "prefix", "dollar", "sql_string", "string")
 """How a scan counts names (`tokenizer_build.vocabulary.Match`, which is not imported for help)."""
 
 vocab = typer.Typer(
@@ -74,7 +74,7 @@ def add(
             "--match",
             metavar="|".join(MATCHES),
             help="How a scan counts them: ident, whole identifiers; prefix, also identifiers that begin with them; "
-            "dollar; sql_string, words of string literals.",
+            "dollar; sql_string, words in capitals of string literals; string, any words of them, with dots too.",
         ),
     ] = "ident",
     api_prefixes: Annotated[
@@ -112,6 +112,33 @@ def add(
         )
         ids = f": ids {min(added):,} to {max(added):,}" if added else ""
         typer.echo(f"{directory}: {len(added):,} of {len(set(given)):,} names added{ids}")
+
+
+@described(vocab)
+def propose(
+    out: args.RunFolder,
+    directory: Annotated[
+        Path | None,
+        typer.Option(
+            "--vocab", metavar="DIR", exists=True, help="Vocabulary they are for.  [default: the one of the run]"
+        ),
+    ] = None,
+    names: Annotated[int, typer.Option("--names", metavar="N", min=0, help="Most names to propose.")] = 100,
+    morphemes: Annotated[int, typer.Option("--morphemes", metavar="N", min=0, help="Most morphemes to propose.")] = 9,
+) -> None:
+    """Propose names and morphemes for a vocabulary of your own.
+
+    Prints TOML for its folder: what takes most tokens in the run's text, with a free id each, and its hits, documents,
+    projects and the bytes that it saves. What a build would cut is left out.
+
+    Examples:
+      cppmill vocab propose out --vocab acme-vocabulary > acme-vocabulary/proposed.toml
+      cppmill vocab propose out --names 20 --morphemes 0
+    """
+    with command_session(Output(), advice="nothing was changed"):
+        from pipelines.tokenizers.propose import propose_for_run
+
+        typer.echo(propose_for_run(out, vocab=directory, names=names, morphemes=morphemes), nl=False)
 
 
 @described(vocab)

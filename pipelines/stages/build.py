@@ -242,11 +242,16 @@ def write_tokenizer(
 
 
 def read_scan_counts(out: OutputFolder, names: Sequence[str]) -> ScanCounts:
-    """Return the merged counts of a scan, whose files have these names; words and lines are read later, and once."""
+    """Return the merged counts of a scan, whose files have these names; words and lines are read later."""
     words, lines = ([name for name in names if name.startswith(f"counts/{kind}/")] for kind in ("words", "units"))
+
+    def read(files: Sequence[str]) -> pa.RecordBatchReader:
+        return pa.RecordBatchReader.from_batches(WORDS, _read_batches(out, files))
+
     return ScanCounts(
-        words=pa.RecordBatchReader.from_batches(WORDS, _read_batches(out, words)),
-        lines=pa.RecordBatchReader.from_batches(WORDS, _read_batches(out, lines)) if lines else None,
+        words=read(words),
+        lines=read(lines) if lines else None,
+        reread=lambda: read(lines or words),
         terms=read_counts(out, "counts/terms.parquet"),
         morphemes=read_counts(out, "counts/morphemes.parquet"),
         namespaces=read_counts(out, "counts/namespaces.parquet"),

@@ -290,3 +290,17 @@ def test_other_python_threads_run_while_documents_are_counted() -> None:
     counting.join()
     assert turns > 10
     assert statistics(finish(scanner))["identifiers"] == 3 * 200_000
+
+
+def test_words_of_strings_are_counted_with_dots_between_them_and_without() -> None:
+    terms = ["mhlo.add", "mhlo", "pallas.program_id"]
+    candidates = [{"term": term, "category": "mlir", "match": "string"} for term in terms]
+    scanner = cppmill_core.Scanner(json.dumps({"pattern": PATTERN, "candidates": candidates}))
+    source = b'f("%0 = mhlo.add, x.mhlo.add mhlo"); mhlo.add(); // mhlo.add\nauto s = R"(pallas.program_id(0))";'
+    scanner.add(batch([("p", source)]))
+    counts = scanner.finish()["terms"]
+    assert dict(zip(counts["term"].to_pylist(), counts["hits"].to_pylist(), strict=True)) == {
+        "mhlo": 3,
+        "mhlo.add": 1,
+        "pallas.program_id": 1,
+    }

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import cppmill_core
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from schemas.errors import VocabularyConfigError
 from schemas.options import BuildOptions
 from schemas.tables import TERMS
-from tokenizer_build.build import BuildSummary
+from tokenizer_build.build import BuildSummary, ScanCounts
 from tokenizer_build.lock import release_vocabulary
 from tokenizer_build.vocabulary import Vocabulary
 
@@ -61,8 +63,9 @@ def test_the_summary_adds_up(build: Build, vocabulary: Vocabulary, tmp_path: Pat
     assert fixed == len(fixed_ids(tmp_path / "out"))
     assert summary.vocab_size == fixed + summary.reserved_ids + summary.missing_bytes + summary.learned_tokens == 12_288
     domain = [token for token in vocabulary.tokens if token.band.name == "domain"]
-    assert summary.candidates_cut == len(domain) - summary.fixed_tokens["domain"]
-    assert len(summary.split_by_pattern) == 9
+    split = {token.token for token in domain}.intersection(summary.split_by_pattern)
+    assert summary.candidates_cut == len(domain) - summary.fixed_tokens["domain"] - len(split)
+    assert len(summary.split_by_pattern) - len(split) == 9
     assert 0 < summary.seed_pieces < summary.merges
     assert (summary.kept_by_lock, summary.revision) == ((), "unreleased")
 
@@ -126,3 +129,29 @@ def test_a_locked_token_that_people_removed_leaves_its_id_reserved(
 def test_an_unknown_pattern_is_refused_with_the_known_ones(build: Build, tmp_path: Path) -> None:
     with pytest.raises(VocabularyConfigError, match=r"'cpp-word-1': no such pattern; did you mean 'cpp-words-1'\?"):
         build(tmp_path / "out", pattern="cpp-word-1")
+
+
+@pytest.mark.parametrize("superwords_after", [None, 0.85], ids=["words", "superwords"])
+def test_the_findings_count_every_byte_of_the_text_that_was_learned_from(
+    build: Build,
+    scan_documents: Callable[[list[bytes]], ScanCounts],
+    documents: list[bytes],
+    lenient: BuildOptions,
+    tmp_path: Path,
+    superwords_after: float | None,
+) -> None:
+    counts = scan_documents(documents)
+    lines = counts.lines.read_all() if counts.lines else pa.table({})
+    texts = pa.Table.from_batches(counts.words) if superwords_after is None else lines
+    num_bytes = sum(len(row["word"]) * row["count"] for row in texts.to_pylist())
+    made = replace(counts, lines=lines.to_reader(), reread=lambda: texts.to_reader())
+    options = lenient.model_copy(update={"superwords_after": superwords_after})
+    build(tmp_path / "out", counts=made, options=options)
+    report = (tmp_path / "out/findings.md").read_text()
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in report.splitlines() if "|" in line]
+    use = {row[0]: [int(cell.replace(",", "")) for cell in row[1:4]] for row in rows[2:13] if row[-1].endswith("%")}
+    assert "learned" in use
+    assert all(used <= ids for ids, used, _ in use.values())
+    tokenizer = cppmill_core.Tokenizer.from_dir(tmp_path / "out")
+    tokens = sum(len(ids) * row["count"] for row in texts.to_pylist() for ids in [tokenizer.encode(row["word"])])
+    assert sum(tokens for *_, tokens in use.values()) == tokens < num_bytes

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ import pytest
 
 from schemas.options import BuildOptions
 from schemas.tables import MORPHEMES, NAMESPACES, TERMS
-from tokenizer_build.decisions import decide
-from tokenizer_build.findings import DomainSlots, Findings
+from tokenizer_build.decisions import Counts, Decision, Rule, decide
+from tokenizer_build.findings import DomainSlots, Findings, renyi_efficiency
+from tokenizer_build.layout import BandUse
 from tokenizer_build.lock import Lock, LockedId, read_lock
+from tokenizer_build.shapes import Shape
 from tokenizer_build.training import LeftOut
 from tokenizer_build.vocabulary import Vocabulary, read_vocabulary
 
@@ -152,3 +155,55 @@ def test_an_empty_scan_has_findings_too(findings: Findings, vocabulary: Vocabula
 def test_the_report_does_not_depend_on_the_order_of_the_tables(findings: Findings) -> None:
     backwards = findings.namespaces.take(list(reversed(range(findings.namespaces.num_rows))))
     assert replace(findings, namespaces=backwards).report() == findings.report()
+
+
+def test_morphemes_are_reported_by_class_with_those_that_were_cut(findings: Findings, vocabulary: Vocabulary) -> None:
+    rules = {"init": Rule.MORPHEME, "er": Rule.MORPHEME, "intra": Rule.RARE}
+    rows = [("init", "cpp_stem", 50_000), ("er", "suffix", 24_000), ("intra", "prefix", 0)]
+    decided = [
+        Decision(token, 4700, f"morpheme:{position}", Counts(hits), 0.0, Shape.NONE, rules[token], rules[token])
+        for token, position, hits in rows
+    ]
+    statistics = {**findings.statistics, "identifiers": 37_000, "bytes": {"total": 1_000_000, "non_ascii": 25}}
+    report = replace(findings, morpheme_decisions=decided, statistics=statistics).report()
+    assert (
+        "- Morpheme hits by class: `cpp_stem` 50,000 (1 of 1 found), `suffix` 24,000 (1 of 1 found), `prefix` 0 (0 of "
+        "1 found); 2.00 per identifier." in report
+    )
+    assert "- 1 morpheme with too few hits in each position cut: `intra`." in report
+    assert "- 99.9975% of the bytes are ASCII." in report
+
+
+def test_common_words_are_reported_and_counted_as_generic(vocabulary: Vocabulary, findings: Findings) -> None:
+    terms = table(TERMS, *((*names, *numbers) for names, numbers in FOUND.items()))
+    options = OPTIONS.model_copy(update={"generic_word_project_share": 0.5})
+    decided = decide(vocabulary, read_lock(vocabulary.directory), terms, DOCUMENTS, options)
+    report = replace(findings, decisions=decided, options=options).report()
+    assert "- 1 plain word that 5 projects and more have cut: `service`." in report
+    cells = next([cell.strip() for cell in line.split("|")] for line in report if line.startswith("| proto_keywords"))
+    assert cells[2:9] == ["2", "2", "4,090", "0", "2", "0", "0"]
+
+
+def test_the_use_of_each_band_adds_up(findings: Findings) -> None:
+    use = [BandUse("domain", 2, (3, 0), 12), BandUse("learned", 2, (5, 4), 24)]
+    report = replace(findings, use=use).report()
+    assert "- Coverage: fixed tokens are 25.0% of the tokens and hold 33.3% of the bytes." in report
+    assert any(
+        line.startswith("- Evenness") and f"efficiency {renyi_efficiency([3, 0, 5, 4]):.4f}" in line for line in report
+    )
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in report if line.startswith("|")][:4]
+    assert rows[2:] == [["domain", "2", "1", "3", "25.0%", "33.3%"], ["learned", "2", "2", "9", "75.0%", "66.7%"]]
+
+
+@pytest.mark.parametrize(
+    ("counts", "order", "efficiency"),
+    [([7] * 64, 2.5, 1.0), ([1, 0, 0, 0], 2.5, 0.0), ([], 2.5, 0.0), ([3], 2.5, 0.0), ([2, 2, 0, 0], 2.0, 0.5)],
+)
+def test_the_renyi_efficiency_of_known_frequencies(counts: list[int], order: float, efficiency: float) -> None:
+    assert renyi_efficiency(counts, order) == pytest.approx(efficiency)
+
+
+def test_the_renyi_efficiency_nears_that_of_shannon_as_the_order_nears_one() -> None:
+    counts = [50, 30, 15, 5]
+    shannon = -sum(n / 100 * math.log(n / 100) for n in counts) / math.log(4)
+    assert renyi_efficiency(counts, 1 + 1e-6) == pytest.approx(shannon, abs=1e-5)

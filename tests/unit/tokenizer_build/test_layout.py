@@ -5,7 +5,7 @@ from cppmill_core.byte_alphabet import BYTES_IN_ORDER
 from cppmill_core.manifests import ranges
 
 from tokenizer_build.bands import FIRST_LEARNED_ID, Strength, band_of
-from tokenizer_build.layout import Slots, assign_ids, manifest_bands, plan_slots
+from tokenizer_build.layout import Slots, assign_ids, manifest_bands, plan_slots, use_by_band
 from tokenizer_build.lock import Lock, LockedId
 from tokenizer_build.vocabulary import FixedToken
 
@@ -103,3 +103,13 @@ def test_the_manifest_has_a_band_of_learned_ids_where_there_are_any() -> None:
 def test_ranges_are_sorted_and_inclusive() -> None:
     assert ranges([]) == []
     assert ranges([5, 1, 2, 3, 9]) == [[1, 3], [5, 5], [9, 9]]
+
+
+def test_the_use_of_a_band_counts_fixed_and_learned_tokens_and_no_names() -> None:
+    slots = plan(7300)
+    ids = assign_ids(slots, made_up_tokens(slots))
+    use = {band.band: band for band in use_by_band(ids, {b"TEST": 3, b"auto": 2, b"token1": 5, b"a": 7})}
+    assert set(use) == {"keywords", "operators", "integers", "domain", "learned"}
+    assert (use["domain"].ids, use["domain"].used, use["domain"].tokens, use["domain"].num_bytes) == (2, 1, 3, 12)
+    assert (use["learned"].used, use["learned"].tokens, use["learned"].num_bytes) == (2, 12, 5 * 6 + 7)
+    assert sum(band.ids for band in use.values()) == slots.vocab_size - len(slots.reserved) - 2

@@ -46,6 +46,16 @@ BEFORE = [
 AFTER = ["", " ", "\n\n", "\r\n", "(", ");\n", ",", "::", "::b", ":", " x", "[0]", '"', "é", " = 1;\n\t", "\\\n", "+1"]
 
 
+def check_size_literal(tokenizer: cppmill_core.Tokenizer, before: str, literal: str) -> None:
+    """No token ends inside the suffix, and the literal is in two tokens at most."""
+    text = f"{before}{literal};"
+    ends = tokenizer.byte_offsets(tokenizer.encode(text)).to_pylist()
+    start, end = len(before), len(before) + len(literal)
+    inside = [place for place in ends if start < place < end]
+    assert end - 1 not in inside
+    assert len(inside) <= 1
+
+
 @pytest.fixture(scope="module")
 def counts_of(scan_documents: ScanDocuments, documents: list[bytes]) -> Callable[[], ScanCounts]:
     """Count the headers with the second patterns, and a few lines with the names of the standard library."""
@@ -123,3 +133,12 @@ def test_names_are_counted_as_with_the_first_pattern(scan_documents: ScanDocumen
     assert second.terms.sort_by("term").equals(first.terms.sort_by("term"))
     assert second.namespaces.equals(first.namespaces) and second.namespaces.num_rows > 10
     assert second.morphemes.equals(first.morphemes)
+
+
+@pytest.mark.parametrize("before", ["", " ", "(", " = ", ", ", "[", "return "])
+@pytest.mark.parametrize("number", [0, 1, 2, 3, 4, 7, 8, 9, 10, 16, 32, 42, 64, 99, 100, 128, 255, 256])
+@pytest.mark.parametrize("suffix", ["uz", "UZ", "zu"])
+def test_a_size_literal_is_two_tokens_at_most_with_its_suffix_whole(
+    native: cppmill_core.Tokenizer, before: str, number: int, suffix: str
+) -> None:
+    check_size_literal(native, before, f"{number}{suffix}")

@@ -54,6 +54,8 @@ pub(super) enum Match {
     Dollar,
     /// Whole words of string literals only.
     SqlString,
+    /// Whole words of string literals, and words with dots between them from the first to the last.
+    String,
     /// A whole chain of names `a::b`, from its first name to its last, with nothing but `::` counting between them.
     Qualified,
 }
@@ -127,7 +129,7 @@ impl Config {
 impl Candidate {
     fn check(&self) -> Result<()> {
         let Self { term, category, .. } = self;
-        let word = term.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..));
+        let word = term.bytes().all(is_word_byte);
         let identifier = word && term.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
         let (fits, rule) = match self.mode {
             Match::Ident => (identifier, "ident needs an identifier"),
@@ -136,6 +138,10 @@ impl Candidate {
             Match::Qualified => (
                 term.split("::").count() > 1 && term.split("::").all(is_name),
                 "qualified needs two names or more, no keywords, with :: between them",
+            ),
+            Match::String => (
+                term.split('.').all(|word| !word.is_empty() && word.bytes().all(is_word_byte)),
+                "string needs a word, or words with dots between them",
             ),
             Match::SqlString => (
                 word && !term.is_empty() && !term.bytes().any(|byte| byte.is_ascii_lowercase()),
@@ -147,6 +153,10 @@ impl Candidate {
         }
         Err(Error::invalid(format!("candidate {term:?} of category {category:?} can never be found: match {rule}")))
     }
+}
+
+fn is_word_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..)
 }
 
 /// Whether `name` can be a name in a chain.

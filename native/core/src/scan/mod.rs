@@ -4,10 +4,11 @@
 //!
 //! - **Terms**, by their match mode. `ident`: the term is a whole identifier or keyword in code or in a directive (not
 //!   the directive's name), outside comments and literals. `prefix`: the same for an identifier that is no keyword and
-//!   is the term or begins with it; a small letter after a term that does not end in `_` is another word. `sql_string`: the term is a whole word inside a string
-//!   literal, letter case as given. `dollar`: `ident` or `sql_string`, for a name with `$` in front. `qualified`: the term is a
-//!   whole chain of names, `std::chrono::seconds` (not `chrono::seconds` in it). A word of a string is a maximal run of
-//!   letters, digits, `_`, `$` and bytes from 0x80; escapes separate words, except in raw strings. Character literals
+//!   is the term or begins with it; a small letter after a term that does not end in `_` is another word. `sql_string`: the term is a
+//!   whole word inside a string literal, letter case as given. `string`: the same for words in any letters, and for
+//!   whole chains of words with dots between them (`mhlo.add`). `dollar`: `ident` or `sql_string`, for a name with `$`
+//!   in front. `qualified`: the term is a whole chain of names, `std::chrono::seconds` (not `chrono::seconds` in it). A
+//!   word of a string is a maximal run of letters, digits, `_`, `$` and bytes from 0x80; escapes separate words, except in raw strings. Character literals
 //!   and header names count for nothing.
 //! - **Morphemes** in the components of identifiers that are no keywords. A component is a run of letters, compared in
 //!   small letters, cut at `aB` and before the last capital of `ABCd`; anything but letters separates components.

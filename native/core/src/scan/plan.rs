@@ -74,7 +74,7 @@ impl Plan {
         if matches!(mode, Match::Ident | Match::Dollar) {
             self.identifiers.entry(key()).or_default().push(feature);
         }
-        if matches!(mode, Match::SqlString | Match::Dollar) {
+        if matches!(mode, Match::SqlString | Match::String | Match::Dollar) {
             self.strings.entry(key()).or_default().push(feature);
             self.strings_first[usize::from(term.as_bytes()[0])] = true;
         }

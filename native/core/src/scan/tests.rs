@@ -285,6 +285,8 @@ fn a_configuration_that_can_find_nothing_is_refused() {
         (r#""candidates": [{"term": "2x", "category": "c", "match": "prefix"}]"#, "candidate \"2x\""),
         (r#""candidates": [{"term": "match", "category": "c", "match": "dollar"}]"#, "candidate \"match\""),
         (r#""candidates": [{"term": "select", "category": "c", "match": "sql_string"}]"#, "candidate \"select\""),
+        (r#""candidates": [{"term": "a..b", "category": "c", "match": "string"}]"#, "candidate \"a..b\""),
+        (r#""candidates": [{"term": "a b", "category": "c", "match": "string"}]"#, "candidate \"a b\""),
         (r#""candidates": [{"term": "a", "category": "c", "match": "regex"}]"#, "scan configuration: unknown variant"),
         (r#""morphemes": [{"morpheme": "Re", "position": "prefix"}]"#, "morpheme \"Re\""),
         (

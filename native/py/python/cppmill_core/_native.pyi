@@ -27,8 +27,9 @@ class Scanner:
         config: JSON text `{"pattern": NAME, "unit_pattern": NAME, "word_partitions": 1, "candidates": [{"term",
             "category", "match"}], "morphemes": [{"morpheme", "position"}]}`; only the pattern is
             required. A `unit_pattern` cuts text into lines made of the pattern's words, which are then counted too.
-            `match` is `ident`, `prefix` (identifiers that begin with it), `dollar`, `sql_string` or `qualified` (a
-            whole chain of names, `std::move`); `position` is `prefix`, `suffix`, `cpp_stem` or `component`.
+            `match` is `ident`, `prefix` (identifiers that begin with it), `dollar`, `sql_string`, `string` (words
+            of string literals, and words with dots between them) or `qualified` (a whole chain of names, `std::move`);
+            `position` is `prefix`, `suffix`, `cpp_stem` or `component`.
         threads: how many threads `add` and `finish` use.
         memory_bytes: the most memory for the tables of words, lines and identifiers of all threads together; the rest
             goes to `spill_dir`. It does not include the words of one document, the current batch, the rows of the other
