@@ -73,11 +73,11 @@ class Scanner:
             read. `units`: the same for lines, if the configuration has a `unit_pattern`. Each other one is a
             `pa.RecordBatch`: `terms` (term, category, project, hits, documents), `morphemes` (morpheme, position,
             project, hits, documents), `namespaces` (namespace, project, hits, documents) and `statistics` (name,
-            value). With `families` in the configuration, `families` too (family, hits, documents, names): how identifiers
-            in code begin, up to their second component (`cudnn` of `cudnnBackendCreate`) and up to their third
-            (`cudnnBackend`); `names` is the most different identifiers of a family in one document. Counts are uint64;
-            rows are sorted bytewise by the columns before the counts; rows without hits are left out, but `statistics`
-            always has every name.
+            value). With `families` in the configuration, `families` too (family, hits, documents, names): how
+            identifiers in code begin, up to their second component (`cudnn` of `cudnnBackendCreate`) and up to their
+            third (`cudnnBackend`); `names` is the most different identifiers of a family in one document. Counts are
+            uint64; rows are sorted bytewise by the columns before the counts; rows without hits are left out, but
+            `statistics` always has every name.
 
         Raises:
             OSError: a temporary file cannot be read, or the scan is lost.
