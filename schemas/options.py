@@ -233,6 +233,22 @@ class BuildOptions(Options):
     min_hits: Annotated[int, Field(ge=0, le=MAX_JSON_INTEGER), VOCABULARY] = 10
     """Cut candidates with fewer hits."""
 
+    min_distinctive_hits: Annotated[int | None, Field(ge=0, le=MAX_JSON_INTEGER, examples=[1])] = None
+    """Cut candidates with a distinctive shape only below so many hits, or with their whole category.
+
+    They stay too where generic words have most hits of their category. While it is off, they need `min_hits`. This
+    option and the next two are left out of the canonical form while they are off.
+    """
+
+    generic_word_project_share: Annotated[float | None, Field(ge=0.0, le=1.0, examples=[0.33])] = None
+    """Cut candidates that are one plain word (`stride`, `Message`) if this share of the projects has them.
+
+    The share is of the most projects in which any candidate occurs, and a word of two projects stays.
+    """
+
+    min_morpheme_hits: Annotated[float | None, Field(ge=0, le=MAX_JSON_INTEGER, examples=[4_000])] = None
+    """Cut morphemes with fewer hits in each of their positions, per million documents; none while it is off."""
+
     min_category_hits_per_name: Annotated[float, Field(ge=0, le=MAX_JSON_INTEGER)] = 64.0
     """Cut a category whose remaining names have fewer hits, per proposed name and per million documents."""
 
@@ -283,6 +299,8 @@ class BuildOptions(Options):
         unused = list(superwords) if self.superwords_after is None else []
         unused += ["kind"] if self.kind == "bpe" else []
         unused += ["hf_template"] if self.hf_template == "none" else []
+        second_rules = ("min_distinctive_hits", "generic_word_project_share", "min_morpheme_hits")
+        unused += [name for name in second_rules if getattr(self, name) is None]
         return leave_out(values(self), unused)
 
 

@@ -60,6 +60,9 @@ BANDS = (
 DOMAIN = "domain"
 """The band whose tokens the scan may cut."""
 
+MORPHEMES = "morphemes"
+"""The band of the pieces of identifiers, which a scan may cut by their hits."""
+
 FIRST_LEARNED_ID = 7200
 """Where learned tokens begin; also the least vocabulary size."""
 

@@ -19,7 +19,7 @@ from schemas.options import BuildOptions
 from tokenizer_build.artifact import TokenizerParts, write_tokenizer
 from tokenizer_build.bands import DOMAIN
 from tokenizer_build.decision_files import write_decisions
-from tokenizer_build.decisions import Decision, Rule, cut_tokens, decide
+from tokenizer_build.decisions import Decision, Rule, cut_tokens, decide, decide_morphemes, keep_candidates
 from tokenizer_build.findings import FINDINGS_MD, DomainSlots, Findings
 from tokenizer_build.layout import Slots, assign_ids, plan_slots
 from tokenizer_build.lint import Split, check_own_tokens, load_vocabulary, split_tokens
@@ -100,6 +100,7 @@ class BuildSummary:
 class _Plan:
     vocabulary: Vocabulary
     decisions: list[Decision]
+    morphemes: list[Decision]
     split_by_pattern: tuple[str, ...]
     slots: Slots
 
@@ -148,7 +149,7 @@ def build_tokenizer(
     )
     ids = assign_ids(plan.slots, learned.learned)
     found = _findings(plan, counts, learned, options)
-    write_decisions(plan.decisions, vocabulary, counts.morphemes, counts.documents, out)
+    write_decisions(plan.decisions, plan.morphemes, out)
     (out / FINDINGS_MD).write_text("".join(f"{line}\n" for line in found.report()), encoding="utf-8", newline="")
     parts = TokenizerParts(
         plan.slots,
@@ -206,11 +207,13 @@ def pattern_split(pattern: str) -> Split:
 
 def _plan(vocabulary: Vocabulary, lock: Lock, counts: ScanCounts, options: BuildOptions, split: Split) -> _Plan:
     check_own_tokens(vocabulary, split)
-    decisions = decide(vocabulary, lock, counts.terms, counts.documents, options)
+    morphemes = decide_morphemes(vocabulary, lock, counts.morphemes, counts.documents, options)
+    decisions = decide(vocabulary, lock, counts.terms, counts.documents, options, cut_morphemes=cut_tokens(morphemes))
+    morphemes = keep_candidates(morphemes, decisions)
     split_by_pattern = tuple(token.token for token in split_tokens(vocabulary, split))
-    left_out = cut_tokens(decisions) | set(split_by_pattern)
+    left_out = cut_tokens([*decisions, *morphemes]) | set(split_by_pattern)
     fixed = [token for token in vocabulary.tokens if token.token not in left_out]
-    return _Plan(vocabulary, decisions, split_by_pattern, plan_slots(fixed, lock, options.vocab_size))
+    return _Plan(vocabulary, decisions, morphemes, split_by_pattern, plan_slots(fixed, lock, options.vocab_size))
 
 
 def _findings(plan: _Plan, counts: ScanCounts, learned: LearnedMerges, options: BuildOptions) -> Findings:
@@ -243,7 +246,7 @@ def _summary(plan: _Plan, learned: LearnedMerges, digest: str, found: Findings) 
         fixed_tokens=dict(Counter(token.band.name for token in slots.fixed)),
         candidates_kept=len({decision.token for decision in plan.decisions} - cut),
         candidates_cut=len(cut),
-        kept_by_lock=tuple(sorted({d.token for d in plan.decisions if d.rule is Rule.LOCKED})),
+        kept_by_lock=tuple(sorted({d.token for d in [*plan.decisions, *plan.morphemes] if d.rule is Rule.LOCKED})),
         split_by_pattern=plan.split_by_pattern,
         findings=tuple(found.summary()),
         reserved_ids=len(slots.reserved),

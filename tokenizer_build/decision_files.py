@@ -14,8 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tokenizer_build.decisions import Counts, Decision, Rule, Shape, document_share, read_counts
-from tokenizer_build.vocabulary import Vocabulary
+from tokenizer_build.decisions import Decision
 
 DECISIONS_PARQUET = "decisions.parquet"
 DECISIONS_TXT = "decisions.txt"
@@ -38,19 +37,15 @@ DECISIONS = pa.schema([pa.field(name, kind, nullable=False) for name, kind in _C
 """`decisions.parquet`: one row per candidate and category, then one per morpheme and position (`morpheme:suffix`)."""
 
 
-def write_decisions(
-    decisions: Iterable[Decision], vocabulary: Vocabulary, morphemes: pa.Table, documents: int, out: Path
-) -> None:
-    """Write the candidates, then the morphemes, which are always kept, in both forms.
+def write_decisions(decisions: Iterable[Decision], morphemes: Iterable[Decision], out: Path) -> None:
+    """Write the candidates, then the morphemes, in both forms.
 
     Args:
         decisions: What `decide` returned.
-        vocabulary: Where the morphemes and their ids are.
-        morphemes: `counts/morphemes.parquet` (`schemas.tables.MORPHEMES`).
-        documents: Number of documents that were scanned.
+        morphemes: What `decide_morphemes` returned.
         out: An existing folder.
     """
-    rows = [_row(decision) for decision in (*decisions, *_morpheme_rows(vocabulary, morphemes, documents))]
+    rows = [_row(decision) for decision in (*decisions, *morphemes)]
     pq.write_table(pa.Table.from_pylist(rows, schema=DECISIONS), out / DECISIONS_PARQUET, compression="zstd")
     (out / DECISIONS_TXT).write_text("".join(_lines(rows)), encoding="utf-8", newline="")
 
@@ -66,17 +61,6 @@ def _row(decision: Decision) -> dict[str, Any]:
         "decision": KEPT if decision.kept else CUT,
         "rule": decision.rule.value,
     }
-
-
-def _morpheme_rows(vocabulary: Vocabulary, table: pa.Table, documents: int) -> list[Decision]:
-    counts = read_counts(table, "morpheme", "position")
-    rows = []
-    for morpheme in vocabulary.morphemes:
-        found = counts.get((morpheme.morpheme, morpheme.position), Counts())
-        share, category = document_share(found, documents), f"morpheme:{morpheme.position}"
-        token_id, rule = vocabulary.by_token[morpheme.morpheme].id, Rule.MORPHEME
-        rows.append(Decision(morpheme.morpheme, token_id, category, found, share, Shape.NONE, rule, rule))
-    return sorted(rows, key=lambda row: (row.category, row.id))
 
 
 def _lines(rows: Sequence[dict[str, Any]]) -> Iterable[str]:

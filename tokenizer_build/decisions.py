@@ -5,12 +5,13 @@ whole if too little of it is left. Only tokens of the domain band can be cut, an
 a learned token; the cut token keeps the id in its file, so that another corpus may keep it under the same id.
 
 The rules come from the published scan of 1,435,084 files, which cut 209 of the 473 tokens it found as generic words,
-and the whole categories of MongoDB operators, Redis, CMake, ORM and protobuf keywords.
+and the whole categories of MongoDB operators, Redis, CMake, ORM and protobuf keywords. The second rules, which profiles
+set (`min_distinctive_hits`, `generic_word_project_share`, `min_morpheme_hits`), tell names of an API from words by
+their shape and by how many projects have them, and decide about morphemes too.
 """
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -18,82 +19,14 @@ from enum import StrEnum
 
 import pyarrow as pa
 
-from schemas.options import DISTINCTIVE_SHAPES, BuildOptions
-from tokenizer_build.bands import DOMAIN
+from schemas.options import BuildOptions
+from tokenizer_build.bands import DOMAIN, MORPHEMES
 from tokenizer_build.lock import Lock
+from tokenizer_build.shapes import Shape, is_plain_word, name_shape
 from tokenizer_build.vocabulary import Candidate, Vocabulary
 
-
-class Shape(StrEnum):
-    """What makes a name one that generic text does not have, the most distinctive first.
-
-    After the published C++ vocabulary, which kept generic words only if they had a double underscore, were in
-    SCREAMING_CASE or began as an API's names do. Compound names are added: several words say more than one, and less
-    than a prefix that one library alone uses.
-    """
-
-    DOUBLE_UNDERSCORE = "double_underscore"
-    SCREAMING_CASE = "screaming_case"
-    API_PREFIX = "api_prefix"
-    COMPOUND = "compound"
-    NONE = "none"
-
-
-_SCREAMING_CASE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
-_IDENTIFIER = re.compile(r"[A-Za-z0-9_]+")
-_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_LEAST_LETTERS = 2
-
-
-def name_shape(
-    token: str,
-    api_prefixes: Iterable[str],
-    *,
-    shapes: Collection[str] = DISTINCTIVE_SHAPES,
-    compound_parts: int = 2,
-) -> Shape:
-    """Return the most distinctive shape of a name.
-
-    Args:
-        token: The name.
-        api_prefixes: Prefixes of its category; one counts if it ends in an underscore, or no lower-case letter follows.
-        shapes: The shapes to look for.
-        compound_parts: How many words a compound has at least.
-
-    Example:
-        >>> name_shape("cudaMalloc", ["cuda"]), name_shape("cudaless", ["cuda"]), name_shape("TEST_F", [])
-        (<Shape.API_PREFIX: 'api_prefix'>, <Shape.NONE: 'none'>, <Shape.SCREAMING_CASE: 'screaming_case'>)
-        >>> name_shape("thread_block_tile", []), name_shape("DescriptorPool", []), name_shape("size_t", [])
-        (<Shape.COMPOUND: 'compound'>, <Shape.COMPOUND: 'compound'>, <Shape.NONE: 'none'>)
-    """
-    found = {
-        Shape.DOUBLE_UNDERSCORE: "__" in token,
-        Shape.SCREAMING_CASE: _SCREAMING_CASE.fullmatch(token) is not None,
-        Shape.API_PREFIX: any(_has_api_prefix(token, prefix) for prefix in api_prefixes),
-        Shape.COMPOUND: len(name_parts(token)) >= compound_parts,
-    }
-    return next((shape for shape, has in found.items() if has and shape in shapes), Shape.NONE)
-
-
-def name_parts(token: str) -> Sequence[str]:
-    """Return the words of an identifier, cut at underscores, humps and digits.
-
-    A part of one letter is a convention (`size_t`, `m_count`), no word, and left out.
-
-    Example:
-        >>> name_parts("thread_block_tile"), name_parts("HTTPServer2"), name_parts("size_t")
-        (['thread', 'block', 'tile'], ['HTTP', 'Server'], ['size'])
-    """
-    if not _IDENTIFIER.fullmatch(token):
-        return []
-    return [part for part in _PART.findall(token) if len(part) >= _LEAST_LETTERS]
-
-
-def _has_api_prefix(token: str, prefix: str) -> bool:
-    rest = token.removeprefix(prefix)
-    if rest in (token, ""):
-        return False
-    return prefix.endswith("_") or not rest[0].islower()
+_FEW_PROJECTS = 2
+"""A word that this many projects have may be the name of one of them, vendored by the others."""
 
 
 class Rule(StrEnum):
@@ -104,16 +37,21 @@ class Rule(StrEnum):
     COMPOUND = "compound"
     RARE = "below_hit_floor"
     GENERIC = "generic"
+    COMMON = "common_word"
     CATEGORY = "category_floor"
     OTHER_CATEGORY = "kept_by_other_category"
+    OTHER_POSITION = "kept_by_other_position"
     OTHER_BAND = "not_in_domain_band"
     MORPHEME = "morpheme"
     LOCKED = "locked"
     KEEP = "keep"
 
 
-CUTTING = frozenset({Rule.RARE, Rule.GENERIC, Rule.CATEGORY})
+CUTTING = frozenset({Rule.RARE, Rule.GENERIC, Rule.COMMON, Rule.CATEGORY})
 """The rules that cut."""
+
+GENERIC_RULES = frozenset({Rule.GENERIC, Rule.COMMON})
+"""The rules that cut generic words."""
 
 PROTECTED = frozenset({Rule.OTHER_BAND, Rule.MORPHEME})
 """The rules that keep a token regardless of its counts."""
@@ -167,7 +105,13 @@ class Decision:
 
 
 def decide(
-    vocabulary: Vocabulary, lock: Lock, terms: pa.Table, documents: int, options: BuildOptions
+    vocabulary: Vocabulary,
+    lock: Lock,
+    terms: pa.Table,
+    documents: int,
+    options: BuildOptions,
+    *,
+    cut_morphemes: Collection[str] = (),
 ) -> list[Decision]:
     """Decide every candidate of a vocabulary.
 
@@ -180,42 +124,125 @@ def decide(
         terms: `counts/terms.parquet` (`schemas.tables.TERMS`); what it does not have was not found.
         documents: Number of documents that were scanned.
         options: The thresholds.
+        cut_morphemes: The morphemes that `decide_morphemes` cuts: they do not keep a candidate.
 
     Returns:
         One decision a candidate and category, sorted by category, then id.
     """
     counts = read_counts(terms, "term", "category")
-    morphemes = {morpheme.morpheme for morpheme in vocabulary.morphemes}
+    corpus = Corpus(documents, max((found.projects for found in counts.values()), default=0))
+    morphemes = {morpheme.morpheme for morpheme in vocabulary.morphemes}.difference(cut_morphemes)
     decisions = []
     for candidate in vocabulary.candidates:
         found = counts.get((candidate.token, candidate.category), Counts())
-        share = document_share(found, documents)
-        shape = name_shape(
-            candidate.token,
-            candidate.api_prefixes,
-            shapes=options.distinctive_shapes,
-            compound_parts=options.compound_parts,
-        )
-        rule = _protecting_rule(candidate, vocabulary, morphemes) or _frequency_rule(found, share, shape, options)
-        token_id = vocabulary.by_token[candidate.token].id
+        shape, rule = decide_name(candidate.token, candidate.api_prefixes, found, corpus, options)
+        rule = _protecting_rule(candidate, vocabulary, morphemes) or rule
+        share, token_id = document_share(found, documents), vocabulary.by_token[candidate.token].id
         decisions.append(Decision(candidate.token, token_id, candidate.category, found, share, shape, rule, rule))
     decisions.sort(key=lambda d: (d.category, d.id))
     return _settle(_decide_categories(decisions, documents, options), lock, vocabulary.kept)
 
 
+def decide_morphemes(
+    vocabulary: Vocabulary, lock: Lock, morphemes: pa.Table, documents: int, options: BuildOptions
+) -> list[Decision]:
+    """Decide every morpheme of a vocabulary in each of its positions.
+
+    A morpheme is kept if it has the hits in one of its positions; a locked one, one with an id in another band than the
+    morphemes' or the domains', and all without `min_morpheme_hits`, are always kept. BPE learns most morphemes without
+    a seed too; then the seed takes no id from anything else. What it would not learn must have the hits.
+
+    Args:
+        vocabulary: The morphemes and their ids.
+        lock: Locked tokens are kept regardless of their counts.
+        morphemes: `counts/morphemes.parquet` (`schemas.tables.MORPHEMES`).
+        documents: Number of documents that were scanned.
+        options: The thresholds.
+
+    Returns:
+        One decision a morpheme and position, the category `morpheme:POSITION`, sorted by category, then id.
+    """
+    counts = read_counts(morphemes, "morpheme", "position")
+    floor = least_morpheme_hits(documents, options)
+    decisions = []
+    for morpheme in vocabulary.morphemes:
+        token = vocabulary.by_token[morpheme.morpheme]
+        found = counts.get((morpheme.morpheme, morpheme.position), Counts())
+        is_own_band = token.band.name in (MORPHEMES, DOMAIN)
+        rule = Rule.RARE if is_own_band and found.hits < floor else Rule.MORPHEME
+        share, category = document_share(found, documents), f"morpheme:{morpheme.position}"
+        decisions.append(Decision(morpheme.morpheme, token.id, category, found, share, Shape.NONE, rule, rule))
+    decisions.sort(key=lambda d: (d.category, d.id))
+    return _settle(decisions, lock, vocabulary.kept, elsewhere=Rule.OTHER_POSITION)
+
+
+def least_morpheme_hits(documents: int, options: BuildOptions) -> float:
+    """Return the hits that a morpheme needs in one of its positions."""
+    return (options.min_morpheme_hits or 0) * documents / _PER
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What was scanned.
+
+    Attributes:
+        documents: Number of documents.
+        projects: The most projects that one candidate occurs in.
+    """
+
+    documents: int
+    projects: int
+
+
+def decide_name(
+    token: str, api_prefixes: Iterable[str], counts: Counts, corpus: Corpus, options: BuildOptions
+) -> tuple[Shape, Rule]:
+    """Decide a name of the domain band by its own counts and shape.
+
+    Args:
+        token: The name.
+        api_prefixes: Prefixes of its category.
+        counts: What the scan counted of it.
+        corpus: What was scanned.
+        options: The thresholds.
+
+    Returns:
+        Its shape, and the rule that keeps or cuts it, before category, lock and other categories have theirs.
+    """
+    shape = name_shape(token, api_prefixes, shapes=options.distinctive_shapes, compound_parts=options.compound_parts)
+    share = document_share(counts, corpus.documents)
+    is_distinctive = shape is not Shape.NONE
+    if counts.hits < (least_distinctive_hits(options) if is_distinctive else options.min_hits):
+        return shape, Rule.RARE
+    kept_by_shape = Rule.COMPOUND if shape is Shape.COMPOUND else Rule.DISTINCTIVE
+    if share <= options.generic_document_share:
+        if is_common_word(token, counts, corpus, options):
+            return shape, Rule.COMMON
+        return shape, kept_by_shape if counts.hits < options.min_hits else Rule.USED
+    is_idiom = shape is Shape.COMPOUND and share > options.compound_document_share
+    return shape, kept_by_shape if is_distinctive and not is_idiom else Rule.GENERIC
+
+
+def least_distinctive_hits(options: BuildOptions) -> int:
+    """Return the fewest hits of a name with a distinctive shape."""
+    least = options.min_distinctive_hits
+    return options.min_hits if least is None else min(least, options.min_hits)
+
+
+def is_common_word(token: str, counts: Counts, corpus: Corpus, options: BuildOptions) -> bool:
+    """Return whether a name is one plain word (`stride`, `Message`) that many projects use, so no API's own.
+
+    Words in capitals (`DWORD`, `SELECT`) and with digits (`float4`) are no plain words.
+    """
+    share = options.generic_word_project_share
+    if share is None or counts.projects <= _FEW_PROJECTS or not is_plain_word(token):
+        return False
+    return counts.projects >= share * corpus.projects
+
+
 def document_share(counts: Counts, documents: int) -> float:
     """Return the share of the documents that have a term; 0 if there are none."""
     return counts.documents / documents if documents else 0.0
-
-
-def _frequency_rule(counts: Counts, share: float, shape: Shape, options: BuildOptions) -> Rule:
-    if counts.hits < options.min_hits:
-        return Rule.RARE
-    if share <= options.generic_document_share:
-        return Rule.USED
-    if shape is Shape.COMPOUND:
-        return Rule.COMPOUND if share <= options.compound_document_share else Rule.GENERIC
-    return Rule.GENERIC if shape is Shape.NONE else Rule.DISTINCTIVE
 
 
 def _protecting_rule(candidate: Candidate, vocabulary: Vocabulary, morphemes: set[str]) -> Rule | None:
@@ -242,12 +269,14 @@ class Remains:
     Attributes:
         names: How many names it proposes as its own.
         hits: Hits of what is left.
+        generic_hits: Hits of its own names that were cut as generic words.
         all_hits: Hits of all its candidates.
         projects: The most projects that one name of what is left occurs in.
     """
 
     names: int
     hits: int
+    generic_hits: int
     all_hits: int
     projects: int
 
@@ -260,6 +289,7 @@ class Remains:
         return cls(
             names=len(own),
             hits=sum(found.hits for found in left),
+            generic_hits=sum(decision.counts.hits for decision in own if decision.own_rule in GENERIC_RULES),
             all_hits=sum(decision.counts.hits for decision in group),
             projects=max((found.projects for found in left), default=0),
         )
@@ -271,16 +301,19 @@ class Remains:
     def failed_floor(self, documents: int, projects: int, options: BuildOptions) -> Floor | None:
         """Return the first floor that it is below, None if the category is kept.
 
+        Below the floor `HIT_SHARE`, names with a distinctive shape stay if `min_distinctive_hits` is set.
+
         Args:
             documents: Number of documents that were scanned.
             projects: The most projects that one candidate occurs in: the project floor is not higher.
             options: The floors.
         """
-        if self.hits < self.least_hits(documents, options):
+        counted = self.hits if options.min_distinctive_hits is None else self.hits + self.generic_hits
+        if counted < self.least_hits(documents, options):
             return Floor.HITS
-        if self.hits < options.min_category_hit_share * self.all_hits:
-            return Floor.HIT_SHARE
-        return Floor.PROJECTS if self.projects < min(options.min_category_projects, projects) else None
+        if self.projects < min(options.min_category_projects, projects):
+            return Floor.PROJECTS
+        return Floor.HIT_SHARE if self.hits < options.min_category_hit_share * self.all_hits else None
 
 
 def by_category(decisions: Iterable[Decision]) -> dict[str, list[Decision]]:
@@ -299,21 +332,28 @@ def most_projects(decisions: Iterable[Decision]) -> int:
 def _decide_categories(decisions: Sequence[Decision], documents: int, options: BuildOptions) -> list[Decision]:
     """Cut what is left of each category that is below a floor; what was cut before keeps its own rule."""
     projects = most_projects(decisions)
-    fallen = {
-        name
+    floors = {
+        name: Remains.of(group).failed_floor(documents, projects, options)
         for name, group in by_category(decisions).items()
-        if Remains.of(group).failed_floor(documents, projects, options) is not None
     }
     return [
-        replace(decision, rule=Rule.CATEGORY)
-        if decision.category in fallen and decision.kept and decision.rule not in PROTECTED
-        else decision
+        replace(decision, rule=Rule.CATEGORY) if _falls(decision, floors[decision.category], options) else decision
         for decision in decisions
     ]
 
 
-def _settle(decisions: Sequence[Decision], lock: Lock, keep: Collection[str]) -> list[Decision]:
-    """Turn cuts around where the token is locked, is to be kept, or another of its categories keeps it."""
+def _falls(decision: Decision, floor: Floor | None, options: BuildOptions) -> bool:
+    """Return whether a candidate falls with its category, which is below a floor."""
+    if floor is None or not decision.kept or decision.rule in PROTECTED:
+        return False
+    spared = options.min_distinctive_hits is not None and decision.shape is not Shape.NONE
+    return not (spared and floor is Floor.HIT_SHARE)
+
+
+def _settle(
+    decisions: Sequence[Decision], lock: Lock, keep: Collection[str], *, elsewhere: Rule = Rule.OTHER_CATEGORY
+) -> list[Decision]:
+    """Turn cuts around where the token is locked, is to be kept, or another category or position keeps it."""
     kept = {decision.token for decision in decisions if decision.kept}
     settled = []
     for decision in decisions:
@@ -323,7 +363,7 @@ def _settle(decisions: Sequence[Decision], lock: Lock, keep: Collection[str]) ->
         elif rule in CUTTING and decision.token in keep:
             rule = Rule.KEEP
         elif rule in CUTTING and decision.token in kept:
-            rule = Rule.OTHER_CATEGORY
+            rule = elsewhere
         settled.append(replace(decision, rule=rule))
     return settled
 
@@ -331,6 +371,15 @@ def _settle(decisions: Sequence[Decision], lock: Lock, keep: Collection[str]) ->
 def cut_tokens(decisions: Iterable[Decision]) -> set[str]:
     """Return the tokens that lose their id in this build."""
     return {decision.token for decision in decisions if not decision.kept}
+
+
+def keep_candidates(morphemes: Iterable[Decision], candidates: Iterable[Decision]) -> list[Decision]:
+    """Return the decisions of morphemes, those turned around that are kept as candidates."""
+    kept = {decision.token for decision in candidates if decision.kept}
+    return [
+        replace(decision, rule=Rule.OTHER_CATEGORY) if decision.token in kept and not decision.kept else decision
+        for decision in morphemes
+    ]
 
 
 def read_counts(table: pa.Table, name: str, group: str) -> dict[tuple[str, str], Counts]:

@@ -121,7 +121,7 @@ def add_tokens(
     known = [name for name in given if name in vocabulary.by_token and name not in vocabulary.kept] if keep else []
     elsewhere = [name for name in known if vocabulary.by_token[name].band.name == DOMAIN]
     locked = {name: lock.by_token[name].id for name in new if name in lock.by_token}
-    free = _free_ids(vocabulary, lock.by_id.keys(), band, count=len(new) - len(locked))
+    free = _enough_ids(free_ids(vocabulary, lock.by_id, band), band, len(new) - len(locked))
     added = {locked[name] if name in locked else next(free): name for name in new}
     if added or elsewhere:
         head = {"category": category, "match": match, "api_prefixes": list(api_prefixes), "elsewhere": elsewhere}
@@ -138,13 +138,26 @@ def write_vocabulary(vocabulary: Vocabulary, out: Path) -> str:
     return sha256_file(out / VOCABULARY_JSON)
 
 
-def _free_ids(vocabulary: Vocabulary, locked: Iterable[int], band: str, *, count: int) -> Iterator[int]:
+def free_ids(vocabulary: Vocabulary, locked: Iterable[int], band: str) -> list[int]:
+    """Return the ids of a band that a vocabulary of the user's own may give out, from the end of the band downwards.
+
+    Args:
+        vocabulary: The vocabulary; its ids are taken.
+        locked: Ids that the lock holds.
+        band: Name of the band.
+
+    Raises:
+        VocabularyConfigError: If there is no such band.
+    """
     names = [known.name for known in BANDS]
     if band not in names:
         raise VocabularyConfigError(f"band {band!r}: no such band; {nearest(band, names)}")
     found = next(known for known in BANDS if known.name == band)
     taken = {*vocabulary.by_id, *locked, *RESERVED_IDS}
-    free = [i for i in range(found.last, found.first - 1, -1) if i not in taken]
+    return [i for i in range(found.last, found.first - 1, -1) if i not in taken]
+
+
+def _enough_ids(free: Sequence[int], band: str, count: int) -> Iterator[int]:
     if len(free) < count:
         raise VocabularyConfigError(
             f"{count:,} new names, and the band {band} has {len(free):,} free ids; leave out tokens that you do not "

@@ -33,7 +33,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from schemas.errors import VocabularyConfigError
-from tokenizer_build.bands import BANDS, Band, Strength, token_strength
+from tokenizer_build.bands import BANDS, DOMAIN, MORPHEMES, Band, Strength, token_strength
 
 VOCABULARY_JSON = "vocabulary.json"
 """The vocabulary that a tokenizer was built with, in the tokenizer's folder: canonical JSON."""
@@ -77,17 +77,24 @@ class CandidateGroup(_Record):
 
 
 class MorphemeGroup(_Record):
-    """Morphemes of one position; each has its id in some band."""
+    """Morphemes of one position.
+
+    Attributes:
+        position: Where in an identifier the scan counts them.
+        terms: Morphemes that have their id in another table, of any band.
+        tokens: Id to morpheme; the ids are of the band `morphemes`, whatever the band of the file.
+    """
 
     position: Position
-    terms: list[str]
+    terms: list[str] = []
+    tokens: Tokens = {}
 
 
 class BandFile(_Record):
     """One file of a vocabulary folder.
 
     Attributes:
-        band: Name of the band of its tokens.
+        band: Name of the band of its tokens; the domain band where none is named.
         tokens: Id to token; a scan never cuts them.
         candidates: What a scan may cut, by category.
         morphemes: Pieces of identifiers, by position.
@@ -95,7 +102,7 @@ class BandFile(_Record):
         cut_categories: Categories of other files to leave out, with the tokens that have their id in them.
     """
 
-    band: str
+    band: str = DOMAIN
     tokens: Tokens = {}
     candidates: list[CandidateGroup] = []
     morphemes: list[MorphemeGroup] = []
@@ -388,12 +395,13 @@ def _read_recorded(directory: Path) -> Vocabulary:
 
 
 def _file_tokens(name: str, file: BandFile) -> list[FixedToken]:
-    band = next(band for band in BANDS if band.name == file.band)
-    tables = [("tokens", file.tokens)]
-    tables += [(f"candidates[{group.category}].tokens", group.tokens) for group in file.candidates]
+    bands = {band.name: band for band in BANDS}
+    tables = [(file.band, "tokens", file.tokens)]
+    tables += [(file.band, f"candidates[{group.category}].tokens", group.tokens) for group in file.candidates]
+    tables += [(MORPHEMES, f"morphemes[{group.position}].tokens", group.tokens) for group in file.morphemes]
     return [
-        FixedToken(_token_id(name, table, key), token, band, f"{name}: {table}.{key}")
-        for table, tokens in tables
+        FixedToken(_token_id(name, table, key), token, bands[band], f"{name}: {table}.{key}")
+        for band, table, tokens in tables
         for key, token in tokens.items()
     ]
 
@@ -423,5 +431,5 @@ def _file_morphemes(name: str, file: BandFile) -> list[Morpheme]:
     return [
         Morpheme(term, group.position, f"{name}: morphemes[{group.position}]")
         for group in file.morphemes
-        for term in group.terms
+        for term in (*group.tokens.values(), *group.terms)
     ]

@@ -25,7 +25,7 @@ from benches.lib.references import IdArray, digest_documents, split_ids
 from benches.lib.vocabularies import merge_ours, spell_merges
 from pipelines.console.progress import MEGABYTE
 from tokenizer_build.compare.candidates import CandidateTokenizer, HuggingFace, Native, Ranks, set_rayon_threads
-from tokenizer_build.published_patterns import CL100K
+from tokenizer_build.compare.published_patterns import CL100K
 
 Result = Callable[[], Iterable[IdArray]]
 """Makes the ids of each document, outside the clock, of what an encoder gave."""

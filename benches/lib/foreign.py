@@ -19,7 +19,7 @@ from benches.lib.harness import BenchmarkError
 from benches.lib.texts import SourceText
 from benches.lib.trainers import count_with_ffbpe
 from tokenizer_build.compare.candidates import Ranks, read_ranks
-from tokenizer_build.published_patterns import CL100K, O200K
+from tokenizer_build.compare.published_patterns import CL100K, O200K
 
 O200K_FILE = "bpe_openai/data/o200k_base.tiktoken.gz"
 O200K_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tokenizer_build.published_patterns import CL100K, GPT2, O200K
+from tokenizer_build.compare.published_patterns import CL100K, GPT2, O200K
 
 _CAMEL_BORDER = r"(?<=[\p{Ll}\p{N}])\p{Lu}|(?<=\p{Lu})\p{Lu}\p{Ll}"
 _UNDERSCORE_BORDER = r"(?<=[^_])_"

@@ -8,14 +8,10 @@ counts; only a rebuild tells what a rebuild gains.
 from __future__ import annotations
 
 import json
-import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import cppmill_core
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.stages.document_units import content_bytes, document_shards
@@ -24,6 +20,7 @@ from pipelines.stages.standing import scanned_shards
 from pipelines.stages.tokenize import tokenize_settings
 from schemas.options import MEBIBYTE
 from schemas.units import UnitReceipt
+from tokenizer_build.proposals import count_identifiers
 from transforms.scan.count import read_documents
 from transforms.tokens.tokenizer import open_tokenizer
 
@@ -34,7 +31,6 @@ NAMES = 200
 """How many names the estimate gives an id of their own."""
 
 _SHOWN = 5
-_NAME = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*")
 _LEAST_TOKENS = 3
 """A name of two tokens is a word and its ending, no gap in the vocabulary."""
 
@@ -129,8 +125,8 @@ def _costly_names(session: Session, shards: Sequence[str]) -> tuple[int, list[Co
             for batch in read_documents([shard], read_ahead=False):
                 scanner.add(batch)
     counts = scanner.finish()
-    hits = _count_names(counts["words"], least_hits=max(1, options.build.min_hits))
-    names = sorted(hits)
+    hits = count_identifiers(counts["words"])
+    names = sorted(name for name, times in hits.items() if times >= max(1, options.build.min_hits))
     tokenizer = open_tokenizer(tokenize_settings(session))
     counted = pc.list_value_length(tokenizer.encode_batch(names, threads=session.config.threads)).to_pylist()
     costly = [
@@ -140,15 +136,3 @@ def _costly_names(session: Session, shards: Sequence[str]) -> tuple[int, list[Co
     ]
     statistics = dict(zip(*counts["statistics"].to_pydict().values(), strict=True))
     return statistics["bytes"], sorted(costly, key=lambda name: (-name.saved, name.name))[:NAMES]
-
-
-def _count_names(words: Iterable[pa.RecordBatch], *, least_hits: int) -> dict[bytes, int]:
-    """Return how often each identifier occurs as a word, with a blank or mark before it or none; rare ones left out."""
-    hits = Counter[bytes]()
-    for batch in words:
-        columns: list[list[Any]] = [batch["word"].to_pylist(), batch["count"].to_pylist()]
-        for word, count in zip(*columns, strict=True):
-            found = _NAME.fullmatch(word) or _NAME.fullmatch(word, 1)
-            if found is not None:
-                hits[found[0]] += count
-    return {name: count for name, count in hits.items() if count >= least_hits}

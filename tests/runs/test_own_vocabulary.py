@@ -3,9 +3,12 @@
 import json
 import re
 import shutil
+import tomllib
 from collections import Counter
+from pathlib import Path
 
 import cppmill_core
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -165,3 +168,43 @@ def test_prism_gives_the_same_receipt(begun, cppmill_process, tmp_path):
     for out, options in (("local", []), ("prism", ["--engine", "prism"])):
         cppmill_process(*command(team, out, unit_bytes=1 << 18), *options)
     assert (team / "local/receipt.json").read_bytes() == (team / "prism/receipt.json").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def trees(cppmill, tmp_path_factory):
+    """A run of some projects that share names: parts of pyarrow's headers."""
+    folder = tmp_path_factory.mktemp("proposed")
+    for name in ("array", "compute", "flight", "util"):
+        shutil.copytree(Path(pa.get_include()) / "arrow" / name, folder / "sources" / name)
+    cppmill("vocab", "init", folder / "own")
+    cppmill(*command(folder)[:-2])
+    return folder
+
+
+def test_what_is_proposed_from_a_run_becomes_one_token_each_once_it_is_pasted(trees, cppmill):
+    said = cppmill("vocab", "propose", trees / "out", "--names", 30, "--morphemes", 5).stdout
+    assert re.search(r"from \d+ documents of 4 projects", said)
+    (trees / "own/proposed.toml").write_text(said)
+    found = tomllib.loads(said)
+    names = {name: int(number) for number, name in found["candidates"][0]["tokens"].items()}
+    pieces = {name for group in found.get("morphemes", []) for name in group["tokens"].values()}
+    assert names
+    before = cppmill_core.Tokenizer.from_dir(trees / "out/tokenizer")
+    assert min(len(before.encode(name)) for name in {*names, *pieces}) > 1
+    cppmill("vocab", "lint", "--vocab", trees / "own")
+    cppmill(*command(trees, "again"))
+    after = cppmill_core.Tokenizer.from_dir(trees / "again/tokenizer")
+    assert {name: after.encode(f"({name}*").to_pylist()[1:-1] for name in names} == {
+        name: [number] for name, number in names.items()
+    }
+    assert {len(after.encode(piece)) for piece in pieces} <= {1}
+    again = cppmill("vocab", "propose", trees / "again", "--names", 30).stdout
+    assert not names.keys() & set(re.findall(r'= "(\w+)"', again))
+
+
+def test_names_are_proposed_from_a_run_that_counted_nothing(trees, cppmill):
+    given = ["--tokenizer", trees / "out/tokenizer"]
+    cppmill("run", trees / "sources", "--out", trees / "given", *given, "--unit-bytes", 1 << 17)
+    assert not (trees / "given/counts").exists()
+    lines = [cppmill("vocab", "propose", trees / out).stdout.splitlines()[1:] for out in ("out", "given")]
+    assert lines[0] == lines[1]

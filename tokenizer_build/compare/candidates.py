@@ -34,7 +34,7 @@ from cppmill_core.sentencepiece.proto import read_model
 from schemas.digests import sha256_file, sha256_json
 from schemas.errors import ConfigError
 from tokenizer_build.artifact import MANIFEST_JSON, TOKENIZER_JSON
-from tokenizer_build.published_patterns import PATTERN_OF_RANKS
+from tokenizer_build.compare.published_patterns import PATTERN_OF_RANKS
 
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor

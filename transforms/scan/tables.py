@@ -64,12 +64,12 @@ def merge_counts(family: Family, runs: Sequence[Run], folder: Path) -> pa.Table:
     if family == Family.STATISTICS:
         return pa.concat_tables([STATISTICS.empty_table(), *sums])
     keys = _KEYS[family]
-    counted = pa.concat_tables([_MERGED[family].empty_table(), *(_count_projects(table, family) for table in sums)])
+    counted = pa.concat_tables([_MERGED[family].empty_table(), *(count_projects(table, family) for table in sums)])
     return _sum_by(counted, keys, ["hits", "documents", "projects"])  # blocks may share their border's key
 
 
-def _count_projects(table: pa.Table, family: Family) -> pa.Table:
-    """Return a table of partial counts with the number of projects in place of their names."""
+def count_projects(table: pa.Table, family: Family) -> pa.Table:
+    """Return a table of partial counts, each key and project once, with the number of projects instead of names."""
     keys = _KEYS[family]
     grouped = table.group_by(keys, use_threads=False).aggregate(
         [("hits", "sum"), ("documents", "sum"), ("project", "count")]

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from schemas.options import BuildOptions
 from schemas.tables import MORPHEMES, TERMS
 from tokenizer_build.decision_files import DECISIONS, write_decisions
-from tokenizer_build.decisions import decide
+from tokenizer_build.decisions import decide, decide_morphemes
 from tokenizer_build.lint import load_vocabulary
 from tokenizer_build.vocabulary import Vocabulary
 
@@ -28,7 +28,7 @@ def written(vocabulary_dir: Path, folder: Path) -> list[dict[str, Any]]:
         [{"morpheme": "init", "position": "cpp_stem", "hits": 9, "documents": 5, "projects": 2}], schema=MORPHEMES
     )
     decisions = decide(vocabulary, lock, terms, DOCUMENTS, BuildOptions())
-    write_decisions(decisions, vocabulary, morphemes, DOCUMENTS, folder)
+    write_decisions(decisions, decide_morphemes(vocabulary, lock, morphemes, DOCUMENTS, BuildOptions()), folder)
     file = pq.read_table(folder / "decisions.parquet")
     assert file.schema.equals(DECISIONS)
     rows: list[dict[str, Any]] = file.to_pylist()

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from schemas.options import BuildOptions
-from schemas.tables import TERMS
-from tokenizer_build.decisions import Decision, Rule, Shape, cut_tokens, decide, name_parts, name_shape
+from schemas.tables import MORPHEMES, TERMS
+from tokenizer_build.decisions import Decision, Rule, cut_tokens, decide, decide_morphemes, keep_candidates
 from tokenizer_build.lock import Lock, LockedId, read_lock
 from tokenizer_build.vocabulary import Vocabulary, read_vocabulary
 
@@ -190,63 +190,112 @@ def test_no_documents_cut_by_the_floor_and_divide_by_nothing(vocabulary: Vocabul
     assert {d.document_share for d in decisions} == {0.0}
 
 
-@pytest.mark.parametrize(
-    ("token", "prefixes", "shape"),
-    [
-        ("__global__", [], Shape.DOUBLE_UNDERSCORE),
-        ("a__b", [], Shape.DOUBLE_UNDERSCORE),
-        ("EXPECT_EQ", [], Shape.SCREAMING_CASE),
-        ("BOOST_TEST2_A", [], Shape.SCREAMING_CASE),
-        ("TEST", [], Shape.NONE),
-        ("_TEST", [], Shape.NONE),
-        ("Test_Case", [], Shape.COMPOUND),
-        ("cudaMalloc", ["cuda"], Shape.API_PREFIX),
-        ("cuda", ["cuda"], Shape.NONE),
-        ("cudamalloc", ["cuda"], Shape.NONE),
-        ("cudaMalloc", ["nccl"], Shape.COMPOUND),
-        ("sqlite3_step", ["sqlite3_"], Shape.API_PREFIX),
-        ("SQLExecute", ["SQL"], Shape.API_PREFIX),
-        ("hipblasCreate", ["rocblas_", "hipblas"], Shape.API_PREFIX),
-        ("thread_block_tile", [], Shape.COMPOUND),
-        ("DescriptorPool", [], Shape.COMPOUND),
-        ("threadIdx", [], Shape.COMPOUND),
-        ("SQLExecute", [], Shape.COMPOUND),
-        ("device_vector", ["device_"], Shape.API_PREFIX),
-        ("size_t", [], Shape.NONE),
-        ("mValue", [], Shape.NONE),
-        ("dim3", [], Shape.NONE),
-        ("float16", [], Shape.NONE),
-        ("Descriptor", [], Shape.NONE),
-        ("query", [], Shape.NONE),
-        ("$graphLookup", [], Shape.NONE),
-        ("#pragma once", [], Shape.NONE),
-    ],
-)
-def test_the_shape_of_a_name(token: str, prefixes: list[str], shape: Shape) -> None:
-    assert name_shape(token, prefixes) is shape
-
-
-def test_a_shape_that_is_not_asked_for_gives_way_to_the_next() -> None:
-    assert name_shape("CUDA_CHECK__", [], shapes=["api_prefix", "compound"]) is Shape.COMPOUND
-    assert name_shape("CUDA_CHECK__", ["CUDA"], shapes=["api_prefix", "compound"]) is Shape.API_PREFIX
-    assert name_shape("CUDA_CHECK__", [], shapes=[]) is Shape.NONE
-
-
-def test_a_compound_has_as_many_words_as_asked_for() -> None:
-    shapes = [name_shape(name, [], compound_parts=3) for name in ("thread_block_tile", "device_vector", "ThreadBlock")]
-    assert shapes == [Shape.COMPOUND, Shape.NONE, Shape.NONE]
+SECOND = OPTIONS.model_copy(update={"min_distinctive_hits": 1, "generic_word_project_share": 0.33})
 
 
 @pytest.mark.parametrize(
-    ("name", "parts"),
+    ("token", "category", "hits", "documents", "projects", "rule"),
     [
-        ("thread_block_tile", ["thread", "block", "tile"]),
-        ("XMLHttpRequest2", ["XML", "Http", "Request"]),
-        ("__half2float", ["half", "float"]),
-        ("m_x", []),
-        ("std::vector", []),
-        ("", []),
+        ("cublasSgemm", "cublas", 1, 1, 1, Rule.DISTINCTIVE),
+        ("cublasSgemm", "cublas", 0, 0, 0, Rule.RARE),
+        ("source_location", "cpp23_types", 9, 2, 1, Rule.COMPOUND),
+        ("source_location", "cpp23_types", 10, 2, 1, Rule.USED),
+        ("mdspan", "cpp23_types", 9, 2, 1, Rule.RARE),
+        ("stride", "cpp23_ranges", 500, 5, 4, Rule.COMMON),
+        ("stride", "cpp23_ranges", 500, 5, 3, Rule.USED),
+        ("Message", "protobuf", 500, 5, 4, Rule.COMMON),
+        ("stride", "cpp23_ranges", 500, 21, 4, Rule.GENERIC),
+        ("DWORD", "windows_types", 500, 5, 12, Rule.USED),
+        ("float4", "cuda_vector_types", 500, 5, 12, Rule.USED),
+        ("ServerContext", "grpc", 500, 5, 12, Rule.USED),
+        ("range", "cpp20_concepts", 9, 5, 12, Rule.RARE),
+        ("generator", "cpp23_types", 500, 5, 12, Rule.MORPHEME),
     ],
 )
-def test_the_parts_of_a_name_are_its_words(name: str, parts: list[str]) -> None:
-    assert name_parts(name) == parts
+def test_each_second_rule_at_its_border(
+    vocabulary: Vocabulary, token: str, category: str, hits: int, documents: int, projects: int, rule: Rule
+) -> None:
+    """Of twelve projects, a third are four: `$match` is found in all."""
+    terms = table((token, category, hits, documents, projects), ("$match", "mongodb_dollar", 20, 12, 12))
+    assert decided(vocabulary, terms, options=SECOND)[token, category].rule is rule
+    assert decided(vocabulary, terms)[token, category].rule not in (Rule.COMMON, Rule.COMPOUND)
+
+
+@pytest.mark.parametrize("projects", [1, 2])
+def test_a_word_of_few_projects_is_not_common_however_few_there_are(vocabulary: Vocabulary, projects: int) -> None:
+    terms = table(("stride", "cpp23_ranges", 500, 5, projects))
+    assert decided(vocabulary, terms, options=SECOND)["stride", "cpp23_ranges"].rule is Rule.USED
+
+
+FLOORS = BuildOptions(min_distinctive_hits=1, generic_word_project_share=0.33)
+TWELVE = ("$match", "mongodb_dollar", 20, 12, 12)
+CPP23 = [("expected", "cpp23_types", 5000, 15, 12), ("source_location", "cpp23_types", 14, 5, 2)]
+
+
+def test_names_of_an_api_stay_where_generic_words_have_most_hits_of_their_category(vocabulary: Vocabulary) -> None:
+    terms = table(TWELVE, *CPP23, ("mdspan", "cpp23_types", 20, 5, 2))
+    rules = {token: decision.rule for (token, _), decision in decided(vocabulary, terms, options=FLOORS).items()}
+    names = ("expected", "source_location", "mdspan")
+    assert [rules[name] for name in names] == [Rule.COMMON, Rule.USED, Rule.CATEGORY]
+
+
+def test_names_of_an_api_fall_with_a_category_that_has_too_few_hits_or_projects(vocabulary: Vocabulary) -> None:
+    found = [(f"cublas{name}", "cublas", 1, 1, 2) for name in ("Sgemm", "Dgemm")]
+    rare = decided(vocabulary, table(TWELVE, *found), options=FLOORS, documents=30_000)
+    assert {rare[name, "cublas"].rule for name, *_ in found} == {Rule.CATEGORY}
+    assert rare["cublasCreate", "cublas"].rule is Rule.RARE
+    of_one = [(name, category, 500, 5, 1) for name, category, *_ in found]
+    alone = decided(vocabulary, table(TWELVE, *of_one), options=FLOORS)
+    assert {alone[name, "cublas"].rule for name, *_ in found} == {Rule.CATEGORY}
+
+
+@pytest.mark.parametrize("options", [FLOORS], ids=["second rules"])
+def test_the_categories_that_fell_in_the_published_scan_fall_by_the_second_rules_too(
+    vocabulary: Vocabulary, options: BuildOptions
+) -> None:
+    found = [("find_package", "cmake", 1_685, 900, 20), ("insert_into", "cpp_orms", 401, 300, 6)]
+    found += [("stream", "proto_keywords", 1_390_000, 300_000, 300), ("rpc", "proto_keywords", 900, 300, 30)]
+    decisions = decided(vocabulary, table(*found), options=options, documents=PUBLISHED_DOCUMENTS)
+    assert not [token for token, category, *_ in found if decisions[token, category].kept]
+
+
+def pieces(*rows: Row) -> pa.Table:
+    columns = ("morpheme", "position", "hits", "documents", "projects")
+    return pa.Table.from_pylist([dict(zip(columns, row, strict=True)) for row in rows], schema=MORPHEMES)
+
+
+def test_a_morpheme_is_decided_by_its_hits_in_the_best_of_its_positions(vocabulary: Vocabulary) -> None:
+    options = OPTIONS.model_copy(update={"min_morpheme_hits": 10_000})
+    table_of = pieces(("intra", "prefix", 9, 5, 2), ("init", "cpp_stem", 10, 5, 2), ("config", "component", 9, 5, 2))
+    lock = read_lock(vocabulary.directory)
+    decisions = decide_morphemes(vocabulary, lock, table_of, DOCUMENTS, options)
+    rules = {(decision.token, decision.category): decision.rule for decision in decisions}
+    assert rules["intra", "morpheme:prefix"] is Rule.RARE
+    assert rules["init", "morpheme:cpp_stem"] is Rule.MORPHEME
+    assert rules["config", "morpheme:component"] is Rule.RARE
+    library = {token.token for token in vocabulary.tokens if token.band.name not in ("morphemes", "domain")}
+    assert library.isdisjoint(cut_tokens(decisions))
+    kept = decide_morphemes(vocabulary, lock, table_of, DOCUMENTS, OPTIONS)
+    assert {decision.rule for decision in kept} == {Rule.MORPHEME}
+
+
+def test_a_morpheme_that_is_kept_as_a_candidate_is_kept_and_a_cut_one_keeps_no_candidate(
+    vocabulary: Vocabulary,
+) -> None:
+    options = OPTIONS.model_copy(update={"min_morpheme_hits": 10_000})
+    lock = read_lock(vocabulary.directory)
+    morphemes = decide_morphemes(vocabulary, lock, pieces(), DOCUMENTS, options)
+    for hits, rule in ((50, Rule.USED), (9, Rule.RARE)):
+        terms = table(("generator", "cpp23_types", hits, 5, 2))
+        decisions = decide(vocabulary, lock, terms, DOCUMENTS, options, cut_morphemes=cut_tokens(morphemes))
+        assert next(d.rule for d in decisions if (d.token, d.category) == ("generator", "cpp23_types")) is rule
+        settled = {d.token: d.rule for d in keep_candidates(morphemes, decisions)}
+        assert settled["generator"] is (Rule.OTHER_CATEGORY if rule is Rule.USED else Rule.RARE)
+
+
+def test_the_second_rules_are_not_in_the_canonical_form_while_they_are_off() -> None:
+    names = {"min_distinctive_hits", "generic_word_project_share", "min_morpheme_hits"}
+    assert names.isdisjoint(BuildOptions().to_json())
+    assert names <= set(
+        BuildOptions(min_distinctive_hits=0, generic_word_project_share=0, min_morpheme_hits=0).to_json()
+    )

@@ -16,7 +16,7 @@ from benches.lib.foreign import count_cl100k, count_o200k, o200k_base
 from benches.lib.harness import BenchmarkError
 from benches.lib.texts import SourceText, list_tree
 from benches.lib.vocabularies import merge_ours, spell_merges
-from tokenizer_build.published_patterns import CL100K
+from tokenizer_build.compare.published_patterns import CL100K
 
 VOCAB_SIZE = 1000
 

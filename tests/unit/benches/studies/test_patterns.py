@@ -21,7 +21,7 @@ from benches.studies import patterns
 from benches.studies.patterns import Result, app, count_split, count_words, markdown, prove_shipped
 from benches.studies.pre_tokens import SHIPPED
 from configs.vocabulary import VOCABULARY
-from tokenizer_build.published_patterns import GPT2
+from tokenizer_build.compare.published_patterns import GPT2
 from tokenizer_build.reference import Merge, encode, ranks_of
 from tokenizer_build.vocabulary import read_vocabulary
 

@@ -29,7 +29,7 @@ from tokenizer_build.compare.candidates import (
     pattern_of,
     read_ranks,
 )
-from tokenizer_build.published_patterns import CL100K, GPT2, O200K
+from tokenizer_build.compare.published_patterns import CL100K, GPT2, O200K
 
 O200K_PATH = Path(str(distribution("bpe-openai").locate_file("bpe_openai/data/o200k_base.tiktoken.gz")))
 HOSTILE = [b"", b"\n", b"a <EOS> <|endoftext|> <s>", "é€🙂 \u2581x".encode(), b"\r\n\t\x00"]
