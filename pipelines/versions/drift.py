@@ -16,15 +16,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from configs.vocabulary import VOCABULARY
+from pipelines.stages.gain import LOOKED_AT_BYTES
 from pipelines.stages.session import Session
+from pipelines.stages.vocabulary import recorded_digest
+from pipelines.tokenizers.codec import load_tokenizer
+from pipelines.tokenizers.propose import count_words, propose_names
 from pipelines.versions.changes import FinishedRun
 from schemas.drift_options import DriftOptions
 from schemas.errors import ConfigError
-from schemas.units import Stage
+from schemas.options import BuildOptions
+from schemas.units import Stage, UnitReceipt, unit_receipt_path
 from tokenizer_build.bands import Strength
 from tokenizer_build.compare.diff import read_ids
+from tokenizer_build.compare.origins import read_bands
 from transforms.drift.names import NewFamily, merge_names
-from transforms.drift.new_text import NewText, read_new_text
+from transforms.drift.new_text import NewText, read_known, read_new_documents, read_new_text
 from transforms.drift.parts import DriftSettings, add_ids, count_part, has_parts, plan_parts, remove_other_parts
 from transforms.drift.record import (
     SHOWN,
@@ -41,19 +48,24 @@ from transforms.drift.record import (
     write_totals,
 )
 from transforms.records.trend import find_sums
-from transforms.records.versions import Versions
+from transforms.records.versions import Versions, proposals_path
 from transforms.storage.folder import OutputFolder
 from transforms.units.execution import RunUnits
 
 _UNKNOWN = "-"
 
 
-def count_parts(session: Session, vocab_size: int) -> None:
-    """Count the token shards in OUT that are not counted yet, and forget those that are not in OUT."""
-    units = plan_parts(session.current(Stage.TOKENIZE))
+def count_parts(session: Session, receipt: Mapping[str, Any]) -> None:
+    """Count the token shards in OUT that are not counted yet, and forget those that are not in OUT.
+
+    Args:
+        session: The session of the run in OUT.
+        receipt: The run's receipt.
+    """
+    units = plan_parts(session.current(Stage.TOKENIZE)) if receipt["dataset"]["shards"] else []
     settings = DriftSettings(
         out=session.out,
-        vocab_size=vocab_size,
+        vocab_size=receipt["tokenizer"]["vocab_size"],
         threads=session.config.worker_threads,
         memory_bytes=session.config.memory_bytes,
     )
@@ -90,7 +102,11 @@ def record_drift(
     old, totals = _add_totals(name, base, before, after, gained=gained, lost=lost)
     families = merge_names(after.out, before.out if before and base else None, gained=gained, lost=lost)
     write_totals(after.out, totals)
-    new = None if before is None else _read_new_text(before, after, threads=threads)
+    new = proposals = None
+    if before is not None:
+        known = _read_known(before, after)
+        new = _read_new_text(known, before, after, threads=threads)
+        proposals = _propose(versions, name, known, before, after)
     is_rare = totals.is_rare(vocabulary, options.rare_per_million)
     record = {
         "version": name,
@@ -108,6 +124,7 @@ def record_drift(
         "projects": None if new is None else _projects(versions, name, previous, new),
         "ids": _ids(vocabulary, old, totals),
         "families": None if base is None else _families(families),
+        "proposals": proposals,
     }
     record["alerts"] = list(find_alerts(record, options))
     write_drift(versions, record)
@@ -162,16 +179,54 @@ def _read_vocabulary(out: OutputFolder) -> Vocabulary:
     )
 
 
-def _read_new_text(before: FinishedRun, after: FinishedRun, *, threads: int) -> NewText:
-    gained, lost = _differences(before, after)
-    return read_new_text(
-        after.out,
-        [after.shards[sha256] for sha256 in gained],
-        before.out,
-        [before.shards[sha256] for sha256 in lost],
-        vocab_size=after.receipt["tokenizer"]["vocab_size"],
-        threads=threads,
+def _read_known(before: FinishedRun, after: FinishedRun) -> pa.Array[Any]:
+    """Return the `doc_id`s in token shards that a version lost."""
+    _, lost = _differences(before, after)
+    return read_known(before.out, [before.shards[sha256] for sha256 in lost])
+
+
+def _read_new_text(known: pa.Array[Any], before: FinishedRun, after: FinishedRun, *, threads: int) -> NewText:
+    gained, _ = _differences(before, after)
+    shards = [after.shards[sha256] for sha256 in gained]
+    vocab_size = after.receipt["tokenizer"]["vocab_size"]
+    return read_new_text(after.out, shards, known, vocab_size=vocab_size, threads=threads)
+
+
+def _propose(
+    versions: Versions, name: str, known: pa.Array[Any], before: FinishedRun, after: FinishedRun
+) -> dict[str, int] | None:
+    """Write what the new text would gain from in a vocabulary, and return how much that is.
+
+    None if the tokenizer was not built from a vocabulary. No id moves: what is proposed is for a later build.
+    """
+    gained, _ = _differences(before, after)
+    configs = after.receipt["configs"]
+    pattern = configs["scan"]["pattern"]
+    units = {shard["sha256"]: shard["unit"] for shard in after.receipt["dataset"]["shards"]}
+    paths = [unit_receipt_path(Stage.TOKENIZE, units[sha256]) for sha256 in gained]
+    receipts = [UnitReceipt.from_bytes(after.out.read_bytes(path), where=path) for path in paths]
+    shards = [next(iter(receipt.inputs)) for receipt in receipts]
+
+    def documents() -> Iterator[pa.RecordBatch]:
+        return read_new_documents(after.out, shards, known, most_bytes=LOOKED_AT_BYTES)
+
+    with after.out.open_local_folder("tokenizer") as folder:
+        if read_bands(folder) is None:
+            return None
+        proposals, _ = propose_names(
+            count_words(documents(), pattern),
+            documents,
+            tokenizer=load_tokenizer(folder),
+            vocab=folder if recorded_digest(after.out) else VOCABULARY,
+            pattern=pattern,
+            options=BuildOptions(**configs["build"]),
+            of_documents=after.receipt["dataset"]["documents"],
+        )
+    comment = (
+        f"# What the new text of {name} would gain from, as `cppmill vocab propose` writes it: for a later build.\n"
     )
+    versions.folder.publish_bytes(proposals_path(name), f"{comment}{proposals.to_toml()}".encode())
+    return {"names": len(proposals.names), "morphemes": len(proposals.morphemes)}
 
 
 def _before(
@@ -276,6 +331,8 @@ def describe_drift(record: Mapping[str, Any]) -> Iterator[str]:
         yield _named("ids that died", died, lambda row: row["token"])
     if families is not None:
         yield _named("new families", families, _family)
+    if record["proposals"]:
+        yield f"{'proposed':17} " + ", ".join(f"{number:,} {kind}" for kind, number in record["proposals"].items())
     yield from (f"drifted           {alert['message']}" for alert in record["alerts"])
 
 

@@ -171,7 +171,7 @@ def _run(config: RunConfig, reporter: Reporter, before: FinishedRun | None, drif
         if before is not None and is_same(before, after):
             return None
         if drift.drift:
-            count_parts(session, after.receipt["tokenizer"]["vocab_size"])
+            count_parts(session, after.receipt)
     return after
 
 

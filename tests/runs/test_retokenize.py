@@ -357,6 +357,8 @@ POINTS = {
         "v000001",
     ),
     "its receipt was written": ("retokenize.find_changes = die", "v000001"),
+    "its shards were counted": ("retokenize.record_drift = die", "v000001"),
+    "its drift was recorded": ("die_after(retokenize, 'record_drift')", "v000001"),
     "the changes were written": ("LocalStore.set_pointer = die", "v000001"),
     "the pointer was moved": ("die_after(LocalStore, 'set_pointer')", "v000002"),
     "a part of an old version was removed": (

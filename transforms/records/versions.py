@@ -5,6 +5,7 @@
     STORE/changes/v000002.json             what that version changed
     STORE/trend/v000002.json  .parquet     what it held (`trend`)
     STORE/drift/v000002.json               how far it is from what its tokenizer was made for (`transforms.drift`)
+    STORE/drift/v000002.proposals.toml     what its new text proposes for a vocabulary
                                            these stay when the version is removed
     STORE/building.json                    names the unfinished version; it exists only while there is one
 
@@ -41,6 +42,11 @@ _SHARED_CACHE = tuple(
 )
 _SHARED_FILES = (f"{CACHE}/digests.json",)
 _RUN_FOLDERS = frozenset(folder.partition("/")[0] for folder in RECEIPT_FOLDERS.values()) - {CACHE}
+
+
+def proposals_path(name: str) -> str:
+    """Return the path of what a version's new text proposes for a vocabulary, relative to the store."""
+    return f"{DRIFT}/{name}.proposals.toml"
 
 
 def follow_current(place: str) -> str:
@@ -191,7 +197,8 @@ class Versions:
             self._remove(name)
             for record in (f"{TREND}/{name}.json", f"{TREND}/{name}.parquet", f"{CHANGES}/{name}.json"):
                 self.folder.remove(record)
-            self.folder.remove(f"{DRIFT}/{name}.json")
+            for record in (f"{DRIFT}/{name}.json", proposals_path(name)):
+                self.folder.remove(record)
         self.folder.remove(BUILDING)
 
     def prune(self, keep: int) -> list[str]:
