@@ -218,8 +218,7 @@ impl Scanner {
         let lines = self.plan.line_pattern.map(|_| self.spilled_lines.finish(lines)).transpose()?;
         let fresh = new_workers(&self.plan, self.workers.len());
         let workers = std::mem::replace(&mut self.workers, fresh);
-        let output::Small { terms, morphemes, namespaces, families, statistics } =
-            output::small(&self.plan, &workers)?;
+        let output::Small { terms, morphemes, namespaces, families, statistics } = output::small(&self.plan, &workers)?;
         Ok(Counts { words, lines, terms, morphemes, namespaces, families, statistics })
     }
 
