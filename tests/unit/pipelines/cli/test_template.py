@@ -180,13 +180,19 @@ def test_a_version_beyond_a_threshold_of_drift_ends_well_and_says_so(run, tmp_pa
     with pytest.raises(SystemExit):
         run_here(given)
     drifted = "cppmill retokenize: there is a new version, and its drift goes beyond a threshold"
-    for number, end in enumerate((lambda: run_here(given), lambda: run_cppmill(split_parameters(given)[0]))):
-        next((sources / "numpy").iterdir()).unlink()
-        capsys.readouterr()
-        with caplog.at_level(logging.INFO, "pipelines.cli.template"):
-            end()
-        assert drifted in (capsys.readouterr().out.splitlines()[-1:] + [caplog.records[-1].getMessage()])
-        assert (tmp_path / "store/current").readlink().name == f"v{number + 2:06}"
+    remove_largest(sources / "numpy")
+    capsys.readouterr()
+    run_here(given)
+    assert capsys.readouterr().out.splitlines()[-1] == drifted
+    remove_largest(sources / "numpy")
+    with caplog.at_level(logging.INFO, "pipelines.cli.template"):
+        run_cppmill(split_parameters(given)[0])
+    assert caplog.records[-1].getMessage() == drifted
+    assert (tmp_path / "store/current").readlink().name == "v000003"
+
+
+def remove_largest(folder):
+    max(folder.iterdir(), key=lambda path: path.stat().st_size).unlink()
 
 
 def test_the_secret_is_named_to_the_templates_job_and_to_the_command(tmp_path, monkeypatch, capsys):
