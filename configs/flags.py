@@ -11,13 +11,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from configs.layers import Layer, freeze
 from schemas.declarations import Option
+from schemas.errors import ConfigError
+
+Model = TypeVar("Model", bound=BaseModel)
 
 SET = "--set"
 """The flag that gives any key its value."""
@@ -135,6 +138,24 @@ def read_flags(values: Mapping[str, object], flags: Mapping[str, Flag]) -> Layer
             tables.setdefault(flags[name].table, {})[flags[name].key] = flags[name].value(value)
     forms = {(flag.table, flag.key): (name, *flag.forms[1:]) for name, flag in flags.items()}
     return Layer(origin="", values=tables, flags=forms)
+
+
+def read_options(model: type[Model], values: Mapping[str, object], flags: Mapping[str, Flag]) -> Model:
+    """Return the options that flags alone give, without a file.
+
+    Args:
+        model: The model of the options; its flags are of the table `options`.
+        values: Values by flag, text as it was typed; None for a flag that was not given.
+        flags: The flags that there are.
+
+    Raises:
+        ConfigError: With one line for every problem.
+    """
+    layer = read_flags(values, flags)
+    problems = list(layer.problems({"options": model}, {"options": frozenset(model.model_fields)}))
+    if problems:
+        raise ConfigError("\n".join(problems))
+    return model.model_validate(layer.table("options"))
 
 
 def read_set_values(texts: Sequence[str], problems: list[str]) -> list[Layer]:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 from configs.execution import ExecutionOptions, PathText, PeerOptions, RunExecutionOptions
 from configs.flags import Flag, find_flags
 from schemas.declarations import EXECUTION, Option
+from schemas.drift_options import DriftOptions
 from schemas.export_options import SequenceOptions, ShardOptions
 from schemas.options import BuildOptions, Fraction, IngestOptions, ScanOptions, TokenizeOptions
 from schemas.trial_options import TrialOptions
@@ -87,6 +88,9 @@ PEER_FLAGS: dict[str, Flag] = find_flags({"peer": PeerOptions})
 
 STORE_FLAGS: dict[str, Flag] = find_flags({**TABLES, "run": StoreTableOptions})
 """The same for a command that gives each run a folder of its own in a store."""
+
+DRIFT_FLAGS: dict[str, Flag] = find_flags({"options": DriftOptions})
+"""The flags of drift, which only a command with a store has."""
 
 EXPORT_FLAGS: dict[str, Flag] = find_flags({"run": ExportTableOptions})
 """The flags that all exports have."""

@@ -18,6 +18,7 @@ class ExitCode(IntEnum):
     BAD_INPUT = 3
     NOTHING_TO_DO = 10
     BLOCKED = 11
+    DRIFTED = 12
     INTERRUPTED = 130
 
 

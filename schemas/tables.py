@@ -93,6 +93,12 @@ MORPHEMES = required_columns(morpheme=_TEXT, position=_TEXT, hits=_UINT64, docum
 NAMESPACES = required_columns(namespace=_TEXT, hits=_UINT64, documents=_UINT64, projects=_UINT64)
 """`counts/namespaces.parquet`: leading namespaces."""
 
+ID_COUNTS = required_columns(id=_UINT32, count=_INT64, reference=_INT64)
+"""How often each id occurs in a version of a dataset, and in the first version that has its tokenizer."""
+
+NAME_COUNTS = required_columns(kind=_TEXT, name=_TEXT, hits=_INT64, documents=_INT64)
+"""How often code uses namespaces and families of names (`kind`); sorted by kind and name."""
+
 PROJECT_SUMS = required_columns(project=_TEXT, documents=_INT64, num_bytes=_INT64, num_tokens=_INT64)
 """`trend/vNNNNNN.parquet` of a store of versions: what each project has in token shards, as signed numbers."""
 

@@ -20,7 +20,7 @@ RECEIPT_FORMAT = "cppmill-unit-1"
 
 
 class Stage(StrEnum):
-    """The stages, in the order in which data flows: first of a run, then of exports of a run."""
+    """The stages, in the order in which data flows: of a run, of exports of a run, of versions of a dataset."""
 
     INGEST = "ingest"
     SCAN = "scan"
@@ -31,6 +31,7 @@ class Stage(StrEnum):
     SHARDS = "shards"
     PROJECTS = "projects"
     SEQUENCES = "sequences"
+    DRIFT = "drift"
 
 
 RECEIPT_FOLDERS: dict[Stage, str] = {
@@ -43,11 +44,12 @@ RECEIPT_FOLDERS: dict[Stage, str] = {
     Stage.SHARDS: "shards",
     Stage.PROJECTS: ".cache/projects",
     Stage.SEQUENCES: "sequences",
+    Stage.DRIFT: ".cache/drift",
 }
 """Where each stage publishes its unit receipts, below OUT; what an export counts for its plan is no part of it."""
 
 RUN_STAGES = (Stage.INGEST, Stage.SCAN, Stage.BUILD, Stage.TOKENIZE, Stage.VALIDATE)
-"""The stages of a run, in order; the others write into folders of exports."""
+"""The stages of a run, in order; exports write into folders of their own, and drift writes into the cache."""
 
 TOKENIZER_STAGES = (Stage.SCAN, Stage.BUILD)
 """The stages that make a tokenizer: a run with one given leaves them out."""

@@ -24,7 +24,8 @@ from pipelines.cli.app import app
 from pipelines.console.progress import Reporters
 from pipelines.stages import run as whole_run
 from pipelines.stages import scan as scan_program
-from pipelines.stages.session import Session
+from pipelines.stages.session import Session, open_session
+from pipelines.versions.drift import count_parts
 
 ROOT = Path(__file__).parents[1]
 CPPMILL = [sys.executable, "-m", "pipelines.cli"]
@@ -198,6 +199,8 @@ def stages(run, tmp_path_factory):
         patch.setattr(Session, "execute", keep)
         config = load_run_config(flags={**flags, "--tokenizer": str(run.out / "tokenizer")})
         whole_run.run(config, Reporters())
+        with open_session(config, Reporters()) as session:
+            count_parts(session, json.loads((out / "receipt.json").read_bytes()))
         scan_program.run(load_run_config(flags=flags), Reporters())
     return found
 

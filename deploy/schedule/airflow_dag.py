@@ -5,6 +5,8 @@ The first version is made by hand, because only it takes a tokenizer: cppmill re
 
 The places are taken from the environment of the scheduler and the workers. A run with nothing to do (exit code 10) is
 skipped, and so is what follows it. If another run is at work (11), the task fails and is retried after half an hour.
+With a threshold of drift, 12 means that there is a version, and a retry would hide it: see "Recipes" in
+docs/how-to/scheduling.md.
 """
 
 from __future__ import annotations

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from configs.flags import SET
-from configs.tables import STORE_FLAGS
+from configs.flags import SET, read_options
+from configs.tables import DRIFT_FLAGS, STORE_FLAGS
 from pipelines.cli import arguments as args
 from pipelines.cli.options import EXIT_CODES, BeamCommand, described, with_flags
 from pipelines.console.console import Output, command_session, exit_on_error
-from schemas.errors import ExitCode
+from pipelines.console.reporters import JsonReporter
+from schemas.drift_options import DriftOptions
+from schemas.errors import ConfigError, ExitCode
 from schemas.places import is_remote
 
 if TYPE_CHECKING:
     from pipelines.versions.retokenize import Retokenization
 
+logger = logging.getLogger(__name__)
+
 commands = typer.Typer()
 
-RETOKENIZE_CODES = f"{EXIT_CODES} 10 nothing to do, 11 another run is at work in the store."
+RETOKENIZE_CODES = (
+    f"{EXIT_CODES} 10 nothing to do, 11 another run is at work in the store, 12 there is a new version, and its drift "
+    "goes beyond a threshold."
+)
+CHANGES_CODES = f"{EXIT_CODES} 12 with --drift, the drift of the current version goes beyond a threshold."
 
 
 @described(commands)
@@ -71,7 +80,7 @@ def report(
 
 
 @described(commands, cls=BeamCommand, exit_codes=RETOKENIZE_CODES)
-@with_flags(STORE_FLAGS)
+@with_flags(STORE_FLAGS | DRIFT_FLAGS)
 def retokenize(
     flags: dict[str, object],
     config: args.Config = None,
@@ -90,7 +99,8 @@ def retokenize(
     Options that are not given come from the previous version. The first version builds a tokenizer by --profile,
     --vocab-size and --vocab, or takes --tokenizer. --rebuild-tokenizer builds another one later, and learned ids move.
 
-    Exit code 0: there is a new version. 10: there was nothing to do. 11: another run is at work in the store.
+    Exit code 0: there is a new version. 10: there was nothing to do. 11: another run is at work in the store. 12: there
+    is a new version, and its drift goes beyond a threshold (--alert-compression and others; none by default).
 
     Examples:
       cppmill retokenize ~/src --store /data/cpp
@@ -100,27 +110,38 @@ def retokenize(
     with command_session(output) as reporter:
         from pipelines.versions.retokenize import Request, retokenize
 
-        _print_outcome(retokenize(Request(file=config, flags={**flags, SET: set_values}, keep=keep), reporter), output)
+        drift = read_options(DriftOptions, {name: flags.pop(name) for name in DRIFT_FLAGS}, DRIFT_FLAGS)
+        request = Request(file=config, flags={**flags, SET: set_values}, keep=keep, drift=drift)
+        _print_outcome(retokenize(request, reporter), output)
 
 
 def _print_outcome(outcome: Retokenization, output: Output) -> None:
-    """Print what changed: one JSON object, or a table.
+    """Print what changed: JSON objects, or tables; alerts of drift go to the error stream even if it is quiet.
 
     Raises:
-        SystemExit: With exit code 10 if there was nothing to do.
+        SystemExit: With exit code 10 if there was nothing to do, 12 if there is an alert.
     """
     from pipelines.versions.changes import describe_changes
+    from pipelines.versions.drift import describe_drift
 
+    if outcome.alerts:
+        logger.warning("%s", outcome.summary)
     if output.as_json:
+        if outcome.alerts:
+            JsonReporter().drifted(outcome.version, outcome.alerts)
         typer.echo(json.dumps({"event": "retokenized", **outcome.to_json()}))
     elif not output.quiet:
         typer.echo(f"{outcome.summary}: {outcome.place}")
         for line in describe_changes(outcome.changes) if outcome.changes else ():
             typer.echo(line)
+        for line in describe_drift(outcome.drift) if outcome.drift else ():
+            typer.echo(line)
         if outcome.removed:
             typer.echo(f"removed    {', '.join(outcome.removed)}")
     if outcome.changes is None:
         raise SystemExit(int(ExitCode.NOTHING_TO_DO))
+    if outcome.alerts:
+        raise SystemExit(int(ExitCode.DRIFTED))
 
 
 def _begun_folder(value: str) -> str:
@@ -130,7 +151,7 @@ def _begun_folder(value: str) -> str:
     return args.run_folder(value)
 
 
-@described(commands)
+@described(commands, exit_codes=CHANGES_CODES)
 def changes(
     store: Annotated[
         str,
@@ -143,22 +164,35 @@ def changes(
     trend: Annotated[
         bool, typer.Option("--trend", help="Show the newest 200 versions instead of the last one.")
     ] = False,
+    drift: Annotated[
+        bool,
+        typer.Option("--drift", help="Show the drift of the last version instead: compression, ids, API families."),
+    ] = False,
     as_json: args.Json = False,
 ) -> None:
-    """Print what the current version of a store changed, or how all its versions compare.
+    """Print what the current version of a store changed, its drift, or how all its versions compare.
 
     Without --trend: documents, tokens, shards and ids, as `retokenize` printed them. With --trend, per version: totals,
     bytes per token, ledger, tokenizer, projects that came and went; then the projects whose compression moved most.
-    Versions that were removed are shown too. Only small records in the store are read, no token shards.
+    With --drift: the new text beside the version before, with the alerts of the run that made it. Versions that were
+    removed are shown too. Only small records in the store are read, no token shards.
 
     Examples:
       cppmill changes /data/cpp
       cppmill changes s3://bucket/cpp --trend --json
+      cppmill changes /data/cpp --drift || mail-someone
     """
     with command_session(Output(as_json=as_json), advice="nothing was changed"):
         from pipelines.versions.changes import print_changes
+        from pipelines.versions.drift import print_drift
         from pipelines.versions.trend import print_trend
 
+        if trend and drift:
+            raise ConfigError("--trend and --drift exclude each other")
+        if drift:
+            if print_drift(store, as_json=as_json):
+                raise SystemExit(int(ExitCode.DRIFTED))
+            return
         (print_trend if trend else print_changes)(store, as_json=as_json)
 
 

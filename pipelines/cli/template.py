@@ -62,7 +62,11 @@ _HANDED_ON = (
 """Options of the template's job that the jobs of the run inherit, unless they are given others."""
 
 _REPORTED_LINES = 20
-_NOTHING_NEW = "cppmill {}: nothing new, so no version was made"
+_WELL: dict[object, str] = {
+    ExitCode.NOTHING_TO_DO: "cppmill {}: nothing new, so no version was made",
+    ExitCode.DRIFTED: "cppmill {}: there is a new version, and its drift goes beyond a threshold",
+}
+"""What to say of the exit codes that are no failure: a job that failed would be run again."""
 
 
 @cache
@@ -140,7 +144,7 @@ def hand_on(words: Sequence[str], options: PipelineOptions) -> list[str]:
 
 
 def run_cppmill(words: list[str], *, secret: str | None = None) -> None:
-    """Run a command of cppmill in a process of its own and log its output; "nothing to do" is no failure.
+    """Run a command of cppmill in a process of its own and log its output; "nothing to do" and drift are no failures.
 
     Args:
         words: The command and its arguments.
@@ -158,8 +162,8 @@ def run_cppmill(words: list[str], *, secret: str | None = None) -> None:
             for line in process.stdout or ():
                 lines.append(line.rstrip())
                 logger.info("%s", lines[-1])
-    if process.returncode == ExitCode.NOTHING_TO_DO:
-        logger.info("%s", _NOTHING_NEW.format(words[0]))
+    if process.returncode in _WELL:
+        logger.info("%s", _WELL[process.returncode].format(words[0]))
     elif process.returncode:
         raise CppmillError(f"cppmill {words[0]}: exit code {process.returncode}\n" + "\n".join(lines))
 
@@ -190,7 +194,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run_here(arguments: Sequence[str] | None = None) -> None:
-    """Run the command in this process, with the same parameters; "nothing to do" is no failure.
+    """Run the command in this process, with the same parameters; "nothing to do" and drift are no failures.
 
     Raises:
         SystemExit: With the exit code of the command, if it fails.
@@ -202,9 +206,9 @@ def run_here(arguments: Sequence[str] | None = None) -> None:
         try:
             app(list(_fetch(words, Path(folder))), prog_name="cppmill")
         except SystemExit as ended:
-            if ended.code != ExitCode.NOTHING_TO_DO:
+            if ended.code not in _WELL:
                 raise
-            typer.echo(_NOTHING_NEW.format(words[0]))
+            typer.echo(_WELL[ended.code].format(words[0]))
 
 
 def _parse(arguments: Sequence[str] | None) -> tuple[list[str], PipelineOptions, str | None]:

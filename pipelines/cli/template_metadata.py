@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from configs.flags import Flag
-from configs.tables import FLAGS, STORE_FLAGS
+from configs.tables import DRIFT_FLAGS, FLAGS, STORE_FLAGS
 from pipelines.cli.template import BEAM_OPTIONS, COMMAND, COMMANDS, SOURCES, all_options, command_options
 from schemas.declarations import ARGUMENTS
 from transforms.storage.aws_keys import SECRET_OPTION
@@ -87,7 +87,7 @@ def _regex(name: str, option: Any) -> str | None:  # noqa: ANN401
 
 
 def _flag(option: Any) -> Flag | None:  # noqa: ANN401
-    return (FLAGS | STORE_FLAGS).get(option.opts[0])
+    return (FLAGS | STORE_FLAGS | DRIFT_FLAGS).get(option.opts[0])
 
 
 if __name__ == "__main__":

@@ -309,16 +309,17 @@ def trial(
     """
     with command_session(Output(quiet=quiet, as_json=as_json, verbose=verbose)) as reporter:
         from configs.execution import usable_threads
-        from configs.trials import load_trial_options
+        from configs.flags import read_options
         from pipelines.trial import program
         from pipelines.trial.budget import parse_time
+        from schemas.trial_options import TrialOptions
 
         request = program.TrialRequest(
             tokenizers=tokenizers,
             text=on,
             held_out=held_out,
             out=out,
-            options=load_trial_options(flags),
+            options=read_options(TrialOptions, flags, TRIAL_FLAGS),
             budget_seconds=None if budget is None else parse_time(budget, argument="--budget"),
             flops=flops,
             pattern=pattern,

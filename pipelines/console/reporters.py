@@ -6,7 +6,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TextIO
 
 from pipelines.console.lines import done_line, progress_line, start_line
@@ -111,6 +111,10 @@ class JsonReporter(_LineReporter):
     def note(self, message: str) -> None:
         """Write `note`."""
         self._write("note", message=message)
+
+    def drifted(self, version: str, alerts: Sequence[Mapping[str, object]]) -> None:
+        """Write `drift_alert`: where a version of a dataset goes beyond thresholds."""
+        self._write("drift_alert", version=version, alerts=alerts)
 
     def error(self, message: str, exit_code: int) -> None:
         """Write `error`, the last object of a command that failed."""

@@ -86,6 +86,7 @@ def propose_names(
     options: BuildOptions,
     names: int = NAMES,
     morphemes: int = MORPHEMES,
+    of_documents: int = 0,
 ) -> tuple[Proposals, Corpus]:
     """Return what is proposed for a vocabulary from counts of words and the documents, and what was counted.
 
@@ -98,6 +99,8 @@ def propose_names(
         options: The thresholds of the build.
         names: How many names at most.
         morphemes: How many morphemes at most.
+        of_documents: How many documents there are in all, if these are only the new ones: a name in many of the new
+            ones is not generic if it is in few of all.
     """
     threads = usable_threads()
 
@@ -110,7 +113,7 @@ def propose_names(
     gaps = find_gaps(words, vocabulary, count_tokens, names=names, morphemes=morphemes)
     counts, projects = _scan(documents(), scanner_config(gaps, pattern))
     statistics: dict[str, int] = dict(zip(*counts["statistics"].to_pydict().values(), strict=True))
-    corpus = Corpus(statistics["documents"], len(projects))
+    corpus = Corpus(max(statistics["documents"], of_documents), len(projects))
     tables = {
         family: count_projects(pa.Table.from_batches([counts[family]]), family)
         for family in (Family.TERMS, Family.MORPHEMES)
@@ -124,6 +127,12 @@ def propose_names(
         id_bytes=token_type(tokenizer.vocab_size).bit_width // 8,
     )
     return Proposals.of(rows, vocabulary, lock, names=names, morphemes=morphemes), corpus
+
+
+def count_words(documents: Iterable[pa.RecordBatch], pattern: str) -> Iterable[pa.RecordBatch]:
+    """Return the words of documents (`schemas.tables.WORDS`), counted by the native scanner."""
+    words: Iterable[pa.RecordBatch] = _scan(documents, scanner_config([], pattern))[0]["words"]
+    return words
 
 
 def _scan(documents: Iterable[pa.RecordBatch], config: str) -> tuple[dict[str, Any], set[str]]:
@@ -140,7 +149,7 @@ def _words(out: OutputFolder, documents: Documents, pattern: str) -> Iterator[pa
     """Yield the words that the run counted; where it kept a tokenizer and counted none, they are counted."""
     merged = [name for name in out.files("counts") if name.startswith(_WORDS)]
     if not merged:
-        yield from _scan(documents(), scanner_config([], pattern))[0]["words"]
+        yield from count_words(documents(), pattern)
     for name in merged:
         with out.open_local(name) as path, pq.ParquetFile(path) as file:
             yield from file.iter_batches(columns=WORDS.names)

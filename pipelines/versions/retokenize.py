@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,15 @@ from configs.tables import STORE_FLAGS
 from pipelines.console.events import BLOCKED, FAILED, EventLog, open_log
 from pipelines.console.progress import Reporter
 from pipelines.stages import run
-from pipelines.stages.session import locked
+from pipelines.stages.session import locked, open_session
 from pipelines.versions.changes import FinishedRun, find_changes, is_same
+from pipelines.versions.drift import count_parts, record_drift
 from pipelines.versions.trend import record_version
+from schemas.drift_options import DriftOptions
 from schemas.errors import BadInputError, BlockedError, ConfigError, CppmillError, IntegrityError, LockedError
 from schemas.units import Stage
 from transforms.records.platforms import PLATFORM_VOCAB, has_own_platforms
-from transforms.records.receipts import RECEIPT, find_receipt
+from transforms.records.receipts import RECEIPT, read_receipt
 from transforms.records.versions import Versions
 from transforms.storage.folder import OutputFolder
 
@@ -37,11 +39,13 @@ class Request:
         file: The TOML file of the run; None if there is none.
         flags: Values by flag, `--store` among them; they win over the file, both over the version before.
         keep: How many versions stay.
+        drift: What is recorded of drift, and the thresholds of its alerts.
     """
 
     file: Path | None
     flags: Mapping[str, object]
     keep: int
+    drift: DriftOptions = field(default_factory=DriftOptions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,19 +56,26 @@ class Retokenization:
         version: The current version.
         place: Where it is, a path or a URL.
         changes: What it changed; None if there was nothing to do.
+        drift: The record of its drift; None if there was nothing to do, or if drift is off.
         removed: The versions that went.
     """
 
     version: str
     place: str
     changes: dict[str, Any] | None
+    drift: dict[str, Any] | None = None
     removed: tuple[str, ...]
 
     @property
     def summary(self) -> str:
         """One line for people."""
         done = "made" if self.changes else "up to date: nothing to do"
-        return f"{self.version} is {done}"
+        return "; ".join([f"{self.version} is {done}", *(alert["message"] for alert in self.alerts)])
+
+    @property
+    def alerts(self) -> list[dict[str, Any]]:
+        """Where its drift goes beyond a threshold (`transforms.drift.record.find_alerts`)."""
+        return self.drift["alerts"] if self.drift else []
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -73,6 +84,7 @@ class Retokenization:
             "place": self.place,
             "nothing_to_do": self.changes is None,
             "changes": self.changes,
+            "drift": self.drift,
             "removed": list(self.removed),
         }
 
@@ -120,6 +132,8 @@ def _log_and_retokenize(request: Request, asked: RunConfig, versions: Versions, 
         except LockedError as error:
             raise BlockedError(str(error)) from error
         log.note(outcome.summary)
+        if outcome.alerts:
+            log.drifted(outcome.version, outcome.alerts)
     return outcome
 
 
@@ -135,16 +149,30 @@ def _retokenize(request: Request, asked: RunConfig, versions: Versions, reporter
     name = versions.begin(current)
     place = versions.out(name).root
     reporter.note(f"{name}: {'the first version' if current is None else f'beside {current}'}, in {place}")
-    run.run(config.model_copy(update={"out": place}), reporter)
-    after = _finished(versions, name)
-    if before is not None and is_same(before, after):
+    after = _run(config.model_copy(update={"out": place}), reporter, before, request.drift)
+    if after is None:
         versions.discard()
         return _outcome(versions, None, request.keep)
     _check_not_emptied(versions, before, after)
     changes = {"version": name, "previous": current, **find_changes(before, after)}
     record_version(versions, name, changes, before, after)
+    drift = None
+    if request.drift.drift:
+        drift = record_drift(versions, changes, before, after, request.drift, threads=config.threads)
     versions.finish(name, changes, replaced=current)
-    return _outcome(versions, changes, request.keep)
+    return _outcome(versions, changes, request.keep, drift)
+
+
+def _run(config: RunConfig, reporter: Reporter, before: FinishedRun | None, drift: DriftOptions) -> FinishedRun | None:
+    """Run all stages in the folder of a version, and count what drift needs; None if it is the version before."""
+    with open_session(config, reporter) as session:
+        run.run_stages(session)
+        after = _finished_run(session.out)
+        if before is not None and is_same(before, after):
+            return None
+        if drift.drift:
+            count_parts(session, after.receipt)
+    return after
 
 
 def is_up_to_date(config: RunConfig, before: FinishedRun) -> bool:
@@ -182,13 +210,16 @@ def _load(request: Request, base: Layer | None = None) -> RunConfig:
 
 def _finished(versions: Versions, name: str) -> FinishedRun:
     out = versions.out(name)
-    receipt = find_receipt(out)
-    if receipt is None:
+    if not out.exists(RECEIPT):
         raise IntegrityError(
             f"{out.where(RECEIPT)}: there is none, and {name} is the current version; let `current` name another "
             f"one of {', '.join(versions.names)}, or name another --store"
         )
-    return FinishedRun(out, receipt)
+    return _finished_run(out)
+
+
+def _finished_run(out: OutputFolder) -> FinishedRun:
+    return FinishedRun(out, read_receipt(out))
 
 
 def _check_not_emptied(versions: Versions, before: FinishedRun | None, after: FinishedRun) -> None:
@@ -202,8 +233,11 @@ def _check_not_emptied(versions: Versions, before: FinishedRun | None, after: Fi
         )
 
 
-def _outcome(versions: Versions, changes: dict[str, Any] | None, keep: int) -> Retokenization:
+def _outcome(
+    versions: Versions, changes: dict[str, Any] | None, keep: int, drift: dict[str, Any] | None = None
+) -> Retokenization:
     """Let go of old versions, and return what there is."""
     removed = versions.prune(keep)
     current = versions.current or ""
-    return Retokenization(version=current, place=versions.out(current).root, changes=changes, removed=tuple(removed))
+    place = versions.out(current).root
+    return Retokenization(version=current, place=place, changes=changes, drift=drift, removed=tuple(removed))

@@ -134,7 +134,7 @@ def test_a_new_version_is_made_of_what_changed_beside_the_old_one(store, cppmill
     done = cppmill(*store.command, "--json")
     events = [json.loads(line) for line in done.stdout.splitlines()]
     ran = {event["stage"]: event["summary"].get("units run") for event in events if event["event"] == "stage_done"}
-    assert set(ran) == {"read", "ingest", "tokenize", "validate"}
+    assert set(ran) == {"read", "ingest", "tokenize", "validate", "drift"}
     old, new = store.receipt("v000001"), store.receipt("v000002")
     assert 0 < ran["tokenize"] < len(new["dataset"]["shards"]) - 1
     assert 0 < ran["read"] <= ran["ingest"]
@@ -357,6 +357,8 @@ POINTS = {
         "v000001",
     ),
     "its receipt was written": ("retokenize.find_changes = die", "v000001"),
+    "its shards were counted": ("retokenize.record_drift = die", "v000001"),
+    "its drift was recorded": ("die_after(retokenize, 'record_drift')", "v000001"),
     "the changes were written": ("LocalStore.set_pointer = die", "v000001"),
     "the pointer was moved": ("die_after(LocalStore, 'set_pointer')", "v000002"),
     "a part of an old version was removed": (

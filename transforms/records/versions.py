@@ -3,7 +3,10 @@
     STORE/versions/v000001/  v000002/ …    whole output folders; files that are the same share their bytes
     STORE/current                          names one of them: a symbolic link, or a small object
     STORE/changes/v000002.json             what that version changed
-    STORE/trend/v000002.json  .parquet     what it held (`trend`); both stay when the version is removed
+    STORE/trend/v000002.json  .parquet     what it held (`trend`)
+    STORE/drift/v000002.json               how far it is from what its tokenizer was made for (`transforms.drift`)
+    STORE/drift/v000002.proposals.toml     what its new text proposes for a vocabulary
+                                           these stay when the version is removed
     STORE/building.json                    names the unfinished version; it exists only while there is one
 
 The pointer is changed when a version is finished, and no file of a finished version changes. So after a crash, the
@@ -28,15 +31,22 @@ from transforms.records.receipts import RECEIPT
 from transforms.records.record import read_record
 from transforms.storage.folder import CACHE, OutputFolder
 
-VERSIONS, CHANGES, TREND = "versions", "changes", "trend"
+VERSIONS, CHANGES, TREND, DRIFT = "versions", "changes", "trend", "drift"
 CHANGES_FORMAT = "cppmill-changes-1"
 CURRENT, BUILDING = "current", "building.json"
 
 _NAME = re.compile(r"v(\d{6,})")
 _SHARED_FOLDERS = tuple(RECEIPT_FOLDERS[stage] for stage in (Stage.INGEST, Stage.BUILD, Stage.TOKENIZE, Stage.VALIDATE))
-_SHARED_CACHE = tuple(f"{CACHE}/{name}" for name in ("fingerprints", "duplicates", "signatures", "near_duplicates"))
+_SHARED_CACHE = tuple(
+    f"{CACHE}/{name}" for name in ("fingerprints", "duplicates", "signatures", "near_duplicates", "drift")
+)
 _SHARED_FILES = (f"{CACHE}/digests.json",)
 _RUN_FOLDERS = frozenset(folder.partition("/")[0] for folder in RECEIPT_FOLDERS.values()) - {CACHE}
+
+
+def proposals_path(name: str) -> str:
+    """Return the path of what a version's new text proposes for a vocabulary, relative to the store."""
+    return f"{DRIFT}/{name}.proposals.toml"
 
 
 def follow_current(place: str) -> str:
@@ -118,7 +128,7 @@ class Versions:
         return OutputFolder(f"{self.folder.root}/{VERSIONS}/{name}")
 
     def read(self, folder: str, name: str, record_format: str) -> dict[str, Any] | None:
-        """Return what was recorded of a version in `CHANGES` or `TREND`; None if nothing was.
+        """Return what was recorded of a version in `CHANGES`, `TREND` or `DRIFT`; None if nothing was.
 
         Raises:
             IntegrityError: If the record is not of this format.
@@ -186,6 +196,8 @@ class Versions:
         if name is not None and name != self.current:
             self._remove(name)
             for record in (f"{TREND}/{name}.json", f"{TREND}/{name}.parquet", f"{CHANGES}/{name}.json"):
+                self.folder.remove(record)
+            for record in (f"{DRIFT}/{name}.json", proposals_path(name)):
                 self.folder.remove(record)
         self.folder.remove(BUILDING)
 

@@ -40,7 +40,11 @@ def add_project_sums(tables: Iterable[pa.Table], *, without: pa.Table | None = N
 
 def _read_shard(out: OutputFolder, shard: str) -> pa.Table:
     with out.open_ranges(shard) as source, pq.ParquetFile(source) as file:
-        rows = file.read(columns=_READ)
+        return sum_projects(file.read(columns=_READ))
+
+
+def sum_projects(rows: pa.Table) -> pa.Table:
+    """Return the sums of the rows of token shards by project, in the order in which projects come."""
     grouped = rows.group_by("project", use_threads=False).aggregate(
         [([], "count_all"), ("num_bytes", "sum"), ("num_tokens", "sum")]
     )

@@ -96,7 +96,7 @@ def count_usage(batches: Iterable[pa.RecordBatch], vocab_size: int, *, platforms
     """
     usage = Usage.empty(vocab_size, platforms=platforms)
     for batch in batches:
-        usage.ids += np.bincount(_flat(batch["token_ids"]), minlength=vocab_size)
+        usage.ids += np.bincount(flat_ids(batch["token_ids"]), minlength=vocab_size)
         usage.platforms += _count_platforms(batch["platform_ids"], platforms)
         _add_projects(usage, batch)
         usage.lengths.update(batch["num_tokens"].to_numpy().tolist())
@@ -119,18 +119,28 @@ def read_usage(
     return usage
 
 
+def count_ids(out: OutputFolder, shard: str, vocab_size: int) -> Counts:
+    """Return how often each id occurs in a token shard."""
+    ids = np.zeros(vocab_size, np.int64)
+    with out.open_ranges(shard) as source, pq.ParquetFile(source) as file:
+        for batch in file.iter_batches(batch_size=_ROWS_A_BATCH, columns=["token_ids"]):
+            ids += np.bincount(flat_ids(batch["token_ids"]), minlength=vocab_size)
+    return ids
+
+
 def _read_shard(out: OutputFolder, shard: str, vocab_size: int, platforms: int) -> Usage:
     with out.open_ranges(shard) as source, pq.ParquetFile(source) as file:
         batches = file.iter_batches(batch_size=_ROWS_A_BATCH, columns=list(_COLUMNS))
         return count_usage(batches, vocab_size, platforms=platforms)
 
 
-def _flat(lists: Any) -> npt.NDArray[Any]:  # noqa: ANN401 - the stubs know no array of lists
+def flat_ids(lists: Any) -> npt.NDArray[Any]:  # noqa: ANN401 - the stubs know no array of lists
+    """Return the values of a column of lists."""
     return lists.flatten().to_numpy()  # type: ignore[no-any-return]
 
 
 def _count_platforms(platform_ids: Any, size: int) -> Counts:  # noqa: ANN401
-    counts = np.bincount(_flat(platform_ids), minlength=size).astype(np.int64)
+    counts = np.bincount(flat_ids(platform_ids), minlength=size).astype(np.int64)
     counts[0] = int((platform_ids.value_lengths().to_numpy() == 0).sum())
     return counts
 

@@ -40,6 +40,9 @@ impl Scanner {
         result.set_item("terms", PyRecordBatch::new(counts.terms).into_pyarrow(py)?)?;
         result.set_item("morphemes", PyRecordBatch::new(counts.morphemes).into_pyarrow(py)?)?;
         result.set_item("namespaces", PyRecordBatch::new(counts.namespaces).into_pyarrow(py)?)?;
+        if let Some(families) = counts.families {
+            result.set_item("families", PyRecordBatch::new(families).into_pyarrow(py)?)?;
+        }
         result.set_item("statistics", PyRecordBatch::new(counts.statistics).into_pyarrow(py)?)?;
         Ok(result)
     }

@@ -21,6 +21,7 @@ from configs.runs import RunConfig
 from configs.tables import DEFAULT_PROFILE, FLAGS, SEQUENCE_FLAGS, SHARD_FLAGS, RunTableOptions
 from pipelines.cli.app import app
 from pipelines.stages.program import PlannedUnit
+from schemas.drift_options import DriftOptions
 from schemas.errors import BadInputError, ConfigError, CppmillError, IntegrityError, LockedError, VocabularyConfigError
 from schemas.options import RunOptions
 
@@ -113,10 +114,11 @@ def test_a_wrong_set_key_gets_the_same_message_as_in_a_file(command: str, tmp_pa
 
 def test_a_new_version_takes_the_options_of_a_run_and_a_store(install: Install, tmp_path: Path) -> None:
     seen: list[Any] = []
-    outcome = types.SimpleNamespace(to_json=dict, changes={}, removed=())
+    outcome = types.SimpleNamespace(to_json=dict, changes={}, alerts=[], removed=())
     module = install("versions.retokenize", Request=types.SimpleNamespace)
     module.retokenize = lambda order, reporter: seen.append(order) or outcome  # type: ignore[attr-defined]
     arguments = ("--store", str(tmp_path), "--drop-secrets", "--set", "run.threads=2", "--keep", "4", "--json")
+    arguments += ("--alert-families", "3", "--no-drift")
     result = call("retokenize", "/src", *arguments, "--", "--a=1")
     assert result.exit_code == 0, result.output
     (order,) = seen
@@ -126,6 +128,7 @@ def test_a_new_version_takes_the_options_of_a_run_and_a_store(install: Install, 
         **{"--set": ["run.threads=2"], "--": ["--a=1"]},
     }
     assert (order.keep, order.file) == (4, None)
+    assert order.drift == DriftOptions(drift=False, alert_families=3)
 
 
 @pytest.mark.parametrize(("command", "needed"), [(name, name == "ingest") for name in STAGES])

@@ -60,7 +60,7 @@ DATAFLOW_OPTIONS = [
     "--sdk_container_image=image-of-workers",
     "--experiments=use_runner_v2",
 ]
-STAGES = ["read", "compare", "choose", "ingest", "scan", "tokenize", "validate"]
+STAGES = ["read", "compare", "choose", "ingest", "scan", "tokenize", "validate", "drift"]
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import collections
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -37,6 +38,7 @@ CONFIG = json.dumps(
             {"morpheme": "alloc", "position": "cpp_stem"},
             {"morpheme": "buffer", "position": "component"},
         ],
+        "families": True,
     }
 )
 COUNTED = [pa.field("hits", pa.uint64(), False), pa.field("documents", pa.uint64(), False)]
@@ -99,12 +101,14 @@ def rows(result: pa.Table) -> list[dict[str, Any]]:
 
 def test_results_have_the_documented_schemas() -> None:
     result = scan(header_documents()[:20])
-    assert set(result) == {"words", "units", "terms", "morphemes", "namespaces", "statistics"}
+    assert set(result) == {"words", "units", "terms", "morphemes", "namespaces", "families", "statistics"}
     for words in ("words", "units"):
         assert result[words].schema == pa.schema([pa.field(name, kind(), False) for name, kind in WORDS.items()])
     assert result["statistics"].schema == pa.schema(
         [pa.field("name", pa.string(), False), pa.field("value", pa.uint64(), False)]
     )
+    counts = [*COUNTED, pa.field("names", pa.uint64(), False)]
+    assert result["families"].schema == pa.schema([pa.field("family", pa.string(), False), *counts])
     for name, texts in TEXTS.items():
         assert result[name].schema == pa.schema([pa.field(text, pa.string(), False) for text in texts] + COUNTED)
 
@@ -121,7 +125,7 @@ def test_rows_are_sorted_bytewise_and_distinct() -> None:
     result = scan(header_documents(), threads=2)
     assert result["words"].num_rows > 1000
     sorted_by_partition = dict.fromkeys(["words", "units"], ["partition", "word"])
-    for name, columns in {**sorted_by_partition, "statistics": ["name"], **TEXTS}.items():
+    for name, columns in {**sorted_by_partition, "statistics": ["name"], "families": ["family"], **TEXTS}.items():
         keys = [
             tuple(key.encode() if isinstance(key, str) else key for key in row)
             for row in zip(*(result[name].column(column).to_pylist() for column in columns), strict=True)
@@ -137,6 +141,10 @@ def test_counts_on_real_headers_agree_with_plain_searches() -> None:
     terms = {(row["term"], row["project"]): row for row in rows(result["terms"])}
     with_term = sum(b"PyObject" in text for project, text in header_documents() if project == "numpy")
     assert 0 < terms["PyObject", "numpy"]["documents"] <= with_term
+    families = {row["family"]: row for row in rows(result["families"])}
+    documents = [set(re.findall(rb"\bPyArray_\w+", text)) for _, text in header_documents()]
+    assert 0 < families["PyArray_"]["documents"] <= sum(map(bool, documents))
+    assert 50 < families["PyArray_"]["names"] <= max(map(len, documents))
 
 
 @pytest.mark.parametrize(("kind", "pattern"), [("words", PATTERN), ("units", UNIT_PATTERN)])

@@ -26,6 +26,9 @@ pub(super) struct Config {
     /// The morphemes to count.
     #[serde(default)]
     pub(super) morphemes: Vec<Morpheme>,
+    /// Whether families of names are counted.
+    #[serde(default)]
+    pub(super) families: bool,
 }
 
 fn one() -> u32 {

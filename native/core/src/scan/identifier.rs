@@ -104,6 +104,27 @@ pub(super) fn components(identifier: &[u8], buffer: &mut Vec<u8>, mut each: impl
     }
 }
 
+/// Where the families of `identifier` end: before its second and before its third component, if it has them.
+///
+/// Components are those of [`components`]; what separates two of them belongs to the family.
+pub(super) fn family_ends(identifier: &[u8]) -> [Option<usize>; 2] {
+    let (mut ends, mut found, mut in_component) = ([None; 2], 0, false);
+    for (at, &byte) in identifier.iter().enumerate() {
+        let letter = byte.is_ascii_alphabetic() || byte >= 0x80;
+        if letter && (!in_component || begins_hump(identifier, at)) {
+            if found > 0 {
+                ends[found - 1] = Some(at);
+            }
+            found += 1;
+            if found > ends.len() {
+                break;
+            }
+        }
+        in_component = letter;
+    }
+    ends
+}
+
 fn begins_hump(identifier: &[u8], at: usize) -> bool {
     let small = |at: usize| identifier.get(at).is_some_and(|byte| byte.is_ascii_lowercase() || *byte >= 0x80);
     identifier[at].is_ascii_uppercase() && at > 0 && (small(at - 1) || small(at + 1))
@@ -111,7 +132,7 @@ fn begins_hump(identifier: &[u8], at: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Style, components};
+    use super::{Style, components, family_ends};
 
     #[test]
     fn components_are_cut_at_underscores_humps_acronyms_and_digits() {
@@ -137,6 +158,26 @@ mod tests {
                 found.push(String::from_utf8_lossy(it).into_owned());
             });
             assert_eq!(found, expected, "{identifier}");
+        }
+    }
+
+    #[test]
+    fn families_end_before_the_second_and_the_third_component() {
+        let table: [(&str, [Option<&str>; 2]); 11] = [
+            ("cudnnBackendCreateDescriptor", [Some("cudnn"), Some("cudnnBackend")]),
+            ("cudnnCreate", [Some("cudnn"), None]),
+            ("CUDNN_BACKEND_TENSOR_MODE", [Some("CUDNN_"), Some("CUDNN_BACKEND_")]),
+            ("nng_http_client", [Some("nng_"), Some("nng_http_")]),
+            ("HTTPServer", [Some("HTTP"), None]),
+            ("H5Tcreate", [Some("H5"), None]),
+            ("__foo_bar_baz", [Some("__foo_"), Some("__foo_bar_")]),
+            ("buffer", [None, None]),
+            ("buffer_", [None, None]),
+            ("_1", [None, None]),
+            ("", [None, None]),
+        ];
+        for (identifier, expected) in table {
+            assert_eq!(family_ends(identifier.as_bytes()).map(|end| end.map(|end| &identifier[..end])), expected);
         }
     }
 

@@ -19,6 +19,9 @@
 //!   `a`. After template arguments (`a<b>::c::d`) only what is inside them can lead. A class that qualifies its member
 //!   counts as well: which name is a namespace is not decided here. Each name of a chain, its last one too, is an
 //!   identifier like any other. A name that is not UTF-8 is escaped with backslashes.
+//! - **Families**, if the configuration asks for them: how identifiers begin that are no keywords and have components.
+//!   `cudnnBackendCreate` is of the families `cudnn` and `cudnnBackend`: what comes before the second component, and
+//!   before the third. Of a family, `names` is the most different identifiers of it in one document.
 //! - **Keywords and naming styles**, over all projects, in the statistics.
 //! - **Statistics**: totals that add up over scans. `bytes` is the sum of `bytes.code`, `bytes.comment`,
 //!   `bytes.preprocessor` (directives without their spaces and comments), `bytes.string` (literals outside directives),
@@ -43,6 +46,7 @@
 mod bytemap;
 mod code;
 mod config;
+mod families;
 mod features;
 mod identifier;
 mod input;
@@ -108,6 +112,8 @@ pub struct Counts {
     pub morphemes: RecordBatch,
     /// namespace, project (string), hits, documents (u64).
     pub namespaces: RecordBatch,
+    /// family (string), hits, documents, names (u64); none if the configuration does not ask for it.
+    pub families: Option<RecordBatch>,
     /// name (string), value (u64); every name is always there.
     pub statistics: RecordBatch,
 }
@@ -127,7 +133,7 @@ pub struct Scanner {
 impl Scanner {
     /// Prepares a scan on `threads` threads of what the JSON text `config` asks for:
     /// `{"pattern": NAME, "unit_pattern": NAME, "word_partitions": 1, "candidates": [{"term", "category", "match"}],
-    /// "morphemes": [{"morpheme", "position"}]}`; all but the pattern may be left out.
+    /// "morphemes": [{"morpheme", "position"}], "families": false}`; all but the pattern may be left out.
     ///
     /// # Errors
     ///
@@ -213,8 +219,8 @@ impl Scanner {
         let lines = self.plan.line_pattern.map(|_| self.spilled_lines.finish(lines)).transpose()?;
         let fresh = new_workers(&self.plan, self.workers.len());
         let workers = std::mem::replace(&mut self.workers, fresh);
-        let output::Small { terms, morphemes, namespaces, statistics } = output::small(&self.plan, &workers)?;
-        Ok(Counts { words, lines, terms, morphemes, namespaces, statistics })
+        let output::Small { terms, morphemes, namespaces, families, statistics } = output::small(&self.plan, &workers)?;
+        Ok(Counts { words, lines, terms, morphemes, namespaces, families, statistics })
     }
 
     fn check(&self) -> Result<()> {

@@ -3,6 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::families::{Families, FamiliesOf, NONE};
+use super::keywords::KEYWORDS;
 use super::plan::{Identifiers, Plan};
 
 /// What the last document that has a name has of it.
@@ -24,16 +26,31 @@ pub(super) struct Names {
     document: u32,
     /// The names of the current document.
     seen: Vec<u32>,
+    /// The families of the identifiers, by number, if they are counted; of keywords there are none.
+    families_of: Vec<FamiliesOf>,
+    families: Families,
 }
 
 impl Names {
     pub(super) fn new(plan: Arc<Plan>) -> Self {
-        Self { identifiers: Identifiers::new(&plan), plan, occurrences: Vec::new(), document: 1, seen: Vec::new() }
+        let (identifiers, families_of) = (Identifiers::new(&plan), vec![[NONE; 2]; KEYWORDS.len()]);
+        let (occurrences, seen, families) = (Vec::new(), Vec::new(), Families::new());
+        Self { plan, identifiers, occurrences, document: 1, seen, families_of, families }
+    }
+
+    /// Forgets every identifier, and no family.
+    pub(super) fn forget(&mut self) {
+        let families = std::mem::replace(&mut self.families, Families::new());
+        *self = Self { families, ..Self::new(Arc::clone(&self.plan)) };
     }
 
     /// The number of a name.
     pub(super) fn number(&mut self, name: &[u8]) -> u32 {
-        self.identifiers.number(&self.plan, name)
+        let number = self.identifiers.number(&self.plan, name);
+        if self.plan.families && number as usize == self.families_of.len() {
+            self.families_of.push(self.families.of(name));
+        }
+        number
     }
 
     /// Counts the name of that number; `leading` if it leads a chain.
@@ -65,8 +82,13 @@ impl Names {
     /// Ends the document: calls `each` with the number, the occurrences and the features of every name that it has.
     pub(super) fn end_document(&mut self, mut each: impl FnMut(u32, Occurrences, &[u32])) {
         for number in self.seen.drain(..) {
-            each(number, self.occurrences[number as usize], self.identifiers.features(number));
+            let occurrences = self.occurrences[number as usize];
+            each(number, occurrences, self.identifiers.features(number));
+            if self.plan.families {
+                self.families.see(self.families_of[number as usize], u64::from(occurrences.hits));
+            }
         }
+        self.families.end_document();
         self.document += 1;
     }
 
@@ -75,8 +97,15 @@ impl Names {
         self.identifiers.names(wanted)
     }
 
-    /// The memory of everything that grows with the names.
+    /// The families of all documents so far.
+    pub(super) fn families(&self) -> &Families {
+        &self.families
+    }
+
+    /// The memory of everything that grows with the names, and is given back by [`Self::forget`].
     pub(super) fn memory_bytes(&self) -> usize {
-        self.identifiers.memory_bytes() + self.occurrences.capacity() * size_of::<Occurrences>()
+        self.identifiers.memory_bytes()
+            + self.occurrences.capacity() * size_of::<Occurrences>()
+            + self.families_of.capacity() * size_of::<FamiliesOf>()
     }
 }

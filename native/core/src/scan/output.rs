@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use arrow_schema::{Field, Schema};
 
+use super::families::FamilyTally;
 use super::plan::{Label, Plan};
 use super::statistics::Statistics;
 use super::worker::{Tally, Worker};
@@ -20,6 +21,7 @@ pub(super) struct Small {
     pub(super) terms: RecordBatch,
     pub(super) morphemes: RecordBatch,
     pub(super) namespaces: RecordBatch,
+    pub(super) families: Option<RecordBatch>,
     pub(super) statistics: RecordBatch,
 }
 
@@ -36,6 +38,7 @@ pub(super) fn small(plan: &Plan, workers: &[Worker]) -> Result<Small> {
         terms: tallies(["term", "category", "project"], &rows.terms)?,
         morphemes: tallies(["morpheme", "position", "project"], &rows.morphemes)?,
         namespaces: tallies(["namespace", "project"], &rows.namespaces)?,
+        families: plan.families.then(|| families(workers)).transpose()?,
         statistics: totals(plan, &statistics, &rows.shapes)?,
     })
 }
@@ -89,6 +92,23 @@ fn tallies<const N: usize>(names: [&str; N], rows: &Rows<'_, N>) -> Result<Recor
     let hits = UInt64Array::from_iter_values(rows.values().map(|tally| tally.hits));
     let documents = UInt64Array::from_iter_values(rows.values().map(|tally| tally.documents));
     batch(texts.chain([("hits", Arc::new(hits) as ArrayRef), ("documents", Arc::new(documents))]))
+}
+
+/// The families of all workers: family, hits, documents, names.
+fn families(workers: &[Worker]) -> Result<RecordBatch> {
+    let mut rows = BTreeMap::<String, FamilyTally>::new();
+    for worker in workers {
+        let families = worker.names.families();
+        families.for_each(|name, tally| rows.entry(readable(name)).or_default().merge(tally));
+    }
+    let names = StringArray::from_iter_values(rows.keys());
+    let column = |number: fn(&FamilyTally) -> u64| Arc::new(UInt64Array::from_iter_values(rows.values().map(number)));
+    batch([
+        ("family", Arc::new(names) as ArrayRef),
+        ("hits", column(|family| family.tally.hits)),
+        ("documents", column(|family| family.tally.documents)),
+        ("names", column(|family| family.names)),
+    ])
 }
 
 /// Every total by name: name (string), value (u64), sorted by name.

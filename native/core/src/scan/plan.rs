@@ -36,6 +36,8 @@ pub(super) struct Plan {
     morphemes: Morphemes,
     /// Features of whole chains of names, `a::b`.
     pub(super) qualified: Features,
+    /// Whether families of names are counted.
+    pub(super) families: bool,
 }
 
 impl Plan {
@@ -54,6 +56,7 @@ impl Plan {
             strings_first: [false; 256],
             morphemes: Morphemes::default(),
             qualified: Features::default(),
+            families: config.families,
         };
         plan.labels.extend(KEYWORDS.map(Label::Keyword));
         plan.labels.extend(Style::ALL.map(Label::Style));

@@ -35,7 +35,8 @@ const CONFIG: &str = r#"{"pattern": "cpp-words-1", "unit_pattern": "cpp-lines-1"
     {"morpheme": "er", "position": "suffix"},
     {"morpheme": "read", "position": "cpp_stem"},
     {"morpheme": "read", "position": "component"},
-    {"morpheme": "buffer", "position": "component"}]}"#;
+    {"morpheme": "buffer", "position": "component"}],
+  "families": true}"#;
 
 type Documents<'a> = &'a [(&'a str, &'a [u8])];
 /// Counts with the words and lines of all batches.
@@ -46,6 +47,8 @@ struct Counts {
     terms: RecordBatch,
     morphemes: RecordBatch,
     namespaces: RecordBatch,
+    /// Hits, documents and names.
+    families: BTreeMap<String, [u64; 3]>,
     statistics: RecordBatch,
 }
 
@@ -75,9 +78,18 @@ fn scan_with(mut scanner: Scanner, documents: Documents, rows_per_batch: usize) 
 
 /// Reads all words and lines, and checks that they are in order.
 fn finish(scanner: &mut Scanner) -> Counts {
-    let super::Counts { words, lines, terms, morphemes, namespaces, statistics } = scanner.finish().unwrap();
+    let super::Counts { words, lines, terms, morphemes, namespaces, families, statistics } = scanner.finish().unwrap();
     let [words, lines] = [words, lines.unwrap()].map(read);
-    Counts { words, lines, terms, morphemes, namespaces, statistics }
+    let families = read_families(&families.unwrap());
+    Counts { words, lines, terms, morphemes, namespaces, families, statistics }
+}
+
+fn read_families(batch: &RecordBatch) -> BTreeMap<String, [u64; 3]> {
+    let number = |column: usize, row: usize| batch.column(column).as_primitive::<UInt64Type>().value(row);
+    let names = batch.column(0).as_string::<i32>().iter().map(|name| name.unwrap().to_owned());
+    let rows: Vec<_> = names.enumerate().map(|(row, name)| (name, [1, 2, 3].map(|at| number(at, row)))).collect();
+    assert!(rows.is_sorted_by(|a, b| a.0 < b.0), "rows are sorted and distinct");
+    rows.into_iter().collect()
 }
 
 fn read(reader: WordReader) -> BTreeMap<Vec<u8>, u64> {
@@ -157,6 +169,22 @@ fn a_prefix_counts_where_an_identifier_begins_with_it() {
     let row = |term: &str, tally| (vec![term.to_owned(), "begin".to_owned(), "b".to_owned()], tally);
     let expected = Table::from([row("READER_", (3, 1)), row("read", (4, 1))]);
     assert_eq!(table(&scan(&[("b", text)], 1, 1).terms), expected);
+}
+
+#[test]
+fn families_count_how_identifiers_begin_in_code() {
+    let counts = scan(
+        &[
+            ("a", b"nngHttpSend(nngHttpGet, nngHttpGet, nngOpen); // nngComment\n\"nngString\""),
+            ("b", b"#define x nngHttpGet\n#if 0\nnngDisabled\n#endif\nstatic_cast<nng>"),
+        ],
+        1,
+        9,
+    );
+    let expected = [("nng", [5, 2, 3]), ("nngHttp", [4, 2, 2])];
+    assert_eq!(counts.families, expected.map(|(name, numbers)| (name.to_owned(), numbers)).into());
+    let mut scanner = Scanner::new(r#"{"pattern": "cpp-words-1"}"#, 1, Budget::default()).unwrap();
+    assert!(scanner.finish().unwrap().families.is_none(), "only if they are asked for");
 }
 
 #[test]

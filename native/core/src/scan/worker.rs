@@ -31,7 +31,7 @@ pub(super) struct Worker {
     plan: Arc<Plan>,
     words: WordTotals,
     lines: WordTotals,
-    names: Names,
+    pub(super) names: Names,
     pub(super) projects: Vec<String>,
     project_numbers: HashMap<String, u32>,
     pub(super) features: Tallies,
@@ -101,7 +101,7 @@ impl Worker {
     /// Takes out all words with their counts, and forgets every identifier once its namespaces have their names.
     pub(super) fn take_words(&mut self) -> WordTotals {
         self.settle_namespaces();
-        self.names = Names::new(Arc::clone(&self.plan));
+        self.names.forget();
         std::mem::replace(&mut self.words, WordTotals::new())
     }
 

@@ -25,7 +25,7 @@ class Scanner:
 
     Args:
         config: JSON text `{"pattern": NAME, "unit_pattern": NAME, "word_partitions": 1, "candidates": [{"term",
-            "category", "match"}], "morphemes": [{"morpheme", "position"}]}`; only the pattern is
+            "category", "match"}], "morphemes": [{"morpheme", "position"}], "families": false}`; only the pattern is
             required. A `unit_pattern` cuts text into lines made of the pattern's words, which are then counted too.
             `match` is `ident`, `prefix` (identifiers that begin with it), `dollar`, `sql_string`, `string` (words
             of string literals, and words with dots between them) or `qualified` (a whole chain of names, `std::move`);
@@ -74,8 +74,11 @@ class Scanner:
             read. `units`: the same for lines, if the configuration has a `unit_pattern`. Each other one is a
             `pa.RecordBatch`: `terms` (term, category, project, hits, documents), `morphemes` (morpheme, position,
             project, hits, documents), `namespaces` (namespace, project, hits, documents) and `statistics` (name,
-            value). Counts are uint64; rows are sorted bytewise by the columns before the counts; rows without hits are
-            left out, but `statistics` always has every name.
+            value). With `families` in the configuration, `families` too (family, hits, documents, names): how
+            identifiers in code begin, up to their second component (`cudnn` of `cudnnBackendCreate`) and up to their
+            third (`cudnnBackend`); `names` is the most different identifiers of a family in one document. Counts are
+            uint64; rows are sorted bytewise by the columns before the counts; rows without hits are left out, but
+            `statistics` always has every name.
 
         Raises:
             OSError: a temporary file cannot be read, or the scan is lost.

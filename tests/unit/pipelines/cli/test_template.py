@@ -3,12 +3,14 @@
 import json
 import logging
 import os
+import shutil
 import subprocess
 import sys
 
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 
+from configs.tables import DRIFT_FLAGS
 from pipelines.cli.template import (
     BEAM_OPTIONS,
     COMMAND,
@@ -47,7 +49,8 @@ def test_the_template_has_each_parameter_of_its_commands(parameters):
 def test_a_parameter_of_one_command_alone_says_so(parameters):
     only = {name: found["helpText"].rpartition(" Only with ")[2] for name, found in parameters.items()}
     of_one = {name: text for name, text in only.items() if text.startswith("command=")}
-    assert of_one == {"out": "command=run.", "store": "command=retokenize.", "keep": "command=retokenize."}
+    of_drift = {flag.key for flag in DRIFT_FLAGS.values()}
+    assert of_one == {"out": "command=run.", **dict.fromkeys({"store", "keep", *of_drift}, "command=retokenize.")}
 
 
 def test_the_metadata_is_that_of_the_options(repository):
@@ -164,6 +167,32 @@ def test_a_retokenization_with_nothing_new_ends_well_and_says_so(run, tmp_path, 
         main([*given, "--runner=FnApiRunner"])
     assert caplog.records[-1].getMessage() == nothing_new
     assert [path.name for path in (tmp_path / "store/versions").iterdir()] == ["v000001"]
+
+
+def test_a_version_beyond_a_threshold_of_drift_ends_well_and_says_so(run, tmp_path, caplog, capsys):
+    """A job that failed would be run again, and find nothing to do."""
+    sources = tmp_path / "sources"
+    (sources / "numpy").mkdir(parents=True)
+    for header in sorted((run.sources / "numpy").rglob("*.h"))[:8]:
+        shutil.copy(header, sources / "numpy")
+    given = ["--command=retokenize", f"--sources={sources}", f"--store={tmp_path}/store", "--engine=local"]
+    given += [f"--tokenizer=file://{run.out}/tokenizer", "--alert_died=1"]
+    with pytest.raises(SystemExit):
+        run_here(given)
+    drifted = "cppmill retokenize: there is a new version, and its drift goes beyond a threshold"
+    remove_largest(sources / "numpy")
+    capsys.readouterr()
+    run_here(given)
+    assert capsys.readouterr().out.splitlines()[-1] == drifted
+    remove_largest(sources / "numpy")
+    with caplog.at_level(logging.INFO, "pipelines.cli.template"):
+        run_cppmill(split_parameters(given)[0])
+    assert caplog.records[-1].getMessage() == drifted
+    assert (tmp_path / "store/current").readlink().name == "v000003"
+
+
+def remove_largest(folder):
+    max(folder.iterdir(), key=lambda path: path.stat().st_size).unlink()
 
 
 def test_the_secret_is_named_to_the_templates_job_and_to_the_command(tmp_path, monkeypatch, capsys):

@@ -1,0 +1,346 @@
+"""Drift of a version: its new token shards are counted, by unit, and its totals compared with the version before.
+
+The counts of a shard are units of an engine, as those of a stage. Everything else is sums and merges of files, in one
+process, whose size is that of what changed. No byte of the dataset depends on it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import cppmill_core
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from configs.vocabulary import VOCABULARY
+from pipelines.stages.gain import LOOKED_AT_BYTES
+from pipelines.stages.session import Session
+from pipelines.stages.vocabulary import recorded_digest
+from pipelines.tokenizers.codec import load_tokenizer
+from pipelines.tokenizers.propose import count_words, propose_names
+from pipelines.versions.changes import FinishedRun
+from schemas.drift_options import DriftOptions
+from schemas.errors import ConfigError
+from schemas.options import BuildOptions
+from schemas.units import Stage, UnitReceipt, unit_receipt_path
+from tokenizer_build.bands import Strength
+from tokenizer_build.compare.diff import read_ids
+from tokenizer_build.compare.origins import read_bands
+from transforms.drift.names import NewFamily, merge_names
+from transforms.drift.new_text import NewText, read_known, read_new_documents, read_new_text
+from transforms.drift.parts import DriftSettings, add_ids, count_part, has_parts, plan_parts, remove_other_parts
+from transforms.drift.record import (
+    SHOWN,
+    Amount,
+    IdTotals,
+    Vocabulary,
+    died_ids,
+    find_alerts,
+    has_totals,
+    ratio,
+    read_drift,
+    read_totals,
+    write_drift,
+    write_totals,
+)
+from transforms.records.trend import find_sums
+from transforms.records.versions import Versions, proposals_path
+from transforms.storage.folder import OutputFolder
+from transforms.units.execution import RunUnits
+
+_UNKNOWN = "-"
+
+
+def count_parts(session: Session, receipt: Mapping[str, Any]) -> None:
+    """Count the token shards in OUT that are not counted yet, and forget those that are not in OUT.
+
+    Args:
+        session: The session of the run in OUT.
+        receipt: The run's receipt.
+    """
+    units = plan_parts(session.current(Stage.TOKENIZE)) if receipt["dataset"]["shards"] else []
+    settings = DriftSettings(
+        out=session.out,
+        vocab_size=receipt["tokenizer"]["vocab_size"],
+        threads=session.config.worker_threads,
+        memory_bytes=session.config.memory_bytes,
+    )
+    run = RunUnits(work=count_part, settings=settings)
+    session.run_units(Stage.DRIFT, units, lambda planned: planned | "CountDrift" >> run)
+    remove_other_parts(session.out, units)
+
+
+def record_drift(
+    versions: Versions,
+    changes: Mapping[str, Any],
+    before: FinishedRun | None,
+    after: FinishedRun,
+    options: DriftOptions,
+    *,
+    threads: int,
+) -> dict[str, Any]:
+    """Compare a version with the one before, write the record of it, and return that.
+
+    The shards of the version are counted (`count_parts`), and what each project has is recorded (`trend`).
+
+    Args:
+        versions: The store.
+        changes: What the version changed, with its name and the one of the version before.
+        before: The run of the version before; None for the first.
+        after: Its run.
+        options: What counts as rare, and the thresholds.
+        threads: Shards read at once.
+    """
+    name, previous = changes["version"], changes["previous"]
+    base = None if before is None else _find_base(versions, previous, before, after)
+    vocabulary = _read_vocabulary(after.out)
+    gained, lost = _differences(before if base is not None else None, after)
+    old, totals = _add_totals(name, base, before, after, gained=gained, lost=lost)
+    families = merge_names(after.out, before.out if before and base else None, gained=gained, lost=lost)
+    write_totals(after.out, totals)
+    new = proposals = None
+    if before is not None:
+        known = _read_known(before, after)
+        new = _read_new_text(known, before, after, threads=threads)
+        proposals = _propose(versions, name, known, before, after)
+    is_rare = totals.is_rare(vocabulary, options.rare_per_million)
+    record = {
+        "version": name,
+        "previous": previous,
+        "receipt": after.receipt["digest"],
+        "tokenizer": after.receipt["tokenizer"]["digest"],
+        "reference": {
+            "version": totals.reference_version,
+            "rare_per_million": options.rare_per_million,
+            "rare_ids": int(is_rare.sum()),
+        },
+        "before": None if before is None else _before(before, old, base, vocabulary, is_rare),
+        "after": _amount(after.receipt["dataset"], totals.counts).to_json(vocabulary, is_rare),
+        "new": None if new is None else _new_amount(new).to_json(vocabulary, is_rare),
+        "projects": None if new is None else _projects(versions, name, previous, new),
+        "ids": _ids(vocabulary, old, totals),
+        "families": None if base is None else _families(families),
+        "proposals": proposals,
+    }
+    record["alerts"] = list(find_alerts(record, options))
+    write_drift(versions, record)
+    return record
+
+
+def _find_base(versions: Versions, name: str, before: FinishedRun, after: FinishedRun) -> dict[str, Any] | None:
+    """Return the record of the version before if totals can go on from it, else None: it was made without any."""
+    record = read_drift(versions, name)
+    _, lost = _differences(before, after)
+    if record is None or record["receipt"] != before.receipt["digest"]:
+        return None
+    return record if has_totals(before.out) and has_parts(before.out, lost) else None
+
+
+def _differences(before: FinishedRun | None, after: FinishedRun) -> tuple[list[str], list[str]]:
+    """Return the SHA-256 of the token shards that a version gained, and of those that it lost."""
+    old, new = before.shards if before else {}, after.shards
+    return sorted(new.keys() - old.keys()), sorted(old.keys() - new.keys())
+
+
+def _add_totals(
+    name: str,
+    base: Mapping[str, Any] | None,
+    before: FinishedRun | None,
+    after: FinishedRun,
+    *,
+    gained: list[str],
+    lost: list[str],
+) -> tuple[IdTotals | None, IdTotals]:
+    """Return the ids of the version before, if they are known and of the same tokenizer, and of the version."""
+    tokenizer = after.receipt["tokenizer"]
+    vocab_size = tokenizer["vocab_size"]
+    if base is None or before is None or base["tokenizer"] != tokenizer["digest"]:
+        counts = add_ids(after.out, after.shards, vocab_size)
+        return None, IdTotals(counts=counts, reference=counts, reference_version=name)
+    old = read_totals(before.out, base["reference"]["version"])
+    counts = old.counts + add_ids(after.out, gained, vocab_size) - add_ids(before.out, lost, vocab_size)
+    return old, IdTotals(counts=counts, reference=old.reference, reference_version=old.reference_version)
+
+
+def _read_vocabulary(out: OutputFolder) -> Vocabulary:
+    with out.open_local_folder("tokenizer") as folder:
+        tokenizer = cppmill_core.load_tokenizer(folder)
+        entries = read_ids(folder, tokenizer).entries
+    texts = [tokenizer.token_bytes(entry.id) or b"" for entry in entries]
+    return Vocabulary(
+        names=[str(entry) for entry in entries],
+        num_bytes=np.array([len(text) for text in texts], np.int64),
+        is_fixed=np.array([entry.fixed and bool(text) for entry, text in zip(entries, texts, strict=True)]),
+        is_learned=np.array([entry.strength is Strength.LEARNED for entry in entries]),
+    )
+
+
+def _read_known(before: FinishedRun, after: FinishedRun) -> pa.Array[Any]:
+    """Return the `doc_id`s in token shards that a version lost."""
+    _, lost = _differences(before, after)
+    return read_known(before.out, [before.shards[sha256] for sha256 in lost])
+
+
+def _read_new_text(known: pa.Array[Any], before: FinishedRun, after: FinishedRun, *, threads: int) -> NewText:
+    gained, _ = _differences(before, after)
+    shards = [after.shards[sha256] for sha256 in gained]
+    vocab_size = after.receipt["tokenizer"]["vocab_size"]
+    return read_new_text(after.out, shards, known, vocab_size=vocab_size, threads=threads)
+
+
+def _propose(
+    versions: Versions, name: str, known: pa.Array[Any], before: FinishedRun, after: FinishedRun
+) -> dict[str, int] | None:
+    """Write what the new text would gain from in a vocabulary, and return how much that is.
+
+    None if the tokenizer was not built from a vocabulary. No id moves: what is proposed is for a later build.
+    """
+    gained, _ = _differences(before, after)
+    configs = after.receipt["configs"]
+    pattern = configs["scan"]["pattern"]
+    units = {shard["sha256"]: shard["unit"] for shard in after.receipt["dataset"]["shards"]}
+    paths = [unit_receipt_path(Stage.TOKENIZE, units[sha256]) for sha256 in gained]
+    receipts = [UnitReceipt.from_bytes(after.out.read_bytes(path), where=path) for path in paths]
+    shards = [next(iter(receipt.inputs)) for receipt in receipts]
+
+    def documents() -> Iterator[pa.RecordBatch]:
+        return read_new_documents(after.out, shards, known, most_bytes=LOOKED_AT_BYTES)
+
+    with after.out.open_local_folder("tokenizer") as folder:
+        if read_bands(folder) is None:
+            return None
+        proposals, _ = propose_names(
+            count_words(documents(), pattern),
+            documents,
+            tokenizer=load_tokenizer(folder),
+            vocab=folder if recorded_digest(after.out) else VOCABULARY,
+            pattern=pattern,
+            options=BuildOptions(**configs["build"]),
+            of_documents=after.receipt["dataset"]["documents"],
+        )
+    comment = (
+        f"# What the new text of {name} would gain from, as `cppmill vocab propose` writes it: for a later build.\n"
+    )
+    versions.folder.publish_bytes(proposals_path(name), f"{comment}{proposals.to_toml()}".encode())
+    return {"names": len(proposals.names), "morphemes": len(proposals.morphemes)}
+
+
+def _before(
+    run: FinishedRun,
+    old: IdTotals | None,
+    base: Mapping[str, Any] | None,
+    vocabulary: Vocabulary,
+    is_rare: Any,  # noqa: ANN401
+) -> dict[str, Any]:
+    """Return the amounts of the version before; with another tokenizer, what its own record says."""
+    if old is None and base is not None:
+        return dict(base["after"])
+    return _amount(run.receipt["dataset"], old and old.counts).to_json(vocabulary, is_rare)
+
+
+def _amount(dataset: Mapping[str, Any], ids: Any) -> Amount:  # noqa: ANN401 - an array, if there is one
+    return Amount(documents=dataset["documents"], num_bytes=dataset["bytes"], tokens=dataset["tokens"], ids=ids)
+
+
+def _new_amount(new: NewText) -> Amount:
+    documents, num_bytes, tokens = (
+        pc.sum(new.projects[name]).as_py() or 0 for name in ("documents", "num_bytes", "num_tokens")
+    )
+    return Amount(documents=documents, num_bytes=num_bytes, tokens=tokens, ids=new.ids)
+
+
+def _projects(versions: Versions, name: str, previous: str, new: NewText) -> dict[str, Any]:
+    """Return the projects with new text: how many there are, and the compression of those with most of it."""
+    sums = {version: _ratios(find_sums(versions, version)) for version in (previous, name)}
+    most = sorted(new.projects.to_pylist(), key=lambda row: (-row["num_bytes"], row["project"]))[:SHOWN]
+    named = [
+        {
+            "project": row["project"],
+            "before": sums[previous].get(row["project"]),
+            "after": sums[name].get(row["project"]),
+            "new": ratio(row["num_bytes"], row["num_tokens"]),
+            "bytes": row["num_bytes"],
+        }
+        for row in most
+    ]
+    return {"number": new.projects.num_rows, "named": named}
+
+
+def _ratios(sums: pa.Table | None) -> dict[str, float | None]:
+    """Return the bytes per token of each project."""
+    rows = () if sums is None else sums.to_pylist()
+    return {row["project"]: ratio(row["num_bytes"], row["num_tokens"]) for row in rows}
+
+
+def _ids(vocabulary: Vocabulary, old: IdTotals | None, totals: IdTotals) -> dict[str, Any]:
+    """Return how many learned ids there are and are used, and which died."""
+    learned = vocabulary.is_learned
+    return {
+        "learned": int(learned.sum()),
+        "used": {
+            "before": old and int((old.counts[learned] > 0).sum()),
+            "after": int((totals.counts[learned] > 0).sum()),
+        },
+        "died": None if old is None else died_ids(vocabulary, old.counts, totals.counts),
+    }
+
+
+def _families(found: list[NewFamily]) -> dict[str, Any]:
+    most = sorted(found, key=lambda family: (-family.hits, family.kind, family.name))[:SHOWN]
+    return {"number": len(found), "named": [asdict(family) for family in most]}
+
+
+def print_drift(store: str, *, as_json: bool) -> bool:
+    """Print the drift of the current version of a store: lines, or one JSON object; return whether it has alerts.
+
+    Raises:
+        ConfigError: If it is not a store, or nothing was recorded of its current version.
+    """
+    versions = Versions(store)
+    current = versions.current
+    record = None if current is None else read_drift(versions, current)
+    if record is None:
+        raise ConfigError(
+            f"{store}: no drift of {current or 'any version'} is recorded; `cppmill retokenize` records that of the "
+            "versions that it makes, unless --no-drift is given"
+        )
+    for line in [json.dumps(record)] if as_json else [f"{current}: drift", *describe_drift(record)]:
+        print(line)
+    return bool(record["alerts"])
+
+
+def describe_drift(record: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of a record: compression and shares, ids that died, new families, alerts."""
+    amounts = {kind: record[kind] or {} for kind in ("before", "after", "new")}
+    yield f"{'':17} {'before':>15} {'after':>15} {'new text':>15}"
+    for label, key, form in (
+        ("bytes", "bytes", "{:,}"),
+        ("bytes per token", "bytes_per_token", "{:.3f}"),
+        ("rare ids", "rare_share", "{:.3%}"),
+        ("in fixed tokens", "fixed_bytes_share", "{:.2%}"),
+    ):
+        values = [amount.get(key) for amount in amounts.values()]
+        shown = [_UNKNOWN if value is None else form.format(value) for value in values]
+        yield f"{label:17} " + " ".join(f"{text:>15}" for text in shown)
+    died, families = record["ids"]["died"], record["families"]
+    if died is not None:
+        yield _named("ids that died", died, lambda row: row["token"])
+    if families is not None:
+        yield _named("new families", families, _family)
+    if record["proposals"]:
+        yield f"{'proposed':17} " + ", ".join(f"{number:,} {kind}" for kind, number in record["proposals"].items())
+    yield from (f"drifted           {alert['message']}" for alert in record["alerts"])
+
+
+def _named(label: str, found: Mapping[str, Any], show: Any) -> str:  # noqa: ANN401 - a function
+    names = ", ".join(show(row) for row in found["named"][:5])
+    return f"{label:17} {found['number']:,}{f': {names}' if names else ''}"
+
+
+def _family(row: Mapping[str, Any]) -> str:
+    name = f"{row['name']}::" if row["kind"] == "namespace" else f"{row['name']}*"
+    return f"{name} ({row['hits']:,} hits in {row['documents']:,} documents)"
