@@ -36,10 +36,12 @@ RULES: dict[str, str] = {
     Rule.COMPOUND: "in many documents, but made of several words",
     Rule.RARE: "too few hits",
     Rule.GENERIC: "a generic word: in many documents, and of no distinctive shape",
+    Rule.COMMON: "a common word: in many projects, and of no distinctive shape",
     Rule.CATEGORY: "too little is left of its category",
     Rule.OTHER_CATEGORY: "another category keeps it",
+    Rule.OTHER_POSITION: "the morpheme is frequent in another position",
     Rule.OTHER_BAND: "its id is in another band, of which nothing is cut",
-    Rule.MORPHEME: "a morpheme, which is always kept",
+    Rule.MORPHEME: "a morpheme, which this profile always keeps",
     Rule.LOCKED: "the lock keeps it for life",
     Rule.KEEP: "the vocabulary says keep = true",
 }

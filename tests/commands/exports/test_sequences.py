@@ -114,7 +114,7 @@ def test_no_loss_crosses_a_document_or_falls_on_padding(packed, tokenizer):
     with_loss = sum(sum(row["loss_mask"]) for row in packed.rows)
     assert packed.totals["positions_with_loss"] == with_loss
     assert packed.totals["positions"] == LENGTH * len(packed.rows)
-    assert with_loss / packed.totals["positions"] > 0.97
+    assert with_loss / packed.totals["positions"] > 0.95
 
 
 def test_long_documents_are_dropped_or_cut_and_counted(make, documents):

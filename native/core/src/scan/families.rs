@@ -2,7 +2,7 @@
 
 use super::bytemap::ByteMap;
 use super::identifier::family_ends;
-use super::worker::Tally;
+use super::tally::Tally;
 
 /// The families of one identifier, by number; [`NONE`] where it has no more.
 pub(super) type FamiliesOf = [u32; 2];

@@ -57,6 +57,7 @@ mod output;
 mod plan;
 mod statistics;
 mod strings;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod tokens;

@@ -10,7 +10,8 @@ use arrow_schema::{Field, Schema};
 use super::families::FamilyTally;
 use super::plan::{Label, Plan};
 use super::statistics::Statistics;
-use super::worker::{Tally, Worker};
+use super::tally::Tally;
+use super::worker::Worker;
 use crate::Result;
 
 /// Tallies by the texts of their row.

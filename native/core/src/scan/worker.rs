@@ -9,16 +9,10 @@ use super::names::Names;
 use super::outline::Outline;
 use super::plan::{Identifiers, Plan};
 use super::statistics::{Counter, Statistics};
+use super::tally::Tally;
 use super::tokens::TokenCounter;
 use super::words::WordTotals;
 use crate::blocks::Classes;
-
-/// Hits, and documents with at least one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tally {
-    pub(super) hits: u64,
-    pub(super) documents: u64,
-}
 
 /// Tallies by (project, number of a feature or identifier).
 pub(super) type Tallies = HashMap<(u32, u32), Tally, foldhash::fast::FixedState>;
@@ -138,19 +132,5 @@ impl Worker {
             }
         });
         document.end_document(|feature, hits| features.entry((project, feature)).or_default().add(hits));
-    }
-}
-
-impl Tally {
-    /// Adds the hits of one document.
-    fn add(&mut self, hits: u64) {
-        self.hits += hits;
-        self.documents += 1;
-    }
-
-    /// Adds another's totals.
-    pub(super) fn merge(&mut self, other: Self) {
-        self.hits += other.hits;
-        self.documents += other.documents;
     }
 }
