@@ -87,6 +87,9 @@ def check_build(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:
             if build.get(key) not in (None, "none"):
                 place = place_of(layers, "build", key)
                 yield f"{place}: a vocabulary of the kind {kind} has no such option; leave it out"
+        if tables.get("run", {}).get("vocab") is not None:
+            place = place_of(layers, "run", "vocab")
+            yield f"{place}: a vocabulary of the kind {kind} has no fixed tokens but the control tokens; leave it out"
     else:
         yield from _check_template(tables, layers)
 

@@ -79,6 +79,13 @@ def test_superwords_are_not_for_sentencepiece(tmp_path: Path) -> None:
     assert any("superwords_after" in line and "no such option" in line for line in found)
 
 
+def test_a_vocabulary_of_ones_own_is_not_for_sentencepiece(tmp_path: Path) -> None:
+    own = {"--vocab": str(Path(__file__).parents[3] / "configs" / "vocab")}
+    assert problems(tmp_path, 'kind = "bpe"', **own) == []
+    found = problems(tmp_path, 'kind = "sentencepiece-bpe"', **own)
+    assert [line for line in found if line.startswith("--vocab ") and "no fixed tokens" in line] == found != []
+
+
 def test_the_size_of_a_given_tokenizer_may_be_any(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text(json.dumps({"vocab_size": 100}))
     given = {"--tokenizer": str(tmp_path), "--vocab-size": "100"}
