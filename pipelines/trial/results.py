@@ -27,8 +27,8 @@ def summarize(tokenizers: Sequence[Mapping[str, Any]], cells: Cells) -> list[dic
 
     Returns:
         For each tokenizer the steps and bytes of its training, bits per byte at the end (mean over the seeds, and the
-        spread: largest less smallest, None for one seed), and the same at `common_bytes`, which every cell has trained on: between two
-        points, on a line over the logarithm of the bytes.
+        spread: largest less smallest, None for one seed), and the same at `common_bytes`, which every cell has trained
+        on: between two points, on a line over the logarithm of the bytes.
     """
     common = min(cell["points"][-1]["bytes"] for cell in cells)
     rows = []
