@@ -20,11 +20,11 @@ from cppmill_core.working_set import WorkingSet
 from schemas.errors import ConfigError
 from tokenizer_build.compare.diff import TokenizerIds
 from tokenizer_build.compare.origins import bands_of
-from tokenizer_build.decision_files import DECISIONS_PARQUET, KEPT
+from tokenizer_build.decision_files import DECISIONS_PARQUET, DECISIONS_TXT, KEPT
 
 
 def read_named_bands(directory: Path, ids: TokenizerIds) -> dict[str, list[int]]:
-    """Return the ids of each band and category of a tokenizer directory, ascending."""
+    """Return the ids of each band and category of a tokenizer directory, ascending; none if a build kept no token."""
     found: defaultdict[str, list[int]] = defaultdict(list)
     bands = bands_of(directory, ids.entries)
     for number, band in enumerate(bands):
@@ -35,7 +35,7 @@ def read_named_bands(directory: Path, ids: TokenizerIds) -> dict[str, list[int]]
 
 
 def _categories(directory: Path) -> dict[str, list[int]]:
-    """Return the ids of the fixed tokens that a build kept, by category."""
+    """Return the ids of the fixed tokens that a build kept, by category; a category may have none."""
     if not (directory / DECISIONS_PARQUET).is_file():
         return {}
     rows: list[dict[str, Any]] = pq.read_table(
@@ -43,21 +43,29 @@ def _categories(directory: Path) -> dict[str, list[int]]:
     ).to_pylist()
     found: defaultdict[str, list[int]] = defaultdict(list)
     for row in rows:
-        if row["decision"] == KEPT and ":" not in row["category"]:
-            found[row["category"]].append(row["id"])
+        if ":" not in row["category"]:
+            found[row["category"]] += [row["id"]] if row["decision"] == KEPT else []
     return found
 
 
 def match_bands(bands: Mapping[str, Sequence[int]], glob: str, *, argument: str) -> dict[str, list[int]]:
-    """Return the bands that a pattern as of a shell matches.
+    """Return the bands with ids that a pattern as of a shell matches.
 
     Raises:
         ConfigError: If it matches none.
     """
-    found = {name: list(ids) for name, ids in bands.items() if fnmatchcase(name, glob)}
+    named = [name for name in sorted(bands) if fnmatchcase(name, glob)]
+    found = {name: list(bands[name]) for name in named if bands[name]}
+    if named and not found:
+        raise ConfigError(
+            f"{argument} {glob}: the vocabulary has {', '.join(named)}, but the build of this tokenizer kept none of "
+            f"their tokens ({DECISIONS_TXT} says why); build one from sources that use them, or with a vocabulary of "
+            "your own that keeps them (`cppmill vocab add --keep`)"
+        )
     if not found:
         raise ConfigError(
-            f"{argument} {glob}: no band or category has such a name; there are {', '.join(sorted(bands))}"
+            f"{argument} {glob}: no band or category has such a name; there are "
+            f"{', '.join(name for name in sorted(bands) if bands[name])}"
         )
     return found
 

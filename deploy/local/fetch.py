@@ -12,7 +12,8 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import filelock
@@ -43,7 +44,7 @@ def fetch(names: Sequence[str] = (), *, say: Callable[[str], None] = print) -> N
         raise ConfigError(f"{unknown[0]}: no engine of that name; there are {', '.join((*MAKERS, *PACKAGES))}")
     cache = engines_folder()
     cache.mkdir(parents=True, exist_ok=True)
-    with filelock.FileLock(cache / ".lock"):
+    with _lock(cache, say):
         for name in [name for name in MAKERS if not names or name in names]:
             home = cache / Path(FILES[name]).parts[0]
             if not home.exists():
@@ -54,6 +55,21 @@ def fetch(names: Sequence[str] = (), *, say: Callable[[str], None] = print) -> N
             shutil.rmtree(cache / _MAVEN_REPOSITORY, ignore_errors=True)
         for name in [name for name in PACKAGES if not names or name in names]:
             install_package(name, log_folder=cache, say=say)
+
+
+@contextmanager
+def _lock(cache: Path, say: Callable[[str], None]) -> Iterator[None]:
+    """Hold the lock of the cache; say so if another fetch has it, because that may take minutes."""
+    lock = filelock.FileLock(cache / ".lock")
+    try:
+        lock.acquire(blocking=False)
+    except filelock.Timeout:
+        say(f"Waiting for another fetch, which holds {lock.lock_file}")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def make_whole(home: Path, make: Callable[[Path], None]) -> None:

@@ -110,14 +110,11 @@ def adopt(
             typer.echo(line)
 
 
+SOURCES = "the folder or URL of a run, or sources as `run` takes them; may be given again."
+
 On = Annotated[
     list[str],
-    typer.Option(
-        "--on",
-        metavar="SOURCE",
-        parser=as_typed,
-        help="Text to measure on: the folder or URL of a run, or sources as `run` takes them; may be given again.",
-    ),
+    typer.Option("--on", metavar="SOURCE", parser=as_typed, help=f"Text to measure on: {SOURCES}"),
 ]
 
 Share = Annotated[
@@ -270,7 +267,10 @@ def sweep(
 def trial(
     tokenizers: Tokenizers,
     flags: dict[str, object],
-    on: On,
+    on: Annotated[
+        list[str],
+        typer.Option("--on", metavar="SOURCE", parser=as_typed, help=f"Text to train on: {SOURCES}"),
+    ],
     held_out: Annotated[
         list[str],
         typer.Option(

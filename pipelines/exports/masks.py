@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from cppmill_core import CoreError, InvalidInputError
 from cppmill_core.masks import Mask
@@ -19,6 +20,8 @@ from schemas.digests import canonical_json
 from schemas.errors import ConfigError, IntegrityError
 from tokenizer_build.compare.diff import read_ids
 from tokenizer_build.masks import make_mask, read_named_bands
+
+Loaded = TypeVar("Loaded")
 
 
 def write_mask(
@@ -44,7 +47,8 @@ def write_mask(
         What to print: a line with the figures.
 
     Raises:
-        ConfigError: If an option is wrong, a pattern matches no band, or a working set is of another tokenizer.
+        ConfigError: If an option is wrong, a pattern matches no band, or a working set cannot be read or is of another
+            tokenizer.
     """
     check_parent(file, option="--out")
     if not (biases or freeze or allow):
@@ -53,13 +57,17 @@ def write_mask(
         raise ConfigError(f"--outside {outside}: it takes a number below 0, and needs --allow")
     loaded = load_tokenizer(tokenizer, argument="--tokenizer")
     ids = read_ids(tokenizer, loaded)
+    sets = [
+        _load(partial(WorkingSet.load, path, tokenizer=loaded), path, option="--allow", kind="working set")
+        for path in allow
+    ]
     try:
         mask, parts = make_mask(
             read_named_bands(tokenizer, ids),
             ids,
             biases=[_bias(text) for text in biases],
             freeze=freeze,
-            allow=[WorkingSet.load(path, tokenizer=loaded) for path in allow],
+            allow=sets,
             outside=-math.inf if outside is None else outside,
         )
     except CoreError as error:
@@ -70,6 +78,15 @@ def write_mask(
         f"{mask.vocab_size:,} ids: {forbidden:,} forbidden, {moved - forbidden:,} with another bias, "
         f"{len(mask.frozen):,} frozen; mask {mask.digest}"
     )
+
+
+def _load(load: Callable[[], Loaded], path: Path, *, option: str, kind: str) -> Loaded:
+    try:
+        return load()
+    except OSError as error:
+        raise ConfigError(f"{option} {path}: {error.strerror or error}; name the file of a {kind}") from error
+    except CoreError as error:
+        raise ConfigError(str(error)) from error
 
 
 def _bias(text: str) -> tuple[str, float]:
@@ -104,10 +121,7 @@ def prove_mask(
         IntegrityError: If the checkpoint was not made with the mask, or the receipt is of others.
     """
     loaded = load_tokenizer(tokenizer, argument="--tokenizer")
-    try:
-        mask = Mask.load(mask_file, tokenizer=loaded)
-    except CoreError as error:
-        raise ConfigError(str(error)) from error
+    mask = _load(partial(Mask.load, mask_file, tokenizer=loaded), mask_file, option="--mask", kind="mask")
     try:
         if check is not None and out is None:
             verify_mask_receipt(_read(check), checkpoint, mask, loaded)

@@ -160,7 +160,7 @@ def _check_folder(request: TrialRequest) -> None:
 
 def _work_per_cell(trial: Trial, request: TrialRequest, reporter: Reporter) -> float:
     """Return the FLOPs of each cell: those given, those that an earlier start came to, or those measured now."""
-    from pipelines.trial.cells import count_steps, measure_speed
+    from pipelines.trial.cells import measure_speed
 
     flops = request.flops
     if flops is None:
@@ -171,12 +171,19 @@ def _work_per_cell(trial: Trial, request: TrialRequest, reporter: Reporter) -> f
         if flops is None:
             speeds = [measure_speed(entrant, trial.work) for entrant in trial.entrants]
             flops = float(f"{share_budget(request.budget_seconds or 0, speeds, seeds=trial.work.options.seeds):.3e}")
+            _check_steps(trial, flops)  # before it is kept, or the same command would never measure again
             _write(trial.out, f"{_CELLS}/work.json", asked, flops)
             rates = sorted(speed.flops_per_second / 1e9 for speed in speeds)
             reporter.note(f"{rates[0]:,.1f} to {rates[-1]:,.1f} GFLOP/s here; --flops {flops:.3e} is this work again")
+    _check_steps(trial, flops)
+    return float(flops)
+
+
+def _check_steps(trial: Trial, flops: float) -> None:
+    from pipelines.trial.cells import count_steps
+
     for entrant in trial.entrants:
         count_steps(entrant, trial.work.options, flops)
-    return float(flops)
 
 
 def _train_cells(trial: Trial, flops: float, reporter: Reporter) -> list[dict[str, Any]]:

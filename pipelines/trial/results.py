@@ -27,8 +27,8 @@ def summarize(tokenizers: Sequence[Mapping[str, Any]], cells: Cells) -> list[dic
 
     Returns:
         For each tokenizer the steps and bytes of its training, bits per byte at the end (mean over the seeds, and the
-        spread: largest less smallest), and the same at `common_bytes`, which every cell has trained on: between two
-        points, on a line over the logarithm of the bytes.
+        spread: largest less smallest, None for one seed), and the same at `common_bytes`, which every cell has trained
+        on: between two points, on a line over the logarithm of the bytes.
     """
     common = min(cell["points"][-1]["bytes"] for cell in cells)
     rows = []
@@ -47,8 +47,8 @@ def summarize(tokenizers: Sequence[Mapping[str, Any]], cells: Cells) -> list[dic
     return rows
 
 
-def _spread(name: str, values: Sequence[float]) -> dict[str, float]:
-    return {name: float(np.mean(values)), f"{name}_spread": max(values) - min(values)}
+def _spread(name: str, values: Sequence[float]) -> dict[str, float | None]:
+    return {name: float(np.mean(values)), f"{name}_spread": max(values) - min(values) if len(values) > 1 else None}
 
 
 def _bits_at(points: Sequence[Mapping[str, Any]], num_bytes: int) -> float:
@@ -80,7 +80,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def plot(cells: Cells, file: Path) -> None:
-    """Draw bits per byte over bytes and over work: the mean of the seeds, and the area between them.
+    """Draw bits per byte over bytes and over work: the mean of the seeds, and, of several, the area between them.
 
     Args:
         cells: What was measured.
@@ -97,7 +97,8 @@ def plot(cells: Cells, file: Path) -> None:
                 places = np.mean([[point[key] for point in points] for points in mine], axis=0)
                 bits = np.array([[point["bits_per_byte"] for point in points] for points in mine])
                 (line,) = axes.plot(places, bits.mean(axis=0), marker=".", label=name)
-                axes.fill_between(places, bits.min(axis=0), bits.max(axis=0), alpha=0.2, color=line.get_color())
+                if len(bits) > 1:
+                    axes.fill_between(places, bits.min(axis=0), bits.max(axis=0), alpha=0.2, color=line.get_color())
             axes.set_xscale("log")
             axes.set_xlabel(label)
             axes.grid(alpha=0.3)

@@ -129,6 +129,17 @@ def test_cells_are_kept_and_more_seeds_add_some(in_torch: Any, trial: Any, asked
     assert [line.split(":")[0] for line in told] == ["5 of 6", "6 of 6"]
 
 
+def test_a_refused_budget_is_measured_again(in_torch: Any, asked: Any, tmp_path: Path) -> None:
+    budget = {**asked, "flops": None, "budget_seconds": 4.0, "out": tmp_path / "out"}
+    # A second for each of four cells: on a slow machine, on a fast one, and what the fast one came to, kept.
+    slow, fast, kept = in_torch(programs.at_speeds, [FLOPS / 64, FLOPS, FLOPS / 64], **budget)
+    assert len(slow) == 1
+    assert "at least 32 are needed" in slow[0]
+    assert "GFLOP/s here; --flops 3.072e+09 is this work again" in fast[0]
+    assert len(fast) == 1 + 4
+    assert kept == []
+
+
 def test_what_cannot_be_tried_is_refused(in_torch: Any, run: Any, asked: Any, tmp_path: Path) -> None:
     lossy = json.loads((run.out / "tokenizer/tokenizer.json").read_bytes())
     lossy["normalizer"] = {"type": "Lowercase"}

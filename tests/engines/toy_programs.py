@@ -42,6 +42,23 @@ def refused(**asked: Any) -> str:
     return ""
 
 
+def at_speeds(speeds: Sequence[float], **asked: Any) -> list[list[str]]:
+    """What is said to the same trial again and again, with a machine that does so many FLOPs per second each time."""
+    from unittest import mock
+
+    from pipelines.trial import cells
+    from pipelines.trial.budget import Speed
+
+    said = []
+    for speed in speeds:
+        with mock.patch.object(cells, "measure_speed", lambda *_, speed=speed: Speed(speed, 0.0)):
+            try:
+                said.append(carry_out(**asked)[1])
+            except ConfigError as error:
+                said.append([str(error)])
+    return said
+
+
 def make_model() -> Any:
     from cppmill_core.toy.decoder import Decoder, Shape
 

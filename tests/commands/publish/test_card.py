@@ -84,3 +84,11 @@ def test_a_card_of_no_documents_names_no_files_to_load():
     assert "configs" not in RepoCard(text).data.to_dict()
     assert "nothing to load" in text
     assert "load_dataset" not in text
+
+
+def test_a_card_says_whether_other_libraries_add_bos_and_eos():
+    said = "`tokenizers` and `transformers` add neither to a text"
+    assert said in card({})
+    templated = render_card(RECEIPT, {**MANIFEST, "hf_template": "bos-eos"}, Publication(name="n"), {})
+    assert said not in templated
+    assert said not in render_card(RECEIPT, {**MANIFEST, "kind": "huggingface"}, Publication(name="n"), {})

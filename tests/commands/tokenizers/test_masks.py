@@ -80,7 +80,8 @@ def test_bands_are_in_a_set_as_a_whole_and_options_off_change_nothing(run, cppmi
     [
         (["--platforms", "os=plan9"], "--platforms os=plan9: no such platform"),
         (["--namespaces", "nowhere"], "no document meets"),
-        (["--bands", "other*"], "--bands other*: no band or category has such a name; there are control"),
+        (["--bands", "other*"], "--bands other*: no band or category has such a name; there are "),
+        (["--bands", "cuda_*"], "the vocabulary has cuda_atomics, "),
     ],
 )
 def test_what_matches_nothing_is_refused(run, cppmill, tmp_path, arguments, said):
@@ -131,6 +132,30 @@ def test_a_mask_that_cannot_be_is_refused(run, cppmill, tmp_path, arguments, sai
     done = vocab(cppmill, *command, check=False)
     assert (done.returncode, (tmp_path / "mask.json").exists()) == (2, False)
     assert said in done.stderr
+
+
+def test_bands_of_which_the_build_kept_nothing_are_told_from_unknown_ones(run, cppmill, tmp_path):
+    decisions = pq.read_table(run.out / "tokenizer" / "decisions.parquet").to_pylist()
+    cut = {row["category"] for row in decisions} - {row["category"] for row in decisions if row["decision"] == "kept"}
+    cuda = sorted(category for category in cut if category.startswith("cuda_"))
+    assert len(cuda) > 5
+    command = ["mask", "--tokenizer", run.out / "tokenizer", "--out", tmp_path / "mask.json", "--freeze"]
+    done = vocab(cppmill, *command, "cuda_*", check=False)
+    said = f"--freeze cuda_*: the vocabulary has {', '.join(cuda)}, but the build of this tokenizer kept none"
+    assert (done.returncode, said in done.stderr, "vocab add --keep" in done.stderr) == (2, True, True)
+    unknown = vocab(cppmill, *command, "none*", check=False).stderr.partition("there are ")[2].strip().split(", ")
+    assert "learned" in unknown
+    assert cut.isdisjoint(unknown)
+
+
+@pytest.mark.parametrize(("name", "reason"), [("missing", "No such file or directory"), ("", "Is a directory")])
+def test_a_file_that_cannot_be_read_is_one_line(run, cppmill, tmp_path, name, reason):
+    tokenizer, path = ["--tokenizer", run.out / "tokenizer"], tmp_path / name
+    done = vocab(cppmill, "mask", *tokenizer, "--allow", path, "--out", tmp_path / "mask.json", check=False)
+    assert (done.returncode, done.stderr) == (2, f"error: --allow {path}: {reason}; name the file of a working set\n")
+    if path.exists():
+        done = vocab(cppmill, "prove-mask", tmp_path, *tokenizer, "--mask", path, check=False)
+        assert (done.returncode, done.stderr) == (2, f"error: --mask {path}: {reason}; name the file of a mask\n")
 
 
 def test_a_checkpoint_is_proved_and_another_is_not(run, cppmill, tmp_path):

@@ -1,11 +1,13 @@
+import threading
 from pathlib import Path
 
+import filelock
 import pytest
 
 from deploy.local import fetch as fetching
 from deploy.local.__main__ import main
 from deploy.local.fetch import fetch
-from pipelines.engines.cache import FILES, engine_path
+from pipelines.engines.cache import FILES, engine_path, engines_folder
 from schemas.errors import ConfigError
 
 
@@ -70,3 +72,23 @@ def test_an_unknown_name_is_refused(made, capsys):
     assert main(["fetch", "flunk"]) == 2
     assert "flunk" in capsys.readouterr().err
     assert made == []
+
+
+def test_a_fetch_that_waits_for_another_says_so(made):
+    said, waits = [], threading.Event()
+
+    def say(line):
+        said.append(line)
+        waits.set()
+
+    cache = engines_folder()
+    cache.mkdir(parents=True)
+    with filelock.FileLock(cache / ".lock"):
+        waiting = threading.Thread(target=fetch, args=(["prism"],), kwargs={"say": say})
+        waiting.start()
+        assert waits.wait(60)
+        assert (said, made) == ([f"Waiting for another fetch, which holds {cache / '.lock'}"], [])
+    waiting.join()
+    assert said[-1] == f"prism: {engine_path('prism')}"
+    fetch(["prism"], say=said.append)
+    assert len([line for line in said if line.startswith("Waiting")]) == 1

@@ -117,6 +117,37 @@ def test_what_was_not_masked_has_no_receipt(tmp_path: Path) -> None:
         make_mask_receipt(tmp_path, HARD, STAMP, base=base)
 
 
+def rename(path: Path, old: str, new: str) -> None:
+    tensors = safetensors.numpy.load_file(path)
+    tensors[new] = tensors.pop(old)
+    safetensors.numpy.save_file(tensors, path)
+    stamp(path, STAMP)
+
+
+def test_a_layer_that_only_one_checkpoint_has_is_refused_with_its_name(tmp_path: Path) -> None:
+    base, tuned = save(tmp_path / "base.safetensors"), save(tmp_path / "tuned.safetensors", SOFT, LEARNED)
+    rename(tuned, "lm_head.weight", "head_renamed.weight")
+    with pytest.raises(cppmill_core.VocabularyError, match=r"missing are lm_head\.weight, additional are none"):
+        make_mask_receipt(tuned, SOFT, STAMP, base=base)
+    rename(tuned, "head_renamed.weight", "output_layer.weight")
+    with pytest.raises(cppmill_core.VocabularyError, match=r"missing are lm_head.weight, additional are output_layer"):
+        make_mask_receipt(tuned, SOFT, STAMP, base=base)
+    rename(base, "lm_head.weight", "head_renamed.weight")
+    with pytest.raises(cppmill_core.VocabularyError, match=r"missing are none, additional are output_layer\.weight"):
+        make_mask_receipt(tuned, SOFT, STAMP, base=base)
+
+
+def test_a_layer_in_two_files_of_a_checkpoint_is_refused(tmp_path: Path) -> None:
+    base, folder = save(tmp_path / "base.safetensors"), tmp_path / "tuned"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    save(folder / "a.safetensors", SOFT, (0, *FROZEN))
+    save(folder / "b.safetensors", SOFT, (0,))
+    stamp(folder, STAMP)
+    with pytest.raises(cppmill_core.VocabularyError, match=r"b\.safetensors: .*weight is in another file"):
+        make_mask_receipt(folder, SOFT, STAMP, base=base)
+
+
 def test_a_receipt_is_of_one_checkpoint_and_one_mask(tmp_path: Path) -> None:
     base, path = save(tmp_path / "base.safetensors"), tmp_path / "tuned.safetensors"
     receipt = make_mask_receipt(save(path, SOFT, LEARNED), SOFT, STAMP, base=base)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pipelines.trial.budget import Speed, parse_time, share_budget
+from pipelines.trial.program import trial_lines
 from pipelines.trial.results import plot, summarize, table
 from pipelines.trial.texts import TrialText, read_trial_text
 from schemas.errors import ConfigError
@@ -44,6 +45,25 @@ def test_the_best_tokenizer_comes_first() -> None:
     lines = table(summarize(TOKENIZERS, CELLS))
     assert [line.split()[0] for line in lines] == ["tokenizer", "a", "b"]
     assert "at 0.00 MB" in lines[0]
+
+
+def test_one_seed_has_no_spread(tmp_path: Path) -> None:
+    cells = CELLS[:2]
+    rows = summarize(TOKENIZERS, cells)
+    spreads = [value for row in rows for name, value in row.items() if name.endswith("_spread")]
+    assert spreads == [None] * 4
+    lines = [line.split() for line in table(rows)]
+    assert [(line[-3], line[-1]) for line in lines[1:]] == [("-", "-"), ("-", "-")]
+    assert all('"bits_per_byte_spread": null' in line for line in trial_lines(rows, as_json=True))
+    for name, drawn in (("one", cells), ("two", CELLS)):
+        plot(drawn, tmp_path / f"{name}.svg")
+    areas = ["FillBetweenPolyCollection" in (tmp_path / f"{name}.svg").read_text() for name in ("one", "two")]
+    assert areas == [False, True]
+
+
+def test_help_says_what_is_trained_on(cppmill: Any) -> None:
+    said = " ".join(cppmill("trial", "--help").stdout.split())
+    assert "--on SOURCE Text to train on:" in said
 
 
 def test_equal_figures_give_equal_plots(tmp_path: Path) -> None:

@@ -50,7 +50,8 @@ def make_mask_receipt(
     Raises:
         OSError: If a file cannot be read.
         InvalidInputError: If there is no safetensors file, or `base` is missing.
-        VocabularyError: If the checkpoint is of another tokenizer, lacks the bias, or a frozen row differs.
+        VocabularyError: If the checkpoint is of another tokenizer, lacks the bias or a layer of the base, has an
+            embedding or output layer that the base lacks, or a frozen row differs.
     """
     assert_vocab(checkpoint, tokenizer)
     files = _files(Path(checkpoint))
@@ -130,7 +131,14 @@ def _prove_bias(files: Sequence[Path], mask: Mask) -> dict[str, str]:
 def _prove_frozen(files: Sequence[Path], base: Sequence[Path], mask: Mask) -> dict[str, str]:
     """Return the SHA-256 of the frozen rows of each embedding and output layer, which are those of the base."""
     found, before = _digest_rows(files, mask.frozen), _digest_rows(base, mask.frozen)
-    moved = [name for name, digest in found.items() if before.get(name) != digest]
+    if found.keys() != before.keys():
+        lists = (before.keys() - found.keys(), found.keys() - before.keys())
+        missing, added = (", ".join(sorted(names)) or "none" for names in lists)
+        raise VocabularyError(
+            f"{files[0]}: other embedding and output layers than {base[0]}: missing are {missing}, additional are "
+            f"{added}, so not all frozen rows can be compared; save both checkpoints with the same names"
+        )
+    moved = [name for name, digest in found.items() if before[name] != digest]
     if moved:
         raise VocabularyError(
             f"{files[0]}: frozen rows of {', '.join(moved)} differ from those of {base[0]}; freeze them with "
@@ -142,11 +150,13 @@ def _prove_frozen(files: Sequence[Path], base: Sequence[Path], mask: Mask) -> di
 
 
 def _digest_rows(files: Sequence[Path], ids: Sequence[int]) -> dict[str, str]:
-    return {
-        name: hashlib.sha256(rows[list(ids)].tobytes()).hexdigest()
-        for _, name, rows, tensor in _tensors(files)
-        if is_embedding(name, tensor["shape"])
-    }
+    found = dict[str, str]()
+    for path, name, rows, tensor in _tensors(files):
+        if is_embedding(name, tensor["shape"]):
+            if name in found:
+                raise VocabularyError(f"{path}: {name} is in another file of the checkpoint too; remove one of them")
+            found[name] = hashlib.sha256(rows[list(ids)].tobytes()).hexdigest()
+    return found
 
 
 def _as_type(values: npt.NDArray[np.float32], dtype: str) -> bytes:
