@@ -2,13 +2,14 @@
 
     python -m cppmill_core.toy.train OUT --held-out OTHER_OUT --model MODEL
 
-A step of the optimizer trains on a batch of the loader: all tokens of some whole documents. Each document is cut into
-rows, and each row gets the sum of the embeddings of its document's platforms. MODEL has
+A step is a batch of the loader: some whole documents. They are cut into rows, and each row gets the sum of the
+embeddings of its document's platforms. The rows of a step are mixed, and every few of them update the weights once.
+So after each step the model was trained on exactly the documents that the loader has given. MODEL has
 
 | file | |
 |---|---|
 | `config.json` | what is trained, on what and how |
-| `losses.jsonl` | a first line that says of what; then a line per step, from 0: its mean loss, documents and tokens |
+| `losses.jsonl` | a first line that says of what; then a line per update: its step, from 0, mean loss and targets |
 | `checkpoint.pt` | the last checkpoint: weights, optimizer, and the position of the loader |
 | `result.json` | bits per byte of the held-out documents |
 
@@ -20,6 +21,7 @@ checkpoint. The losses are those of an uninterrupted training, bit for bit on a 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import io
 import json
 import math
@@ -76,8 +78,9 @@ class Training:
         shape: The size of the decoder.
         platforms: Number of platform ids.
         bag: The most platform ids of a document.
-        steps: Steps of the optimizer.
-        documents: Documents per step: a batch of the loader.
+        steps: Steps: batches of the loader.
+        documents: Documents per step, whose rows are mixed.
+        rows: Rows per update of the weights.
         rate: The highest learning rate.
         seed: Decides the initial weights and the order of the documents.
         threads: Threads of torch; with another number, last digits of losses differ.
@@ -91,6 +94,7 @@ class Training:
     bag: int
     steps: int
     documents: int
+    rows: int
     rate: float
     seed: int
     threads: int
@@ -160,7 +164,7 @@ class Trainer:
         self.optimizer = make_optimizer(self.model)
         self.loader = Loader(run / "tokens", columns=_COLUMNS, batch_rows=training.documents, seed=training.seed)
         self.dataset = TokenDataset(self.loader)
-        self.step = self.saved = 0
+        self.step = self.saved = self.updates = 0
         if (folder / CHECKPOINT).exists():
             self._restore(_load(folder / CHECKPOINT, device))
 
@@ -170,6 +174,7 @@ class Trainer:
         self.optimizer.load_state_dict(checkpoint["optimizer"])
         self.loader.load_state_dict(checkpoint["position"])
         self.step = self.saved = checkpoint["step"]
+        self.updates = checkpoint["updates"]
         print(f"resumed at step {self.step:,}", flush=True)
 
     def train(self, save_every: int) -> None:
@@ -186,25 +191,34 @@ class Trainer:
                 self.loader.next_epoch()
 
     def _train_step(self, batch: Batch, losses: IO[str]) -> None:
-        rate = learning_rate(self.step, self.training.steps, self.training.rate)
-        rows = cut_rows(batch, self.training.shape.length, self.training.bag)
-        loss, documents = train_step(self.model, self.optimizer, rows, rate, self.device), len(batch["num_bytes"])
-        # The first token of each document is given, the others are targets.
-        tokens = documents + int((rows[0] != IGNORED).sum())
-        line = {"step": self.step, "loss": loss, "documents": documents, "tokens": tokens}
-        print(json.dumps(line), file=losses, flush=True)
+        """Train on all rows of a batch; the learning rate is as if all steps had as many updates as this one."""
+        parts = self._mixed(cut_rows(batch, self.training.shape.length, self.training.bag))
+        for number, rows in enumerate(parts, start=self.step * len(parts)):
+            rate = learning_rate(number, self.training.steps * len(parts), self.training.rate)
+            loss = train_step(self.model, self.optimizer, rows, rate, self.device)
+            line = {"step": self.step, "loss": loss, "targets": int((rows[0] != IGNORED).sum())}
+            print(json.dumps(line), file=losses, flush=True)
         self.step += 1
+        self.updates += len(parts)
+
+    def _mixed(self, rows: Sequence[Tensor]) -> list[list[Tensor]]:
+        """Return the rows of each update, in an order that the seed and the step decide."""
+        place = f"{self.training.seed} {self.step}"
+        generator = torch.Generator().manual_seed(int.from_bytes(hashlib.sha256(place.encode()).digest()[:8]) >> 1)
+        order = torch.randperm(len(rows[0]), generator=generator)
+        return [[tensor[chosen] for tensor in rows] for chosen in order.split(self.training.rows)]
 
     def _open_losses(self) -> IO[str]:
         """Open the log of losses; what was written after the checkpoint is dropped, and will be written again."""
         path = self.folder / LOSSES
-        kept = path.read_text().splitlines()[1 : 1 + self.step] if self.step else []
+        kept = path.read_text().splitlines()[1 : 1 + self.updates] if self.updates else []
         publish(path, "".join(f"{line}\n" for line in (json.dumps(self.training.digests), *kept)).encode())
         return path.open("a")
 
     def _save(self, position: dict[str, Any]) -> None:
         checkpoint = {
             "step": self.step,
+            "updates": self.updates,
             "digests": self.training.digests,
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -293,7 +307,7 @@ def configure(options: argparse.Namespace) -> Training:
         shape=size,
         platforms=platforms.size,
         bag=platforms.max_ids_per_document,
-        **{name: getattr(options, name) for name in ("steps", "documents", "rate", "seed", "threads")},
+        **{name: getattr(options, name) for name in ("steps", "documents", "rows", "rate", "seed", "threads")},
     )
 
 
@@ -341,11 +355,12 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--model", type=Path, required=True, metavar="DIR", help="folder of the model")
     parser.add_argument("--size", type=_size, default="64x2", metavar="WIDTHxLAYERS", help="of the decoder (%(default)s)")
     parser.add_argument("--length", type=_positive, default=128, help="tokens per row (%(default)s)")
-    parser.add_argument("--steps", type=_positive, default=300, help="steps of the optimizer (%(default)s)")
-    parser.add_argument("--documents", type=_positive, default=1, help="documents per step (%(default)s)")
+    parser.add_argument("--steps", type=_positive, default=10, help="batches of the loader (%(default)s)")
+    parser.add_argument("--documents", type=_positive, default=16, help="documents per step (%(default)s)")
+    parser.add_argument("--rows", type=_positive, default=8, help="rows per update of the weights (%(default)s)")
     parser.add_argument("--rate", type=float, default=3e-3, help="highest learning rate (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of weights and order (%(default)s)")
-    parser.add_argument("--save-every", type=_positive, default=50, metavar="STEPS", help="between checkpoints (%(default)s)")
+    parser.add_argument("--save-every", type=_positive, default=1, metavar="STEPS", help="between checkpoints (%(default)s)")
     parser.add_argument("--threads", type=_positive, default=torch.get_num_threads(), help="of torch (%(default)s)")
     device = "cuda" if torch.cuda.is_available() else "cpu"
     parser.add_argument("--device", choices=["cpu", "cuda"], default=device, help="(%(default)s)")
