@@ -32,6 +32,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any
 
@@ -42,8 +43,8 @@ except ModuleNotFoundError as missing:
     if __name__ != "__main__":
         raise
     sys.exit(
-        f"error: training needs {missing.name}: pip install torch; in a checkout, `make engines NAME=torch` fetches it, "
-        "and docs/tutorials/train-a-model.md says what to set then"
+        f"error: training needs {missing.name}: pip install torch; or, in a checkout, make engines NAME=torch, "
+        "then what docs/tutorials/train-a-model.md sets"
     )
 
 from cppmill_core import (
@@ -255,9 +256,10 @@ def _load(path: Path, device: str) -> dict[str, Any]:
     """Return a checkpoint."""
     try:
         checkpoint: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
+        itemgetter("model", "optimizer", "position", "step", "updates")(checkpoint)
     except _UNREADABLE as error:
         raise CorruptDataError(
-            f"{path}: damaged, torch cannot read it; put a copy in its place, or remove it to train from the beginning"
+            f"{path}: damaged, or of another version; put a copy in its place, or remove it to train from the beginning"
         ) from error
     return checkpoint
 
@@ -353,14 +355,18 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("run", type=Path, metavar="OUT", help="folder of a finished run")
     parser.add_argument("--held-out", type=Path, required=True, metavar="OUT", help="a run with the same tokenizer")
     parser.add_argument("--model", type=Path, required=True, metavar="DIR", help="folder of the model")
-    parser.add_argument("--size", type=_size, default="64x2", metavar="WIDTHxLAYERS", help="of the decoder (%(default)s)")
+    parser.add_argument(
+        "--size", type=_size, default="64x2", metavar="WIDTHxLAYERS", help="of the decoder (%(default)s)"
+    )
     parser.add_argument("--length", type=_positive, default=128, help="tokens per row (%(default)s)")
     parser.add_argument("--steps", type=_positive, default=10, help="batches of the loader (%(default)s)")
     parser.add_argument("--documents", type=_positive, default=16, help="documents per step (%(default)s)")
     parser.add_argument("--rows", type=_positive, default=8, help="rows per update of the weights (%(default)s)")
     parser.add_argument("--rate", type=float, default=3e-3, help="highest learning rate (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of weights and order (%(default)s)")
-    parser.add_argument("--save-every", type=_positive, default=1, metavar="STEPS", help="between checkpoints (%(default)s)")
+    parser.add_argument(
+        "--save-every", type=_positive, default=1, metavar="STEPS", help="between checkpoints (%(default)s)"
+    )
     parser.add_argument("--threads", type=_positive, default=torch.get_num_threads(), help="of torch (%(default)s)")
     device = "cuda" if torch.cuda.is_available() else "cpu"
     parser.add_argument("--device", choices=["cpu", "cuda"], default=device, help="(%(default)s)")
