@@ -18,9 +18,9 @@ from pipelines.engines.cache import engine_path
 from tests.engines import toy_programs as programs
 
 CODE = "import sys; sys.path.append({site!r}); from cppmill_core.toy.train import main; main()"
-SIZE = ("--size", "16x1", "--length", "64", "--documents", "2", "--rows", "4", "--threads", "1", "--rate", "0.01")
-STEPS = 20
-EVERY = ("--steps", str(STEPS), "--save-every", "5")
+SIZE = ("--size", "16x1", "--length", "64", "--documents", "2", "--rows", "8", "--threads", "1", "--rate", "0.01")
+STEPS = 6
+EVERY = ("--steps", str(STEPS), "--save-every", "2")
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +131,7 @@ def test_a_trace_names_what_was_trained_on(cppmill: Any, run: Any, model: Path) 
     named = trace(cppmill, checkpoint, "--data", run.out, "--until")
     # The first token of each document is given; every other one is a target once.
     assert (len(named), sum(named) - len(named)) == (2 * STEPS, sum(line["targets"] for line in lines))
-    for step in (7, STEPS - 1):
+    for step in (2, STEPS - 1):
         named = trace(cppmill, checkpoint, "--data", run.out, "--step", step)
         targets = sum(line["targets"] for line in lines if line["step"] == step)
         assert (len(named), sum(named) - len(named)) == (2, targets)
