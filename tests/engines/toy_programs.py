@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -144,6 +146,26 @@ def train_model(*arguments: Any) -> None:
     from cppmill_core.toy.train import main
 
     main([str(argument) for argument in arguments])
+
+
+def refuse_training(*arguments: Any) -> str:
+    """What is said to a training that cannot be."""
+    from cppmill_core import CoreError
+
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            train_model(*arguments)
+    except (CoreError, SystemExit) as error:
+        return f"{said.getvalue()}{error}"
+    return ""
+
+
+def has_gpu() -> bool:
+    """Whether torch finds a GPU."""
+    import torch
+
+    return bool(torch.cuda.is_available())
 
 
 def read_checkpoint(file: Path) -> dict[str, Any]:

@@ -108,11 +108,11 @@ def test_the_tutorial_of_training_works(checkout):
         program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT}:{site} exec {sys.executable} {arguments} "$@"\n')
         program.chmod(0o755)
     found = [
-        [*command[:-1], command[-1].replace("--steps 300", "--steps 20")] for command in scripts(TRAINING, every=True)
+        [*command[:-1], command[-1].replace("--steps 10", "--steps 4")] for command in scripts(TRAINING, every=True)
     ]
     follow(found, checkout)
     result = json.loads((checkout / "out/demo-model/result.json").read_bytes())
-    assert result["steps"] == 20
+    assert result["steps"] == 4
     assert 0 < result["bits_per_byte"] < 8
 
 

@@ -11,6 +11,7 @@ import json
 import os
 import pickle
 import zipfile
+import zlib
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -23,7 +24,18 @@ from cppmill_core.loader import FORMAT
 __all__ = ["read_position"]
 
 _MAX_PICKLE_BYTES = 1 << 30
-_UNREADABLE = (pickle.UnpicklingError, EOFError, ValueError, TypeError, LookupError, AttributeError)
+_ARCHIVE = b"PK\x03\x04"
+"""What a file of torch begins with."""
+_UNREADABLE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    pickle.UnpicklingError,
+    EOFError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+)
 _WORKER = {"begun", "steps", "batch_rows", "place"}
 
 
@@ -87,7 +99,9 @@ def _workers(value: Any) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401 - whate
 def _read(path: Path) -> Any:  # noqa: ANN401 - whatever a checkpoint holds
     if path.is_dir():
         return None
-    if zipfile.is_zipfile(path):
+    with path.open("rb") as file:
+        is_archive = _ARCHIVE.startswith(file.read(len(_ARCHIVE)))
+    if is_archive or zipfile.is_zipfile(path):
         return _read_torch(path)
     try:
         return json.loads(path.read_bytes()) if path.suffix == ".json" else None
@@ -97,14 +111,14 @@ def _read(path: Path) -> Any:  # noqa: ANN401 - whatever a checkpoint holds
 
 def _read_torch(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401 - whatever a checkpoint holds
     """Return the plain values of a file that torch saved; everything else in it is a placeholder."""
-    with zipfile.ZipFile(path) as file:
-        for info in file.infolist():
-            if info.filename.endswith("data.pkl") and info.file_size <= _MAX_PICKLE_BYTES:
-                with file.open(info) as pickled:
-                    try:
+    try:
+        with zipfile.ZipFile(path) as file:
+            for info in file.infolist():
+                if info.filename.endswith("data.pkl") and info.file_size <= _MAX_PICKLE_BYTES:
+                    with file.open(info) as pickled:
                         return _PlainUnpickler(pickled).load()
-                    except _UNREADABLE as error:
-                        raise CorruptDataError(f"{path}: not a checkpoint of torch ({error})") from error
+    except _UNREADABLE as error:
+        raise CorruptDataError(f"{path}: damaged, not a checkpoint of torch ({error})") from error
     return None
 
 

@@ -98,8 +98,24 @@ def test_a_pickle_runs_nothing(tmp_path: Path, position: dict[str, Any]) -> None
 def test_damaged_files_are_named(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "model.pt", "w") as file:
         file.writestr("checkpoint/data.pkl", b"\x80\x02}q\x00")
-    with pytest.raises(cppmill_core.CorruptDataError, match=r"model\.pt: not a checkpoint of torch"):
+    with pytest.raises(cppmill_core.CorruptDataError, match=r"model\.pt: damaged, not a checkpoint of torch"):
         read_position(tmp_path / "model.pt")
     (tmp_path / "other.pt").write_bytes(b"text")
     with pytest.raises(cppmill_core.InvalidInputError, match=r"other\.pt: no position of a loader"):
         read_position(tmp_path / "other.pt")
+
+
+@pytest.mark.parametrize("kept", [0, 2, 60, -1])
+def test_a_cut_file_of_torch_is_damaged(tmp_path: Path, position: dict[str, Any], kept: int) -> None:
+    path = save_torch(tmp_path / "model.pt", {"data": position})
+    assert read_position(path) == position
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(cppmill_core.CorruptDataError, match=r"model\.pt: damaged"):
+        read_position(path)
+
+
+def test_a_file_of_torch_with_another_byte_is_damaged(tmp_path: Path, position: dict[str, Any]) -> None:
+    path = save_torch(tmp_path / "model.pt", {"data": position})
+    path.write_bytes(path.read_bytes().replace(b"consumed", b"cOnsumed", 1))
+    with pytest.raises(cppmill_core.CorruptDataError, match=r"model\.pt: damaged"):
+        read_position(path)

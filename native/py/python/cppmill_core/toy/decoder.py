@@ -60,11 +60,11 @@ class Shape:
 
     def __post_init__(self) -> None:
         """Check the numbers."""
+        if min(self.vocab_size, self.width, self.layers, self.length) < 1:
+            raise InvalidInputError(f"{self}: all its numbers are 1 or more")
         fits = self.width % _HEAD_WIDTH == 0 if self.width >= _HEAD_WIDTH else self.width % 2 == 0
-        if min(self.vocab_size, self.width, self.layers, self.length) < 1 or not fits:
-            raise InvalidInputError(
-                f"{self}: a width is a multiple of {_HEAD_WIDTH} or an even number below, all above 0"
-            )
+        if not fits:
+            raise InvalidInputError(f"{self}: a width is a multiple of {_HEAD_WIDTH} or an even number below")
 
     @property
     def heads(self) -> int:

@@ -2,17 +2,20 @@
 
     python -m cppmill_core.toy.train OUT --held-out OTHER_OUT --model MODEL
 
-Each document is cut into rows, and each row gets the sum of the embeddings of its document's platforms. MODEL has
+A step is a batch of the loader: some whole documents. They are cut into rows, and each row gets the sum of the
+embeddings of its document's platforms. The rows of a step are mixed, and every few of them update the weights once.
+So after each step the model was trained on exactly the documents that the loader has given. MODEL has
 
 | file | |
 |---|---|
 | `config.json` | what is trained, on what and how |
-| `losses.jsonl` | a line per step; the first line says of what |
+| `losses.jsonl` | a first line that says of what; then a line per update: its step, from 0, mean loss and targets |
 | `checkpoint.pt` | the last checkpoint: weights, optimizer, and the position of the loader |
 | `result.json` | bits per byte of the held-out documents |
 
 Each names the digests of tokenizer and dataset. After a crash or `kill -9`, the same command resumes from the last
 checkpoint. The losses are those of an uninterrupted training, bit for bit on a CPU with the same number of threads.
+`cppmill trace` names the documents of each step, and of all steps up to a checkpoint.
 """
 
 from __future__ import annotations
@@ -23,17 +26,36 @@ import io
 import json
 import math
 import os
+import pickle
+import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any
 
-import torch
-from torch import Tensor, nn
+try:
+    import torch
+    from torch import Tensor, nn
+except ModuleNotFoundError as missing:
+    if __name__ != "__main__":
+        raise
+    sys.exit(
+        f"error: training needs {missing.name}: pip install torch; or, in a checkout, make engines NAME=torch, "
+        "then what docs/tutorials/train-a-model.md sets"
+    )
 
-from cppmill_core import CoreError, InvalidInputError, assert_vocab, load_tokenizer, platform_vocab, stamp
+from cppmill_core import (
+    CoreError,
+    CorruptDataError,
+    InvalidInputError,
+    assert_vocab,
+    load_tokenizer,
+    platform_vocab,
+    stamp,
+)
 from cppmill_core.byte_tables import ByteTables
 from cppmill_core.loader import Loader
 from cppmill_core.torch_data import Batch, TokenDataset, pad_bags
@@ -42,6 +64,8 @@ from cppmill_core.toy.decoder import IGNORED, Decoder, Shape, learning_rate, mak
 CONFIG, LOSSES, CHECKPOINT, RESULT = "config.json", "losses.jsonl", "checkpoint.pt", "result.json"
 
 _COLUMNS = ("token_ids", "platform_ids", "num_bytes")
+_UNREADABLE = (RuntimeError, pickle.UnpicklingError, EOFError, ValueError, LookupError, TypeError)
+"""What torch raises on a file that it has not saved, or that is cut."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,9 +79,9 @@ class Training:
         shape: The size of the decoder.
         platforms: Number of platform ids.
         bag: The most platform ids of a document.
-        steps: Steps of the optimizer.
-        rows: Rows per step.
-        documents: Documents per batch of the loader, whose rows are mixed.
+        steps: Steps: batches of the loader.
+        documents: Documents per step, whose rows are mixed.
+        rows: Rows per update of the weights.
         rate: The highest learning rate.
         seed: Decides the initial weights and the order of the documents.
         threads: Threads of torch; with another number, last digits of losses differ.
@@ -70,8 +94,8 @@ class Training:
     platforms: int
     bag: int
     steps: int
-    rows: int
     documents: int
+    rows: int
     rate: float
     seed: int
     threads: int
@@ -141,9 +165,9 @@ class Trainer:
         self.optimizer = make_optimizer(self.model)
         self.loader = Loader(run / "tokens", columns=_COLUMNS, batch_rows=training.documents, seed=training.seed)
         self.dataset = TokenDataset(self.loader)
-        self.step = self.saved = 0
+        self.step = self.saved = self.updates = 0
         if (folder / CHECKPOINT).exists():
-            self._restore(torch.load(folder / CHECKPOINT, map_location=device, weights_only=True))
+            self._restore(_load(folder / CHECKPOINT, device))
 
     def _restore(self, checkpoint: dict[str, Any]) -> None:
         assert_vocab(checkpoint, self.run)
@@ -151,48 +175,51 @@ class Trainer:
         self.optimizer.load_state_dict(checkpoint["optimizer"])
         self.loader.load_state_dict(checkpoint["position"])
         self.step = self.saved = checkpoint["step"]
+        self.updates = checkpoint["updates"]
         print(f"resumed at step {self.step:,}", flush=True)
 
     def train(self, save_every: int) -> None:
-        """Train to the last step, and save a checkpoint after every so many steps, when a batch of the loader ends."""
+        """Train to the last step, and save a checkpoint after every so many steps."""
         with ExitStack() as stack:
             losses = stack.enter_context(self._open_losses())
             while self.step < self.training.steps:
                 for number, batch in enumerate(self.dataset, start=1):
-                    for rows in self._mixed(cut_rows(batch, self.training.shape.length, self.training.bag), number):
-                        self._train_step(rows, losses)
+                    self._train_step(batch, losses)
                     if self.step >= min(self.saved + save_every, self.training.steps):
                         self._save(self.loader.state_dict(steps=number))
                     if self.step == self.training.steps:
                         return
                 self.loader.next_epoch()
 
-    def _mixed(self, rows: Sequence[Tensor], number: int) -> Iterator[Sequence[Tensor]]:
-        """Yield the rows of each step of a batch, in an order that its place in the training decides."""
-        position = self.loader.state_dict(steps=number)
-        place = f"{self.training.seed} {position['epoch']} {position['consumed']}"
+    def _train_step(self, batch: Batch, losses: IO[str]) -> None:
+        """Train on all rows of a batch; the learning rate is as if all steps had as many updates as this one."""
+        parts = self._mixed(cut_rows(batch, self.training.shape.length, self.training.bag))
+        for number, rows in enumerate(parts, start=self.step * len(parts)):
+            rate = learning_rate(number, self.training.steps * len(parts), self.training.rate)
+            loss = train_step(self.model, self.optimizer, rows, rate, self.device)
+            line = {"step": self.step, "loss": loss, "targets": int((rows[0] != IGNORED).sum())}
+            print(json.dumps(line), file=losses, flush=True)
+        self.step += 1
+        self.updates += len(parts)
+
+    def _mixed(self, rows: Sequence[Tensor]) -> list[list[Tensor]]:
+        """Return the rows of each update, in an order that the seed and the step decide."""
+        place = f"{self.training.seed} {self.step}"
         generator = torch.Generator().manual_seed(int.from_bytes(hashlib.sha256(place.encode()).digest()[:8]) >> 1)
         order = torch.randperm(len(rows[0]), generator=generator)
-        left = self.training.steps - self.step
-        for chosen in order.split(self.training.rows)[:left]:
-            yield [tensor[chosen] for tensor in rows]
-
-    def _train_step(self, rows: Sequence[Tensor], losses: IO[str]) -> None:
-        rate = learning_rate(self.step, self.training.steps, self.training.rate)
-        loss = train_step(self.model, self.optimizer, rows, rate, self.device)
-        self.step += 1
-        print(json.dumps({"step": self.step, "loss": loss}), file=losses, flush=True)
+        return [[tensor[chosen] for tensor in rows] for chosen in order.split(self.training.rows)]
 
     def _open_losses(self) -> IO[str]:
         """Open the log of losses; what was written after the checkpoint is dropped, and will be written again."""
         path = self.folder / LOSSES
-        kept = path.read_text().splitlines()[1 : 1 + self.step] if self.step else []
+        kept = path.read_text().splitlines()[1 : 1 + self.updates] if self.updates else []
         publish(path, "".join(f"{line}\n" for line in (json.dumps(self.training.digests), *kept)).encode())
         return path.open("a")
 
     def _save(self, position: dict[str, Any]) -> None:
         checkpoint = {
             "step": self.step,
+            "updates": self.updates,
             "digests": self.training.digests,
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -225,6 +252,18 @@ class Trainer:
         return {**found, "bits_per_byte": nats / math.log(2) / found["bytes"]}
 
 
+def _load(path: Path, device: str) -> dict[str, Any]:
+    """Return a checkpoint."""
+    try:
+        checkpoint: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
+        itemgetter("model", "optimizer", "position", "step", "updates")(checkpoint)
+    except _UNREADABLE as error:
+        raise CorruptDataError(
+            f"{path}: damaged, or of another version; put a copy in its place, or remove it to train from the beginning"
+        ) from error
+    return checkpoint
+
+
 def publish(path: Path, data: bytes) -> None:
     """Write a file and give it its name when it is on the disk, so that a crash leaves the old one or the new one."""
     part = path.with_name(f".{path.name}.part")
@@ -239,10 +278,16 @@ def configure(options: argparse.Namespace) -> Training:
     """Return the training that a command line describes.
 
     Raises:
-        InvalidInputError: If the runs differ in tokenizer or platforms, or their documents do not begin with BOS.
+        InvalidInputError: If the runs differ in tokenizer or platforms, have no text, or do not begin their documents
+            with BOS; or if torch finds no GPU for the device.
         OSError: If one is not the folder of a finished run.
     """
     run, held_out = (json.loads((folder / "receipt.json").read_bytes()) for folder in (options.run, options.held_out))
+    if options.device == "cuda" and not torch.cuda.is_available():
+        raise InvalidInputError("--device cuda: torch finds no GPU; leave it out, or install a torch that finds yours")
+    for folder, receipt in ((options.run, run), (options.held_out, held_out)):
+        if receipt["dataset"]["bytes"] == 0:
+            raise InvalidInputError(f"{folder}: a run without text; name one that kept documents")
     for name in ("tokenizer", "platform_vocab"):
         if run[name] != held_out[name]:
             raise InvalidInputError(
@@ -255,7 +300,7 @@ def configure(options: argparse.Namespace) -> Training:
             "token is predicted; run again without bos = false"
         )
     platforms = platform_vocab(options.run / "platform_vocab.json")
-    width, layers = (int(number) for number in options.size.split("x"))
+    width, layers = options.size
     size = Shape(vocab_size=run["tokenizer"]["vocab_size"], width=width, layers=layers, length=options.length)
     return Training(
         tokenizer=run["tokenizer"]["digest"],
@@ -264,7 +309,7 @@ def configure(options: argparse.Namespace) -> Training:
         shape=size,
         platforms=platforms.size,
         bag=platforms.max_ids_per_document,
-        **{name: getattr(options, name) for name in ("steps", "rows", "documents", "rate", "seed", "threads")},
+        **{name: getattr(options, name) for name in ("steps", "documents", "rows", "rate", "seed", "threads")},
     )
 
 
@@ -280,7 +325,9 @@ def prepare(training: Training, options: argparse.Namespace) -> None:
     if path.exists():
         before = json.loads(path.read_bytes())
         differs = [
-            f"{name} {before.get(name)} is not {value}" for name, value in config.items() if before.get(name) != value
+            f"{name} {before.get(name)} is not {config.get(name)}"
+            for name in {**config, **before}
+            if before.get(name) != config.get(name)
         ]
         if differs:
             raise InvalidInputError(f"{path}: another training: {'; '.join(differs)}; name another folder with --model")
@@ -289,22 +336,40 @@ def prepare(training: Training, options: argparse.Namespace) -> None:
     publish(path, (json.dumps(config, indent=2) + "\n").encode())
 
 
+def _positive(text: str) -> int:
+    if not re.fullmatch("0*[1-9][0-9]*", text):
+        raise argparse.ArgumentTypeError(f"{text}: not a whole number from 1 on")
+    return int(text)
+
+
+def _size(text: str) -> tuple[int, int]:
+    found = re.fullmatch("([1-9][0-9]*)x([1-9][0-9]*)", text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text}: not a width and a number of layers, such as 64x2")
+    return int(found[1]), int(found[2])
+
+
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Return the options of a command line."""
     parser = argparse.ArgumentParser(prog="python -m cppmill_core.toy.train", description="Train a toy model on a run.")
     parser.add_argument("run", type=Path, metavar="OUT", help="folder of a finished run")
     parser.add_argument("--held-out", type=Path, required=True, metavar="OUT", help="a run with the same tokenizer")
     parser.add_argument("--model", type=Path, required=True, metavar="DIR", help="folder of the model")
-    parser.add_argument("--size", default="64x2", metavar="WIDTHxLAYERS", help="of the decoder (%(default)s)")
-    parser.add_argument("--length", type=int, default=128, help="tokens per row (%(default)s)")
-    parser.add_argument("--steps", type=int, default=300, help="steps of the optimizer (%(default)s)")
-    parser.add_argument("--rows", type=int, default=8, help="rows per step (%(default)s)")
-    parser.add_argument("--documents", type=int, default=32, help="documents per batch of the loader (%(default)s)")
+    parser.add_argument(
+        "--size", type=_size, default="64x2", metavar="WIDTHxLAYERS", help="of the decoder (%(default)s)"
+    )
+    parser.add_argument("--length", type=_positive, default=128, help="tokens per row (%(default)s)")
+    parser.add_argument("--steps", type=_positive, default=10, help="batches of the loader (%(default)s)")
+    parser.add_argument("--documents", type=_positive, default=16, help="documents per step (%(default)s)")
+    parser.add_argument("--rows", type=_positive, default=8, help="rows per update of the weights (%(default)s)")
     parser.add_argument("--rate", type=float, default=3e-3, help="highest learning rate (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of weights and order (%(default)s)")
-    parser.add_argument("--save-every", type=int, default=50, metavar="STEPS", help="between checkpoints (%(default)s)")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="of torch (%(default)s)")
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="(%(default)s)")
+    parser.add_argument(
+        "--save-every", type=_positive, default=1, metavar="STEPS", help="between checkpoints (%(default)s)"
+    )
+    parser.add_argument("--threads", type=_positive, default=torch.get_num_threads(), help="of torch (%(default)s)")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    parser.add_argument("--device", choices=["cpu", "cuda"], default=device, help="(%(default)s)")
     return parser.parse_args(arguments)
 
 
