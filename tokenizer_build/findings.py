@@ -41,8 +41,8 @@ _TABLE_NOTE = (
 )
 _CUT_COLUMNS = {"generic": GENERIC_RULES, "rare": {Rule.RARE}, "category": {Rule.CATEGORY}}
 _RENYI_ORDER = 2.5
-_KEYWORDS = "cpp26_keywords"
-"""The category of keywords, which are kept in every build: nothing to report."""
+_LANGUAGE = frozenset({"attributes", "cpp26_keywords"})
+"""Categories whose kept tokens are the language's own, which the shipped vocabulary keeps: no news."""
 
 
 @dataclass(frozen=True)
@@ -233,8 +233,8 @@ class Findings:
         if locked:
             stay = "which stays" if len(locked) == 1 else "which stay"
             yield f"The scan would cut {count(len(locked), 'locked token')}, {stay} for life: {_listed(locked, shown)}."
-        keywords = {decision.token for decision in self.decisions if decision.category == _KEYWORDS}
-        kept = sorted({decision.token for decision in self.decisions if decision.rule is Rule.KEEP} - keywords)
+        language = {decision.token for decision in self.decisions if decision.category in _LANGUAGE}
+        kept = sorted({decision.token for decision in self.decisions if decision.rule is Rule.KEEP} - language)
         if kept:
             stay = "which stays" if len(kept) == 1 else "which stay"
             yield f"The scan would cut {count(len(kept), 'token')} with `keep`, {stay}: {_listed(kept, shown)}."
