@@ -281,7 +281,7 @@ $(GROUPS:%=$(STAMPS)/%): $(STAMPS)/%: requirements/%.lock $(STAMPS)/uv
 
 $(STAMPS)/native: $(NATIVE_SOURCES) $(STAMPS)/run
 	@command -v $(CARGO) >/dev/null || { echo "No cargo was found. Install Rust with rustup (https://rustup.rs), then open a new shell." >&2; exit 1; }
-	@$(CARGO) --version >/dev/null || { echo "The Rust version of rust-toolchain.toml is missing: rustup toolchain install" >&2; exit 1; }
+	@$(CARGO) --version >/dev/null 2>&1 || { echo "The Rust version of rust-toolchain.toml is missing: rustup toolchain install" >&2; exit 1; }
 	@command -v cc >/dev/null || { echo "No C compiler was found to link with. On Debian or Ubuntu: apt-get install build-essential" >&2; exit 1; }
 	@echo "Building the native core (a first build takes a minute or two)"
 	@rm -rf $(WHEELS) && mkdir -p $(WHEELS)

@@ -69,6 +69,30 @@ class Run:
         return {name: (self.out / "tokenizer" / name).read_bytes() for name in names}, self.receipt["dataset"]["digest"]
 
 
+@dataclass(frozen=True)
+class SourcesAndStore:
+    """Sources, and a store of versions of them."""
+
+    sources: Path
+    place: Path
+
+    @property
+    def command(self):
+        """The arguments that make the next version."""
+        return ["retokenize", self.sources, "--store", self.place]
+
+    @property
+    def flags(self):
+        """The same, as flags of a run in this process."""
+        return {"SOURCE": (str(self.sources),), "--store": str(self.place)}
+
+    def out(self, name):
+        return self.place / "versions" / name
+
+    def receipt(self, name):
+        return json.loads((self.out(name) / "receipt.json").read_bytes())
+
+
 def run_command(*arguments, check=True, input=None):
     """Run the command line in this process; return what a process of its own would have: exit code and output."""
     words = [str(argument) for argument in arguments]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import tomllib
-from dataclasses import dataclass
-from pathlib import Path
 
 import cppmill_core
 import numpy as np
@@ -19,6 +17,7 @@ from pipelines.stages import run as whole_run
 from pipelines.versions.retokenize import Request, retokenize
 from pipelines.versions.verify import verify
 from schemas.drift_options import DriftOptions
+from tests.prepared import SourcesAndStore
 from tokenizer_build.bands import Strength
 from tokenizer_build.compare.diff import read_ids
 from transforms.drift.names import TOTALS
@@ -30,33 +29,23 @@ USERS = ("messages", "relay")
 CALLS = ("client_open", "client_close", "server_listen", "pipe_connect", "msg_alloc")
 
 
-@dataclass(frozen=True)
-class Store:
-    """Sources and a store of versions of them."""
-
-    sources: Path
-    place: Path
-
-    @property
-    def command(self):
-        return ["retokenize", self.sources, "--store", self.place]
+class Store(SourcesAndStore):
+    """Versions that were made in this process."""
 
     def again(self, *, drift=None, **flags):
         """Retokenize in this process."""
-        given = {"SOURCE": (str(self.sources),), "--store": str(self.place), **flags}
-        return retokenize(Request(file=None, flags=given, keep=3, drift=drift or DriftOptions()), Reporters())
+        return retokenize(
+            Request(file=None, flags=self.flags | flags, keep=3, drift=drift or DriftOptions()), Reporters()
+        )
 
     def record(self, name):
         return json.loads((self.place / "drift" / f"{name}.json").read_bytes())
-
-    def receipt(self, name):
-        return json.loads((self.place / "versions" / name / "receipt.json").read_bytes())
 
     def usage(self, name):
         """What the token shards of a version hold, counted anew."""
         receipt = self.receipt(name)
         shards = [shard["path"] for shard in receipt["dataset"]["shards"]]
-        out = OutputFolder(self.place / "versions" / name)
+        out = OutputFolder(self.out(name))
         return read_usage(out, shards, receipt["tokenizer"]["vocab_size"], threads=1)
 
     def add_api(self):
@@ -105,7 +94,7 @@ def tokenizer(run):
 
 def test_totals_that_were_carried_on_are_those_of_a_whole_count(store):
     for name in NAMES:
-        out = store.place / "versions" / name
+        out = store.out(name)
         ids = pq.read_table(out / ".cache/drift_totals/ids.parquet")
         assert np.array_equal(ids["count"], store.usage(name).ids), name
         assert np.array_equal(ids["reference"], store.usage("v000001").ids), name
@@ -127,7 +116,7 @@ def test_totals_that_were_carried_on_are_those_of_a_whole_count(store):
 
 def test_only_new_shards_are_counted_and_old_counts_are_removed(store):
     for name in NAMES:
-        out = store.place / "versions" / name
+        out = store.out(name)
         counted = len(list((out / ".cache/drift").glob("_unit-*.json")))
         assert counted == len(store.receipt(name)["dataset"]["shards"])
     shared = [

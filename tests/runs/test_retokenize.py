@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import uuid
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,7 @@ from pipelines.versions.retokenize import Request, _go_on, retokenize
 from pipelines.versions.verify import verify
 from schemas.errors import BlockedError
 from schemas.options import BuildOptions, IngestOptions, RunOptions
+from tests.prepared import SourcesAndStore
 from transforms.records.receipts import read_receipt
 from transforms.records.versions import Versions
 from transforms.storage.folder import OutputFolder
@@ -39,31 +39,16 @@ time.sleep(600)
 """
 
 
-@dataclass(frozen=True)
-class Store:
+class Store(SourcesAndStore):
     """A store of one version, and sources to change."""
-
-    sources: Path
-    place: Path
-
-    @property
-    def command(self):
-        return ["retokenize", self.sources, "--store", self.place]
 
     @property
     def versions(self):
         return Versions(self.place)
 
-    def out(self, name):
-        return self.place / "versions" / name
-
-    def receipt(self, name):
-        return json.loads((self.out(name) / "receipt.json").read_bytes())
-
     def again(self, *, keep=3, **flags):
         """Retokenize in this process."""
-        given = {"SOURCE": (str(self.sources),), "--store": str(self.place), **flags}
-        return retokenize(Request(file=None, flags=given, keep=keep), Reporters())
+        return retokenize(Request(file=None, flags=self.flags | flags, keep=keep), Reporters())
 
     def change(self):
         """Add a document, change one, and remove one; return their names."""

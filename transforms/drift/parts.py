@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import cppmill_core
 import numpy as np
@@ -24,6 +23,7 @@ from transforms.scan.count import read_documents
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.usage import Counts, count_ids
 from transforms.units.execution import AT_ONCE
+from transforms.units.parts import write_rows
 
 PART_IDS = pa.schema([required("id", pa.uint32()), required("count", pa.int64())])
 """The ids that a shard has, in order."""
@@ -85,9 +85,10 @@ def count_part(unit: Unit, settings: DriftSettings) -> UnitReceipt:
     """
     out = settings.out
     ids = count_ids(out, unit.payload["shard"], settings.vocab_size)
+    names = _count_names(unit.payload["documents"], settings)
     outputs = (
-        out.publish(_ids_path(unit.key), partial(_write, table=_sparse(ids))),
-        out.publish(_names_path(unit.key), partial(_write, table=_count_names(unit.payload["documents"], settings))),
+        out.publish(_ids_path(unit.key), partial(write_rows, table=_sparse(ids))),
+        out.publish(_names_path(unit.key), partial(write_rows, table=names)),
     )
     return UnitReceipt(stage=Stage.DRIFT, key=unit.key, outputs=outputs, totals={}, inputs=unit.payload["inputs"])
 
@@ -163,8 +164,3 @@ def _read_ids(out: OutputFolder, sha256: str) -> tuple[Counts, Counts]:
     with out.open_ranges(_ids_path(part_key(sha256))) as source:
         table = pq.read_table(source, schema=PART_IDS)
     return table["id"].to_numpy(), table["count"].to_numpy()
-
-
-def _write(path: Path, table: pa.Table) -> int:
-    pq.write_table(table, path, compression="zstd")
-    return int(table.num_rows)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from schemas.tables import ID_COUNTS
 from transforms.records.versions import DRIFT, Versions
 from transforms.storage.folder import CACHE, OutputFolder
 from transforms.tokens.usage import Counts
+from transforms.units.parts import write_rows
 
 DRIFT_FORMAT = "cppmill-drift-1"
 
@@ -149,12 +149,7 @@ def write_totals(out: OutputFolder, totals: IdTotals) -> None:
     """Write the ids of a version and of the reference."""
     ids = np.arange(len(totals.counts), dtype=np.uint32)
     table = pa.table([pa.array(column) for column in (ids, totals.counts, totals.reference)], schema=ID_COUNTS)
-    out.publish(_IDS, partial(_write, table=table))
-
-
-def _write(path: Path, table: pa.Table) -> int:
-    pq.write_table(table, path, compression="zstd")
-    return int(table.num_rows)
+    out.publish(_IDS, partial(write_rows, table=table))
 
 
 def died_ids(vocabulary: Vocabulary, before: Counts, after: Counts) -> dict[str, Any]:
