@@ -1,5 +1,7 @@
 //! Memory for tables that are read in random order.
 
+#![allow(unsafe_code, reason = "advice to the system, and to the processor, about memory")]
+
 /// Asks for large pages behind a vector that has not been written to yet. A large table on pages of 4 KiB costs a walk
 /// of the page tables for nearly every access, more than the access itself, and twice that in a virtual machine.
 ///

@@ -12,7 +12,7 @@ use cppmill_core::pattern::Pattern;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
-use pyo3::types::{PyBytes, PyDict, PyInt, PySequence, PyString};
+use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyInt, PySequence, PyString};
 use pyo3_arrow::{PyArray, PyChunkedArray, PyRecordBatch};
 
 use crate::control::Control;
@@ -110,6 +110,7 @@ impl<'py> FromPyObject<'_, 'py> for Documents {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        validate(&object)?;
         if let Ok(array) = object.extract() {
             return Ok(Self::Array(array));
         }
@@ -123,6 +124,16 @@ impl<'py> FromPyObject<'_, 'py> for Documents {
         }
         texts.try_iter()?.map(|text| text?.extract()).collect::<PyResult<_>>().map(Self::List)
     }
+}
+
+/// Lets an array of pyarrow check itself: once it is imported, nothing tells how long its buffers are.
+fn validate(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    if object.hasattr("__arrow_c_array__")? || object.hasattr("__arrow_c_stream__")? {
+        if let Some(validate) = object.getattr_opt("validate")? {
+            validate.call((), Some(&[("full", true)].into_py_dict(object.py())?))?;
+        }
+    }
+    Ok(())
 }
 
 impl Documents {

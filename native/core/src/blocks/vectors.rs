@@ -1,5 +1,7 @@
 //! Steps on vectors of 32 bytes, by AVX2, that masks are made with.
 
+#![allow(unsafe_code, reason = "instructions that not every processor has")]
+
 use std::arch::x86_64::{
     __m256i, _mm_loadu_si128, _mm256_and_si256, _mm256_broadcastsi128_si256, _mm256_movemask_epi8, _mm256_or_si256,
     _mm256_set1_epi8, _mm256_shuffle_epi8, _mm256_srli_epi16,

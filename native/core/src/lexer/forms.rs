@@ -94,15 +94,15 @@ pub(super) fn block_comment(source: &[u8], body: usize) -> Span {
     Span { end, spliced: super::splice::any(&source[body..end]) }
 }
 
-/// A header name from its opening `<` or `"`, if its line has the closing one.
-pub(super) fn header_name(source: &[u8], start: usize) -> Option<Span> {
+/// A header name from its opening `<` or `"`; where its line ends, if that has no closing one.
+pub(super) fn header_name(source: &[u8], start: usize) -> Result<Span, usize> {
     let closing = if source[start] == b'<' { b'>' } else { b'"' };
     let mut span = Span::new(start + 1);
     loop {
-        match *source.get(span.end)? {
-            byte if byte == closing => return Some(Span { end: span.end + 1, ..span }),
-            b'\n' | b'\r' => return None,
-            b'\\' => match splice_end(source, span.end) {
+        match source.get(span.end) {
+            Some(&byte) if byte == closing => return Ok(Span { end: span.end + 1, ..span }),
+            Some(b'\n' | b'\r') | None => return Err(span.end),
+            Some(b'\\') => match splice_end(source, span.end) {
                 Some(end) => span = Span { end, spliced: true },
                 None => span.end += 1,
             },

@@ -96,27 +96,29 @@ pub struct Lexer<'a> {
     source: &'a [u8],
     at: usize,
     line: Line,
+    /// Up to here no header name that begins with `<` ends.
+    unclosed: usize,
 }
 
 impl<'a> Lexer<'a> {
     /// Starts at the beginning of `source`.
     pub fn new(source: &'a [u8]) -> Self {
-        Self { source, at: 0, line: Line::Start }
+        Self { source, at: 0, line: Line::Start, unclosed: 0 }
     }
 
     /// Starts at `at`, where a token begins, in a line that had tokens before.
     pub(crate) fn within_line(source: &'a [u8], at: usize) -> Self {
-        Self { source, at, line: Line::Text }
+        Self { source, at, line: Line::Text, unclosed: 0 }
     }
 
     /// Starts at `at`, where a token begins, in a line that had none before.
     pub(crate) fn at_line_start(source: &'a [u8], at: usize) -> Self {
-        Self { source, at, line: Line::Start }
+        Self { source, at, line: Line::Start, unclosed: 0 }
     }
 
     /// The kind of the token at the current position, which begins with `first`, and where it ends.
     #[inline]
-    fn form(&self, first: u8) -> (TokenKind, Span) {
+    fn form(&mut self, first: u8) -> (TokenKind, Span) {
         let (source, start) = (self.source, self.at);
         match FIRST[first as usize] {
             First::Identifier => self.identifier_or_literal(),
@@ -127,11 +129,17 @@ impl<'a> Lexer<'a> {
                 (TokenKind::Newline, Span::new(end))
             }
             First::Multiple | First::DoubleQuote if self.line == Line::Header && matches!(first, b'<' | b'"') => {
-                match forms::header_name(source, start) {
-                    Some(span) => (TokenKind::HeaderName, span),
-                    None if first == b'"' => (TokenKind::String, literals::string(source, start)),
-                    None => (TokenKind::Punctuator, punctuators::punctuator(source, start)),
+                if first == b'"' {
+                    let string = |_| (TokenKind::String, literals::string(source, start));
+                    return forms::header_name(source, start).map_or_else(string, |span| (TokenKind::HeaderName, span));
                 }
+                if start >= self.unclosed {
+                    match forms::header_name(source, start) {
+                        Ok(span) => return (TokenKind::HeaderName, span),
+                        Err(end) => self.unclosed = end,
+                    }
+                }
+                (TokenKind::Punctuator, punctuators::punctuator(source, start))
             }
             First::Multiple => (TokenKind::Punctuator, punctuators::punctuator(source, start)),
             First::Digit => (TokenKind::Number, forms::number(source, start)),

@@ -239,6 +239,16 @@ fn directives_last_to_the_end_of_their_logical_line() {
     assert!(tokens(b"x /*\n*/ #a").iter().all(|token| !token.in_directive));
 }
 
+/// A megabyte of names without an end, which would take minutes if each were looked for up to the end of the line.
+#[test]
+fn header_names_that_do_not_end_are_looked_for_once() {
+    let source = format!("#if {}\n#include <a>", "__has_include(<".repeat(1 << 17));
+    let kinds: Vec<_> = Lexer::new(source.as_bytes()).map(|token| token.kind).collect();
+    assert_eq!(kinds.iter().filter(|&&kind| kind == HeaderName).count(), 1);
+    assert_eq!(kinds.last(), Some(&HeaderName));
+    assert_eq!(lex("#if __has_include(<a) || __has_include(<b>)")[4], (HeaderName, "<a) || __has_include(<b>".to_owned()));
+}
+
 #[test]
 fn header_names_follow_includes_only() {
     for name in ["<a/b.h>", "\"a\\b.h\"", "<it's>", "<a//b>"] {

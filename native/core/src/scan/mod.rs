@@ -142,8 +142,8 @@ impl Scanner {
     pub fn new(config: &str, threads: usize, budget: Budget) -> Result<Self> {
         let pool = scan_threads(threads)?;
         let plan = Arc::new(Plan::from_json(config)?);
-        let workers = new_workers(&plan, threads);
         let share_bytes = budget.memory_bytes / threads / PEAK_FACTOR;
+        let workers = new_workers(&plan, threads, share_bytes);
         let [spilled_words, spilled_lines] = [budget.spill_dir.clone(), budget.spill_dir].map(Spill::new);
         Ok(Self { plan, pool, workers, share_bytes, spilled_words, spilled_lines, failed: false })
     }
@@ -153,32 +153,33 @@ impl Scanner {
     /// # Errors
     ///
     /// If a column is missing, has another type or a null, or a document is longer than 4 GiB; then none is counted.
-    /// If words have to be written out and cannot be; then the scan is lost, and so it answers from then on.
+    /// If words have to be written out and cannot be; then the scan is lost, as it is after a panic, and so it answers
+    /// from then on.
     pub fn add(&mut self, documents: &RecordBatch) -> Result<()> {
         self.check()?;
         let documents = countable(documents)?;
         let next = AtomicUsize::new(0);
+        // Neither an error nor a panic leaves a document that is counted in part.
+        self.failed = true;
         while next.load(Ordering::Relaxed) < documents.len() {
             if self.count(&documents, &next) {
-                self.failed = true;
                 self.write_out()?;
-                self.failed = false;
             }
         }
+        self.failed = false;
         Ok(())
     }
 
     /// Counts documents until there are no more or a worker has its share of memory, and says whether one has.
     fn count(&mut self, documents: &[(&str, &[u8])], next: &AtomicUsize) -> bool {
         let full = AtomicBool::new(false);
-        let share_bytes = self.share_bytes;
         self.pool.scope(|scope| {
             for worker in &mut self.workers {
                 let full = &full;
                 scope.spawn(move |_| {
                     while let Some((project, content)) = documents.get(next.fetch_add(1, Ordering::Relaxed)) {
                         worker.count(project, content);
-                        if worker.memory_bytes() > share_bytes {
+                        if worker.is_full() {
                             full.store(true, Ordering::Relaxed);
                         }
                         if full.load(Ordering::Relaxed) {
@@ -214,25 +215,27 @@ impl Scanner {
     /// If what was written out cannot be read, or words could not be written out.
     pub fn finish(&mut self) -> Result<Counts> {
         self.check()?;
+        self.failed = true;
         let words = self.take(Worker::take_words);
         let words = self.spilled_words.finish(words)?;
         let lines = self.take(Worker::take_lines);
         let lines = self.plan.line_pattern.map(|_| self.spilled_lines.finish(lines)).transpose()?;
-        let fresh = new_workers(&self.plan, self.workers.len());
+        let fresh = new_workers(&self.plan, self.workers.len(), self.share_bytes);
         let workers = std::mem::replace(&mut self.workers, fresh);
         let output::Small { terms, morphemes, namespaces, families, statistics } = output::small(&self.plan, &workers)?;
+        self.failed = false;
         Ok(Counts { words, lines, terms, morphemes, namespaces, families, statistics })
     }
 
     fn check(&self) -> Result<()> {
         if self.failed {
-            let message = "the counts of this scan could not be written out, and are lost: begin with a new one";
+            let message = "a call of this scan did not come to its end, and its counts are lost: begin with a new one";
             return Err(Error::new(ErrorKind::Io, message));
         }
         Ok(())
     }
 }
 
-fn new_workers(plan: &Arc<Plan>, threads: usize) -> Vec<Worker> {
-    (0..threads).map(|_| Worker::new(Arc::clone(plan))).collect()
+fn new_workers(plan: &Arc<Plan>, threads: usize, share_bytes: usize) -> Vec<Worker> {
+    (0..threads).map(|_| Worker::new(Arc::clone(plan), share_bytes)).collect()
 }

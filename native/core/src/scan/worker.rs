@@ -23,6 +23,8 @@ pub(super) type NamedTallies = HashMap<(u32, Box<[u8]>), Tally, foldhash::fast::
 /// The counts of one thread.
 pub(super) struct Worker {
     plan: Arc<Plan>,
+    /// What the tables may hold.
+    share_bytes: usize,
     words: WordTotals,
     lines: WordTotals,
     pub(super) names: Names,
@@ -40,13 +42,14 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(plan: Arc<Plan>) -> Self {
+    pub(super) fn new(plan: Arc<Plan>, share_bytes: usize) -> Self {
         let document = Features::new(&plan);
         Self {
             names: Names::new(Arc::clone(&plan)),
             plan,
-            words: WordTotals::new(),
-            lines: WordTotals::new(),
+            share_bytes,
+            words: WordTotals::new(share_bytes),
+            lines: WordTotals::new(share_bytes),
             projects: Vec::new(),
             project_numbers: HashMap::new(),
             features: Tallies::default(),
@@ -83,20 +86,25 @@ impl Worker {
 
     /// The memory of what grows with the words, lines and identifiers, all of which [`Self::take_words`] and
     /// [`Self::take_lines`] give back.
-    pub(super) fn memory_bytes(&self) -> usize {
+    fn memory_bytes(&self) -> usize {
         self.words.memory_bytes() + self.lines.memory_bytes() + self.names.memory_bytes()
+    }
+
+    /// Whether the tables hold more than their share.
+    pub(super) fn is_full(&self) -> bool {
+        self.memory_bytes() > self.share_bytes
     }
 
     /// Takes out all lines with their counts.
     pub(super) fn take_lines(&mut self) -> WordTotals {
-        std::mem::replace(&mut self.lines, WordTotals::new())
+        std::mem::replace(&mut self.lines, WordTotals::new(self.share_bytes))
     }
 
     /// Takes out all words with their counts, and forgets every identifier once its namespaces have their names.
     pub(super) fn take_words(&mut self) -> WordTotals {
         self.settle_namespaces();
         self.names.forget();
-        std::mem::replace(&mut self.words, WordTotals::new())
+        std::mem::replace(&mut self.words, WordTotals::new(self.share_bytes))
     }
 
     fn settle_namespaces(&mut self) {

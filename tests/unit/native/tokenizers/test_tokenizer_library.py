@@ -210,3 +210,13 @@ def test_a_setting_that_changes_lengths_is_refused_by_name(copy: Path, setting: 
     (copy / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(InvalidInputError, match=f"`{setting}` is"):
         Tokenizer.from_dir(copy)
+
+
+@pytest.mark.parametrize("offsets", [[0, 1 << 20, 3], [0, 3, 1, 3]])
+def test_arrays_whose_offsets_lead_out_of_their_data_are_refused(tokenizer: Tokenizer, offsets: list[int]) -> None:
+    buffers = [None, pa.array(offsets, pa.int32()).buffers()[1], pa.py_buffer(b"abc")]
+    texts = pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
+    for documents in (texts, pa.chunked_array([texts])):
+        for call in (tokenizer.encode_batch, tokenizer.count_batch):
+            with pytest.raises(pa.ArrowInvalid, match="offset"):
+                call(documents)

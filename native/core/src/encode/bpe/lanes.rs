@@ -133,6 +133,7 @@ impl Lane {
 
 /// Joins the tokens of each lane as long as there are pairs, the lowest rank first and the leftmost of equals.
 #[inline]
+#[allow(unsafe_code, reason = "instructions that not every processor has")]
 pub(crate) fn join(lanes: &mut [Lane], pairs: &Pairs) {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {

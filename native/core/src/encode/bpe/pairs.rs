@@ -1,5 +1,7 @@
 //! Which pairs of tokens join.
 
+use std::hash::{BuildHasher, RandomState};
+
 use crate::memory::prefetch;
 
 /// No merge.
@@ -18,6 +20,9 @@ const GROUP: usize = 4;
 /// Bits of the filter of a group, the bits in front of them say where its merges are.
 const FILTER_BITS: u32 = 16;
 
+/// How many sizes of the table are tried with a seed.
+const MOST_SIZES: usize = 8;
+
 /// A merge: the left and the right token, and the token that they become.
 pub(crate) type Merge = (u32, u32, u32);
 
@@ -32,6 +37,8 @@ pub(crate) struct Pairs {
     /// bits fit into a processor's cache.
     groups: Box<[u32]>,
     group_shift: u32,
+    /// Changes the hashes; 0, unless the merges cannot be placed with it.
+    seed: u64,
     /// The token that each merge makes, from the first rank on.
     joined: Box<[u32]>,
     first_rank: u32,
@@ -82,23 +89,16 @@ impl Pairs {
         assert!(first_rank as usize + merges.len() <= MAX_MERGES as usize, "so many merges do not fit");
         assert!(merges.iter().all(|&(left, right, _)| left.max(right) < MAX_IDS), "so many ids do not fit");
         let group_shift = u64::BITS - (merges.len() / GROUP + 2).next_power_of_two().trailing_zeros();
-        let mut hashes: Vec<(u64, u64)> = (first_rank..)
-            .zip(merges)
-            .map(|(rank, &(left, right, _))| {
-                let pair = pack_pair(left, right);
-                (pair_hash(pair), pack_entry(pair, rank))
-            })
-            .collect();
-        hashes.sort_unstable();
-        let mut count = merges.len() * 21 / 20 + 1;
-        let (slots, groups) = loop {
-            if let Some(made) = place(&hashes, group_shift, count) {
-                break made;
-            }
-            count += count / 4 + 1;
-        };
+        // No factor parts two pairs with equal hashes. Such pairs can be looked for, so the next seeds are random.
+        let random = std::iter::repeat_with(|| RandomState::new().hash_one(merges.len()));
+        let mut made = std::iter::once(0).chain(random).filter_map(|seed| {
+            let hashes = hash_all(merges, first_rank, seed);
+            let (slots, groups) = place_all(&hashes, group_shift)?;
+            Some((seed, slots, groups))
+        });
+        let (seed, slots, groups) = made.next().unwrap_or_default();
         let joined = merges.iter().map(|merge| merge.2).collect();
-        Self { slots: slots.into(), groups: groups.into(), group_shift, joined, first_rank }
+        Self { slots: slots.into(), groups: groups.into(), group_shift, seed, joined, first_rank }
     }
 
     /// The rank of the merge of two tokens, or `NONE`.
@@ -111,7 +111,7 @@ impl Pairs {
     #[inline]
     pub(crate) fn place(&self, left: u32, right: u32) -> Place {
         let pair = pack_pair(left, right);
-        let hash = pair_hash(pair);
+        let hash = pair_hash(pair ^ self.seed);
         let group = self.groups[(hash >> self.group_shift) as usize];
         // A pair without a merge is looked for in the first slot, mostly.
         let may_be = group >> (hash % u64::from(FILTER_BITS)) & 1;
@@ -146,6 +146,24 @@ impl Pairs {
     }
 }
 
+/// The hash of each merge and its entry, in the order of the hashes.
+fn hash_all(merges: &[Merge], first_rank: u32, seed: u64) -> Vec<(u64, u64)> {
+    let entry = |(rank, &(left, right, _)): (u32, &Merge)| {
+        let pair = pack_pair(left, right);
+        (pair_hash(pair ^ seed), pack_entry(pair, rank))
+    };
+    let mut hashes: Vec<_> = (first_rank..).zip(merges).map(entry).collect();
+    hashes.sort_unstable();
+    hashes
+}
+
+/// The slots and the groups of a table of entries with their hashes, in the order of these; none if some do not fit in
+/// however many slots there are.
+fn place_all(hashes: &[(u64, u64)], group_shift: u32) -> Option<(Vec<u64>, Vec<u32>)> {
+    let counts = std::iter::successors(Some(hashes.len() * 21 / 20 + 1), |count| Some(count + count / 4 + 1));
+    counts.take(MOST_SIZES).find_map(|count| place(hashes, group_shift, count))
+}
+
 /// The `count` slots and the groups of a table of entries with their hashes, in the order of these; none if some do not
 /// fit in.
 fn place(hashes: &[(u64, u64)], group_shift: u32, count: usize) -> Option<(Vec<u64>, Vec<u32>)> {
@@ -175,6 +193,22 @@ fn place(hashes: &[(u64, u64)], group_shift: u32, count: usize) -> Option<(Vec<u
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn merges_whose_hashes_no_factor_parts_are_placed_with_another_seed() {
+        let mut seen = std::collections::HashMap::new();
+        let mut same = (0..1 << 20).filter_map(|number| {
+            let pair = (number >> 10, number & 1023);
+            let hash = pair_hash(pack_pair(pair.0, pair.1));
+            // A table of two merges has two groups.
+            seen.insert((hash >> 63, (hash >> FILTER_BITS) as u32), pair).map(|other| [other, pair])
+        });
+        let crafted = same.next().map(|pairs| pairs.map(|(left, right)| (left, right, 2000)));
+        let merges = crafted.as_ref().map_or(&[][..], |merges| &merges[..]);
+        let pairs = Pairs::new(merges, 0);
+        assert_ne!(pairs.seed, 0);
+        assert_eq!(merges.iter().map(|merge| pairs.rank(merge.0, merge.1)).collect::<Vec<_>>(), [0, 1]);
+    }
 
     #[test]
     fn every_merge_is_found_and_no_other() {

@@ -201,7 +201,8 @@ impl<T: Id> WordCache<T> {
     pub(crate) fn find_at(&mut self, key: Key, word: &[u8], place: u32) -> Option<WordIds<T>> {
         let record = &self.records[place as usize..];
         let is_same = if key.short.is_long() {
-            record[0] == word.len() as u8 && record[HEAD_BYTES..].starts_with(word)
+            // The length of a longer word would be taken for that of a shorter one.
+            Self::keeps(word) && record[0] == word.len() as u8 && record[HEAD_BYTES..].starts_with(word)
         } else {
             usize::from(record[0]) == word.len() && ShortKey::new(&record[HEAD_BYTES..], 0, word.len()) == key.short
         };
@@ -378,6 +379,18 @@ mod tests {
             cache.records[place + HEAD_BYTES + length - 1] ^= 1;
             assert_eq!(ids(&mut cache, word), None, "{length}");
         }
+    }
+
+    #[test]
+    fn a_word_that_is_too_long_is_not_taken_for_a_record_that_it_begins_with() {
+        let mut cache = WordCache::<u16>::new();
+        let long: Vec<u8> = (0..MAX_KEPT_BYTES + 20).map(|at| at as u8 | 1).collect();
+        let hash = Key { hash: key(&long).hash, ..key(&long[..20]) };
+        cache.make_room(2);
+        cache.keep(hash, &long[..20], &[1]);
+        let place = cache.next - 2;
+        cache.records[place..][..MAX_KEPT_BYTES].copy_from_slice(&long[20..]);
+        assert!(cache.find(key(&long), &long).is_none());
     }
 
     #[test]

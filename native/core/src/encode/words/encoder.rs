@@ -183,7 +183,11 @@ impl<'a, T: Id> WordEncoder<'a, T> {
         let mut unknown = 0;
         for at in 0..count {
             let (index, key) = (self.pending.far[at], self.pending.keys[at]);
-            if let Some(found) = self.cache.find_at(key, self.word(index), self.pending.places[at]) {
+            let word = self.word(index);
+            let found = self.cache.find_at(key, word, self.pending.places[at]);
+            // Another word may have the same tag, and come first.
+            let found = found.or_else(|| self.cache.find(key, word));
+            if let Some(found) = found {
                 self.pending.found[usize::from(index)] = found;
             } else {
                 (self.pending.far[unknown], self.pending.keys[unknown]) = (index, key);

@@ -1,5 +1,7 @@
 //! Masks by AVX2, two vectors of 32 bytes per block.
 
+#![allow(unsafe_code, reason = "instructions that not every processor has")]
+
 use std::arch::x86_64::{__m256i, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_set1_epi8, _mm256_slli_epi16};
 
 use super::masks::{BYTES, Block, Masks, append as append_masks};

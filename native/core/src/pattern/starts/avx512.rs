@@ -1,5 +1,7 @@
 //! Masks by AVX-512, a block at once, and the places of bits.
 
+#![allow(unsafe_code, reason = "instructions that not every processor has")]
+
 use std::arch::x86_64::{
     __m512i, _mm512_add_epi32, _mm512_castsi512_si128, _mm512_cvtepu8_epi32, _mm512_extracti32x4_epi32,
     _mm512_maskz_compress_epi8, _mm512_maskz_permutex2var_epi8, _mm512_movepi8_mask, _mm512_set1_epi8,

@@ -67,6 +67,7 @@ impl Ends {
     /// Writes them to the first of `places`, and anything behind them; returns how many they are.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "for each block")]
+    #[allow(unsafe_code, reason = "instructions that not every processor has")]
     pub(crate) fn put(self, places: &mut [u32; BYTES]) -> usize {
         #[cfg(target_arch = "x86_64")]
         if self.level == Level::Avx512 {

@@ -124,6 +124,7 @@ fn words_and_lines_are_those_of(pattern: Pattern) {
 }
 
 #[test]
+#[allow(unsafe_code, reason = "instructions that not every processor has")]
 fn the_fast_masks_are_those_of_the_table() {
     for byte in 0..=u8::MAX {
         let bytes: [u8; BYTES] = std::array::from_fn(|at| byte.wrapping_add(at as u8));

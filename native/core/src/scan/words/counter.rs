@@ -39,7 +39,7 @@ impl WordCounter {
     pub fn new(pattern: &str, threads: usize) -> Result<Self> {
         let pattern = Pattern::by_name(pattern)?;
         let pool = scan_threads(threads)?;
-        let worker = |_| Worker { words: WordTotals::new(), classes: Classes::default() };
+        let worker = |_| Worker { words: WordTotals::new(usize::MAX), classes: Classes::default() };
         Ok(Self { pattern, pool, workers: (0..threads).map(worker).collect() })
     }
 
@@ -72,7 +72,7 @@ impl WordCounter {
     /// If a word is longer than 2 GiB.
     pub fn finish(&mut self) -> Result<impl RecordBatchReader + Send + use<>> {
         let tables: Vec<_> =
-            self.workers.iter_mut().map(|worker| std::mem::replace(&mut worker.words, WordTotals::new())).collect();
+            self.workers.iter_mut().map(|worker| std::mem::replace(&mut worker.words, WordTotals::new(usize::MAX))).collect();
         let batches = self.pool.install(|| sums::add_up(&tables))?;
         Ok(RecordBatchIterator::new(batches.into_iter().map(Ok), Arc::new(words_schema())))
     }

@@ -100,7 +100,7 @@ impl Slot {
 
 /// Slots of a new table, 8 KiB.
 const LEAST_SLOTS: usize = 1 << 8;
-/// From so many slots on, 32 MiB, a table grows to twice its size, before to four times.
+/// From so many slots on, 32 MiB, a table grows to twice its size, before to four times, if its share of memory allows.
 const MANY_SLOTS: usize = 1 << 20;
 
 /// How many words ahead the bytes of a long one are asked for.
@@ -114,6 +114,8 @@ const LENGTH_BYTES: usize = 4;
 pub(in crate::scan) struct WordTotals {
     slots: Vec<Slot>,
     used: usize,
+    /// Up to so many bytes, the slots may grow to four times what they are.
+    share_bytes: usize,
     arena: Vec<u8>,
     waiting: [WaitingWord; BATCH],
     /// How many wait.
@@ -124,10 +126,12 @@ pub(in crate::scan) struct WordTotals {
 }
 
 impl WordTotals {
-    pub(in crate::scan) fn new() -> Self {
+    /// An empty table of one that may take `share_bytes`; it grows beyond that, to twice its size at a time.
+    pub(in crate::scan) fn new(share_bytes: usize) -> Self {
         Self {
             slots: table(LEAST_SLOTS),
             used: 0,
+            share_bytes,
             arena: Vec::new(),
             waiting: [WaitingWord::default(); BATCH],
             length: 0,
@@ -238,7 +242,9 @@ impl WordTotals {
 
     #[cold]
     fn grow(&mut self) {
-        let larger = table(self.slots.len() * if self.slots.len() < MANY_SLOTS { 4 } else { 2 });
+        let four_times = 4 * self.slots.len();
+        let is_small = self.slots.len() < MANY_SLOTS && four_times * size_of::<Slot>() <= self.share_bytes;
+        let larger = table(if is_small { four_times } else { 2 * self.slots.len() });
         for slot in std::mem::replace(&mut self.slots, larger) {
             if !slot.is_free() {
                 let at = free(&self.slots, slot.hash());
