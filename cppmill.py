@@ -1,4 +1,9 @@
-"""The start of the programs `cppmill` and `cppmill-worker`, and of `python -m cppmill`.
+"""cppmill as a library, and the start of the programs `cppmill` and `cppmill-worker`, and of `python -m cppmill`.
+
+    import cppmill
+
+    run = cppmill.run("src", out="out/mine", vocab_size=32_768, ingest={"drop_generated": True})
+    run.table("tokens", ["project", "num_tokens"]).groupby("project").sum()
 
 The packages of cppmill have common names, and a folder or file of the same name that Python finds first hides one of
 them. This module, whose name is its own, checks that before it imports any of them.
@@ -7,12 +12,58 @@ them. This module, whose name is its own, checks that before it imports any of t
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pipelines.library.commands import check, plan, retokenize, run, verify
+    from pipelines.library.runs import Run, open_run
+    from schemas.errors import BlockedError, ConfigError, CppmillError, IntegrityError
+
+__all__ = [
+    "BlockedError",
+    "ConfigError",
+    "CppmillError",
+    "IntegrityError",
+    "Run",
+    "check",
+    "open_run",
+    "plan",
+    "retokenize",
+    "run",
+    "verify",
+]
+
+_HOMES = {
+    **dict.fromkeys(("check", "plan", "retokenize", "run", "verify"), "pipelines.library.commands"),
+    **dict.fromkeys(("Run", "open_run"), "pipelines.library.runs"),
+    **dict.fromkeys(("BlockedError", "ConfigError", "CppmillError", "IntegrityError"), "schemas.errors"),
+}
+"""The module of each name of the library; it is imported when the name is used."""
 
 PACKAGES = ("configs", "pipelines", "schemas", "tokenizer_build", "transforms")
 
 _USAGE_ERROR = 2
+
+
+def __getattr__(name: str) -> object:
+    """Return a name of the library.
+
+    Raises:
+        ImportError: If another file would be imported in place of a package of cppmill.
+    """
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if hidden := _find_hidden():
+        raise ImportError(hidden)
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """List the names of the library."""
+    return __all__
 
 
 def main() -> None:
@@ -37,13 +88,20 @@ def check_packages() -> None:
     Raises:
         SystemExit: With exit code 2.
     """
+    if hidden := _find_hidden():
+        sys.stderr.write(f"error: {hidden}\n")
+        raise SystemExit(_USAGE_ERROR)
+
+
+def _find_hidden() -> str:
+    """Return which package of cppmill would not be imported, and what to do about it; empty if all would be."""
     for name in PACKAGES:
         ours = Path(__file__).resolve().parent / name / "__init__.py"
         spec = find_spec(name)
         found = Path(spec.origin).resolve() if spec is not None and spec.origin else None
         if found != ours:
-            sys.stderr.write(f"error: {_describe(name, found, ours)}\n")
-            raise SystemExit(_USAGE_ERROR)
+            return _describe(name, found, ours)
+    return ""
 
 
 def _describe(name: str, found: Path | None, ours: Path) -> str:

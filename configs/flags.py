@@ -151,7 +151,15 @@ def read_options(model: type[Model], values: Mapping[str, object], flags: Mappin
     Raises:
         ConfigError: With one line for every problem.
     """
-    layer = read_flags(values, flags)
+    return read_layer(model, read_flags(values, flags))
+
+
+def read_layer(model: type[Model], layer: Layer) -> Model:
+    """Return the options that the table `options` of a layer gives.
+
+    Raises:
+        ConfigError: With one line for every problem.
+    """
     problems = list(layer.problems({"options": model}, {"options": frozenset(model.model_fields)}))
     if problems:
         raise ConfigError("\n".join(problems))

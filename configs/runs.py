@@ -81,6 +81,7 @@ def load_run_config(
     needs_sources: bool = False,
     names: Mapping[str, Flag] = FLAGS,
     base: Layer | None = None,
+    options: Layer | None = None,
 ) -> RunConfig:
     """Return the run configuration of a TOML file and flags; flags win.
 
@@ -90,6 +91,7 @@ def load_run_config(
         needs_sources: Whether the command reads sources.
         names: The flags that there are.
         base: What a file and flags win over, as the options of an earlier run.
+        options: What wins over a file and flags, as the keyword arguments of a program.
 
     Raises:
         ConfigError: With one line for every problem.
@@ -100,8 +102,7 @@ def load_run_config(
     """
     problems: list[str] = []
     given = _read_layers(file, dict(flags or {}), names, problems)
-    if base is not None:
-        given.insert(0, base)
+    given = [layer for layer in (base, *given, options) if layer is not None]
     profile = _profile_name(given)
     layers = [read_profile(profile, origin=_profile_origin(given), problems=problems), *given]
     readable = not problems

@@ -37,7 +37,11 @@ ASSETS = Path(__file__).parent / "assets"
 Entry = str | dict[str, Any]
 """A page of the navigation, or a section by its heading, as in mkdocs.yml."""
 
-PACKAGES = {"Training code": "native/py/python/cppmill_core", "What stages agree on": "schemas"}
+PACKAGES = {
+    "Library": "pipelines/library",
+    "Training code": "native/py/python/cppmill_core",
+    "What stages agree on": "schemas",
+}
 """Packages of the API reference, by heading: a page a module."""
 
 _LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
@@ -140,7 +144,8 @@ def modules(package: str) -> list[str]:
     """
     folder = ROOT / package
     names = sorted(path.stem for path in folder.glob("*.py") if not path.stem.startswith("_"))
-    return [folder.name, *(f"{folder.name}.{name}" for name in names)]
+    package = package.removeprefix("native/py/python/").replace("/", ".")
+    return [package, *(f"{package}.{name}" for name in names)]
 
 
 def repository_place(page: str) -> str:

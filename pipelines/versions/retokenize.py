@@ -6,7 +6,7 @@ sources is made again. The pointer `current` moves when the new version is compl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -38,12 +38,14 @@ class Request:
     Attributes:
         file: The TOML file of the run; None if there is none.
         flags: Values by flag, `--store` among them; they win over the file, both over the version before.
+        options: What wins over the flags, as the keyword arguments of a program; None if there is nothing.
         keep: How many versions stay.
         drift: What is recorded of drift, and the thresholds of its alerts.
     """
 
     file: Path | None
     flags: Mapping[str, object]
+    options: Layer | None = None
     keep: int
     drift: DriftOptions = field(default_factory=DriftOptions)
 
@@ -197,15 +199,36 @@ def _go_on(request: Request, asked: RunConfig, before: FinishedRun) -> RunConfig
     )
     if asked.rebuild_tokenizer:
         return _load(request, base)
-    first_only = {name: None for name, flag in STORE_FLAGS.items() if flag.table in ("scan", "build")}
-    config = _load(replace(request, flags={**request.flags, **first_only}), base)
+    config = _load(_without_first(request), base)
     if config.tokenizer is not None:
         return config
     return config.model_copy(update={"tokenizer": f"{before.out.root}/tokenizer"})
 
 
+def _without_first(request: Request) -> Request:
+    """Return a request without what only the first version takes: what its tokenizer is built with."""
+    first_only = ("scan", "build")
+    flags = {name: value for name, value in request.flags.items() if not _is_of(name, first_only)}
+    options = request.options
+    if options is not None:
+        values = {table: keys for table, keys in options.values.items() if table not in first_only}
+        options = replace(options, values=values)
+    return replace(request, flags=flags, options=options)
+
+
+def _is_of(flag: str, tables: Sequence[str]) -> bool:
+    return flag in STORE_FLAGS and STORE_FLAGS[flag].table in tables
+
+
 def _load(request: Request, base: Layer | None = None) -> RunConfig:
-    return load_run_config(file=request.file, flags=request.flags, names=STORE_FLAGS, needs_sources=True, base=base)
+    return load_run_config(
+        file=request.file,
+        flags=request.flags,
+        names=STORE_FLAGS,
+        needs_sources=True,
+        base=base,
+        options=request.options,
+    )
 
 
 def _finished(versions: Versions, name: str) -> FinishedRun:

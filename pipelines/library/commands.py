@@ -1,0 +1,194 @@
+"""The commands as functions: keyword arguments for options, return values for output, exceptions for exit codes.
+
+Nothing is printed, no signal is caught, and no logging is set up: that is what the command line adds.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from configs.flags import read_layer
+from configs.keywords import read_keywords
+from configs.layers import Layer
+from pipelines.console.progress import Reporter, Reporters
+from pipelines.library.runs import Run, open_run
+from schemas.drift_options import DriftOptions
+from schemas.errors import IntegrityError
+
+if TYPE_CHECKING:
+    from configs.runs import RunConfig
+    from pipelines.stages.program import PlannedUnit
+    from pipelines.versions.retokenize import Retokenization
+
+PlaceText = str | os.PathLike[str]
+"""A path, or the URL of a place on an object store."""
+
+STORE = "--store"
+
+
+def run(
+    sources: PlaceText | Iterable[PlaceText] = (),
+    *,
+    out: PlaceText | None = None,
+    config: PlaceText | None = None,
+    reporter: Reporter | None = None,
+    **options: object,
+) -> Run:
+    """Make a tokenizer, a tokenized dataset and a receipt from sources, as `cppmill run` does.
+
+    Finished units are kept: the same call goes on with a run that was stopped, and does nothing for one that is up to
+    date.
+
+    Args:
+        sources: Folders, archives, Parquet or JSONL files, globs or URLs; one, or several.
+        out: The output folder, or gs:// or s3://BUCKET/PREFIX.
+        config: A TOML file of options, as `--config` takes; keyword arguments win over it.
+        reporter: Where progress goes; nowhere by default.
+        **options: Any option by its key (`vocab_size=32_768`, `profile="demo"`), or a table of them by its name
+            (`ingest={"drop_generated": True}`). The reference of options lists them.
+
+    Returns:
+        The finished run.
+
+    Raises:
+        ConfigError: For options that cannot be used, one line each.
+        CppmillError: As the command would end; `exit_code` is its exit code.
+
+    Example:
+        >>> made = run("src", out="out/mine", profile="demo")  # doctest: +SKIP
+        >>> made.receipt["dataset"]["tokens"]  # doctest: +SKIP
+        3512648
+    """
+    from pipelines.stages import run as whole_run
+
+    loaded = _load(sources, out, config, options)
+    whole_run.run(loaded, reporter or Reporters())
+    return open_run(str(loaded.out))
+
+
+def plan(
+    sources: PlaceText | Iterable[PlaceText] = (),
+    *,
+    out: PlaceText | None = None,
+    config: PlaceText | None = None,
+    **options: object,
+) -> list[PlannedUnit]:
+    """Return which units a run with these arguments would do or skip, and why; nothing is written.
+
+    Args:
+        sources: As of `run`.
+        out: As of `run`.
+        config: As of `run`.
+        **options: As of `run`.
+
+    Raises:
+        ConfigError: As the run would be refused.
+    """
+    from pipelines.stages import run as whole_run
+
+    return whole_run.plan(_load(sources, out, config, options))
+
+
+def verify(place: PlaceText) -> list[str]:
+    """Return every difference between a run, a trial or an export and its receipt; empty if there is none.
+
+    Args:
+        place: Its folder or URL.
+
+    Raises:
+        ConfigError: If there is no receipt.
+        IntegrityError: If the receipt cannot be read.
+    """
+    from pipelines.versions import verify as program
+
+    return program.verify(os.fspath(place))
+
+
+def retokenize(
+    sources: PlaceText | Iterable[PlaceText] = (),
+    *,
+    store: PlaceText | None = None,
+    config: PlaceText | None = None,
+    keep: int = 3,
+    drift: Mapping[str, Any] | None = None,
+    reporter: Reporter | None = None,
+    **options: object,
+) -> Retokenization:
+    """Make a new version of a dataset from what has changed, as `cppmill retokenize` does.
+
+    Args:
+        sources: As of `run`.
+        store: The folder of the versions, or gs:// or s3://BUCKET/PREFIX.
+        config: As of `run`.
+        keep: How many versions stay, the current one included.
+        drift: The options of drift (`{"alert_compression": 0.05}`); a threshold that is passed raises nothing, it is
+            in `alerts` of what is returned.
+        reporter: As of `run`.
+        **options: As of `run`; what is not given comes from the version before.
+
+    Returns:
+        The current version, and what it changed; `changes` is None if there was nothing to do.
+
+    Raises:
+        BlockedError: If another run is at work in the store.
+        ConfigError: For options that cannot be used.
+        BadInputError: If the sources hold no document any more.
+    """
+    from pipelines.versions import retokenize as program
+
+    request = program.Request(
+        file=_file(config),
+        flags={} if store is None else {STORE: os.fspath(store)},
+        options=read_keywords(_keywords(sources, None, options)),
+        keep=keep,
+        drift=_read_drift(drift or {}),
+    )
+    return program.retokenize(request, reporter or Reporters())
+
+
+def check(place: PlaceText) -> None:
+    """Raise an error that lists every difference between a run, a trial or an export and its receipt.
+
+    Raises:
+        IntegrityError: If there is a difference.
+        ConfigError: If there is no receipt.
+    """
+    if differences := verify(place):
+        raise IntegrityError("\n".join(differences))
+
+
+def _load(
+    sources: PlaceText | Iterable[PlaceText],
+    out: PlaceText | None,
+    config: PlaceText | None,
+    options: Mapping[str, object],
+) -> RunConfig:
+    from configs.runs import load_run_config
+
+    layer = read_keywords(_keywords(sources, out, options))
+    return load_run_config(file=_file(config), options=layer, needs_sources=True)
+
+
+def _read_drift(options: Mapping[str, Any]) -> DriftOptions:
+    layer = Layer(origin="", values={"options": options}, form="drift: {name} = {value}")
+    return read_layer(DriftOptions, layer)
+
+
+def _file(config: PlaceText | None) -> Path | None:
+    return None if config is None else Path(config)
+
+
+def _keywords(
+    sources: PlaceText | Iterable[PlaceText], out: PlaceText | None, options: Mapping[str, object]
+) -> dict[str, object]:
+    """Return the keyword arguments with sources and output folder among them."""
+    several = (sources,) if isinstance(sources, str | os.PathLike) else tuple(sources)
+    given = dict(options)
+    if several:
+        given["sources"] = several
+    if out is not None:
+        given["out"] = out
+    return given
