@@ -128,10 +128,9 @@ impl<'py> FromPyObject<'_, 'py> for Documents {
 
 /// Lets an array of pyarrow check itself: once it is imported, nothing tells how long its buffers are.
 fn validate(object: &Bound<'_, PyAny>) -> PyResult<()> {
-    if object.hasattr("__arrow_c_array__")? || object.hasattr("__arrow_c_stream__")? {
-        if let Some(validate) = object.getattr_opt("validate")? {
-            validate.call((), Some(&[("full", true)].into_py_dict(object.py())?))?;
-        }
+    let is_arrow = object.hasattr("__arrow_c_array__")? || object.hasattr("__arrow_c_stream__")?;
+    if is_arrow && let Some(validate) = object.getattr_opt("validate")? {
+        validate.call((), Some(&[("full", true)].into_py_dict(object.py())?))?;
     }
     Ok(())
 }
