@@ -46,6 +46,19 @@ FINGERPRINTS = REJECTS.insert(2, required("doc_id", _TEXT)).append(_LICENSE)
 `column` is `kept` for what passed every filter but the duplicate filter. `doc_id` is empty where nothing was read.
 """
 
+READ = (
+    FINGERPRINTS.append(pa.field("terms", _TEXT))
+    .append(required("has_nul", pa.bool_()))
+    .append(required("content", pa.large_binary()))
+)
+"""Documents as ingest reads them, before the filters on content.
+
+`doc_id` is empty, and `content` too, where the bytes were not looked at; `terms` are licences that are no text.
+"""
+
+READ_DIGESTS = READ.remove(READ.get_field_index("content"))
+"""READ without the bytes."""
+
 DUPLICATE_CANDIDATES = required_columns(doc_id=_TEXT, project=_TEXT, path=_TEXT, unit=_UINT32, row=_UINT32)
 """What passed all other filters, to choose the kept copy from; `unit` counts input units in source order."""
 

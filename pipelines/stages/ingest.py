@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 
 import apache_beam as beam
 import cppmill_core
@@ -67,7 +67,8 @@ def write_documents(session: Session) -> WriteDocuments:
     options = session.config.options.ingest
     rules = session.platforms.rules if options.detect_platforms else None
     detect = partial(_make_detect, rules, session.config.worker_threads) if rules is not None else None
-    return WriteDocuments(out=session.out, options=options, make_detect=detect)
+    threads = session.config.worker_threads
+    return WriteDocuments(out=session.out, options=options, make_detect=detect, threads=threads)
 
 
 def fingerprint_inputs(session: Session) -> FingerprintInputs:
@@ -75,7 +76,8 @@ def fingerprint_inputs(session: Session) -> FingerprintInputs:
     options = session.config.options.ingest
     benchmark = read_benchmark(options)
     name = benchmark.name if benchmark else ""
-    return FingerprintInputs(out=session.out, options=options, partitions=1, benchmark=name)
+    threads = session.config.worker_threads
+    return FingerprintInputs(out=session.out, options=options, partitions=1, benchmark=name, threads=threads)
 
 
 def list_units(config: RunConfig, benchmark: Benchmark | None = None) -> list[Unit]:
@@ -124,6 +126,7 @@ def read_inputs(session: Session, found: FirstPass, benchmark: Benchmark | None)
         partitions=duplicate_partitions(found.units),
         benchmark=benchmark.name if benchmark else "",
         rehash=session.config.rehash,
+        threads=session.config.worker_threads,
     )
 
     def construct(units: beam.PCollection[Unit]) -> object:
@@ -202,6 +205,7 @@ def check_dead(session: Session, receipts: list[UnitReceipt]) -> None:
         )
 
 
+@lru_cache(maxsize=1)
 def _make_detect(rules: str, threads: int) -> Detect:
     detector = cppmill_core.PlatformDetector(rules)
 

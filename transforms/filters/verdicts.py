@@ -8,8 +8,12 @@ are chosen afterwards, among the documents that pass here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
 
 from schemas import licenses
 from schemas.options import IngestOptions
@@ -21,6 +25,7 @@ from transforms.filters.licenses import READING, AllowList
 from transforms.filters.lines import find_long_line, find_repeated_lines
 from transforms.filters.minified import find_minified
 from transforms.filters.secrets import SecretDetectors
+from transforms.sources.batches import is_equal
 
 _ORDER = {reason: place for place, reason in enumerate(Filtered)}
 
@@ -38,12 +43,65 @@ class Verdict(NamedTuple):
 KEPT = Verdict(Column.KEPT)
 
 
-ContentFilter = Callable[[bytes, str | None], Verdict]
-"""All filters on content in one: takes a document's bytes and the licence that its source names."""
+@dataclass(frozen=True, kw_only=True)
+class ContentFilter:
+    """All filters on content in one; made once per worker.
+
+    Attributes:
+        max_bytes: Larger documents are dropped.
+        drop_binary: Whether documents with a NUL byte are.
+        finders: The filters that read the text, in order.
+    """
+
+    max_bytes: int
+    drop_binary: bool
+    finders: tuple[tuple[Filtered, Finder], ...]
+
+    @property
+    def reads_text(self) -> bool:
+        """Whether digest, size and NUL bytes of a document are not enough to decide about it."""
+        return bool(self.finders)
+
+    def __call__(self, content: bytes, license_name: str | None) -> Verdict:
+        """Return what becomes of a document, by its bytes and the licence that its source names."""
+        return self._by_bytes(len(content), b"\0" in content) or self._by_text(content, license_name)
+
+    def judge(self, documents: pa.RecordBatch) -> Iterator[tuple[int, Verdict]]:
+        """Yield row and verdict of the documents that are not kept, among those of a batch that were looked at.
+
+        Args:
+            documents: A batch of READ, or of READ_DIGESTS if no filter reads the text.
+        """
+        num_bytes = documents.column("num_bytes").to_numpy()
+        has_nul = documents.column("has_nul").to_numpy(zero_copy_only=False)
+        judged = ~is_equal(documents.column("doc_id"), "")
+        if not self.reads_text:
+            judged &= (num_bytes == 0) | (num_bytes > self.max_bytes) | (has_nul & self.drop_binary)
+        for row in np.flatnonzero(judged).tolist():
+            verdict = self._by_bytes(int(num_bytes[row]), bool(has_nul[row]))
+            if verdict is None:
+                license_name = documents.column("license")[row].as_py() or documents.column("terms")[row].as_py()
+                verdict = self._by_text(documents.column("content")[row].as_py(), license_name)
+            if verdict is not KEPT:
+                yield row, verdict
+
+    def _by_bytes(self, num_bytes: int, has_nul: bool) -> Verdict | None:
+        if not num_bytes:
+            return Verdict(Column.EMPTY)
+        if num_bytes > self.max_bytes:
+            return Verdict(Column.FILTERED, Filtered.SIZE)
+        return Verdict(Column.FILTERED, Filtered.BINARY) if has_nul and self.drop_binary else None
+
+    def _by_text(self, content: bytes, license_name: str | None) -> Verdict:
+        for reason, find in self.finders:
+            detail = find(content, license_name)
+            if detail is not None:
+                return Verdict(Column.FILTERED, reason, detail)
+        return KEPT
 
 
 def make_content_filter(options: IngestOptions, benchmark: Benchmark | None = None) -> ContentFilter:
-    r"""Return the filters that are on, as one; made once per worker.
+    r"""Return the filters that are on, as one.
 
     Raises:
         ConfigError: If a filter needs a library that is not installed.
@@ -52,18 +110,11 @@ def make_content_filter(options: IngestOptions, benchmark: Benchmark | None = No
         >>> make_content_filter(IngestOptions())(b"int a;\0", None).reason
         <Filtered.BINARY: 'binary'>
     """
-    finders = sorted(_finders(options, benchmark), key=lambda item: _ORDER[item[0]])
-
-    def content_filter(content: bytes, license_name: str | None) -> Verdict:
-        if not content:
-            return Verdict(Column.EMPTY)
-        for reason, find in finders:
-            detail = find(content, license_name)
-            if detail is not None:
-                return Verdict(Column.FILTERED, reason, detail)
-        return KEPT
-
-    return content_filter
+    return ContentFilter(
+        max_bytes=options.max_document_bytes,
+        drop_binary=options.drop_binary,
+        finders=tuple(sorted(_finders(options, benchmark), key=lambda item: _ORDER[item[0]])),
+    )
 
 
 def filter_versions(options: IngestOptions, benchmark: Benchmark | None) -> dict[str, str]:
@@ -76,10 +127,7 @@ def filter_versions(options: IngestOptions, benchmark: Benchmark | None) -> dict
 
 
 def _finders(options: IngestOptions, benchmark: Benchmark | None) -> Iterator[tuple[Filtered, Finder]]:
-    """Yield the filters that are on: each says why a document is dropped, in a few words, or None if it is not."""
-    yield Filtered.SIZE, lambda content, _: "" if len(content) > options.max_document_bytes else None
-    if options.drop_binary:
-        yield Filtered.BINARY, lambda content, _: "" if b"\0" in content else None
+    """Yield the filters on text that are on: each says why a document is dropped, or None if it is not."""
     if options.drop_generated:
         yield Filtered.GENERATED, lambda content, _: find_generated(content)
     if (longest := options.max_line_bytes) is not None:

@@ -4,48 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.tables import DATA_FORMAT_VERSION, DOCUMENTS, REJECTS
-from transforms.ingest.fingerprints import Fingerprint
+from transforms.sources.batches import BATCH_BYTES, BATCH_ROWS
+from transforms.units.batches import fixed_row_groups
+from transforms.units.prefetch import prefetch
 
 Detect = Callable[[pa.RecordBatch], pa.RecordBatch]
 """Finds platforms: from a batch with `path` and `content` to one with `platform_ids` and `platform_info`."""
 
-ROW_GROUP_BYTES = 16 << 20
+ROW_GROUP_BYTES = BATCH_BYTES
 """A row group is closed once its documents have this many bytes."""
 
-_ROW_GROUP_ROWS = 8192
 _DICTIONARIES = ["project", "license", "platform_info"]
 
 
-class Kept(NamedTuple):
-    """A document that is kept: its fingerprint and its bytes."""
-
-    row: Fingerprint
-    content: bytes
-
-
-class Reject(NamedTuple):
-    """One row of REJECTS."""
-
-    project: str
-    path: str
-    num_bytes: int
-    column: str
-    reason: str
-    detail: str
-
-
-def write_documents(path: Path, documents: Iterable[Kept], *, detect: Detect | None) -> int:
+def write_documents(path: Path, documents: Iterable[pa.RecordBatch], *, detect: Detect | None) -> int:
     """Write a shard of documents, a row group at a time, and return the number of rows.
+
+    While a row group is written, the next one is read and its platforms are found.
 
     Args:
         path: Where to.
-        documents: The documents, in order; held for one row group at a time.
+        documents: Batches of READ, in order.
         detect: Finds platforms; without it no document has any.
     """
     schema = DOCUMENTS.with_metadata({"cppmill.format": str(DATA_FORMAT_VERSION)})
@@ -59,64 +45,53 @@ def write_documents(path: Path, documents: Iterable[Kept], *, detect: Detect | N
         write_statistics=statistics,
         write_page_checksum=True,
     ) as writer:
-        for group in _row_groups(documents):
-            writer.write_batch(_document_batch(group, schema, detect))
-            rows += len(group)
+        for group in prefetch(_to_shard(batch, schema, detect) for batch in _row_groups(documents)):
+            writer.write_batch(group)
+            rows += group.num_rows
     return rows
 
 
-def write_rejects(path: Path, rejects: Iterable[Reject]) -> int:
-    """Write a table of rejects and return the number of rows."""
+def write_rejects(path: Path, rejects: Iterable[pa.RecordBatch]) -> int:
+    """Write a table of rejects, batches of REJECTS, and return the number of rows."""
     rows = 0
     with pq.ParquetWriter(path, REJECTS, compression="zstd") as writer:
-        for group in _batches(rejects):
-            arrays = [
-                pa.array(values, kind.type) for values, kind in zip(zip(*group, strict=True), REJECTS, strict=True)
-            ]
-            writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=REJECTS))
-            rows += len(group)
+        for table in fixed_row_groups(rejects, BATCH_ROWS):
+            writer.write_table(table)
+            rows += table.num_rows
     return rows
 
 
-def _row_groups(documents: Iterable[Kept]) -> Iterator[list[Kept]]:
-    group, size = list[Kept](), 0
-    for document in documents:
-        group.append(document)
-        size += len(document.content)
-        if size >= ROW_GROUP_BYTES or len(group) == _ROW_GROUP_ROWS:
-            yield group
-            group, size = [], 0
-    if group:
-        yield group
+def _row_groups(documents: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield documents in batches that are row groups: closed at a number of bytes, or of rows."""
+    waiting, waiting_bytes, waiting_rows = list[pa.RecordBatch](), 0, 0
+    for batch in documents:
+        ends = np.cumsum(batch.column("num_bytes").to_numpy().astype(np.int64))
+        first, before = 0, 0
+        while first < batch.num_rows:
+            full = int(np.searchsorted(ends, before + ROW_GROUP_BYTES - waiting_bytes)) + 1
+            last = min(full, first + BATCH_ROWS - waiting_rows, batch.num_rows)
+            waiting.append(batch.slice(first, last - first))
+            waiting_bytes += int(ends[last - 1]) - before
+            waiting_rows += last - first
+            first, before = last, int(ends[last - 1])
+            if waiting_bytes >= ROW_GROUP_BYTES or waiting_rows == BATCH_ROWS:
+                yield _joined(waiting)
+                waiting, waiting_bytes, waiting_rows = [], 0, 0
+    if waiting:
+        yield _joined(waiting)
 
 
-def _batches(rejects: Iterable[Reject]) -> Iterator[list[Reject]]:
-    batch = list[Reject]()
-    for reject in rejects:
-        batch.append(reject)
-        if len(batch) == _ROW_GROUP_ROWS:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 
-def _document_batch(group: list[Kept], schema: pa.Schema, detect: Detect | None) -> pa.RecordBatch:
+def _to_shard(documents: pa.RecordBatch, schema: pa.Schema, detect: Detect | None) -> pa.RecordBatch:
     """Return a batch of DOCUMENTS."""
-    paths = pa.array([kept.row.path for kept in group], pa.string())
-    content = pa.array([kept.content for kept in group], pa.binary())
-    ids, info = _platforms(paths, content, schema, detect)
-    columns: dict[str, pa.Array[Any]] = {
-        "doc_id": pa.array([kept.row.doc_id for kept in group], pa.string()),
-        "project": pa.array([kept.row.project for kept in group], pa.string()),
-        "path": paths,
-        "content": content,
-        "num_bytes": pa.array([kept.row.num_bytes for kept in group], pa.uint64()),
-        "license": pa.array([kept.row.license for kept in group], pa.string()),
-        "platform_ids": ids,
-        "platform_info": info,
-    }
-    return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+    content = documents.column("content").cast(pa.binary())
+    ids, info = _platforms(documents.column("path"), content, schema, detect)
+    columns = {"content": content, "platform_ids": ids, "platform_info": info}
+    arrays = [columns[name] if name in columns else documents.column(name) for name in schema.names]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _platforms(

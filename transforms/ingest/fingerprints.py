@@ -7,12 +7,12 @@ made again while these stay the same. Duplicates and the keys of the second pass
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
+import cppmill_core
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -21,15 +21,14 @@ from schemas.options import IngestOptions
 from schemas.reasons import Column, Dead
 from schemas.tables import FINGERPRINTS
 from schemas.units import Unit
-from transforms.filters.verdicts import ContentFilter
+from transforms.filters.verdicts import ContentFilter, Verdict
 from transforms.ingest.minhash import SignatureWriter, finds_near_duplicates, signatures_name, signed_digest
-from transforms.sources.document import Document, bounded
-from transforms.sources.readers import read_documents
+from transforms.sources.batches import BATCH_ROWS, is_equal
+from transforms.sources.document import bounded
+from transforms.sources.readers import read_batches
 from transforms.storage.folder import CACHE, OutputFolder
+from transforms.units.batches import fixed_row_groups
 from transforms.units.execution import count_unit, run_once
-
-BATCH_ROWS = 8192
-"""Rows of fingerprints that are held at a time."""
 
 IS_READ = "is_read"
 """Names the mark in a unit's payload that its fingerprints are there and whole."""
@@ -37,38 +36,27 @@ IS_READ = "is_read"
 _MAX_DETAIL_BYTES = 256
 _DIGEST = b"cppmill.fingerprints"
 _UNREAD_INPUTS = b"cppmill.unread_inputs"
+_UNREAD = (Dead.UNREADABLE, Dead.VANISHED)
 
 
-class Fingerprint(NamedTuple):
-    """One row of FINGERPRINTS."""
+def fingerprint(documents: pa.RecordBatch, filters: ContentFilter) -> pa.RecordBatch:
+    """Return documents' digests, and their columns of the ledger by every filter but the one of duplicates.
 
-    project: str
-    path: str
-    doc_id: str
-    num_bytes: int
-    column: str
-    reason: str
-    detail: str
-    license: str | None
+    Args:
+        documents: A batch of READ, or of READ_DIGESTS if no filter reads the text.
+        filters: The filters.
 
-
-def fingerprint(document: Document, filters: ContentFilter) -> Fingerprint:
-    """Return a document's digest, and its column of the ledger by every filter but the one of duplicates."""
-    column, reason, detail = document.column, document.reason, document.detail
-    doc_id = ""
-    if document.content is not None:
-        doc_id = hashlib.sha256(document.content).hexdigest()
-        column, reason, detail = filters(document.content, document.named_license)
-    return Fingerprint(
-        project=document.project,
-        path=document.path,
-        doc_id=doc_id,
-        num_bytes=document.num_bytes,
-        column=str(column),
-        reason=str(reason),
-        detail=bounded(detail, _MAX_DETAIL_BYTES),
-        license=document.license,
-    )
+    Returns:
+        A batch of FINGERPRINTS.
+    """
+    columns: dict[str, pa.Array[Any]] = {name: documents.column(name) for name in FINGERPRINTS.names}
+    verdicts: dict[str, list[Any]] = {name: documents.column(name).to_pylist() for name in Verdict._fields}
+    for row, verdict in filters.judge(documents):
+        for name, value in verdict._asdict().items():
+            verdicts[name][row] = str(value)
+    verdicts["detail"] = [bounded(detail, _MAX_DETAIL_BYTES) for detail in verdicts["detail"]]
+    columns |= {name: pa.array(values, pa.string()) for name, values in verdicts.items()}
+    return pa.RecordBatch.from_arrays([columns[name] for name in FINGERPRINTS.names], schema=FINGERPRINTS)
 
 
 def fingerprints_name(key: str) -> str:
@@ -77,7 +65,13 @@ def fingerprints_name(key: str) -> str:
 
 
 def fingerprint_unit(
-    unit: Unit, out: OutputFolder, options: IngestOptions, filters: ContentFilter, *, rehash: bool = False
+    unit: Unit,
+    out: OutputFolder,
+    options: IngestOptions,
+    filters: ContentFilter,
+    *,
+    rehash: bool = False,
+    threads: int = 1,
 ) -> str:
     """Make the fingerprints of an input unit unless they are there, and return their path relative to OUT.
 
@@ -87,6 +81,7 @@ def fingerprint_unit(
         options: The options of ingest.
         filters: The filters on content that they ask for.
         rehash: Read everything again, whatever is there.
+        threads: The most threads to digest documents with.
     """
 
     def find(unit: Unit) -> str | None:
@@ -95,7 +90,8 @@ def fingerprint_unit(
 
     def make(unit: Unit) -> str:
         name = fingerprints_name(unit.key)
-        documents = read_documents(unit, options)
+        keep = filters.reads_text or finds_near_duplicates(options)
+        documents = read_batches(unit, options, keep=keep, threads=threads)
         if finds_near_duplicates(options):
             signed = partial(_write_signed, documents=documents, filters=filters, name=name, out=out, options=options)
             out.publish(signatures_name(unit.key, options), signed)
@@ -145,16 +141,15 @@ def _footer(out: OutputFolder, name: str) -> dict[bytes, bytes]:
         ) from error
 
 
-def read_fingerprints(path: Path) -> Iterator[Fingerprint]:
-    """Yield the rows of a file of fingerprints in order."""
+def read_fingerprints(path: Path) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file of fingerprints in order, in batches."""
     with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(BATCH_ROWS, use_threads=False):
-            yield from map(Fingerprint._make, zip(*(column.to_pylist() for column in batch.columns), strict=True))
+        yield from file.iter_batches(BATCH_ROWS, use_threads=False)
 
 
 def _write_signed(
     path: Path,
-    documents: Iterator[Document],
+    documents: Iterator[pa.RecordBatch],
     filters: ContentFilter,
     name: str,
     out: OutputFolder,
@@ -167,23 +162,25 @@ def _write_signed(
 
 
 def _write(
-    path: Path, documents: Iterator[Document], filters: ContentFilter, signatures: SignatureWriter | None = None
+    path: Path, documents: Iterator[pa.RecordBatch], filters: ContentFilter, signatures: SignatureWriter | None = None
 ) -> int:
     """Write the fingerprints of a unit's documents; the digest of the rows goes into the footer."""
-    digest, rows, count, unread = hashlib.sha256(), list[Fingerprint](), 0, 0
+    digest, count, unread = hashlib.sha256(), 0, 0
+
+    def fingerprints() -> Iterator[pa.RecordBatch]:
+        nonlocal count, unread
+        for batch in documents:
+            rows = fingerprint(batch, filters)
+            if signatures:
+                _sign(signatures, count, batch, rows)
+            digest.update(cppmill_core.json_rows(rows))
+            count += rows.num_rows
+            unread += sum(int(is_equal(rows.column("reason"), reason).sum()) for reason in _UNREAD)
+            yield rows
+
     with pq.ParquetWriter(path, FINGERPRINTS, compression="zstd") as writer:
-        for document in documents:
-            row = fingerprint(document, filters)
-            if signatures and row.column == Column.KEPT:
-                signatures.add(count, document.content or b"")
-            digest.update(json.dumps(row).encode("ascii"))
-            rows.append(row)
-            count += 1
-            unread += row.reason in (Dead.UNREADABLE, Dead.VANISHED)
-            if len(rows) == BATCH_ROWS:
-                writer.write_batch(_to_batch(rows))
-                rows.clear()
-        writer.write_batch(_to_batch(rows))
+        for table in fixed_row_groups(fingerprints(), BATCH_ROWS):
+            writer.write_table(table)
         facts = {_DIGEST: digest.hexdigest(), _UNREAD_INPUTS: str(unread)}
         writer.add_key_value_metadata({name.decode("ascii"): value for name, value in facts.items()})
     if signatures:
@@ -191,7 +188,8 @@ def _write(
     return count
 
 
-def _to_batch(rows: list[Fingerprint]) -> pa.RecordBatch:
-    columns = list(zip(*rows, strict=True)) or [()] * len(FINGERPRINTS)
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, FINGERPRINTS, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=FINGERPRINTS)
+def _sign(signatures: SignatureWriter, first: int, documents: pa.RecordBatch, rows: pa.RecordBatch) -> None:
+    """Sign the documents of a batch that passed the filters; `first` is the number of its first row."""
+    for row, column in enumerate(rows.column("column").to_pylist()):
+        if column == Column.KEPT:
+            signatures.add(first + row, documents.column("content")[row].as_py())

@@ -25,10 +25,10 @@ class _FingerprintFn(beam.DoFn):
     _filters: ContentFilter
 
     def __init__(
-        self, out: OutputFolder, options: IngestOptions, benchmark: str, *, rehash: bool, partitions: int
+        self, out: OutputFolder, options: IngestOptions, benchmark: str, *, rehash: bool, partitions: int, threads: int
     ) -> None:
         self._out, self._options, self._rehash, self._partitions = out, options, rehash, partitions
-        self._benchmark = benchmark
+        self._benchmark, self._threads = benchmark, threads
 
     def setup(self) -> None:
         """Make the filters, once a worker."""
@@ -37,7 +37,9 @@ class _FingerprintFn(beam.DoFn):
 
     def process(self, unit: Unit) -> Iterator[tuple[int, bytes]]:
         """Yield (partition, packed candidates)."""
-        name = fingerprint_unit(unit, self._out, self._options, self._filters, rehash=self._rehash)
+        name = fingerprint_unit(
+            unit, self._out, self._options, self._filters, rehash=self._rehash, threads=self._threads
+        )
         if self._options.drop_duplicates:
             with self._out.open_local(name) as path:
                 yield from duplicate_candidates(path, unit.payload["index"], self._partitions)
@@ -53,6 +55,7 @@ class FingerprintInputs(beam.PTransform[beam.PCollection[Unit], beam.PCollection
         partitions: How many partitions duplicates are chosen in.
         benchmark: Where in OUT the index of `decontaminate` is; empty for none.
         rehash: Read everything again, whatever is remembered.
+        threads: The most threads that a unit digests documents with.
     """
 
     out: OutputFolder
@@ -60,9 +63,17 @@ class FingerprintInputs(beam.PTransform[beam.PCollection[Unit], beam.PCollection
     partitions: int
     benchmark: str = ""
     rehash: bool = False
+    threads: int = 1
 
     def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[tuple[int, bytes]]:
         """Apply the first pass to a PCollection of input units."""
-        reader = _FingerprintFn(self.out, self.options, self.benchmark, rehash=self.rehash, partitions=self.partitions)
+        reader = _FingerprintFn(
+            self.out,
+            self.options,
+            self.benchmark,
+            rehash=self.rehash,
+            partitions=self.partitions,
+            threads=self.threads,
+        )
         candidates: beam.PCollection[tuple[int, bytes]] = units | "Fingerprint" >> beam.ParDo(reader)
         return candidates

@@ -195,6 +195,8 @@ def display_path(path: str) -> str:
         >>> display_path("a/b.cpp"), display_path("lat\udce9 n.cpp")
         ('a/b.cpp', 'lat%E9%20n.cpp')
     """
+    if path.isascii() and "\0" not in path and len(path) <= MAX_NAME_BYTES:
+        return path  # most are
     raw = raw_path(path)
     try:
         text = raw.decode("utf-8")

@@ -9,6 +9,7 @@ pub mod digest;
 mod documents;
 pub mod encode;
 mod error;
+pub mod files;
 pub mod lexer;
 mod memory;
 pub mod pattern;

@@ -3,7 +3,7 @@
 use cppmill_core::digest::{self, DatasetRows, DigestSum, Rows};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use pyo3_arrow::PyArray;
+use pyo3_arrow::{PyArray, PyRecordBatch};
 
 use crate::errors::without_gil;
 
@@ -50,8 +50,17 @@ fn dataset_digest_sum(
     Ok(to_bytes(py, without_gil(py, || digest::dataset_digest_sum(&rows, &dataset, threads))?))
 }
 
+/// Writes rows as JSON.
+#[pyfunction]
+fn json_rows(py: Python<'_>, rows: PyRecordBatch) -> PyResult<Bound<'_, PyBytes>> {
+    let rows = rows.into_inner();
+    let text = without_gil(py, || digest::json_rows(&rows))?;
+    Ok(PyBytes::new(py, text.as_bytes()))
+}
+
 /// Adds this file's classes and functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(corpus_digest_sum, module)?)?;
-    module.add_function(wrap_pyfunction!(dataset_digest_sum, module)?)
+    module.add_function(wrap_pyfunction!(dataset_digest_sum, module)?)?;
+    module.add_function(wrap_pyfunction!(json_rows, module)?)
 }

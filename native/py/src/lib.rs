@@ -3,6 +3,7 @@
 mod control;
 mod digest;
 mod errors;
+mod files;
 mod interrupt;
 mod lex;
 mod platform;
@@ -18,6 +19,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::register(module)?;
     control::register(module)?;
     digest::register(module)?;
+    files::register(module)?;
     lex::register(module)?;
     platform::register(module)?;
     scan::register(module)?;

@@ -1,6 +1,7 @@
 """Sums of row digests are those of a Python twin written from the format's description."""
 
 import hashlib
+import json
 import struct
 from typing import Any
 
@@ -106,3 +107,18 @@ def test_threads_do_not_change_digests() -> None:
         data = columns(table, ids, pa.string())
         assert cppmill_core.dataset_digest_sum(*data, 3) == cppmill_core.dataset_digest_sum(*data)
     assert cppmill_core.corpus_digest_sum(*data[:3], 3) == cppmill_core.corpus_digest_sum(*data[:3])
+
+
+table_cells = st.lists(st.tuples(st.none() | names, st.integers(0, 2**64 - 1)), max_size=8)
+
+
+@given(table_cells)
+def test_rows_as_json_are_those_of_the_standard_library(table: list[tuple[str | None, int]]) -> None:
+    texts, numbers = [text for text, _ in table], [number for _, number in table]
+    batch = pa.record_batch({"text": pa.array(texts, pa.string()), "number": pa.array(numbers, pa.uint64())})
+    assert cppmill_core.json_rows(batch) == "".join(json.dumps(row) for row in table).encode("ascii")
+
+
+def test_rows_of_other_types_are_refused_by_name() -> None:
+    with pytest.raises(cppmill_core.InvalidInputError, match='column "x" is Int8; give string or uint64'):
+        cppmill_core.json_rows(pa.record_batch({"x": pa.array([1], pa.int8())}))

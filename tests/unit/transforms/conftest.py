@@ -23,7 +23,7 @@ from transforms.ingest.dedup.exact import choose_kept, clear_duplicates, duplica
 from transforms.ingest.fingerprints import fingerprint_unit
 from transforms.ingest.input_units import plan_inputs
 from transforms.ingest.plan import FirstPass, add_digests, find_first_pass, look_up_choices, plan_ingest
-from transforms.ingest.second_pass import ingest_unit
+from transforms.ingest.second_pass import WriteSettings, ingest_unit
 from transforms.sources.document import Document
 from transforms.sources.listing import list_inputs
 from transforms.sources.readers import read_documents
@@ -137,7 +137,7 @@ def ingest(sources: Sequence[Path | str], out: OutputFolder, options: IngestOpti
     """Run both passes, without Beam."""
     options = options or IngestOptions()
     result = first_pass(sources, out, options)
-    work = partial(ingest_unit, out=out, options=options, detect=None)
+    work = partial(ingest_unit, settings=WriteSettings(out, options))
     result.receipts = [run_unit(unit, out, work).result for unit in result.units]
     return result
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from schemas.reasons import Column
 from schemas.tables import DUPLICATE_CANDIDATES
 from schemas.units import Unit
-from transforms.ingest.fingerprints import BATCH_ROWS
+from transforms.sources.batches import BATCH_ROWS
 from transforms.sources.listing import Kind
 from transforms.units.batches import MAX_ELEMENT_BYTES
 

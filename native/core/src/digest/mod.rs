@@ -6,9 +6,11 @@
 //! read as big-endian numbers, modulo 2^256: it does not depend on order, and the digests of parts add up to that of
 //! the whole.
 
+mod json_rows;
 mod rows;
 mod sum;
 
+pub use json_rows::json_rows;
 pub use rows::{DatasetRows, Rows, corpus_digest_sum, dataset_digest_sum};
 pub use sum::DigestSum;
 
@@ -19,7 +21,8 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
     to_hex(&Sha256::digest(bytes))
 }
 
-fn to_hex(bytes: &[u8]) -> String {
+/// Returns bytes in lower-case hexadecimal digits.
+pub(crate) fn to_hex(bytes: &[u8]) -> String {
     let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble)]);
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }

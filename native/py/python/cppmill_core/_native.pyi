@@ -658,3 +658,55 @@ def dataset_digest_sum(
     Raises:
         InvalidInputError: as for `corpus_digest_sum`.
     """
+
+def digest_contents(content: pa.Array[Any], threads: int = 1) -> pa.RecordBatch:
+    r"""Return for each document of a binary array its SHA-256 (`doc_id`, string) and whether it has a NUL byte.
+
+    Args:
+        content: The documents.
+        threads: The most threads to use.
+
+    Returns:
+        A batch with the columns `doc_id` (64 lower-case hexadecimal digits) and `has_nul` (bool).
+
+    Raises:
+        InvalidInputError: another type, or a null.
+
+    Example:
+        >>> digest_contents(pa.array([b"int a;", b"\0"]))["has_nul"].to_pylist()
+        [False, True]
+    """
+
+def json_rows(rows: pa.RecordBatch) -> bytes:
+    """Return rows of string and uint64 columns as JSON arrays, one after the other, as `json.dumps` writes them.
+
+    Raises:
+        InvalidInputError: a column of another type.
+
+    Example:
+        >>> json_rows(pa.record_batch({"path": ["a.cpp", None], "bytes": pa.array([1, 2], pa.uint64())}))
+        b'["a.cpp", 1][null, 2]'
+    """
+
+def read_files(
+    root: bytes, paths: pa.Array[Any], num_bytes: pa.Array[Any], *, max_bytes: int, keep: bool = False, threads: int = 1
+) -> pa.RecordBatch:
+    """Read files and digest them; links are not followed, and a file that cannot be read fails no other.
+
+    Args:
+        root: The folder.
+        paths: The files' paths below it, any bytes; a binary array.
+        num_bytes: Their sizes when they were listed, uint64: how much memory is made ready.
+        max_bytes: Larger files are not read.
+        keep: Whether to return the bytes.
+        threads: How many files are read at the same time.
+
+    Returns:
+        A batch with a row for each file: `num_bytes` (uint64), `doc_id` (string: SHA-256; empty for what was not read),
+        `has_nul` (bool), `error` (int32: the number of the operating system's error, 0 for none; a file that is not a
+        regular one does not exist) and, if the bytes are kept, `content` (large_binary).
+
+    Raises:
+        InvalidInputError: columns of another type, with nulls or of unequal lengths.
+        OSError: the threads cannot be started.
+    """

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import stat
 from collections import Counter
 from contextlib import contextmanager
 
@@ -51,17 +52,20 @@ def test_a_file_that_is_away_for_the_second_pass_is_back_in_the_next_run(small_s
 
 
 def test_a_file_that_could_not_be_read_is_tried_again(small_sources, tmp_path, monkeypatch):
-    opened = os.open
+    path, away = small_sources / "numpy" / "numpy" / "npy_math.h", tmp_path / "away"
+    listed = ingest.list_units
 
-    def refuse(path, *arguments, **named):
-        if str(path).endswith("npy_math.h"):
-            raise PermissionError(13, "Permission denied", str(path))
-        return opened(path, *arguments, **named)
+    def list_and_replace(*arguments):
+        units = listed(*arguments)
+        path.rename(away)
+        os.mknod(path, stat.S_IFSOCK | 0o600)  # no one can open a socket
+        return units
 
-    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(ingest, "list_units", list_and_replace)
     [first] = ingested(small_sources, tmp_path / "out")
     assert first["dead"] == {"unreadable": 1}
     monkeypatch.undo()
+    away.rename(path)
     [second] = ingested(small_sources, tmp_path / "out")
     assert second["dead"] == {}
     assert second["kept"] == first["kept"] + 1

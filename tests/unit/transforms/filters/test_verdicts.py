@@ -7,6 +7,8 @@ import pytest
 from schemas.options import IngestOptions
 from schemas.reasons import Column
 from transforms.filters.verdicts import KEPT, make_content_filter
+from transforms.sources.batches import to_batch
+from transforms.sources.document import Document
 
 ALL = IngestOptions(drop_generated=True, max_line_bytes=100, min_unique_line_ratio=0.5, max_document_bytes=10_000)
 
@@ -38,3 +40,13 @@ def test_by_default_only_size_binary_and_empty_drop() -> None:
     content = b"// @generated DO NOT EDIT\n// SPDX-License-Identifier: GPL-3.0-only\n" + b"0," * 100_000 + b"\nx\n" * 99
     assert make_content_filter(IngestOptions())(content, "GPL-3.0-only") == KEPT
     assert make_content_filter(IngestOptions(drop_binary=False))(b"\0", None) == KEPT
+
+
+@pytest.mark.parametrize("options", [IngestOptions(), ALL], ids=["bytes", "text"])
+def test_a_batch_is_judged_as_its_documents_are(options: IngestOptions) -> None:
+    contents = [b"", b"int a;\n", b"int a;\0", b"x" * 10_001, b"// @generated\n", b"x;\n" * 10, None]
+    documents = [Document("p", f"{row}.cpp", len(text or b""), text) for row, text in enumerate(contents)]
+    filters = make_content_filter(options)
+    judged = dict(filters.judge(to_batch(documents, keep=filters.reads_text)))
+    expected = [KEPT if text is None else filters(text, None) for text in contents]
+    assert [judged.get(row, KEPT) for row in range(len(contents))] == expected

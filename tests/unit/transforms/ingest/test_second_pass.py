@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import stat
 import uuid
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ import pytest
 from schemas.options import IngestOptions
 from schemas.tables import DOCUMENTS, REJECTS
 from transforms.ingest import document_shards, input_units
-from transforms.ingest.second_pass import ingest_unit
+from transforms.ingest.second_pass import WriteSettings, ingest_unit
 from transforms.storage.folder import OutputFolder
 from transforms.storage.urls import open_url
 from transforms.units.execution import run_unit
@@ -82,7 +83,7 @@ def test_a_receipt_commits_the_outputs(corpus: Path, out: OutputFolder, run_inge
 
 def test_running_a_unit_twice_gives_the_same_bytes(corpus: Path, out: OutputFolder, run_ingest: Any) -> None:
     result = run_ingest([corpus], out)
-    assert [ingest_unit(unit, out, IngestOptions(), None) for unit in result.units] == result.receipts
+    assert [ingest_unit(unit, WriteSettings(out, IngestOptions())) for unit in result.units] == result.receipts
 
 
 def test_duplicates_are_kept_if_the_options_say_so(corpus: Path, out: OutputFolder, run_ingest: Any) -> None:
@@ -105,9 +106,9 @@ def test_nothing_kept_writes_no_shard(tmp_path: Path, out: OutputFolder, run_ing
     assert [output.path.split("-")[0] for output in receipt.outputs] == ["documents/rejects"]
 
 
-@pytest.mark.parametrize("change", ["edit", "grow", "remove", "link", "deny"])
+@pytest.mark.parametrize("change", ["edit", "grow", "remove", "link", "socket"])
 def test_a_file_that_changes_between_the_passes_is_dead_and_costs_no_other(
-    change: str, corpus: Path, out: OutputFolder, run_first_pass: Any, monkeypatch: pytest.MonkeyPatch
+    change: str, corpus: Path, out: OutputFolder, run_first_pass: Any
 ) -> None:
     result = run_first_pass([corpus], out, IngestOptions())
     path = corpus / "p/a.cpp"
@@ -115,13 +116,9 @@ def test_a_file_that_changes_between_the_passes_is_dead_and_costs_no_other(
         path.write_bytes(b"int A;\r\n")
     elif change == "grow":
         path.write_bytes(CORPUS["p/a.cpp"] * 2)
-    elif change == "deny":
-        deny(monkeypatch, "p/a.cpp")
     else:
-        path.unlink()
-        if change == "link":
-            path.symlink_to("b.h")
-    result.receipts = [ingest_unit(unit, out, IngestOptions(), None) for unit in result.units]
+        replace(path, change)
+    result.receipts = [ingest_unit(unit, WriteSettings(out, IngestOptions())) for unit in result.units]
     assert sorted(result.contents) == ["p/b.h", "p/copy.h"]
     assert ("p/a.cpp", "dead", "changed") in result.rejects
     assert result.ledger.documents.total == len(CORPUS)
@@ -129,7 +126,7 @@ def test_a_file_that_changes_between_the_passes_is_dead_and_costs_no_other(
 
 
 @pytest.mark.parametrize(
-    ("change", "reason"), [("remove", "vanished"), ("link", "vanished"), ("pipe", "vanished"), ("deny", "unreadable")]
+    ("change", "reason"), [("remove", "vanished"), ("link", "vanished"), ("pipe", "vanished"), ("socket", "unreadable")]
 )
 def test_a_file_that_cannot_be_read_is_dead_with_its_listed_size(
     change: str, reason: str, corpus: Path, out: OutputFolder, run_ingest: Any, monkeypatch: pytest.MonkeyPatch
@@ -139,14 +136,7 @@ def test_a_file_that_cannot_be_read_is_dead_with_its_listed_size(
 
     def plan(*arguments: Any) -> Any:
         units = real(*arguments)
-        if change == "deny":
-            deny(monkeypatch, "p/a.cpp")
-            return units
-        path.unlink()
-        if change == "link":
-            path.symlink_to("b.h")
-        elif change == "pipe":
-            os.mkfifo(path)
+        replace(path, change)
         return units
 
     monkeypatch.setitem(run_ingest.__globals__, "plan_inputs", plan)
@@ -162,7 +152,7 @@ def test_an_archive_that_changes_between_the_passes_is_counted_row_by_row(
     path = tmp_path / "a.tar"
     path.write_bytes(archives.tar(archives.members(6)))
     result = run_first_pass([path], out, IngestOptions())
-    work = partial(ingest_unit, out=out, options=IngestOptions(), detect=None)
+    work = partial(ingest_unit, settings=WriteSettings(out, IngestOptions()))
     entries = archives.members(9)
     entries[2] = (entries[2][0], b"other")
     path.write_bytes(archives.tar(entries))
@@ -224,7 +214,7 @@ def test_platforms_come_from_the_detector(corpus: Path, out: OutputFolder, run_f
 
     result = run_first_pass([corpus], out, IngestOptions())
     for unit in result.units:
-        ingest_unit(unit, out, IngestOptions(), detect)
+        ingest_unit(unit, WriteSettings(out, IngestOptions(), lambda: detect))
     rows = {row["path"]: row for row in result.table().to_pylist()}
     assert rows["p/a.cpp"]["platform_ids"] == [3, 7]
     assert rows["p/b.h"]["platform_ids"] == []
@@ -238,15 +228,15 @@ def test_licences_travel(tmp_path: Path, out: OutputFolder, run_ingest: Any) -> 
     assert result.ledger.documents.kept == 2
 
 
-def deny(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    real = os.open
-
-    def refuse(path: Any, *arguments: Any, **options: Any) -> int:
-        if str(path).endswith(name):
-            raise PermissionError(13, "denied")
-        return real(path, *arguments, **options)
-
-    monkeypatch.setattr(os, "open", refuse)
+def replace(path: Path, kind: str) -> None:
+    """Remove a file, or put a link, a pipe or a socket in its place; no one can open a socket."""
+    path.unlink()
+    if kind == "link":
+        path.symlink_to("b.h")
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "socket":
+        os.mknod(path, stat.S_IFSOCK | 0o600)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,45 @@
+//! Python binding of the core's files module.
+
+use cppmill_core::files::{self, Files};
+use pyo3::prelude::*;
+use pyo3_arrow::{PyArray, PyRecordBatch};
+
+use crate::errors::without_gil;
+use crate::interrupt::interruptible;
+
+/// So many bytes of reading may take as long as a byte of computing.
+const BYTES_PER_FILE: usize = 64 << 10;
+
+/// Reads files.
+#[pyfunction]
+#[pyo3(signature = (root, paths, num_bytes, *, max_bytes, keep = false, threads = 1))]
+#[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
+fn read_files<'py>(
+    py: Python<'py>,
+    root: &[u8],
+    paths: PyArray,
+    num_bytes: PyArray,
+    max_bytes: u64,
+    keep: bool,
+    threads: usize,
+) -> PyResult<Bound<'py, PyAny>> {
+    let files = Files { root, paths: paths.array(), num_bytes: num_bytes.array(), max_bytes };
+    let found =
+        interruptible(py, files.paths.len() * BYTES_PER_FILE, |stop| files::read_files(&files, keep, threads, stop))?;
+    PyRecordBatch::new(found).into_pyarrow(py)
+}
+
+/// Digests documents in memory.
+#[pyfunction]
+#[pyo3(signature = (content, threads = 1))]
+#[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
+fn digest_contents(py: Python<'_>, content: PyArray, threads: usize) -> PyResult<Bound<'_, PyAny>> {
+    let found = without_gil(py, || files::digest_contents(content.array(), threads))?;
+    PyRecordBatch::new(found).into_pyarrow(py)
+}
+
+/// Adds this file's functions to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(read_files, module)?)?;
+    module.add_function(wrap_pyfunction!(digest_contents, module)?)
+}

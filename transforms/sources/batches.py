@@ -1,0 +1,71 @@
+"""Documents in batches: the columns that all readers give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import cppmill_core
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from schemas.tables import READ, READ_DIGESTS
+from transforms.sources.document import Document
+
+Flags = npt.NDArray[np.bool_]
+
+BATCH_ROWS = 8192
+"""The most documents in a batch."""
+
+BATCH_BYTES = 16 << 20
+"""A batch is closed once its documents have this many bytes, if these are in memory."""
+
+_NAMES = tuple(name for name in READ.names if name in Document._fields and name != "content")
+
+
+def batch_documents(documents: Iterable[Document], *, keep: bool, threads: int = 1) -> Iterator[pa.RecordBatch]:
+    """Yield documents in batches, in order.
+
+    Args:
+        documents: The documents.
+        keep: Whether their bytes stay in the batches: READ, else READ_DIGESTS.
+        threads: The most threads to digest them with.
+    """
+    waiting, waiting_bytes = list[Document](), 0
+    for document in documents:
+        waiting.append(document)
+        waiting_bytes += len(document.content or b"")
+        if len(waiting) == BATCH_ROWS or waiting_bytes >= BATCH_BYTES:
+            yield to_batch(waiting, keep=keep, threads=threads)
+            waiting, waiting_bytes = [], 0
+    if waiting:
+        yield to_batch(waiting, keep=keep, threads=threads)
+
+
+def to_batch(documents: Sequence[Document], *, keep: bool, threads: int = 1) -> pa.RecordBatch:
+    """Return documents as a batch of READ, or of READ_DIGESTS unless their bytes are kept."""
+    values = dict(zip(Document._fields, zip(*documents, strict=True), strict=True))
+    columns: dict[str, Any] = {name: pa.array(values[name], READ.field(name).type) for name in _NAMES}
+    content = pa.array([document.content or b"" for document in documents], READ.field("content").type)
+    found = cppmill_core.digest_contents(content, threads=threads)
+    columns |= {"doc_id": found.column("doc_id"), "has_nul": found.column("has_nul"), "content": content}
+    if None in values["content"]:
+        looked_at = pa.array([document.content is not None for document in documents])
+        columns["doc_id"] = pc.if_else(looked_at, columns["doc_id"], "")
+    schema = READ if keep else READ_DIGESTS
+    return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
+def is_equal(column: pa.Array[Any], value: str) -> Flags:
+    """Return for each row of a column of strings whether it has a value."""
+    flags: Flags = pc.equal(column, pa.scalar(value)).to_numpy(zero_copy_only=False)
+    return flags
+
+
+def to_documents(batch: pa.RecordBatch) -> Iterator[Document]:
+    """Yield the documents of a batch of READ."""
+    columns = (batch.column(name).to_pylist() for name in (*_NAMES, "doc_id", "content"))
+    for *values, doc_id, content in zip(*columns, strict=True):
+        yield Document(**dict(zip(_NAMES, values, strict=True)), content=content if doc_id else None)
