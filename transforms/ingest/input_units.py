@@ -52,7 +52,7 @@ def plan_inputs(listing: Listing, options: IngestOptions, benchmark: Benchmark |
 
 def _with_verdicts(files: Sequence[Input], options: IngestOptions) -> list[Input]:
     """Return loose files with the reason of the first filter that drops them unread."""
-    decided = [item if item.reason else replace(item, reason=_verdict(item, options)) for item in files]
+    decided = [item if item.reason else _judged(item, options) for item in files]
     if options.limit is None:
         return decided
     open_places = (place for place, item in enumerate(decided) if item.reason in ("", Filtered.SIZE))
@@ -61,6 +61,11 @@ def _with_verdicts(files: Sequence[Input], options: IngestOptions) -> list[Input
         replace(item, reason=Filtered.LIMIT) if item.reason in ("", Filtered.SIZE) and place not in taken else item
         for place, item in enumerate(decided)
     ]
+
+
+def _judged(item: Input, options: IngestOptions) -> Input:
+    verdict = _verdict(item, options)
+    return replace(item, reason=verdict) if verdict else item
 
 
 def _verdict(item: Input, options: IngestOptions) -> str:

@@ -142,6 +142,8 @@ class Archive:
         """
         if has_extension and not accepts_extension(member, self.options):
             return Filtered.EXTENSION
+        if self.options.sample >= 1.0:
+            return None  # most runs take all, and a name takes as long as the rest of a short document
         return None if in_sample(self.name(member), self.options.sample) else Filtered.SAMPLE
 
     def leave_alone(self) -> None:
@@ -182,6 +184,8 @@ def normalise(name: str) -> str:
         >>> normalise("../../escaped.cpp"), normalise("/abs//./x.cpp"), normalise("..")
         ('escaped.cpp', 'abs/x.cpp', '_')
     """
+    if "/" not in name:
+        return "_" if name in ("", ".", "..") else name
     return "/".join(part for part in name.split("/") if part not in ("", ".", "..")) or "_"
 
 

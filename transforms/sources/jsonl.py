@@ -14,6 +14,7 @@ from transforms.sources.document import Archive, DamageError, Document, label
 from transforms.sources.license_terms import read_terms
 from transforms.sources.streams import MemberStream
 
+_DECODER = json.JSONDecoder()
 _BYTES_PER_CHARACTER = 6
 _SLACK_BYTES = 1 << 20
 _BOM = b"\xef\xbb\xbf"
@@ -56,7 +57,7 @@ def _document(archive: Archive, member: str, line: bytes) -> Document:
     """Return the document of a line; `member` names it if nothing in the line does."""
     options = archive.options
     try:
-        record = json.loads(line.decode("utf-8"))
+        record = _DECODER.decode(line.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         return archive.dead(member, Dead.BAD_RECORD, f"not JSON ({type(error).__name__})", num_bytes=len(line))
     if not isinstance(record, dict):

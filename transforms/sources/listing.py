@@ -52,6 +52,7 @@ _SUFFIXES: dict[str, tuple[Kind, str]] = {
     ".jsonl.gz": (Kind.JSONL, "gz"),
     ".jsonl.zst": (Kind.JSONL, "zst"),
 }
+_LAST_PARTS = frozenset(suffix.rpartition(".")[2] for suffix in _SUFFIXES)
 _LOCAL_SCHEMES = ("file://", "local://")
 _VERSION_KEYS = (
     "ETag",
@@ -149,6 +150,8 @@ def stem_of(path: str) -> str:
 
 def _suffix(path: str) -> str:
     """Return the known suffix that a path ends in, lower case; empty if none."""
+    if path.rpartition(".")[2].lower() not in _LAST_PARTS:
+        return ""  # most files are no archives
     parts = path.rpartition("/")[2].lower().split(".")
     for count in (2, 1):
         suffix = "".join(f".{part}" for part in parts[-count:])
