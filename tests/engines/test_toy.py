@@ -106,7 +106,46 @@ def test_another_training_in_the_folder_is_refused(run: Any, held_out: Path, mod
     with start(run.out, "--held-out", held_out, "--model", model, *SIZE, *EVERY, "--seed", "1") as training:
         _, said = training.communicate()
     assert training.returncode == 1
-    assert "seed 0 is not 1" in said
+    assert "another training: seed 0 is not 1; name" in said
+
+
+def refused(in_torch: Any, run: Any, held_out: Path, folder: Path) -> str:
+    """What a training says that is continued in a folder with damaged files."""
+    asked = (run.out, "--held-out", held_out, "--model", folder, *SIZE, *EVERY)
+    return str(in_torch(programs.refuse_training, *asked))
+
+
+def test_a_checkpoint_of_another_training_is_refused(
+    in_torch: Any, run: Any, held_out: Path, model: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(model, folder)
+    (folder / "config.json").unlink()
+    asked = (run.out, "--held-out", held_out, "--model", folder, *SIZE, *EVERY, "--seed", "1")
+    assert "checkpoint.pt: another training: seed 0 is not 1; name" in in_torch(programs.refuse_training, *asked)
+
+
+@pytest.mark.parametrize("content", ["{", "[1]"])
+def test_a_damaged_configuration_is_refused(
+    in_torch: Any, run: Any, held_out: Path, model: Path, tmp_path: Path, content: str
+) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(model, folder)
+    (folder / "config.json").write_text(content)
+    assert "config.json: damaged" in refused(in_torch, run, held_out, folder)
+
+
+def test_a_log_without_the_lines_of_the_checkpoint_is_refused(
+    in_torch: Any, run: Any, held_out: Path, model: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(model, folder)
+    content = (model / "losses.jsonl").read_text()
+    updates = len(losses(model)) - 1
+    (folder / "losses.jsonl").write_text(content[:-1])
+    assert f"losses.jsonl: {updates - 1} of the {updates} updates" in refused(in_torch, run, held_out, folder)
+    (folder / "losses.jsonl").unlink()
+    assert f"losses.jsonl: 0 of the {updates} updates" in refused(in_torch, run, held_out, folder)
 
 
 def test_held_out_text_of_another_tokenizer_is_refused(in_torch: Any, run: Any, held_out: Path, tmp_path: Path) -> None:
@@ -145,6 +184,9 @@ def test_a_trace_names_what_was_trained_on(cppmill: Any, run: Any, model: Path) 
         (("--steps", "0"), "--steps: 0: not a whole number from 1 on"),
         (("--save-every", "0"), "--save-every: 0: not a whole number from 1 on"),
         (("--documents", "-1"), "--documents: -1: not a whole number from 1 on"),
+        (("--rate", "nan"), "--rate: nan: not a number above 0"),
+        (("--rate", "0"), "--rate: 0: not a number above 0"),
+        (("--rate", "fast"), "--rate: fast: not a number above 0"),
         (("--device", "tpu"), "--device: invalid choice: 'tpu'"),
     ],
 )

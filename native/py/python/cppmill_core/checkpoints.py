@@ -298,13 +298,38 @@ def _found(value: Any, where: str) -> VocabStamp | None:  # noqa: ANN401 - any J
 
 
 def read_header(path: Path) -> tuple[dict[str, Any], int]:
-    """Return the header of a safetensors file and the offset of its data."""
+    """Return the header of a safetensors file and the offset of its data.
+
+    Raises:
+        OSError: If it cannot be read.
+        CorruptDataError: If it is not such a file, or was cut.
+    """
     with path.open("rb") as file:
         start = file.read(_HEADER_LENGTH.size)
         length = _HEADER_LENGTH.unpack(start)[0] if len(start) == _HEADER_LENGTH.size else _MAX_HEADER_BYTES + 1
-        if length > min(_MAX_HEADER_BYTES, path.stat().st_size):
+        size = path.stat().st_size
+        if length > min(_MAX_HEADER_BYTES, size):
             raise CorruptDataError(f"{path}: not a safetensors file")
-        return _parsed(file.read(length), path), _HEADER_LENGTH.size + length
+        header, begin = _parsed(file.read(length), path), _HEADER_LENGTH.size + length
+    _check_tensors(header, size - begin, path)
+    return header, begin
+
+
+def _check_tensors(header: Mapping[str, Any], data_bytes: int, path: Path) -> None:
+    """Check that each tensor of a header is within the data of its file."""
+    for name, tensor in header.items():
+        if name == "__metadata__":
+            continue
+        try:
+            ends = max(0, *tensor["data_offsets"]) if isinstance(tensor["shape"], list) else None
+        except (TypeError, LookupError):
+            ends = None
+        if ends is None:
+            raise CorruptDataError(f"{path}: damaged: {name} has no shape or no place in its header; save it again")
+        if ends > data_bytes:
+            raise CorruptDataError(
+                f"{path}: damaged: {name} ends at byte {ends:,} of {data_bytes:,}; copy or save the file again"
+            )
 
 
 def _stamp_safetensors(path: Path, made: VocabStamp) -> None:

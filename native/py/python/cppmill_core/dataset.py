@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -56,7 +57,7 @@ class Dataset:
         Raises:
             OSError: If the folder or a file cannot be read.
             InvalidInputError: If there are no such files, or no rows in them.
-            CorruptDataError: If a footer names no tokenizer, or footers name more than one.
+            CorruptDataError: If a file is damaged, a footer names no tokenizer, or footers name more than one.
         """
         where = filesystem or pafs.LocalFileSystem()
         infos = where.get_file_info(pafs.FileSelector(os.fspath(folder)))
@@ -65,7 +66,7 @@ class Dataset:
         footers: dict[tuple[str, str], str] = {}
         digests: frozenset[str] = frozenset()
         for name in names:
-            with pq.ParquetFile(f"{os.fspath(folder)}/{name}", filesystem=where) as file:
+            with _opened(f"{os.fspath(folder)}/{name}", where) as file:
                 groups += [(name, i, file.metadata.row_group(i).num_rows) for i in range(file.num_row_groups)]
                 footers.setdefault(_footer(file, name), name)
                 digests = digest_columns(file.schema_arrow)
@@ -98,9 +99,10 @@ class Dataset:
         Raises:
             OSError: If the file cannot be read.
             InvalidInputError: If the file lacks a column.
+            CorruptDataError: If the file is damaged.
         """
         name, number, _ = self.groups[group]
-        with pq.ParquetFile(f"{self.folder}/{name}", filesystem=self.filesystem) as file:
+        with _opened(f"{self.folder}/{name}", self.filesystem) as file:
             missing = set(columns or ()) - set(file.schema_arrow.names)
             if missing:
                 raise InvalidInputError(f"{name}: no column {', '.join(missing)}; {', '.join(file.schema_arrow.names)}")
@@ -122,6 +124,24 @@ def _source(where: pafs.FileSystem, folder: str) -> dict[str, str] | None:
         except (OSError, ValueError, KeyError, TypeError):
             continue
     return None
+
+
+@contextmanager
+def _opened(path: str, where: pafs.FileSystem) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file; errors of pyarrow get the name of the file."""
+    try:
+        with pq.ParquetFile(path, filesystem=where) as file:
+            yield file
+    except pa.ArrowInvalid as error:
+        raise CorruptDataError(
+            f"{path}: damaged ({error}); `cppmill verify` names all such files, and the command that wrote the dataset "
+            "writes them again"
+        ) from error
+    except OSError as error:
+        # Those of the operating system have a number and name the file; those of codecs and object stores do not.
+        if error.errno is not None:
+            raise
+        raise OSError(f"{path}: {error}") from error
 
 
 def _is_shard(name: str) -> bool:

@@ -268,3 +268,20 @@ class TestDamaged:
 def test_neither_torch_nor_safetensors_is_needed() -> None:
     script = "import sys, cppmill_core; assert not {'torch', 'safetensors', 'transformers'} & sys.modules.keys()"
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_cut_file_of_weights_is_refused(weights: Path) -> None:
+    stamp(weights, MINE)
+    content = weights.read_bytes()
+    for cut in (1, len(content) // 2):
+        weights.write_bytes(content[:-cut])
+        with pytest.raises(cppmill_core.CorruptDataError, match=r"model\.safetensors: damaged: model\..* ends at byte"):
+            assert_vocab(weights, MINE)
+
+
+@pytest.mark.parametrize("tensor", [{"shape": [9]}, {"data_offsets": [0, 1]}, {"shape": 4, "data_offsets": [0, 1]}, 4])
+def test_a_header_without_places_is_refused(weights: Path, tensor: Any) -> None:
+    header = json.dumps({"lm_head.weight": tensor}).encode()
+    weights.write_bytes(len(header).to_bytes(8, "little") + header + bytes(64))
+    with pytest.raises(cppmill_core.CorruptDataError, match=r"damaged: lm_head\.weight has no shape or no place"):
+        read_stamp(weights)

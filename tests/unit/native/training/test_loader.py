@@ -250,6 +250,21 @@ class TestRefused:
         with pytest.raises(cppmill_core.CorruptDataError, match="more than one tokenizer: .*cd.*part-0.*part-9"):
             Dataset.open(tmp_path)
 
+    @pytest.mark.parametrize("kept", [0, 100, 1000])
+    def test_a_cut_file_is_named(self, tmp_path: Path, kept: int) -> None:
+        path = write_shards(tmp_path, FILES) / "part-1.parquet"
+        path.write_bytes(path.read_bytes()[:kept])
+        with pytest.raises(cppmill_core.CorruptDataError, match=r"part-1\.parquet: damaged \(.*; `cppmill verify`"):
+            Dataset.open(tmp_path)
+
+    def test_a_file_that_is_damaged_behind_its_footer_is_named(self, tmp_path: Path) -> None:
+        dataset = Dataset.open(write_shards(tmp_path, FILES))
+        path = tmp_path / "part-1.parquet"
+        content = path.read_bytes()
+        path.write_bytes(content[:4] + b"\xff" * (len(content) // 2) + content[4 + len(content) // 2 :])
+        with pytest.raises((cppmill_core.CorruptDataError, OSError), match=r"part-1\.parquet: "):
+            list(loader_of(dataset))
+
     def test_foreign_parquet_files_are_refused(self, tmp_path: Path) -> None:
         pq.write_table(pa.table({"a": [1]}), tmp_path / "part-0.parquet")
         with pytest.raises(cppmill_core.CorruptDataError, match="not a shard of cppmill"):

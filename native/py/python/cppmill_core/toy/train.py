@@ -171,6 +171,7 @@ class Trainer:
 
     def _restore(self, checkpoint: dict[str, Any]) -> None:
         assert_vocab(checkpoint, self.run)
+        _check_same(self.folder / CHECKPOINT, checkpoint["training"], asdict(self.training))
         self.model.load_state_dict(checkpoint["model"])
         self.optimizer.load_state_dict(checkpoint["optimizer"])
         self.loader.load_state_dict(checkpoint["position"])
@@ -186,6 +187,7 @@ class Trainer:
                 for number, batch in enumerate(self.dataset, start=1):
                     self._train_step(batch, losses)
                     if self.step >= min(self.saved + save_every, self.training.steps):
+                        os.fsync(losses.fileno())  # a checkpoint counts on the lines of its updates
                         self._save(self.loader.state_dict(steps=number))
                     if self.step == self.training.steps:
                         return
@@ -212,7 +214,13 @@ class Trainer:
     def _open_losses(self) -> IO[str]:
         """Open the log of losses; what was written after the checkpoint is dropped, and will be written again."""
         path = self.folder / LOSSES
-        kept = path.read_text().splitlines()[1 : 1 + self.updates] if self.updates else []
+        written = path.read_text().split("\n")[:-1] if self.updates and path.exists() else []
+        kept = written[1 : 1 + self.updates]
+        if len(kept) < self.updates:
+            raise CorruptDataError(
+                f"{path}: {len(kept):,} of the {self.updates:,} updates of {CHECKPOINT}; put a copy in its place, or "
+                f"remove {CHECKPOINT} to train from the beginning"
+            )
         publish(path, "".join(f"{line}\n" for line in (json.dumps(self.training.digests), *kept)).encode())
         return path.open("a")
 
@@ -221,6 +229,7 @@ class Trainer:
             "step": self.step,
             "updates": self.updates,
             "digests": self.training.digests,
+            "training": asdict(self.training),
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "position": position,
@@ -256,7 +265,7 @@ def _load(path: Path, device: str) -> dict[str, Any]:
     """Return a checkpoint."""
     try:
         checkpoint: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
-        itemgetter("model", "optimizer", "position", "step", "updates")(checkpoint)
+        itemgetter("model", "optimizer", "position", "step", "updates", "training")(checkpoint)
     except _UNREADABLE as error:
         raise CorruptDataError(
             f"{path}: damaged, or of another version; put a copy in its place, or remove it to train from the beginning"
@@ -318,28 +327,48 @@ def prepare(training: Training, options: argparse.Namespace) -> None:
 
     Raises:
         InvalidInputError: If the folder has a model that is trained otherwise.
+        CorruptDataError: If its configuration cannot be read.
     """
     path = options.model / CONFIG
     config = {**asdict(training), "digests": training.digests}
     stamp(config, options.run)
     if path.exists():
-        before = json.loads(path.read_bytes())
-        differs = [
-            f"{name} {before.get(name)} is not {config.get(name)}"
-            for name in {**config, **before}
-            if before.get(name) != config.get(name)
-        ]
-        if differs:
-            raise InvalidInputError(f"{path}: another training: {'; '.join(differs)}; name another folder with --model")
+        try:
+            before = dict(json.loads(path.read_bytes()))
+        except (ValueError, TypeError) as error:
+            raise CorruptDataError(
+                f"{path}: damaged ({error}); remove it, and the checkpoint is compared with the options alone"
+            ) from error
+        _check_same(path, before, config)
         return
     options.model.mkdir(parents=True, exist_ok=True)
     publish(path, (json.dumps(config, indent=2) + "\n").encode())
+
+
+def _check_same(path: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+    """Check that a file is of the training that is asked for."""
+    differs = [name for name in {**now, **before} if before.get(name) != now.get(name)]
+    if differs:
+        # The others repeat what has a name of its own.
+        told = [name for name in differs if name not in ("digests", "cppmill")] or differs
+        said = "; ".join(f"{name} {before.get(name)} is not {now.get(name)}" for name in told)
+        raise InvalidInputError(f"{path}: another training: {said}; name another folder with --model")
 
 
 def _positive(text: str) -> int:
     if not re.fullmatch("0*[1-9][0-9]*", text):
         raise argparse.ArgumentTypeError(f"{text}: not a whole number from 1 on")
     return int(text)
+
+
+def _rate(text: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = math.nan
+    if not 0 < rate < math.inf:
+        raise argparse.ArgumentTypeError(f"{text}: not a number above 0")
+    return rate
 
 
 def _size(text: str) -> tuple[int, int]:
@@ -362,7 +391,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--steps", type=_positive, default=10, help="batches of the loader (%(default)s)")
     parser.add_argument("--documents", type=_positive, default=16, help="documents per step (%(default)s)")
     parser.add_argument("--rows", type=_positive, default=8, help="rows per update of the weights (%(default)s)")
-    parser.add_argument("--rate", type=float, default=3e-3, help="highest learning rate (%(default)s)")
+    parser.add_argument("--rate", type=_rate, default=3e-3, help="highest learning rate (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of weights and order (%(default)s)")
     parser.add_argument(
         "--save-every", type=_positive, default=1, metavar="STEPS", help="between checkpoints (%(default)s)"
