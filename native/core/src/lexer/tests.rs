@@ -246,7 +246,10 @@ fn header_names_that_do_not_end_are_looked_for_once() {
     let kinds: Vec<_> = Lexer::new(source.as_bytes()).map(|token| token.kind).collect();
     assert_eq!(kinds.iter().filter(|&&kind| kind == HeaderName).count(), 1);
     assert_eq!(kinds.last(), Some(&HeaderName));
-    assert_eq!(lex("#if __has_include(<a) || __has_include(<b>)")[4], (HeaderName, "<a) || __has_include(<b>".to_owned()));
+    assert_eq!(
+        lex("#if __has_include(<a) || __has_include(<b>)")[4],
+        (HeaderName, "<a) || __has_include(<b>".to_owned())
+    );
 }
 
 #[test]

@@ -71,8 +71,11 @@ impl WordCounter {
     ///
     /// If a word is longer than 2 GiB.
     pub fn finish(&mut self) -> Result<impl RecordBatchReader + Send + use<>> {
-        let tables: Vec<_> =
-            self.workers.iter_mut().map(|worker| std::mem::replace(&mut worker.words, WordTotals::new(usize::MAX))).collect();
+        let tables: Vec<_> = self
+            .workers
+            .iter_mut()
+            .map(|worker| std::mem::replace(&mut worker.words, WordTotals::new(usize::MAX)))
+            .collect();
         let batches = self.pool.install(|| sums::add_up(&tables))?;
         Ok(RecordBatchIterator::new(batches.into_iter().map(Ok), Arc::new(words_schema())))
     }
