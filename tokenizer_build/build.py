@@ -285,13 +285,12 @@ def _without_unneeded(plan: Plan, lock: Lock, counts: ScanCounts, options: Build
     least = (options.min_fixed_use or 0) * learned.last_count
     by_use = decide_by_use(plan.vocabulary, lock, plan.slots.fixed, uses, least)
     cut = cut_tokens(by_use)
-    free = Lock.from_entries(entry for entry in lock.entries if entry.token not in cut)
     fixed = [token for token in plan.slots.fixed if token.token not in cut]
     return replace(
         plan,
         decisions=leave_out(plan.decisions, cut),
         morphemes=leave_out(plan.morphemes, cut),
-        slots=plan_slots(fixed, free, options.vocab_size),
+        slots=plan_slots(fixed, lock, options.vocab_size),
         by_use=tuple(by_use),
         least_use=least,
     )

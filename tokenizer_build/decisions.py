@@ -121,7 +121,8 @@ def decide(
     """Decide every candidate of a vocabulary.
 
     Each candidate is decided by its own counts and shape, then each category by what that leaves of it. A token in
-    several categories is kept if one of them keeps it; a locked token is always kept, and so is one with `keep`.
+    several categories is kept if one of them keeps it; a token that a lock binds builds to is always kept, and so is
+    one with `keep`.
 
     Args:
         vocabulary: The candidates, their ids, and which are to be kept.
@@ -365,7 +366,7 @@ def _settle(
         rule = decision.rule
         if rule in CUTTING and decision.token in keep:
             rule = Rule.KEEP
-        elif rule in CUTTING and decision.token in lock.by_token:
+        elif rule in CUTTING and decision.token in lock.binding.by_token:
             rule = Rule.LOCKED
         elif rule in CUTTING and decision.token in kept:
             rule = elsewhere
@@ -378,13 +379,11 @@ def decide_by_use(
 ) -> list[Decision]:
     """Decide fixed tokens of a build by how often the text has them, encoded with all of them.
 
-    Control tokens, keywords, single bytes and tokens with `keep` are left alone. So are tokens that a vocabulary of the
-    user's own has locked; the lock that comes with cppmill keeps ids from moving, but no small vocabulary from doing
-    without a token.
+    Control tokens, keywords, single bytes, tokens with `keep` and tokens that a lock binds builds to are left alone.
 
     Args:
-        vocabulary: Which tokens are to be kept, and whether it is the user's own.
-        lock: Its locked tokens.
+        vocabulary: Which tokens are to be kept.
+        lock: Its lock.
         fixed: The fixed tokens that all other rules keep.
         uses: Occurrences of each token.
         least: The fewest occurrences of a token that stays.
@@ -392,7 +391,7 @@ def decide_by_use(
     Returns:
         One decision a token, the category `band:NAME`, with its occurrences as hits, by id.
     """
-    bound = vocabulary.kept.union(lock.by_token if vocabulary.is_own else ())
+    bound = vocabulary.kept.union(lock.binding.by_token)
     decisions = []
     for token in sorted(fixed, key=lambda token: token.id):
         name = token.token.encode()

@@ -243,7 +243,6 @@ class Vocabulary:
         candidates: Every candidate of every category, in file order.
         morphemes: Every morpheme, in file order.
         own: The tokens that a vocabulary of the user's own has added; empty for the one that comes with cppmill.
-        is_own: Whether it is the user's own, not the one that comes with cppmill.
     """
 
     directory: Path
@@ -251,7 +250,6 @@ class Vocabulary:
     candidates: tuple[Candidate, ...]
     morphemes: tuple[Morpheme, ...]
     own: frozenset[str] = frozenset()
-    is_own: bool = False
 
     @cached_property
     def by_token(self) -> dict[str, FixedToken]:
@@ -321,7 +319,6 @@ def read_vocabulary(directory: Path) -> Vocabulary:
         candidates=tuple(c for name, file in files.items() for c in _file_candidates(name, file)),
         morphemes=tuple(m for name, file in files.items() for m in _file_morphemes(name, file)),
         own=frozenset(own),
-        is_own=is_own,
     )
     return _without(found, files)
 
@@ -392,7 +389,6 @@ def _read_recorded(directory: Path) -> Vocabulary:
                 for row in value["morphemes"]
             ),
             own=frozenset(value["own"]),
-            is_own=True,
         )
     except (ValueError, KeyError, TypeError) as error:
         raise VocabularyConfigError(

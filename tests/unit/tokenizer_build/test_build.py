@@ -174,17 +174,18 @@ def test_a_small_build_leaves_out_what_the_text_hardly_has_and_moves_no_fixed_id
     )
 
 
-def test_a_released_vocabulary_does_not_bind_a_small_build(
-    build: Build, small_tokenizer: Path, vocabulary_copy: Path, tmp_path: Path
+@pytest.mark.parametrize("options", [STRICT, STRICT.model_copy(update={"min_fixed_use": 1.0})], ids=["all", "needed"])
+def test_a_release_of_cppmill_changes_no_build_and_one_of_a_user_binds_it(
+    build: Build, small_tokenizer: Path, vocabulary_copy: Path, options: BuildOptions, tmp_path: Path
 ) -> None:
-    options = STRICT.model_copy(update={"min_fixed_use": 1.0})
     build(tmp_path / "before", options=options)
+    assert fixed_ids(tmp_path / "before").items() < fixed_ids(small_tokenizer).items()
+    release_vocabulary(vocabulary_copy, small_tokenizer, "cppmill-2")
+    build(tmp_path / "pinned", options=options, vocabulary_dir=vocabulary_copy)
+    assert files(tmp_path / "pinned") == files(tmp_path / "before")
     release_vocabulary(vocabulary_copy, small_tokenizer, "1.0")
-    after = build(tmp_path / "after", options=options, vocabulary_dir=vocabulary_copy)
-    fixed = fixed_ids(tmp_path / "after")
-    assert fixed.items() < fixed_ids(small_tokenizer).items()
-    assert len(fixed) < len(fixed_ids(tmp_path / "before")) + 100
-    assert after.reserved_ids == 216
+    build(tmp_path / "bound", options=options, vocabulary_dir=vocabulary_copy)
+    assert fixed_ids(tmp_path / "bound") == fixed_ids(small_tokenizer)
 
 
 def test_superwords_and_a_least_use_are_refused_together(build: Build, lenient: BuildOptions, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -338,10 +337,20 @@ def test_control_tokens_keywords_single_bytes_and_what_is_to_be_kept_need_no_use
     assert stays == needed | single | vocabulary.kept
 
 
-def test_a_lock_of_the_users_own_keeps_what_is_not_used_and_the_shipped_one_does_not(vocabulary: Vocabulary) -> None:
-    lock = Lock.from_entries([LockedId("unordered_map", vocabulary.by_token["unordered_map"].id, "1.0", "ids.lock:1")])
-    assert "unordered_map" in cut_by_use(vocabulary, {}, lock)
-    assert "unordered_map" not in cut_by_use(replace(vocabulary, is_own=True), {}, lock)
+@pytest.mark.parametrize(("version", "is_cut"), [("1.0", False), ("cppmill-1", True)])
+def test_a_release_of_a_user_keeps_what_is_not_used_and_one_of_cppmill_does_not(
+    vocabulary: Vocabulary, version: str, is_cut: bool
+) -> None:
+    number = vocabulary.by_token["unordered_map"].id
+    lock = Lock.from_entries([LockedId("unordered_map", number, version, "ids.lock:1")])
+    assert ("unordered_map" in cut_by_use(vocabulary, {}, lock)) is is_cut
+
+
+@pytest.mark.parametrize(("version", "rule"), [("1.0", Rule.LOCKED), ("cppmill-1", Rule.RARE)])
+def test_the_scan_decides_what_a_release_of_cppmill_has(vocabulary: Vocabulary, version: str, rule: Rule) -> None:
+    lock = Lock.from_entries([LockedId("cudaMalloc", vocabulary.by_token["cudaMalloc"].id, version, "ids.lock:1")])
+    terms = table(("cudaMalloc", "cuda_runtime", 3, 2, 1))
+    assert decided(vocabulary, terms, lock)["cudaMalloc", "cuda_runtime"].rule is rule
 
 
 def test_what_is_not_used_is_cut_in_every_category_that_keeps_it(vocabulary: Vocabulary) -> None:
