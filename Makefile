@@ -35,6 +35,9 @@ DEMO_OUT := out/demo
 DEMO_SOURCES = $(shell $(BIN)/python -c 'import numpy, pyarrow; print(numpy.get_include(), pyarrow.get_include())') \
 	$(wildcard /usr/include/c++/*)
 HOSTILE_OUT := out/hostile
+# The training corpora of the ready tokenizer, 5 GB, are kept outside: CORPORA=DIR.
+CORPORA := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/cppmill/corpora
+READY_OUT := out/ready
 SITE := out/site
 DATAFLOW_CONTEXT := dist/dataflow
 DATAFLOW_FILES = $(addprefix deploy/dataflow/,Containerfile requirements.lock launcher.py scheduled.py) \
@@ -62,7 +65,7 @@ FUZZ_OUT := out/fuzz
 FUZZ_TOKENIZERS := words lines words-2 lines-2
 SECONDS := 60
 
-.PHONY: help setup packages demo test engines test-engines fuzz check lint docs format bench bench-scan bench-filters bench-train bench-engines bench-encode bench-loader equal-encode bench-patterns bench-units ablations lexer-agreement licenses wheels wheels-aarch64 test-release test-aarch64 dataflow-context image test-image lock clean
+.PHONY: help setup packages demo tokenizer test engines test-engines fuzz check lint docs format bench bench-scan bench-filters bench-train bench-engines bench-encode bench-loader equal-encode bench-patterns bench-units ablations lexer-agreement licenses wheels wheels-aarch64 test-release test-aarch64 dataflow-context image test-image lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -79,6 +82,13 @@ demo: setup ## Run the main job on the C++ headers of installed packages, into o
 	@echo "  $(BIN)/cppmill report $(DEMO_OUT) --out $(DEMO_OUT)-report.html       # see the run on one page"
 	@echo "  $(BIN)/cppmill run YOUR/SOURCES --out out/mine --profile demo       # run on your own code"
 	@echo "  less docs/tutorials/after-the-demo.md                                   # one example of each command"
+
+tokenizer: setup ## Build the ready tokenizer into out/ready, from 5 GB of sources in CORPORA=DIR, which fetches what is missing (LATEST=1: not the locked versions)
+	$(BIN)/python -m deploy.corpora fetch $(CORPORA) --pip $(BIN)/pip $(if $(LATEST),--latest)
+	@for stage in ingest scan build; do \
+		$(BIN)/cppmill $$stage $(CORPORA)/TRAIN $(CORPORA)/PYPI --out $(READY_OUT) --profile hybrid-64k-2 || exit; done
+	@$(BIN)/python -m deploy.corpora released $(READY_OUT)/tokenizer
+	@echo "Use it: $(BIN)/cppmill run YOUR/SOURCES --tokenizer $(READY_OUT)/tokenizer --out out/mine"
 
 test: setup $(STAMPS)/test ## Run the tests of the native core and of the Python packages
 	@# The whole workspace, so that dependencies have the features, and so the builds, that the wheel has.

@@ -199,6 +199,10 @@ class ScanOptions(Options):
         return leave_out(values(self), () if self.unit_pattern else ("unit_pattern",))
 
 
+_LATER_RULES = ("min_distinctive_hits", "generic_word_project_share", "min_morpheme_hits", "min_fixed_use")
+"""Options of a build that are left out of its canonical form while they are off."""
+
+
 class BuildOptions(Options):
     """What vocabulary is built: its size, and which candidates of the domain band keep their id.
 
@@ -248,6 +252,13 @@ class BuildOptions(Options):
 
     min_morpheme_hits: Annotated[float | None, Field(ge=0, le=MAX_JSON_INTEGER, examples=[4_000])] = None
     """Cut morphemes with fewer hits in each of their positions, per million documents; none while it is off."""
+
+    min_fixed_use: Annotated[float | None, Field(ge=0, le=MAX_JSON_INTEGER, examples=[1.0])] = None
+    """Leave out fixed tokens that the text has less often than this multiple of the last learned token's count.
+
+    For small vocabularies without superwords: the build learns twice, first with all fixed tokens. Control tokens,
+    keywords and single bytes stay, and no id moves. While it is off, it is left out of the canonical form.
+    """
 
     min_category_hits_per_name: Annotated[float, Field(ge=0, le=MAX_JSON_INTEGER)] = 64.0
     """Cut a category whose remaining names have fewer hits, per proposed name and per million documents."""
@@ -299,8 +310,7 @@ class BuildOptions(Options):
         unused = list(superwords) if self.superwords_after is None else []
         unused += ["kind"] if self.kind == "bpe" else []
         unused += ["hf_template"] if self.hf_template == "none" else []
-        second_rules = ("min_distinctive_hits", "generic_word_project_share", "min_morpheme_hits")
-        unused += [name for name in second_rules if getattr(self, name) is None]
+        unused += [name for name in _LATER_RULES if getattr(self, name) is None]
         return leave_out(values(self), unused)
 
 

@@ -16,10 +16,20 @@ import pyarrow as pa
 
 from schemas.errors import VocabularyConfigError
 from schemas.options import BuildOptions
+from schemas.tables import WORDS
 from tokenizer_build.artifact import TokenizerParts, write_tokenizer
 from tokenizer_build.bands import DOMAIN
 from tokenizer_build.decision_files import write_decisions
-from tokenizer_build.decisions import Decision, Rule, cut_tokens, decide, decide_morphemes, keep_candidates
+from tokenizer_build.decisions import (
+    Decision,
+    Rule,
+    cut_tokens,
+    decide,
+    decide_by_use,
+    decide_morphemes,
+    keep_candidates,
+    leave_out,
+)
 from tokenizer_build.findings import FINDINGS_MD, DomainSlots, Findings
 from tokenizer_build.layout import BandUse, Slot, Slots, assign_ids, plan_slots, use_by_band
 from tokenizer_build.lint import Split, check_own_tokens, load_vocabulary, split_tokens
@@ -44,6 +54,7 @@ class ScanCounts:
         statistics: `counts/statistics.json`: `documents`, `identifiers`, `bytes.total` and `bytes.non_ascii` are used.
         reread: Opens the words, or the lines where superwords are learned, once more, to count the tokens; None if the
             findings need not say how often tokens occur.
+        reread_words: Opens the words once more, to learn twice; None if they are in memory.
     """
 
     words: Words
@@ -53,6 +64,13 @@ class ScanCounts:
     statistics: Mapping[str, Any]
     lines: pa.RecordBatchReader | None = None
     reread: Callable[[], pa.RecordBatchReader] | None = None
+    reread_words: Callable[[], pa.RecordBatchReader] | None = None
+
+    def open_words(self) -> pa.RecordBatchReader:
+        """Open the words beside the reading by training."""
+        if self.reread_words is not None:
+            return self.reread_words()
+        return pa.RecordBatchReader.from_batches(WORDS, self.words)
 
     @property
     def documents(self) -> int:
@@ -100,12 +118,26 @@ class BuildSummary:
 
 
 @dataclass(frozen=True)
-class _Plan:
+class Plan:
+    """What a build has before it learns.
+
+    Attributes:
+        vocabulary: The vocabulary.
+        decisions: What was decided of the candidates.
+        morphemes: What was decided of the morphemes.
+        split_by_pattern: Tokens that the scan keeps and the pattern cuts into words, so that they are not fixed.
+        slots: The ids.
+        by_use: What was decided of fixed tokens by their use; empty if that did not decide.
+        least_use: The fewest occurrences of a token that stays by its use.
+    """
+
     vocabulary: Vocabulary
     decisions: list[Decision]
     morphemes: list[Decision]
     split_by_pattern: tuple[str, ...]
     slots: Slots
+    by_use: tuple[Decision, ...] = ()
+    least_use: float = 0.0
 
 
 def build_tokenizer(
@@ -141,7 +173,7 @@ def build_tokenizer(
     token_pattern = pattern if superwords is None else superwords.pattern
     regex = pattern_regex(token_pattern)
     vocabulary, lock = load_vocabulary(vocabulary_dir)
-    plan = _plan(vocabulary, lock, counts, options, pattern_split(token_pattern))
+    plan = plan_vocabulary(vocabulary, lock, counts, options, pattern_split(token_pattern), threads=threads)
     learned = learn_merges(
         counts.words,
         plan.slots,
@@ -152,7 +184,7 @@ def build_tokenizer(
     )
     ids = assign_ids(plan.slots, learned.learned)
     found = replace(_findings(plan, counts, learned, options), use=_count_use(counts, learned, ids, threads))
-    write_decisions(plan.decisions, plan.morphemes, out)
+    write_decisions(plan.decisions, [*plan.morphemes, *plan.by_use], out)
     (out / FINDINGS_MD).write_text("".join(f"{line}\n" for line in found.report()), encoding="utf-8", newline="")
     parts = TokenizerParts(
         plan.slots,
@@ -172,6 +204,10 @@ def _superwords(counts: ScanCounts, options: BuildOptions, line_pattern: str | N
     """Return what superwords to learn and in which lines, None if none are asked for."""
     if options.superwords_after is None:
         return None
+    if options.min_fixed_use is not None:
+        raise VocabularyConfigError(
+            f"min_fixed_use = {options.min_fixed_use}: not with superwords; leave out one of the two (superwords_after)"
+        )
     if line_pattern is None or counts.lines is None:
         raise VocabularyConfigError(
             f"superwords_after = {options.superwords_after}: the scan counted no lines; set unit_pattern in [scan]"
@@ -208,7 +244,22 @@ def pattern_split(pattern: str) -> Split:
     return split
 
 
-def _plan(vocabulary: Vocabulary, lock: Lock, counts: ScanCounts, options: BuildOptions, split: Split) -> _Plan:
+def plan_vocabulary(
+    vocabulary: Vocabulary, lock: Lock, counts: ScanCounts, options: BuildOptions, split: Split, *, threads: int
+) -> Plan:
+    """Decide which tokens a build has as fixed, and plan its ids.
+
+    Args:
+        vocabulary: The vocabulary.
+        lock: Its lock.
+        counts: What the scan counted; the words are read only if the use of tokens decides.
+        options: Size and thresholds.
+        split: Cuts a text as the tokenizer's pattern does.
+        threads: Threads of the native core.
+
+    Raises:
+        VocabularyConfigError: If the pattern cuts a token of the user's own vocabulary.
+    """
     check_own_tokens(vocabulary, split)
     morphemes = decide_morphemes(vocabulary, lock, counts.morphemes, counts.documents, options)
     decisions = decide(vocabulary, lock, counts.terms, counts.documents, options, cut_morphemes=cut_tokens(morphemes))
@@ -217,24 +268,54 @@ def _plan(vocabulary: Vocabulary, lock: Lock, counts: ScanCounts, options: Build
     split_by_pattern = tuple(token.token for token in split_tokens(vocabulary, split) if token.token not in cut)
     left_out = cut | set(split_by_pattern)
     fixed = [token for token in vocabulary.tokens if token.token not in left_out]
-    return _Plan(vocabulary, decisions, morphemes, split_by_pattern, plan_slots(fixed, lock, options.vocab_size))
+    plan = Plan(vocabulary, decisions, morphemes, split_by_pattern, plan_slots(fixed, lock, options.vocab_size))
+    return plan if options.min_fixed_use is None else _without_unneeded(plan, lock, counts, options, threads)
+
+
+def _without_unneeded(plan: Plan, lock: Lock, counts: ScanCounts, options: BuildOptions, threads: int) -> Plan:
+    """Learn with all fixed tokens of a plan, and leave out of it those that occur less often than one more token."""
+    learned = learn_merges(
+        counts.open_words(),
+        plan.slots,
+        max_token_bytes=options.max_token_bytes,
+        threads=threads,
+        max_held_tokens=options.max_held_tokens,
+    )
+    uses = _count_tokens(learned, counts.open_words(), threads)
+    least = (options.min_fixed_use or 0) * learned.last_count
+    by_use = decide_by_use(plan.vocabulary, lock, plan.slots.fixed, uses, least)
+    cut = cut_tokens(by_use)
+    fixed = [token for token in plan.slots.fixed if token.token not in cut]
+    return replace(
+        plan,
+        decisions=leave_out(plan.decisions, cut),
+        morphemes=leave_out(plan.morphemes, cut),
+        slots=plan_slots(fixed, lock, options.vocab_size),
+        by_use=tuple(by_use),
+        least_use=least,
+    )
+
+
+def _count_tokens(learned: LearnedMerges, words: pa.RecordBatchReader, threads: int) -> Counter[bytes]:
+    """Return how often each token occurs in counted words."""
+    left, right = (pa.array([merge[side] for merge in learned.merges], pa.binary()) for side in (0, 1))
+    merges = pa.RecordBatch.from_arrays([left, right], names=["left", "right"])
+    found = cppmill_core.count_tokens(merges, words, threads=threads)
+    columns: list[list[Any]] = [found["token"].to_pylist(), found["count"].to_pylist()]
+    total = Counter[bytes]()
+    for token, times in zip(*columns, strict=True):
+        total[token] += times
+    return total
 
 
 def _count_use(counts: ScanCounts, learned: LearnedMerges, ids: Sequence[Slot], threads: int) -> list[BandUse]:
     """Return how often the ids of each band occur in the text that was learned from; nothing if it cannot be reread."""
     if counts.reread is None:
         return []
-    left, right = (pa.array([merge[side] for merge in learned.merges], pa.binary()) for side in (0, 1))
-    merges = pa.RecordBatch.from_arrays([left, right], names=["left", "right"])
-    found = cppmill_core.count_tokens(merges, counts.reread(), threads=threads)
-    columns: list[list[Any]] = [found["token"].to_pylist(), found["count"].to_pylist()]
-    total = Counter[bytes]()
-    for token, times in zip(*columns, strict=True):
-        total[token] += times
-    return use_by_band(ids, total)
+    return use_by_band(ids, _count_tokens(learned, counts.reread(), threads))
 
 
-def _findings(plan: _Plan, counts: ScanCounts, learned: LearnedMerges, options: BuildOptions) -> Findings:
+def _findings(plan: Plan, counts: ScanCounts, learned: LearnedMerges, options: BuildOptions) -> Findings:
     slots = DomainSlots(
         proposed=sum(token.band.name == DOMAIN for token in plan.vocabulary.tokens),
         kept=sum(token.band.name == DOMAIN for token in plan.slots.fixed),
@@ -244,6 +325,8 @@ def _findings(plan: _Plan, counts: ScanCounts, learned: LearnedMerges, options: 
     return Findings(
         decisions=plan.decisions,
         morpheme_decisions=plan.morphemes,
+        by_use=plan.by_use,
+        least_use=plan.least_use,
         morphemes=counts.morphemes,
         namespaces=counts.namespaces,
         statistics=counts.statistics,
@@ -255,7 +338,7 @@ def _findings(plan: _Plan, counts: ScanCounts, learned: LearnedMerges, options: 
     )
 
 
-def _summary(plan: _Plan, learned: LearnedMerges, digest: str, found: Findings) -> BuildSummary:
+def _summary(plan: Plan, learned: LearnedMerges, digest: str, found: Findings) -> BuildSummary:
     slots = plan.slots
     cut = cut_tokens(plan.decisions)
     return BuildSummary(

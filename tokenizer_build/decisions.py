@@ -7,13 +7,14 @@ a learned token; the cut token keeps the id in its file, so that another corpus 
 The rules come from the published scan of 1,435,084 files, which cut 209 of the 473 tokens it found as generic words,
 and the whole categories of MongoDB operators, Redis, CMake, ORM and protobuf keywords. The second rules, which profiles
 set (`min_distinctive_hits`, `generic_word_project_share`, `min_morpheme_hits`), tell names of an API from words by
-their shape and by how many projects have them, and decide about morphemes too.
+their shape and by how many projects have them, and decide about morphemes too. Small vocabularies leave out what the
+text needs less than one more learned token, in nearly all bands (`min_fixed_use`).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -23,7 +24,7 @@ from schemas.options import BuildOptions
 from tokenizer_build.bands import DOMAIN, MORPHEMES
 from tokenizer_build.lock import Lock
 from tokenizer_build.shapes import Shape, is_plain_word, name_shape
-from tokenizer_build.vocabulary import Candidate, Vocabulary
+from tokenizer_build.vocabulary import Candidate, FixedToken, Vocabulary
 
 _FEW_PROJECTS = 2
 """A word that this many projects have may be the name of one of them, vendored by the others."""
@@ -45,9 +46,10 @@ class Rule(StrEnum):
     MORPHEME = "morpheme"
     LOCKED = "locked"
     KEEP = "keep"
+    UNNEEDED = "below_learned_use"
 
 
-CUTTING = frozenset({Rule.RARE, Rule.GENERIC, Rule.COMMON, Rule.CATEGORY})
+CUTTING = frozenset({Rule.RARE, Rule.GENERIC, Rule.COMMON, Rule.CATEGORY, Rule.UNNEEDED})
 """The rules that cut."""
 
 GENERIC_RULES = frozenset({Rule.GENERIC, Rule.COMMON})
@@ -57,6 +59,9 @@ PROTECTED = frozenset({Rule.OTHER_BAND, Rule.MORPHEME})
 """The rules that keep a token regardless of its counts."""
 
 _PER = 1_000_000
+
+_ALWAYS_FIXED = frozenset({"control", "keywords"})
+"""Bands that every build has whole: what a pipeline inserts, and the closed word list of the language."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +121,8 @@ def decide(
     """Decide every candidate of a vocabulary.
 
     Each candidate is decided by its own counts and shape, then each category by what that leaves of it. A token in
-    several categories is kept if one of them keeps it; a locked token is always kept, and so is one with `keep`.
+    several categories is kept if one of them keeps it; a token that a lock binds builds to is always kept, and so is
+    one with `keep`.
 
     Args:
         vocabulary: The candidates, their ids, and which are to be kept.
@@ -360,12 +366,50 @@ def _settle(
         rule = decision.rule
         if rule in CUTTING and decision.token in keep:
             rule = Rule.KEEP
-        elif rule in CUTTING and decision.token in lock.by_token:
+        elif rule in CUTTING and decision.token in lock.binding.by_token:
             rule = Rule.LOCKED
         elif rule in CUTTING and decision.token in kept:
             rule = elsewhere
         settled.append(replace(decision, rule=rule))
     return settled
+
+
+def decide_by_use(
+    vocabulary: Vocabulary, lock: Lock, fixed: Iterable[FixedToken], uses: Mapping[bytes, int], least: float
+) -> list[Decision]:
+    """Decide fixed tokens of a build by how often the text has them, encoded with all of them.
+
+    Control tokens, keywords, single bytes, tokens with `keep` and tokens that a lock binds builds to are left alone.
+
+    Args:
+        vocabulary: Which tokens are to be kept.
+        lock: Its lock.
+        fixed: The fixed tokens that all other rules keep.
+        uses: Occurrences of each token.
+        least: The fewest occurrences of a token that stays.
+
+    Returns:
+        One decision a token, the category `band:NAME`, with its occurrences as hits, by id.
+    """
+    bound = vocabulary.kept.union(lock.binding.by_token)
+    decisions = []
+    for token in sorted(fixed, key=lambda token: token.id):
+        name = token.token.encode()
+        if token.band.name in _ALWAYS_FIXED or len(name) == 1 or token.token in bound:
+            continue
+        found = Counts(hits=uses.get(name, 0))
+        rule = Rule.USED if found.hits >= least else Rule.UNNEEDED
+        category = f"band:{token.band.name}"
+        decisions.append(Decision(token.token, token.id, category, found, 0.0, Shape.NONE, rule, rule))
+    return decisions
+
+
+def leave_out(decisions: Iterable[Decision], unneeded: Collection[str]) -> list[Decision]:
+    """Return decisions in which tokens that the text does not need are cut."""
+    return [
+        replace(decision, rule=Rule.UNNEEDED) if decision.kept and decision.token in unneeded else decision
+        for decision in decisions
+    ]
 
 
 def cut_tokens(decisions: Iterable[Decision]) -> set[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +40,7 @@ _TABLE_NOTE = (
     "cut."
 )
 _CUT_COLUMNS = {"generic": GENERIC_RULES, "rare": {Rule.RARE}, "category": {Rule.CATEGORY}}
+_USE_COLUMN = {"use": {Rule.UNNEEDED}}
 _RENYI_ORDER = 2.5
 _LANGUAGE = frozenset({"attributes", "cpp26_keywords"})
 """Categories whose kept tokens are the language's own, which the shipped vocabulary keeps: no news."""
@@ -78,6 +79,8 @@ class Findings:
         left_out: What did not fit into training.
         morpheme_decisions: What `decide_morphemes` returned.
         use: How often the ids of each band occur in the text; empty if that was not counted.
+        by_use: What was decided of fixed tokens by their use; empty if that did not decide.
+        least_use: The fewest occurrences of those that stay.
     """
 
     decisions: Sequence[Decision]
@@ -91,6 +94,8 @@ class Findings:
     left_out: LeftOut = LeftOut(words_below=1, words=0, lines_below=1, lines=0)
     morpheme_decisions: Sequence[Decision] = ()
     use: Sequence[BandUse] = ()
+    by_use: Sequence[Decision] = ()
+    least_use: float = 0.0
 
     @property
     def documents(self) -> int:
@@ -112,13 +117,15 @@ class Findings:
             *(f"  - {line}" for line in self.fallen_categories()),
         ]
         use = ["", *_use_table(self.use)] if self.use else []
-        return [*lines, *use, "", *_table(by_category(self.decisions)), "", _TABLE_NOTE]
+        columns = _CUT_COLUMNS | (_USE_COLUMN if self.by_use else {})
+        return [*lines, *use, "", *_table(by_category(self.decisions), columns), "", _TABLE_NOTE]
 
     def summary(self) -> list[str]:
         """Return a few lines for the end of the build stage."""
         fallen = sum(1 for _ in self.fallen_categories())
         return [
             self._slot_sentence(),
+            *self._unneeded_sentences(),
             *self._lock_sentences(_SHOWN_LOCKED),
             *self._superword_sentences(),
             *self._left_out_sentences(),
@@ -141,6 +148,7 @@ class Findings:
         yield self._generic_sentence()
         yield from self._common_sentences()
         yield self._slot_sentence()
+        yield from self._unneeded_sentences()
         yield from self._use_sentences()
         yield from self._lock_sentences()
         yield from self._superword_sentences()
@@ -227,6 +235,19 @@ class Findings:
             f"{slots.proposed - slots.kept:,} ids are among the {slots.learned:,} learned tokens of this build."
         )
 
+    def _unneeded_sentences(self) -> Iterable[str]:
+        if not self.by_use:
+            return
+        cut = cut_tokens(self.by_use)
+        parts = (
+            f"{name.partition(':')[2]} {len(cut_tokens(group)):,} of {len(group):,}"
+            for name, group in by_category(self.by_use).items()
+        )
+        yield (
+            f"Left out {count(len(cut), 'fixed token')} that the text has fewer than {self.least_use:,.0f} times, less "
+            f"often than the last learned token: {', '.join(parts)}."
+        )
+
     def _lock_sentences(self, shown: int | None = None) -> Iterable[str]:
         every = (*self.decisions, *self.morpheme_decisions)
         locked = sorted({decision.token for decision in every if decision.rule is Rule.LOCKED})
@@ -278,6 +299,8 @@ class Findings:
             kinds = dict.fromkeys(words.get(rule, "tokens of other bands") for rule in sorted(rules))
             return f"{count(remains.all_hits, 'hit')}, every one of {' or '.join(kinds)}"
         left = f"{remains.hits:,} of {count(remains.all_hits, 'hit')} left"
+        if any(decision.rule is Rule.UNNEEDED for decision in group):
+            return f"{left}, and as tokens its names occur less often than the last learned token"
         floor = remains.failed_floor(self.documents, projects, self.options)
         if floor is Floor.HITS:
             return f"{left}, fewer than the floor of {remains.least_hits(self.documents, self.options):,.0f}"
@@ -332,10 +355,10 @@ def _listed(tokens: Sequence[str], shown: int | None = None) -> str:
     return ", ".join([*(f"`{token}`" for token in tokens[:shown]), *rest])
 
 
-def _table(groups: Mapping[str, Sequence[Decision]]) -> Iterable[str]:
+def _table(groups: Mapping[str, Sequence[Decision]], columns: Mapping[str, Collection[Rule]]) -> Iterable[str]:
     """Yield the lines of a table with a row per category: what was proposed, found, kept, and cut by which rule."""
-    head = ["category", "proposed", "found", "hits", "kept", *_CUT_COLUMNS]
-    yield from _aligned([head, *(_table_row(name, group) for name, group in sorted(groups.items()))])
+    head = ["category", "proposed", "found", "hits", "kept", *columns]
+    yield from _aligned([head, *(_table_row(name, group, columns) for name, group in sorted(groups.items()))])
 
 
 def _use_table(use: Iterable[BandUse]) -> Iterable[str]:
@@ -368,13 +391,13 @@ def _aligned(rows: Sequence[Sequence[str]]) -> Iterable[str]:
         yield f"| {' | '.join(cells)} |"
 
 
-def _table_row(name: str, group: Sequence[Decision]) -> list[str]:
+def _table_row(name: str, group: Sequence[Decision], columns: Mapping[str, Collection[Rule]]) -> list[str]:
     rules = [decision.rule for decision in group if decision.rule in CUTTING]
     numbers = [
         len(group),
         sum(decision.counts.hits > 0 for decision in group),
         sum(decision.counts.hits for decision in group),
         len(group) - len(cut_tokens(group)),
-        *(sum(rule in column for rule in rules) for column in _CUT_COLUMNS.values()),
+        *(sum(rule in column for rule in rules) for column in columns.values()),
     ]
     return [name, *(f"{number:,}" for number in numbers)]

@@ -86,7 +86,7 @@ def plan_slots(fixed: Iterable[FixedToken], lock: Lock, vocab_size: int) -> Slot
 
     Args:
         fixed: The fixed tokens that this build keeps.
-        lock: A locked id without its token in this build is reserved.
+        lock: An id without its token in this build is reserved, if the lock binds builds to it.
         vocab_size: Number of ids.
     """
     tokens = tuple(sorted(fixed, key=lambda token: token.id))
@@ -95,7 +95,7 @@ def plan_slots(fixed: Iterable[FixedToken], lock: Lock, vocab_size: int) -> Slot
     return Slots(
         vocab_size=vocab_size,
         fixed=tokens,
-        reserved=frozenset(RESERVED_IDS | (lock.by_id.keys() - used)),
+        reserved=frozenset(RESERVED_IDS | (lock.binding.by_id.keys() - used)),
         missing_bytes=tuple(byte for byte in BYTES_IN_ORDER if bytes([byte]) not in single),
     )
 

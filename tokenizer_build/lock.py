@@ -1,8 +1,11 @@
 """The lock file: which ids are pinned for life.
 
 `ids.lock` is append-only text, one line per id: the token as a JSON string, the id, and the first version that had it,
-separated by tabs. A locked id is never moved, reused or learned. `releases.lock` beside it has one line per release:
-version and tokenizer digest. Only `release_vocabulary` writes them.
+separated by tabs. A locked id is never moved or reused. `releases.lock` beside it has one line per release: version and
+tokenizer digest. Only `release_vocabulary` writes them.
+
+Releases of a user bind builds too: what they lock, a scan never cuts. Releases of the vocabulary that comes with
+cppmill (`cppmill-1`) only pin ids, as every user's scan decides for itself which tokens are worth one.
 """
 
 from __future__ import annotations
@@ -13,11 +16,12 @@ import re
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from schemas.digests import sha256_file, sha256_json
 from schemas.errors import VocabularyConfigError
-from tokenizer_build.vocabulary import Vocabulary, read_vocabulary
+from tokenizer_build.vocabulary import INHERITED, Vocabulary, read_vocabulary
 
 LOCK_NAME = "ids.lock"
 RELEASES_NAME = "releases.lock"
@@ -26,6 +30,9 @@ UNRELEASED = "unreleased"
 
 PUBLISHED = "published"
 """The first version of the ids that are locked before any release."""
+
+SHIPPED = "cppmill-"
+"""How the names of releases of the vocabulary begin that comes with cppmill."""
 
 _VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]*")
 
@@ -38,6 +45,16 @@ class LockedId:
     id: int
     version: str
     source: str
+
+    @property
+    def binds_builds(self) -> bool:
+        """Whether every build has the token; if not, it has this id or none."""
+        return not self.version.startswith(SHIPPED)
+
+    def binds_again(self, earlier: LockedId) -> bool:
+        """Return whether this line binds builds to a token whose id an earlier line has only pinned."""
+        same = (self.token, self.id) == (earlier.token, earlier.id)
+        return same and self.binds_builds and not earlier.binds_builds
 
 
 @dataclass(frozen=True)
@@ -53,6 +70,11 @@ class Lock:
     by_id: Mapping[int, LockedId]
     by_token: Mapping[str, LockedId]
 
+    @cached_property
+    def binding(self) -> Lock:
+        """The lines that bind builds: their tokens are never cut, and their ids never learned."""
+        return Lock.from_entries(entry for entry in self.entries if entry.binds_builds)
+
     @classmethod
     def from_entries(cls, entries: Iterable[LockedId]) -> Lock:
         """Index the lines of a lock.
@@ -65,7 +87,7 @@ class Lock:
         by_token: dict[str, LockedId] = {}
         for entry in ordered:
             earlier = by_id.get(entry.id) or by_token.get(entry.token)
-            if earlier is not None:
+            if earlier is not None and not entry.binds_again(earlier):
                 raise VocabularyConfigError(
                     f"{entry.source}: {entry.token!r} = {entry.id} was locked before: {earlier.token!r} = {earlier.id} "
                     f"at {earlier.source}; restore the file from version control"
@@ -134,7 +156,10 @@ def release_vocabulary(directory: Path, tokenizer: Path, version: str) -> int:
         taken = ", ".join(releases) or "none"
         raise VocabularyConfigError(f"version {version!r}: taken, or not of letters, digits, `.+_-`; taken: {taken}")
     manifest = json.loads((tokenizer / "manifest.json").read_bytes())
-    known = {(entry.token, entry.id) for entry in lock.entries}
+    if version.startswith(SHIPPED) and (directory / INHERITED).is_dir():
+        raise VocabularyConfigError(f"version {version!r}: {SHIPPED}… are releases of cppmill; choose another name")
+    found = lock if version.startswith(SHIPPED) else lock.binding
+    known = {(entry.token, entry.id) for entry in found.entries}
     rows = sorted((token["id"], token["token"]) for token in manifest["tokens"])
     added = [LockedId(token, i, version, f"{tokenizer}/manifest.json") for i, token in rows if (token, i) not in known]
     Lock.from_entries((*lock.entries, *added))

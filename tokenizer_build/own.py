@@ -20,7 +20,7 @@ from schemas.digests import canonical_json, sha256_file
 from schemas.errors import VocabularyConfigError
 from tokenizer_build.bands import BANDS, DOMAIN, RESERVED_IDS
 from tokenizer_build.lint import Finding, Severity, Split, lint_vocabulary, load_vocabulary
-from tokenizer_build.lock import LOCK_NAME, RELEASES_NAME
+from tokenizer_build.lock import LOCK_NAME, PUBLISHED, RELEASES_NAME
 from tokenizer_build.vocabulary import INHERITED, VOCABULARY_JSON, Match, Vocabulary, band_file_paths, nearest
 
 LOCKS = (LOCK_NAME, RELEASES_NAME)
@@ -79,7 +79,9 @@ def init_vocabulary(source: Path, directory: Path) -> int:
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, place)
     (directory / OWN_TOML).write_text(_BEGINNING, encoding="utf-8", newline="")
-    shutil.copyfile(source / LOCK_NAME, directory / LOCK_NAME)
+    lines = (source / LOCK_NAME).read_text(encoding="utf-8").splitlines(keepends=True)
+    published = (line for line in lines if line.startswith("#") or line.rstrip("\n").endswith(f"\t{PUBLISHED}"))
+    (directory / LOCK_NAME).write_text("".join(published), encoding="utf-8", newline="")
     return len(load_vocabulary(directory)[0].tokens)
 
 

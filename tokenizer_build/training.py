@@ -77,6 +77,7 @@ class LearnedMerges:
         first_superword_merge: Number of the first merge that was learned in lines, None without superwords.
         superwords: The tokens that merges in lines made, with how often each occurred when it was learned.
         left_out: What there was no room for.
+        last_count: How often the last merge occurred when it was learned; 0 if only seeds made merges.
     """
 
     merges: tuple[tuple[bytes, bytes], ...]
@@ -85,6 +86,7 @@ class LearnedMerges:
     first_superword_merge: int | None
     superwords: dict[bytes, int]
     left_out: LeftOut
+    last_count: int
 
 
 def learn_merges(
@@ -191,7 +193,8 @@ def learned_merges(rows: pa.RecordBatch, seeds: pa.RecordBatch) -> LearnedMerges
             if phase == _SUPERWORD_PHASE:
                 superwords[token] = count
     first = columns[3].index(_SUPERWORD_PHASE) if _SUPERWORD_PHASE in columns[3] else None
-    return LearnedMerges(merges, tuple(learned), seed_pieces, first, superwords, _left_out(rows))
+    last_count = columns[2][-1] if columns[3] and columns[3][-1] >= _CORPUS_PHASE else 0
+    return LearnedMerges(merges, tuple(learned), seed_pieces, first, superwords, _left_out(rows), last_count)
 
 
 def _left_out(rows: pa.RecordBatch) -> LeftOut:

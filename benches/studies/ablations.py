@@ -28,9 +28,11 @@ from benches.lib.texts import SourceText, batches, list_tree
 from benches.lib.trainers import LINE_PATTERN, PATTERN, count_words
 from benches.lib.vocabularies import count_text_tokens, merge_ours
 from benches.studies.variants import ALL_BYTES, Ingredients, Variant, Vocabulary, read_words
+from configs.layers import read_profile
 from configs.vocabulary import VOCABULARY
 from pipelines.console.progress import MEGABYTE, Reporter
-from schemas.options import RunOptions, ScanOptions
+from schemas.errors import ConfigError
+from schemas.options import BuildOptions, RunOptions, ScanOptions
 from tokenizer_build.build import ScanCounts
 
 SIZES = (1 << 14, 1 << 15, 1 << 16, 1 << 17)
@@ -92,6 +94,9 @@ def ablations(
         list[int] | None, typer.Option("--vocab-size", help="Only these sizes; the first has the ablations.")
     ] = None,
     superwords: Annotated[bool, typer.Option(help="Learn superwords too; a folder of a run needs its lines.")] = True,
+    profile: Annotated[
+        str | None, typer.Option(help="Take patterns, thresholds and the first size of this profile.")
+    ] = None,
     pattern: Annotated[str, typer.Option(help="Pattern of the words.")] = PATTERN,
     unit_pattern: Annotated[str, typer.Option(help="Pattern of the lines.")] = LINE_PATTERN,
     foreign: Annotated[bool, typer.Option(help="Measure o200k_base and the cl100k pattern too.")] = True,
@@ -102,20 +107,43 @@ def ablations(
     Without a scan in DIR the tree is ingested and scanned first, into a temporary folder (TMPDIR says where).
     """
     with bench_session() as (reporter, work):
+        options = BuildOptions()
+        if profile is not None:
+            scan, options = profile_options(profile)
+            pattern, unit_pattern = scan.pattern, scan.unit_pattern or unit_pattern
+            sizes = sizes or [options.vocab_size]
         out = scanned(corpus.absolute(), work, (pattern, unit_pattern), threads, reporter)
         text = read_held_out(held_out.absolute())
         lines = tuple(sorted((out / "counts" / "units").glob("*.parquet")))
-        ingredients = Ingredients(read_counts(out), lines, VOCABULARY, threads, pattern, unit_pattern)
+        ingredients = Ingredients(read_counts(out), lines, VOCABULARY, threads, pattern, unit_pattern, options)
         base, *others = sizes or (BASE_SIZE, *(size for size in SIZES if size != BASE_SIZE))
-        measured = measure(grid(base, others, superwords=superwords), ingredients, text, reporter)
+        variants = grid(base, others, superwords=superwords, by_use=options.min_fixed_use is not None)
+        measured = measure(variants, ingredients, text, reporter)
         others_measured = measure_foreign(out, text, base, threads, reporter) if foreign else ()
         rows = keep_rows(chain(measured, others_measured), json_file)
     print(*markdown(rows), sep="\n")
 
 
-def grid(base: int, others: Iterable[int], *, superwords: bool) -> list[Variant]:
-    """Return what is learned: the base, it without seeds, bands, or both, it with superwords, then the other sizes."""
+def profile_options(name: str) -> tuple[ScanOptions, BuildOptions]:
+    """Return what a profile says of the scan and of the build.
+
+    Raises:
+        ConfigError: If there is no such profile.
+    """
+    problems: list[str] = []
+    layer = read_profile(name, origin=f"--profile {name}", problems=problems)
+    if problems:
+        raise ConfigError("\n".join(problems))
+    return ScanOptions(**layer.table("scan")), BuildOptions(**layer.table("build"))
+
+
+def grid(base: int, others: Iterable[int], *, superwords: bool, by_use: bool = False) -> list[Variant]:
+    """Return what is learned: the base, it without seeds, bands, or both, it with superwords, then the other sizes.
+
+    If the use of tokens decides which are fixed, the base with every fixed token is learned too.
+    """
     variants = [Variant(base, seeds=seeds, bands=bands) for seeds in (True, False) for bands in (True, False)]
+    variants += [Variant(base, every_fixed=True)] if by_use else []
     if superwords:
         variants += [Variant(base, superwords_after=after) for after in SUPERWORDS_AFTER]
     for size in sorted(others):

@@ -9,7 +9,7 @@ without bands rank the same merges first, but reserve no id and join freely.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,9 @@ from schemas.errors import VocabularyConfigError
 from schemas.options import BuildOptions
 from schemas.tables import WORDS
 from tokenizer_build.bands import Strength
-from tokenizer_build.build import ScanCounts, pattern_split
-from tokenizer_build.decisions import cut_tokens, decide
-from tokenizer_build.layout import Slots, plan_slots
-from tokenizer_build.lint import load_vocabulary, split_tokens
+from tokenizer_build.build import ScanCounts, pattern_split, plan_vocabulary
+from tokenizer_build.layout import Slots
+from tokenizer_build.lint import load_vocabulary
 from tokenizer_build.training import Superwords, learn_merges, learned_merges, seed_table
 
 ALL_BYTES = [bytes([byte]) for byte in range(len(CHARACTERS))]
@@ -42,19 +41,22 @@ class Variant:
         bands: Whether fixed tokens and reserved ids have their places.
         superwords_after: The share of the ids after which superwords are learned; None for none. Only a whole build,
             with seeds and bands, has them.
+        every_fixed: Whether the fixed tokens that the text does not need are fixed all the same (`min_fixed_use`).
     """
 
     vocab_size: int
     seeds: bool = True
     bands: bool = True
     superwords_after: float | None = None
+    every_fixed: bool = False
 
     @property
     def name(self) -> str:
         """What it is, for the table."""
         left_out = [f", no {name}" for name, there in (("seeds", self.seeds), ("bands", self.bands)) if not there]
         superwords = "" if self.superwords_after is None else f", superwords after {self.superwords_after * 100:g} %"
-        return f"{self.vocab_size:,}{''.join(left_out)}{superwords}"
+        every = ", every fixed token" if self.every_fixed else ""
+        return f"{self.vocab_size:,}{''.join(left_out)}{superwords}{every}"
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,7 @@ class Ingredients:
         threads: Threads of the native core.
         pattern: The pattern of the words.
         line_pattern: The pattern of the lines.
+        options: The thresholds that decide what is fixed.
     """
 
     counts: ScanCounts
@@ -91,6 +94,7 @@ class Ingredients:
     threads: int
     pattern: str
     line_pattern: str
+    options: BuildOptions = field(default_factory=BuildOptions)
 
     def pattern_of(self, variant: Variant) -> str:
         """Return the pattern that a variant's text is cut with."""
@@ -102,7 +106,7 @@ class Ingredients:
         Raises:
             VocabularyConfigError: If the text or the size does not do for it.
         """
-        slots = self.plan(variant.vocab_size, self.pattern_of(variant))
+        slots = self.plan(variant.vocab_size, self.pattern_of(variant), every_fixed=variant.every_fixed)
         if variant.seeds and variant.bands:
             return self._as_built(slots, variant.superwords_after)
         return self._bands_alone(slots) if variant.bands else self._without_bands(slots, seeds=variant.seeds)
@@ -112,13 +116,13 @@ class Ingredients:
         batches = read_words(self.lines) if pattern == self.line_pattern else iter(self.counts.words)
         return pa.RecordBatchReader.from_batches(WORDS, batches)
 
-    def plan(self, vocab_size: int, pattern: str) -> Slots:
-        """Return the ids of a build for a pattern, with the candidates that the counts keep."""
+    def plan(self, vocab_size: int, pattern: str, *, every_fixed: bool = False) -> Slots:
+        """Return the ids of a build for a pattern, with the fixed tokens that the counts keep."""
         vocabulary, lock = load_vocabulary(self.vocabulary_dir)
-        options = BuildOptions(vocab_size=vocab_size)
-        decisions = decide(vocabulary, lock, self.counts.terms, self.counts.documents, options)
-        left_out = cut_tokens(decisions) | {token.token for token in split_tokens(vocabulary, pattern_split(pattern))}
-        return plan_slots([token for token in vocabulary.tokens if token.token not in left_out], lock, vocab_size)
+        changes = {"vocab_size": vocab_size} | ({"min_fixed_use": None} if every_fixed else {})
+        options = self.options.model_copy(update=changes)
+        split = pattern_split(pattern)
+        return plan_vocabulary(vocabulary, lock, self.counts, options, split, threads=self.threads).slots
 
     def _as_built(self, slots: Slots, superwords_after: float | None) -> Vocabulary:
         superwords = None if superwords_after is None else self._superwords(superwords_after)

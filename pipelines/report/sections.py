@@ -44,6 +44,7 @@ RULES: dict[str, str] = {
     Rule.MORPHEME: "a morpheme, which this profile always keeps",
     Rule.LOCKED: "the lock keeps it for life",
     Rule.KEEP: "the vocabulary says keep = true",
+    Rule.UNNEEDED: "the text has it less often than the last learned token",
 }
 """What each rule means."""
 

@@ -252,6 +252,7 @@ def read_scan_counts(out: OutputFolder, names: Sequence[str]) -> ScanCounts:
         words=read(words),
         lines=read(lines) if lines else None,
         reread=lambda: read(lines or words),
+        reread_words=lambda: read(words),
         terms=read_counts(out, "counts/terms.parquet"),
         morphemes=read_counts(out, "counts/morphemes.parquet"),
         namespaces=read_counts(out, "counts/namespaces.parquet"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -155,3 +156,39 @@ def test_the_findings_count_every_byte_of_the_text_that_was_learned_from(
     tokenizer = cppmill_core.Tokenizer.from_dir(tmp_path / "out")
     tokens = sum(len(ids) * row["count"] for row in texts.to_pylist() for ids in [tokenizer.encode(row["word"])])
     assert sum(tokens for *_, tokens in use.values()) == tokens < num_bytes
+
+
+def test_a_small_build_leaves_out_what_the_text_hardly_has_and_moves_no_fixed_id(build: Build, tmp_path: Path) -> None:
+    build(tmp_path / "every", options=STRICT)
+    summary = build(tmp_path / "needed", options=STRICT.model_copy(update={"min_fixed_use": 1.0}))
+    needed, every = (fixed_ids(tmp_path / name) for name in ("needed", "every"))
+    assert needed.items() < every.items()
+    assert 300 < len(needed) < len(every) - 1000
+    assert summary.reserved_ids == 216
+    assert sorted(vocab(tmp_path / "needed").values()) == list(range(12_288))
+    rows = pq.read_table(tmp_path / "needed/decisions.parquet").to_pylist()
+    assert every.keys() - needed.keys() == {row["token"] for row in rows if row["rule"] == "below_learned_use"}
+    assert re.search(
+        r"Left out [\d,]+ fixed tokens that the text has fewer than \d+ times, .*library [\d,]+ of [\d,]+",
+        (tmp_path / "needed/findings.md").read_text(),
+    )
+
+
+@pytest.mark.parametrize("options", [STRICT, STRICT.model_copy(update={"min_fixed_use": 1.0})], ids=["all", "needed"])
+def test_a_release_of_cppmill_changes_no_build_and_one_of_a_user_binds_it(
+    build: Build, small_tokenizer: Path, vocabulary_copy: Path, options: BuildOptions, tmp_path: Path
+) -> None:
+    build(tmp_path / "before", options=options)
+    assert fixed_ids(tmp_path / "before").items() < fixed_ids(small_tokenizer).items()
+    release_vocabulary(vocabulary_copy, small_tokenizer, "cppmill-2")
+    build(tmp_path / "pinned", options=options, vocabulary_dir=vocabulary_copy)
+    assert files(tmp_path / "pinned") == files(tmp_path / "before")
+    release_vocabulary(vocabulary_copy, small_tokenizer, "1.0")
+    build(tmp_path / "bound", options=options, vocabulary_dir=vocabulary_copy)
+    assert fixed_ids(tmp_path / "bound") == fixed_ids(small_tokenizer)
+
+
+def test_superwords_and_a_least_use_are_refused_together(build: Build, lenient: BuildOptions, tmp_path: Path) -> None:
+    options = lenient.model_copy(update={"superwords_after": 0.85, "min_fixed_use": 1.0})
+    with pytest.raises(VocabularyConfigError, match=r"min_fixed_use = 1.0: not with superwords"):
+        build(tmp_path / "out", options=options)

@@ -7,7 +7,16 @@ import pytest
 
 from schemas.options import BuildOptions
 from schemas.tables import MORPHEMES, TERMS
-from tokenizer_build.decisions import Decision, Rule, cut_tokens, decide, decide_morphemes, keep_candidates
+from tokenizer_build.decisions import (
+    Decision,
+    Rule,
+    cut_tokens,
+    decide,
+    decide_by_use,
+    decide_morphemes,
+    keep_candidates,
+    leave_out,
+)
 from tokenizer_build.lock import Lock, LockedId, read_lock
 from tokenizer_build.vocabulary import Vocabulary, read_vocabulary
 
@@ -295,8 +304,60 @@ def test_a_morpheme_that_is_kept_as_a_candidate_is_kept_and_a_cut_one_keeps_no_c
 
 
 def test_the_second_rules_are_not_in_the_canonical_form_while_they_are_off() -> None:
-    names = {"min_distinctive_hits", "generic_word_project_share", "min_morpheme_hits"}
+    names = {"min_distinctive_hits", "generic_word_project_share", "min_morpheme_hits", "min_fixed_use"}
     assert names.isdisjoint(BuildOptions().to_json())
     assert names <= set(
-        BuildOptions(min_distinctive_hits=0, generic_word_project_share=0, min_morpheme_hits=0).to_json()
+        BuildOptions(
+            min_distinctive_hits=0, generic_word_project_share=0, min_morpheme_hits=0, min_fixed_use=0
+        ).to_json()
     )
+
+
+def cut_by_use(vocabulary: Vocabulary, uses: dict[bytes, int], lock: Lock | None = None, least: float = 10) -> set[str]:
+    lock = lock or Lock.from_entries([])
+    return cut_tokens(decide_by_use(vocabulary, lock, vocabulary.tokens, uses, least))
+
+
+@pytest.mark.parametrize(
+    ("token", "band"),
+    [("unordered_map", "library"), ("0xFF", "numbers"), ("init", "morphemes"), ("cudaMalloc", "domain")],
+)
+def test_a_fixed_token_of_any_band_stays_from_the_least_use_on(vocabulary: Vocabulary, token: str, band: str) -> None:
+    assert vocabulary.by_token[token].band.name == band
+    assert token in cut_by_use(vocabulary, {token.encode(): 9})
+    assert token not in cut_by_use(vocabulary, {token.encode(): 10})
+
+
+def test_control_tokens_keywords_single_bytes_and_what_is_to_be_kept_need_no_use(vocabulary: Vocabulary) -> None:
+    cut = cut_by_use(vocabulary, {})
+    stays = {token.token for token in vocabulary.tokens if token.token not in cut}
+    needed = {token.token for token in vocabulary.tokens if token.band.name in ("control", "keywords")}
+    single = {token.token for token in vocabulary.tokens if len(token.token.encode()) == 1}
+    assert "contract_assert" in vocabulary.kept and "{" in single
+    assert stays == needed | single | vocabulary.kept
+
+
+@pytest.mark.parametrize(("version", "is_cut"), [("1.0", False), ("cppmill-1", True)])
+def test_a_release_of_a_user_keeps_what_is_not_used_and_one_of_cppmill_does_not(
+    vocabulary: Vocabulary, version: str, is_cut: bool
+) -> None:
+    number = vocabulary.by_token["unordered_map"].id
+    lock = Lock.from_entries([LockedId("unordered_map", number, version, "ids.lock:1")])
+    assert ("unordered_map" in cut_by_use(vocabulary, {}, lock)) is is_cut
+
+
+@pytest.mark.parametrize(("version", "rule"), [("1.0", Rule.LOCKED), ("cppmill-1", Rule.RARE)])
+def test_the_scan_decides_what_a_release_of_cppmill_has(vocabulary: Vocabulary, version: str, rule: Rule) -> None:
+    lock = Lock.from_entries([LockedId("cudaMalloc", vocabulary.by_token["cudaMalloc"].id, version, "ids.lock:1")])
+    terms = table(("cudaMalloc", "cuda_runtime", 3, 2, 1))
+    assert decided(vocabulary, terms, lock)["cudaMalloc", "cuda_runtime"].rule is rule
+
+
+def test_what_is_not_used_is_cut_in_every_category_that_keeps_it(vocabulary: Vocabulary) -> None:
+    terms = table(("CHECK", "catch_boost_test", 50, 5, 3), ("CHECK", "sql_keywords", 3, 3, 1))
+    decisions = decide(vocabulary, read_lock(vocabulary.directory), terms, DOCUMENTS, OPTIONS)
+    rules = {d.category: d.rule for d in leave_out(decisions, {"CHECK"}) if d.token == "CHECK"}
+    assert rules == dict.fromkeys(("catch_boost_test", "sql_keywords"), Rule.UNNEEDED)
+    assert [d for d in leave_out(decisions, {"CHECK"}) if d.token != "CHECK"] == [
+        d for d in decisions if d.token != "CHECK"
+    ]

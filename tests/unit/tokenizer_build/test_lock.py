@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -7,8 +8,12 @@ import pytest
 
 from schemas.digests import sha256_file
 from schemas.errors import VocabularyConfigError
+from tokenizer_build.layout import plan_slots
 from tokenizer_build.lint import load_vocabulary
 from tokenizer_build.lock import UNRELEASED, read_lock, read_releases, release_vocabulary, revision
+
+FIRST_RELEASE = "29d88b4ec80b93c87b76b374fd7447a49b724edbe1e78bd85a527b1255b188cd"
+"""SHA-256 of the ids and tokens of `cppmill-1`, a line each."""
 
 
 def write_manifest(folder: Path, tokens: dict[int, str]) -> Path:
@@ -18,12 +23,56 @@ def write_manifest(folder: Path, tokens: dict[int, str]) -> Path:
     return folder
 
 
-def test_the_shipped_lock_holds_the_48_published_control_ids(
+def test_the_shipped_lock_binds_builds_to_the_48_published_control_ids(
     vocabulary_copy: Path, published_tokens: dict[int, str]
 ) -> None:
-    locked = {entry.id: entry.token for entry in read_lock(vocabulary_copy).entries}
-    assert locked == {i: published_tokens[i] for i in range(48)}
-    assert read_releases(vocabulary_copy) == {}
+    bound = {entry.id: entry.token for entry in read_lock(vocabulary_copy).binding.entries}
+    assert bound == {i: published_tokens[i] for i in range(48)}
+
+
+def test_the_first_release_of_cppmill_pins_the_fixed_ids_of_the_ready_tokenizer(
+    vocabulary_copy: Path, repository: Path
+) -> None:
+    pinned = [entry for entry in read_lock(vocabulary_copy).entries if entry.version == "cppmill-1"]
+    assert len(pinned) == 4_415
+    lines = "".join(f"{entry.id} {entry.token}\n" for entry in pinned)
+    assert hashlib.sha256(lines.encode()).hexdigest() == FIRST_RELEASE, "a line of a release is never changed"
+    page = (repository / "docs/how-to/vocabulary/ready-tokenizer.md").read_text()
+    assert read_releases(vocabulary_copy)["cppmill-1"] in page
+
+
+def test_a_release_of_cppmill_pins_ids_and_one_of_a_user_binds_builds(tiny_vocabulary: Path, tmp_path: Path) -> None:
+    tokenizer = write_manifest(tmp_path / "one", {64: "auto", 65: "const"})
+    assert release_vocabulary(tiny_vocabulary, tokenizer, "cppmill-2") == 2
+    lock = read_lock(tiny_vocabulary)
+    assert lock.by_id.keys() == {0, 64, 65} and lock.binding.by_id.keys() == {0}
+    assert release_vocabulary(tiny_vocabulary, write_manifest(tmp_path / "two", {64: "auto"}), "1.0") == 1
+    lock = read_lock(tiny_vocabulary)
+    assert lock.by_id.keys() == {0, 64, 65} and lock.binding.by_id.keys() == {0, 64}
+    assert release_vocabulary(tiny_vocabulary, tokenizer, "cppmill-3") == 0
+
+
+def test_a_pinned_id_is_not_moved_or_reused_either(tiny_vocabulary: Path) -> None:
+    lock = tiny_vocabulary / "ids.lock"
+    lock.write_text(lock.read_text() + '"xor"\t64\tcppmill-1\n')
+    with pytest.raises(VocabularyConfigError, match="id 64 is reused for 'auto'"):
+        load_vocabulary(tiny_vocabulary)
+
+
+def test_a_pinned_id_without_its_token_is_free_for_a_learned_one(tiny_vocabulary: Path) -> None:
+    lock = tiny_vocabulary / "ids.lock"
+    lock.write_text(lock.read_text() + '"gone"\t66\tcppmill-1\n"lost"\t67\t1.0\n')
+    vocabulary, found = load_vocabulary(tiny_vocabulary)
+    reserved = plan_slots(vocabulary.tokens, found, 8192).reserved
+    assert 67 in reserved and 66 not in reserved
+
+
+def test_a_vocabulary_of_the_users_own_cannot_take_the_name_of_a_release_of_cppmill(
+    tiny_vocabulary: Path, tmp_path: Path
+) -> None:
+    (tiny_vocabulary / "inherited").mkdir()
+    with pytest.raises(VocabularyConfigError, match=r"'cppmill-9': cppmill-… are releases of cppmill"):
+        release_vocabulary(tiny_vocabulary, write_manifest(tmp_path / "one", {64: "auto"}), "cppmill-9")
 
 
 def test_a_release_appends_new_ids_and_leaves_the_old_lines_as_they_are(tiny_vocabulary: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ import pyarrow as pa
 import pytest
 
 from benches.lib.trainers import LINE_PATTERN, PATTERN
+from benches.lib.vocabularies import count_text_tokens
 from benches.studies.ablations import grid, read_counts
 from benches.studies.variants import Ingredients, Variant, Vocabulary
 from configs.vocabulary import VOCABULARY
+from schemas.options import BuildOptions
 
 SIZE, WITH_SUPERWORDS = 8192, 13_000
 
@@ -69,6 +72,16 @@ def test_the_grid_is_the_switches_at_the_base_then_superwords_then_the_other_siz
     assert names[:4] == ["8", "8, no bands", "8, no seeds", "8, no seeds, no bands"]
     assert names[4:7] == [f"8, superwords after {share} %" for share in (50, 75, 90)]
     assert names[7:] == ["9", "9, superwords after 75 %"]
+
+
+def test_without_fixed_tokens_that_the_text_hardly_has_it_is_fewer_tokens(ingredients: Ingredients) -> None:
+    by_use = replace(ingredients, options=BuildOptions(min_fixed_use=1.0))
+    variants = grid(SIZE, [], superwords=False, by_use=True)
+    assert variants[-1].name == "8,192, every fixed token"
+    needed, every = (by_use.learn(variant) for variant in (variants[0], variants[-1]))
+    tokens = [count_text_tokens(learned.merges, ingredients.counts.words, 1) for learned in (needed, every)]
+    assert len(needed.tokens) == len(every.tokens) and tokens[0] < 0.97 * tokens[1]
+    assert every.tokens == ingredients.learn(Variant(SIZE)).tokens
 
 
 def test_superwords_are_the_last_share_of_the_ids(ingredients: Ingredients) -> None:

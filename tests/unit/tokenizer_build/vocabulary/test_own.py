@@ -87,7 +87,7 @@ def test_it_begins_as_a_copy_of_the_shipped_vocabulary(own: Path, vocabulary: Vo
     assert [(t.id, t.token, t.band) for t in begun.tokens] == [(t.id, t.token, t.band) for t in vocabulary.tokens]
     assert begun.to_json() == vocabulary.to_json()
     assert begun.own == frozenset()
-    assert lock.by_id.keys() == read_lock(SHIPPED).by_id.keys()
+    assert lock.by_id.keys() == read_lock(SHIPPED).binding.by_id.keys()
     with pytest.raises(VocabularyConfigError, match="not empty"):
         init_vocabulary(SHIPPED, own)
     with pytest.raises(VocabularyConfigError, match="not made by `cppmill vocab init`"):
@@ -252,3 +252,9 @@ def test_a_name_is_its_id_wherever_it_is_a_word(
 
 def is_word_byte(byte: int) -> bool:
     return chr(byte).isalnum() or byte == ord("_") or byte >= 128
+
+
+def test_a_vocabulary_of_ones_own_begins_with_the_published_lines_of_the_lock_alone(tmp_path: Path) -> None:
+    init_vocabulary(SHIPPED, tmp_path / "own")
+    assert {entry.version for entry in read_lock(SHIPPED).entries} == {"published", "cppmill-1"}
+    assert {entry.version for entry in read_lock(tmp_path / "own").entries} == {"published"}

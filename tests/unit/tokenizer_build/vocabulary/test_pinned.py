@@ -178,7 +178,7 @@ def test_a_released_token_that_another_corpus_would_cut_stays_and_is_reported(
 
 
 def test_a_release_locks_what_is_new_and_only_that(released: Path, built: dict[str, Path]) -> None:
-    locked = {entry.token: entry.id for entry in read_lock(released).entries}
+    locked = {entry.token: entry.id for entry in read_lock(released).binding.entries}
     assert locked == fixed_ids(built[CORPORA[0]])
     assert release_vocabulary(released, built[CORPORA[1]], "1.1") == len(
         fixed_ids(built[CORPORA[1]]).keys() - locked.keys()

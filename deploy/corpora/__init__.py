@@ -1,0 +1,1 @@
+"""The training corpora of the ready tokenizer: fetched in the versions that `sources.lock` has."""
