@@ -20,6 +20,7 @@ from pipelines.stages.standing import KEPT, check_standing, keeps_any
 from pipelines.stages.vocabulary import check_vocabulary
 from schemas.units import RUN_STAGES, TOKENIZER_STAGES, Stage, UnitReceipt
 from transforms.records.receipts import RECEIPT
+from transforms.records.recorded import recorded_files
 from transforms.storage.folder import OutputFolder
 
 PROGRAMS: dict[Stage, StageProgram] = {
@@ -83,6 +84,7 @@ def plan(config: RunConfig) -> list[PlannedUnit]:
     """
     out = OutputFolder(config.out)
     out.load_digests()
+    out.hold_receipts(recorded_files(out))
     with open_engine("local", engine_config(config, out)) as engine:  # it is never asked to run anything
         return list(_plan(Session(config=config, out=out, reporter=Reporters(), engine=engine)))
 

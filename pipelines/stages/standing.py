@@ -71,7 +71,7 @@ def keeps_any(session: Session) -> bool:
 def build_receipts(session: Session) -> list[UnitReceipt]:
     """Return the receipt of the build of OUT's tokenizer; none if it was copied into OUT."""
     names = [name for name in session.out.files(_FOLDER) if is_unit_receipt(name, Stage.BUILD)]
-    return [UnitReceipt.from_bytes(session.out.read_bytes(name), where=session.out.where(name)) for name in names]
+    return [session.read_unit(name) for name in names]
 
 
 def is_of_other_documents(session: Session, documents: Sequence[UnitReceipt]) -> bool:

@@ -20,7 +20,7 @@ from schemas.ledger import Ledger
 from schemas.options import TokenizeOptions
 from schemas.units import Stage, UnitReceipt, is_unit_receipt, unit_receipt_path
 from transforms.records.platforms import PLATFORM_VOCAB, has_own_platforms, platform_vocab_size
-from transforms.records.receipts import RECEIPT, control_text, find_receipt
+from transforms.records.receipts import RECEIPT, control_text, find_receipt, named_files
 from transforms.records.record import check_files, check_record, malformed
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.tokenizer import TokenizeSettings
@@ -40,7 +40,7 @@ def verify_run(out: OutputFolder, *, threads: int) -> list[str]:
     try:
         differences = [
             *check_record(out, RECEIPT, receipt),
-            *check_files(out, RECEIPT, _named_files(receipt), kind="receipt"),
+            *check_files(out, RECEIPT, named_files(receipt), kind="receipt"),
         ]
         if differences:
             return differences
@@ -53,10 +53,6 @@ def verify_run(out: OutputFolder, *, threads: int) -> list[str]:
         ]
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         return [malformed(out, RECEIPT, error, kind="receipt")]
-
-
-def _named_files(receipt: dict[str, Any]) -> dict[str, str]:
-    return {**receipt["files"], **{shard["path"]: shard["sha256"] for shard in receipt["dataset"]["shards"]}}
 
 
 def _check_tokenizer(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
