@@ -23,6 +23,7 @@ from transforms.records.platforms import PLATFORM_VOCAB, has_own_platforms, plat
 from transforms.records.receipts import RECEIPT, control_text, find_receipt, named_files
 from transforms.records.record import check_files, check_record, malformed
 from transforms.storage.folder import OutputFolder
+from transforms.tokens.consistency import load_checked
 from transforms.tokens.tokenizer import TokenizeSettings
 from transforms.tokens.validate import prove_shard
 
@@ -59,8 +60,8 @@ def _check_tokenizer(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str
     folder, facts = out.where("tokenizer"), receipt["tokenizer"]
     try:
         with out.open_local_folder("tokenizer") as directory:
-            tokenizer = cppmill_core.load_tokenizer(directory)
-    except (cppmill_core.CoreError, OSError) as error:
+            tokenizer = load_checked(directory)
+    except (cppmill_core.CoreError, IntegrityError, OSError) as error:
         yield f"{folder}: {error}"
         return
     for name, found in (("digest", tokenizer.digest), ("vocab_size", tokenizer.vocab_size)):
