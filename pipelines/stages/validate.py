@@ -159,6 +159,8 @@ def _publish_receipt(
         out.publish_bytes(RECEIPT, data)
     for name in set(out.files()) - keep - shards - {RECEIPT}:
         out.remove(name)
+    for name in [name for name in out.strangers() if name.startswith(_OWN_FOLDERS)]:
+        out.remove(name)
     for line in describe_receipt(receipt):
         session.reporter.note(line)
 

@@ -58,7 +58,8 @@ class OutputFolder:
         remote = is_remote(str(root))
         self.root = str(root).rstrip("/") if remote else str(Path(root).absolute())
         self.store: Store = ObjectStore(self.root) if remote else LocalStore(Path(self.root))
-        self.where, self.files, self.read_bytes = self.store.where, self.store.files, self.store.read_bytes
+        self.where, self.read_bytes = self.store.where, self.store.read_bytes
+        self.files, self.strangers = self.store.files, self.store.strangers
         self.open_local, self.open_local_folder = self.store.open_local, self.store.open_local_folder
         self.open_ranges = self.store.open_ranges
         self.remove, self.remove_folder = self.store.remove, self.store.remove_folder
