@@ -1,4 +1,4 @@
-"""A run that was changed and signed again, every digest in it true, is still found out wherever its files contradict."""
+"""A run that was changed and signed again, every digest true, is still found out wherever its files contradict."""
 
 import hashlib
 import json
@@ -64,12 +64,11 @@ def receipt(**tables):
 def options(**tables):
     """Return a forgery of the options in the receipt."""
 
-    def forge(out):
-        rewrite(
-            out / "receipt.json", lambda value: [value["configs"][name].update(new) for name, new in tables.items()]
-        )
+    def change(value):
+        for name, new in tables.items():
+            value["configs"][name].update(new)
 
-    return forge
+    return lambda out: rewrite(out / "receipt.json", change)
 
 
 def unit(folder, change):
