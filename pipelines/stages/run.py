@@ -53,6 +53,7 @@ def run_stages(session: Session) -> None:
 
     Raises:
         ConfigError: If an option disagrees with the tokenizer in OUT, before anything is done.
+        NothingKeptError: If no document is kept.
         VocabularyConfigError: The same if the vocabulary cannot be built from with these options.
     """
     _check(session)
@@ -60,6 +61,8 @@ def run_stages(session: Session) -> None:
     receipts = dict[Stage, Sequence[UnitReceipt]]()
     for program in programs_of(session.config):
         receipts[program.stage] = program.work(session, *(receipts[stage] for stage in program.needs))
+        if program.stage is Stage.INGEST:
+            ingest.check_kept(session, receipts[Stage.INGEST])
     if receipts.get(Stage.BUILD) == [] and _receipt_bytes(session.out) != before:
         for line in describe_gain(session, receipts[Stage.INGEST], receipts[Stage.TOKENIZE]):
             session.reporter.note(line)

@@ -24,7 +24,8 @@ def swap_fixed(rules):
 
 
 def use_reserved(rules):
-    swap(rules["model"]["vocab"], "<RESERVED_7000>", name_of(rules["model"]["vocab"], 12000))
+    text = "".join(rules["model"]["merges"].pop())  # nothing is made of the last token
+    swap(rules["model"]["vocab"], "<RESERVED_7000>", text)
 
 
 def swap_controls(rules):
