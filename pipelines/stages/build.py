@@ -65,6 +65,7 @@ def build(session: Session, counts: UnitReceipt) -> UnitReceipt:
     receipt = session.out.find_receipt(unit)
     session.reporter.stage_started(Stage.BUILD, int(receipt is None), unit.num_bytes if receipt is None else 0)
     if receipt is None:
+        session.withdraw([unit])
         receipt, findings = _build(session, unit, counts)
         session.reporter.progress(1, unit.num_bytes)
         summary: Summary = {"ids": session.config.options.build.vocab_size}

@@ -112,8 +112,7 @@ class Session(Generic[Config]):
         """
         reused = self.out.each(self.is_up_to_date, units)
         todo = [unit for unit, done in zip(units, reused, strict=True) if not done]
-        for line in self.out.withdraw(todo):
-            self.reporter.note(f"{line}; it was set aside in {SET_ASIDE}, and the unit runs again")
+        self.withdraw(todo)
         started = time.monotonic()
         self.reporter.stage_started(stage, len(todo), sum(unit.num_bytes for unit in todo))
         if todo or revisit:
@@ -261,6 +260,11 @@ class Session(Generic[Config]):
                         f"{stage}.{name} = {given}: {self.out.root} was made with {found}; "
                         "give the arguments of the run, or run again"
                     )
+
+    def withdraw(self, units: Sequence[Unit]) -> None:
+        """Set damaged receipts of units aside that are about to run, and say so."""
+        for line in self.out.withdraw(units):
+            self.reporter.note(f"{line}; it was set aside in {SET_ASIDE}, and the unit runs again")
 
     def withdraw_receipt(self) -> None:
         """Remove the run's receipt, as files that it names are about to change."""

@@ -93,6 +93,17 @@ def test_a_stage_alone_refuses_the_changed_receipt_of_the_stage_before(copied_ru
     assert path.name in done.stderr.replace("\n", "")
 
 
+def test_a_changed_receipt_of_the_build_is_named_and_a_rebuild_makes_it_again(copied_run, cppmill):
+    before = copied_run.tree()
+    path = unit_receipts(copied_run.out, "tokenizer")[0]
+    rewrite(path, lambda value: value.update(inputs={}))
+    done = cppmill(*copied_run.command, check=False)
+    assert done.returncode == 1
+    assert path.name in done.stderr.replace("\n", "") and "--rebuild-tokenizer" in done.stderr
+    cppmill(*copied_run.command, "--rebuild-tokenizer")
+    assert copied_run.tree() == before
+
+
 def test_an_old_run_is_valid_and_up_to_date(old_run, cppmill):
     before = old_run.tree()
     cppmill("verify", old_run.out)
