@@ -40,6 +40,10 @@ class BadInputError(CppmillError):
     exit_code = ExitCode.BAD_INPUT
 
 
+class NothingKeptError(BadInputError):
+    """Sources of which no document is kept."""
+
+
 class IntegrityError(CppmillError):
     """A file, a digest, a count or a vocabulary size that differs from what was recorded."""
 

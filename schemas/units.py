@@ -16,7 +16,9 @@ from schemas.errors import IntegrityError
 from schemas.reasons import Dead
 from schemas.tables import DATA_FORMAT_VERSION
 
-RECEIPT_FORMAT = "cppmill-unit-1"
+RECEIPT_FORMAT = "cppmill-unit-2"
+OLD_RECEIPT_FORMAT = "cppmill-unit-1"
+"""The format before, without a digest of the receipt itself: it is read, but nothing in it proves that it is whole."""
 
 
 class Stage(StrEnum):
@@ -133,26 +135,61 @@ class UnitReceipt:
         return not self.ledger or Dead.CHANGED not in self.ledger["documents"]["dead"]
 
     def to_bytes(self) -> bytes:
-        """Return the receipt as canonical JSON."""
-        return canonical_json({"format": RECEIPT_FORMAT, **asdict(self)})
+        """Return the receipt as canonical JSON, with its own digest."""
+        value = {"format": RECEIPT_FORMAT, **asdict(self)}
+        return canonical_json({**value, "digest": sha256_json(value)})
 
     @classmethod
     def from_bytes(cls, data: bytes, *, where: str) -> UnitReceipt:
-        """Read a receipt back.
+        """Read a receipt back, of this format or of the one before.
 
         Raises:
-            IntegrityError: If it is not a unit receipt of this version.
+            IntegrityError: If it is not a unit receipt of a known version, or was changed.
         """
         try:
             value = json.loads(data)
-            if value.pop("format") != RECEIPT_FORMAT:
-                raise ValueError("another format")
+            if value["format"] != OLD_RECEIPT_FORMAT:
+                _check_digest(value)
+            del value["format"]
             outputs = tuple(OutputFile(**output) for output in value.pop("outputs"))
-            return cls(outputs=outputs, stage=Stage(value.pop("stage")), **value)
+            receipt = cls(outputs=outputs, stage=Stage(value.pop("stage")), **value)
+            receipt.check_types()
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise IntegrityError(
                 f"{where}: not a unit receipt of format {RECEIPT_FORMAT} ({error}); delete it and run again"
             ) from error
+        return receipt
+
+    def check_types(self) -> None:
+        """Check what the dataclass alone does not: a receipt that was damaged may hold anything.
+
+        Raises:
+            TypeError: Naming the field.
+        """
+        for name in ("totals", "inputs", "ledger"):
+            if not isinstance(getattr(self, name), dict):
+                raise TypeError(f"{name} is not an object")
+        for output in self.outputs:
+            if not (isinstance(output.path, str) and isinstance(output.sha256, str)):
+                raise TypeError("outputs: a path or a digest is not a string")
+
+
+def is_sealed(data: bytes) -> bool:
+    """Return whether the bytes of a readable unit receipt have its own digest; those of older versions have none."""
+    return bool(json.loads(data)["format"] == RECEIPT_FORMAT)
+
+
+def _check_digest(value: dict[str, Any]) -> None:
+    """Take the digest out of a receipt, and check it.
+
+    Raises:
+        ValueError: If the format is unknown, or the content gives another digest.
+    """
+    if value["format"] != RECEIPT_FORMAT:
+        raise ValueError(f"format {value['format']!r}")
+    expected, found = value.pop("digest"), sha256_json(value)
+    if found != expected:
+        raise ValueError(f"its digest is {expected}, its content gives {found}")
 
 
 def unit_receipt_path(stage: Stage, key: str) -> str:

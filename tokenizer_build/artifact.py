@@ -14,11 +14,12 @@ from pathlib import Path
 
 from cppmill_core.byte_alphabet import spell
 from cppmill_core.manifests import MANIFEST_FORMAT, ranges
+from cppmill_core.protocol import AnyTokenizer
 
 from schemas.digests import canonical_json, sha256_file
 from schemas.options import HfTemplate
-from tokenizer_build.bands import Strength
-from tokenizer_build.layout import Slot, Slots, manifest_bands
+from tokenizer_build.bands import Strength, reserved_name
+from tokenizer_build.layout import LEARNED, Slot, Slots, manifest_bands
 from tokenizer_build.templates import Json, apply_template
 
 TOKENIZER_JSON = "tokenizer.json"
@@ -197,3 +198,23 @@ def shown(token: bytes) -> str:
 def _write_json(path: Path, value: Json) -> None:
     text = json.dumps(value, ensure_ascii=False, indent=1)
     path.write_text(text + "\n", encoding=_UTF8, newline="")
+
+
+def derive_table(folder: Path, tokenizer: AnyTokenizer) -> Iterable[str]:
+    """Yield the lines of `vocab.tsv` from the other files of a directory that `write_tokenizer` wrote.
+
+    Args:
+        folder: The directory.
+        tokenizer: The tokenizer that was loaded from it.
+    """
+    manifest = json.loads((folder / MANIFEST_JSON).read_bytes())
+    bands = sorted((band["first"], band["last"], band["name"]) for band in manifest["bands"])
+    fixed = {row["id"]: (row["token"].encode(), Strength(row["strength"])) for row in manifest["tokens"]}
+    for first, last in manifest["reserved"]:
+        fixed |= {id_: (reserved_name(id_).encode(), Strength.RESERVED) for id_ in range(first, last + 1)}
+
+    def slot(id_: int) -> Slot:
+        token, strength = fixed.get(id_) or (tokenizer.token_bytes(id_) or b"", Strength.LEARNED)
+        return Slot(id_, token, strength, next((name for first, last, name in bands if first <= id_ <= last), LEARNED))
+
+    yield from _table_lines(map(slot, range(tokenizer.vocab_size)))

@@ -176,20 +176,31 @@ _register("plan", inspect.getdoc(_plan) or "", _plan)
 @described(app)
 def verify(
     out: args.RunFolder,
+    reencode: Annotated[
+        float,
+        typer.Option(
+            "--reencode",
+            metavar="FRACTION",
+            min=0,
+            max=1,
+            help="Part of the documents to encode again, chosen by content hash; 1 for all.",
+        ),
+    ] = 0.01,
     verbose: args.Verbose = False,
 ) -> None:
     """Check that OUT, or a trial, matches its receipt, or an export its manifest.
 
     From the files alone, offline. Exit code 0 if it does, 1 with the first differences.
 
-    Example:
+    Examples:
       cppmill verify llvm
+      cppmill verify llvm --reencode 1
     """
     with command_session(Output(verbose=verbose), advice="nothing was changed"):
         from pipelines.cli.tables import print_differences
         from pipelines.versions import verify
 
-        print_differences(verify.verify(out), out, record=verify.record(out))
+        print_differences(verify.verify(out, reencode), out, record=verify.record(out))
 
 
 @described(app)

@@ -92,11 +92,12 @@ def plan(
     return whole_run.plan(_load(sources, out, config, options))
 
 
-def verify(place: PlaceText) -> list[str]:
+def verify(place: PlaceText, *, reencode: float = 0.01) -> list[str]:
     """Return every difference between a run, a trial or an export and its receipt; empty if there is none.
 
     Args:
         place: Its folder or URL.
+        reencode: The part of a run's documents to encode again, 0 to 1, chosen by content hash.
 
     Raises:
         ConfigError: If there is no receipt.
@@ -104,7 +105,7 @@ def verify(place: PlaceText) -> list[str]:
     """
     from pipelines.versions import verify as program
 
-    return program.verify(os.fspath(place))
+    return program.verify(os.fspath(place), reencode)
 
 
 def retokenize(

@@ -38,6 +38,7 @@ from tokenizer_build.sentencepiece import build_sentencepiece, trainer_version
 from transforms.records.versions import follow_current
 from transforms.scan.tables import read_counts
 from transforms.storage.folder import OutputFolder
+from transforms.tokens.consistency import load_checked
 
 
 def run(config: RunConfig, reporter: Reporter) -> None:
@@ -64,6 +65,7 @@ def build(session: Session, counts: UnitReceipt) -> UnitReceipt:
     receipt = session.out.find_receipt(unit)
     session.reporter.stage_started(Stage.BUILD, int(receipt is None), unit.num_bytes if receipt is None else 0)
     if receipt is None:
+        session.withdraw([unit])
         receipt, findings = _build(session, unit, counts)
         session.reporter.progress(1, unit.num_bytes)
         summary: Summary = {"ids": session.config.options.build.vocab_size}
@@ -119,14 +121,14 @@ def install_tokenizer(session: Session, place: Path | str) -> None:
 
     Raises:
         ConfigError: If the directory is not a tokenizer directory with a manifest, or one whose files differ from
-            the manifest.
+            the manifest, or do not keep what it promises.
     """
     with OutputFolder(follow_current(str(place))).open_local_folder("") as source:
         if not (source / MANIFEST).is_file():
             raise no_tokenizer(place)
         try:
-            tokenizer = cppmill_core.load_tokenizer(source)
-        except cppmill_core.CoreError as error:
+            tokenizer = load_checked(source)
+        except (cppmill_core.CoreError, IntegrityError) as error:
             raise ConfigError(f"--tokenizer {place}: {error}") from error
         check_ends(tokenizer, session.config.options.tokenize, where=f"--tokenizer {place}")
         if _install(session, source):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 
@@ -16,8 +17,9 @@ from pipelines.stages.platforms import publish_platforms
 from pipelines.stages.program import StagePlan, StageProgram, plan_units, to_run
 from pipelines.stages.session import Session
 from schemas.digests import sha256_json
-from schemas.errors import BadInputError, ConfigError
+from schemas.errors import BadInputError, ConfigError, NothingKeptError
 from schemas.ledger import Ledger
+from schemas.reasons import Filtered
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.filters.decontamination import Benchmark, published, read_benchmark
 from transforms.ingest.dedup.candidates import duplicate_partitions
@@ -203,6 +205,20 @@ def check_dead(session: Session, receipts: list[UnitReceipt]) -> None:
             f"{dead:,} of {total:,} documents ({dead / total:.2%}) could not be used: {reasons}; "
             f"allowed are {allowed:.2%}. {rejects} names each; fix the sources, or allow more with --max-dead-fraction"
         )
+
+
+def check_kept(session: Session, receipts: Sequence[UnitReceipt]) -> None:
+    """Raise NothingKeptError if no document is kept: there is nothing to build from or to tokenize."""
+    ledger = Ledger.sum(Ledger.from_json(receipt.ledger, where=receipt.path) for receipt in receipts).documents
+    if ledger.kept:
+        return
+    reasons = [(f"{column}[{reason}]" if reason else str(column), n) for column, reason, n in ledger.entries() if n]
+    shown = ", ".join(f"{name} {number:,}" for name, number in reasons)
+    ways = "--extensions names those to take" if Filtered.EXTENSION in ledger.filtered else "docs/how-to/filters.md"
+    raise NothingKeptError(
+        f"SOURCE {', '.join(session.config.sources)}: none of {ledger.total:,} documents is kept: {shown}; "
+        f"{session.out.where('documents/rejects-*.parquet')} names each ({ways})"
+    )
 
 
 @lru_cache(maxsize=1)

@@ -20,6 +20,7 @@ from pipelines.stages.standing import KEPT, check_standing, keeps_any
 from pipelines.stages.vocabulary import check_vocabulary
 from schemas.units import RUN_STAGES, TOKENIZER_STAGES, Stage, UnitReceipt
 from transforms.records.receipts import RECEIPT
+from transforms.records.recorded import recorded_files
 from transforms.storage.folder import OutputFolder
 
 PROGRAMS: dict[Stage, StageProgram] = {
@@ -52,6 +53,7 @@ def run_stages(session: Session) -> None:
 
     Raises:
         ConfigError: If an option disagrees with the tokenizer in OUT, before anything is done.
+        NothingKeptError: If no document is kept.
         VocabularyConfigError: The same if the vocabulary cannot be built from with these options.
     """
     _check(session)
@@ -59,6 +61,8 @@ def run_stages(session: Session) -> None:
     receipts = dict[Stage, Sequence[UnitReceipt]]()
     for program in programs_of(session.config):
         receipts[program.stage] = program.work(session, *(receipts[stage] for stage in program.needs))
+        if program.stage is Stage.INGEST:
+            ingest.check_kept(session, receipts[Stage.INGEST])
     if receipts.get(Stage.BUILD) == [] and _receipt_bytes(session.out) != before:
         for line in describe_gain(session, receipts[Stage.INGEST], receipts[Stage.TOKENIZE]):
             session.reporter.note(line)
@@ -83,6 +87,7 @@ def plan(config: RunConfig) -> list[PlannedUnit]:
     """
     out = OutputFolder(config.out)
     out.load_digests()
+    out.hold_receipts(recorded_files(out))
     with open_engine("local", engine_config(config, out)) as engine:  # it is never asked to run anything
         return list(_plan(Session(config=config, out=out, reporter=Reporters(), engine=engine)))
 

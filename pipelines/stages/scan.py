@@ -49,6 +49,7 @@ def scan(session: Session, documents: Sequence[UnitReceipt]) -> ScanReceipts:
     if merged is None:
         construct = partial(_scan_and_merge, settings=settings, num_shards=len(units))
         shards = session.run_units(Stage.SCAN, units, construct, revisit=True)
+        session.withdraw([merge])
         merged = UnitReceipt(stage=Stage.SCAN, key=merge.key, outputs=_merged_files(session, settings), totals={})
         session.out.publish_receipt(merged)
         session.out.remove_folder(GROUPS)

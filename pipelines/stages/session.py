@@ -30,10 +30,19 @@ from pipelines.stages.places import check_urls
 from pipelines.stages.platforms import read_platforms
 from pipelines.stages.vocabulary import local_vocabulary
 from schemas.errors import ConfigError, IntegrityError, StoreError
-from schemas.units import RECEIPT_FOLDERS, Stage, Unit, UnitReceipt, is_unit_receipt, unit_receipt_path
+from schemas.units import (
+    RECEIPT_FOLDERS,
+    TOKENIZER_STAGES,
+    Stage,
+    Unit,
+    UnitReceipt,
+    is_unit_receipt,
+    unit_receipt_path,
+)
 from transforms.records.receipts import RECEIPT
+from transforms.records.recorded import recorded_files
 from transforms.records.versions import Versions
-from transforms.storage.folder import CACHE, OutputFolder
+from transforms.storage.folder import CACHE, SET_ASIDE, OutputFolder, UnsealedError
 from transforms.storage.protocol import LOCK, Lock, is_keyed
 from transforms.units.claims import clear_claims
 from transforms.units.execution import clear_attempts, count_repeated
@@ -103,7 +112,7 @@ class Session(Generic[Config]):
         """
         reused = self.out.each(self.is_up_to_date, units)
         todo = [unit for unit, done in zip(units, reused, strict=True) if not done]
-        self.out.withdraw(todo)
+        self.withdraw(todo)
         started = time.monotonic()
         self.reporter.stage_started(stage, len(todo), sum(unit.num_bytes for unit in todo))
         if todo or revisit:
@@ -195,7 +204,7 @@ class Session(Generic[Config]):
         Without the cache (a folder that was copied), every unit receipt of the stage counts.
 
         Raises:
-            IntegrityError: If the stage has not run here.
+            IntegrityError: If the stage has not run here, or a receipt is damaged.
         """
         names = [unit_receipt_path(stage, key) for key in self._index(stage).get("units", ())]
         if not names:
@@ -205,7 +214,26 @@ class Session(Generic[Config]):
                 f"{self.out.root}: no {stage} has finished here; run `cppmill {stage}` first, or `cppmill run` "
                 f"for everything"
             )
-        return self.out.each(lambda name: UnitReceipt.from_bytes(self.out.read_bytes(name), where=name), names)
+        return self.out.each(self.read_unit, names)
+
+    def read_unit(self, name: str) -> UnitReceipt:
+        """Return a unit receipt by its path, as it was left by an earlier command.
+
+        Raises:
+            IntegrityError: If it is missing or damaged, or not the one that the record of the run names.
+        """
+        where = self.out.where(name)
+        try:
+            data = self.out.read_bytes(name)
+        except FileNotFoundError as error:
+            raise IntegrityError(f"{where}: missing; run `cppmill run` again, which makes it again") from error
+        receipt = UnitReceipt.from_bytes(data, where=where)
+        try:
+            self.out.check_recorded(name, data)
+        except UnsealedError:
+            if receipt.stage not in TOKENIZER_STAGES:  # what a tokenizer was built from is kept, as its ids are
+                raise
+        return receipt
 
     def _index(self, stage: Stage) -> dict[str, Any]:
         """Return what `remember` wrote for a stage; empty if it is missing or damaged, as all of the cache may be."""
@@ -232,6 +260,11 @@ class Session(Generic[Config]):
                         f"{stage}.{name} = {given}: {self.out.root} was made with {found}; "
                         "give the arguments of the run, or run again"
                     )
+
+    def withdraw(self, units: Sequence[Unit]) -> None:
+        """Set damaged receipts of units aside that are about to run, and say so."""
+        for line in self.out.withdraw(units):
+            self.reporter.note(f"{line}; it was set aside in {SET_ASIDE}, and the unit runs again")
 
     def withdraw_receipt(self) -> None:
         """Remove the run's receipt, as files that it names are about to change."""
@@ -300,6 +333,7 @@ def logged(session: Session[Config]) -> Iterator[Session[Config]]:
     """Yield a session whose folder is locked, with an event log and remembered digests."""
     out, engine = session.out, session.engine
     out.load_digests()
+    out.hold_receipts(recorded_files(out))
     with open_log(out, engine=engine.name, threads=usable_threads()) as log:
         reporters = Reporters(session.reporter, log)
         if engine.name != "local":

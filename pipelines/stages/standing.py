@@ -69,9 +69,16 @@ def keeps_any(session: Session) -> bool:
 
 
 def build_receipts(session: Session) -> list[UnitReceipt]:
-    """Return the receipt of the build of OUT's tokenizer; none if it was copied into OUT."""
+    """Return the receipt of the build of OUT's tokenizer; none if it was copied into OUT.
+
+    Raises:
+        IntegrityError: If it is damaged: without it, nobody knows what the tokenizer was built from.
+    """
     names = [name for name in session.out.files(_FOLDER) if is_unit_receipt(name, Stage.BUILD)]
-    return [UnitReceipt.from_bytes(session.out.read_bytes(name), where=session.out.where(name)) for name in names]
+    try:
+        return [session.read_unit(name) for name in names]
+    except IntegrityError as error:
+        raise IntegrityError(f"{error}; or restore the file, {_REBUILD}") from error
 
 
 def is_of_other_documents(session: Session, documents: Sequence[UnitReceipt]) -> bool:

@@ -20,7 +20,7 @@ from pipelines.stages.standing import build_receipts, is_of_other_documents
 from pipelines.stages.tokenize import tokenize_settings
 from pipelines.stages.vocabulary import find_revision
 from schemas.digests import canonical_json
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, IntegrityError
 from schemas.tables import PLATFORM_VOCAB_SIZE
 from schemas.units import (
     RECEIPT_FOLDERS,
@@ -29,9 +29,12 @@ from schemas.units import (
     Stage,
     Unit,
     UnitReceipt,
+    is_unit_receipt,
     unit_key,
 )
 from transforms.records.receipts import RECEIPT, RunFacts, TokenizerFacts, describe_receipt, make_receipt
+from transforms.records.recorded import recorded_files
+from transforms.storage.folder import OutputFolder
 from transforms.tokens.shards import check_origin
 from transforms.tokens.tokenizer import TokenizeSettings, manifest_digest, open_tokenizer
 from transforms.tokens.validate import validate_unit
@@ -130,6 +133,8 @@ def _publish_receipt(
     keep = _named_files(session, [*documents, *tokens, *proofs])
     shards = {output.path for receipt in tokens for output in receipt.outputs}
     files = {name: out.digest(name) or "" for name in sorted(keep - shards)}
+    made = {output.path for receipt in build_receipts(session) for output in receipt.outputs}
+    _check_tokenizer_files(out, files, made)
     manifest = json.loads(out.read_bytes("tokenizer/manifest.json"))
     facts = RunFacts(
         documents=documents,
@@ -154,8 +159,33 @@ def _publish_receipt(
         out.publish_bytes(RECEIPT, data)
     for name in set(out.files()) - keep - shards - {RECEIPT}:
         out.remove(name)
+    for name in [name for name in out.strangers() if name.startswith(_OWN_FOLDERS)]:
+        out.remove(name)
     for line in describe_receipt(receipt):
         session.reporter.note(line)
+
+
+def _check_tokenizer_files(out: OutputFolder, files: dict[str, str], made: set[str]) -> None:
+    """Compare the files beside a tokenizer that no unit receipt and no manifest names with the receipt to be replaced.
+
+    Whatever changes them on purpose removes that receipt first.
+
+    Raises:
+        IntegrityError: Naming the first that was changed.
+    """
+    for name, recorded in recorded_files(out).items():
+        if (
+            name.startswith("tokenizer/")
+            and name in files
+            and name not in made
+            and not is_unit_receipt(name, Stage.BUILD)
+        ):
+            found = out.hash(name)
+            if found != recorded:
+                raise IntegrityError(
+                    f"{out.where(name)}: its SHA-256 is {found}, the receipt of the run says {recorded}, and nothing "
+                    "else says what it was; restore it, or copy the tokenizer again with --tokenizer DIR"
+                )
 
 
 def _named_files(session: Session, receipts: Sequence[UnitReceipt]) -> set[str]:

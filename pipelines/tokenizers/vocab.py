@@ -84,7 +84,7 @@ def release(directory: Path, tokenizer: Path, version: str) -> int:
         tokenizer: A tokenizer directory that was built from it.
         version: Name of the release.
     """
-    load_tokenizer(tokenizer, argument="--tokenizer")  # refuses files that differ from the manifest
+    load_tokenizer(tokenizer, argument="--tokenizer")  # refuses files that differ from the manifest or each other
     check_built_from(directory, tokenizer)
     return release_vocabulary(directory, tokenizer, version)
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-import cppmill_core
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -168,7 +167,7 @@ def _add_totals(
 
 def _read_vocabulary(out: OutputFolder) -> Vocabulary:
     with out.open_local_folder("tokenizer") as folder:
-        tokenizer = cppmill_core.load_tokenizer(folder)
+        tokenizer = load_tokenizer(folder)
         entries = read_ids(folder, tokenizer).entries
     texts = [tokenizer.token_bytes(entry.id) or b"" for entry in entries]
     return Vocabulary(

@@ -23,7 +23,15 @@ from pipelines.versions.changes import FinishedRun, find_changes, is_same
 from pipelines.versions.drift import count_parts, record_drift
 from pipelines.versions.trend import record_version
 from schemas.drift_options import DriftOptions
-from schemas.errors import BadInputError, BlockedError, ConfigError, CppmillError, IntegrityError, LockedError
+from schemas.errors import (
+    BadInputError,
+    BlockedError,
+    ConfigError,
+    CppmillError,
+    IntegrityError,
+    LockedError,
+    NothingKeptError,
+)
 from schemas.units import Stage
 from transforms.records.platforms import PLATFORM_VOCAB, has_own_platforms
 from transforms.records.receipts import RECEIPT, read_receipt
@@ -151,11 +159,13 @@ def _retokenize(request: Request, asked: RunConfig, versions: Versions, reporter
     name = versions.begin(current)
     place = versions.out(name).root
     reporter.note(f"{name}: {'the first version' if current is None else f'beside {current}'}, in {place}")
-    after = _run(config.model_copy(update={"out": place}), reporter, before, request.drift)
+    try:
+        after = _run(config.model_copy(update={"out": place}), reporter, before, request.drift)
+    except NothingKeptError as error:
+        raise _discard_emptied(versions, before, error) from error
     if after is None:
         versions.discard()
         return _outcome(versions, None, request.keep)
-    _check_not_emptied(versions, before, after)
     changes = {"version": name, "previous": current, **find_changes(before, after)}
     record_version(versions, name, changes, before, after)
     drift = None
@@ -245,15 +255,16 @@ def _finished_run(out: OutputFolder) -> FinishedRun:
     return FinishedRun(out, read_receipt(out))
 
 
-def _check_not_emptied(versions: Versions, before: FinishedRun | None, after: FinishedRun) -> None:
-    """Discard a version that holds nothing where the one before held something: its sources are not what was meant."""
+def _discard_emptied(versions: Versions, before: FinishedRun | None, error: NothingKeptError) -> BadInputError:
+    """Discard a version of sources of which nothing is kept, and return the error that says so."""
     documents = 0 if before is None else int(before.receipt["dataset"]["documents"])
-    if documents and not int(after.receipt["dataset"]["documents"]):
-        versions.discard()
-        raise BadInputError(
-            f"{versions.folder.root}: nothing is left of the {documents:,} documents of {versions.current}, which "
-            "stays the current version; name the sources that hold them, or begin another --store"
-        )
+    versions.discard()
+    if not documents:
+        return error
+    return BadInputError(
+        f"{versions.folder.root}: nothing is left of the {documents:,} documents of {versions.current}, which "
+        "stays the current version; name the sources that hold them, or begin another --store"
+    )
 
 
 def _outcome(

@@ -2,29 +2,47 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from typing import Literal
 
+import cppmill_core
+
+from configs.vocabulary import VOCABULARY
 from pipelines.stages.vocabulary import recorded_digest, travelled_revision
-from schemas.units import EXPORT_FOLDERS
-from tokenizer_build.lock import RELEASES_NAME
+from pipelines.versions.count_checks import check_counts
+from schemas.units import EXPORT_FOLDERS, Stage, is_unit_receipt
+from tokenizer_build.artifact import MANIFEST_JSON, VOCAB_TSV, derive_table
+from tokenizer_build.lock import RELEASES_NAME, read_releases
+from tokenizer_build.lock import revision as find_release
 from tokenizer_build.vocabulary import VOCABULARY_JSON
+from transforms.records.contents import REENCODED
 from transforms.records.manifests import MANIFEST, verify_export
 from transforms.records.receipts import RECEIPT, read_receipt
 from transforms.records.trials import is_trial, verify_trial
+from transforms.records.unit_checks import read_units
 from transforms.records.verification import verify_run
 from transforms.storage.folder import OutputFolder
 
 
-def verify(out: str) -> list[str]:
-    """Return every difference between OUT, a path or a URL, and its receipt or manifest; empty if there is none."""
+def verify(out: str, reencode: float = REENCODED) -> list[str]:
+    """Return every difference between OUT, a path or a URL, and its receipt or manifest; empty if there is none.
+
+    Args:
+        out: The folder of a run, a trial or an export.
+        reencode: The part of a run's documents to encode again, 0 to 1, chosen by the digests of their contents.
+    """
     folder = OutputFolder(out)
     if record(out) == "manifest":
         return verify_export(folder)
     if is_trial(folder):
         return verify_trial(folder)
-    return verify_run(folder, threads=os.cpu_count() or 1) or list(_check_vocabulary(folder))
+    return verify_run(folder, threads=os.cpu_count() or 1, reencode=reencode) or [
+        *_check_vocabulary(folder),
+        *_check_built(folder),
+        *check_counts(read_units(folder, read_receipt(folder))),
+    ]
 
 
 def _check_vocabulary(out: OutputFolder) -> Iterator[str]:
@@ -35,11 +53,26 @@ def _check_vocabulary(out: OutputFolder) -> Iterator[str]:
     if len(found) > 1:
         shown = ", ".join(sorted(str(digest) for digest in found))
         yield f"{out.where('tokenizer')}: receipt, manifest and {VOCABULARY_JSON} differ on the vocabulary: {shown}"
-    if out.exists(f"tokenizer/{RELEASES_NAME}"):
-        revision = travelled_revision(out, facts["digest"])
-        if revision != facts["revision"]:
-            where = out.where(f"tokenizer/{RELEASES_NAME}")
-            yield f"{where}: it says revision {revision}, the receipt says {facts['revision']}"
+    name, revision = f"tokenizer/{RELEASES_NAME}", travelled_revision(out, facts["digest"])
+    allowed = {revision} if out.exists(name) else {revision, find_release(read_releases(VOCABULARY), facts["digest"])}
+    if facts["revision"] not in allowed:
+        yield f"{out.where(name)}: the revision is {revision} by the releases, the receipt says {facts['revision']}"
+
+
+def _check_built(out: OutputFolder) -> Iterator[str]:
+    """Compare the options of a build with the tokenizer, and `vocab.tsv` with what it is a table of."""
+    receipt, place = read_receipt(out), out.where("tokenizer")
+    with out.open_local_folder("tokenizer") as folder:
+        manifest = json.loads((folder / MANIFEST_JSON).read_bytes())
+        if any(is_unit_receipt(name, Stage.BUILD) for name in receipt["files"]):
+            for name in ("vocab_size", "profile"):
+                found, said = manifest.get(name), receipt["configs"]["build"].get(name)
+                if name in manifest and found != said:
+                    yield f"{place}: its {name} is {found}, the options of the receipt say {said}"
+        if (folder / VOCAB_TSV).is_file() and "kind" not in manifest:
+            table = "".join(derive_table(folder, cppmill_core.load_tokenizer(folder)))
+            if (folder / VOCAB_TSV).read_bytes() != table.encode():
+                yield f"{out.where(f'tokenizer/{VOCAB_TSV}')}: not the table of the tokenizer's ids"
 
 
 def record(out: str) -> Literal["receipt", "manifest"]:

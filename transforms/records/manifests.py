@@ -77,6 +77,8 @@ def publish_manifest(out: OutputFolder, manifest: dict[str, Any], stage: Stage) 
         out.publish_bytes(MANIFEST, data)
     for name in sorted(set(out.files()) - named_files(manifest).keys() - {MANIFEST, *foreign_files(out, stage)}):
         out.remove(name)
+    for name in list(out.strangers(RECEIPT_FOLDERS[stage])):
+        out.remove(name)
 
 
 def foreign_files(out: OutputFolder, stage: Stage) -> Iterator[str]:

@@ -136,6 +136,11 @@ def read_receipt(out: OutputFolder, *, argument: str = "") -> dict[str, Any]:
     return receipt
 
 
+def named_files(receipt: dict[str, Any]) -> dict[str, str]:
+    """Return the SHA-256 of every file that a receipt names, by path."""
+    return {**receipt["files"], **{shard["path"]: shard["sha256"] for shard in receipt["dataset"]["shards"]}}
+
+
 def read_checked_receipt(out: OutputFolder) -> dict[str, Any]:
     """Return the receipt of a finished run, after checking its own digest.
 

@@ -54,12 +54,16 @@ def check_record(out: OutputFolder, name: str, record: Mapping[str, Any]) -> Ite
 def check_files(out: OutputFolder, name: str, expected: Mapping[str, str], *, kind: str) -> Iterator[str]:
     """Yield every difference between the files of a folder and their SHA-256 in a record, by reading every byte.
 
+    Whatever else is below the folder is a difference too: some readers follow links to folders.
+
     Args:
         out: The folder.
         name: The file of the record, which the record itself does not name.
         expected: SHA-256 of each file.
         kind: What the record is called in messages.
     """
+    for stranger in out.strangers():
+        yield f"{out.where(stranger)}: not a file but a link or the like, which the {kind} does not name"
     present = set(out.files()) - {name}
     for missing in sorted(expected.keys() - present):
         yield f"{out.where(missing)}: the {kind} names it, but it is missing"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -18,19 +19,28 @@ from schemas.digests import add_digests
 from schemas.errors import CppmillError, IntegrityError
 from schemas.ledger import Ledger
 from schemas.options import TokenizeOptions
-from schemas.units import Stage, UnitReceipt, is_unit_receipt, unit_receipt_path
+from schemas.units import Stage
+from transforms.records.contents import REENCODED, ContentCheck
 from transforms.records.platforms import PLATFORM_VOCAB, has_own_platforms, platform_vocab_size
-from transforms.records.receipts import RECEIPT, control_text, find_receipt
+from transforms.records.receipts import RECEIPT, control_text, find_receipt, named_files
 from transforms.records.record import check_files, check_record, malformed
+from transforms.records.unit_checks import RunUnits, check_units, read_units
 from transforms.storage.folder import OutputFolder
+from transforms.tokens.consistency import load_checked
 from transforms.tokens.tokenizer import TokenizeSettings
 from transforms.tokens.validate import prove_shard
 
 _TOTALS = ("documents", "bytes", "tokens", "max_token_id")
 
 
-def verify_run(out: OutputFolder, *, threads: int) -> list[str]:
-    """Return every difference between OUT and its receipt; empty if there is none."""
+def verify_run(out: OutputFolder, *, threads: int, reencode: float = REENCODED) -> list[str]:
+    """Return every difference between OUT and its receipt; empty if there is none.
+
+    Args:
+        out: The run's folder.
+        threads: How many shards are read at the same time.
+        reencode: The part of the documents to encode again, 0 to 1.
+    """
     try:
         receipt = find_receipt(out)
     except IntegrityError as error:
@@ -40,31 +50,32 @@ def verify_run(out: OutputFolder, *, threads: int) -> list[str]:
     try:
         differences = [
             *check_record(out, RECEIPT, receipt),
-            *check_files(out, RECEIPT, _named_files(receipt), kind="receipt"),
+            *check_files(out, RECEIPT, named_files(receipt), kind="receipt"),
         ]
         if differences:
             return differences
-        return [
+        units = read_units(out, receipt)
+        differences = [
+            *_check_policy(out, receipt),
             *_check_tokenizer(out, receipt),
             *_check_platforms(out, receipt),
-            *_check_ledger(out, receipt),
-            *_check_control_text(out, receipt),
-            *_check_shards(out, receipt, threads),
+            *check_units(units),
+            *_check_ledger(out, receipt, units),
+            *_check_control_text(out, receipt, units),
         ]
+        return differences or list(_check_shards(units, threads, reencode))
+    except IntegrityError as error:
+        return [str(error)]
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         return [malformed(out, RECEIPT, error, kind="receipt")]
-
-
-def _named_files(receipt: dict[str, Any]) -> dict[str, str]:
-    return {**receipt["files"], **{shard["path"]: shard["sha256"] for shard in receipt["dataset"]["shards"]}}
 
 
 def _check_tokenizer(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
     folder, facts = out.where("tokenizer"), receipt["tokenizer"]
     try:
         with out.open_local_folder("tokenizer") as directory:
-            tokenizer = cppmill_core.load_tokenizer(directory)
-    except (cppmill_core.CoreError, OSError) as error:
+            tokenizer = load_checked(directory)
+    except (cppmill_core.CoreError, IntegrityError, OSError) as error:
         yield f"{folder}: {error}"
         return
     for name, found in (("digest", tokenizer.digest), ("vocab_size", tokenizer.vocab_size)):
@@ -89,11 +100,23 @@ def _check_platforms(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str
             yield f"{where}: its {name} is {found[name]}, the receipt says {expected}"
 
 
-def _check_ledger(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
+def _check_policy(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
+    """Compare what the receipt says twice: the policy, and the limit of dead documents."""
+    options, where = receipt["configs"]["tokenize"], out.where(RECEIPT)
+    for name in ("bos", "eos"):
+        if receipt["policy"][name] != options[name]:
+            yield f"{where}: its policy has {name} = {receipt['policy'][name]}, its options {options[name]}"
+    documents, allowed = receipt["ledger"]["documents"], receipt["configs"]["max_dead_fraction"]
+    dead = sum(documents["dead"].values())
+    if documents["in"] and dead / documents["in"] > allowed:
+        yield f"{where}: {dead} of {documents['in']} documents are dead, its options allow {allowed:.2%}"
+
+
+def _check_ledger(out: OutputFolder, receipt: dict[str, Any], units: RunUnits) -> Iterator[str]:
     try:
         Ledger.from_json(receipt["ledger"], where=out.where(RECEIPT))
-        units = [_read_unit(out, name) for name in receipt["files"] if is_unit_receipt(name, Stage.INGEST)]
-        total = Ledger.sum(Ledger.from_json(unit.ledger, where=unit.path) for unit in units).to_json()
+        ledgers = (Ledger.from_json(unit.ledger, where=unit.path) for unit in units.by_stage[Stage.INGEST])
+        total = Ledger.sum(ledgers).to_json()
     except IntegrityError as error:
         yield str(error)
         return
@@ -104,10 +127,9 @@ def _check_ledger(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
         )
 
 
-def _check_control_text(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
+def _check_control_text(out: OutputFolder, receipt: dict[str, Any], units: RunUnits) -> Iterator[str]:
     """Compare the receipt's `control_text` with the unit receipts of the token shards."""
-    units = [_read_unit(out, name) for name in receipt["files"] if is_unit_receipt(name, Stage.TOKENIZE)]
-    expected, counted = receipt["policy"]["control_text"], control_text(units)
+    expected, counted = receipt["policy"]["control_text"], control_text(units.by_stage[Stage.TOKENIZE])
     if counted != expected:
         yield (
             f"{out.where(RECEIPT)}: control_text is {json.dumps(expected)}, the unit receipts sum to "
@@ -115,34 +137,48 @@ def _check_control_text(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[
         )
 
 
-def _check_shards(out: OutputFolder, receipt: dict[str, Any], threads: int) -> Iterator[str]:
+def _check_shards(units: RunUnits, threads: int, reencode: float) -> Iterator[str]:
+    receipt = units.receipt
     settings = TokenizeSettings(
-        out=out,
+        out=units.out,
         tokenizer_digest=receipt["tokenizer"]["digest"],
         options=TokenizeOptions.model_validate(receipt["configs"]["tokenize"]),
         platform_vocab_size=platform_vocab_size(receipt),
     )
+    check = partial(_prove, units=units, settings=settings, reencode=reencode)
     with ThreadPoolExecutor(max_workers=threads) as pool:
-        results = list(pool.map(lambda line: _prove(line, settings), receipt["dataset"]["shards"]))
-    failures = [result for result in results if isinstance(result, str)]
+        results = list(pool.map(check, receipt["dataset"]["shards"]))
+    failures = [line for result in results if isinstance(result, list) for line in result]
     if failures:
         yield from failures
         return
-    yield from _check_sums(out, receipt, [result for result in results if not isinstance(result, str)])
+    yield from _check_sums(units.out, receipt, [result for result in results if isinstance(result, dict)])
 
 
-def _prove(line: dict[str, Any], settings: TokenizeSettings) -> dict[str, Any] | str:
+def _prove(
+    line: dict[str, Any], *, units: RunUnits, settings: TokenizeSettings, reencode: float
+) -> dict[str, Any] | list[str]:
     """Return the totals counted from one shard, or what is wrong with it."""
-    shard = line["path"]
+    shard, unit = line["path"], units.tokenize_units[line["unit"]]
+    (documents,) = unit.inputs
+    contents = ContentCheck(settings=settings, ingest=units.receipt["configs"]["ingest"], reencode=reencode)
     try:
-        unit = _read_unit(settings.out, unit_receipt_path(Stage.TOKENIZE, line["unit"]))
-        documents = next(iter(unit.inputs))
-        totals = prove_shard(shard, documents, unit_key=line["unit"], settings=settings, digests={})
+        totals = prove_shard(shard, documents, unit_key=unit.key, settings=settings, digests={})
+        wrong = list(contents.check(shard, documents))
     except (CppmillError, cppmill_core.CoreError, OSError) as error:
-        return str(error)
-    found = {"rows": totals["documents"], **{name: totals[name] for name in _TOTALS[1:]}}
-    wrong = [f"{name} {line[name]} (counted {value})" for name, value in found.items() if line[name] != value]
-    return f"{settings.out.where(shard)}: the receipt says {', '.join(wrong)}" if wrong else totals
+        return [str(error)]
+    counted = {**{name: totals[name] for name in _TOTALS}, "control_text": dict(sorted(contents.control_text.items()))}
+    described = [
+        (units.out.where(RECEIPT), line, {"rows": totals["documents"], **{name: totals[name] for name in _TOTALS[1:]}}),
+        (units.out.where(unit.path), unit.totals, counted),
+        (units.out.where(units.proofs[shard].path), units.proofs[shard].totals, totals),
+    ]
+    for where, said, found in described:
+        false = [name for name, value in found.items() if said.get(name) != value]
+        if false:
+            shown = ", ".join(f"{name} {said.get(name)} (counted {found[name]})" for name in false)
+            wrong.append(f"{where}: of {shard} it says {shown}")
+    return wrong or totals
 
 
 def _check_sums(out: OutputFolder, receipt: dict[str, Any], totals: list[dict[str, Any]]) -> Iterator[str]:
@@ -162,7 +198,3 @@ def _check_sums(out: OutputFolder, receipt: dict[str, Any], totals: list[dict[st
     for name, expected, found in counted:
         if expected != found:
             yield f"{out.where(RECEIPT)}: it says {name} {expected}, the shards give {found}"
-
-
-def _read_unit(out: OutputFolder, name: str) -> UnitReceipt:
-    return UnitReceipt.from_bytes(out.read_bytes(name), where=out.where(name))

@@ -25,10 +25,11 @@ from typing import Any
 from schemas.digests import canonical_json
 from schemas.errors import ConfigError, IntegrityError
 from schemas.places import OUTPUT_PACKAGES, is_remote
-from schemas.units import RECEIPT_FOLDERS, Stage, is_unit_receipt
+from schemas.units import RECEIPT_FOLDERS, Stage, UnitReceipt, is_sealed, is_unit_receipt
 from transforms.records.manifests import MANIFEST
 from transforms.records.receipts import RECEIPT
 from transforms.records.record import read_record
+from transforms.records.recorded import recorded_files
 from transforms.storage.folder import CACHE, OutputFolder
 
 VERSIONS, CHANGES, TREND, DRIFT = "versions", "changes", "trend", "drift"
@@ -36,7 +37,8 @@ CHANGES_FORMAT = "cppmill-changes-1"
 CURRENT, BUILDING = "current", "building.json"
 
 _NAME = re.compile(r"v(\d{6,})")
-_SHARED_FOLDERS = tuple(RECEIPT_FOLDERS[stage] for stage in (Stage.INGEST, Stage.BUILD, Stage.TOKENIZE, Stage.VALIDATE))
+_SHARED_STAGES = (Stage.INGEST, Stage.BUILD, Stage.TOKENIZE, Stage.VALIDATE)
+_SHARED_FOLDERS = tuple(RECEIPT_FOLDERS[stage] for stage in _SHARED_STAGES)
 _SHARED_CACHE = tuple(
     f"{CACHE}/{name}" for name in ("fingerprints", "duplicates", "signatures", "near_duplicates", "drift")
 )
@@ -175,8 +177,7 @@ class Versions:
             name = f"v{max(map(_number, self.names), default=0) + 1:06}"
             self.folder.publish_bytes(BUILDING, json.dumps({"version": name}).encode())
         if base is not None:
-            source = self.out(base)
-            self.out(name).link(source, _shared_files(source))
+            _share(self.out(base), self.out(name))
         return name
 
     def finish(self, name: str, changes: dict[str, object], *, replaced: str | None) -> None:
@@ -222,6 +223,32 @@ class Versions:
         """Remove a version, its receipt first: if this is interrupted, the rest does not count as a finished run."""
         self.folder.remove(f"{VERSIONS}/{name}/{RECEIPT}")
         self.folder.remove_folder(f"{VERSIONS}/{name}")
+
+
+def _share(source: OutputFolder, version: OutputFolder) -> None:
+    """Let a version begin with the files of its base that it may reuse; a damaged unit receipt is not among them.
+
+    The receipt of the base, which is not shared, vouches for unit receipts of older versions: they get a digest of
+    their own.
+    """
+    source.hold_receipts(recorded_files(source))
+    names = list(_shared_files(source))
+    receipts = [name for name in names if any(is_unit_receipt(name, stage) for stage in _SHARED_STAGES)]
+    linked = set(names).difference(receipts)
+
+    def check(name: str) -> str | None:
+        try:
+            data = source.read_bytes(name)
+            receipt = UnitReceipt.from_bytes(data, where=source.where(name))
+            source.check_recorded(name, data)
+        except IntegrityError:
+            return None  # its unit runs again
+        if not is_sealed(data) and not version.exists(name):
+            version.publish_receipt(receipt)
+        return name
+
+    linked.update(name for name in source.each(check, receipts) if name is not None)
+    version.link(source, sorted(linked))
 
 
 def _shared_files(source: OutputFolder) -> Iterator[str]:

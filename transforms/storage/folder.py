@@ -7,10 +7,12 @@ remembered by size and version (modification time, entity tag). What depends on 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,7 +20,7 @@ from typing import Any, TypeVar
 from schemas.digests import sha256_file
 from schemas.errors import IntegrityError
 from schemas.places import is_remote
-from schemas.units import OutputFile, Unit, UnitReceipt
+from schemas.units import RECEIPT_FOLDERS, OutputFile, Unit, UnitReceipt, is_sealed
 from transforms.storage.local import LocalStore
 from transforms.storage.objects import ObjectStore
 from transforms.storage.protocol import CACHE, Status, Store
@@ -29,6 +31,15 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _DIGESTS = f"{CACHE}/digests.json"
+SET_ASIDE = f"{CACHE}/set-aside"
+"""Where damaged unit receipts are kept, under their names."""
+
+
+_KEY = re.compile("[0-9a-f]{64}")
+
+
+class UnsealedError(IntegrityError):
+    """A unit receipt of an older version that nothing vouches for: its unit is run again, and nothing is wrong."""
 
 
 class OutputFolder:
@@ -47,11 +58,13 @@ class OutputFolder:
         remote = is_remote(str(root))
         self.root = str(root).rstrip("/") if remote else str(Path(root).absolute())
         self.store: Store = ObjectStore(self.root) if remote else LocalStore(Path(self.root))
-        self.where, self.files, self.read_bytes = self.store.where, self.store.files, self.store.read_bytes
+        self.where, self.read_bytes = self.store.where, self.store.read_bytes
+        self.files, self.strangers = self.store.files, self.store.strangers
         self.open_local, self.open_local_folder = self.store.open_local, self.store.open_local_folder
         self.open_ranges = self.store.open_ranges
         self.remove, self.remove_folder = self.store.remove, self.store.remove_folder
         self._digests: dict[str, tuple[int, int | str, str]] = {}
+        self._recorded: dict[str, str] | None = None
 
     def __reduce__(self) -> tuple[type[OutputFolder], tuple[str]]:
         """Pickle the place alone."""
@@ -119,29 +132,95 @@ class OutputFolder:
 
         return self.publish(name, write)
 
+    def hold_receipts(self, recorded: Mapping[str, str]) -> None:
+        """Hold unit receipts to the record of the finished run or export, until they are published again.
+
+        From now on a receipt is valid only if the record names its bytes, or if the record does not name it and it has
+        a digest of itself. Workers, which get the place alone, trust what the holder of the lock has left there.
+
+        Args:
+            recorded: SHA-256 by path of the files that the record names; empty without a record.
+        """
+        self._recorded = dict(recorded)
+
     def publish_receipt(self, receipt: UnitReceipt) -> None:
         """Publish a unit's receipt: this commits its outputs."""
+        self._forget(receipt.path)
         self.publish_bytes(receipt.path, receipt.to_bytes())
 
     def find_receipt(self, unit: Unit) -> UnitReceipt | None:
-        """Return the unit's receipt if it is readable and every output still has its digest, else None."""
-        receipt = self._read_receipt(unit.receipt_path)
-        if receipt is None or any(self.digest(output.path) != output.sha256 for output in receipt.outputs):
+        """Return the unit's receipt if it is valid and every output still has its digest, else None."""
+        try:
+            receipt = self.read_receipt(unit)
+        except (FileNotFoundError, IntegrityError):
             return None
+        return receipt if all(self.digest(output.path) == output.sha256 for output in receipt.outputs) else None
+
+    def read_receipt(self, unit: Unit) -> UnitReceipt:
+        """Return the unit's receipt, whatever became of its outputs.
+
+        Raises:
+            FileNotFoundError: If there is none.
+            IntegrityError: If it is damaged, another unit's, or not the one that the record of the run names.
+        """
+        name = unit.receipt_path
+        data, where = self.read_bytes(name), self.where(name)
+        receipt = UnitReceipt.from_bytes(data, where=where)
+        self.check_recorded(name, data)
+        if (receipt.stage, receipt.key) != (unit.stage, unit.key):
+            raise IntegrityError(f"{where}: it is the receipt of the {receipt.stage} unit {receipt.key}")
+        planned = unit.payload.get("inputs")
+        if isinstance(planned, dict) and receipt.inputs and receipt.inputs != planned:
+            raise IntegrityError(f"{where}: its inputs are {receipt.inputs}, the unit is planned for {planned}")
         return receipt
 
-    def withdraw(self, units: Sequence[Unit]) -> None:
-        """Allow units to publish their files again: remove receipts and outputs where they cannot be overwritten.
+    def check_recorded(self, name: str, data: bytes) -> None:
+        """Check the bytes of a readable unit receipt against the record that `hold_receipts` was given.
 
-        Only for the holder of the lock, and for units without a valid receipt.
+        Raises:
+            IntegrityError: If the record names other bytes, or if nothing shows that they are whole.
         """
-        if self.store.overwrites:
+        if self._recorded is None:
             return
-        for name in self.store.present(unit.receipt_path for unit in units):
-            receipt = self._read_receipt(name)
-            self.remove(name)
-            for output in receipt.outputs if receipt else ():
-                self.remove(output.path)
+        expected, found = self._recorded.get(name), hashlib.sha256(data).hexdigest()
+        if expected is None and not is_sealed(data):
+            raise UnsealedError(f"{self.where(name)}: of an older version, without a digest, and no record names it")
+        if expected not in (None, found):
+            raise IntegrityError(f"{self.where(name)}: its SHA-256 is {found}, the record of the run says {expected}")
+
+    def withdraw(self, units: Sequence[Unit]) -> list[str]:
+        """Allow units to publish their files again; return a line for each receipt that was found damaged.
+
+        A damaged receipt is set aside below `.cache/set-aside`. Where files cannot be overwritten, receipts and outputs
+        are removed too. Only for the holder of the lock, and for units without a valid receipt.
+        """
+        present = self.store.present(unit.receipt_path for unit in units)
+        stale = [unit for unit in units if unit.receipt_path in present]
+        damaged = [line for unit in stale for line in self._set_aside(unit)]
+        if not self.store.overwrites:
+            # By the keys in their names: a damaged receipt may name anything.
+            keys = {unit.key for unit in stale}
+            for folder in {RECEIPT_FOLDERS[unit.stage] for unit in stale}:
+                for name in [name for name in self.files(folder) if keys.intersection(_KEY.findall(name))]:
+                    self.remove(name)
+        for unit in units:
+            self._forget(unit.receipt_path)
+        return damaged
+
+    def _set_aside(self, unit: Unit) -> Iterator[str]:
+        """Remove a receipt that is not valid, keep a copy if it is damaged, and yield what is wrong with it."""
+        try:
+            self.read_receipt(unit)
+        except UnsealedError:
+            self.remove(unit.receipt_path)
+        except IntegrityError as error:
+            self.publish_bytes(f"{SET_ASIDE}/{unit.receipt_path}", self.read_bytes(unit.receipt_path))
+            self.remove(unit.receipt_path)
+            yield str(error)
+
+    def _forget(self, name: str) -> None:
+        if self._recorded is not None:
+            self._recorded.pop(name, None)
 
     def describe(self, name: str, *, rows: int = 0) -> OutputFile:
         """Return the description of a file; FileNotFoundError if there is none."""
@@ -188,9 +267,3 @@ class OutputFolder:
         digest = status.sha256 or self.hash(name)
         self._digests[name] = (status.num_bytes, status.version, digest)
         return digest
-
-    def _read_receipt(self, name: str) -> UnitReceipt | None:
-        try:
-            return UnitReceipt.from_bytes(self.read_bytes(name), where=self.where(name))
-        except (FileNotFoundError, IntegrityError):
-            return None

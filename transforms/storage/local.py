@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -52,10 +53,12 @@ class LocalStore:
         return self._root / name
 
     def status(self, name: str) -> Status | None:
-        """Return size and modification time."""
+        """Return size and modification time; pipes and devices, which reading would wait for, are no files."""
         try:
             status = (self._root / name).stat()
         except (FileNotFoundError, NotADirectoryError):
+            return None
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
             return None
         return Status(status.st_size, status.st_mtime_ns)
 
@@ -92,14 +95,31 @@ class LocalStore:
         _sync(target.parent)
 
     def files(self, below: str = "") -> Iterator[str]:
-        """Walk the folder."""
-        for folder, folders, names in os.walk(self._root / below):
-            relative = Path(folder).relative_to(self._root)
-            if relative == Path():
-                folders[:] = [name for name in folders if name != CACHE]
-                names = [name for name in names if name != LOCK]
-            folders.sort()
-            yield from ((relative / name).as_posix() for name in sorted(names))
+        """Walk the folder; a link to a file is one."""
+        yield from (name for name, is_file in self._walk(below) if is_file)
+
+    def strangers(self, below: str = "") -> Iterator[str]:
+        """Walk the folder; links to folders are not followed."""
+        yield from (name for name, is_file in self._walk(below) if not is_file)
+
+    def _walk(self, below: str) -> Iterator[tuple[str, bool]]:
+        """Yield what is no folder, sorted within each, and whether it is a file."""
+        prefix = f"{below}/" if below else ""
+        try:
+            with os.scandir(self._root / below) as scan:
+                entries = sorted(scan, key=lambda entry: entry.name)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        folders = []
+        for entry in entries:
+            if not prefix and entry.name in (CACHE, LOCK):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(prefix + entry.name)
+            else:
+                yield prefix + entry.name, entry.is_file()
+        for folder in folders:
+            yield from self._walk(folder)
 
     def remove(self, name: str) -> None:
         """Remove a file if it exists."""

@@ -139,6 +139,10 @@ class ObjectStore:
         names = (name for name in names if name and not name.endswith("/"))
         yield from (name for name in names if below or not (name == LOCK or name.startswith(f"{CACHE}/")))
 
+    def strangers(self, below: str = "") -> Iterator[str]:
+        """Yield nothing: all are objects."""
+        yield from ()
+
     def remove(self, name: str) -> None:
         """Remove an object if it exists."""
         self._check_lease()

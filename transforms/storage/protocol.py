@@ -111,6 +111,9 @@ class Store(Protocol):
     def files(self, below: str = "") -> Iterator[str]:
         """Yield the names below a folder, sorted within each; below "", all but the cache and the lock."""
 
+    def strangers(self, below: str = "") -> Iterator[str]:
+        """Yield the names of what is neither a file nor a folder: links to folders or to nothing, pipes, devices."""
+
     def remove(self, name: str) -> None:
         """Remove a file if it exists."""
 

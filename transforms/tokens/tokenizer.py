@@ -15,6 +15,7 @@ from schemas.errors import IntegrityError
 from schemas.options import TokenizeOptions
 from schemas.tables import PLATFORM_VOCAB_SIZE
 from transforms.storage.folder import OutputFolder
+from transforms.tokens.consistency import load_checked
 
 FOLDER = "tokenizer"
 """The folder of the tokenizer, relative to OUT."""
@@ -53,7 +54,7 @@ def open_tokenizer(settings: TokenizeSettings) -> cppmill_core.AnyTokenizer:
     """Load the tokenizer of OUT and check that it is the planned one.
 
     Raises:
-        IntegrityError: If its digest differs.
+        IntegrityError: If its digest differs, or its files do not agree.
     """
     with _LOADING:
         tokenizer = _load_tokenizer(settings.out, manifest_digest(settings.out))
@@ -88,4 +89,4 @@ def document_ends(tokenizer: cppmill_core.AnyTokenizer, policy: TokenizeOptions)
 def _load_tokenizer(out: OutputFolder, digest: str) -> cppmill_core.AnyTokenizer:
     """Load a tokenizer once for all units of a process that find the same manifest; its cache of words stays warm."""
     with out.open_local_folder(FOLDER) as directory:
-        return cppmill_core.load_tokenizer(directory)
+        return load_checked(directory)

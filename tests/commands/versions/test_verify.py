@@ -1,7 +1,9 @@
 """Whatever is changed in a finished run, `verify` fails and names the file."""
 
 import json
+import os
 import random
+import shutil
 
 import pytest
 
@@ -43,6 +45,49 @@ def test_a_file_that_the_receipt_does_not_name_is_found(copied_run, cppmill):
     done = cppmill("verify", copied_run.out, check=False)
     assert done.returncode == 1
     assert "part-stray.parquet" in (done.stdout + done.stderr).replace("\n", "")
+
+
+def link_to_folder(place, elsewhere):
+    (place / "zz").symlink_to(elsewhere)
+    return place / "zz"
+
+
+def link_to_nothing(place, elsewhere):
+    (place / "zz").symlink_to(elsewhere / "nothing")
+    return place / "zz"
+
+
+def link_to_file(place, elsewhere):
+    (place / "part-zz.parquet").symlink_to(next(elsewhere.iterdir()))
+    return place / "part-zz.parquet"
+
+
+def pipe(place, elsewhere):
+    os.mkfifo(place / "part-zz.parquet")
+    return place / "part-zz.parquet"
+
+
+@pytest.mark.parametrize("make", [link_to_folder, link_to_nothing, link_to_file, pipe])
+def test_what_is_no_file_of_the_run_is_found_and_a_run_removes_it(copied_run, cppmill, tmp_path, make):
+    before, tokens = copied_run.tree(), copied_run.out / "tokens"
+    elsewhere = shutil.copytree(tokens, tmp_path / "elsewhere")
+    strange = make(tokens, elsewhere)
+    done = cppmill("verify", copied_run.out, check=False)
+    assert done.returncode == 1
+    assert str(strange) in (done.stdout + done.stderr).replace("\n", "")
+    cppmill(*copied_run.command)
+    cppmill("verify", copied_run.out)
+    assert copied_run.tree() == before
+    assert any(elsewhere.iterdir())
+
+
+def test_a_shard_that_became_a_pipe_is_named_and_not_waited_for(copied_run, cppmill):
+    shard = next((copied_run.out / "tokens").glob("part-*.parquet"))
+    shard.unlink()
+    os.mkfifo(shard)
+    done = cppmill("verify", copied_run.out, check=False)
+    assert done.returncode == 1
+    assert shard.name in (done.stdout + done.stderr).replace("\n", "")
 
 
 def test_a_folder_without_a_receipt_is_unfinished(tmp_path, cppmill):

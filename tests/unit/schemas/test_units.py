@@ -1,9 +1,12 @@
 """Unit keys cover what decides the output; units and receipts survive their files."""
 
+import json
+
 import pytest
 
+from schemas.digests import canonical_json
 from schemas.errors import IntegrityError
-from schemas.units import OutputFile, Stage, Unit, UnitReceipt, unit_key
+from schemas.units import OutputFile, Stage, Unit, UnitReceipt, is_sealed, unit_key
 
 BASE = {"stage": Stage.SCAN, "core_version": "0.1.0", "config": {"pattern": "p"}, "inputs": ["a"]}
 RECEIPT = UnitReceipt(
@@ -51,8 +54,18 @@ def test_a_receipt_survives_its_bytes():
         b'{"format":"cppmill-unit-0"}',
         RECEIPT.to_bytes()[:-5],
         RECEIPT.to_bytes().replace(b'"key"', b'"kee"'),
+        RECEIPT.to_bytes().replace(b'"tokens":3', b'"tokens":7'),
+        RECEIPT.to_bytes().replace(b"unit-2", b"unit-1"),
     ],
 )
 def test_what_is_not_a_receipt_is_refused_by_name(data):
     with pytest.raises(IntegrityError, match="here: not a unit receipt"):
         UnitReceipt.from_bytes(data, where="here")
+
+
+def test_a_receipt_without_a_digest_of_its_own_is_read_and_told_apart():
+    value = json.loads(RECEIPT.to_bytes())
+    del value["digest"]
+    old = canonical_json({**value, "format": "cppmill-unit-1"})
+    assert UnitReceipt.from_bytes(old, where="here") == RECEIPT
+    assert is_sealed(RECEIPT.to_bytes()) and not is_sealed(old)

@@ -1,0 +1,97 @@
+"""Whether the counts of a run fit together: merged counts with those of shards, decisions with the counts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from schemas.units import Stage
+from transforms.records.unit_checks import RunUnits
+from transforms.scan.kinds import PARTS, Family
+from transforms.scan.tables import nest_statistics
+from transforms.storage.folder import OutputFolder
+from transforms.units.batches import read_row_groups
+
+_VALUES = {
+    Family.WORDS: ("count",),
+    Family.LINES: ("count",),
+    Family.TERMS: ("hits", "documents"),
+    Family.MORPHEMES: ("hits", "documents"),
+    Family.NAMESPACES: ("hits", "documents"),
+}
+"""The columns of each family that are added up."""
+
+_DECISIONS = "tokenizer/decisions.parquet"
+_MORPHEME = "morpheme:"
+
+
+def check_counts(run: RunUnits) -> Iterator[str]:
+    """Yield the merged counts whose sums are not those of the counts of shards, and decisions about other counts."""
+    if not run.by_stage[Stage.BUILD]:
+        return  # the tokenizer was given
+    files = [name for name in run.files if name.startswith("counts/")]
+    parts = [name for name in files if name.startswith(f"{PARTS}/") and name.endswith(".parquet")]
+    for family, columns in _VALUES.items():
+        of_shards = [name for name in parts if name.startswith(f"{PARTS}/{family}-")]
+        merged = [name for name in files if name == f"counts/{family}.parquet" or name.startswith(f"counts/{family}/")]
+        expected, found = (_sums(run.out, names, columns) for names in (of_shards, merged))
+        if expected != found:
+            where = run.out.where(f"counts/{family}")
+            yield f"{where}: {', '.join(columns)} add up to {found}, in the counts of shards to {expected}"
+    yield from _check_statistics(run, [name for name in parts if name.startswith(f"{PARTS}/{Family.STATISTICS}-")])
+    if _DECISIONS in run.files:
+        yield from _check_decisions(run.out)
+
+
+def _sums(out: OutputFolder, names: Sequence[str], columns: Sequence[str]) -> dict[str, int]:
+    sums = dict.fromkeys(columns, 0)
+    for name in names:
+        with out.open_ranges(name) as file, pq.ParquetFile(file) as table:
+            for rows in read_row_groups(table, list(columns)):
+                for column in columns:
+                    sums[column] += pc.sum(rows.column(column)).as_py() or 0
+    return sums
+
+
+def _check_statistics(run: RunUnits, names: Sequence[str]) -> Iterator[str]:
+    """Derive the statistics again."""
+    tables = []
+    for name in names:
+        with run.out.open_ranges(name) as file:
+            tables.append(pq.read_table(file))
+    if not tables:
+        return
+    summed = pa.concat_tables(tables).group_by("name").aggregate([("value", "sum")])
+    values = pa.Table.from_arrays([summed.column(name) for name in ("name", "value_sum")], names=["name", "value"])
+    merged = json.loads(run.out.read_bytes("counts/statistics.json"))
+    if nest_statistics(values) != merged:
+        yield f"{run.out.where('counts/statistics.json')}: not the sum of the statistics of shards"
+
+
+def _check_decisions(out: OutputFolder) -> Iterator[str]:
+    """Compare the numbers that candidates were decided by with the counts, and their ids with the manifest."""
+    manifest = json.loads(out.read_bytes("tokenizer/manifest.json"))
+    ids = {token["token"]: token["id"] for token in manifest["tokens"]}
+    counts: dict[tuple[str, str], tuple[int, ...]] = {}
+    for name, kind, prefix in (("terms", "category", ""), ("morphemes", "position", _MORPHEME)):
+        with out.open_ranges(f"counts/{name}.parquet") as file:
+            rows = pq.read_table(file).to_pylist()
+        term = name.removesuffix("s")
+        counts |= {(row[term], f"{prefix}{row[kind]}"): _numbers(row) for row in rows}
+    with out.open_ranges(_DECISIONS) as file:
+        decisions = pq.read_table(file).to_pylist()
+    for row in decisions:
+        name, expected = row["token"], counts.get((row["token"], row["category"]), (0, 0, 0))
+        if _numbers(row) != expected:
+            yield f"{out.where(_DECISIONS)}: {name!r} ({row['category']}) has {_numbers(row)}, counted {expected}"
+        if ids.get(name, row["id"]) != row["id"]:
+            yield f"{out.where(_DECISIONS)}: {name!r} has id {row['id']}, the manifest says {ids[name]}"
+
+
+def _numbers(row: dict[str, Any]) -> tuple[int, ...]:
+    return row["hits"], row["documents"], row["projects"]

@@ -1,0 +1,155 @@
+"""A unit receipt that was changed is never taken for a finished unit: its unit runs again, with the same result."""
+
+import json
+import shutil
+
+import pytest
+
+from schemas.digests import canonical_json, sha256_file, sha256_json
+
+
+def rewrite(path, change):
+    """Change a JSON file, and nothing else in it: its digest is the old one then."""
+    value = json.loads(path.read_bytes())
+    change(value)
+    path.write_bytes(canonical_json(value))
+
+
+def unit_receipts(out, stage="*"):
+    return sorted(path for path in out.rglob(f"{stage}/_unit-*.json") if ".cache" not in path.parts)
+
+
+def sign(out, change=lambda receipt: None):
+    """Make the receipt of a run anew for the unit receipts that are there, after a change to it."""
+
+    def renew(receipt):
+        for path in unit_receipts(out):
+            receipt["files"][path.relative_to(out).as_posix()] = sha256_file(path)
+        change(receipt)
+        receipt["digest"] = sha256_json({name: value for name, value in receipt.items() if name != "digest"})
+
+    rewrite(out / "receipt.json", renew)
+
+
+def age(path):
+    """Give a unit receipt the format before, without a digest of itself."""
+    rewrite(path, lambda value: (value.pop("digest"), value.update(format="cppmill-unit-1")))
+
+
+@pytest.fixture
+def old_run(copied_run):
+    """A run of a version whose unit receipts had no digest of themselves."""
+    for path in unit_receipts(copied_run.out):
+        age(path)
+    sign(copied_run.out)
+    return copied_run
+
+
+CHANGES = {
+    "control text": ("tokens", lambda value: value["totals"].update(control_text={"<EOS>": 3})),
+    "ledger": ("documents", lambda value: value["ledger"]["bytes"].update({"in": 7, "kept": 7})),
+    "inputs of a proof": ("proofs", lambda value: value.update(inputs=dict.fromkeys(value["inputs"], "0" * 64))),
+    "digest in a proof": ("proofs", lambda value: value["totals"].update(corpus_digest="0" * 64)),
+    "key": ("tokens", lambda value: value.update(key="0" * 64)),
+    "type": ("tokens", lambda value: value.update(totals=[])),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "has_receipt"), [*((name, True) for name in CHANGES), ("ledger", False), ("digest in a proof", False)]
+)
+def test_a_changed_unit_receipt_is_named_set_aside_and_made_again(copied_run, cppmill, name, has_receipt):
+    before = copied_run.tree()
+    folder, change = CHANGES[name]
+    path = unit_receipts(copied_run.out, folder)[0]
+    rewrite(path, change)
+    damaged = path.read_bytes()
+    if not has_receipt:
+        (copied_run.out / "receipt.json").unlink()
+    done = cppmill(*copied_run.command)
+    assert str(path) in done.stderr.replace("\n", "")
+    assert copied_run.tree() == before
+    assert (copied_run.out / ".cache/set-aside" / path.relative_to(copied_run.out)).read_bytes() == damaged
+
+
+def test_a_unit_receipt_with_a_new_digest_is_not_the_one_that_the_receipt_of_the_run_names(copied_run, cppmill):
+    before = copied_run.tree()
+    path = unit_receipts(copied_run.out, "tokens")[0]
+
+    def change(value):
+        value["totals"]["control_text"] = {"<EOS>": 3}
+        value["digest"] = sha256_json({key: entry for key, entry in value.items() if key != "digest"})
+
+    rewrite(path, change)
+    assert str(path) in cppmill(*copied_run.command).stderr.replace("\n", "")
+    assert copied_run.tree() == before
+
+
+def test_a_stage_alone_refuses_the_changed_receipt_of_the_stage_before(copied_run, cppmill):
+    path = unit_receipts(copied_run.out, "documents")[0]
+    rewrite(path, lambda value: value["ledger"]["bytes"].update({"in": 7, "kept": 7}))
+    done = cppmill("validate", *copied_run.command[1:], check=False)
+    assert done.returncode == 1
+    assert path.name in done.stderr.replace("\n", "")
+
+
+def test_a_changed_receipt_of_the_build_is_named_and_a_rebuild_makes_it_again(copied_run, cppmill):
+    before = copied_run.tree()
+    path = unit_receipts(copied_run.out, "tokenizer")[0]
+    rewrite(path, lambda value: value.update(inputs={}))
+    done = cppmill(*copied_run.command, check=False)
+    assert done.returncode == 1
+    assert path.name in done.stderr.replace("\n", "") and "--rebuild-tokenizer" in done.stderr
+    cppmill(*copied_run.command, "--rebuild-tokenizer")
+    assert copied_run.tree() == before
+
+
+def test_an_old_run_is_valid_and_up_to_date(old_run, cppmill):
+    before = old_run.tree()
+    cppmill("verify", old_run.out)
+    done = cppmill(*old_run.command, "--json")
+    assert {count for stage, count in old_run.stages(done).items() if stage != "read"} <= {0, None}
+    assert old_run.tree() == before
+
+
+def test_a_changed_receipt_of_an_old_run_is_made_again(old_run, run, cppmill):
+    path = unit_receipts(old_run.out, "tokens")[0]
+    rewrite(path, lambda value: value["totals"].update(control_text={"<EOS>": 3}))
+    cppmill(*old_run.command)
+    assert path.read_bytes() == (run.out / path.relative_to(old_run.out)).read_bytes()
+    assert old_run.receipt["policy"] == run.receipt["policy"]
+    cppmill("verify", old_run.out)
+
+
+def test_old_unit_receipts_that_nothing_vouches_for_are_made_again(old_run, run, cppmill):
+    (old_run.out / "receipt.json").unlink()
+    cppmill(*old_run.command, "--rebuild-tokenizer")
+    assert old_run.tree() == run.tree()
+
+
+def test_a_file_beside_a_tokenizer_that_was_given_is_compared_before_the_receipt_is_replaced(
+    copied_run, other_tokenizer, cppmill, tmp_path
+):
+    out, sources = tmp_path / "given", copied_run.sources / "numpy"
+    cppmill("run", sources, "--out", out, "--tokenizer", other_tokenizer)
+    table = out / "tokenizer/vocab.tsv"
+    table.write_bytes(table.read_bytes().replace(b"\tpinned\t", b"\tatomic\t", 1))
+    done = cppmill("run", sources, "--out", out, "--vocab-size", 8192, check=False)
+    assert done.returncode == 1
+    assert "tokenizer/vocab.tsv: its SHA-256" in done.stderr.replace("\n", "")
+    cppmill("run", sources, "--out", out, "--tokenizer", other_tokenizer)
+    cppmill("verify", out)
+
+
+def test_a_version_beside_an_old_one_reuses_its_units(old_run, cppmill, tmp_path):
+    store = tmp_path / "store"
+    shutil.copytree(old_run.out, store / "versions/v000001", copy_function=shutil.copy2)
+    (store / "current").symlink_to("versions/v000001")
+    damaged = unit_receipts(store / "versions/v000001", "tokens")[0]
+    rewrite(damaged, lambda value: value["totals"].update(control_text={"<EOS>": 3}))
+    (old_run.sources / "numpy/more.h").write_text("int more();\n")
+    cppmill("retokenize", *old_run.command[1:2], "--store", store, *old_run.command[4:])
+    second = store / "versions/v000002"
+    cppmill("verify", second)
+    assert all(json.loads(path.read_bytes())["format"] == "cppmill-unit-2" for path in unit_receipts(second))
+    assert json.loads((second / "receipt.json").read_bytes())["policy"]["control_text"] == {}

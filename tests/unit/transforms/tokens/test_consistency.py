@@ -1,0 +1,97 @@
+"""A tokenizer directory whose files have true digests and contradict each other is not loaded."""
+
+import hashlib
+import json
+import shutil
+
+import cppmill_core
+import pytest
+
+from schemas.errors import IntegrityError
+from transforms.tokens.consistency import load_checked
+
+
+def swap(vocab, one, other):
+    vocab[one], vocab[other] = vocab[other], vocab[one]
+
+
+def name_of(vocab, id_):
+    return next(text for text, found in vocab.items() if found == id_)
+
+
+def swap_fixed(rules):
+    swap(rules["model"]["vocab"], name_of(rules["model"]["vocab"], 100), name_of(rules["model"]["vocab"], 101))
+
+
+def use_reserved(rules):
+    text = "".join(rules["model"]["merges"].pop())  # nothing is made of the last token
+    swap(rules["model"]["vocab"], "<RESERVED_7000>", text)
+
+
+def swap_controls(rules):
+    tokens = {token["content"]: token for token in rules["added_tokens"]}
+    tokens["<BOS>"]["id"], tokens["<EOS>"]["id"] = tokens["<EOS>"]["id"], tokens["<BOS>"]["id"]
+
+
+def lose_merges_of_fixed(rules):
+    text = name_of(rules["model"]["vocab"], 101)
+    merges = [merge for merge in rules["model"]["merges"] if "".join(merge) != text]
+    rules["model"]["merges"] = merges
+
+
+CHANGES = {
+    "two fixed ids are swapped": (swap_fixed, "id 100 is"),
+    "a reserved id is used": (use_reserved, "(?i)reserved"),
+    "two special tokens are swapped": (swap_controls, "control token .<BOS>."),
+    "a fixed token cannot be reached": (lose_merges_of_fixed, "no merge makes"),
+}
+
+
+@pytest.fixture
+def directory(run, tmp_path):
+    ignored = shutil.ignore_patterns("_unit-*")
+    return shutil.copytree(run.out / "tokenizer", tmp_path / "tokenizer", ignore=ignored)
+
+
+@pytest.fixture
+def change(directory):
+    """Change tokenizer.json, and mend its digest in the manifest."""
+
+    def make(function):
+        file, manifest = directory / "tokenizer.json", directory / "manifest.json"
+        rules, promises = json.loads(file.read_bytes()), json.loads(manifest.read_bytes())
+        function(rules)
+        file.write_text(json.dumps(rules, ensure_ascii=False, indent=1) + "\n", "utf-8")
+        promises["files"]["tokenizer.json"] = hashlib.sha256(file.read_bytes()).hexdigest()
+        manifest.write_text(json.dumps(promises, sort_keys=True, separators=(",", ":"), ensure_ascii=False), "utf-8")
+        return directory
+
+    return make
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_contradiction_is_named(change, name):
+    function, message = CHANGES[name]
+    with pytest.raises((IntegrityError, cppmill_core.CoreError), match=message):
+        load_checked(change(function))
+
+
+def test_what_a_build_writes_agrees(directory):
+    assert load_checked(directory).vocab_size == 12288
+
+
+def test_no_command_takes_moved_ids(change, run, cppmill, tmp_path):
+    moved = change(swap_fixed)
+    vocabulary = tmp_path / "vocab"
+    cppmill("vocab", "init", vocabulary)
+    before = (vocabulary / "ids.lock").read_bytes()
+    commands = [
+        ("run", run.sources / "arrow", "--out", tmp_path / "out", "--tokenizer", moved),
+        ("vocab", "diff", run.out / "tokenizer", moved),
+        ("vocab", "release", "9.9", "--vocab", vocabulary, "--tokenizer", moved),
+    ]
+    for command in commands:
+        done = cppmill(*command, check=False)
+        assert done.returncode in (1, 2)
+        assert "id 100 is" in " ".join(done.stderr.split())
+    assert (vocabulary / "ids.lock").read_bytes() == before

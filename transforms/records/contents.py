@@ -1,0 +1,118 @@
+"""Whether documents are what a run says of them: content by its digest, and ids by encoding a sample again.
+
+Decoding proves that ids stand for the bytes of a document; there are many such ids. Only encoding again shows that they
+are those that the tokenizer gives. The sample is chosen by the digests of contents, so it is the same for everyone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from transforms.tokens.tokenize import encode_documents
+from transforms.tokens.tokenizer import TokenizeSettings, open_tokenizer
+from transforms.units.batches import list_column, read_row_groups
+
+REENCODED = 0.01
+"""The part of the documents that is encoded again unless another one is asked for."""
+
+_HEX_DIGITS = 13
+
+
+@dataclass(kw_only=True)
+class ContentCheck:
+    """Checks the documents shard of a token shard.
+
+    Attributes:
+        settings: Tokenizer and policy.
+        ingest: The options of ingest that the receipt records.
+        reencode: The part of the documents to encode again, 0 to 1; above 0 at least one of a shard.
+        control_text: How often the text of each control token occurs, counted by `check`.
+    """
+
+    settings: TokenizeSettings
+    ingest: Mapping[str, Any]
+    reencode: float
+    control_text: Counter[str] = field(default_factory=Counter)
+
+    def check(self, shard: str, documents: str) -> Iterator[str]:
+        """Yield what is wrong with a shard's documents and their ids.
+
+        Args:
+            shard: The token shard, relative to OUT, whose rows are those of the documents shard.
+            documents: The documents shard.
+        """
+        out, where = self.settings.out, self.settings.out.where(documents)
+        tokenizer = open_tokenizer(self.settings)
+        with (
+            out.open_local(documents) as path,
+            pq.ParquetFile(path) as sources,
+            out.open_local(shard) as beside,
+            pq.ParquetFile(beside) as tokens,
+        ):
+            chosen, start = self._choose(sources), 0
+            for rows in read_row_groups(sources):
+                yield from self._check_rows(rows, f"{where}, from row {start}")
+                self.control_text.update(tokenizer.count_control(rows.column("content")))
+                inside = chosen[(chosen >= start) & (chosen < start + rows.num_rows)]
+                if len(inside):
+                    picked = rows.take(inside - start)
+                    again = encode_documents(picked, tokenizer, self.settings.options, threads=self.settings.threads)
+                    yield from _compare(again, _take(tokens, inside), inside, out.where(shard))
+                start += rows.num_rows
+
+    def _choose(self, sources: pq.ParquetFile) -> npt.NDArray[np.int64]:
+        """Return the rows to encode again."""
+        ids: list[Any] = sources.read(columns=["doc_id"]).column("doc_id").to_pylist()
+        if not ids or self.reencode <= 0:
+            return np.zeros(0, np.int64)
+        least = min(range(len(ids)), key=ids.__getitem__)
+        bound = self.reencode * 16**_HEX_DIGITS
+        chosen = [row for row, id_ in enumerate(ids) if row == least or int(id_[:_HEX_DIGITS], 16) < bound]
+        return np.array(chosen, np.int64)
+
+    def _check_rows(self, rows: pa.RecordBatch, where: str) -> Iterator[str]:
+        contents: Iterator[Any] = (content.as_buffer() for content in rows.column("content"))
+        named = zip(*(rows.column(name).to_pylist() for name in ("path", "doc_id", "num_bytes")), strict=True)
+        for content, (path, doc_id, num_bytes) in zip(contents, named, strict=True):
+            found = hashlib.sha256(content).hexdigest()
+            if (found, content.size) != (doc_id, num_bytes):
+                said = f"{num_bytes} and {doc_id}"
+                yield f"{where}: {path} has {content.size} bytes of content with SHA-256 {found}, not {said}"
+            if num_bytes > self.ingest["max_document_bytes"]:
+                yield f"{where}: {path} has {num_bytes} bytes, the options allow {self.ingest['max_document_bytes']}"
+        if self.ingest.get("license_column") is None and rows.column("license").null_count < rows.num_rows:
+            yield f"{where}: there are licences, and by the options no column was read for them"
+        if not self.ingest["detect_platforms"] and len(list_column(rows, "platform_ids").flatten()):
+            yield f"{where}: there are platforms, and by the options none were searched for"
+
+
+def _compare(again: pa.RecordBatch, written: pa.Table, numbers: npt.NDArray[np.int64], where: str) -> Iterator[str]:
+    """Yield the rows whose ids, written, are not those that encoding again gives."""
+    for name in ("token_ids", "num_tokens", "prefix_token_ids"):
+        if name not in again.schema.names:
+            continue
+        found, expected = written.column(name).combine_chunks(), again.column(name)
+        if not found.equals(expected):
+            rows = [int(numbers[row]) for row in range(len(numbers)) if found[row] != expected[row]]
+            yield f"{where}: encoded again, {name} of rows {', '.join(map(str, rows[:3]))} differ ({len(rows)} in all)"
+
+
+def _take(tokens: pq.ParquetFile, chosen: npt.NDArray[np.int64]) -> pa.Table:
+    """Return the chosen rows of a token shard, in order; row groups without one are not read."""
+    found, start = list[pa.Table](), 0
+    for number in range(tokens.num_row_groups):
+        end = start + tokens.metadata.row_group(number).num_rows
+        inside = chosen[(chosen >= start) & (chosen < end)] - start
+        if len(inside):
+            found.append(tokens.read_row_group(number, use_threads=False).take(inside))
+        start = end
+    return pa.concat_tables(found)
