@@ -24,7 +24,7 @@ import json
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -146,8 +146,14 @@ def nearest(value: str, known: Iterable[str]) -> str:
 
 
 def _read_band_file(path: Path) -> BandFile:
+    return _parse_band_file(path, path.read_bytes())
+
+
+@lru_cache(maxsize=1024)
+def _parse_band_file(path: Path, content: bytes) -> BandFile:
+    """Return what a file says; a run reads the vocabulary several times, and parsing takes most of the time."""
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        raw = tomllib.loads(content.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise VocabularyConfigError(f"{path}: not TOML: {error}") from error
     try:

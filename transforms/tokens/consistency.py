@@ -23,6 +23,8 @@ from schemas.errors import IntegrityError
 
 _SHOWN = 3
 _ALPHABET = frozenset(CHARACTERS)
+_AGREEING: set[str] = set()
+"""Digests of tokenizers whose files this process found to agree; a digest stands for all bytes of a directory."""
 
 
 def load_checked(folder: Path) -> cppmill_core.AnyTokenizer:
@@ -33,6 +35,8 @@ def load_checked(folder: Path) -> cppmill_core.AnyTokenizer:
         IntegrityError: Naming the first promises of the manifest that `tokenizer.json` breaks.
     """
     tokenizer = cppmill_core.load_tokenizer(folder)
+    if tokenizer.digest in _AGREEING:
+        return tokenizer
     problems = list(find_problems(folder, tokenizer))
     if problems:
         more = f"; and {len(problems) - _SHOWN:,} more" if len(problems) > _SHOWN else ""
@@ -40,6 +44,7 @@ def load_checked(folder: Path) -> cppmill_core.AnyTokenizer:
             f"{folder / TOKENIZER}: not what {MANIFEST} says: {'; '.join(problems[:_SHOWN])}{more}; restore the "
             "directory, or build again"
         )
+    _AGREEING.add(tokenizer.digest)
     return tokenizer
 
 

@@ -92,6 +92,8 @@ def test_a_fixed_id_that_moved_is_named(
     path = vocabulary_copy / "language" / "keywords.toml"
     assert line in path.read_text()
     path.write_text(path.read_text().replace(line, instead))
+    lock = vocabulary_copy / "ids.lock"  # else the build would refuse it
+    lock.write_text("".join(row for row in lock.read_text().splitlines(True) if not row.startswith('"register"')))
     build(tmp_path / "moved", vocabulary_dir=vocabulary_copy)
     assert compare(small_tokenizer, tmp_path / "moved").broken_promises() == said
 
