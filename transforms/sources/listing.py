@@ -61,6 +61,7 @@ _VERSION_KEYS = (
     "generation",
     "mtime",
     "LastModified",
+    "Last-Modified",
     "last_modified",
     "updated",
     "created",
@@ -268,7 +269,6 @@ class _Walk:
 
 def _list_remote(source: str, index: int, listing: Listing) -> Iterator[Input]:
     """Yield the files of an fsspec URL and note its root."""
-    scheme = source.partition("://")[0]
     system, path = open_url(source)
     root, is_file = path.rstrip("/"), False
     if is_glob(source):
@@ -277,24 +277,42 @@ def _list_remote(source: str, index: int, listing: Listing) -> Iterator[Input]:
         for folder in [name for name, info in found.items() if info["type"] == "directory"]:
             found.update(system.find(folder, detail=True))
     else:
-        described = _describe(system, root, source)
-        is_file = described["type"] == "file"
+        described = _describe(system, path if is_page(source) else root, source)
+        is_file = described["type"] == "file" and not is_page(str(described.get("url", "")))
         found = {root: described} if is_file else system.find(root, detail=True)
         root = root.rpartition("/")[0] if is_file else root
-    listing.roots.append(Root(location=f"{scheme}://{root}", name=_root_name(root), is_file=is_file))
+    listing.roots.append(Root(location=_with_scheme(source, root), name=_root_name(root), is_file=is_file))
     hidden = set()
     for name, info in found.items():
         relative = name[len(root) :].lstrip("/")
+        if "?" in relative and is_web(source):
+            continue  # a page's own links, as those that sort its list
         folder = _hidden_folder(relative)
         if folder:
             hidden.add(folder)
         elif relative.endswith("/"):
             continue  # the empty object that a console makes for a folder
         elif info["type"] == "file":
-            yield Input(index, relative, int(info["size"] or 0), _version(info), kind_of(relative))
+            known = info if info["size"] is not None else system.info(name)  # a web page lists names alone
+            yield Input(index, relative, int(known["size"] or 0), _version(known), kind_of(relative))
         elif info["type"] != "directory":
             listing.special.append(relative)
     listing.hidden.extend(sorted(hidden))
+
+
+def is_web(url: str) -> bool:
+    """Return whether a URL is of a web server, where a path has its scheme and host."""
+    return url.startswith(("http://", "https://"))
+
+
+def is_page(url: str) -> bool:
+    """Return whether a URL is of a web page that lists a folder."""
+    return is_web(url) and url.endswith("/")
+
+
+def _with_scheme(source: str, path: str) -> str:
+    """Return the URL of a path in the file system of a source."""
+    return path if "://" in path else f"{source.partition('://')[0]}://{path}"
 
 
 def check_source(source: str) -> None:
