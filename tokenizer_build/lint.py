@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 
 import cppmill_core
@@ -54,11 +55,16 @@ def load_vocabulary(directory: Path) -> tuple[Vocabulary, Lock]:
         VocabularyConfigError: With one line a problem.
     """
     vocabulary, lock = read_vocabulary(directory), read_lock(directory)
-    errors = [finding for finding in lint_tokens(vocabulary) if finding.severity is Severity.ERROR]
+    errors = _token_errors(vocabulary)
     if errors:
-        raise VocabularyConfigError("\n".join(finding.message for finding in errors))
+        raise VocabularyConfigError("\n".join(errors))
     check_lock(lock, vocabulary)
     return vocabulary, lock
+
+
+@lru_cache(maxsize=4)
+def _token_errors(vocabulary: Vocabulary) -> tuple[str, ...]:
+    return tuple(found.message for found in lint_tokens(vocabulary) if found.severity is Severity.ERROR)
 
 
 def lint_vocabulary(directory: Path, split: Split) -> list[Finding]:

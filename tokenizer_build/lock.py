@@ -16,7 +16,7 @@ import re
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from schemas.digests import sha256_file, sha256_json
@@ -196,6 +196,7 @@ def check_built_from(directory: Path, tokenizer: Path) -> None:
                 )
 
 
+@lru_cache(maxsize=4)
 def vocabulary_digest(vocabulary: Vocabulary) -> str:
     """Return the SHA-256 of a vocabulary as canonical JSON: of its tokens, ids, categories and morphemes."""
     return sha256_json(vocabulary.to_json())

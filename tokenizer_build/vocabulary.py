@@ -123,13 +123,21 @@ def read_band_files(directory: Path) -> dict[str, BandFile]:
         VocabularyConfigError: If there is no such file, two have one name, or one is not TOML or not of the form (file,
             key and value).
     """
+    return _parse_band_files(directory, _read_band_files(directory))
+
+
+def _read_band_files(directory: Path) -> tuple[tuple[Path, bytes], ...]:
     paths = band_file_paths(directory)
     if not paths:
         raise VocabularyConfigError(f"{directory}: no *.toml files; give the folder that holds one file per band")
     for first, second in pairwise(paths):
         if first.name == second.name:
             raise VocabularyConfigError(f"{first} and {second}: two files with one name; rename one")
-    return {path.relative_to(directory).as_posix(): _read_band_file(path) for path in paths}
+    return tuple((path, path.read_bytes()) for path in paths)
+
+
+def _parse_band_files(directory: Path, contents: Iterable[tuple[Path, bytes]]) -> dict[str, BandFile]:
+    return {path.relative_to(directory).as_posix(): _parse_band_file(path, content) for path, content in contents}
 
 
 def band_file_paths(directory: Path) -> list[Path]:
@@ -145,13 +153,7 @@ def nearest(value: str, known: Iterable[str]) -> str:
     return f"{hint}known: {', '.join(names)}"
 
 
-def _read_band_file(path: Path) -> BandFile:
-    return _parse_band_file(path, path.read_bytes())
-
-
-@lru_cache(maxsize=1024)
 def _parse_band_file(path: Path, content: bytes) -> BandFile:
-    """Return what a file says; a run reads the vocabulary several times, and parsing takes most of the time."""
     try:
         raw = tomllib.loads(content.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -315,9 +317,14 @@ def read_vocabulary(directory: Path) -> Vocabulary:
     """
     if (directory / VOCABULARY_JSON).is_file():
         return _read_recorded(directory)
-    files = read_band_files(directory)
+    return _assemble(directory, _read_band_files(directory), (directory / INHERITED).is_dir())
+
+
+@lru_cache(maxsize=4)
+def _assemble(directory: Path, contents: tuple[tuple[Path, bytes], ...], is_own: bool) -> Vocabulary:
+    """Return the vocabulary of the contents of files: a run asks for it several times, and parsing takes a while."""
+    files = _parse_band_files(directory, contents)
     tokens = [token for name, file in files.items() for token in _file_tokens(name, file)]
-    is_own = (directory / INHERITED).is_dir()
     own = (t.token for name, file in files.items() if _is_own(name) for t in _file_tokens(name, file)) if is_own else ()
     found = Vocabulary(
         directory=directory,

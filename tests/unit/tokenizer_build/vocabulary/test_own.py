@@ -217,7 +217,8 @@ def test_the_shipped_vocabulary_leaves_no_trace_in_a_tokenizer(small_tokenizer: 
 def test_each_name_is_one_id_that_no_release_moves(
     tokenizer: Path, pinned: dict[str, int], kept: Path, names: list[str], own: Path
 ) -> None:
-    assert {pinned[name] for name in names} == {read_vocabulary(kept).by_token[name].id for name in names}
+    tokens = read_vocabulary(kept).by_token
+    assert {pinned[name] for name in names} == {tokens[name].id for name in names}
     add_tokens(own, names, category="arrow", split=WORDS, keep=True)
     with pytest.raises(VocabularyConfigError, match="build with --vocab"):
         check_built_from(SHIPPED, tokenizer)
