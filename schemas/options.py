@@ -44,6 +44,9 @@ PrefixForm = Literal["labels", "categories"]
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
+REENCODED = 0.01
+"""The part of the documents that `verify` encodes again unless another one is asked for."""
+
 MAX_JSON_INTEGER = (1 << 53) - 1
 """The largest number that canonical JSON (RFC 8785) keeps exact; options are part of unit keys and receipts."""
 

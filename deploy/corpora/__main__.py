@@ -9,20 +9,14 @@ from pathlib import Path
 
 from configs.vocabulary import VOCABULARY
 from deploy.corpora.sources import fetch, write_lock
+from deploy.programs import run_program
 from schemas.digests import sha256_file
-from schemas.errors import CppmillError
 from tokenizer_build.lock import UNRELEASED, read_releases, revision
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the arguments say and return the exit code: 0, or 2 with a message for what went wrong."""
-    options = _parser().parse_args(arguments)
-    try:
-        options.do(options)
-    except CppmillError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return run_program(_parser(), arguments)
 
 
 def _parser() -> argparse.ArgumentParser:

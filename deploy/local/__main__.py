@@ -14,23 +14,12 @@ from deploy.local.gcs import GoogleStore
 from deploy.local.processes import Processes
 from deploy.local.s3 import ObjectStore
 from deploy.local.spark import SparkCluster
-from schemas.errors import CppmillError
+from deploy.programs import run_program
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the arguments say and return the exit code: 0, or 2 with a message for what went wrong."""
-    options = _parser().parse_args(arguments)
-    try:
-        if options.what == "fetch":
-            fetch(options.names)
-        elif options.action == "stop":
-            Processes(options.dir).stop()
-        else:
-            print(_START[options.what](options))
-    except CppmillError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return run_program(_parser(), arguments)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -39,16 +28,25 @@ def _parser() -> argparse.ArgumentParser:
     known = ", ".join((*MAKERS, *PACKAGES))
     fetching = what.add_parser("fetch", help="fetch engines into the cache; what is there already is left alone")
     fetching.add_argument("names", nargs="*", metavar="NAME", help=f"of {known}; all if none is given")
+    fetching.set_defaults(do=lambda options: fetch(options.names))
     for name in _START:
         engine = what.add_parser(name, help=f"start {name} on 127.0.0.1, or stop it")
         engine.add_argument("action", choices=("start", "stop"))
         engine.add_argument("--dir", type=Path, required=True, help="its logs, files and processes")
+        engine.set_defaults(do=_start_or_stop)
         if name == "flink":
             engine.add_argument("--task-managers", type=int, default=2, help="processes that work (2)")
             engine.add_argument("--slots", type=int, default=2, help="of each; a job takes its parallelism of them (2)")
         if name == "spark":
             engine.add_argument("--workers", type=int, default=2, help="processes with a core each (2)")
     return parser
+
+
+def _start_or_stop(options: argparse.Namespace) -> None:
+    if options.action == "stop":
+        Processes(options.dir).stop()
+    else:
+        print(_START[options.what](options))
 
 
 def _start_flink(options: argparse.Namespace) -> str:

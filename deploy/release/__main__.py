@@ -10,25 +10,20 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from deploy.programs import run_program
 from deploy.release.archives import normalize
 from deploy.release.bills import Toolchain, crates_bill, packages_bill
 from deploy.release.crates import TARGETS, linked_crates
 from deploy.release.emulation import fetch_python
 from deploy.release.licenses import PATH, check_allowed, render
-from schemas.errors import ConfigError, CppmillError
+from schemas.errors import ConfigError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the arguments say and return the exit code: 0, or 2 with a message for what went wrong."""
-    options = _parser().parse_args(arguments)
-    try:
-        options.do(options)
-    except CppmillError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return run_program(_parser(), arguments)
 
 
 def _parser() -> argparse.ArgumentParser:

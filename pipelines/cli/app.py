@@ -22,6 +22,7 @@ from pipelines.cli import exports, runs, tokenizers, vocab
 from pipelines.cli.options import EXIT_CODES, BeamCommand, as_help, described, with_flags
 from pipelines.console.console import Output, command_session, exit_on_error
 from schemas.declarations import ARGUMENTS
+from schemas.options import REENCODED
 
 if TYPE_CHECKING:
     from configs.runs import RunConfig
@@ -185,7 +186,7 @@ def verify(
             max=1,
             help="Part of the documents to encode again, chosen by content hash; 1 for all.",
         ),
-    ] = 0.01,
+    ] = REENCODED,
     verbose: args.Verbose = False,
 ) -> None:
     """Check that OUT, or a trial, matches its receipt, or an export its manifest.

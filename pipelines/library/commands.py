@@ -17,6 +17,7 @@ from pipelines.console.progress import Reporter, Reporters
 from pipelines.library.runs import Run, open_run
 from schemas.drift_options import DriftOptions
 from schemas.errors import IntegrityError
+from schemas.options import REENCODED
 
 if TYPE_CHECKING:
     from configs.runs import RunConfig
@@ -92,7 +93,7 @@ def plan(
     return whole_run.plan(_load(sources, out, config, options))
 
 
-def verify(place: PlaceText, *, reencode: float = 0.01) -> list[str]:
+def verify(place: PlaceText, *, reencode: float = REENCODED) -> list[str]:
     """Return every difference between a run, a trial or an export and its receipt; empty if there is none.
 
     Args:

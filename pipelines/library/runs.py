@@ -12,9 +12,9 @@ import pyarrow.dataset as ds
 
 from pipelines.tokenizers.places import local_tokenizer
 from schemas.errors import ConfigError
-from schemas.ledger import Ledger
+from schemas.ledger import Ledger, Tally
 from schemas.places import is_remote
-from transforms.records.receipts import RECEIPT, read_receipt
+from transforms.records.receipts import RECEIPT, named_files, read_receipt
 from transforms.records.versions import follow_current
 from transforms.storage.folder import OutputFolder
 from transforms.storage.urls import open_url
@@ -67,8 +67,8 @@ class Run:
             A row for `in`, for `kept`, and for each reason why documents were not kept, indexed by `column` and
             `reason` (empty where a column has none), with `documents` and `bytes`.
         """
-        ledger = Ledger.from_json(self.receipt["ledger"], where=self._folder.where(RECEIPT)).to_json()
-        sums = {unit: dict(_entries(ledger[unit])) for unit in ("documents", "bytes")}
+        ledger = Ledger.from_json(self.receipt["ledger"], where=self._folder.where(RECEIPT))
+        sums = {name: _sums(tally) for name, tally in (("documents", ledger.documents), ("bytes", ledger.num_bytes))}
         table = pd.DataFrame(sums).fillna(0).astype("int64")
         table.index = pd.MultiIndex.from_tuples(table.index, names=["column", "reason"])
         return table
@@ -131,11 +131,7 @@ class Run:
     def _files(self, name: str) -> list[str]:
         """Return the files of a table, in order, that the receipt names."""
         begin = TABLES.get(name)
-        return [] if begin is None else sorted(file for file in self._named if file.startswith(begin))
-
-    @cached_property
-    def _named(self) -> set[str]:
-        return {*self.receipt["files"], *(shard["path"] for shard in self.receipt["dataset"]["shards"])}
+        return [] if begin is None else sorted(file for file in named_files(self.receipt) if file.startswith(begin))
 
 
 def open_run(place: str | os.PathLike[str]) -> Run:
@@ -155,10 +151,6 @@ def open_run(place: str | os.PathLike[str]) -> Run:
     return Run(os.fspath(place))
 
 
-def _entries(ledger: dict[str, Any]) -> list[tuple[tuple[str, str], int]]:
-    """Return the sums of a ledger, by column and reason."""
-    entries = []
-    for column, value in ledger.items():
-        reasons = value.items() if isinstance(value, dict) else [("", value)]
-        entries += [((column, reason), count) for reason, count in reasons]
-    return entries
+def _sums(tally: Tally) -> dict[tuple[str, str], int]:
+    """Return the sums of a tally by column and reason, all documents or bytes first."""
+    return {("in", ""): tally.total, **{(str(column), reason): count for column, reason, count in tally.entries()}}

@@ -12,12 +12,12 @@ import cppmill_core
 from configs.vocabulary import VOCABULARY
 from pipelines.stages.vocabulary import recorded_digest, travelled_revision
 from pipelines.versions.count_checks import check_counts
+from schemas.options import REENCODED
 from schemas.units import EXPORT_FOLDERS, Stage, is_unit_receipt
 from tokenizer_build.artifact import MANIFEST_JSON, VOCAB_TSV, derive_table
 from tokenizer_build.lock import RELEASES_NAME, read_releases
 from tokenizer_build.lock import revision as find_release
 from tokenizer_build.vocabulary import VOCABULARY_JSON
-from transforms.records.contents import REENCODED
 from transforms.records.manifests import MANIFEST, verify_export
 from transforms.records.receipts import RECEIPT, read_receipt
 from transforms.records.trials import is_trial, verify_trial

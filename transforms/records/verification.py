@@ -18,9 +18,9 @@ from cppmill_core.platforms import parse_platform_vocab
 from schemas.digests import add_digests
 from schemas.errors import CppmillError, IntegrityError
 from schemas.ledger import Ledger
-from schemas.options import TokenizeOptions
+from schemas.options import REENCODED, TokenizeOptions
 from schemas.units import Stage
-from transforms.records.contents import REENCODED, ContentCheck
+from transforms.records.contents import ContentCheck
 from transforms.records.platforms import PLATFORM_VOCAB, has_own_platforms, platform_vocab_size
 from transforms.records.receipts import RECEIPT, control_text, find_receipt, named_files
 from transforms.records.record import check_files, check_record, malformed
