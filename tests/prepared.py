@@ -26,6 +26,7 @@ from pipelines.stages import run as whole_run
 from pipelines.stages import scan as scan_program
 from pipelines.stages.session import Session, open_session
 from pipelines.versions.drift import count_parts
+from transforms.scan import merge
 
 ROOT = Path(__file__).parents[1]
 CPPMILL = [sys.executable, "-m", "pipelines.cli"]
@@ -206,7 +207,7 @@ def copied_run(run, tmp_path):
 
 @pytest.fixture(scope="session")
 def stages(run, tmp_path_factory):
-    """What each stage of a real run adds to a pipeline of units, by the name of its plan."""
+    """The flow of each stage of a real run, by the name of its job."""
     out, headers = tmp_path_factory.mktemp("stages"), run.sources / "numpy"
     edited = tmp_path_factory.mktemp("edited") / "npy_math.h"
     edited.write_bytes(b"// edited\n" + (headers / "numpy" / "npy_math.h").read_bytes())
@@ -215,12 +216,13 @@ def stages(run, tmp_path_factory):
     found = {}
     execute = Session.execute
 
-    def keep(self, name, units, construct, **options):
-        found[str(name)] = construct
-        execute(self, name, units, construct, **options)
+    def keep(self, name, units, flow, **options):
+        found[str(name)] = flow
+        execute(self, name, units, flow, **options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Session, "execute", keep)
+        patch.setattr(merge, "MAX_PARTS", 1)  # so that groups of counts are merged, as a million units need it
         config = load_run_config(flags={**flags, "--tokenizer": str(run.out / "tokenizer")})
         whole_run.run(config, Reporters())
         with open_session(config, Reporters()) as session:

@@ -1,4 +1,4 @@
-"""What Beam costs: its time beside calling the same functions without it, and what it shuffles.
+"""What Beam costs: its time beside the same flow without it, and what it shuffles.
 
 Whatever imports Beam is imported here, so that the benchmark's command starts fast.
 """
@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import pyarrow.parquet as pq
 from apache_beam import coders
 
 from benches.lib.harness import Candidate, Comparison, Figure, Row, RunResult, compare
@@ -27,15 +25,14 @@ from pipelines.stages.tokenize import plan_tokenize, tokenize_settings
 from schemas.coders import register_coders
 from schemas.units import RECEIPT_FOLDERS, Stage, Unit
 from transforms.ingest.dedup.candidates import MIN_PARTITIONS, duplicate_candidates
-from transforms.scan.count import scan_units
-from transforms.scan.merge import GroupKey, PartRows, publish_merged, refer_counts
+from transforms.scan.merge import GroupKey, PartRows, refer_counts
 from transforms.storage.folder import CACHE
-from transforms.tokens.tokenize import tokenize_unit
-from transforms.units.execution import AT_ONCE, run_unit
+
+_IN_PROCESS = ("--direct_running_mode=in_memory",)
 
 
 def measure_beam(config: RunConfig, *, rounds: int) -> Iterator[Comparison]:
-    """Measure scan and tokenize as they are, and by the same functions without Beam, in MB of source per second.
+    """Measure scan and tokenize by Beam's runner in this process, and without Beam, in MB of source per second.
 
     The processors' time is given too: where other programs run it says more.
 
@@ -53,7 +50,7 @@ def measure_beam(config: RunConfig, *, rounds: int) -> Iterator[Comparison]:
                 run=partial(_run_timed, run, stage, {"MB": num_bytes / MEGABYTE}),
                 threads=config.threads,
             )
-            for name, run in (("Beam", _run_stage), ("without Beam", _run_directly))
+            for name, run in (("Beam", partial(_run_stage, beam_options=_IN_PROCESS)), ("without Beam", _run_stage))
         ]
         yield compare(f"Beam, {stage}", candidates, input_bytes=num_bytes, rounds=rounds)
 
@@ -66,25 +63,8 @@ def _run_timed(run: Callable[[Stage, Ready], None], stage: Stage, amounts: dict[
     return RunResult(amounts, partial(_hash_made, stage, ready.config.out_folder), parts=parts)
 
 
-def _run_stage(stage: Stage, ready: Ready) -> None:
-    ready.program(ready.config, Reporters())
-
-
-def _run_directly(stage: Stage, ready: Ready) -> None:
-    """Do what the units of a stage do, as many at a time as the stage has, and merge the counts."""
-    with open_session(ready.config, Reporters()) as session:
-        units = _plan(session, stage)
-        if stage is Stage.TOKENIZE:
-            work = partial(tokenize_unit, settings=tokenize_settings(session))
-            with ThreadPoolExecutor(AT_ONCE) as pool:
-                list(pool.map(partial(run_unit, out=session.out, work=work), units))
-            return
-        settings = scan_settings(session)
-        parts: dict[str, list[PartRows]] = defaultdict(list)
-        for receipt in scan_units(units, settings):
-            for kind, part in refer_counts(receipt, settings):
-                parts[kind].append(part)
-        publish_merged([(kind, sorted(found)) for kind, found in parts.items()], settings)
+def _run_stage(_: Stage, ready: Ready, beam_options: tuple[str, ...] = ()) -> None:
+    ready.program(replace(ready.config, beam_options=beam_options), Reporters())
 
 
 def _plan(session: Session, stage: Stage) -> list[Unit]:
@@ -110,7 +90,7 @@ def measure_shuffle(config: RunConfig) -> Comparison:
     with open_session(config, Reporters()) as session:
         units = _plan(session, Stage.SCAN)
         sizes = {
-            "units": _units_bytes(folder / "plans"),
+            "units of scan and tokenize": _units_bytes(session),
             "candidates for duplicates": _candidates_bytes(folder / "fingerprints"),
             "references to counts": _references_bytes(session),
         }
@@ -121,10 +101,9 @@ def measure_shuffle(config: RunConfig) -> Comparison:
     return Comparison("shuffled", tuple(Figure(row, row.value, row.value) for row in rows))
 
 
-def _units_bytes(plans: Path) -> int:
+def _units_bytes(session: Session) -> int:
     coder = coders.registry.get_coder(Unit)
-    rows = (row for path in plans.iterdir() for row in pq.read_table(path).column("unit").to_pylist())
-    return sum(len(coder.encode(Unit.from_bytes(row))) for row in rows if row)
+    return sum(len(coder.encode(unit)) for stage in (Stage.SCAN, Stage.TOKENIZE) for unit in _plan(session, stage))
 
 
 def _candidates_bytes(fingerprints: Path) -> int:

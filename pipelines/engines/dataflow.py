@@ -14,7 +14,8 @@ from typing import Any
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions, WorkerOptions
 from apache_beam.runners.runner import PipelineRunner, create_runner
 
-from pipelines.engines.config import Engine, EngineConfig
+from pipelines.engines.config import EngineConfig
+from pipelines.engines.engine import Engine, make_options
 from schemas.errors import EngineError, StoreError
 from schemas.places import is_remote, missing_package
 from transforms.storage.aws_keys import SECRET_OPTION, secret_name
@@ -51,7 +52,7 @@ class Dataflow(Engine):
         if secret:
             self.flags.append(f"--{SECRET_OPTION}={secret}")
         self._config = config
-        self._options = config.options(self.flags)
+        self._options = make_options(config, self.flags)
 
     def missing(self) -> Iterator[str]:
         """Yield what keeps a pipeline from being submitted."""

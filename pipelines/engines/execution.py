@@ -1,112 +1,58 @@
-"""Running pipelines on an engine: what it sets, what is missing, the pipelines of one command, and their end.
-
-The runner is always named: Beam's default local runner would download a binary.
-"""
+"""Opening an engine: this process itself, or one of Beam, which takes seconds to load and is loaded only then."""
 
 from __future__ import annotations
 
-import shlex
-import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
 
-import apache_beam as beam
-from apache_beam.options.pipeline_options import GoogleCloudOptions
-
-from pipelines.engines.beam_options import check_beam_options
-from pipelines.engines.config import Engine, EngineConfig
-from pipelines.engines.dataflow import Dataflow
-from pipelines.engines.flink import Flink
-from pipelines.engines.local import Local
-from pipelines.engines.prism import Prism
-from pipelines.engines.spark import Spark
-from schemas.coders import register_coders
-from schemas.errors import ConfigError
-
-Construct = Callable[[beam.Pipeline], object]
+from pipelines.engines.config import EngineConfig
+from pipelines.engines.direct import DirectEngine
+from schemas.units import Unit
+from transforms.storage.folder import OutputFolder
+from transforms.units.flow import Flow
 
 
-ENGINES: dict[str, Callable[[EngineConfig], Engine]] = {
-    "local": Local,
-    "flink": Flink,
-    "spark": Spark,
-    "prism": Prism,
-    "dataflow": Dataflow,
-}
-
-
-@dataclass(frozen=True)
-class OpenEngine:
-    """An engine that is ready to run pipelines.
+class OpenEngine(Protocol):
+    """An engine that is ready to run flows.
 
     Attributes:
         name: Its name.
-        engine: What is particular to it.
-        config: Its configuration.
     """
 
-    name: str
-    engine: Engine
-    config: EngineConfig
+    @property
+    def name(self) -> str:
+        """Its name."""
 
     def describe(self) -> str:
-        """Return the options that pipelines run with, in a line."""
-        set_here = [flag for flag in self.engine.flags if not self.config.gives(flag.partition("=")[0])]
-        return f"{self.name}: Beam's options are {shlex.join([*set_here, *self.config.beam_options])}"
+        """Return the options that flows run with, in a line."""
 
-    def run(self, construct: Construct, *, label: str = "pipeline") -> None:
-        """Construct a pipeline, run it and wait for its end.
+    def run(self, flow: Flow, units: Sequence[Unit], *, out: OutputFolder, label: str) -> None:
+        """Send units through a flow, and wait for the end.
 
         Args:
-            construct: Adds the steps to the pipeline.
-            label: Names the job where the engine shows it.
+            flow: The steps.
+            units: What goes through them.
+            out: The output folder.
+            label: Names the job.
 
         Raises:
             CppmillError: If the engine refuses the job or ends it for a reason of its own.
             Exception: What a step raised; from another process a RuntimeError with its text.
         """
-        register_coders()
-        options = self.config.options([*self.engine.flags, f"--job_name=cppmill-{label}-{uuid.uuid4().hex[:8]}"])
-        pipeline = beam.Pipeline(runner=self.engine.runner(), options=options)
-        construct(pipeline)
-        try:
-            self._run_to_end(pipeline, options.view_as(GoogleCloudOptions).job_name)
-        except Exception as error:
-            explained = self.engine.explain(error)
-            if explained is None:
-                raise
-            raise explained from error
-
-    def _run_to_end(self, pipeline: beam.Pipeline, job_name: str) -> None:
-        """Run a pipeline and wait; Ctrl-C cancels its job."""
-        try:
-            result = pipeline.run()
-        except KeyboardInterrupt:
-            self.engine.cancel(job_name)
-            raise
-        try:
-            result.wait_until_finish()
-        except KeyboardInterrupt:
-            self.engine.cancel(job_name)
-            with suppress(Exception):
-                result.cancel()
-            raise
 
 
 @contextmanager
 def open_engine(name: str, config: EngineConfig) -> Iterator[OpenEngine]:
-    """Check that an engine can run pipelines, and stop what it started at the end of the block.
+    """Check that an engine can run flows, and stop what it started at the end of the block.
 
     Raises:
         ConfigError: For options that Beam does not know; with a line for everything that is missing.
     """
-    check_beam_options(config.beam_options, engine=name)
-    engine = ENGINES[name](config)
-    problems = list(engine.missing())
-    if problems:
-        raise ConfigError("\n".join(f"--engine {name}: {problem}" for problem in problems))
-    try:
-        yield OpenEngine(name, engine, config)
-    finally:
-        engine.stop()
+    if name == "local" and not config.beam_options:
+        yield DirectEngine()
+        return
+    from pipelines.engines.beam_execution import open_beam_engine
+
+    with open_beam_engine(name, config) as engine:
+        yield engine

@@ -14,7 +14,8 @@ from apache_beam.options.pipeline_options import FlinkRunnerOptions
 from apache_beam.runners.portability.flink_runner import MAGIC_HOST_NAMES, FlinkJarJobServer, FlinkRunner
 from apache_beam.runners.runner import PipelineRunner
 
-from pipelines.engines.config import Engine, EngineConfig
+from pipelines.engines.config import EngineConfig
+from pipelines.engines.engine import Engine, make_options
 from pipelines.engines.environment import missing_worker, process_environment
 from pipelines.engines.flink_cluster import FlinkCluster, FlinkUnreachableError, jar_version
 from pipelines.engines.job_server import (
@@ -45,7 +46,7 @@ class Flink(Engine):
 
     def __init__(self, config: EngineConfig) -> None:
         """Ask the cluster, if one is named, how many slots are free."""
-        given = config.options().view_as(FlinkRunnerOptions)
+        given = make_options(config).view_as(FlinkRunnerOptions)
         embedded = given.flink_master in MAGIC_HOST_NAMES
         self.cluster = None if embedded else FlinkCluster(FlinkRunner.add_http_scheme(given.flink_master))
         self.flags = [
@@ -60,7 +61,7 @@ class Flink(Engine):
             f"--parallelism={parallelism}",
             f"--sdk_worker_parallelism={math.ceil(parallelism / task_managers)}",
         ]
-        self._options = config.options(self.flags)
+        self._options = make_options(config, self.flags)
         self._server = HeldJobServer(lambda: FlinkJarJobServer(self._options))
 
     def missing(self) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""This machine, without any engine: one worker in this process, whose units use the threads of the native core.
+"""This machine by the runner that Beam has built in, where the user gives options for Beam: worker processes.
 
 Beam's own worker threads are not used, because with two of them and large batches, elements of a GroupByKey can arrive
-cut in two. Worker processes can be used: `-- --direct_running_mode=multi_processing --direct_num_workers=2`.
+cut in two.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.runners.runner import PipelineRunner
 
-from pipelines.engines.config import Engine, EngineConfig
+from pipelines.engines.config import EngineConfig
+from pipelines.engines.engine import Engine
 
 
 class Local(Engine):

@@ -11,7 +11,8 @@ from apache_beam.options.pipeline_options import PrismRunnerOptions
 from apache_beam.runners.portability.prism_runner import PrismJobServer, PrismRunner
 from apache_beam.runners.runner import PipelineRunner
 
-from pipelines.engines.config import Engine, EngineConfig
+from pipelines.engines.config import EngineConfig
+from pipelines.engines.engine import Engine, make_options
 from pipelines.engines.job_server import HeldJobServer, engine_flag, missing_file, with_job_server
 
 
@@ -21,7 +22,7 @@ class Prism(Engine):
     def __init__(self, config: EngineConfig) -> None:
         """Take the fetched program: without it Beam would download one."""
         self.flags = [*engine_flag("--prism_location", "prism"), "--environment_type=LOOPBACK"]
-        self._options = config.options(self.flags)
+        self._options = make_options(config, self.flags)
         self._location = self._options.view_as(PrismRunnerOptions).prism_location
         self._server = HeldJobServer(lambda: PrismJobServer(self._options))
 

@@ -16,7 +16,8 @@ from apache_beam.runners.portability.spark_runner import LOCAL_MASTER_PATTERN, S
 from apache_beam.runners.runner import PipelineRunner
 
 from pipelines.engines.cache import engine_path
-from pipelines.engines.config import Engine, EngineConfig
+from pipelines.engines.config import EngineConfig
+from pipelines.engines.engine import Engine, make_options
 from pipelines.engines.environment import missing_worker, process_environment
 from pipelines.engines.job_server import (
     HeldJobServer,
@@ -48,11 +49,11 @@ class Spark(Engine):
             *process_environment(config),
             "--environment_cache_millis=10000",
         ]
-        self._options = config.options(self.flags)
+        self._options = make_options(config, self.flags)
         self._master: str = self._options.view_as(SparkRunnerOptions).spark_master_url
         workers = re.match(r"local\[(\d+)\]", self._master)
         self.flags.append(f"--sdk_worker_parallelism={workers.group(1) if workers else config.cpus}")
-        self._options = config.options(self.flags)
+        self._options = make_options(config, self.flags)
         self._server = HeldJobServer(lambda: _with_class_path(SparkJarJobServer(self._options)))
 
     def missing(self) -> Iterator[str]:

@@ -12,12 +12,10 @@ import platform
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import apache_beam as beam
 import cppmill_core
 from cppmill_core.byte_alphabet import BYTES_IN_ORDER, spell
 from cppmill_core.manifests import MANIFEST_FORMAT
@@ -25,6 +23,7 @@ from cppmill_core.manifests import MANIFEST_FORMAT
 from schemas.errors import ConfigError
 from schemas.units import Unit
 from tokenizer_build.artifact import MANIFEST_JSON, TOKENIZER_JSON
+from transforms.units.flow import FlatMap, Flow
 
 _PATTERN = "cpp-words-1"
 _MERGES = ((b"i", b"n"), (b"in", b"t"), (b" ", b"int"), (b"r", b"e"))
@@ -103,32 +102,16 @@ def _place() -> str:
     return f"worker on {platform.node()}, {sys.prefix}"
 
 
-# Beam does not resolve annotations that are strings: types that choose a coder are given outright.
-@beam.typehints.with_input_types(Unit)
-@beam.typehints.with_output_types(Unit)
-class _CheckWorkerFn(beam.DoFn):
-    """Passes units on, once the process that it is in was checked.
+def check_workers(launcher_version: str = cppmill_core.__version__) -> Flow:
+    """Return the flow that passes units on, in processes that have the launcher's native core.
 
-    Not in `setup`: an error there leaves a Python worker waiting for ever, and with it Spark (Beam issue 31571).
+    Steps that follow are run in the same process by every engine, as nothing is shuffled in between. Not done where a
+    worker is set up: an error there leaves a Python worker waiting for ever, and with it Spark (Beam issue 31571).
     """
-
-    def __init__(self, launcher_version: str) -> None:
-        self._launcher_version = launcher_version
-
-    def process(self, unit: Unit) -> Iterator[Unit]:
-        """Check the process and yield the unit."""
-        check_worker(self._launcher_version)
-        yield unit
+    return (FlatMap(name="CheckWorker", function=partial(_check, launcher_version=launcher_version), gives=Unit),)
 
 
-@dataclass(kw_only=True)
-class CheckWorkers(beam.PTransform[beam.PCollection[Unit], beam.PCollection[Unit]]):
-    """Pass units on, in processes that have the launcher's native core: PCollection[Unit] to PCollection[Unit].
-
-    Steps that follow are run in the same process by every engine, as nothing is shuffled in between.
-    """
-
-    def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[Unit]:
-        """Check each process before its first unit."""
-        checked: beam.PCollection[Unit] = units | "CheckWorker" >> beam.ParDo(_CheckWorkerFn(cppmill_core.__version__))
-        return checked
+def _check(unit: Unit, launcher_version: str) -> Iterator[Unit]:
+    """Check the process and yield the unit."""
+    check_worker(launcher_version)
+    yield unit

@@ -6,12 +6,11 @@ instead of a receipt. The run itself is only read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic
 
-import apache_beam as beam
 import cppmill_core
 
 from configs.exports import ExportConfig, ExportOptions
@@ -25,6 +24,7 @@ from transforms.records.receipts import read_receipt
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.shards import TokenShard, token_shards
 from transforms.tokens.tokenizer import manifest_digest
+from transforms.units.flow import Flow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,9 +95,7 @@ class Export(Generic[ExportOptions]):
             for shard in self.shards
         ]
 
-    def run_units(
-        self, stage: Stage, units: Sequence[Unit], construct: Callable[[beam.PCollection[Unit]], object]
-    ) -> list[UnitReceipt]:
+    def run_units(self, stage: Stage, units: Sequence[Unit], flow: Flow) -> list[UnitReceipt]:
         """Run the units that are not up to date, and return the receipts of all, in order.
 
         If there are any, the manifest is withdrawn first, as files that it names are about to change.
@@ -105,11 +103,11 @@ class Export(Generic[ExportOptions]):
         Args:
             stage: The stage.
             units: Every unit of the stage.
-            construct: Adds the stage's steps after the units.
+            flow: What they go through.
         """
         if not all(self.session.out.each(self.session.is_up_to_date, units)):
             self.session.out.remove(MANIFEST)
-        return self.session.run_units(stage, units, construct)
+        return self.session.run_units(stage, units, flow)
 
     def publish(
         self,

@@ -23,7 +23,7 @@ from transforms.exports.sequences.segments import LEFT_OUT, WEIGHT, check_ledger
 from transforms.tokens.shards import TokenShard
 from transforms.tokens.tokenizer import TokenizeSettings, open_tokenizer
 from transforms.units.chunking import cut
-from transforms.units.execution import RunUnits
+from transforms.units.flow import RunUnits
 
 
 def load_config(run: str, *, flags: Mapping[str, object], mixture: Path | None = None) -> ExportConfig[SequenceOptions]:
@@ -58,7 +58,7 @@ def run(config: ExportConfig[SequenceOptions], reporter: Reporter) -> None:
         check_tokenizer(settings)
         units = plan_repositories(export) if export.options.repositories else plan_documents(export)
         make = RunUnits(work=sequence_unit, settings=settings)
-        receipts = export.run_units(Stage.SEQUENCES, units, lambda planned: planned | "MakeSequences" >> make)
+        receipts = export.run_units(Stage.SEQUENCES, units, (make,))
         totals = sum_totals(receipts)
         check_ledger(totals, where=export.session.out.root)
         export.publish(Stage.SEQUENCES, receipts, totals=dict(sorted(totals.items())))
@@ -119,7 +119,7 @@ def plan_repositories(export: Export[SequenceOptions]) -> list[Unit]:
     """
     find = RunUnits(work=find_projects, settings=ProjectSettings(out=export.session.out, run=export.run))
     lookups = export.shard_units(Stage.PROJECTS, config={})
-    receipts = export.run_units(Stage.PROJECTS, lookups, lambda planned: planned | "FindProjects" >> find)
+    receipts = export.run_units(Stage.PROJECTS, lookups, (find,))
     projects: dict[str, list[ProjectRows]] = {}
     for shard, receipt in zip(export.shards, receipts, strict=True):
         for project, start, end, tokens in receipt.totals["projects"]:

@@ -23,7 +23,7 @@ from transforms.exports.shards.platforms import ENDING
 from transforms.exports.shards.splits import SPLITS, SplitSettings, count_splits
 from transforms.exports.shards.streams import Borders
 from transforms.exports.shards.writer import ShardSettings, file_name, write_shard
-from transforms.units.execution import RunUnits
+from transforms.units.flow import RunUnits
 
 
 def run(config: ExportConfig[ShardOptions], reporter: Reporter) -> None:
@@ -37,7 +37,7 @@ def run(config: ExportConfig[ShardOptions], reporter: Reporter) -> None:
         settings = shard_settings(export)
         units = plan_units(export, count_documents(export), settings)
         write = RunUnits(work=write_shard, settings=settings)
-        receipts = export.run_units(Stage.SHARDS, units, lambda planned: planned | "WriteShards" >> write)
+        receipts = export.run_units(Stage.SHARDS, units, (write,))
         totals = sum_splits(export, receipts, settings)
         manifest = export.publish(Stage.SHARDS, receipts, totals=totals, facts=_facts(receipts))
         for line in describe(export, manifest, settings):
@@ -98,7 +98,7 @@ def count_documents(export: Export[ShardOptions]) -> list[UnitReceipt]:
         validation_fraction=options.validation_fraction,
     )
     count = RunUnits(work=count_splits, settings=settings)
-    return export.session.run_units(Stage.SPLITS, units, lambda planned: planned | "CountSplits" >> count)
+    return export.session.run_units(Stage.SPLITS, units, (count,))
 
 
 def plan_units(export: Export[ShardOptions], counts: Sequence[UnitReceipt], settings: ShardSettings) -> list[Unit]:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 
-import apache_beam as beam
 import cppmill_core
 import pyarrow as pa
 
@@ -24,21 +23,23 @@ from schemas.units import Stage, Unit, UnitReceipt
 from transforms.filters.decontamination import Benchmark, published, read_benchmark
 from transforms.ingest.dedup.candidates import duplicate_partitions
 from transforms.ingest.dedup.clusters import (
-    ChooseNearDuplicates,
+    ClusterSettings,
+    choose_near_duplicates,
     clear_near_duplicates,
     make_clusters,
     merge_near_duplicates,
     near_duplicates_name,
 )
-from transforms.ingest.dedup.exact import ChooseDuplicates, clear_duplicates, duplicates_name, merge_duplicates
-from transforms.ingest.dedup.lsh import FindNearPairs, near_partitions
+from transforms.ingest.dedup.exact import choose_duplicates, clear_duplicates, duplicates_name, merge_duplicates
+from transforms.ingest.dedup.lsh import NearSettings, find_near_pairs, near_partitions
 from transforms.ingest.document_shards import Detect
 from transforms.ingest.fingerprints import fingerprints_name
-from transforms.ingest.first_pass import FingerprintInputs
+from transforms.ingest.first_pass import FirstPassSettings, fingerprint_inputs
 from transforms.ingest.input_units import plan_inputs
 from transforms.ingest.plan import FirstPass, add_digests, find_first_pass, look_up_choices, plan_ingest, prune_cache
-from transforms.ingest.second_pass import WriteDocuments
+from transforms.ingest.second_pass import WriteSettings, write_units
 from transforms.sources.listing import list_inputs
+from transforms.units.flow import Flow
 
 
 def ingest(session: Session) -> list[UnitReceipt]:
@@ -52,8 +53,7 @@ def ingest(session: Session) -> list[UnitReceipt]:
     benchmark = read_benchmark(options)
     found = run_first_pass(session, benchmark)
     units = plan_documents(session, found)
-    write = write_documents(session)
-    receipts = session.run_units(Stage.INGEST, units, lambda found: found | "WriteDocuments" >> write)
+    receipts = session.run_units(Stage.INGEST, units, second_pass(session))
     remember_benchmark(benchmark, session.out)
     publish_platforms(session.platforms, session.out)
     for unit, receipt in zip(units, receipts, strict=True):
@@ -64,22 +64,36 @@ def ingest(session: Session) -> list[UnitReceipt]:
     return receipts
 
 
-def write_documents(session: Session) -> WriteDocuments:
-    """Return the transform that runs the units of the second pass."""
+def second_pass(session: Session) -> Flow:
+    """Return the flow of the units of the second pass."""
     options = session.config.options.ingest
     rules = session.platforms.rules if options.detect_platforms else None
     detect = partial(_make_detect, rules, session.config.worker_threads) if rules is not None else None
     threads = session.config.worker_threads
-    return WriteDocuments(out=session.out, options=options, make_detect=detect, threads=threads)
+    return write_units(WriteSettings(session.out, options, detect, threads))
 
 
-def fingerprint_inputs(session: Session) -> FingerprintInputs:
-    """Return the transform that reads units in the first pass; the candidates that it yields are not complete."""
-    options = session.config.options.ingest
-    benchmark = read_benchmark(options)
-    name = benchmark.name if benchmark else ""
-    threads = session.config.worker_threads
-    return FingerprintInputs(out=session.out, options=options, partitions=1, benchmark=name, threads=threads)
+def first_pass(session: Session) -> Flow:
+    """Return the flow that reads units in the first pass; the candidates that it yields are not complete."""
+    return fingerprint_inputs(first_pass_settings(session, read_benchmark(session.config.options.ingest), partitions=1))
+
+
+def first_pass_settings(session: Session, benchmark: Benchmark | None, *, partitions: int) -> FirstPassSettings:
+    """Return what the units of the first pass are run with.
+
+    Args:
+        session: The session.
+        benchmark: What `read_benchmark` makes of the options.
+        partitions: How many partitions duplicates are chosen in.
+    """
+    return FirstPassSettings(
+        out=session.out,
+        options=session.config.options.ingest,
+        partitions=partitions,
+        benchmark=benchmark.name if benchmark else "",
+        rehash=session.config.rehash,
+        threads=session.config.worker_threads,
+    )
 
 
 def list_units(config: RunConfig, benchmark: Benchmark | None = None) -> list[Unit]:
@@ -122,23 +136,12 @@ def read_inputs(session: Session, found: FirstPass, benchmark: Benchmark | None)
     options, out, unread = session.config.options.ingest, session.out, found.unread
     started = time.monotonic()
     session.reporter.stage_started("read", len(unread), sum(unit.num_bytes for unit in unread))
-    fingerprint = FingerprintInputs(
-        out=out,
-        options=options,
-        partitions=duplicate_partitions(found.units),
-        benchmark=benchmark.name if benchmark else "",
-        rehash=session.config.rehash,
-        threads=session.config.worker_threads,
-    )
-
-    def construct(units: beam.PCollection[Unit]) -> object:
-        candidates = units | "FingerprintInputs" >> fingerprint
-        return candidates | "ChooseDuplicates" >> ChooseDuplicates(out=out) if options.drop_duplicates else candidates
-
+    settings = first_pass_settings(session, benchmark, partitions=duplicate_partitions(found.units))
+    choose = choose_duplicates(out) if options.drop_duplicates else ()
     clear_duplicates(out)
     watched = {unit: fingerprints_name(unit.key) for unit in unread}
     with published(benchmark, out):
-        session.execute("read", found.marked_units, construct, watched=watched)
+        session.execute("read", found.marked_units, (*fingerprint_inputs(settings), *choose), watched=watched)
     found = add_digests(found, out)
     if options.drop_duplicates:
         merge_duplicates(duplicates_name(found.units, found.digests), out)
@@ -154,11 +157,10 @@ def compare_inputs(session: Session, found: FirstPass) -> FirstPass:
     session.reporter.stage_started("compare", len(found.units), sum(unit.num_bytes for unit in found.units))
     clear_near_duplicates(out)
     partitions = near_partitions(found.units, options)
-    find = FindNearPairs(out=out, options=options, duplicates=duplicates, partitions=partitions)
-    session.execute("compare", found.units, lambda units: units | "FindNearPairs" >> find, watched={})
+    find = NearSettings(out=out, options=options, duplicates=duplicates, partitions=partitions)
+    session.execute("compare", found.units, find_near_pairs(find), watched={})
     if make_clusters(out, duplicates):
-        choose = ChooseNearDuplicates(out=out, options=options)
-        session.execute("choose", found.units, lambda units: units | "ChooseNearDuplicates" >> choose, watched={})
+        session.execute("choose", found.units, choose_near_duplicates(ClusterSettings(out, options)), watched={})
     name = near_duplicates_name(duplicates, options)
     dropped = merge_near_duplicates(name, out)
     session.reporter.stage_done("compare", time.monotonic() - started, {"near-duplicates": dropped})

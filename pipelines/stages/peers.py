@@ -18,7 +18,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import apache_beam as beam
 import cppmill_core
 
 from configs.execution import Peer
@@ -27,9 +26,9 @@ from pipelines.console.progress import Reporter
 from pipelines.console.signals import done_before_end
 from pipelines.engines.execution import open_engine
 from pipelines.stages.board import Board, Job, plan_job, read_board, write_board
-from pipelines.stages.ingest import fingerprint_inputs, write_documents
+from pipelines.stages.ingest import first_pass, second_pass
 from pipelines.stages.platforms import read_platforms
-from pipelines.stages.scan import scan_documents
+from pipelines.stages.scan import shards_flow
 from pipelines.stages.session import Session, check_unused, clear_crashed, engine_config, locked, logged
 from pipelines.stages.tokenize import tokenize_documents
 from pipelines.stages.validate import validate_shards
@@ -44,7 +43,8 @@ from transforms.storage import lease
 from transforms.storage.folder import OutputFolder
 from transforms.storage.liveness import Liveness
 from transforms.storage.protocol import LOCK, Lock
-from transforms.units.claims import Claimant, ClaimUnits, clear_claims
+from transforms.units.claims import Claimant, claim_units, clear_claims
+from transforms.units.flow import Flow
 from transforms.units.peer_locks import peer_lock, peer_locks
 
 logger = logging.getLogger(__name__)
@@ -52,10 +52,10 @@ logger = logging.getLogger(__name__)
 READ = "read"
 """The job of the first pass, whose units have no receipts."""
 
-TRANSFORMS: dict[str, Callable[[Session], beam.PTransform[Any, Any]]] = {
-    READ: fingerprint_inputs,
-    Stage.INGEST: write_documents,
-    Stage.SCAN: scan_documents,
+FLOWS: dict[str, Callable[[Session], Flow]] = {
+    READ: first_pass,
+    Stage.INGEST: second_pass,
+    Stage.SCAN: shards_flow,
     Stage.TOKENIZE: tokenize_documents,
     Stage.VALIDATE: validate_shards,
 }
@@ -194,10 +194,9 @@ class Member:
 
     def _run_units(self, job: Job, units: Sequence[Unit]) -> None:
         """Claim and run units; an error counts only while the job needs them."""
-        claim = ClaimUnits(claimant=self._claimant, finished=_finished_file(job.name))
-        run = TRANSFORMS[job.name](self._session)
+        claim = claim_units(self._claimant, _finished_file(job.name))
         try:
-            self._session.run_pipeline(job.name, units, lambda planned: planned | "Claim" >> claim | "Run" >> run)
+            self._session.run_flow(job.name, units, (*claim, *FLOWS[job.name](self._session)))
         except Exception as error:
             if self._is_current(job) and self._unfinished(job, units):
                 raise

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
-import apache_beam as beam
 import cppmill_core
 
 from configs.runs import RunConfig
@@ -22,9 +20,10 @@ from schemas.digests import sha256_json
 from schemas.options import ScanOptions
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt, unit_key
 from tokenizer_build.lint import load_vocabulary
-from transforms.scan.count import ScanDocuments, ScanSettings
+from transforms.scan.count import ScanSettings, scan_documents
 from transforms.scan.kinds import count_kinds
-from transforms.scan.merge import GROUPS, MergeCounts
+from transforms.scan.merge import GROUPS, merge_shards
+from transforms.units.flow import Flow
 
 
 def run(config: RunConfig, reporter: Reporter) -> None:
@@ -47,23 +46,22 @@ def scan(session: Session, documents: Sequence[UnitReceipt]) -> ScanReceipts:
     merge = plan_merge(units)
     merged = session.out.find_receipt(merge)
     if merged is None:
-        construct = partial(_scan_and_merge, settings=settings, num_shards=len(units))
-        shards = session.run_units(Stage.SCAN, units, construct, revisit=True)
+        flow = (*scan_documents(settings), *merge_shards(settings, len(units)))
+        shards = session.run_units(Stage.SCAN, units, flow, revisit=True)
         session.withdraw([merge])
         merged = UnitReceipt(stage=Stage.SCAN, key=merge.key, outputs=_merged_files(session, settings), totals={})
         session.out.publish_receipt(merged)
         session.out.remove_folder(GROUPS)
     else:
-        run = ScanDocuments(settings=settings)
-        shards = session.run_units(Stage.SCAN, units, lambda planned: planned | "ScanDocuments" >> run)
+        shards = session.run_units(Stage.SCAN, units, scan_documents(settings))
     session.remember(Stage.SCAN, [*units, merge])
     return ScanReceipts(shards=shards, merged=merged)
 
 
-def scan_documents(session: Session) -> ScanDocuments:
-    """Return the transform that runs the units of shards, no more at a time than there are threads."""
+def shards_flow(session: Session) -> Flow:
+    """Return the flow of the units of shards, no more at a time than there are threads."""
     settings = scan_settings(session)
-    return ScanDocuments(settings=settings, batch_units=settings.threads)
+    return scan_documents(settings, batch_units=settings.threads)
 
 
 def work(session: Session, documents: Sequence[UnitReceipt]) -> list[UnitReceipt]:
@@ -124,12 +122,6 @@ def plan_merge(units: Sequence[Unit]) -> Unit:
         Stage.SCAN, core_version=cppmill_core.__version__, config={}, inputs=sorted(unit.key for unit in units)
     )
     return Unit(stage=Stage.SCAN, key=key, num_bytes=0, label="merged counts", payload={})
-
-
-def _scan_and_merge(units: beam.PCollection[Unit], *, settings: ScanSettings, num_shards: int) -> beam.PCollection[str]:
-    receipts = units | "ScanDocuments" >> ScanDocuments(settings=settings)
-    paths: beam.PCollection[str] = receipts | "MergeCounts" >> MergeCounts(settings=settings, num_shards=num_shards)
-    return paths
 
 
 def _merged_files(session: Session, settings: ScanSettings) -> tuple[OutputFile, ...]:

@@ -13,7 +13,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic
 
-import apache_beam as beam
 from typing_extensions import TypeVar  # the standard one has no defaults before Python 3.13
 
 from configs.execution import usable_threads
@@ -25,7 +24,7 @@ from pipelines.console.progress import Reporter, Reporters
 from pipelines.console.signals import done_before_end
 from pipelines.engines.config import EngineConfig
 from pipelines.engines.execution import OpenEngine, open_engine
-from pipelines.engines.worker_check import CheckWorkers
+from pipelines.engines.worker_check import check_workers
 from pipelines.stages.places import check_urls
 from pipelines.stages.platforms import read_platforms
 from pipelines.stages.vocabulary import local_vocabulary
@@ -46,8 +45,8 @@ from transforms.storage.folder import CACHE, SET_ASIDE, OutputFolder, UnsealedEr
 from transforms.storage.protocol import LOCK, Lock, is_keyed
 from transforms.units.claims import clear_claims
 from transforms.units.execution import clear_attempts, count_repeated
+from transforms.units.flow import Flow
 from transforms.units.peer_locks import peer_locks
-from transforms.units.plan import ReadUnits, write_plan
 
 logger = logging.getLogger(__name__)
 
@@ -97,7 +96,7 @@ class Session(Generic[Config]):
         self,
         stage: Stage,
         units: Sequence[Unit],
-        construct: Callable[[beam.PCollection[Unit]], object],
+        flow: Flow,
         *,
         revisit: bool = False,
     ) -> list[UnitReceipt]:
@@ -106,9 +105,9 @@ class Session(Generic[Config]):
         Args:
             stage: The stage.
             units: Every unit of the stage.
-            construct: Adds the stage's steps after the units.
-            revisit: Send the units that are up to date through the pipeline too; its steps pass them on without doing
-                them again.
+            flow: What they go through.
+            revisit: Send the units that are up to date through the flow too; its steps pass them on without doing them
+                again.
         """
         reused = self.out.each(self.is_up_to_date, units)
         todo = [unit for unit, done in zip(units, reused, strict=True) if not done]
@@ -117,7 +116,7 @@ class Session(Generic[Config]):
         self.reporter.stage_started(stage, len(todo), sum(unit.num_bytes for unit in todo))
         if todo or revisit:
             watched = {unit: unit.receipt_path for unit in todo}
-            self.execute(stage, units if revisit else todo, construct, watched=watched, merges=revisit)
+            self.execute(stage, units if revisit else todo, flow, watched=watched, merges=revisit)
         receipts = self.out.each(self.require, units)
         self.remember(stage, units)
         summary = {"units run": len(todo), "units reused": len(units) - len(todo), **self.repeated(todo)}
@@ -128,19 +127,19 @@ class Session(Generic[Config]):
         self,
         name: str,
         units: Sequence[Unit],
-        construct: Callable[[beam.PCollection[Unit]], object],
+        flow: Flow,
         *,
         watched: dict[Unit, str],
         merges: bool = True,
     ) -> None:
-        """Run a pipeline that starts from `units`, and report units as their files appear.
+        """Send `units` through a flow, and report units as their files appear.
 
         With other processes, the watched units are shared first. What follows them is then done by this one alone.
 
         Args:
-            name: Names the plan.
-            units: What the pipeline starts from.
-            construct: Adds the steps after the units.
+            name: Names the job.
+            units: What the flow starts from.
+            flow: What they go through.
             watched: Units to report, with the file, relative to OUT, whose existence means that the unit is done.
             merges: Whether steps follow that bring units together, or that need units which are not watched.
         """
@@ -149,19 +148,11 @@ class Session(Generic[Config]):
                 self.share(name, list(watched))
                 if not merges:
                     return
-            self.run_pipeline(name, units, construct)
+            self.run_flow(name, units, flow)
 
-    def run_pipeline(
-        self, name: str, units: Sequence[Unit], construct: Callable[[beam.PCollection[Unit]], object]
-    ) -> None:
-        """Run a pipeline that starts from `units`, and wait for its end."""
-        ranges = write_plan(self.out, name, units)
-        self.engine.run(
-            lambda pipeline: construct(
-                pipeline | "Units" >> ReadUnits(ranges=ranges) | "CheckWorkers" >> CheckWorkers()
-            ),
-            label=name,
-        )
+    def run_flow(self, name: str, units: Sequence[Unit], flow: Flow) -> None:
+        """Send `units` through a flow, each process checked before its first one, and wait for the end."""
+        self.engine.run((*check_workers(), *flow), units, out=self.out, label=name)
 
     def repeated(self, units: Sequence[Unit]) -> dict[str, int]:
         """Return, for a stage's summary, how many units ran more than once; nothing if none did."""

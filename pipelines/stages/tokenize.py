@@ -15,7 +15,7 @@ from schemas.units import Stage, Unit, UnitReceipt
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.tokenize import tokenize_unit
 from transforms.tokens.tokenizer import TokenizeSettings, manifest_digest
-from transforms.units.execution import RunUnits
+from transforms.units.flow import Flow, RunUnits
 
 
 def tokenize(session: Session, documents: Sequence[UnitReceipt]) -> list[UnitReceipt]:
@@ -29,13 +29,12 @@ def tokenize(session: Session, documents: Sequence[UnitReceipt]) -> list[UnitRec
         install_tokenizer(session, session.config.tokenizer)
     settings = tokenize_settings(session)
     units = plan_tokenize(documents, settings)
-    run = tokenize_documents(session)
-    return session.run_units(Stage.TOKENIZE, units, lambda planned: planned | "TokenizeDocuments" >> run)
+    return session.run_units(Stage.TOKENIZE, units, tokenize_documents(session))
 
 
-def tokenize_documents(session: Session) -> RunUnits:
-    """Return the transform that runs the stage's units, with the tokenizer that OUT has now."""
-    return RunUnits(work=tokenize_unit, settings=tokenize_settings(session))
+def tokenize_documents(session: Session) -> Flow:
+    """Return the flow of the stage's units, with the tokenizer that OUT has now."""
+    return (RunUnits(work=tokenize_unit, settings=tokenize_settings(session)),)
 
 
 def plan(session: Session, documents: Sequence[UnitReceipt]) -> StagePlan:

@@ -38,7 +38,7 @@ from transforms.storage.folder import OutputFolder
 from transforms.tokens.shards import check_origin
 from transforms.tokens.tokenizer import TokenizeSettings, manifest_digest, open_tokenizer
 from transforms.tokens.validate import validate_unit
-from transforms.units.execution import RunUnits
+from transforms.units.flow import Flow, RunUnits
 
 _OWN_FOLDERS = ("counts/", *(f"{RECEIPT_FOLDERS[stage]}/" for stage in RUN_STAGES))
 _DEPENDENCIES = ("pyarrow", "numpy", "apache-beam", "tokenizers")
@@ -58,15 +58,14 @@ def validate(session: Session, documents: Sequence[UnitReceipt], tokens: Sequenc
     if tokens:
         check_origin(session.out, tokens[0].outputs[0].path, open_tokenizer(settings))
     units = plan_validate(tokens, settings)
-    run = validate_shards(session)
-    proofs = session.run_units(Stage.VALIDATE, units, lambda planned: planned | "ValidateShards" >> run)
+    proofs = session.run_units(Stage.VALIDATE, units, validate_shards(session))
     _publish_receipt(session, documents, tokens, proofs)
     return proofs
 
 
-def validate_shards(session: Session) -> RunUnits:
-    """Return the transform that runs the stage's units, with the tokenizer that OUT has now."""
-    return RunUnits(work=validate_unit, settings=validate_settings(session))
+def validate_shards(session: Session) -> Flow:
+    """Return the flow of the stage's units, with the tokenizer that OUT has now."""
+    return (RunUnits(work=validate_unit, settings=validate_settings(session)),)
 
 
 def validate_settings(session: Session) -> TokenizeSettings:

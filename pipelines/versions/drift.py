@@ -49,7 +49,7 @@ from transforms.drift.record import (
 from transforms.records.trend import find_sums
 from transforms.records.versions import Versions, proposals_path
 from transforms.storage.folder import OutputFolder
-from transforms.units.execution import RunUnits
+from transforms.units.flow import RunUnits
 
 _UNKNOWN = "-"
 
@@ -69,7 +69,7 @@ def count_parts(session: Session, receipt: Mapping[str, Any]) -> None:
         memory_bytes=session.config.memory_bytes,
     )
     run = RunUnits(work=count_part, settings=settings)
-    session.run_units(Stage.DRIFT, units, lambda planned: planned | "CountDrift" >> run)
+    session.run_units(Stage.DRIFT, units, (run,))
     remove_other_parts(session.out, units)
 
 

@@ -11,10 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipelines.engines import worker_check
+from pipelines.engines.beam_execution import BeamEngine, open_beam_engine
 from pipelines.engines.config import EngineConfig
-from pipelines.engines.execution import OpenEngine, open_engine
 from pipelines.engines.flink import MAX_ELEMENT_BYTES
+from pipelines.engines.graph import RunFlow
+from pipelines.engines.worker_check import check_workers
 from schemas.errors import ConfigError
 from schemas.units import Stage, Unit
 
@@ -47,14 +48,14 @@ def keep_digests(grouped: tuple[int, Iterable[pa.RecordBatch]], folder: Path) ->
 
 
 @pytest.fixture(scope="module", params=ENGINES)
-def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenEngine]:
+def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BeamEngine]:
     """Each engine, its job server started once."""
     folder = tmp_path_factory.mktemp(request.param)
-    with open_engine(request.param, EngineConfig(out=str(folder), log_folder=folder / "logs", cpus=2)) as opened:
+    with open_beam_engine(request.param, EngineConfig(out=str(folder), log_folder=folder / "logs", cpus=2)) as opened:
         yield opened
 
 
-def test_elements_of_the_largest_size_are_grouped_whole(engine: OpenEngine, tmp_path: Path) -> None:
+def test_elements_of_the_largest_size_are_grouped_whole(engine: BeamEngine, tmp_path: Path) -> None:
     numbers = range(KEYS * BATCHES)
     folder = tmp_path / "digests"
     folder.mkdir()
@@ -68,7 +69,7 @@ def test_elements_of_the_largest_size_are_grouped_whole(engine: OpenEngine, tmp_
             | beam.Map(keep_digests, folder)
         )
 
-    engine.run(construct)
+    engine.construct_and_run(construct)
     expected = {
         str(key): sorted(hashlib.sha256(content(number)).hexdigest() for number in numbers[key::KEYS])
         for key in range(KEYS)
@@ -76,10 +77,10 @@ def test_elements_of_the_largest_size_are_grouped_whole(engine: OpenEngine, tmp_
     assert {path.name: path.read_text().split() for path in folder.iterdir()} == expected
 
 
-def test_a_worker_of_another_version_fails_the_run_at_once(engine: OpenEngine) -> None:
+def test_a_worker_of_another_version_fails_the_run_at_once(engine: BeamEngine) -> None:
     def construct(pipeline: beam.Pipeline) -> object:
-        return pipeline | beam.Create([UNIT]) | beam.ParDo(worker_check._CheckWorkerFn("9.9.9"))
+        return pipeline | beam.Create([UNIT]) | RunFlow(check_workers("9.9.9"))
 
     with pytest.raises((RuntimeError, ConfigError)) as raised:
-        engine.run(construct)
+        engine.construct_and_run(construct)
     assert "the launcher's has 9.9.9; install cppmill-core==9.9.9" in str(raised.value)

@@ -22,7 +22,7 @@ from schemas.units import RECEIPT_FOLDERS, Stage, Unit, UnitReceipt, unit_key, u
 from transforms.scan.count import read_documents
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.usage import Counts, count_ids
-from transforms.units.execution import AT_ONCE
+from transforms.units.flow import AT_ONCE
 from transforms.units.parts import write_rows
 
 PART_IDS = pa.schema([required("id", pa.uint32()), required("count", pa.int64())])

@@ -13,8 +13,6 @@ from functools import partial
 from itertools import groupby
 from operator import itemgetter
 
-import apache_beam as beam
-
 from schemas.options import IngestOptions
 from schemas.units import OutputFile, Unit, UnitReceipt
 from transforms.ingest.decisions import Decisions, decide
@@ -22,7 +20,7 @@ from transforms.ingest.document_shards import Detect, write_documents, write_rej
 from transforms.ingest.second_reading import SecondReading
 from transforms.sources.readers import read_batches
 from transforms.storage.folder import OutputFolder
-from transforms.units.execution import RunUnits
+from transforms.units.flow import Flow, RunUnits
 
 
 @dataclass(frozen=True)
@@ -30,9 +28,10 @@ class WriteSettings:
     """What the units of the second pass are run with.
 
     Attributes:
-        out: The output folder.
+        out: The output folder; shards and receipts go to `documents/`.
         options: The options of ingest.
-        make_detect: Makes the platform detector, once a worker; None finds no platforms.
+        make_detect: Makes the platform detector; must pickle, and give the same one to all units of a worker. None
+            finds no platforms.
         threads: The most threads to digest documents with.
     """
 
@@ -40,6 +39,11 @@ class WriteSettings:
     options: IngestOptions
     make_detect: Callable[[], Detect] | None = None
     threads: int = 1
+
+
+def write_units(settings: WriteSettings) -> Flow:
+    """Return the flow that writes the documents of the units that `plan_ingest` made, and yields their receipts."""
+    return (RunUnits(work=ingest_unit, settings=settings),)
 
 
 def ingest_unit(unit: Unit, settings: WriteSettings) -> UnitReceipt:
@@ -83,29 +87,3 @@ def _publish_rejects(unit: Unit, reading: SecondReading, out: OutputFolder) -> I
     if reading.ledger.documents.total > reading.ledger.documents.kept:
         write = partial(write_rejects, rejects=reading.rejects())
         yield out.publish(f"documents/rejects-{unit.key}.parquet", write)
-
-
-@dataclass(kw_only=True)
-class WriteDocuments(beam.PTransform[beam.PCollection[Unit], beam.PCollection[UnitReceipt]]):
-    """Writes the documents of the units that `plan_ingest` made, and yields their receipts.
-
-    Attributes:
-        out: The output folder; shards and receipts go to `documents/`.
-        options: The options of ingest.
-        make_detect: Makes the platform detector; must pickle, and give the same one to all units of a worker. None
-            finds no platforms.
-        threads: The most threads that a unit digests documents with.
-    """
-
-    out: OutputFolder
-    options: IngestOptions
-    make_detect: Callable[[], Detect] | None = None
-    threads: int = 1
-
-    def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[UnitReceipt]:
-        """Apply the second pass to a PCollection of units."""
-        settings = WriteSettings(self.out, self.options, self.make_detect, self.threads)
-        receipts: beam.PCollection[UnitReceipt] = units | "WriteDocuments" >> RunUnits(
-            work=ingest_unit, settings=settings
-        )
-        return receipts

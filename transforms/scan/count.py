@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-import apache_beam as beam
 import cppmill_core
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,6 +24,7 @@ from transforms.scan.words import write_partitions
 from transforms.storage.folder import OutputFolder
 from transforms.units.batches import read_row_groups
 from transforms.units.execution import count_unit, run_unit
+from transforms.units.flow import Batch, FlatMap, Flow
 from transforms.units.prefetch import prefetch
 
 BATCH_UNITS = 1 << 10
@@ -54,6 +54,19 @@ class ScanSettings:
     lines: bool = False
     threads: int = 1
     memory_bytes: int
+
+
+def scan_documents(settings: ScanSettings, batch_units: int = BATCH_UNITS) -> Flow:
+    """Return the flow that scans planned units and yields their receipts.
+
+    Not `RunUnits`: the threads and the memory of a process are shared among units that are scanned together.
+
+    Args:
+        settings: The scanner's configuration.
+        batch_units: How many units are taken at once.
+    """
+    scan = partial(scan_units, settings=settings)
+    return Batch(name="Batch", size=batch_units), FlatMap(name="Scan", function=scan, gives=UnitReceipt)
 
 
 def scan_units(units: Sequence[Unit], settings: ScanSettings) -> list[UnitReceipt]:
@@ -115,27 +128,3 @@ def map_in_threads(function: Callable[[In], Out], elements: Iterable[In], thread
     """Return what a function gives for each element, in order, computed on `threads` threads."""
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(function, elements))
-
-
-@dataclass(kw_only=True)
-class ScanDocuments(beam.PTransform[beam.PCollection[Unit], beam.PCollection[UnitReceipt]]):
-    """Scan planned units: PCollection[Unit] to PCollection[UnitReceipt].
-
-    Not `RunUnits`: the threads and the memory of a process are shared among the units of a bundle.
-
-    Attributes:
-        settings: The scanner's configuration.
-        batch_units: How many units of a bundle are taken at once.
-    """
-
-    settings: ScanSettings
-    batch_units: int = BATCH_UNITS
-
-    def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[UnitReceipt]:
-        """Scan the units of a bundle together."""
-        receipts: beam.PCollection[UnitReceipt] = (
-            units
-            | "Batch" >> beam.BatchElements(min_batch_size=self.batch_units, max_batch_size=self.batch_units)
-            | "Scan" >> beam.FlatMap(scan_units, self.settings).with_output_types(UnitReceipt)
-        )
-        return receipts

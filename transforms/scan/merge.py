@@ -12,11 +12,8 @@ import json
 import math
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
-import apache_beam as beam
 import pyarrow.parquet as pq
 
 from schemas.digests import sha256_json
@@ -26,6 +23,7 @@ from transforms.scan.kinds import Family, Kind, part_family
 from transforms.scan.tables import merge_counts, nest_statistics, partial_schema, write_counts, write_sums
 from transforms.scan.words import WordRun, find_runs, merge_words
 from transforms.storage.folder import CACHE, OutputFolder
+from transforms.units.flow import Batch, FlatMap, Flow, GroupByKey
 from transforms.units.sorted_runs import Run, read_run
 
 GROUPS = f"{CACHE}/merged"
@@ -39,6 +37,45 @@ PartRows = tuple[str, list[int]]
 
 GroupKey = tuple[str, int]
 """The name of a kind of count and the number of a group of parts."""
+
+
+def merge_shards(settings: ScanSettings, num_shards: int) -> Flow:
+    """Return the flow that merges the partial counts of scanned shards: from unit receipts to paths of merged files.
+
+    Args:
+        settings: Output folder and number of word partitions.
+        num_shards: How many shards there are; of more than `MAX_PARTS`, groups are merged first.
+    """
+    refer = FlatMap(name="Refer", function=partial(refer_counts, settings=settings), gives=tuple[str, PartRows])
+    groups: Flow = ()
+    if (number := count_groups(num_shards)) > 1:
+        publish = partial(publish_groups, settings=settings)
+        groups = (
+            *_list_parts("ByGroup", number),
+            FlatMap(name="MergeGroups", function=publish, gives=tuple[str, PartRows]),
+        )
+    merge = FlatMap(name="Merge", function=partial(publish_merged, settings=settings), gives=str)
+    return refer, *groups, *_list_parts("ByKind", 1), merge
+
+
+def _list_parts(name: str, groups: int) -> Flow:
+    """Return the flow that brings together the references to parts of a group of a kind, several groups at a time."""
+    key = partial(_key_part, groups=groups)
+    return (
+        FlatMap(name=f"Key{name}", function=key, gives=tuple[GroupKey, PartRows]),
+        GroupByKey(name=f"Group{name}"),
+        FlatMap(name=f"List{name}", function=_sorted_parts, gives=tuple[str, list[PartRows]]),
+        Batch(name=f"Batch{name}", size=BATCH_UNITS),
+    )
+
+
+def _key_part(counted: tuple[str, PartRows], groups: int) -> Iterator[tuple[GroupKey, PartRows]]:
+    yield key_part(counted, groups)
+
+
+def _sorted_parts(grouped: tuple[GroupKey, Iterable[PartRows]]) -> Iterator[tuple[str, list[PartRows]]]:
+    (kind, _), parts = grouped
+    yield kind, sorted(parts)
 
 
 def refer_counts(receipt: UnitReceipt, settings: ScanSettings) -> Iterator[tuple[str, PartRows]]:
@@ -73,55 +110,6 @@ def publish_groups(groups: Sequence[tuple[str, list[PartRows]]], settings: ScanS
 def publish_merged(kinds: Sequence[tuple[str, list[PartRows]]], settings: ScanSettings) -> list[str]:
     """Merge the parts of each kind and publish them, as many kinds at a time as there are threads; return the paths."""
     return map_in_threads(partial(_publish_kind, out=settings.out), kinds, settings.threads)
-
-
-@dataclass(kw_only=True)
-class MergeCounts(beam.PTransform[beam.PCollection[UnitReceipt], beam.PCollection[str]]):
-    """Merge the partial counts of scanned shards and publish them: PCollection[UnitReceipt] to PCollection[str].
-
-    Attributes:
-        settings: Output folder and number of word partitions.
-        num_shards: How many shards there are; of more than `MAX_PARTS`, groups are merged first.
-    """
-
-    settings: ScanSettings
-    num_shards: int
-
-    def expand(self, receipts: beam.PCollection[UnitReceipt]) -> beam.PCollection[str]:
-        """Refer to the parts, merge groups of them where there are many, then all of a kind."""
-        parts = receipts | "Refer" >> beam.FlatMap(refer_counts, self.settings).with_output_types(tuple[str, PartRows])
-        groups = count_groups(self.num_shards)
-        if groups > 1:
-            publish = beam.FlatMap(publish_groups, self.settings).with_output_types(tuple[str, PartRows])
-            parts = parts | "ByGroup" >> _ListParts(groups=groups) | "MergeGroups" >> publish
-        published: beam.PCollection[str] = (
-            parts
-            | "ByKind" >> _ListParts(groups=1)
-            | "Merge" >> beam.FlatMap(publish_merged, self.settings).with_output_types(str)
-        )
-        return published
-
-
-@dataclass(kw_only=True)
-class _ListParts(beam.PTransform[beam.PCollection[tuple[str, PartRows]], beam.PCollection[list[Any]]]):
-    """Bring references to parts together: the sorted parts of a group of a kind, several groups at a time."""
-
-    groups: int
-
-    def expand(self, parts: beam.PCollection[tuple[str, PartRows]]) -> beam.PCollection[list[Any]]:
-        """Group by kind and group, list, batch."""
-        listed: beam.PCollection[list[Any]] = (
-            parts
-            | "Key" >> beam.Map(key_part, groups=self.groups).with_output_types(tuple[GroupKey, PartRows])
-            | "Group" >> beam.GroupByKey()
-            | "List" >> beam.MapTuple(_list_parts).with_output_types(tuple[str, list[PartRows]])
-            | "Batch" >> beam.BatchElements(min_batch_size=BATCH_UNITS, max_batch_size=BATCH_UNITS)
-        )
-        return listed
-
-
-def _list_parts(key: GroupKey, parts: Iterable[PartRows]) -> tuple[str, list[PartRows]]:
-    return key[0], sorted(parts)
 
 
 def _publish_group(group: tuple[str, list[PartRows]], out: OutputFolder) -> tuple[str, PartRows]:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-
-import apache_beam as beam
+from functools import partial
 
 from schemas.units import Unit
 from transforms.storage.folder import CACHE, OutputFolder
+from transforms.units.flow import FlatMap, Flow
 
 CLAIMS = f"{CACHE}/claims"
 """The folder of the claims, relative to OUT: `KEY.json`."""
@@ -72,39 +72,25 @@ def clear_claims(out: OutputFolder) -> None:
     out.remove_folder(CLAIMS)
 
 
-# Beam does not resolve annotations that are strings: types that choose a coder are given outright.
-@beam.typehints.with_input_types(Unit)
-@beam.typehints.with_output_types(Unit)
-class _ClaimFn(beam.DoFn):
-    """Yields the units that this process could claim and that are not done."""
+def claim_units(claimant: Claimant, finished: FinishedFile) -> Flow:
+    """Return the flow that passes on the units that this process runs.
 
-    def __init__(self, claimant: Claimant, finished: FinishedFile) -> None:
-        self._claimant, self._finished = claimant, finished
+    A unit is claimed when the step that follows takes it, as elements go through both one after the other.
 
-    def process(self, unit: Unit) -> Iterator[Unit]:
-        """Claim first and look then: the last owner may have finished between a look and a claim."""
-        if self._claimant.claim(unit) and not self._claimant.out.exists(self._finished(unit)):
-            yield unit
-
-
-@dataclass(kw_only=True)
-class ClaimUnits(beam.PTransform[beam.PCollection[Unit], beam.PCollection[Unit]]):
-    """Pass on the units that this process runs: PCollection[Unit] to PCollection[Unit].
-
-    A unit is claimed when the step that follows takes it, as engines push elements through both one after the other.
-
-    Attributes:
+    Args:
         claimant: This process.
         finished: Tells which units are done; of a module's top level.
     """
+    return (FlatMap(name="Claim", function=partial(_claim, claimant=claimant, finished=finished), gives=Unit),)
 
-    claimant: Claimant
-    finished: FinishedFile
 
-    def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[Unit]:
-        """Claim each unit."""
-        claimed: beam.PCollection[Unit] = units | "Claim" >> beam.ParDo(_ClaimFn(self.claimant, self.finished))
-        return claimed
+def _claim(unit: Unit, claimant: Claimant, finished: FinishedFile) -> Iterator[Unit]:
+    """Yield the unit if it could be claimed and is not done.
+
+    Claims first and looks then: the last owner may have finished between a look and a claim.
+    """
+    if claimant.claim(unit) and not claimant.out.exists(finished(unit)):
+        yield unit
 
 
 def _name(unit: Unit) -> str:

@@ -1,7 +1,6 @@
 """Running each unit once: reuse what an earlier attempt published, or note the attempt, do the work and publish it.
 
-Every stage runs its units by `run_once`. `RunUnits` is the whole transform of a stage whose function turns a unit into
-a receipt. It has two units in flight per worker, so that one is computed while the other is written.
+Every stage runs its units by `run_once`.
 
 Each start of a unit is noted in the cache, so that a run can report which units ran more than once: an engine that lost
 a worker runs units again; their outputs are the same, and their receipts count once.
@@ -12,29 +11,20 @@ from __future__ import annotations
 import json
 import os
 import platform
+import sys
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
-from typing import Generic, Protocol, TypeVar
-
-import apache_beam as beam
-from apache_beam.metrics import Metrics
-from apache_beam.transforms.window import GlobalWindows
-from apache_beam.utils.windowed_value import WindowedValue
+from typing import Any, Generic, Protocol, TypeVar
 
 from schemas.units import Unit, UnitReceipt
 from transforms.storage.folder import CACHE, OutputFolder
 
 ATTEMPTS = f"{CACHE}/attempts"
 """The folder of the notes, relative to OUT: `KEY-UUID.json`."""
-
-AT_ONCE = 2
-"""Units in flight: what one leaves idle, another uses; more would only take more memory."""
 
 _COUNTED = ("documents", "tokens")
 """Totals of unit receipts that are counted."""
@@ -119,85 +109,24 @@ def run_unit(unit: Unit, out: OutputFolder, work: Callable[[Unit], UnitReceipt])
 def count_unit(finished: FinishedUnit[Result], stage: str = "") -> Result:
     """Add a unit to Beam's metrics, for an engine's own console, and return its result.
 
-    Has no effect but in the thread that Beam calls. A unit that was run again counts again: no program of ours reads
-    these metrics.
+    Has no effect but in the thread that Beam calls, on a worker of Beam: every worker has loaded its metrics, and no
+    command needs to. A unit that was run again counts again: no program of ours reads these metrics.
 
     Args:
         finished: What `run_once` returned.
         stage: Names the metrics; the unit's stage if empty.
     """
-    namespace = f"cppmill.{stage or finished.unit.stage}"
-    Metrics.counter(namespace, "units").inc()
-    Metrics.counter(namespace, "input-bytes").inc(finished.unit.num_bytes)
-    Metrics.distribution(namespace, "unit-milliseconds").update(finished.milliseconds)
-    totals = finished.result.totals if isinstance(finished.result, UnitReceipt) else {}
-    for name in _COUNTED:
-        if isinstance(number := totals.get(name), int):
-            Metrics.counter(namespace, name).inc(number)
+    if "apache_beam.metrics" in sys.modules:
+        _count(finished, f"cppmill.{stage or finished.unit.stage}")
     return finished.result
 
 
-# Beam does not resolve annotations that are strings: types that choose a coder are given outright.
-@beam.typehints.with_input_types(Unit)
-@beam.typehints.with_output_types(UnitReceipt)
-class RunUnitsFn(beam.DoFn):
-    """Call a stage's function with each unit, `AT_ONCE` units at a time; yield receipts as units are done.
-
-    Args:
-        work: Called in threads as `work(unit, settings=settings)`; publishes a unit's outputs and returns its receipt.
-        settings: The stage's settings; has the output folder as `out`.
-    """
-
-    def __init__(self, work: Callable[..., UnitReceipt], settings: WorkSettings) -> None:
-        """Keep what each unit is called with."""
-        self._work, self._settings = work, settings
-
-    def setup(self) -> None:
-        """Start the threads."""
-        self._threads = ThreadPoolExecutor(AT_ONCE)
-
-    def start_bundle(self) -> None:
-        """Begin with nothing in flight."""
-        self._in_flight: set[Future[FinishedUnit[UnitReceipt]]] = set()
-
-    def process(self, unit: Unit) -> Iterator[UnitReceipt]:
-        """Start a unit; if that leaves no room for another, yield what is done first."""
-        work = partial(self._work, settings=self._settings)
-        self._in_flight.add(self._threads.submit(run_unit, unit, self._settings.out, work))
-        if len(self._in_flight) >= AT_ONCE:
-            yield from self._done()
-
-    def finish_bundle(self) -> Iterator[WindowedValue]:
-        """Yield the last receipts."""
-        while self._in_flight:
-            for receipt in self._done():
-                yield GlobalWindows.windowed_value(receipt)
-
-    def _done(self) -> Iterator[UnitReceipt]:
-        """Wait for a unit and yield the receipts of all that are done."""
-        done, self._in_flight = wait(self._in_flight, return_when=FIRST_COMPLETED)
-        for future in done:
-            yield count_unit(future.result())
-
-    def teardown(self) -> None:
-        """End the threads; what is in flight is finished first."""
-        self._threads.shutdown()
-
-
-@dataclass(kw_only=True)
-class RunUnits(beam.PTransform[beam.PCollection[Unit], beam.PCollection[UnitReceipt]]):
-    """Run planned units: PCollection[Unit] to PCollection[UnitReceipt].
-
-    Attributes:
-        work: The stage's function, of a module's top level: called as `work(unit, settings=settings)`, it publishes a
-            unit's outputs and returns its receipt.
-        settings: The stage's settings.
-    """
-
-    work: Callable[..., UnitReceipt]
-    settings: WorkSettings
-
-    def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[UnitReceipt]:
-        """Run each unit."""
-        receipts: beam.PCollection[UnitReceipt] = units | "Run" >> beam.ParDo(RunUnitsFn(self.work, self.settings))
-        return receipts
+def _count(finished: FinishedUnit[Any], namespace: str) -> None:
+    metrics: Any = sys.modules["apache_beam.metrics"].Metrics
+    metrics.counter(namespace, "units").inc()
+    metrics.counter(namespace, "input-bytes").inc(finished.unit.num_bytes)
+    metrics.distribution(namespace, "unit-milliseconds").update(finished.milliseconds)
+    totals = finished.result.totals if isinstance(finished.result, UnitReceipt) else {}
+    for name in _COUNTED:
+        if isinstance(number := totals.get(name), int):
+            metrics.counter(namespace, name).inc(number)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 
-import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from transforms.storage.folder import OutputFolder
 from transforms.units.batches import fixed_row_groups
+from transforms.units.flow import FlatMap, Flow, GroupByKey
 from transforms.units.sorted_runs import merge_runs, read_run
 
 ROW_GROUP_ROWS = 1 << 18
@@ -90,34 +89,25 @@ def _read(out: OutputFolder, name: str, schema: pa.Schema) -> pa.Table:
         return pq.read_table(path, schema=schema)
 
 
-def write_part(
-    part: tuple[int, Iterable[pa.RecordBatch]], out: OutputFolder, folder: str, schema: pa.Schema
-) -> tuple[int, int]:
-    """Publish the batches of a part as one sorted file and return (number of the part, its rows)."""
-    number, batches = part
-    table = sort_rows(pa.Table.from_batches(batches, schema))
-    out.publish(f"{folder}/part-{number:05d}.parquet", partial(write_rows, table=table))
-    return number, table.num_rows
+def write_parts(out: OutputFolder, folder: str, schema: pa.Schema) -> Flow:
+    """Return the flow that writes batches of rows, each with the number of its part, and yields (part, rows).
 
+    The folder must be empty before; `merge_parts` or `read_parts` reads it afterwards.
 
-@dataclass(kw_only=True)
-class WriteParts(beam.PTransform[beam.PCollection[tuple[int, pa.RecordBatch]], beam.PCollection[tuple[int, int]]]):
-    """Writes batches of rows, each with the number of its part, and yields (part, rows).
-
-    The folder must be empty before the pipeline; `merge_parts` or `read_parts` reads it afterwards.
-
-    Attributes:
+    Args:
         out: The output folder.
         folder: Where to in it.
         schema: The rows; its first columns are `unit` and `row`.
     """
+    write = partial(_write_part, out=out, folder=folder, schema=schema)
+    return GroupByKey(name="GroupByPart"), FlatMap(name="WritePart", function=write, gives=tuple[int, int])
 
-    out: OutputFolder
-    folder: str
-    schema: pa.Schema
 
-    def expand(self, rows: beam.PCollection[tuple[int, pa.RecordBatch]]) -> beam.PCollection[tuple[int, int]]:
-        """Apply the writing to a PCollection of (part, batch)."""
-        write = beam.Map(write_part, self.out, self.folder, self.schema).with_output_types(tuple[int, int])
-        counts: beam.PCollection[tuple[int, int]] = rows | "GroupByPart" >> beam.GroupByKey() | "WritePart" >> write
-        return counts
+def _write_part(
+    part: tuple[int, Iterable[pa.RecordBatch]], out: OutputFolder, folder: str, schema: pa.Schema
+) -> Iterator[tuple[int, int]]:
+    """Publish the batches of a part as one sorted file and yield (number of the part, its rows)."""
+    number, batches = part
+    table = sort_rows(pa.Table.from_batches(batches, schema))
+    out.publish(f"{folder}/part-{number:05d}.parquet", partial(write_rows, table=table))
+    yield number, table.num_rows

@@ -1,4 +1,4 @@
-"""Plans of units, and reading them into a pipeline.
+"""Plans of units, from which pipelines on engines start.
 
 A plan is a Parquet file of units. A pipeline starts from at most 1,000 row ranges of it, expands them into units on
 the workers and reshuffles: nothing in the pipeline graph grows with the corpus.
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import apache_beam as beam
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -78,23 +77,6 @@ def expand_plan_range(plan_range: PlanRange) -> Iterator[Unit]:
             f"{plan_range.sha256}; run again"
         )
     yield from map(Unit.from_bytes, rows)
-
-
-@dataclass(kw_only=True)
-class ReadUnits(beam.PTransform[beam.Pipeline, beam.PCollection[Unit]]):
-    """Read planned units into a PCollection[Unit], spread over the workers."""
-
-    ranges: list[PlanRange]
-
-    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[Unit]:
-        """Create the ranges, expand them, reshuffle the units."""
-        units: beam.PCollection[Unit] = (
-            pipeline
-            | "Ranges" >> beam.Create(self.ranges, reshuffle=False)
-            | "Expand" >> beam.FlatMap(expand_plan_range).with_output_types(Unit)
-            | "Spread" >> beam.Reshuffle()
-        )
-        return units
 
 
 def _digest(rows: Sequence[bytes]) -> str:

@@ -26,6 +26,7 @@ from apache_beam.runners.pipeline_context import PipelineContext
 from configs.runs import load_run_config
 from pipelines.console.progress import Reporters
 from pipelines.engines.cache import engine_path
+from pipelines.engines.graph import ReadUnits, RunFlow
 from pipelines.stages import scan as scan_program
 from schemas.coders import register_coders
 from schemas.options import IngestOptions
@@ -39,7 +40,7 @@ from transforms.scan import merge
 from transforms.scan.merge import count_groups, key_part
 from transforms.storage.folder import OutputFolder
 from transforms.units.chunking import MAX_FILES
-from transforms.units.plan import MAX_RANGES, ReadUnits, write_plan
+from transforms.units.plan import MAX_RANGES, write_plan
 
 MILLION = 1_000_000
 PLANNED = 100_000
@@ -102,17 +103,16 @@ def dataflow_jobs(stages, ranges, tmp_path_factory):
 
 
 @pytest.fixture(params=[*STAGES, *(pytest.param(f"dataflow-{name}", marks=pytest.mark.engines) for name in STAGES)])
-def graph(request, stages, ranges, monkeypatch):
+def graph(request, stages, ranges):
     """The pipeline of a stage for many units, as it is sent to an engine, and its coders by id."""
     engine, _, stage = request.param.rpartition("-")
     if engine:
         proto = beam_runner_api_pb2.Pipeline()
         proto.ParseFromString((request.getfixturevalue("dataflow_jobs") / stage / "pipeline.pb").read_bytes())
         return proto, PipelineContext(proto.components)
-    monkeypatch.setattr(merge, "MAX_PARTS", 1)  # so that groups are merged, as a million units need it
     register_coders()
     pipeline = beam.Pipeline(options=PipelineOptions([]))
-    stages[stage](pipeline | "Units" >> ReadUnits(ranges=ranges))
+    _ = pipeline | "Units" >> ReadUnits(ranges=ranges) | "Flow" >> RunFlow(stages[stage])
     return pipeline.to_runner_api(return_context=True)
 
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -39,14 +38,15 @@ from transforms.ingest.minhash import (
 )
 from transforms.storage.folder import CACHE, OutputFolder
 from transforms.units.batches import bounded_batches
+from transforms.units.flow import FlatMap, Flow, GroupByKey
 from transforms.units.parts import (
-    WriteParts,
     merge_parts,
     read_parts,
     read_rows,
     row_bytes,
     rows_by_unit,
     sort_rows,
+    write_parts,
     write_rows,
 )
 from transforms.units.sorted_runs import read_run
@@ -159,35 +159,52 @@ def _by_number(table: pa.Table, numbers: npt.NDArray[np.uint32]) -> Iterator[tup
         yield from ((number, batch) for batch in bounded_batches(table.take(np.flatnonzero(place == index))))
 
 
-# Beam does not resolve annotations that are strings: types that choose a coder are given outright.
-@beam.typehints.with_input_types(Unit)
-@beam.typehints.with_output_types(tuple[int, pa.RecordBatch])
-class _MembersFn(beam.DoFn):
-    """Yields what units have of clusters, the smallest name of each, as (partition, batch of NEAR_MEMBERS)."""
+@dataclass(frozen=True)
+class ClusterSettings:
+    """What clusters are read and dropped with: the output folder, and the options of ingest."""
 
-    def __init__(self, out: OutputFolder, options: IngestOptions) -> None:
-        self._out, self._options = out, options
+    out: OutputFolder
+    options: IngestOptions
 
-    def process(self, unit: Unit) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield the members of a unit."""
-        with self._out.open_ranges(_CLUSTERS) as file:
-            places = read_rows(file, unit.payload["index"])
-        if places.num_rows:
-            members = self._members(unit, places)
-            yield from _by_number(members, members.column("cluster").to_numpy() % _CLUSTER_PARTITIONS)
 
-    def _members(self, unit: Unit, places: pa.Table) -> pa.Table:
-        """Return a table of NEAR_MEMBERS, one row per cluster."""
-        with self._out.open_local(fingerprints_name(unit.key)) as path:
-            named = pq.read_table(path, columns=_FINGERPRINTS_READ).take(places.column("row"))
-        for name in _FINGERPRINTS_READ:
-            places = places.append_column(name, named.column(name))
-        members = _smallest(places).sort_by("row")
-        with self._out.open_local(signatures_name(unit.key, self._options)) as path:
-            sketches = _sketches(path, members.column("row").to_numpy(), self._options.near_duplicate_permutations)
-        members = members.append_column("sketch", pa.array([sketch.tobytes() for sketch in sketches], pa.binary()))
-        members = members.append_column("key", pa.array([unit.key] * len(sketches), pa.string()))
-        return members.select(NEAR_MEMBERS.names).cast(NEAR_MEMBERS)
+def choose_near_duplicates(settings: ClusterSettings) -> Flow:
+    """Return the flow from input units to what clusters of near-duplicates do not keep, which it writes.
+
+    Call `make_clusters` before the pipeline and `merge_near_duplicates` after it. Yields (part, number of documents).
+    """
+    batches = tuple[int, pa.RecordBatch]
+    return (
+        FlatMap(name="Members", function=partial(_unit_members, settings=settings), gives=batches),
+        GroupByKey(name="GroupByCluster"),
+        FlatMap(name="ChooseKept", function=_choose_kept, gives=batches),
+        GroupByKey(name="GroupByUnits"),
+        FlatMap(name="Drop", function=partial(_drop, settings=settings), gives=batches),
+        *write_parts(settings.out, _PARTS, NEAR_DUPLICATES),
+    )
+
+
+def _unit_members(unit: Unit, settings: ClusterSettings) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield what a unit has of clusters, the smallest name of each, as (partition, batch of NEAR_MEMBERS)."""
+    with settings.out.open_ranges(_CLUSTERS) as file:
+        places = read_rows(file, unit.payload["index"])
+    if places.num_rows:
+        members = _members(unit, places, settings)
+        yield from _by_number(members, members.column("cluster").to_numpy() % _CLUSTER_PARTITIONS)
+
+
+def _members(unit: Unit, places: pa.Table, settings: ClusterSettings) -> pa.Table:
+    """Return a table of NEAR_MEMBERS, one row per cluster."""
+    out, options = settings.out, settings.options
+    with out.open_local(fingerprints_name(unit.key)) as path:
+        named = pq.read_table(path, columns=_FINGERPRINTS_READ).take(places.column("row"))
+    for name in _FINGERPRINTS_READ:
+        places = places.append_column(name, named.column(name))
+    members = _smallest(places).sort_by("row")
+    with out.open_local(signatures_name(unit.key, options)) as path:
+        sketches = _sketches(path, members.column("row").to_numpy(), options.near_duplicate_permutations)
+    members = members.append_column("sketch", pa.array([sketch.tobytes() for sketch in sketches], pa.binary()))
+    members = members.append_column("key", pa.array([unit.key] * len(sketches), pa.string()))
+    return members.select(NEAR_MEMBERS.names).cast(NEAR_MEMBERS)
 
 
 def _smallest(members: pa.Table) -> pa.Table:
@@ -197,9 +214,9 @@ def _smallest(members: pa.Table) -> pa.Table:
     return ordered.take(np.unique(ordered.column("cluster").to_numpy(), return_index=True)[1])
 
 
-def _choose_kept(_: int, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+def _choose_kept(grouped: tuple[int, Iterable[pa.RecordBatch]]) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield the kept documents of a partition's clusters, as (part of units, batch of NEAR_KEPT)."""
-    members = pa.Table.from_batches(batches, NEAR_MEMBERS)
+    members = pa.Table.from_batches(grouped[1], NEAR_MEMBERS)
     kept = _smallest(members)
     chosen = kept.take(np.searchsorted(kept.column("cluster").to_numpy(), members.column("cluster").to_numpy()))
     columns = [*members.select(["cluster", "unit", "key"]).columns, *chosen.select(["doc_id", "sketch"]).columns]
@@ -207,67 +224,39 @@ def _choose_kept(_: int, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[in
     yield from _by_number(table, table.column("unit").to_numpy() // _UNITS_A_PART)
 
 
-@beam.typehints.with_input_types(tuple[int, Iterable[pa.RecordBatch]])
-@beam.typehints.with_output_types(tuple[int, pa.RecordBatch])
-class _DropFn(beam.DoFn):
-    """Yields the near-duplicates of several units, as (number of the part, batch of NEAR_DUPLICATES)."""
-
-    def __init__(self, out: OutputFolder, options: IngestOptions) -> None:
-        self._out, self._options = out, options
-
-    def process(self, part: tuple[int, Iterable[pa.RecordBatch]]) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield what is dropped of a part's units."""
-        number, batches = part
-        kept = pa.Table.from_batches(batches, NEAR_KEPT).sort_by("cluster")
-        units: npt.NDArray[np.uint32] = kept.column("unit").to_numpy()
-        for index in np.unique(units).tolist():
-            dropped = self._dropped(index, kept.take(np.flatnonzero(units == index)))
-            yield from ((number, batch) for batch in bounded_batches(dropped))
-
-    def _dropped(self, index: int, kept: pa.Table) -> pa.Table:
-        """Return what is dropped of a unit, as a table of NEAR_DUPLICATES."""
-        key = str(kept.column("key")[0])
-        with self._out.open_ranges(_CLUSTERS) as file:
-            places = read_rows(file, index)
-        with self._out.open_local(fingerprints_name(key)) as path:
-            own = pq.read_table(path, columns=["doc_id"]).take(places.column("row")).column("doc_id")
-        kept = kept.take(np.searchsorted(kept.column("cluster").to_numpy(), places.column("cluster").to_numpy()))
-        others = np.flatnonzero(pc.not_equal(own, kept.column("doc_id")).to_numpy())
-        places, kept = places.take(others), kept.take(others)
-        similarity = pa.array(self._similarity(key, places, kept), pa.float32())
-        dropped = places.select(["unit", "row"]).append_column("kept", kept.column("doc_id"))
-        return dropped.append_column("similarity", similarity).cast(NEAR_DUPLICATES)
-
-    def _similarity(self, key: str, places: pa.Table, kept: pa.Table) -> npt.NDArray[np.float64]:
-        """Return how similar each document of a unit is to the one that is kept of its cluster."""
-        if not places.num_rows:
-            return np.empty(0)
-        permutations = self._options.near_duplicate_permutations
-        with self._out.open_local(signatures_name(key, self._options)) as path:
-            own = _sketches(path, places.column("row").to_numpy(), permutations)
-        theirs = b"".join(value.as_buffer() for value in kept.column("sketch"))
-        return estimate(agreeing(own, np.frombuffer(theirs, dtype="<u8").reshape(own.shape)), permutations)
+def _drop(
+    part: tuple[int, Iterable[pa.RecordBatch]], settings: ClusterSettings
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield what is dropped of several units, as (number of the part, batch of NEAR_DUPLICATES)."""
+    number, batches = part
+    kept = pa.Table.from_batches(batches, NEAR_KEPT).sort_by("cluster")
+    units: npt.NDArray[np.uint32] = kept.column("unit").to_numpy()
+    for index in np.unique(units).tolist():
+        dropped = _dropped(index, kept.take(np.flatnonzero(units == index)), settings)
+        yield from ((number, batch) for batch in bounded_batches(dropped))
 
 
-@dataclass(kw_only=True)
-class ChooseNearDuplicates(beam.PTransform[beam.PCollection[Unit], beam.PCollection[tuple[int, int]]]):
-    """Chooses what clusters of near-duplicates keep, and writes what is dropped.
+def _dropped(index: int, kept: pa.Table, settings: ClusterSettings) -> pa.Table:
+    """Return what is dropped of a unit, as a table of NEAR_DUPLICATES."""
+    key = str(kept.column("key")[0])
+    with settings.out.open_ranges(_CLUSTERS) as file:
+        places = read_rows(file, index)
+    with settings.out.open_local(fingerprints_name(key)) as path:
+        own = pq.read_table(path, columns=["doc_id"]).take(places.column("row")).column("doc_id")
+    kept = kept.take(np.searchsorted(kept.column("cluster").to_numpy(), places.column("cluster").to_numpy()))
+    others = np.flatnonzero(pc.not_equal(own, kept.column("doc_id")).to_numpy())
+    places, kept = places.take(others), kept.take(others)
+    similarity = pa.array(_similarity(key, places, kept, settings), pa.float32())
+    dropped = places.select(["unit", "row"]).append_column("kept", kept.column("doc_id"))
+    return dropped.append_column("similarity", similarity).cast(NEAR_DUPLICATES)
 
-    Call `make_clusters` before the pipeline and `merge_near_duplicates` after it. Yields (part, number of documents).
-    """
 
-    out: OutputFolder
-    options: IngestOptions
-
-    def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[tuple[int, int]]:
-        """Apply the choice to a PCollection of input units."""
-        counts: beam.PCollection[tuple[int, int]] = (
-            units
-            | "Members" >> beam.ParDo(_MembersFn(self.out, self.options))
-            | "GroupByCluster" >> beam.GroupByKey()
-            | "ChooseKept" >> beam.FlatMapTuple(_choose_kept).with_output_types(tuple[int, pa.RecordBatch])
-            | "GroupByUnits" >> beam.GroupByKey()
-            | "Drop" >> beam.ParDo(_DropFn(self.out, self.options))
-            | "WriteParts" >> WriteParts(out=self.out, folder=_PARTS, schema=NEAR_DUPLICATES)
-        )
-        return counts
+def _similarity(key: str, places: pa.Table, kept: pa.Table, settings: ClusterSettings) -> npt.NDArray[np.float64]:
+    """Return how similar each document of a unit is to the one that is kept of its cluster."""
+    if not places.num_rows:
+        return np.empty(0)
+    permutations = settings.options.near_duplicate_permutations
+    with settings.out.open_local(signatures_name(key, settings.options)) as path:
+        own = _sketches(path, places.column("row").to_numpy(), permutations)
+    theirs = b"".join(value.as_buffer() for value in kept.column("sketch"))
+    return estimate(agreeing(own, np.frombuffer(theirs, dtype="<u8").reshape(own.shape)), permutations)

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -23,7 +21,8 @@ from schemas.units import Unit
 from transforms.ingest.dedup.candidates import unpack_candidates
 from transforms.storage.folder import CACHE, OutputFolder
 from transforms.units.batches import bounded_batches
-from transforms.units.parts import WriteParts, merge_parts, read_rows, row_bytes, rows_by_unit, sort_rows
+from transforms.units.flow import FlatMap, Flow, GroupByKey
+from transforms.units.parts import merge_parts, read_rows, row_bytes, rows_by_unit, sort_rows, write_parts
 
 _FOLDER = f"{CACHE}/duplicates"
 _PARTS = f"{_FOLDER}/parts"
@@ -73,7 +72,7 @@ def has_duplicates(name: str, out: OutputFolder) -> bool:
 
 
 def merge_duplicates(name: str, out: OutputFolder) -> None:
-    """Merge the parts that `ChooseDuplicates` wrote into a file of OUT, sorted by unit and row."""
+    """Merge the parts that `choose_duplicates` wrote into a file of OUT, sorted by unit and row."""
     merge_parts(out, _PARTS, DUPLICATES, name)
     clear_duplicates(out)
 
@@ -88,27 +87,21 @@ def duplicates_by_unit(path: Path) -> dict[int, str]:
     return {unit: hashlib.sha256(row_bytes(share)).hexdigest() for unit, share in rows_by_unit(path)}
 
 
-def _drop_copies(partition: int, packed: Iterable[bytes]) -> Iterator[tuple[int, pa.RecordBatch]]:
+def choose_duplicates(out: OutputFolder) -> Flow:
+    """Return the flow that chooses the copies that are not kept, of what `fingerprint_inputs` yields.
+
+    It writes them to `.cache/duplicates` and yields (part, number of copies). Call `clear_duplicates` before the
+    pipeline and `merge_duplicates` after it.
+    """
+    return (
+        GroupByKey(name="GroupByPartition"),
+        FlatMap(name="ChooseKept", function=_drop_copies, gives=tuple[int, pa.RecordBatch]),
+        *write_parts(out, _PARTS, DUPLICATES),
+    )
+
+
+def _drop_copies(grouped: tuple[int, Iterable[bytes]]) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield the copies of a partition that are not kept, as (number of a part, batch of DUPLICATES)."""
+    partition, packed = grouped
     losers = choose_kept(unpack_candidates(packed))
     yield from ((partition // _PARTITIONS_A_PART, batch) for batch in bounded_batches(losers))
-
-
-@dataclass(kw_only=True)
-class ChooseDuplicates(beam.PTransform[beam.PCollection[tuple[int, bytes]], beam.PCollection[tuple[int, int]]]):
-    """Chooses the copies that are not kept, of what `FingerprintInputs` yields, and writes them to `.cache/duplicates`.
-
-    Yields (part, number of copies). Call `clear_duplicates` before the pipeline and `merge_duplicates` after it.
-    """
-
-    out: OutputFolder
-
-    def expand(self, candidates: beam.PCollection[tuple[int, bytes]]) -> beam.PCollection[tuple[int, int]]:
-        """Apply the choice to a PCollection of (partition, packed candidates)."""
-        counts: beam.PCollection[tuple[int, int]] = (
-            candidates
-            | "GroupByPartition" >> beam.GroupByKey()
-            | "ChooseKept" >> beam.FlatMapTuple(_drop_copies).with_output_types(tuple[int, pa.RecordBatch])
-            | "WriteParts" >> WriteParts(out=self.out, folder=_PARTS, schema=DUPLICATES)
-        )
-        return counts

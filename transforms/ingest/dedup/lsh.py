@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -36,7 +35,8 @@ from transforms.ingest.minhash import (
 from transforms.ingest.shingles import Hashes, mix
 from transforms.storage.folder import CACHE, OutputFolder
 from transforms.units.batches import bounded_batches
-from transforms.units.parts import WriteParts
+from transforms.units.flow import FlatMap, Flow, GroupByKey
+from transforms.units.parts import write_parts
 
 PAIRS = f"{CACHE}/near_duplicates/pairs"
 """Where the pairs are kept until clusters are made of them."""
@@ -172,48 +172,9 @@ def _compared(buckets: Hashes) -> Iterator[tuple[Nodes, Nodes]]:
         yield begin[right] + number, right
 
 
-# Beam does not resolve annotations that are strings: types that choose a coder are given outright.
-@beam.typehints.with_input_types(Unit)
-@beam.typehints.with_output_types(tuple[int, bytes])
-class _CandidatesFn(beam.DoFn):
-    """Yields the candidates of units, a copy of each content, as (partition, packed candidates)."""
-
-    def __init__(self, out: OutputFolder, options: IngestOptions, duplicates: str, partitions: int) -> None:
-        self._out, self._options, self._duplicates, self._partitions = out, options, duplicates, partitions
-
-    def process(self, unit: Unit) -> Iterator[tuple[int, bytes]]:
-        """Yield the candidates of a unit."""
-        permutations = self._options.near_duplicate_permutations
-        bands = choose_bands(self._options.near_duplicate_similarity or 1.0, permutations)
-        with self._out.open_ranges(self._duplicates) as file:
-            copies = unit_duplicates(file, unit.payload["index"])
-        with self._out.open_local(signatures_name(unit.key, self._options)) as path:
-            for rows, signatures in read_signatures(path, permutations):
-                kept = ~np.isin(rows, copies)
-                yield from self._packed(near_candidates(unit.payload["index"], rows[kept], signatures[kept], bands))
-
-    def _packed(self, candidates: npt.NDArray[np.void]) -> Iterator[tuple[int, bytes]]:
-        partition = candidates["bucket"] % np.uint64(self._partitions)
-        order = np.argsort(partition, kind="stable")
-        found, starts = np.unique(partition[order], return_index=True)
-        for number, part in zip(found.tolist(), np.split(candidates[order], starts[1:]), strict=False):
-            yield number, part.tobytes()
-
-
-def _compare_partition(
-    partition: int, packed: Iterable[bytes], permutations: int, similarity: float
-) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield the pairs of a partition, as (number of a part, batch of NEAR_PAIRS)."""
-    pairs = compare(np.frombuffer(b"".join(packed), dtype=candidate_type(permutations)), similarity)
-    yield from ((partition // _PARTITIONS_A_PART, batch) for batch in bounded_batches(pairs))
-
-
-@dataclass(kw_only=True)
-class FindNearPairs(beam.PTransform[beam.PCollection[Unit], beam.PCollection[tuple[int, int]]]):
-    """Finds pairs of near-duplicates among the documents of input units and writes them to `PAIRS`.
-
-    The units' fingerprints and signatures and the exact duplicates must be there; `PAIRS` must be empty. Yields (part,
-    number of pairs).
+@dataclass(frozen=True, kw_only=True)
+class NearSettings:
+    """What near-duplicates are looked for with.
 
     Attributes:
         out: The output folder.
@@ -227,19 +188,48 @@ class FindNearPairs(beam.PTransform[beam.PCollection[Unit], beam.PCollection[tup
     duplicates: str
     partitions: int
 
-    def expand(self, units: beam.PCollection[Unit]) -> beam.PCollection[tuple[int, int]]:
-        """Apply the search to a PCollection of input units."""
-        candidates = _CandidatesFn(self.out, self.options, self.duplicates, self.partitions)
-        compare_partition = partial(
-            _compare_partition,
-            permutations=self.options.near_duplicate_permutations,
-            similarity=self.options.near_duplicate_similarity or 1.0,
-        )
-        counts: beam.PCollection[tuple[int, int]] = (
-            units
-            | "Candidates" >> beam.ParDo(candidates)
-            | "GroupByPartition" >> beam.GroupByKey()
-            | "Compare" >> beam.FlatMapTuple(compare_partition).with_output_types(tuple[int, pa.RecordBatch])
-            | "WriteParts" >> WriteParts(out=self.out, folder=PAIRS, schema=NEAR_PAIRS)
-        )
-        return counts
+
+def find_near_pairs(settings: NearSettings) -> Flow:
+    """Return the flow from input units to pairs of near-duplicates among their documents, which it writes to `PAIRS`.
+
+    The units' fingerprints and signatures and the exact duplicates must be there; `PAIRS` must be empty. Yields (part,
+    number of pairs).
+    """
+    found = FlatMap(name="Candidates", function=partial(_candidates, settings=settings), gives=tuple[int, bytes])
+    compared = partial(_compare_partition, options=settings.options)
+    return (
+        found,
+        GroupByKey(name="GroupByPartition"),
+        FlatMap(name="Compare", function=compared, gives=tuple[int, pa.RecordBatch]),
+        *write_parts(settings.out, PAIRS, NEAR_PAIRS),
+    )
+
+
+def _candidates(unit: Unit, settings: NearSettings) -> Iterator[tuple[int, bytes]]:
+    """Yield the candidates of a unit, a copy of each content, as (partition, packed candidates)."""
+    options, index = settings.options, unit.payload["index"]
+    bands = choose_bands(options.near_duplicate_similarity or 1.0, options.near_duplicate_permutations)
+    with settings.out.open_ranges(settings.duplicates) as file:
+        copies = unit_duplicates(file, index)
+    with settings.out.open_local(signatures_name(unit.key, options)) as path:
+        for rows, signatures in read_signatures(path, options.near_duplicate_permutations):
+            kept = ~np.isin(rows, copies)
+            yield from _packed(near_candidates(index, rows[kept], signatures[kept], bands), settings.partitions)
+
+
+def _packed(candidates: npt.NDArray[np.void], partitions: int) -> Iterator[tuple[int, bytes]]:
+    partition = candidates["bucket"] % np.uint64(partitions)
+    order = np.argsort(partition, kind="stable")
+    found, starts = np.unique(partition[order], return_index=True)
+    for number, part in zip(found.tolist(), np.split(candidates[order], starts[1:]), strict=False):
+        yield number, part.tobytes()
+
+
+def _compare_partition(
+    grouped: tuple[int, Iterable[bytes]], options: IngestOptions
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield the pairs of a partition, as (number of a part, batch of NEAR_PAIRS)."""
+    partition, packed = grouped
+    candidates = np.frombuffer(b"".join(packed), dtype=candidate_type(options.near_duplicate_permutations))
+    pairs = compare(candidates, options.near_duplicate_similarity or 1.0)
+    yield from ((partition // _PARTITIONS_A_PART, batch) for batch in bounded_batches(pairs))

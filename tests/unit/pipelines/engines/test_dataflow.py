@@ -5,9 +5,10 @@ from types import ModuleType
 
 import pytest
 
-from pipelines.engines import execution
+from pipelines.engines import beam_execution
 from pipelines.engines.config import EngineConfig
 from pipelines.engines.dataflow import Dataflow
+from pipelines.engines.engine import make_options
 from schemas.errors import EngineError
 from transforms.storage.aws_keys import SECRET_VARIABLE
 
@@ -45,8 +46,8 @@ def run(tmp_path, monkeypatch):
         def fail(*_):
             raise error
 
-        monkeypatch.setattr(execution.OpenEngine, "_run_to_end", fail)
-        execution.OpenEngine("dataflow", engine, engine._config).run(lambda pipeline: None)
+        monkeypatch.setattr(beam_execution.BeamEngine, "_run_to_end", fail)
+        beam_execution.BeamEngine("dataflow", engine, engine._config).construct_and_run(lambda pipeline: None)
 
     monkeypatch.setattr(engine, "runner", lambda: None)
     return run
@@ -84,5 +85,5 @@ def test_jobs_name_the_secret_of_their_launcher_to_workers(tmp_path, monkeypatch
     monkeypatch.delenv(SECRET_VARIABLE, raising=False)
     assert not [flag for flag in Dataflow(config).flags if "secret" in flag]
     monkeypatch.setenv(SECRET_VARIABLE, "projects/p/secrets/s")
-    options = config.options(Dataflow(config).flags)
+    options = make_options(config, Dataflow(config).flags)
     assert options.get_all_options()["s3_secret"] == "projects/p/secrets/s"

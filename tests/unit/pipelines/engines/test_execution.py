@@ -2,31 +2,39 @@
 
 import os
 import re
+import subprocess
+import sys
+from functools import partial
 
-import apache_beam as beam
 import pytest
 
 from pipelines.engines.cache import ENGINES_VARIABLE
 from pipelines.engines.config import EngineConfig
 from pipelines.engines.execution import open_engine
 from schemas.errors import ConfigError
+from schemas.units import Stage, Unit
+from transforms.storage.folder import OutputFolder
+from transforms.units.flow import FlatMap
 
 
 def make_setting(tmp_path, *options):
     return EngineConfig(out=str(tmp_path / "out"), log_folder=tmp_path / "logs", cpus=2, beam_options=options)
 
 
-def keep_process(element, folder):
-    (folder / str(element)).write_text(str(os.getpid()))
+def keep_process(unit, folder):
+    (folder / unit.label).write_text(str(os.getpid()))
+    yield unit
 
 
 def processes(tmp_path, *options):
-    def construct(pipeline):
-        return pipeline | beam.Create(range(8)) | beam.Map(keep_process, tmp_path)
-
+    units = [Unit(stage=Stage.SCAN, key=label, num_bytes=1, label=label, payload={}) for label in "abcdefgh"]
+    (tmp_path / "processes").mkdir()
+    keep = FlatMap(name="Keep", function=partial(keep_process, folder=tmp_path / "processes"), gives=Unit)
     with open_engine("local", make_setting(tmp_path, *options)) as engine:
-        engine.run(construct)
-    return {path.read_text() for path in tmp_path.iterdir()}
+        engine.run((keep,), units, out=OutputFolder(tmp_path / "out"), label="keep")
+    found = {path.name: path.read_text() for path in (tmp_path / "processes").iterdir()}
+    assert sorted(found) == [unit.label for unit in units]
+    return set(found.values())
 
 
 def test_it_runs_in_this_process(tmp_path):
@@ -39,13 +47,25 @@ def test_beams_options_win(tmp_path):
     assert str(os.getpid()) not in found
 
 
-def test_a_step_that_fails_fails_the_run(tmp_path):
-    with open_engine("local", make_setting(tmp_path)) as engine, pytest.raises(ValueError, match="no such thing"):
-        engine.run(lambda pipeline: pipeline | beam.Create([1]) | beam.Map(fail))
+@pytest.mark.parametrize("options", [[], ["--direct_running_mode=in_memory"]])
+def test_a_step_that_fails_fails_the_run(options, tmp_path):
+    unit = Unit(stage=Stage.SCAN, key="k", num_bytes=1, label="l", payload={})
+    flow = (FlatMap(name="Fail", function=fail, gives=Unit),)
+    with (
+        open_engine("local", make_setting(tmp_path, *options)) as engine,
+        pytest.raises(ValueError, match="no such thing"),
+    ):
+        engine.run(flow, [unit], out=OutputFolder(tmp_path / "out"), label="fail")
 
 
-def fail(element):
+def fail(unit):
     raise ValueError("no such thing")
+
+
+def test_beam_is_not_loaded_where_nothing_needs_it():
+    loaded = "import sys, pipelines.cli.app, pipelines.stages.run; print('apache_beam' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,13 @@
 """A worker with another native core fails before its first unit, and says what to install."""
 
-import apache_beam as beam
 import cppmill_core
 import pytest
 
 from pipelines.engines import worker_check
-from pipelines.engines.worker_check import CheckWorkers, check_worker
+from pipelines.engines.worker_check import check_worker, check_workers
 from schemas.errors import ConfigError
 from schemas.units import Stage, Unit
+from transforms.units.flow import run_flow
 
 UNIT = Unit(stage=Stage.SCAN, key="k", num_bytes=1, label="l", payload={})
 
@@ -32,13 +32,10 @@ def test_the_golden_text_has_every_merge_and_a_byte_that_is_not_text():
     assert b"\xff" in worker_check.GOLDEN_TEXT
 
 
-def test_units_are_passed_on(run_transform):
-    assert run_transform(CheckWorkers(), [UNIT]) == [UNIT]
+def test_units_are_passed_on():
+    assert list(run_flow(check_workers(), [UNIT])) == [UNIT]
 
 
-def test_a_worker_of_another_version_runs_no_unit(run_transform, monkeypatch):
-    def launched_with_another_version(units):
-        return units | beam.ParDo(worker_check._CheckWorkerFn("9.9.9"))
-
+def test_a_worker_of_another_version_runs_no_unit():
     with pytest.raises(ConfigError, match=r"the launcher's has 9\.9\.9"):
-        run_transform(beam.ptransform_fn(launched_with_another_version)(), [UNIT])
+        list(run_flow(check_workers("9.9.9"), [UNIT]))

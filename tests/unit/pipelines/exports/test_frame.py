@@ -22,7 +22,7 @@ from schemas.units import Stage, Unit, UnitReceipt
 from transforms.records.manifests import MANIFEST, verify_export
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.shards import TokenShard, open_token_shard
-from transforms.units.execution import RunUnits
+from transforms.units.flow import RunUnits
 
 
 class Counting(Options):
@@ -65,7 +65,7 @@ def export(config: ExportConfig[Counting]) -> dict[str, Any]:
         ]
         settings = Settings(out=work.session.out, run=work.run)
         step = RunUnits(work=list_documents, settings=settings)
-        receipts = work.run_units(Stage.SEQUENCES, units, lambda found: found | "List" >> step)
+        receipts = work.run_units(Stage.SEQUENCES, units, (step,))
         return work.publish(
             Stage.SEQUENCES, receipts, totals={"documents": sum(receipt.totals["rows"] for receipt in receipts)}
         )

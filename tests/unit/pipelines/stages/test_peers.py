@@ -5,10 +5,10 @@ from __future__ import annotations
 import subprocess
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import apache_beam as beam
 import pytest
 
 from configs.execution import Peer
@@ -26,6 +26,7 @@ from schemas.units import RUN_STAGES, Stage, Unit
 from tests.processes import ProcessServer
 from transforms.storage.folder import OutputFolder
 from transforms.units.claims import CLAIMS, Claimant
+from transforms.units.flow import FlatMap
 from transforms.units.peer_locks import peer_lock
 
 LEADER = """
@@ -47,20 +48,11 @@ def a_unit(letter: str) -> Unit:
     return Unit(stage=Stage.TOKENIZE, key=64 * letter, num_bytes=3, label=f"unit {letter}", payload={})
 
 
-class Finish(beam.PTransform):
-    """Stands for a stage: publishes the receipt of each unit."""
-
-    def __init__(self, out: OutputFolder) -> None:
-        super().__init__()
-        self._out = out
-
-    def expand(self, units: Any) -> Any:
-        return units | beam.Map(_finish, self._out)
-
-
-def _finish(unit: Unit, out: OutputFolder) -> None:
+def _finish(unit: Unit, out: OutputFolder) -> Iterator[Unit]:
+    """Stands for a stage: publishes the receipt of a unit."""
     out.publish_bytes(unit.receipt_path, b"{}")
     out.publish_bytes(f"done/{unit.label}-{threading.get_ident()}", b"")
+    yield unit
 
 
 @pytest.fixture
@@ -70,7 +62,11 @@ def config(tmp_path: Path) -> RunConfig:
 
 @pytest.fixture
 def folder(config: RunConfig, monkeypatch: pytest.MonkeyPatch) -> OutputFolder:
-    monkeypatch.setitem(peers.TRANSFORMS, Stage.TOKENIZE, lambda session: Finish(session.out))
+    monkeypatch.setitem(
+        peers.FLOWS,
+        Stage.TOKENIZE,
+        lambda session: (FlatMap(name="Finish", function=partial(_finish, out=session.out), gives=Unit),),
+    )
     return OutputFolder(config.out)
 
 
@@ -142,13 +138,13 @@ def test_a_job_of_a_dead_leader_is_not_begun(member: Member, folder: OutputFolde
 def test_a_follower_runs_units_and_waits_for_those_that_a_living_peer_has(
     member: Member, folder: OutputFolder, config: RunConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ran, run_pipeline = list[list[str]](), Session.run_pipeline
+    ran, run_flow = list[list[str]](), Session.run_flow
 
-    def note(self: Any, name: str, units: Any, construct: Any) -> None:
+    def note(self: Any, name: str, units: Any, flow: Any) -> None:
         ran.append([unit.label for unit in units])
-        run_pipeline(self, name, units, construct)
+        run_flow(self, name, units, flow)
 
-    monkeypatch.setattr(Session, "run_pipeline", note)
+    monkeypatch.setattr(Session, "run_flow", note)
     with folder.store.lock() as lead, folder.store.lock(peer_lock(1)) as other:
         Claimant(out=folder, lock=peer_lock(1), token=other.token).claim(a_unit("b"))
         write_job(folder, lead.token, config, "abc")
@@ -161,7 +157,7 @@ def test_a_follower_runs_units_and_waits_for_those_that_a_living_peer_has(
         thread.join(1)
         assert thread.is_alive()
         assert not folder.exists(a_unit("b").receipt_path), "the other peer has it"
-        _finish(a_unit("b"), folder)
+        list(_finish(a_unit("b"), folder))
         write_board(folder, Board(leader=lead.token, run=describe_run(config), is_done=True))
         thread.join(30)
     assert followed == [None]
@@ -243,7 +239,7 @@ def test_a_peer_that_cannot_be_is_refused(text: str) -> None:
 
 
 def test_peers_can_run_the_units_of_every_stage_but_the_build_which_is_one_process() -> None:
-    assert peers.TRANSFORMS.keys() == {peers.READ, *RUN_STAGES} - {Stage.BUILD}
+    assert peers.FLOWS.keys() == {peers.READ, *RUN_STAGES} - {Stage.BUILD}
 
 
 def test_each_peer_begins_with_its_own_part_and_has_all_units() -> None:

@@ -17,15 +17,16 @@ import pyarrow.parquet as pq
 import pytest
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
+from pipelines.engines.graph import RunFlow
 from schemas.coders import register_coders
 from schemas.ledger import Ledger
 from schemas.options import IngestOptions
 from schemas.units import Stage, UnitReceipt
-from transforms.ingest.dedup.exact import ChooseDuplicates, clear_duplicates, duplicates_name, merge_duplicates
-from transforms.ingest.first_pass import FingerprintInputs
+from transforms.ingest.dedup.exact import choose_duplicates, clear_duplicates, duplicates_name, merge_duplicates
+from transforms.ingest.first_pass import FirstPassSettings, fingerprint_inputs
 from transforms.ingest.input_units import plan_inputs
 from transforms.ingest.plan import add_digests, find_first_pass, look_up_choices, plan_ingest
-from transforms.ingest.second_pass import WriteDocuments
+from transforms.ingest.second_pass import WriteSettings, write_units
 from transforms.sources.listing import list_inputs
 from transforms.storage.folder import OutputFolder
 
@@ -68,10 +69,12 @@ def test_the_pipeline_and_the_functions_agree(hostile: Path, tmp_path: Path, run
 def test_candidates_travel_as_bytes() -> None:
     register_coders()
     pipeline = beam.Pipeline(runner=FnApiRunner())
-    out = OutputFolder(Path("none"))
-    candidates = pipeline | beam.Create([]) | FingerprintInputs(out=out, options=IngestOptions(), partitions=3)
+    settings = FirstPassSettings(out=OutputFolder(Path("none")), options=IngestOptions(), partitions=3)
+    candidates = pipeline | beam.Create([]) | RunFlow(fingerprint_inputs(settings))
     assert candidates.element_type == beam.typehints.Tuple[int, bytes]
-    assert (candidates | ChooseDuplicates(out=out)).element_type == beam.typehints.Tuple[int, int]
+    assert (candidates | "Choose" >> RunFlow(choose_duplicates(settings.out))).element_type == beam.typehints.Tuple[
+        int, int
+    ]
 
 
 MEASURED = """
@@ -119,17 +122,15 @@ def run_pipelines(sources: list[str], out: OutputFolder, options: IngestOptions)
     found = find_first_pass(inputs, out, options)
     clear_duplicates(out)
     with beam.Pipeline(runner=FnApiRunner()) as pipeline:
-        candidates = (
-            pipeline | "Inputs" >> beam.Create(inputs) | FingerprintInputs(out=out, options=options, partitions=70)
-        )
-        _ = candidates | ChooseDuplicates(out=out)
+        read = fingerprint_inputs(FirstPassSettings(out=out, options=options, partitions=70))
+        _ = pipeline | "Inputs" >> beam.Create(inputs) | RunFlow((*read, *choose_duplicates(out)))
     found = add_digests(found, out)
     merge_duplicates(duplicates_name(inputs, found.digests), out)
     found = look_up_choices(found, out, options)
     assert found.duplicates
     units = plan_ingest(found, out, options, config={}, core_version="1")
     with beam.Pipeline(runner=FnApiRunner()) as pipeline:
-        _ = pipeline | "Units" >> beam.Create(units) | WriteDocuments(out=out, options=options)
+        _ = pipeline | "Units" >> beam.Create(units) | RunFlow(write_units(WriteSettings(out, options)))
     receipts = [out.find_receipt(unit) for unit in units]
     assert all(receipt and receipt.stage == Stage.INGEST for receipt in receipts)
     return [receipt for receipt in receipts if receipt]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from schemas.units import Stage, Unit
 from transforms.storage.folder import OutputFolder
-from transforms.units.claims import CLAIMS, Claimant, ClaimUnits, clear_claims
+from transforms.units.claims import CLAIMS, Claimant, claim_units, clear_claims
+from transforms.units.flow import run_flow
 from transforms.units.peer_locks import peer_lock, peer_locks
 
 
@@ -66,14 +65,12 @@ def test_claims_are_cleared(out: OutputFolder, first: Claimant) -> None:
     assert list(out.files(CLAIMS)) == []
 
 
-def test_what_others_claimed_or_finished_is_not_passed_on(
-    out: OutputFolder, first: Claimant, second: Claimant, run_transform: Any
-) -> None:
+def test_what_others_claimed_or_finished_is_not_passed_on(out: OutputFolder, first: Claimant, second: Claimant) -> None:
     second.claim(a_unit("a"))
     out.publish_bytes(finished_file(a_unit("b")), b"{}")
-    passed = run_transform(ClaimUnits(claimant=first, finished=finished_file), [a_unit(letter) for letter in "abc"])
-    assert passed == [a_unit("c")]
-    assert run_transform(ClaimUnits(claimant=second, finished=finished_file), [a_unit("c")]) == []
+    passed = run_flow(claim_units(first, finished_file), [a_unit(letter) for letter in "abc"])
+    assert list(passed) == [a_unit("c")]
+    assert list(run_flow(claim_units(second, finished_file), [a_unit("c")])) == []
 
 
 def test_the_locks_of_peers_are_found_by_their_names(out: OutputFolder) -> None:

@@ -8,7 +8,8 @@ import pytest
 import transforms.units.parts
 import transforms.units.sorted_runs
 from schemas.tables import DUPLICATES, NEAR_DUPLICATES
-from transforms.units.parts import merge_parts, read_rows, rows_by_unit, write_part
+from transforms.units.flow import run_flow
+from transforms.units.parts import merge_parts, read_rows, rows_by_unit, write_parts
 
 PLACES = [(unit, row) for unit in (0, 1, 2, 5, 9) for row in range(0, 40, unit + 1)]
 TABLES = {
@@ -33,8 +34,8 @@ def merged(out, table, monkeypatch):
     monkeypatch.setattr(transforms.units.sorted_runs, "BATCH_ROWS", 4)
     monkeypatch.setattr(transforms.units.sorted_runs, "MAX_RUNS", 3)
     places = random.Random(1).sample(range(table.num_rows), table.num_rows)
-    for number in range(11):
-        write_part((number, table.take(places[number::11]).to_batches()), out, ".cache/parts", table.schema)
+    batches = [(number, batch) for number in range(11) for batch in table.take(places[number::11]).to_batches()]
+    assert len(dict(run_flow(write_parts(out, ".cache/parts", table.schema), batches))) == 11
     assert merge_parts(out, ".cache/parts", table.schema, ".cache/merged.parquet") == table.num_rows
     with out.open_local(".cache/merged.parquet") as path:
         yield path

@@ -6,7 +6,7 @@ import pytest
 
 from schemas.errors import IntegrityError
 from schemas.units import Stage, Unit
-from transforms.units.plan import MAX_RANGES, ReadUnits, expand_plan_range, write_plan
+from transforms.units.plan import MAX_RANGES, expand_plan_range, write_plan
 
 
 def units(number):
@@ -27,8 +27,3 @@ def test_a_range_of_another_plan_is_refused(out):
     [plan_range] = write_plan(out, Stage.SCAN, units(1))
     with pytest.raises(IntegrityError, match="row group 0 has digest"):
         list(expand_plan_range(dataclasses.replace(plan_range, sha256="0" * 64)))
-
-
-def test_units_arrive_in_a_pipeline(out, run_transform):
-    ranges = write_plan(out, Stage.SCAN, units(25))
-    assert sorted(run_transform(ReadUnits(ranges=ranges)), key=lambda unit: unit.key) == units(25)
