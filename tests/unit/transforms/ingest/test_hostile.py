@@ -72,9 +72,8 @@ def test_candidates_travel_as_bytes() -> None:
     settings = FirstPassSettings(out=OutputFolder(Path("none")), options=IngestOptions(), partitions=3)
     candidates = pipeline | beam.Create([]) | RunFlow(fingerprint_inputs(settings))
     assert candidates.element_type == beam.typehints.Tuple[int, bytes]
-    assert (candidates | "Choose" >> RunFlow(choose_duplicates(settings.out))).element_type == beam.typehints.Tuple[
-        int, int
-    ]
+    chosen = candidates | "Choose" >> RunFlow(choose_duplicates(settings.out))
+    assert chosen.element_type == beam.typehints.Tuple[int, int]
 
 
 MEASURED = """
