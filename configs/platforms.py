@@ -10,6 +10,7 @@ import json
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ class Platforms:
         """Whether the user has added any."""
         return self.own_rules is not None
 
-    @property
+    @cached_property
     def rules(self) -> str:
         """The canonical JSON text that `cppmill_core.PlatformDetector` takes."""
         return load_platform_rules() if self.own_rules is None else self.own_rules

@@ -105,8 +105,12 @@ def read_lock(directory: Path) -> Lock:
     path = directory / LOCK_NAME
     if not path.is_file():
         raise VocabularyConfigError(f"{path}: missing; restore it from version control: without it ids could move")
-    lines = path.read_text(encoding="utf-8").splitlines()
-    numbered = ((number, line) for number, line in enumerate(lines, 1) if line and not line.startswith("#"))
+    return _parse(path.read_text(encoding="utf-8"))
+
+
+@lru_cache(maxsize=2)
+def _parse(text: str) -> Lock:
+    numbered = ((number, line) for number, line in enumerate(text.splitlines(), 1) if line and not line.startswith("#"))
     return Lock.from_entries(_parse_line(line, f"{LOCK_NAME}:{number}") for number, line in numbered)
 
 
