@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -64,7 +63,7 @@ def _run_timed(run: Callable[[Stage, Ready], None], stage: Stage, amounts: dict[
 
 
 def _run_stage(_: Stage, ready: Ready, beam_options: tuple[str, ...] = ()) -> None:
-    ready.program(replace(ready.config, beam_options=beam_options), Reporters())
+    ready.program(ready.config.model_copy(update={"beam_options": beam_options}), Reporters())
 
 
 def _plan(session: Session, stage: Stage) -> list[Unit]:

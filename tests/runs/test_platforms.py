@@ -12,7 +12,7 @@ import pytest
 
 from configs.runs import load_run_config
 from pipelines.console.progress import Reporters
-from pipelines.stages.ingest import write_documents
+from pipelines.stages.ingest import second_pass
 from pipelines.stages.session import open_session
 from pipelines.versions.retokenize import Request, retokenize
 from schemas.digests import canonical_json, sha256_json
@@ -169,7 +169,7 @@ def test_the_next_version_keeps_own_platforms_without_the_file(copied, run):
 def test_workers_get_what_is_in_the_file_and_not_its_path(copied):
     flags = {"--out": str(copied / "out"), "--platforms": str(copied / "mine.toml")}
     with open_session(load_run_config(flags=flags), Reporters()) as session:
-        sent = pickle.dumps(write_documents(session))
+        sent = pickle.dumps(second_pass(session))
     assert b"__ZENOS__" in sent
     assert b"mine.toml" not in sent
 
