@@ -30,7 +30,7 @@ def test_runs_agree_and_have_a_row_for_each_stage_with_and_without_beam(tmp_path
         ["Beam", "Beam", "without Beam", "without Beam"]
     ] * 2
     shuffled = {figure.row.name: figure.row.value for figure in measure_shuffle(growth.config()).figures}
-    assert list(shuffled) == ["units", "candidates for duplicates", "references to counts"]
+    assert list(shuffled) == ["units of scan and tokenize", "candidates for duplicates", "references to counts"]
     assert all(0 < value < 100_000 for value in shuffled.values())
 
 
