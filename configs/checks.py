@@ -60,6 +60,17 @@ def check_patterns(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:
         )
 
 
+def check_project_cap(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:
+    """Yield a line if what projects count for is capped, and the words are not counted by project."""
+    if tables.get("build", {}).get("project_cap") is not None and not tables.get("scan", {}).get(
+        "partition_by_project"
+    ):
+        yield (
+            f"{place_of(layers, 'build', 'project_cap')}: words are not counted by project; set partition_by_project = "
+            "true in [scan]"
+        )
+
+
 def _check_together(named: dict[str, str], layers: Sequence[Layer]) -> Iterator[str]:
     """Yield what the scanner says about the patterns."""
     for keys in (("pattern",), _PATTERN_KEYS):

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from pydantic import Field, InstanceOf
 
-from configs.checks import check_build, check_filters, check_patterns, check_platforms
+from configs.checks import check_build, check_filters, check_patterns, check_platforms, check_project_cap
 from configs.execution import PathText, Peer, RunExecutionOptions, Threads, default_worker_threads, usable_threads
 from configs.flags import SET, Flag, read_flags, read_set_values
 from configs.layers import Layer, merge_layers, read_file, read_profile
@@ -112,7 +112,7 @@ def load_run_config(
     tables["run"] = _expand_home(tables.get("run", {}))
     if readable:  # else what is missing may be in what could not be read
         problems += check_places(tables, layers=layers, needs_sources=needs_sources)
-        for check in (check_patterns, check_build, check_filters, check_platforms):
+        for check in (check_patterns, check_project_cap, check_build, check_filters, check_platforms):
             problems += check(tables, layers)
     if problems:
         raise ConfigError("\n".join(dict.fromkeys(problems)))

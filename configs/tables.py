@@ -24,8 +24,8 @@ class RunTableOptions(RunExecutionOptions):
     """Output folder, or gs:// or s3://BUCKET/PREFIX: a new one, or that of an earlier run, which is then resumed."""
 
     profile: Annotated[str, Option()] = DEFAULT_PROFILE
-    """Set of defaults: hybrid-64k, hybrid-64k-superwords, either with -2, hybrid-16k-2, hybrid-32k-2,
-    hybrid-128k-superwords, sentencepiece-32k or demo.
+    """Set of defaults: hybrid-64k, hybrid-64k-superwords, either with -2 or -3, hybrid-16k-2, hybrid-32k-2,
+    hybrid-128k-superwords, the same with -3, sentencepiece-32k or demo.
     """
 
     tokenizer: Annotated[

@@ -197,12 +197,26 @@ class ScanOptions(Options):
     word_partitions: Annotated[int, Field(ge=1, le=1024)] = 16
     """Number of files in `counts/words/`, and in `counts/units/`."""
 
+    partition_by_project: bool = False
+    """Put all words and lines of a project into one of these files, and not those with the same hash.
+
+    A build can then cap what one project counts for (`build.project_cap`). Several projects may share a file. While it
+    is off, it is left out of the canonical form.
+    """
+
     @model_serializer(mode="wrap")
     def _serialize(self, values: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return leave_out(values(self), () if self.unit_pattern else ("unit_pattern",))
+        unused = () if self.unit_pattern else ("unit_pattern",)
+        return leave_out(values(self), unused if self.partition_by_project else (*unused, "partition_by_project"))
 
 
-_LATER_RULES = ("min_distinctive_hits", "generic_word_project_share", "min_morpheme_hits", "min_fixed_use")
+_LATER_RULES = (
+    "min_distinctive_hits",
+    "generic_word_project_share",
+    "min_morpheme_hits",
+    "min_fixed_use",
+    "project_cap",
+)
 """Options of a build that are left out of its canonical form while they are off."""
 
 
@@ -281,6 +295,13 @@ class BuildOptions(Options):
         Option(heading=VOCABULARY.heading, default="no limit"),
     ] = None
     """Learn no longer tokens."""
+
+    project_cap: Annotated[float | None, Field(ge=0.0, le=1000.0, examples=[1.0])] = None
+    """Count a pair of tokens in one project at most this many times as often as in the others, by their bytes.
+
+    On top of that the square root of its count there. So no project's own text decides what is learned. The scan must
+    count by project (`scan.partition_by_project`). While it is off, it is left out of the canonical form.
+    """
 
     superwords_after: Annotated[float | None, Field(ge=0.1, le=0.99, examples=[0.5]), VOCABULARY] = None
     """Learn tokens of several words (superwords) after this share of the ids: with 0.75 the last quarter.

@@ -94,6 +94,9 @@ BENCHMARK_NGRAMS = required_columns(ngram=_UINT64, name=pa.dictionary(pa.int32()
 WORDS = required_columns(word=_BYTES, count=_UINT64)
 """`counts/words/*.parquet`: pre-tokens with their counts, sorted by word within a partition."""
 
+GROUPED_WORDS = WORDS.append(required("group", pa.uint16()))
+"""Words as training takes them by project: `group` is the number of their file."""
+
 PARTITIONED_WORDS = WORDS.insert(0, required("partition", pa.uint16()))
 """`counts/parts/words-*.parquet`: the words of one shard, sorted by partition and word."""
 

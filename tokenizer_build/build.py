@@ -44,8 +44,8 @@ class ScanCounts:
     """What a scan counted, as its files hold it.
 
     Attributes:
-        words: Word counts (`schemas.tables.WORDS`), as the scan cut the text with the pattern; in any order. A reader
-            is read once, by training, so words need no room before it bounds them.
+        words: Word counts (`schemas.tables.WORDS`, with `project_cap` `GROUPED_WORDS`), as the scan cut the text with
+            the pattern; in any order. A reader is read once, by training, so words need no room before it bounds them.
         lines: Counts of the lines (`schemas.tables.WORDS`), read once, while superwords are learned; None if the scan
             counted none.
         terms: Counts of the candidates (`schemas.tables.TERMS`).
@@ -181,6 +181,7 @@ def build_tokenizer(
         threads=threads,
         superwords=superwords,
         max_held_tokens=options.max_held_tokens,
+        project_cap=options.project_cap,
     )
     ids = assign_ids(plan.slots, learned.learned)
     found = replace(_findings(plan, counts, learned, options), use=_count_use(counts, learned, ids, threads))
@@ -280,6 +281,7 @@ def _without_unneeded(plan: Plan, lock: Lock, counts: ScanCounts, options: Build
         max_token_bytes=options.max_token_bytes,
         threads=threads,
         max_held_tokens=options.max_held_tokens,
+        project_cap=options.project_cap,
     )
     uses = _count_tokens(learned, counts.open_words(), threads)
     least = (options.min_fixed_use or 0) * learned.last_count

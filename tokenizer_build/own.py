@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,21 @@ def init_vocabulary(source: Path, directory: Path) -> int:
     return len(load_vocabulary(directory)[0].tokens)
 
 
+@dataclass(frozen=True)
+class Addition:
+    """What became of names that were to be added.
+
+    Attributes:
+        added: The new ones by id.
+        newly_kept: Those that the vocabulary had already, and that a scan can no longer cut.
+        known: The others that it had already; nothing changed for them.
+    """
+
+    added: dict[int, str]
+    newly_kept: tuple[str, ...]
+    known: tuple[str, ...]
+
+
 def add_tokens(
     directory: Path,
     names: Iterable[str],
@@ -95,8 +111,8 @@ def add_tokens(
     api_prefixes: Sequence[str] = (),
     keep: bool = False,
     band: str = DOMAIN,
-) -> dict[int, str]:
-    """Give names free ids and add them to a vocabulary of the user's own; return what was added.
+) -> Addition:
+    """Give names free ids and add them to a vocabulary of the user's own; return what became of each.
 
     A name that the vocabulary has already stays as it is, but is kept from then on if that is asked for. Nothing is
     written unless all names can be used.
@@ -120,15 +136,19 @@ def add_tokens(
     vocabulary, lock = load_vocabulary(directory)
     given = dict.fromkeys(names)
     new = [name for name in given if name not in vocabulary.by_token]
-    known = [name for name in given if name in vocabulary.by_token and name not in vocabulary.kept] if keep else []
-    elsewhere = [name for name in known if vocabulary.by_token[name].band.name == DOMAIN]
+    known = [name for name in given if name in vocabulary.by_token]
+    elsewhere = [name for name in known if keep and _can_be_cut(name, vocabulary)]
     locked = {name: lock.by_token[name].id for name in new if name in lock.by_token}
     free = _enough_ids(free_ids(vocabulary, lock.by_id, band), band, len(new) - len(locked))
     added = {locked[name] if name in locked else next(free): name for name in new}
     if added or elsewhere:
         head = {"category": category, "match": match, "api_prefixes": list(api_prefixes), "elsewhere": elsewhere}
         _append_checked(directory, _group({**head, "keep": keep}, added), band, split)
-    return added
+    return Addition(added, tuple(elsewhere), tuple(name for name in known if name not in elsewhere))
+
+
+def _can_be_cut(name: str, vocabulary: Vocabulary) -> bool:
+    return vocabulary.by_token[name].band.name == DOMAIN and name not in vocabulary.kept
 
 
 def write_vocabulary(vocabulary: Vocabulary, out: Path) -> str:

@@ -11,9 +11,10 @@ It does not split text into words: a word is any byte string that it is given.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TypeVar
@@ -30,6 +31,9 @@ Priority = tuple[int, ...]
 
 IDENTIFIER_PHASE, BORDER_PHASE, CORPUS_PHASE, SUPERWORD_PHASE = range(4)
 """Seed merges inside runs of identifier bytes, seed merges across their borders, merges from the words, from lines."""
+
+Texts = Mapping[bytes, int] | Sequence[Mapping[bytes, int]]
+"""Text to count, or that for each group of texts."""
 
 _IDENTIFIER_RUN = re.compile(rb"[A-Za-z0-9_]+")
 
@@ -118,15 +122,16 @@ def ranks_of(merges: Collection[Merge]) -> dict[Pair, int]:
 
 
 def train_bpe(
-    words: Mapping[bytes, int],
+    words: Texts,
     *,
     seeds: Mapping[bytes, bool],
     vocab_tokens: int,
     forbidden: Collection[bytes] = (),
     max_token_bytes: int | None = None,
-    lines: Mapping[bytes, int] | None = None,
+    lines: Texts = (),
     superword_tokens: int = 0,
     may_be_superword: Callable[[bytes], bool] = lambda token: True,
+    group_cap: float | None = None,
 ) -> list[Merge]:
     """Learn merges from word counts, after those that make each seed one token, and at last from whole lines.
 
@@ -139,6 +144,7 @@ def train_bpe(
         lines: Line to count, where superwords are wanted.
         superword_tokens: How many of `vocab_tokens` are learned from the lines.
         may_be_superword: Says whether a string is within the bounds of superwords.
+        group_cap: What a pair counts in one group at most, as a multiple of its share in the others (`capped_worth`).
 
     Raises:
         VocabularyConfigError: A seed cannot become one token, there are no words, or `vocab_tokens` is too small for
@@ -148,10 +154,11 @@ def train_bpe(
         >>> train_bpe({b"hug": 3, b"pug": 2}, seeds={}, vocab_tokens=1)
         [Merge(left=b'u', right=b'g', count=5, phase=2)]
     """
-    if not any(words.values()):
+    words, lines = _groups(words), _groups(lines)
+    if not any(count for group in words for count in group.values()):
         raise VocabularyConfigError("no words with a count above 0: there is no text to learn from")
     rules = Rules({seed for seed, atomic in seeds.items() if atomic}, set(forbidden), max_token_bytes)
-    trainer = _Trainer(rules)
+    trainer = _Trainer(rules, group_cap)
     pieces = trainer.learn_seeds(set(seeds))
     wanted = vocab_tokens - pieces - superword_tokens
     if wanted < 0:
@@ -159,13 +166,36 @@ def train_bpe(
     learned = trainer.learn(words, CORPUS_PHASE, trainer.most_frequent, limit=wanted)
     if learned < wanted:
         raise VocabularyConfigError(f"only {pieces + learned} could be learned: ask for that or give more text")
-    if superword_tokens and not any((lines or {}).values()):
+    if superword_tokens and not any(count for group in lines for count in group.values()):
         raise VocabularyConfigError("no lines with a count above 0: there is no text to learn superwords from")
     trainer.may_be_superword = may_be_superword
-    learned = trainer.learn(lines or {}, SUPERWORD_PHASE, trainer.most_frequent, limit=superword_tokens)
+    learned = trainer.learn(lines, SUPERWORD_PHASE, trainer.most_frequent, limit=superword_tokens)
     if learned < superword_tokens:
         raise VocabularyConfigError(f"only {learned} superwords could be learned: ask for that or give more text")
     return trainer.merges
+
+
+def _groups(texts: Texts) -> Sequence[Mapping[bytes, int]]:
+    return [texts] if isinstance(texts, Mapping) else texts
+
+
+def capped_worth(counts: Sequence[int], sizes: Sequence[int], factor: float) -> int:
+    """Return what a pair is worth that groups of some bytes have so often, if none may have much more than the others.
+
+    Of its `c` occurrences in a group of `n` bytes count at most `factor · o · n / m + √c`, where the other groups have
+    `o` in `m` bytes. All is reckoned in whole numbers, the factor in 1024ths.
+
+    Example:
+        >>> capped_worth([100, 100], [5000, 5000], 1.0), capped_worth([10_000, 20], [5000, 5000], 1.0)
+        (200, 140)
+    """
+    total, size, parts, worth = sum(counts), sum(sizes), int(factor * 1024 + 0.5), 0
+    for count, own in zip(counts, sizes, strict=True):
+        if size == own:
+            return total
+        share = (total - count) * own // (size - own)
+        worth += min(count, share * parts // 1024 + math.isqrt(count))
+    return worth
 
 
 @dataclass(frozen=True)
@@ -196,6 +226,7 @@ class Rules:
 @dataclass
 class _Trainer:
     rules: Rules
+    group_cap: float | None
     merges: list[Merge] = field(default_factory=list)
     created: dict[bytes, int] = field(
         default_factory=lambda: {bytes([byte]): order for order, byte in enumerate(BYTES_IN_ORDER)}
@@ -207,9 +238,9 @@ class _Trainer:
         """Make each seed one token; return how many tokens that are no seed it took."""
         self.seeds = seeds
         runs = {run: 1 for seed in seeds for run in _IDENTIFIER_RUN.findall(seed)}
-        self.learn(runs, IDENTIFIER_PHASE, self.most_saving)
+        self.learn([runs], IDENTIFIER_PHASE, self.most_saving)
         mixed = {seed: 1 for seed in seeds if not _IDENTIFIER_RUN.fullmatch(seed)}
-        self.learn(mixed, BORDER_PHASE, self.most_saving)
+        self.learn([mixed], BORDER_PHASE, self.most_saving)
         for seed in sorted(seeds):
             if len(pieces := encode(seed, ranks_of(self.merges))) > 1:
                 raise VocabularyConfigError(f"seed {seed!r} cannot become one token, it stays {pieces}")
@@ -217,25 +248,33 @@ class _Trainer:
 
     def learn(
         self,
-        words: Mapping[bytes, int],
+        groups: Sequence[Mapping[bytes, int]],
         phase: int,
         priority: Callable[[Pair, int], Priority],
         limit: int | None = None,
     ) -> int:
         """Learn the allowed merge of the highest priority until none is left or there are enough; return how many."""
         first = len(self.merges)
+        sizes = [sum(len(word) * count for word, count in words.items()) for words in groups]
         while limit is None or len(self.merges) < first + limit:
-            counts = count_pairs(words, ranks_of(self.merges))
-            allowed = [pair for pair, count in counts.items() if count and self._allows(pair, phase)]
+            by_group = [count_pairs(words, ranks_of(self.merges)) for words in groups]
+            counts = sum(by_group, Counter[Pair]())
+            worth = {pair: self._worth([group[pair] for group in by_group], sizes, phase) for pair in counts}
+            allowed = [pair for pair in counts if worth[pair] and self._allows(pair, phase)]
             if not allowed:
                 break
-            left, right = max(allowed, key=lambda pair: priority(pair, counts[pair]))
+            left, right = max(allowed, key=lambda pair: priority(pair, worth[pair]))
             self.merges.append(Merge(left, right, counts[left, right], phase))
             self.created[left + right] = len(self.created)
         return len(self.merges) - first
 
     def _allows(self, pair: Pair, phase: int) -> bool:
         return self.rules.allows(*pair) and (phase < SUPERWORD_PHASE or self.may_be_superword(pair[0] + pair[1]))
+
+    def _worth(self, counts: Sequence[int], sizes: Sequence[int], phase: int) -> int:
+        """Return what a pair counts: how often it occurs, less what a cap takes away."""
+        is_capped = self.group_cap is not None and phase >= CORPUS_PHASE
+        return capped_worth(counts, sizes, self.group_cap or 0.0) if is_capped else sum(counts)
 
     def most_frequent(self, pair: Pair, count: int) -> Priority:
         """Prefer the higher count, then the smaller pair by creation order."""

@@ -97,6 +97,7 @@ def learn_merges(
     threads: int,
     superwords: Superwords | None = None,
     max_held_tokens: int | None = None,
+    project_cap: float | None = None,
 ) -> LearnedMerges:
     """Learn exactly as many tokens as a plan has room for.
 
@@ -107,6 +108,8 @@ def learn_merges(
         threads: Threads of the native core; the result does not depend on them.
         superwords: What to learn after the tokens of one word; nothing by default.
         max_held_tokens: The most tokens that the distinct words, or the lines, may have as training begins.
+        project_cap: How many times as often as in the others a pair counts in one group of projects at most; the words
+            and lines then have their `group` (`schemas.tables.GROUPED_WORDS`).
 
     Raises:
         VocabularyConfigError: If the vocabulary is too small for its seeds (with the least size that would do), the
@@ -124,6 +127,7 @@ def learn_merges(
             max_token_bytes=max_token_bytes,
             threads=threads,
             max_held_tokens=max_held_tokens,
+            group_cap=project_cap,
             **_superword_arguments(superwords, slots.vocab_size),
         )
     except cppmill_core.VocabularyError as error:

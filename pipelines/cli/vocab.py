@@ -89,8 +89,8 @@ def add(
 ) -> None:
     """Give names free ids in a vocabulary of your own.
 
-    Names that it has already stay as they are. Nothing is written if a name breaks a rule: the pattern cuts it into
-    words, say. The message names what would do.
+    Names that it has already keep their ids; with --keep a scan no longer cuts them either. Nothing is written if a
+    name breaks a rule: the pattern cuts it into words, say. The message names what would do.
 
     Examples:
       cppmill vocab add acme-vocabulary --category acme --keep --from names.txt
@@ -100,7 +100,7 @@ def add(
         from pipelines.tokenizers import vocab
 
         given = [*(names or []), *(vocab.read_names(file) if file else [])]
-        added = vocab.add(
+        done = vocab.add(
             directory,
             given,
             category=category,
@@ -110,8 +110,7 @@ def add(
             band=band,
             pattern=pattern,
         )
-        ids = f": ids {min(added):,} to {max(added):,}" if added else ""
-        typer.echo(f"{directory}: {len(added):,} of {len(set(given)):,} names added{ids}")
+        typer.echo(done)
 
 
 @described(vocab)

@@ -19,10 +19,11 @@ from pipelines.report.trend import describe, render_trend
 from pipelines.tokenizers.codec import load_tokenizer
 from schemas.errors import ConfigError, IntegrityError
 from schemas.places import is_remote
+from transforms.drift.record import read_drift
 from transforms.records.movers import find_movers
 from transforms.records.platforms import platform_vocab_size
 from transforms.records.receipts import RECEIPT, read_checked_receipt
-from transforms.records.trend import read_trend
+from transforms.records.trend import Trend, read_trend
 from transforms.records.versions import Versions
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.usage import Usage, read_usage
@@ -77,8 +78,15 @@ def _write_trend(store: str, page: Path, *, compare: Path | None) -> str:
     if compare is not None:
         raise ConfigError(f"--compare {compare}: {store} is a store of versions; it takes one run, {store}/current")
     trend = read_trend(store)
-    html = render_trend(trend, find_movers(trend), name=run_name(store))
+    html = render_trend(trend, find_movers(trend), name=run_name(store), drift=_read_drift(store, trend))
     return f"{write_page(html, page, option='--out')}; {describe(trend)}"
+
+
+def _read_drift(store: str, trend: Trend) -> dict[str, dict[str, Any]]:
+    """Return the records of drift of the versions that are shown."""
+    versions = Versions(store)
+    found = {facts.version: read_drift(versions, facts.version) for facts in trend.versions}
+    return {version: record for version, record in found.items() if record is not None}
 
 
 def default_page(run: str) -> Path:

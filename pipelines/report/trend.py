@@ -6,7 +6,7 @@ page shows the newest `transforms.records.trend.SHOWN_VERSIONS` versions, and of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -25,13 +25,16 @@ PLOTTED_MOVERS = 6
 _LONGEST_NAME = 60
 
 
-def render_trend(trend: Trend, movers: Sequence[Mover], *, name: str) -> str:
+def render_trend(
+    trend: Trend, movers: Sequence[Mover], *, name: str, drift: Mapping[str, Mapping[str, Any]] | None = None
+) -> str:
     """Return the page of the versions of a store.
 
     Args:
         trend: The versions.
         movers: The projects whose compression moved.
         name: What the store is called.
+        drift: The records of drift by version; None if there are none.
     """
     return render_page(
         "trend.html.j2",
@@ -44,6 +47,7 @@ def render_trend(trend: Trend, movers: Sequence[Mover], *, name: str) -> str:
         movers=[_mover(mover) for mover in movers],
         mover_plots=[_plot_mover(place, mover) for place, mover in enumerate(movers[:PLOTTED_MOVERS])],
         compared=COMPARED_VERSIONS,
+        drift=[_drift(version, record) for version, record in reversed((drift or {}).items())],
     )
 
 
@@ -106,6 +110,20 @@ def _projects(facts: VersionFacts) -> dict[str, Any]:
     found = facts.projects or {}
     words = {kind: _words(found[kind]) for kind in ("added", "removed")}
     return {"version": facts.version, "number": found["number"], **words}
+
+
+def _drift(version: str, record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a version's row of the table of drift; None is what its record does not know."""
+    amounts = {kind: record[kind] or {} for kind in ("before", "after", "new")}
+    rare = {f"rare_{kind}": amount.get("rare_share") for kind, amount in amounts.items()}
+    counted = {what: found and found["number"] for what, found in _counted(record).items()}
+    alerts = [alert["message"] for alert in record["alerts"]]
+    ratios = {kind: amount.get("bytes_per_token") for kind, amount in amounts.items()}
+    return {"version": version, **ratios, **rare, **counted, "alerts": alerts}
+
+
+def _counted(record: Mapping[str, Any]) -> dict[str, Mapping[str, Any] | None]:
+    return {"died": record["ids"]["died"], "families": record["families"]}
 
 
 def _words(changed: dict[str, Any] | None) -> str | None:

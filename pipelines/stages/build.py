@@ -28,7 +28,7 @@ from pipelines.stages.vocabulary import vocabulary_key
 from schemas.digests import sha256_file
 from schemas.errors import ConfigError, IntegrityError
 from schemas.options import RunOptions, TokenizeOptions
-from schemas.tables import WORDS
+from schemas.tables import GROUPED_WORDS, WORDS
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt, unit_key
 from tokenizer_build.build import ScanCounts, build_tokenizer
 from tokenizer_build.compare.diff import diff_directories
@@ -36,6 +36,7 @@ from tokenizer_build.findings import FINDINGS_MD
 from tokenizer_build.own import LOCKS
 from tokenizer_build.sentencepiece import build_sentencepiece, trainer_version
 from transforms.records.versions import follow_current
+from transforms.scan.kinds import Kind
 from transforms.scan.tables import read_counts
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.consistency import load_checked
@@ -187,7 +188,8 @@ def _build(session: Session, unit: Unit, counts: UnitReceipt) -> tuple[UnitRecei
     """Build, publish, and return the receipt and the few lines of findings."""
     staged = _staging_folder(session)
     out, options = session.out, session.config.options
-    found = read_scan_counts(out, [output.path for output in counts.outputs])
+    paths = [output.path for output in counts.outputs]
+    found = read_scan_counts(out, paths, by_group=options.build.project_cap is not None)
     findings = write_tokenizer(
         found,
         options,
@@ -243,11 +245,19 @@ def write_tokenizer(
     return built.findings
 
 
-def read_scan_counts(out: OutputFolder, names: Sequence[str]) -> ScanCounts:
-    """Return the merged counts of a scan, whose files have these names; words and lines are read later."""
+def read_scan_counts(out: OutputFolder, names: Sequence[str], *, by_group: bool) -> ScanCounts:
+    """Return the merged counts of a scan, whose files have these names; words and lines are read later.
+
+    Args:
+        out: The output folder.
+        names: Paths of the files, relative to it.
+        by_group: Whether words and lines come with the number of their file, which is that of their projects.
+    """
     words, lines = ([name for name in names if name.startswith(f"counts/{kind}/")] for kind in ("words", "units"))
 
     def read(files: Sequence[str]) -> pa.RecordBatchReader:
+        if by_group:
+            return pa.RecordBatchReader.from_batches(GROUPED_WORDS, _read_groups(out, files))
         return pa.RecordBatchReader.from_batches(WORDS, _read_batches(out, files))
 
     return ScanCounts(
@@ -268,6 +278,14 @@ def _read_batches(out: OutputFolder, names: Sequence[str]) -> Iterator[pa.Record
         with out.open_local(name) as path, pq.ParquetFile(path) as file:
             for number in range(file.num_row_groups):
                 yield from file.read_row_group(number).cast(WORDS).to_batches()
+
+
+def _read_groups(out: OutputFolder, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the words or lines of merged files with the number of their file."""
+    for name in names:
+        group = Kind.of_merged(name).partition
+        for batch in _read_batches(out, [name]):
+            yield batch.append_column(GROUPED_WORDS.field("group"), pa.array([group] * batch.num_rows, pa.uint16()))
 
 
 def _unit_pattern(options: RunOptions) -> dict[str, str]:

@@ -104,6 +104,7 @@ def scanner_config(options: ScanOptions, folder: Path) -> str:
             "pattern": options.pattern,
             **({"unit_pattern": options.unit_pattern} if options.unit_pattern else {}),
             "word_partitions": options.word_partitions,
+            **({"partition_by_project": True} if options.partition_by_project else {}),
             "candidates": vocabulary.scanner_candidates(),
             "morphemes": vocabulary.scanner_morphemes(),
         }

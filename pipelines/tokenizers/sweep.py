@@ -106,7 +106,8 @@ def sweep(
             place = Path(folder, str(build.vocab_size))
             place.mkdir()
             with_size = options.model_copy(update={"build": build})
-            counts, vocabulary = read_scan_counts(out, names), tokenizer if own else VOCABULARY
+            counts = read_scan_counts(out, names, by_group=build.project_cap is not None)
+            vocabulary = tokenizer if own else VOCABULARY
             write_tokenizer(counts, with_size, place, vocabulary=vocabulary, is_own_vocabulary=own, threads=threads)
             reporter.note(f"built {build.vocab_size:,} ids in {time.monotonic() - started:.1f} s")
             built.append(Built(cppmill_core.load_tokenizer(place), (read_bands(place) or []).count(SUPERWORDS)))

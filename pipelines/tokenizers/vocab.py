@@ -28,7 +28,7 @@ from tokenizer_build.compare.diff import (
 )
 from tokenizer_build.lint import Finding, lint_vocabulary
 from tokenizer_build.lock import check_built_from, release_vocabulary
-from tokenizer_build.own import add_tokens, init_vocabulary
+from tokenizer_build.own import Addition, add_tokens, init_vocabulary
 from tokenizer_build.vocabulary import Match
 
 
@@ -57,8 +57,8 @@ def add(
     keep: bool,
     band: str,
     pattern: str,
-) -> dict[int, str]:
-    """Give names free ids in a vocabulary of the user's own (`tokenizer_build.own.add_tokens`); return what is new.
+) -> str:
+    """Give names free ids in a vocabulary of the user's own (`tokenizer_build.own.add_tokens`); return what to print.
 
     Raises:
         ConfigError: If there are no names, or no such way to match.
@@ -71,9 +71,19 @@ def add(
         raise ConfigError(f"--match {match}: not allowed; it takes {', '.join(get_args(Match))}")
     pattern_regex(pattern)  # refuses an unknown one
     split = pattern_split(pattern)
-    return add_tokens(
+    done = add_tokens(
         directory, names, category=category, split=split, match=found, api_prefixes=api_prefixes, keep=keep, band=band
     )
+    return f"{directory}: {_describe(done)}"
+
+
+def _describe(done: Addition) -> str:
+    """Say in words what became of the names."""
+    added, kept, known = (len(names) for names in (done.added, done.newly_kept, done.known))
+    ids = f": ids {min(done.added):,} to {max(done.added):,}" if added else ""
+    inherited = f"; {kept:,} that it had already are now kept" if kept else ""
+    unchanged = f"; {known:,} were there already and did not change" if known else ""
+    return f"{added:,} of {added + kept + known:,} names added{ids}{inherited}{unchanged}"
 
 
 def release(directory: Path, tokenizer: Path, version: str) -> int:

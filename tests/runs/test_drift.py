@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tomllib
 
@@ -13,6 +14,7 @@ import pytest
 
 from configs.runs import load_run_config
 from pipelines.console.progress import Reporters
+from pipelines.report.program import write_report
 from pipelines.stages import run as whole_run
 from pipelines.versions.retokenize import Request, retokenize
 from pipelines.versions.verify import verify
@@ -301,3 +303,20 @@ def test_a_store_without_a_record_says_so_in_a_line(run, cppmill, tmp_path):
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert "no drift of v000001 is recorded" in done.stderr
     assert cppmill("changes", tmp_path, "--drift", "--trend", check=False).returncode == 2
+
+
+def test_the_report_of_a_store_has_the_drift_of_each_version(store, tmp_path):
+    write_report(str(store.place), tmp_path / "page.html", threads=1)
+    section = (tmp_path / "page.html").read_text().partition('<section id="drift">')[2].partition("</section>")[0]
+    rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in section.split("<tr>")]
+    shown = {row[0]: row[1:] for row in rows if row}
+    assert list(shown) == NAMES[::-1]
+    for name in NAMES:
+        record = store.record(name)
+        amounts = [record[kind] or {} for kind in ("before", "after", "new")]
+        ratios = [amount.get("bytes_per_token") for amount in amounts]
+        assert shown[name][:3] == ["–" if ratio is None else f"{ratio:.3f}" for ratio in ratios]
+        rare = [amount.get("rare_share") for amount in amounts]
+        assert shown[name][3:6] == ["–" if share is None else f"{100 * share:.3f}%" for share in rare]
+        died, families = record["ids"]["died"], record["families"]
+        assert shown[name][6:8] == ["–" if found is None else f"{found['number']:,}" for found in (died, families)]

@@ -165,8 +165,8 @@ def test_the_projects_that_moved_are_those_of_the_first_and_the_last_version(sto
 
 def test_the_page_has_a_row_per_version_and_needs_no_script(store, page):
     assert page.active == []
-    assert page.sections == ["trend", "versions", "ledger", "projects", "movers"]
-    versions, ledger, projects, movers = page.tables
+    assert page.sections == ["trend", "versions", "ledger", "projects", "drift", "movers"]
+    versions, ledger, projects, _, movers = page.tables
     assert [row[0] for row in versions[1:]] == ["v000003current", "v000002kept", "v000001removed"]
     for row in versions[1:]:
         dataset = receipt_of(store, row[0][:7])["dataset"]

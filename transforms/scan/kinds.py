@@ -46,6 +46,17 @@ class Kind:
         family, _, partition = name.partition("-")
         return cls(Family(family), int(partition) if partition else None)
 
+    @classmethod
+    def of_merged(cls, path: str) -> Kind:
+        """Return the kind whose words or lines are in a merged file.
+
+        Example:
+            >>> Kind.of_merged("counts/units/part-012.parquet").name
+            'units-012'
+        """
+        found = PurePosixPath(path)
+        return cls(Family(found.parent.name), int(found.stem.removeprefix("part-")))
+
     @property
     def name(self) -> str:
         """The name that is sent between workers: `terms`, `words-003`."""

@@ -29,7 +29,7 @@ impl Words {
 #[pyfunction]
 #[pyo3(signature = (words, *, seeds, vocab_tokens, forbidden, max_token_bytes = None, threads = 1, units = None,
     superword_tokens = 0, unit_pattern = None, max_superword_words = None, max_superword_bytes = None,
-    max_held_tokens = None))]
+    max_held_tokens = None, group_cap = None))]
 #[allow(clippy::too_many_arguments, reason = "keywords of a Python function")]
 fn train_bpe<'py>(
     py: Python<'py>,
@@ -45,6 +45,7 @@ fn train_bpe<'py>(
     max_superword_words: Option<usize>,
     max_superword_bytes: Option<usize>,
     max_held_tokens: Option<usize>,
+    group_cap: Option<f64>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let words = words.into_batches()?;
     let units = units.map(PyRecordBatchReader::into_reader).transpose()?;
@@ -55,8 +56,16 @@ fn train_bpe<'py>(
         max_words: max_superword_words.unwrap_or(usize::MAX),
         max_bytes: max_superword_bytes.unwrap_or(usize::MAX),
     });
-    let options =
-        Options { vocab_tokens, forbidden, max_token_bytes, superword_tokens, superwords, max_held_tokens, threads };
+    let options = Options {
+        vocab_tokens,
+        forbidden,
+        max_token_bytes,
+        superword_tokens,
+        superwords,
+        max_held_tokens,
+        group_cap,
+        threads,
+    };
     let merges = without_gil(py, || train::train_bpe(words, batches(units), &seeds, &options))?;
     PyRecordBatch::new(merges).into_pyarrow(py)
 }

@@ -242,6 +242,10 @@ FILE_PROBLEMS = [
         "build.superwords_after = 0.75: superwords are learned in lines, and none are counted; set unit_pattern = ",
     ),
     (
+        "[build]\nproject_cap = 1.0",
+        "build.project_cap = 1.0: words are not counted by project; set partition_by_project = true in [scan]",
+    ),
+    (
         '[scan]\nunit_pattern = "cpp-lines-1"\n[build]\nsuperwords_after = 1.0',
         "build.superwords_after = 1.0: not allowed; it takes a number from 0.1 to 0.99",
     ),
@@ -283,8 +287,9 @@ FLAG_PROBLEMS = [
     (
         "profile",
         "dmeo",
-        "--profile dmeo: unknown profile; did you mean demo? (known: demo, hybrid-128k-superwords, hybrid-16k-2, "
-        "hybrid-32k-2, hybrid-64k, hybrid-64k-2, hybrid-64k-superwords, hybrid-64k-superwords-2, sentencepiece-32k)",
+        "--profile dmeo: unknown profile; did you mean demo? (known: demo, hybrid-128k-superwords, "
+        "hybrid-128k-superwords-3, hybrid-16k-2, hybrid-32k-2, hybrid-64k, hybrid-64k-2, hybrid-64k-3, "
+        "hybrid-64k-superwords, hybrid-64k-superwords-2, hybrid-64k-superwords-3, sentencepiece-32k)",
     ),
     ("out", "", '--out "": not allowed; it is empty'),
     ("out", "s3://bucket", "--out s3://bucket: not allowed; it takes a local or mounted folder, or s3://BUCKET/PREFIX"),
@@ -442,12 +447,15 @@ def test_there_are_the_profiles_that_the_help_names() -> None:
     assert profile_names() == [
         "demo",
         "hybrid-128k-superwords",
+        "hybrid-128k-superwords-3",
         "hybrid-16k-2",
         "hybrid-32k-2",
         "hybrid-64k",
         "hybrid-64k-2",
+        "hybrid-64k-3",
         "hybrid-64k-superwords",
         "hybrid-64k-superwords-2",
+        "hybrid-64k-superwords-3",
         "sentencepiece-32k",
     ]
 

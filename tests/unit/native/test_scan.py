@@ -173,6 +173,24 @@ def test_words_come_in_partitions_by_their_crc() -> None:
     assert seen == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("memory_bytes", [0, 1 << 30])
+def test_words_and_units_come_in_the_partitions_of_their_projects(memory_bytes: int, tmp_path: Path) -> None:
+    documents = [(f"p{number % 7}", text) for number, (_, text) in enumerate(header_documents()[:60])]
+    config = {"pattern": PATTERN, "unit_pattern": UNIT_PATTERN, "word_partitions": 5, "partition_by_project": True}
+    scanner = cppmill_core.Scanner(json.dumps(config), 2, memory_bytes=memory_bytes, spill_dir=tmp_path)
+    scanner.add(batch(documents))
+    counts = scanner.finish()
+    for kind, pattern in (("words", PATTERN), ("units", UNIT_PATTERN)):
+        expected = collections.Counter(
+            (zlib.crc32(project.encode()) % 5, word)
+            for project, text in documents
+            for word in cppmill_core.split(pattern, text).to_pylist()
+        )
+        found = [tuple(row.values()) for words in counts[kind] for row in words.to_pylist()]
+        assert {(partition, word): count for partition, word, count in found} == expected
+        assert [row[:2] for row in found] == sorted(expected)
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_counts_do_not_depend_on_the_memory(threads: int, tmp_path: Path) -> None:
     documents = header_documents()[:100]

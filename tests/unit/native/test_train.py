@@ -143,6 +143,64 @@ def test_merges_are_those_of_the_reference(
     assert merges == reference_train_bpe(words, seeds=seeds, vocab_tokens=vocab_tokens, **options)
 
 
+groups = st.lists(st.dictionaries(strings, counts, max_size=8), min_size=1, max_size=3).filter(any)
+
+
+def grouped(texts: list[dict[bytes, int]]) -> pa.RecordBatchReader:
+    batches = [
+        word_batch(words).append_column("group", pa.array([group] * len(words), pa.uint16()))
+        for group, words in enumerate(texts)
+    ]
+    return pa.RecordBatchReader.from_batches(batches[0].schema, batches[::-1])
+
+
+@given(
+    words=groups,
+    lines=groups,
+    cap=st.sampled_from([0.0, 0.5, 1.0, 3.3]),
+    word_tokens=st.integers(0, 12),
+    superword_tokens=st.integers(0, 8),
+)
+@settings(max_examples=150, deadline=None)
+def test_merges_with_a_cap_on_groups_are_those_of_the_reference(
+    words: list[dict[bytes, int]],
+    lines: list[dict[bytes, int]],
+    cap: float,
+    word_tokens: int,
+    superword_tokens: int,
+) -> None:
+    options: dict[str, Any] = {"vocab_tokens": word_tokens + superword_tokens, "superword_tokens": superword_tokens}
+
+    def reference() -> list[Merge]:
+        return reference_train_bpe(words, lines=lines, seeds={b"aB": True}, group_cap=cap, **options)
+
+    try:
+        rows = cppmill_core.train_bpe(
+            grouped(words),
+            seeds=seed_batch({b"aB": True}),
+            forbidden=[],
+            group_cap=cap,
+            units=grouped(lines),
+            unit_pattern="cpp-lines-1",
+            **options,
+        )
+    except cppmill_core.VocabularyError:
+        with pytest.raises(VocabularyConfigError):
+            reference()
+        return
+    assert [Merge(*row.values()) for row in rows.to_pylist()] == reference()
+
+
+def test_what_one_group_repeats_gives_way_to_what_all_have() -> None:
+    words = [{b"xyz": 1000, b"ab": 90}, {b"ab": 90}, {b"ab": 90, b"cd": 270}]
+
+    def first(cap: float | None) -> bytes:
+        rows = cppmill_core.train_bpe(grouped(words), seeds=seed_batch({}), vocab_tokens=1, forbidden=[], group_cap=cap)
+        return rows["left"][0].as_py() + rows["right"][0].as_py()
+
+    assert (first(None), first(1.0)) == (b"xy", b"ab")
+
+
 @given(
     lines=st.dictionaries(st.lists(symbols, min_size=1, max_size=14).map(bytes), counts, min_size=1, max_size=8),
     atomic=st.sets(identifiers, max_size=2),

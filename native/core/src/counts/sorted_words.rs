@@ -9,6 +9,11 @@ pub(crate) trait Words: Send {
     /// How many there are.
     fn len(&self) -> usize;
 
+    /// The partition of all of them, if they have one together.
+    fn partition(&self) -> Option<u32> {
+        None
+    }
+
     /// Calls `each` with every word and its count.
     fn for_each(&self, each: impl FnMut(&[u8], u64));
 }
@@ -90,11 +95,12 @@ impl SortedWords {
 }
 
 fn scatter(table: &impl Words, partitions: u32) -> Vec<Partition> {
-    let share = table.len() / partitions as usize;
+    let share = if table.partition().is_none() { table.len() / partitions as usize } else { 0 };
     let part = |_| Partition { entries: Vec::with_capacity(share + share / 16), ..Partition::default() };
     let mut parts: Vec<Partition> = (0..partitions).map(part).collect();
+    let own = table.partition();
     table.for_each(|word, count| {
-        let Partition { entries, arena } = &mut parts[partition(word, partitions) as usize];
+        let Partition { entries, arena } = &mut parts[own.unwrap_or_else(|| partition(word, partitions)) as usize];
         entries.push(Entry { prefix: prefix(word), start: arena.len(), length: word.len(), count });
         arena.extend_from_slice(word);
     });

@@ -20,6 +20,9 @@ pub(super) struct Config {
     /// How many partitions words are given in.
     #[serde(default = "one")]
     pub(super) word_partitions: u32,
+    /// Whether the partition of a word is that of its document's project, not its own.
+    #[serde(default)]
+    pub(super) partition_by_project: bool,
     /// The terms to count.
     #[serde(default)]
     pub(super) candidates: Vec<Candidate>,

@@ -133,7 +133,7 @@ pub struct Scanner {
 
 impl Scanner {
     /// Prepares a scan on `threads` threads of what the JSON text `config` asks for:
-    /// `{"pattern": NAME, "unit_pattern": NAME, "word_partitions": 1, "candidates": [{"term", "category", "match"}],
+    /// `{"pattern": NAME, "unit_pattern": NAME, "word_partitions": 1, "partition_by_project": false, "candidates": [{"term", "category", "match"}],
     /// "morphemes": [{"morpheme", "position"}], "families": false}`; all but the pattern may be left out.
     ///
     /// # Errors
@@ -203,8 +203,8 @@ impl Scanner {
         Ok(())
     }
 
-    fn take(&mut self, take: fn(&mut Worker) -> WordTotals) -> SortedWords {
-        let tables: Vec<_> = self.workers.iter_mut().map(take).collect();
+    fn take(&mut self, take: fn(&mut Worker) -> Vec<WordTotals>) -> SortedWords {
+        let tables: Vec<_> = self.workers.iter_mut().flat_map(take).collect();
         self.pool.install(|| SortedWords::new(tables, self.plan.word_partitions))
     }
 

@@ -26,6 +26,8 @@ pub(super) struct Plan {
     /// Cuts documents into the lines that are counted besides the words, if any are.
     pub(super) line_pattern: Option<Pattern>,
     pub(super) word_partitions: u32,
+    /// Whether words and lines are counted by project.
+    pub(super) by_project: bool,
     pub(super) labels: Vec<Label>,
     /// Features of whole identifiers and keywords.
     identifiers: Features,
@@ -49,6 +51,7 @@ impl Plan {
             pattern,
             line_pattern: config.line_pattern.map(|name| line_pattern(&name, pattern)).transpose()?,
             word_partitions: config.word_partitions,
+            by_project: config.partition_by_project,
             labels: Vec::new(),
             identifiers: Features::default(),
             prefixes: Prefixes::default(),

@@ -11,8 +11,9 @@ use super::plan::{Identifiers, Plan};
 use super::statistics::{Counter, Statistics};
 use super::tally::Tally;
 use super::tokens::TokenCounter;
-use super::words::WordTotals;
+use super::words::{ProjectTotals, WordTotals};
 use crate::blocks::Classes;
+use crate::counts::partition;
 
 /// Tallies by (project, number of a feature or identifier).
 pub(super) type Tallies = HashMap<(u32, u32), Tally, foldhash::fast::FixedState>;
@@ -25,8 +26,8 @@ pub(super) struct Worker {
     plan: Arc<Plan>,
     /// What the tables may hold.
     share_bytes: usize,
-    words: WordTotals,
-    lines: WordTotals,
+    words: ProjectTotals,
+    lines: ProjectTotals,
     pub(super) names: Names,
     pub(super) projects: Vec<String>,
     project_numbers: HashMap<String, u32>,
@@ -48,8 +49,8 @@ impl Worker {
             names: Names::new(Arc::clone(&plan)),
             plan,
             share_bytes,
-            words: WordTotals::new(share_bytes),
-            lines: WordTotals::new(share_bytes),
+            words: ProjectTotals::new(share_bytes),
+            lines: ProjectTotals::new(share_bytes),
             projects: Vec::new(),
             project_numbers: HashMap::new(),
             features: Tallies::default(),
@@ -67,9 +68,11 @@ impl Worker {
         self.classes.classify(source);
         let odd = self.outline.draw(source, &self.classes).is_err();
         let Self { plan, words, lines, names, document, statistics, outline, classes, .. } = self;
+        let partition = plan.by_project.then(|| partition(project.as_bytes(), plan.word_partitions));
+        let words = words.table(partition);
         let seen = code::count(plan, source, classes, &outline.regions, words, names, document);
         if let Some(pattern) = plan.line_pattern {
-            lines.count_all(pattern, source, classes);
+            lines.table(partition).count_all(pattern, source, classes);
         }
         statistics.add(Counter::Words, seen.words);
         statistics.add(Counter::DisabledIdentifiers, seen.disabled);
@@ -96,15 +99,15 @@ impl Worker {
     }
 
     /// Takes out all lines with their counts.
-    pub(super) fn take_lines(&mut self) -> WordTotals {
-        std::mem::replace(&mut self.lines, WordTotals::new(self.share_bytes))
+    pub(super) fn take_lines(&mut self) -> Vec<WordTotals> {
+        self.lines.take()
     }
 
     /// Takes out all words with their counts, and forgets every identifier once its namespaces have their names.
-    pub(super) fn take_words(&mut self) -> WordTotals {
+    pub(super) fn take_words(&mut self) -> Vec<WordTotals> {
         self.settle_namespaces();
         self.names.forget();
-        std::mem::replace(&mut self.words, WordTotals::new(self.share_bytes))
+        self.words.take()
     }
 
     fn settle_namespaces(&mut self) {

@@ -1,6 +1,7 @@
 //! Merges from texts, the most frequent pair first.
 
 use super::engine::Engine;
+use super::group_cap::GroupCap;
 use super::merges::{LearnedMerge, Phase};
 use super::queue::Queue;
 use super::rules::Rules;
@@ -19,18 +20,22 @@ const STEPS: (u64, u64) = (2, 16);
 ///
 /// Most pairs are so rare that they never come up. So only the frequent ones are counted; when these are used up, the
 /// texts, which are shorter by then, are counted again for rarer ones.
+///
+/// With a cap, what a pair is worth is looked at when its turn comes, and it waits again if that is less than its
+/// count: most pairs are so rare that it never comes.
 pub(super) fn learn(
     mut texts: Texts,
     tokens: &mut Tokens,
     rules: &Rules,
     wanted: usize,
     phase: Phase,
+    cap: Option<&GroupCap>,
 ) -> Vec<LearnedMerge> {
     let mut learned = Vec::new();
     let mut least = (texts.pairs() / FIRST_SHARE).max(1);
     while learned.len() < wanted {
         let mut engine = Engine::new(texts, tokens.next(), least);
-        learn_frequent(&mut engine, tokens, rules, (wanted, phase), &mut learned);
+        learn_frequent(&mut engine, tokens, rules, (wanted, phase), cap, &mut learned);
         if least == 1 {
             break;
         }
@@ -46,6 +51,7 @@ fn learn_frequent(
     tokens: &mut Tokens,
     rules: &Rules,
     (wanted, phase): (usize, Phase),
+    cap: Option<&GroupCap>,
     learned: &mut Vec<LearnedMerge>,
 ) {
     let mut queue = Queue::new(engine.least());
@@ -55,6 +61,14 @@ fn learn_frequent(
         let (left, right, count) = engine.pair(index);
         if rules.refusal(tokens.bytes(left), tokens.bytes(right), phase).is_some() {
             continue;
+        }
+        if let Some(cap) = cap {
+            let worth = engine.capped(index, cap);
+            if worth < engine.pairs().get(index).worth() {
+                engine.set_worth(index, worth);
+                queue.push(index, engine.pairs());
+                continue;
+            }
         }
         tokens.merge(left, right);
         learned.push(LearnedMerge { left, right, count, phase });

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::group_cap::GroupCap;
 use super::pair_counts::count_pairs;
 use super::pairs::Pairs;
 use super::texts::{GONE, Texts, Weights};
@@ -62,6 +63,8 @@ pub(super) struct Engine {
     gained_right: Neighbours,
     lost_left: Neighbours,
     lost_right: Neighbours,
+    /// Kept for its memory.
+    by_group: Vec<u64>,
 }
 
 impl Engine {
@@ -76,22 +79,23 @@ impl Engine {
             gained_right: Neighbours::default(),
             lost_left: Neighbours::default(),
             lost_right: Neighbours::default(),
+            by_group: Vec::new(),
         }
     }
 
     /// Gives the texts back as they are now.
     pub(super) fn into_texts(self) -> Texts {
-        let Self { texts: Texts { mut symbols, weights }, lengths, .. } = self;
+        let Self { texts: Texts { mut symbols, weights, sizes }, lengths, .. } = self;
         let mut kept = Weights::default();
         let mut end = 1;
-        for (start, stop, count) in weights.parts(symbols.len()) {
+        for (start, stop, count, group) in weights.parts(symbols.len()) {
             let first = end;
             end = close_gaps(&mut symbols, start..stop, end, &lengths);
-            kept.push(first, end, count);
+            kept.push(first, end, count, group);
         }
         symbols.truncate(end);
         symbols.shrink_to_fit();
-        Texts { symbols, weights: kept }
+        Texts { symbols, weights: kept, sizes }
     }
 
     /// How often a pair must occur to be kept.
@@ -108,6 +112,28 @@ impl Engine {
     pub(super) fn pair(&self, index: u32) -> (u32, u32, u64) {
         let pair = self.pairs.get(index);
         (pair.left, pair.right, pair.count)
+    }
+
+    /// What a pair is worth if no group may have more of it than the cap allows.
+    pub(super) fn capped(&mut self, index: u32, cap: &GroupCap) -> u64 {
+        let (left, right, _) = self.pair(index);
+        let (left_len, mut cursor) = (self.lengths[left as usize] as usize, 0);
+        let Texts { symbols, weights, sizes } = &self.texts;
+        self.by_group.clear();
+        self.by_group.resize(sizes.len(), 0);
+        for place in self.pairs.places(index) {
+            let start = self.pairs.position(place) as usize;
+            if symbols[start] == left && symbols[start + left_len] == right {
+                let count = weights.at(start, &mut cursor);
+                self.by_group[usize::from(weights.group(cursor))] += count;
+            }
+        }
+        cap.worth(&self.by_group, sizes)
+    }
+
+    /// Notes what a pair is worth, which is at most its count and never grows.
+    pub(super) fn set_worth(&mut self, index: u32, worth: u64) {
+        self.pairs.set_worth(index, worth);
     }
 
     /// Makes `left` + `right` the next token everywhere, leftmost first, and gives the indices of the new pairs.

@@ -1,7 +1,7 @@
 //! Texts and seeds out of Arrow batches.
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::UInt64Type;
+use arrow_array::types::{UInt16Type, UInt64Type};
 use arrow_array::{Array, BinaryArray, LargeBinaryArray, RecordBatch};
 use arrow_schema::DataType;
 
@@ -12,6 +12,8 @@ use crate::{Error, Result};
 pub(super) struct Rows<'a> {
     texts: Binary<'a>,
     counts: &'a [u64],
+    /// The group of each text; none if they are all of one.
+    groups: Option<&'a [u16]>,
 }
 
 enum Binary<'a> {
@@ -20,7 +22,7 @@ enum Binary<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// Reads the columns `word` and `count`.
+    /// Reads the columns `word` and `count`, and `group` if there is one.
     pub(super) fn new(batch: &'a RecordBatch) -> Result<Self> {
         let counts = column(batch, "count")?;
         let Some(counts) = counts.as_primitive_opt::<UInt64Type>() else {
@@ -29,7 +31,7 @@ impl<'a> Rows<'a> {
                 counts.data_type()
             )));
         };
-        Ok(Self { texts: binary(batch, "word")?, counts: counts.values() })
+        Ok(Self { texts: binary(batch, "word")?, counts: counts.values(), groups: groups(batch)? })
     }
 
     /// The number of rows.
@@ -42,10 +44,10 @@ impl<'a> Rows<'a> {
         self.counts.iter().any(|&count| count > 0)
     }
 
-    /// The text and the count of a row.
+    /// The text, the count and the group of a row.
     #[inline]
-    pub(super) fn get(&self, row: usize) -> (&'a [u8], u64) {
-        (self.texts.get(row), self.counts[row])
+    pub(super) fn get(&self, row: usize) -> (&'a [u8], u64, u16) {
+        (self.texts.get(row), self.counts[row], self.groups.map_or(0, |groups| groups[row]))
     }
 }
 
@@ -73,6 +75,17 @@ pub(super) fn seeds(batch: &RecordBatch) -> Result<Vec<Seed>> {
 pub(super) fn merges(batch: &RecordBatch) -> Result<Vec<(&[u8], &[u8])>> {
     let (left, right) = (binary(batch, "left")?, binary(batch, "right")?);
     Ok((0..batch.num_rows()).map(|row| (left.get(row), right.get(row))).collect())
+}
+
+fn groups(batch: &RecordBatch) -> Result<Option<&[u16]>> {
+    if batch.column_by_name("group").is_none() {
+        return Ok(None);
+    }
+    let groups = column(batch, "group")?;
+    let Some(groups) = groups.as_primitive_opt::<UInt16Type>() else {
+        return Err(Error::invalid(format!("column `group` of the words is {}: uint16 is wanted", groups.data_type())));
+    };
+    Ok(Some(groups.values()))
 }
 
 fn column<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a dyn Array> {

@@ -19,6 +19,7 @@
 mod bound;
 mod corpus;
 mod engine;
+mod group_cap;
 mod input;
 mod merges;
 mod options;
@@ -43,6 +44,7 @@ use hashbrown::HashSet;
 use crate::pools::thread_pool;
 use crate::{Error, ErrorKind, Result};
 use bound::{Bound, Excess, LeftOut};
+use group_cap::GroupCap;
 use merges::{LearnedMerge, Phase};
 pub use options::{Options, SuperwordBounds};
 use rules::Rules;
@@ -54,7 +56,8 @@ pub use usage::count_tokens;
 /// Learns merges from word counts and seeds, and then from the counts of lines.
 ///
 /// `words` and `lines` have columns `word` (binary) and `count` (uint64), in any order; counts of equal ones add up. Both
-/// are read a batch at a time and not held.
+/// are read a batch at a time and not held. With `group_cap` they have `group` (uint16) too, below which no row is added
+/// to another.
 /// `seeds` has `token` (binary) and `atomic` (bool). The result has one row per merge in rank order: `left` and `right`
 /// (binary), `count` (uint64; among the seeds in phases 0 and 1), `phase` (uint8: 0 to 3). The same input in any order
 /// gives the same rows.
@@ -94,7 +97,7 @@ fn train(
     let pieces = count_pieces(&seeds, &tokens);
     let least = pieces + options.superword_tokens;
     let wanted = options.vocab_tokens.checked_sub(least).ok_or_else(|| too_few(pieces, options))?;
-    let corpus = corpus::learn(texts, &mut tokens, &rules, wanted, Phase::Corpus);
+    let corpus = corpus::learn(texts, &mut tokens, &rules, wanted, Phase::Corpus, cap(options).as_ref());
     if corpus.len() < wanted {
         return Err(unfilled(pieces, corpus.len(), options));
     }
@@ -116,11 +119,16 @@ fn learn_superwords(
     options: &Options,
 ) -> Result<(Vec<LearnedMerge>, LeftOut)> {
     let (texts, left_out) = collect(lines, tokens, Bound::new(options.max_held_tokens, Excess::Thin), "units")?;
-    let superwords = corpus::learn(texts, tokens, rules, options.superword_tokens, Phase::Superword);
+    let superwords =
+        corpus::learn(texts, tokens, rules, options.superword_tokens, Phase::Superword, cap(options).as_ref());
     if superwords.len() < options.superword_tokens {
         return Err(few_superwords(superwords.len(), options));
     }
     Ok((superwords, left_out))
+}
+
+fn cap(options: &Options) -> Option<GroupCap> {
+    options.group_cap.map(GroupCap::new)
 }
 
 fn metadata(words: LeftOut, lines: LeftOut) -> HashMap<String, String> {

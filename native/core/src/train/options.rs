@@ -18,6 +18,9 @@ pub struct Options {
     /// The most tokens that the distinct words, or lines, may have in all as training begins, each of which takes about
     /// 20 bytes of memory; `None` for no bound.
     pub max_held_tokens: Option<usize>,
+    /// How many times as often as in the other groups of texts, by the bytes of all, a pair counts in one at most;
+    /// `None` for no cap.
+    pub group_cap: Option<f64>,
     /// The result does not depend on them.
     pub threads: usize,
 }

@@ -49,7 +49,7 @@ pub(super) fn count_pairs(texts: &Texts, tokens: usize, least: u64) -> Pairs {
 /// Counts all pairs of few tokens in one table.
 fn count_grid(texts: &Texts, tokens: usize, least: u64) -> Pairs {
     let mut grid = vec![(0_u64, 0_u32); tokens * tokens];
-    for (start, end, count) in texts.weights.parts(texts.symbols.len()) {
+    for (start, end, count, _) in texts.weights.parts(texts.symbols.len()) {
         each_pair(&texts.symbols, start..end, |left, right, _| {
             let cell = &mut grid[left as usize * tokens + right as usize];
             *cell = (cell.0 + count, cell.1 + 1);

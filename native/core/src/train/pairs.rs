@@ -14,6 +14,8 @@ pub(super) struct Pair {
     pub(super) right: u32,
     /// How often it occurs, each text times its count; 0 once it is merged or gone.
     pub(super) count: u64,
+    /// What it was worth when that was last looked at.
+    capped: u64,
     start: u64,
     len: u32,
 }
@@ -37,6 +39,13 @@ fn hash(left: u32, right: u32) -> u64 {
     let key = (u64::from(left) << 32) | u64::from(right);
     let product = u128::from(key ^ 0x9e37_79b9_7f4a_7c15) * u128::from(0xd6e8_feb8_6659_fd93_u64);
     (product as u64) ^ ((product >> 64) as u64)
+}
+
+impl Pair {
+    /// The most that it can be worth.
+    pub(super) fn worth(&self) -> u64 {
+        self.count.min(self.capped)
+    }
 }
 
 impl Pairs {
@@ -78,7 +87,7 @@ impl Pairs {
     pub(super) fn insert(&mut self, left: u32, right: u32, count: u64, len: u32) -> usize {
         let start = self.positions.len();
         let index = self.next();
-        self.list.push(Pair { left, right, count, start: start as u64, len });
+        self.list.push(Pair { left, right, count, capped: u64::MAX, start: start as u64, len });
         self.positions.resize(start + len as usize, 0);
         let list = &self.list;
         self.indices.insert_unique(hash(left, right), index, |&index| {
@@ -86,6 +95,17 @@ impl Pairs {
             hash(pair.left, pair.right)
         });
         start
+    }
+
+    /// The places of the positions of a pair.
+    pub(super) fn places(&self, index: u32) -> Range<usize> {
+        let pair = self.get(index);
+        pair.start as usize..pair.start as usize + pair.len as usize
+    }
+
+    /// Notes what a pair is worth.
+    pub(super) fn set_worth(&mut self, index: u32, worth: u64) {
+        self.list[index as usize].capped = worth;
     }
 
     /// Writes a position into its place in the arena.

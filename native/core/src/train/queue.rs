@@ -5,10 +5,10 @@ use std::collections::BinaryHeap;
 
 use super::pairs::Pairs;
 
-/// A queued pair: higher count first, then the smaller pair by creation order, as Hugging Face's trainer has it.
+/// A queued pair: what is worth more first, then the smaller pair by creation order, as Hugging Face's trainer has it.
 type Entry = (u64, Reverse<(u32, u32)>, u32);
 
-/// Counts that share their highest bit and the three below it share a level.
+/// Numbers that share their highest bit and the three below it share a level.
 const LEVELS: usize = 62 << 3;
 
 fn level(count: u64) -> usize {
@@ -16,12 +16,12 @@ fn level(count: u64) -> usize {
     (shift as usize) * 8 + (count >> shift) as usize
 }
 
-/// Gives out pairs, most frequent first, while their counts fall.
+/// Gives out pairs, what is worth most first, while that falls. A pair is worth its count, or less where that is capped.
 ///
 /// Only pairs of the highest level are in a heap. The others wait unsorted by level and are looked at again when
-/// theirs comes, with the count that they have then: most pairs are so rare that this never happens.
+/// theirs comes, with what they are worth then: most pairs are so rare that this never happens.
 pub(super) struct Queue {
-    /// Pairs that occur less often are not given out.
+    /// Pairs that are worth less are not given out.
     least: u64,
     waiting: Vec<Vec<u32>>,
     heap: BinaryHeap<Entry>,
@@ -29,35 +29,36 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Makes an empty queue of pairs that occur at least `least` times.
+    /// Makes an empty queue of pairs that are worth at least `least`.
     pub(super) fn new(least: u64) -> Self {
         Self { least: least.max(1), waiting: vec![Vec::new(); LEVELS], heap: BinaryHeap::new(), current: LEVELS }
     }
 
-    /// Adds a pair, once, with its present count.
+    /// Adds a pair, once, with what it is worth at present.
     pub(super) fn push(&mut self, index: u32, pairs: &Pairs) {
         let pair = pairs.get(index);
-        if pair.count < self.least {
+        let worth = pair.worth();
+        if worth < self.least {
             return;
         }
-        let level = level(pair.count);
+        let level = level(worth);
         if level >= self.current {
-            self.heap.push((pair.count, Reverse((pair.left, pair.right)), index));
+            self.heap.push((worth, Reverse((pair.left, pair.right)), index));
         } else {
             self.waiting[level].push(index);
         }
     }
 
-    /// Takes the most frequent pair.
+    /// Takes the pair that is worth most.
     pub(super) fn pop(&mut self, pairs: &Pairs) -> Option<u32> {
         loop {
-            let Some((count, _, index)) = self.heap.pop() else {
+            let Some((worth, _, index)) = self.heap.pop() else {
                 if !self.descend(pairs) {
                     return None;
                 }
                 continue;
             };
-            if pairs.get(index).count == count {
+            if pairs.get(index).worth() == worth {
                 return Some(index);
             }
             self.push(index, pairs);

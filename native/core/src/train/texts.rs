@@ -17,22 +17,25 @@ pub(super) const GONE: u32 = u32::MAX;
 /// How many rows are cut into tokens at a time, by one thread.
 const CHUNK_ROWS: usize = 1 << 14;
 
-/// All texts in one flat array, one entry per token, `GONE` before and after each text; texts of equal count lie
-/// together, the higher counts first. Texts of one token are left out: there is nothing to merge in them.
+/// All texts in one flat array, one entry per token, `GONE` before and after each text; texts of equal count and group
+/// lie together, the higher counts first. Texts of one token are left out: there is nothing to merge in them.
 pub(super) struct Texts {
     pub(super) symbols: Vec<u32>,
     pub(super) weights: Weights,
+    /// The bytes of the texts of each group, times their counts; those of one token and those left out too.
+    pub(super) sizes: Vec<u64>,
 }
 
-/// Which count the text at a position has: a short list, for texts of equal count lie together.
+/// Which count and group the text at a position has: a short list, for texts that have both in common lie together.
 #[derive(Default)]
 pub(super) struct Weights {
     starts: Vec<usize>,
     counts: Vec<u64>,
+    groups: Vec<u16>,
 }
 
 impl Weights {
-    /// Looks up positions that never fall; `cursor` starts at 0.
+    /// Looks up the counts at positions that never fall; `cursor` starts at 0.
     #[inline]
     pub(super) fn at(&self, position: usize, cursor: &mut usize) -> u64 {
         let next = *cursor + 1;
@@ -42,18 +45,26 @@ impl Weights {
         self.counts[*cursor]
     }
 
+    /// The group of the text that was looked up last.
+    #[inline]
+    pub(super) fn group(&self, cursor: usize) -> u16 {
+        self.groups[cursor]
+    }
+
     /// Adds a part of the array, behind all others, unless it is empty.
-    pub(super) fn push(&mut self, start: usize, end: usize, count: u64) {
+    pub(super) fn push(&mut self, start: usize, end: usize, count: u64, group: u16) {
         if end > start {
             self.starts.push(start);
+            self.groups.push(group);
             self.counts.push(count);
         }
     }
 
-    /// The parts of the array with the count that the texts in each have.
-    pub(super) fn parts(&self, end: usize) -> impl Iterator<Item = (usize, usize, u64)> + '_ {
+    /// The parts of the array with the count and the group that the texts in each have.
+    pub(super) fn parts(&self, end: usize) -> impl Iterator<Item = (usize, usize, u64, u16)> + '_ {
         let ends = self.starts.iter().skip(1).copied().chain(std::iter::once(end));
-        self.starts.iter().zip(ends).zip(&self.counts).map(|((&start, end), &count)| (start, end, count))
+        let kinds = self.counts.iter().zip(&self.groups);
+        self.starts.iter().zip(ends).zip(kinds).map(|((&start, end), (&count, &group))| (start, end, count, group))
     }
 }
 
@@ -64,9 +75,10 @@ struct TextChunk {
     lengths: Vec<u32>,
     counts: Vec<u64>,
     hashes: Vec<u32>,
+    groups: Vec<u16>,
     left_out: u64,
-    /// The bytes of all rows times their counts, rows of one token too.
-    bytes: u128,
+    /// The bytes of all rows of each group times their counts, rows of one token too.
+    bytes: Vec<u128>,
 }
 
 impl TextChunk {
@@ -76,12 +88,19 @@ impl TextChunk {
             lengths: Vec::with_capacity(texts),
             counts: Vec::with_capacity(texts),
             hashes: Vec::with_capacity(texts),
+            groups: Vec::with_capacity(texts),
             ..Self::default()
         }
     }
 
-    fn add(&mut self, text: &[u8], count: u64, bound: &Bound, segment: impl FnOnce(&[u8], &mut Vec<u32>)) {
-        self.bytes += u128::from(count) * text.len() as u128;
+    fn add(
+        &mut self,
+        text: &[u8],
+        (count, group): (u64, u16),
+        bound: &Bound,
+        segment: impl FnOnce(&[u8], &mut Vec<u32>),
+    ) {
+        add_at(&mut self.bytes, usize::from(group), u128::from(count) * text.len() as u128);
         if text.len() < 2 || count == 0 {
             return;
         }
@@ -93,10 +112,17 @@ impl TextChunk {
             self.lengths.push(length as u32);
             self.counts.push(count);
             self.hashes.push(hash);
+            self.groups.push(group);
             return;
         }
         self.tokens.truncate(start);
         self.left_out += u64::from(length > 1);
+    }
+
+    /// The length, the count and the group of each text.
+    fn texts(&self) -> impl Iterator<Item = (u32, u64, u16)> + '_ {
+        let kinds = self.counts.iter().zip(&self.groups);
+        self.lengths.iter().zip(kinds).map(|(&length, (&count, &group))| (length, count, group))
     }
 
     /// Leaves out what the bound no longer keeps.
@@ -109,6 +135,7 @@ impl TextChunk {
                 self.lengths[kept] = self.lengths[text];
                 self.counts[kept] = self.counts[text];
                 self.hashes[kept] = self.hashes[text];
+                self.groups[kept] = self.groups[text];
                 (kept, end) = (kept + 1, end + length);
             }
             start += length;
@@ -118,6 +145,7 @@ impl TextChunk {
         self.lengths.truncate(kept);
         self.counts.truncate(kept);
         self.hashes.truncate(kept);
+        self.groups.truncate(kept);
         self.shrink();
     }
 
@@ -126,6 +154,7 @@ impl TextChunk {
         self.lengths.shrink_to_fit();
         self.counts.shrink_to_fit();
         self.hashes.shrink_to_fit();
+        self.groups.shrink_to_fit();
     }
 }
 
@@ -138,7 +167,7 @@ pub(super) struct Collector {
     bound: Bound,
     /// How many tokens are held.
     held: usize,
-    bytes: u128,
+    bytes: Vec<u128>,
 }
 
 impl Collector {
@@ -148,7 +177,7 @@ impl Collector {
         let merges: Vec<_> = tokens.merges().collect();
         let lengths = (0..tokens.next()).map(|token| tokens.bytes(token).len() as u32).collect();
         let merges = (!merges.is_empty()).then(|| Merges::new(Box::new(numbers), &merges, lengths));
-        Self { merges, numbers, parts: Vec::new(), bound, held: 0, bytes: 0 }
+        Self { merges, numbers, parts: Vec::new(), bound, held: 0, bytes: Vec::new() }
     }
 
     /// Adds the texts of a batch, on the threads of the pool that this runs in.
@@ -161,8 +190,8 @@ impl Collector {
                 let mut part = TextChunk::with_room(chunk.clone().map(|row| rows.get(row).0.len()).sum(), chunk.len());
                 let mut scratch = Scratch::default();
                 for row in chunk {
-                    let (text, count) = rows.get(row);
-                    part.add(text, count, &self.bound, |text, out| self.segment(&mut scratch, text, out));
+                    let (text, count, group) = rows.get(row);
+                    part.add(text, (count, group), &self.bound, |text, out| self.segment(&mut scratch, text, out));
                 }
                 part.shrink();
                 part
@@ -175,13 +204,15 @@ impl Collector {
     pub(super) fn add_once<'a>(&mut self, texts: impl IntoIterator<Item = &'a [u8]>) {
         let (mut part, mut scratch) = (TextChunk::default(), Scratch::default());
         for text in texts {
-            part.add(text, 1, &self.bound, |text, out| self.segment(&mut scratch, text, out));
+            part.add(text, (1, 0), &self.bound, |text, out| self.segment(&mut scratch, text, out));
         }
         self.take(vec![part]);
     }
 
     fn take(&mut self, parts: Vec<TextChunk>) {
-        self.bytes += parts.iter().map(|part| part.bytes).sum::<u128>();
+        for (group, &bytes) in parts.iter().flat_map(|part| part.bytes.iter().enumerate()) {
+            add_at(&mut self.bytes, group, bytes);
+        }
         self.held += parts.iter().map(|part| part.tokens.len()).sum::<usize>();
         self.parts.extend(parts);
         while self.bound.exceeded(self.held) {
@@ -209,14 +240,14 @@ impl Collector {
     /// # Errors
     /// `Invalid` if they are more than positions or counts can hold.
     pub(super) fn finish(self) -> Result<Texts> {
-        if self.bytes > u128::from(u64::MAX) {
-            let bytes = self.bytes;
+        let bytes: u128 = self.bytes.iter().sum();
+        if bytes > u128::from(u64::MAX) {
             return Err(Error::invalid(format!("the texts stand for {bytes} bytes: more than 64-bit counts hold")));
         }
-        let mut sizes: HashMap<u64, usize> = HashMap::new();
+        let mut sizes: HashMap<(u64, u16), usize> = HashMap::new();
         for part in &self.parts {
-            for (&length, &count) in part.lengths.iter().zip(&part.counts) {
-                *sizes.entry(self.bound.weight(count)).or_default() += length as usize + 1;
+            for (length, count, group) in part.texts() {
+                *sizes.entry((self.bound.weight(count), group)).or_default() += length as usize + 1;
             }
         }
         let len = sizes.values().sum::<usize>() + 1;
@@ -225,18 +256,24 @@ impl Collector {
                 "distinct texts of {len} tokens in all: 2^32 is the most; drop rare ones"
             )));
         }
-        Ok(lay_out(self.parts, &self.bound, sizes, len))
+        let (symbols, weights) = lay_out(self.parts, &self.bound, sizes, len);
+        Ok(Texts { symbols, weights, sizes: self.bytes.into_iter().map(|bytes| bytes as u64).collect() })
     }
 }
 
-fn lay_out(parts: Vec<TextChunk>, bound: &Bound, sizes: HashMap<u64, usize>, len: usize) -> Texts {
-    let mut sizes: Vec<(u64, usize)> = sizes.into_iter().collect();
-    sizes.sort_unstable_by_key(|&(count, _)| std::cmp::Reverse(count));
+fn add_at(sums: &mut Vec<u128>, at: usize, number: u128) {
+    sums.resize(sums.len().max(at + 1), 0);
+    sums[at] += number;
+}
+
+fn lay_out(parts: Vec<TextChunk>, bound: &Bound, sizes: HashMap<(u64, u16), usize>, len: usize) -> (Vec<u32>, Weights) {
+    let mut sizes: Vec<((u64, u16), usize)> = sizes.into_iter().collect();
+    sizes.sort_unstable_by_key(|&(key, _)| std::cmp::Reverse(key));
     let mut weights = Weights::default();
     let (mut places, mut start) = (HashMap::with_capacity(sizes.len()), 1);
-    for (count, size) in sizes {
-        weights.push(start, start + size, count);
-        places.insert(count, start);
+    for ((count, group), size) in sizes {
+        weights.push(start, start + size, count, group);
+        places.insert((count, group), start);
         start += size;
     }
     let mut symbols = Vec::with_capacity(len);
@@ -244,22 +281,23 @@ fn lay_out(parts: Vec<TextChunk>, bound: &Bound, sizes: HashMap<u64, usize>, len
     symbols.resize(len, GONE);
     for part in parts {
         let mut tokens = part.tokens.as_slice();
-        for (&length, &count) in part.lengths.iter().zip(&part.counts) {
+        for (length, count, group) in part.texts() {
             let Some((text, rest)) = tokens.split_at_checked(length as usize) else { break };
             tokens = rest;
-            if let Some(place) = places.get_mut(&bound.weight(count)) {
+            if let Some(place) = places.get_mut(&(bound.weight(count), group)) {
                 symbols[*place..*place + text.len()].copy_from_slice(text);
                 *place += text.len() + 1;
             }
         }
     }
-    Texts { symbols, weights }
+    (symbols, weights)
 }
 
 impl Texts {
     /// How many pairs there are, each text times its count.
     pub(super) fn pairs(&self) -> u64 {
         let live = |part: &[u32]| part.windows(2).filter(|pair| pair[0] != GONE && pair[1] != GONE).count() as u64;
-        self.weights.parts(self.symbols.len()).map(|(start, end, count)| live(&self.symbols[start..end]) * count).sum()
+        let parts = self.weights.parts(self.symbols.len());
+        parts.map(|(start, end, count, _)| live(&self.symbols[start..end]) * count).sum()
     }
 }

@@ -53,7 +53,7 @@ fn count_rows(rows: &Rows<'_>, merges: &Merges, tokens: usize) -> Vec<u64> {
     let nothing = || (vec![0; tokens], Vec::new(), Scratch::default());
     let count = |(mut counts, mut ids, mut scratch): (Vec<u64>, Vec<u32>, Scratch), start: usize| {
         for row in start..rows.len().min(start + CHUNK_ROWS) {
-            let (text, count) = rows.get(row);
+            let (text, count, _) = rows.get(row);
             ids.clear();
             merges.merge(&mut scratch, text, &NEVER, &mut ids);
             for &id in &ids {

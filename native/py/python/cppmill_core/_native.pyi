@@ -24,9 +24,10 @@ class Scanner:
     from one Python thread at a time.
 
     Args:
-        config: JSON text `{"pattern": NAME, "unit_pattern": NAME, "word_partitions": 1, "candidates": [{"term",
-            "category", "match"}], "morphemes": [{"morpheme", "position"}], "families": false}`; only the pattern is
-            required. A `unit_pattern` cuts text into lines made of the pattern's words, which are then counted too.
+        config: JSON text `{"pattern": NAME, "unit_pattern": NAME, "word_partitions": 1, "partition_by_project": false,
+            "candidates": [{"term", "category", "match"}], "morphemes": [{"morpheme", "position"}], "families": false}`;
+            only the pattern is required. A `unit_pattern` cuts text into lines made of the pattern's words, which are
+            then counted too.
             `match` is `ident`, `prefix` (identifiers that begin with it), `dollar`, `sql_string`, `string` (words
             of string literals, and words with dots between them) or `qualified` (a whole chain of names, `std::move`);
             `position` is `prefix`, `suffix`, `cpp_stem` or `component`.
@@ -69,9 +70,10 @@ class Scanner:
         """Return the counts of all documents added so far, and start anew.
 
         Returns:
-            `words`: a `pa.RecordBatchReader` of partition (uint16: CRC-32 of the word modulo `word_partitions`), word
-            (binary) and count, sorted, in batches of one partition and at most 8 MiB, which are merged as they are
-            read. `units`: the same for lines, if the configuration has a `unit_pattern`. Each other one is a
+            `words`: a `pa.RecordBatchReader` of partition (uint16: CRC-32 of the word, or with `partition_by_project`
+            of the project, modulo `word_partitions`), word (binary) and count, sorted, in batches of one partition and
+            at most 8 MiB, which are merged as they are read. `units`: the same for lines, if the configuration has a
+            `unit_pattern`. Each other one is a
             `pa.RecordBatch`: `terms` (term, category, project, hits, documents), `morphemes` (morpheme, position,
             project, hits, documents), `namespaces` (namespace, project, hits, documents) and `statistics` (name,
             value). With `families` in the configuration, `families` too (family, hits, documents, names): how
@@ -221,6 +223,7 @@ def train_bpe(
     max_superword_words: int | None = None,
     max_superword_bytes: int | None = None,
     max_held_tokens: int | None = None,
+    group_cap: float | None = None,
 ) -> pa.RecordBatch:
     """Learn byte-level BPE merges: first those that make each seed one token, then those of the words.
 
@@ -245,7 +248,11 @@ def train_bpe(
         max_held_tokens: The most tokens of all distinct words, or lines, when training begins; each takes about 20
             bytes of memory. No bound by default. Above it, words below some least count are dropped, and lines below it
             are sampled by their CRC-32: each that is kept then counts as often as the least count. With this bound,
-            each text must be in one row only.
+            each text must be in one row of a group only.
+        group_cap: How many times as often as in the other groups, by the bytes of all, a pair counts in one group of
+            texts at most, plus the square root of its count there; no cap by default. Words and lines then have a
+            column group (uint16): the number of their project, say. The pair that is worth most then comes first; its
+            row still has how often it occurs.
 
     Returns:
         One row per merge in rank order: left, right (binary), count (uint64; in phases 0 and 1 the count in the seeds)

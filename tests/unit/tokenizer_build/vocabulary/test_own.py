@@ -24,7 +24,7 @@ from tokenizer_build.build import BuildSummary, pattern_split
 from tokenizer_build.decisions import Rule, decide
 from tokenizer_build.lint import Severity, lint_vocabulary, load_vocabulary
 from tokenizer_build.lock import check_built_from, read_lock, release_vocabulary, vocabulary_digest
-from tokenizer_build.own import OWN_TOML, add_tokens, init_vocabulary
+from tokenizer_build.own import OWN_TOML, Addition, add_tokens, init_vocabulary
 from tokenizer_build.vocabulary import Vocabulary, read_vocabulary
 
 Build = Callable[..., BuildSummary]
@@ -95,10 +95,10 @@ def test_it_begins_as_a_copy_of_the_shipped_vocabulary(own: Path, vocabulary: Vo
 
 
 def test_names_get_free_ids_from_the_end_and_keep_them(own: Path, vocabulary: Vocabulary) -> None:
-    added = add_tokens(own, ["acme_a", "acme_b", "acme_a"], category="acme", split=WORDS)
+    added = add_tokens(own, ["acme_a", "acme_b", "acme_a"], category="acme", split=WORDS).added
     assert added == {6999: "acme_a", 6998: "acme_b"}
-    assert add_tokens(own, ["acme_b", "acme_c"], category="acme", split=WORDS) == {6997: "acme_c"}
-    assert add_tokens(own, ["acme_d"], category="calls", split=WORDS, band="library") == {4699: "acme_d"}
+    assert add_tokens(own, ["acme_b", "acme_c"], category="acme", split=WORDS).added == {6997: "acme_c"}
+    assert add_tokens(own, ["acme_d"], category="calls", split=WORDS, band="library").added == {4699: "acme_d"}
     read = read_vocabulary(own)
     assert {t.token: t.id for t in read.tokens} == {t.token: t.id for t in vocabulary.tokens} | {
         "acme_a": 6999, "acme_b": 6998, "acme_c": 6997, "acme_d": 4699,
@@ -134,7 +134,7 @@ def test_a_name_that_cannot_be_one_token_is_refused_with_the_way_out(own: Path, 
 
 
 def test_the_way_out_for_a_qualified_name_is_a_pattern_of_lines(own: Path) -> None:
-    assert add_tokens(own, ["acme::Pool"], category="acme", split=LINES) == {6999: "acme::Pool"}
+    assert add_tokens(own, ["acme::Pool"], category="acme", split=LINES).added == {6999: "acme::Pool"}
 
 
 def test_a_build_refuses_a_name_of_ones_own_that_its_pattern_splits(own: Path, build: Build, tmp_path: Path) -> None:
@@ -157,8 +157,14 @@ def test_keep_alone_saves_names_of_one_project_from_the_scan(kept: Path, names: 
     assert cut >= set(names)
 
 
+KEPT = Addition(added={}, newly_kept=("ncclAllReduce",), known=("template",))
+UNCHANGED = Addition(added={}, newly_kept=(), known=("ncclAllReduce", "template"))
+
+
 def test_a_name_that_is_inherited_is_kept_under_its_id(own: Path, terms: pa.Table) -> None:
-    assert add_tokens(own, ["ncclAllReduce"], category="acme", split=WORDS, keep=True) == {}
+    given = ["ncclAllReduce", "template", "ncclAllReduce"]
+    assert add_tokens(own, given, category="acme", split=WORDS, keep=True) == KEPT
+    assert add_tokens(own, given, category="acme", split=WORDS, keep=True) == UNCHANGED
     found, lock = load_vocabulary(own)
     rules = {d.category: d.rule for d in decide(found, lock, terms, 1000, OPTIONS) if d.token == "ncclAllReduce"}
     assert Rule.KEEP in rules.values()

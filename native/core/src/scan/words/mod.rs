@@ -1,8 +1,10 @@
 //! The words of documents with their counts: one table per thread, their sum, and a counter of nothing but words.
 
+mod by_project;
 mod counter;
 mod sums;
 mod table;
 
+pub(super) use by_project::ProjectTotals;
 pub use counter::WordCounter;
 pub(super) use table::{Use, WordTotals};

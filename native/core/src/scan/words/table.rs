@@ -114,6 +114,8 @@ const LENGTH_BYTES: usize = 4;
 pub(in crate::scan) struct WordTotals {
     slots: Vec<Slot>,
     used: usize,
+    /// The partition of all its words, if they have one together.
+    partition: Option<u32>,
     /// Up to so many bytes, the slots may grow to four times what they are.
     share_bytes: usize,
     arena: Vec<u8>,
@@ -131,6 +133,7 @@ impl WordTotals {
         Self {
             slots: table(LEAST_SLOTS),
             used: 0,
+            partition: None,
             share_bytes,
             arena: Vec::new(),
             waiting: [WaitingWord::default(); BATCH],
@@ -138,6 +141,11 @@ impl WordTotals {
             long: [0; BATCH],
             long_length: 0,
         }
+    }
+
+    /// Puts all words into one partition.
+    pub(in crate::scan) fn in_partition(self, partition: Option<u32>) -> Self {
+        Self { partition, ..self }
     }
 
     /// Counts every word of `source`, whose classes are those that `pattern` looks at, and none as a name; returns how
@@ -363,6 +371,10 @@ fn name(word: &[u8]) -> &[u8] {
 }
 
 impl Words for WordTotals {
+    fn partition(&self) -> Option<u32> {
+        self.partition
+    }
+
     fn len(&self) -> usize {
         self.used
     }
