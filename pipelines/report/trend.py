@@ -47,7 +47,7 @@ def render_trend(
         movers=[_mover(mover) for mover in movers],
         mover_plots=[_plot_mover(place, mover) for place, mover in enumerate(movers[:PLOTTED_MOVERS])],
         compared=COMPARED_VERSIONS,
-        drift=[_drift(version, record) for version, record in reversed((drift or {}).items())],
+        drift=[_drift(version, record) for version, record in reversed(list((drift or {}).items()))],
     )
 
 

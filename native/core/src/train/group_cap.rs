@@ -14,6 +14,7 @@ pub(super) struct GroupCap {
 
 impl GroupCap {
     /// A cap of so many times the share of the other groups.
+    #[allow(clippy::cast_sign_loss, reason = "a factor below 0 becomes 0")]
     pub(super) fn new(factor: f64) -> Self {
         Self { factor: (factor * ONE as f64).round() as u128 }
     }
