@@ -11,6 +11,7 @@ them. This module, whose name is its own, checks that before it imports any of t
 
 from __future__ import annotations
 
+import signal
 import sys
 from importlib import import_module
 from importlib.util import find_spec
@@ -67,7 +68,9 @@ def __dir__() -> list[str]:
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line; until a command begins, Ctrl-C ends the process at once, without a word."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     check_packages()
     from pipelines.cli.app import main as run
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from schemas.digests import canonical_json, sha256_file
 from schemas.errors import VocabularyConfigError
+from schemas.files import write_file
 from tokenizer_build.bands import BANDS, DOMAIN, RESERVED_IDS
 from tokenizer_build.lint import Finding, Severity, Split, lint_vocabulary, load_vocabulary
 from tokenizer_build.lock import LOCK_NAME, PUBLISHED, RELEASES_NAME
@@ -78,10 +79,10 @@ def init_vocabulary(source: Path, directory: Path) -> int:
         place = directory / INHERITED / path.relative_to(source)
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, place)
-    (directory / OWN_TOML).write_text(_BEGINNING, encoding="utf-8", newline="")
+    write_file(directory / OWN_TOML, _BEGINNING.encode())
     lines = (source / LOCK_NAME).read_text(encoding="utf-8").splitlines(keepends=True)
     published = (line for line in lines if line.startswith("#") or line.rstrip("\n").endswith(f"\t{PUBLISHED}"))
-    (directory / LOCK_NAME).write_text("".join(published), encoding="utf-8", newline="")
+    write_file(directory / LOCK_NAME, "".join(published).encode())
     return len(load_vocabulary(directory)[0].tokens)
 
 
@@ -179,13 +180,13 @@ def _append_checked(directory: Path, group: str, band: str, split: Split) -> Non
     """Add a group to the file of its band, unless the vocabulary would break a rule."""
     path = directory / (OWN_TOML if band == DOMAIN else f"own_{band}.toml")
     before = path.read_bytes() if path.is_file() else None
-    path.write_bytes((f'band = "{band}"\n'.encode() if before is None else before) + group.encode())
+    write_file(path, (f'band = "{band}"\n'.encode() if before is None else before) + group.encode())
     try:
         errors = [found for found in lint_vocabulary(directory, split) if found.severity is Severity.ERROR]
         if errors:
             raise VocabularyConfigError(_messages(errors))
     except VocabularyConfigError:
-        path.unlink() if before is None else path.write_bytes(before)
+        path.unlink() if before is None else write_file(path, before)
         raise
 
 

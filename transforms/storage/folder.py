@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import tempfile
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any, TypeVar
 from schemas.digests import sha256_file
 from schemas.errors import IntegrityError
 from schemas.places import is_remote
+from schemas.resources import naming_file
 from schemas.units import RECEIPT_FOLDERS, OutputFile, Unit, UnitReceipt, is_sealed
 from transforms.storage.local import LocalStore
 from transforms.storage.objects import ObjectStore
@@ -107,14 +107,16 @@ class OutputFolder:
 
         Raises:
             IntegrityError: If the name contains a unit's key and another writer has published other bytes under it.
+            ResourceError: If the machine refuses it, for example for lack of space.
         """
-        handle, temporary = tempfile.mkstemp(dir=self.temporary)
-        os.close(handle)
+        temporary = (
+            self.temporary / uuid.uuid4().hex
+        )  # made by who writes it, with the permissions that the umask leaves
         try:
-            rows = write(Path(temporary))
-            return self.adopt(name, Path(temporary), rows=rows)
+            with naming_file(self.where(name), temporary):
+                return self.adopt(name, temporary, rows=write(temporary))
         except BaseException:
-            Path(temporary).unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
 
     def adopt(self, name: str, temporary: Path, *, rows: int) -> OutputFile:
