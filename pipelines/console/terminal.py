@@ -64,4 +64,4 @@ def escaped(stream: TextIO) -> TextIO:
 
 def raw_stream(stream: TextIO) -> TextIO:
     """Return the stream below the escaping."""
-    return cast("TextIO", stream.rich_proxied_file) if isinstance(stream, PrintableStream) else stream
+    return stream.rich_proxied_file if isinstance(stream, PrintableStream) else stream

@@ -21,7 +21,10 @@ def parquet(table: pa.Table, **options: Any) -> bytes:
     return buffer.getvalue()
 
 
-@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.string(), pa.large_string()])
+KINDS = [pa.binary(), pa.large_binary(), pa.binary_view(), pa.string(), pa.large_string(), pa.string_view()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dictionary", [False, True])
 def test_rows_come_out_byte_for_byte(kind: pa.DataType, dictionary: bool, read: Any) -> None:
     column = pa.array(CONTENTS, pa.binary()).cast(kind)
@@ -128,3 +131,12 @@ def test_rows_of_nothing_end_too(read: Any, monkeypatch: pytest.MonkeyPatch) -> 
     found = read("a.parquet", data, IngestOptions(max_expansion=2))
     assert found.rest[-1] == ("a.parquet", "expansion", 0)
     assert len(found.rest) < 20_000
+
+
+def test_more_rows_than_bytes_are_no_honest_table(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transforms.sources.document._ROWS_FLOOR", 1_000)
+    data = parquet(pa.table({"content": pa.nulls(100_000, pa.binary())}))
+    rows = max(len(data), 1_000)
+    found = read("a.parquet", data)
+    assert found.rest[-1] == ("a.parquet", "expansion", 0)
+    assert len(found.rest) == rows + 1
