@@ -75,6 +75,20 @@ def init_vocabulary(source: Path, directory: Path) -> int:
     """
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise VocabularyConfigError(f"{directory}: it exists and is not empty; name a new folder")
+    part = directory.with_name(f".{directory.name}.part")  # a folder that was killed on the way is made anew
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        _fill(source, part)
+        number = len(load_vocabulary(part)[0].tokens)
+        part.rename(directory)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    return number
+
+
+def _fill(source: Path, directory: Path) -> None:
+    """Write the files of a vocabulary that inherits another."""
     for path in band_file_paths(source):
         place = directory / INHERITED / path.relative_to(source)
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -83,7 +97,6 @@ def init_vocabulary(source: Path, directory: Path) -> int:
     lines = (source / LOCK_NAME).read_text(encoding="utf-8").splitlines(keepends=True)
     published = (line for line in lines if line.startswith("#") or line.rstrip("\n").endswith(f"\t{PUBLISHED}"))
     write_file(directory / LOCK_NAME, "".join(published).encode())
-    return len(load_vocabulary(directory)[0].tokens)
 
 
 def add_tokens(

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
+from schemas.passwords import redacted
 from schemas.printing import printable
 
 
@@ -27,8 +28,8 @@ class PrintableStream:
         self.rich_proxied_file = stream
 
     def write(self, text: str) -> int:
-        """Write a text, escaped."""
-        self.rich_proxied_file.write(printable(text))
+        """Write a text, escaped and without the passwords of URLs."""
+        self.rich_proxied_file.write(redacted(printable(text)))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:

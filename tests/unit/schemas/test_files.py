@@ -31,7 +31,7 @@ def test_a_file_has_the_permissions_that_the_umask_leaves_and_nothing_is_beside_
         os.umask(before)
     assert (tmp_path / "a").read_bytes() == b"two"
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o600
-    assert os.listdir(tmp_path) == ["a"]
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
 @pytest.mark.usefixtures("kind")
@@ -45,4 +45,4 @@ def test_a_file_that_cannot_be_written_whole_stays_as_it_was(
         write_file(tmp_path / "a", bytes(1000))
     assert (found.value.errno, found.value.filename) == (errno.EFBIG, str(tmp_path / "a"))
     assert (tmp_path / "a").read_bytes() == b"before"
-    assert os.listdir(tmp_path) == ["a"]
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
