@@ -17,7 +17,7 @@ from pipelines.stages.scan_receipts import split_receipts
 from pipelines.stages.session import Session
 from pipelines.stages.vocabulary import recorded_digest, token_pattern
 from schemas.errors import ConfigError, IntegrityError
-from schemas.units import RECEIPT_FOLDERS, TOKENIZER_STAGES, Stage, Unit, UnitReceipt, is_unit_receipt
+from schemas.units import RECEIPT_FOLDERS, TOKENIZER_STAGES, Stage, Unit, UnitReceipt
 from tokenizer_build.lock import vocabulary_digest
 from tokenizer_build.vocabulary import read_vocabulary
 from transforms.records.receipts import find_receipt
@@ -74,9 +74,8 @@ def build_receipts(session: Session) -> list[UnitReceipt]:
     Raises:
         IntegrityError: If it is damaged: without it, nobody knows what the tokenizer was built from.
     """
-    names = [name for name in session.out.files(_FOLDER) if is_unit_receipt(name, Stage.BUILD)]
     try:
-        return [session.read_unit(name) for name in names]
+        return [session.read_unit(name) for name in session.out.receipts(Stage.BUILD)]
     except IntegrityError as error:
         raise IntegrityError(f"{error}; or restore the file, {_REBUILD}") from error
 

@@ -26,6 +26,7 @@ from schemas.units import (
     RECEIPT_FOLDERS,
     RUN_STAGES,
     TOKENIZER_STAGES,
+    UNITS,
     Stage,
     Unit,
     UnitReceipt,
@@ -40,7 +41,7 @@ from transforms.tokens.tokenizer import TokenizeSettings, manifest_digest, open_
 from transforms.tokens.validate import validate_unit
 from transforms.units.flow import Flow, RunUnits
 
-_OWN_FOLDERS = ("counts/", *(f"{RECEIPT_FOLDERS[stage]}/" for stage in RUN_STAGES))
+_OWN_FOLDERS = (f"{UNITS}/", "counts/", *(f"{RECEIPT_FOLDERS[stage]}/" for stage in RUN_STAGES))
 _DEPENDENCIES = ("pyarrow", "numpy", "apache-beam", "tokenizers")
 
 

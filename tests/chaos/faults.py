@@ -30,7 +30,7 @@ WRITING = (
 """System calls that change what is on a disk; a process is killed at one of them."""
 
 ERRORS = {
-    "ENOSPC": ("write", "pwrite64", "openat", "mkdir", "rename", "linkat"),
+    "ENOSPC": ("write", "pwrite64", "mkdir", "rename", "linkat"),
     "EDQUOT": ("write", "pwrite64", "mkdir"),
     "EIO": ("write", "pwrite64", "fsync", "read", "pread64", "rename"),
     "EMFILE": ("openat",),

@@ -20,7 +20,19 @@ from schemas.digests import sha256_file
 from schemas.errors import IntegrityError
 from schemas.places import is_remote
 from schemas.resources import naming_file
-from schemas.units import RECEIPT_FOLDERS, OutputFile, Unit, UnitReceipt, is_sealed
+from schemas.units import (
+    APART,
+    RECEIPT_FOLDERS,
+    OutputFile,
+    Stage,
+    Unit,
+    UnitReceipt,
+    current_path,
+    is_sealed,
+    is_unit_receipt,
+    old_receipt_path,
+    receipt_folder,
+)
 from transforms.storage.local import LocalStore
 from transforms.storage.objects import ObjectStore
 from transforms.storage.protocol import CACHE, Status, Store
@@ -143,7 +155,7 @@ class OutputFolder:
         Args:
             recorded: SHA-256 by path of the files that the record names; empty without a record.
         """
-        self._recorded = dict(recorded)
+        self._recorded = {current_path(name): digest for name, digest in recorded.items()}
 
     def publish_receipt(self, receipt: UnitReceipt) -> None:
         """Publish a unit's receipt: this commits its outputs."""
@@ -166,7 +178,7 @@ class OutputFolder:
             IntegrityError: If it is damaged, another unit's, or not the one that the record of the run names.
         """
         name = unit.receipt_path
-        data, where = self.read_bytes(name), self.where(name)
+        data, where = self.read_receipt_bytes(name), self.where(name)
         receipt = UnitReceipt.from_bytes(data, where=where)
         self.check_recorded(name, data)
         if (receipt.stage, receipt.key) != (unit.stage, unit.key):
@@ -177,6 +189,35 @@ class OutputFolder:
             raise IntegrityError(f"{where}: its inputs are {receipt.inputs}, the unit is planned for {planned}")
         return receipt
 
+    def read_receipt_bytes(self, name: str) -> bytes:
+        """Return the bytes of a unit receipt, by its path; where a run before receipts were apart left it, too.
+
+        Raises:
+            FileNotFoundError: If there is none.
+        """
+        old = old_receipt_path(name)
+        try:
+            return self.read_bytes(name)
+        except FileNotFoundError:
+            if old is None:
+                raise
+            return self.read_bytes(old)
+
+    def move_receipts(self) -> None:
+        """Put unit receipts of an older run where they are now; only for the holder of the lock.
+
+        They stay where they were too, because the record of that run names them, until a new one replaces it.
+        """
+        for stage in APART:
+            names = [name for name in self.files(RECEIPT_FOLDERS[stage]) if current_path(name) != name]
+            self.each(lambda name: self.store.link(current_path(name), self.where(name)), names)
+
+    def receipts(self, stage: Stage) -> list[str]:
+        """Return the paths of all unit receipts of a stage, sorted."""
+        folders = {receipt_folder(stage), RECEIPT_FOLDERS[stage]}
+        found = (name for folder in folders for name in self.files(folder))
+        return sorted({current_path(name) for name in found if is_unit_receipt(name, stage)})
+
     def check_recorded(self, name: str, data: bytes) -> None:
         """Check the bytes of a readable unit receipt against the record that `hold_receipts` was given.
 
@@ -185,7 +226,7 @@ class OutputFolder:
         """
         if self._recorded is None:
             return
-        expected, found = self._recorded.get(name), hashlib.sha256(data).hexdigest()
+        expected, found = self._recorded.get(current_path(name)), hashlib.sha256(data).hexdigest()
         if expected is None and not is_sealed(data):
             raise UnsealedError(f"{self.where(name)}: of an older version, without a digest, and no record names it")
         if expected not in (None, found):
@@ -206,6 +247,8 @@ class OutputFolder:
             for folder in {RECEIPT_FOLDERS[unit.stage] for unit in stale}:
                 for name in [name for name in self.files(folder) if keys.intersection(_KEY.findall(name))]:
                     self.remove(name)
+            for unit in stale:
+                self.remove(unit.receipt_path)
         for unit in units:
             self._forget(unit.receipt_path)
         return damaged
