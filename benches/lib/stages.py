@@ -76,7 +76,8 @@ def prepare_stage(base: RunConfig, stage: Stage) -> Ready:
     index.mkdir(parents=True)
     for needed in needs(base, stage):
         for folder in {Path(RECEIPT_FOLDERS[needed]).parts[0], receipt_folder(needed)}:
-            shutil.copytree(base.out_folder / folder, out / folder, copy_function=os.link, dirs_exist_ok=True)
+            if (base.out_folder / folder).is_dir():
+                shutil.copytree(base.out_folder / folder, out / folder, copy_function=os.link)
         shutil.copyfile(base.out_folder / CACHE / "stages" / f"{needed}.json", index / f"{needed}.json")
     if base.tokenizer is not None:
         ignore = shutil.ignore_patterns("_unit-*")  # a tokenizer that was given was not built there

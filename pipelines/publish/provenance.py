@@ -31,6 +31,7 @@ from transforms.records.in_toto import BUILD_TYPE, PRODUCTS, make_statement, pro
 from transforms.records.platforms import PLATFORM_VOCAB, read_platform_vocab
 from transforms.records.receipts import read_checked_receipt
 from transforms.storage.folder import OutputFolder
+from transforms.tokens.tokenizer import read_manifest
 
 STATEMENT = "provenance.json"
 CROISSANT = "croissant.json"
@@ -63,7 +64,7 @@ def write_provenance(run: str, folder: Path, publication: Publication, *, builde
     _check_folder(run, folder)
     licenses = count_licenses(out, receipt)
     names = sorted({license for _, license in licenses if license is not None})
-    manifest = json.loads(out.read_bytes("tokenizer/manifest.json"))
+    manifest = read_manifest(out)
     statement = make_statement(receipt, builder=builder)
     description = describe_run(receipt, licenses)
     croissant = make_croissant(receipt, publication, licenses=names, description=description)

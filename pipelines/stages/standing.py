@@ -6,7 +6,6 @@ with it are refused before anything is done.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -21,7 +20,7 @@ from schemas.units import RECEIPT_FOLDERS, TOKENIZER_STAGES, Stage, Unit, UnitRe
 from tokenizer_build.lock import vocabulary_digest
 from tokenizer_build.vocabulary import read_vocabulary
 from transforms.records.receipts import find_receipt
-from transforms.tokens.tokenizer import manifest_digest
+from transforms.tokens.tokenizer import manifest_digest, read_manifest
 
 KEPT = "the tokenizer in OUT is kept; --rebuild-tokenizer builds another"
 """Why a run does not scan or build."""
@@ -119,7 +118,7 @@ def _made_options(session: Session) -> dict[tuple[str, str], Any]:
 
     Options that are off are None.
     """
-    manifest = json.loads(session.out.read_bytes(f"{_FOLDER}/manifest.json"))
+    manifest = read_manifest(session.out)
     made = {stage: session.made_options(stage) for stage in TOKENIZER_STAGES} if build_receipts(session) else {}
     if made and not all(made.values()):  # a folder that was copied without its cache
         made = {stage: dict((find_receipt(session.out) or {}).get("configs", {}).get(stage, {})) for stage in made}
@@ -168,7 +167,7 @@ def _check_intact(session: Session) -> None:
         IntegrityError: Naming the first that is missing or damaged.
     """
     out = session.out
-    manifest = json.loads(out.read_bytes(f"{_FOLDER}/manifest.json"))
+    manifest = read_manifest(out)
     expected = {f"{_FOLDER}/{name}": sha256 for name, sha256 in manifest["files"].items()}
     if build_receipts(session):
         receipts = session.current(Stage.SCAN)

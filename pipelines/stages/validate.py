@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import version
@@ -37,7 +36,7 @@ from transforms.records.receipts import RECEIPT, RunFacts, TokenizerFacts, descr
 from transforms.records.recorded import recorded_files
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.shards import check_origin
-from transforms.tokens.tokenizer import TokenizeSettings, manifest_digest, open_tokenizer
+from transforms.tokens.tokenizer import TokenizeSettings, manifest_digest, open_tokenizer, read_manifest
 from transforms.tokens.validate import validate_unit
 from transforms.units.flow import Flow, RunUnits
 
@@ -135,7 +134,7 @@ def _publish_receipt(
     files = {name: out.digest(name) or "" for name in sorted(keep - shards)}
     made = {output.path for receipt in build_receipts(session) for output in receipt.outputs}
     _check_tokenizer_files(out, files, made)
-    manifest = json.loads(out.read_bytes("tokenizer/manifest.json"))
+    manifest = read_manifest(out)
     facts = RunFacts(
         documents=documents,
         tokens=tokens,

@@ -53,7 +53,7 @@ def choose_job(random: Random, base: Path, corpus: Path) -> Job:
         Job((*resumed, "--tokenizer", tokenizer), "out"),
         Job((*resumed, "--tokenizer", tokenizer), "out"),
         Job((*resumed, "--vocab-size", "8192"), "out", copied),
-        Job(("run", str(base / "sources"), "--out", "WORK/out", "--rebuild-tokenizer", *SMALL, *units), "out"),
+        Job(("run", str(base / "sources"), "--out", "WORK/out", *ANYTHING, *SMALL, *units), "out"),
         Job(
             ("retokenize", str(corpus), "--store", "WORK/store", "--tokenizer", tokenizer, "--max-dead-fraction", "1"),
             "store/current",

@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import polars
 import pytest
 
 from pipelines.versions.verify import verify
@@ -122,8 +123,6 @@ def test_an_old_run_is_valid_and_up_to_date(old_run, cppmill):
 
     before, units, dataset = data(), receipts(), old_run.receipt["dataset"]
     cppmill("verify", old_run.out)
-    planned = cppmill("plan", *old_run.command[1:], "--json")
-    assert {json.loads(line)["action"] for line in planned.stdout.splitlines()} == {"skip"}
     done = cppmill(*old_run.command, "--json")
     assert {count for stage, count in old_run.stages(done).items() if stage != "read"} <= {0, None}
     assert (data(), receipts(), old_run.receipt["dataset"]) == (before, units, dataset)
@@ -134,7 +133,9 @@ def test_beside_the_tables_lies_nothing_that_readers_of_a_folder_take_for_one(ol
     cppmill(*old_run.command)
     for out in (old_run.out, run.out):
         for folder in ("documents", "counts", "tokens"):
-            assert {path.suffix for path in (out / folder).rglob("*") if path.is_file()} == {".parquet"}
+            assert {path.suffix for path in (out / folder).rglob("*") if path.is_file()} <= {".parquet", ".json"}
+            assert not list((out / folder).rglob("_unit-*"))
+        assert polars.read_parquet(out / "tokens").height == run.receipt["dataset"]["documents"]
 
 
 def test_an_old_run_whose_next_run_is_killed_is_still_what_its_receipt_says(old_run):

@@ -241,6 +241,8 @@ class OutputFolder:
         present = self.store.present(unit.receipt_path for unit in units)
         stale = [unit for unit in units if unit.receipt_path in present]
         damaged = [line for unit in stale for line in self._set_aside(unit)]
+        for old in filter(None, (old_receipt_path(unit.receipt_path) for unit in stale)):
+            self.remove(old)  # or a worker would take it for that of a finished unit
         if not self.store.overwrites:
             # By the keys in their names: a damaged receipt may name anything.
             keys = {unit.key for unit in stale}
