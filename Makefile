@@ -138,8 +138,9 @@ check: demo ## Prove the demo's output, and a hostile corpus, with the independe
 		--tokenizer $(DEMO_OUT)/tokenizer --max-dead-fraction 1
 	$(BIN)/python checks/check_run.py $(HOSTILE_OUT)/run --expect $(HOSTILE_OUT)/corpus/expect.json
 
-chaos: setup $(STAMPS)/test ## Kill commands and fail their system calls at random for SECONDS=60, and see that they finish then (SEED=7 ROUND=3: that one)
-	$(BIN)/python -m tests.chaos --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(if $(ROUND),--round $(ROUND))
+chaos: setup $(STAMPS)/test ## Fail system calls of commands at random for SECONDS=60, then damage files of a run as long, and see that all recovers (SEED=7)
+	$(BIN)/python -m tests.chaos --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tests.chaos.corruption --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 lint: setup $(STAMPS)/lint ## Check style, types, stubs, the direction of imports, and the Rust code
 	$(BIN)/ruff check

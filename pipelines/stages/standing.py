@@ -126,6 +126,7 @@ def _made_options(session: Session) -> dict[tuple[str, str], Any]:
         names = {stage: {*made[stage], *session.config.stage_options(stage)} for stage in made}
         return {(str(stage), name): made[stage].get(name) for stage in made for name in sorted(names[stage])}
     template = {} if "kind" in manifest else {("build", "hf_template"): manifest.get("hf_template")}
+    known: dict[tuple[str, str], Any]
     known = {("build", name): manifest[name] for name in ("vocab_size", "profile") if name in manifest}
     return {**known, **template, **({_TOKEN_PATTERN: manifest["pattern"]} if "pattern" in manifest else {})}
 

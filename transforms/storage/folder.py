@@ -13,8 +13,11 @@ import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
+
+import pyarrow as pa
 
 from schemas.digests import sha256_file
 from schemas.errors import IntegrityError
@@ -73,7 +76,6 @@ class OutputFolder:
         self.where, self.read_bytes = self.store.where, self.store.read_bytes
         self.files, self.strangers = self.store.files, self.store.strangers
         self.open_local, self.open_local_folder = self.store.open_local, self.store.open_local_folder
-        self.open_ranges = self.store.open_ranges
         self.remove, self.remove_folder = self.store.remove, self.store.remove_folder
         self._digests: dict[str, tuple[int, int | str, str]] = {}
         self._recorded: dict[str, str] | None = None
@@ -188,6 +190,25 @@ class OutputFolder:
         if isinstance(planned, dict) and receipt.inputs and set(receipt.inputs.values()) != set(planned.values()):
             raise IntegrityError(f"{where}: its inputs are {receipt.inputs}, the unit is planned for {planned}")
         return receipt
+
+    @contextmanager
+    def open_ranges(self, name: str) -> Iterator[pa.NativeFile]:
+        """Open a file to read parts of it, as those of Parquet, within the block.
+
+        Raises:
+            FileNotFoundError: If there is none.
+            IntegrityError: If Arrow finds in the block that it is damaged.
+        """
+        with self.store.open_ranges(name) as file:
+            try:
+                yield file
+            except (pa.ArrowInvalid, OSError) as error:
+                if isinstance(error, OSError) and error.errno is not None:
+                    raise  # of the operating system; Arrow's own have no number
+                reason = " ".join(str(error).split())
+                raise IntegrityError(
+                    f"{self.where(name)}: damaged ({reason}); restore it, or remove it and run again"
+                ) from error
 
     def read_receipt_bytes(self, name: str) -> bytes:
         """Return the bytes of a unit receipt, by its path; where a run before receipts were apart left it, too.

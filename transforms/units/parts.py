@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from schemas.errors import IntegrityError
 from transforms.storage.folder import OutputFolder
 from transforms.units.batches import fixed_row_groups
 from transforms.units.flow import FlatMap, Flow, GroupByKey
@@ -87,7 +88,7 @@ def is_whole(out: OutputFolder, name: str, schema: pa.Schema) -> bool:
                 return False
             for _ in table.iter_batches(use_threads=False):
                 pass
-    except (OSError, pa.ArrowException):  # what damage does to the metadata comes as either
+    except (FileNotFoundError, IntegrityError):
         return False
     return True
 

@@ -198,3 +198,14 @@ def test_an_interrupt_of_a_command_without_a_session_has_its_exit_code(capsys: p
     with pytest.raises(SystemExit) as ended, exit_on_error():
         raise KeyboardInterrupt
     assert (ended.value.code, capsys.readouterr().err) == (130, "stopped by Ctrl-C\n")
+
+
+SMALL_STACK = "import resource, cppmill; resource.setrlimit(resource.RLIMIT_STACK, (1 << 18,) * 2); cppmill.main()"
+
+
+def test_a_stack_that_is_too_small_is_said_before_anything_overflows_it() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SMALL_STACK], capture_output=True, text=True, check=False, cwd=REPOSITORY
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: the stack is limited to 256 kB (ulimit -s); at least 1,024 are needed\n"
