@@ -157,6 +157,8 @@ class UnitReceipt:
             if value["format"] != OLD_RECEIPT_FORMAT:
                 _check_digest(value)
             del value["format"]
+            if not isinstance(value["outputs"], list):
+                raise TypeError("outputs is not an array")
             outputs = tuple(OutputFile(**output) for output in value.pop("outputs"))
             receipt = cls(outputs=outputs, stage=Stage(value.pop("stage")), **value)
             receipt.check_types()
@@ -172,6 +174,8 @@ class UnitReceipt:
         Raises:
             TypeError: Naming the field.
         """
+        if not isinstance(self.key, str):
+            raise TypeError("key is not a string")
         for name in ("totals", "inputs", "ledger"):
             if not isinstance(getattr(self, name), dict):
                 raise TypeError(f"{name} is not an object")
