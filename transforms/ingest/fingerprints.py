@@ -160,8 +160,15 @@ def read_fingerprints(path: Path) -> Iterator[pa.RecordBatch]:
     """
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            yield from file.iter_batches(BATCH_ROWS, use_threads=False)
-    except (OSError, pa.ArrowException) as error:
+            digest, expected = hashlib.sha256(), (file.metadata.metadata or {})[_DIGEST].decode("ascii")
+            if not file.schema_arrow.equals(FINGERPRINTS):
+                raise ValueError("it has other columns")
+            for batch in file.iter_batches(BATCH_ROWS, use_threads=False):
+                digest.update(cppmill_core.json_rows(batch))
+                yield batch
+        if digest.hexdigest() != expected:  # the footer, too, says how many rows there are
+            raise ValueError("its rows are not those that were written")
+    except (OSError, pa.ArrowException, cppmill_core.CoreError, KeyError, ValueError) as error:
         raise IntegrityError(f"{path}: damaged ({error}); run again with --rehash, which makes it again") from error
 
 

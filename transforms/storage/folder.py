@@ -202,9 +202,10 @@ class OutputFolder:
         with self.store.open_ranges(name) as file:
             try:
                 yield file
-            except (pa.ArrowInvalid, OSError) as error:
-                if isinstance(error, OSError) and error.errno is not None:
-                    raise  # of the operating system; Arrow's own have no number
+            except (pa.ArrowException, OSError) as error:
+                # Those of the operating system have a number, Arrow's own have none.
+                if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno is not None):
+                    raise
                 reason = " ".join(str(error).split())
                 raise IntegrityError(
                     f"{self.where(name)}: damaged ({reason}); restore it, or remove it and run again"
