@@ -57,6 +57,23 @@ class UnsealedError(IntegrityError):
     """A unit receipt of an older version that nothing vouches for: its unit is run again, and nothing is wrong."""
 
 
+@contextmanager
+def naming_damage(where: str) -> Iterator[None]:
+    """Turn what Arrow says of a damaged file in the block into an error that names the file.
+
+    Raises:
+        IntegrityError: Naming it.
+    """
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        # Those of the operating system have a number, Arrow's own have none.
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno is not None):
+            raise
+        reason = " ".join(str(error).split())
+        raise IntegrityError(f"{where}: damaged ({reason}); restore it, or remove it and run again") from error
+
+
 class OutputFolder:
     """OUT. Names of files are relative to it.
 
@@ -199,17 +216,8 @@ class OutputFolder:
             FileNotFoundError: If there is none.
             IntegrityError: If Arrow finds in the block that it is damaged.
         """
-        with self.store.open_ranges(name) as file:
-            try:
-                yield file
-            except (pa.ArrowException, OSError) as error:
-                # Those of the operating system have a number, Arrow's own have none.
-                if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno is not None):
-                    raise
-                reason = " ".join(str(error).split())
-                raise IntegrityError(
-                    f"{self.where(name)}: damaged ({reason}); restore it, or remove it and run again"
-                ) from error
+        with self.store.open_ranges(name) as file, naming_damage(self.where(name)):
+            yield file
 
     def read_receipt_bytes(self, name: str) -> bytes:
         """Return the bytes of a unit receipt, by its path; where a run before receipts were apart left it, too.
