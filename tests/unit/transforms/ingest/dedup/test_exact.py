@@ -15,7 +15,7 @@ from schemas.options import IngestOptions
 from schemas.tables import DUPLICATE_CANDIDATES, DUPLICATES
 from transforms.ingest.dedup.exact import choose_kept, has_duplicates, unit_duplicates
 from transforms.storage.folder import OutputFolder
-from transforms.units.parts import merge_parts, write_part
+from transforms.units.parts import merge_parts, write_rows
 
 names = st.sampled_from(["", "a", "b", "A", "\u00e9", "\uff5e", "\U0001f600", "a/b", "a-b"])
 rows = st.lists(st.tuples(st.sampled_from("xyz"), names, names, st.integers(0, 3)), max_size=30)
@@ -52,7 +52,7 @@ def test_each_unit_finds_its_own_rows(tmp_path: Path, out: OutputFolder, run_fir
 def test_damaged_duplicates_are_chosen_again(out: OutputFolder) -> None:
     table = pa.table([pa.array(range(2_000), field.type) for field in DUPLICATES], schema=DUPLICATES)
     first = table.slice(0, 1_000).to_batches()[0]
-    write_part((0, [first]), out, "parts", DUPLICATES)
+    out.publish("parts/part-00000.parquet", lambda path: write_rows(path, pa.table(first)))
     merge_parts(out, "parts", DUPLICATES, "whole.parquet")
     data = out.read_bytes("whole.parquet")
     assert has_duplicates("whole.parquet", out)
