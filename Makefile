@@ -65,7 +65,7 @@ FUZZ_OUT := out/fuzz
 FUZZ_TOKENIZERS := words lines words-2 lines-2
 SECONDS := 60
 
-.PHONY: help setup packages demo tokenizer test engines test-engines fuzz chaos check lint docs format bench bench-scan bench-filters bench-train bench-engines bench-encode bench-loader equal-encode bench-patterns bench-units ablations lexer-agreement licenses wheels wheels-aarch64 test-release test-aarch64 dataflow-context image test-image lock clean
+.PHONY: help setup packages demo tokenizer test engines test-engines fuzz check chaos lint docs format bench bench-scan bench-filters bench-train bench-engines bench-encode bench-loader equal-encode bench-patterns bench-units ablations lexer-agreement licenses wheels wheels-aarch64 test-release test-aarch64 dataflow-context image test-image lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
