@@ -65,7 +65,7 @@ FUZZ_OUT := out/fuzz
 FUZZ_TOKENIZERS := words lines words-2 lines-2
 SECONDS := 60
 
-.PHONY: help setup packages demo tokenizer test engines test-engines fuzz check lint docs format bench bench-scan bench-filters bench-train bench-engines bench-encode bench-loader equal-encode bench-patterns bench-units ablations lexer-agreement licenses wheels wheels-aarch64 test-release test-aarch64 dataflow-context image test-image lock clean
+.PHONY: help setup packages demo tokenizer test engines test-engines fuzz check chaos lint docs format bench bench-scan bench-filters bench-train bench-engines bench-encode bench-loader equal-encode bench-patterns bench-units ablations lexer-agreement licenses wheels wheels-aarch64 test-release test-aarch64 dataflow-context image test-image lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -137,6 +137,10 @@ check: demo ## Prove the demo's output, and a hostile corpus, with the independe
 	$(BIN)/cppmill run $(HOSTILE_OUT)/corpus/files $(HOSTILE_OUT)/corpus/archives --out $(HOSTILE_OUT)/run \
 		--tokenizer $(DEMO_OUT)/tokenizer --max-dead-fraction 1
 	$(BIN)/python checks/check_run.py $(HOSTILE_OUT)/run --expect $(HOSTILE_OUT)/corpus/expect.json
+
+chaos: setup $(STAMPS)/test ## Fail system calls of commands at random for SECONDS=60, then damage files of a run as long, and see that all recovers (SEED=7)
+	$(BIN)/python -m tests.chaos --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tests.chaos.corruption --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 lint: setup $(STAMPS)/lint ## Check style, types, stubs, the direction of imports, and the Rust code
 	$(BIN)/ruff check

@@ -11,6 +11,8 @@ them. This module, whose name is its own, checks that before it imports any of t
 
 from __future__ import annotations
 
+import resource
+import signal
 import sys
 from importlib import import_module
 from importlib.util import find_spec
@@ -46,6 +48,7 @@ _HOMES = {
 PACKAGES = ("configs", "pipelines", "schemas", "tokenizer_build", "transforms")
 
 _USAGE_ERROR = 2
+_LEAST_STACK_BYTES = 1 << 20
 
 
 def __getattr__(name: str) -> object:
@@ -67,7 +70,9 @@ def __dir__() -> list[str]:
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line; until a command begins, Ctrl-C ends the process at once, without a word."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     check_packages()
     from pipelines.cli.app import main as run
 
@@ -85,9 +90,16 @@ def worker() -> None:
 def check_packages() -> None:
     """End the program with one line if another file would be imported in place of a package of cppmill.
 
+    And if the stack is so small that Python or a library would end without a word.
+
     Raises:
         SystemExit: With exit code 2.
     """
+    stack = resource.getrlimit(resource.RLIMIT_STACK)[0]
+    if stack != resource.RLIM_INFINITY and stack < _LEAST_STACK_BYTES:
+        needed = f"at least {_LEAST_STACK_BYTES >> 10:,} are needed"
+        sys.stderr.write(f"error: the stack is limited to {stack >> 10:,} kB (ulimit -s); {needed}\n")
+        raise SystemExit(_USAGE_ERROR)
     if hidden := _find_hidden():
         sys.stderr.write(f"error: {hidden}\n")
         raise SystemExit(_USAGE_ERROR)

@@ -13,6 +13,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, TypeGuard
 
 from configs.layers import Layer, Tables, place_of
+from schemas.passwords import has_password, redacted
 from schemas.places import OUTPUT_PACKAGES, is_remote, missing_package
 
 WILDCARDS = "*?["
@@ -71,6 +72,9 @@ def _check_out(out: str, sources: Sequence[object], place: Place) -> Iterator[st
 
 
 def _check_remote_out(out: str, sources: Sequence[object], place: Place) -> Iterator[str]:
+    if has_password(out):
+        yield f"{redacted(place())}: a password does not belong here; give it as the store's credentials"
+        return
     scheme, _, path = out.partition("://")
     if scheme not in OUTPUT_PACKAGES or not path.strip("/").count("/"):
         places = ", ".join(f"{known}://BUCKET/PREFIX" for known in OUTPUT_PACKAGES)

@@ -21,6 +21,7 @@ from configs.places import check_places
 from configs.tables import DEFAULT_PROFILE, FLAGS, KEYS, TABLES, RunTableOptions
 from schemas.errors import ConfigError
 from schemas.options import BuildOptions, IngestOptions, RunOptions, ScanOptions, TokenizeOptions
+from schemas.passwords import hide_passwords
 from schemas.places import is_remote
 from schemas.units import Stage
 
@@ -109,7 +110,7 @@ def load_run_config(
     for layer in layers:
         problems += layer.problems(TABLES, KEYS)
     tables = merge_layers(layers)
-    tables["run"] = _expand_home(tables.get("run", {}))
+    tables["run"] = _without_passwords(_expand_home(tables.get("run", {})))
     if readable:  # else what is missing may be in what could not be read
         problems += check_places(tables, layers=layers, needs_sources=needs_sources)
         for check in (check_patterns, check_project_cap, check_build, check_filters, check_platforms):
@@ -149,6 +150,17 @@ def _expand_home(run: Mapping[str, Any]) -> dict[str, Any]:
         return f"{Path.home()}{value[1:]}" if isinstance(value, str) and f"{value}/".startswith("~/") else value
 
     return {key: expand(value) if key in _PLACES else value for key, value in run.items()}
+
+
+def _without_passwords(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the table [run] without the passwords in URLs that are read; one in `out` is refused by `check_places`."""
+
+    def hide(value: Any) -> Any:  # noqa: ANN401 - not yet known to be text
+        if isinstance(value, tuple):
+            return tuple(map(hide, value))
+        return hide_passwords(value) if isinstance(value, str) else value
+
+    return {key: hide(value) if key in _PLACES and key != "out" else value for key, value in run.items()}
 
 
 def to_place(text: str) -> Path | str:

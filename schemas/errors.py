@@ -68,5 +68,9 @@ class EngineError(CppmillError):
     """An engine or service that refuses a job, or ends it, for a reason of its own."""
 
 
+class ResourceError(CppmillError):
+    """Something that the machine refuses: space, a size, descriptors, memory."""
+
+
 class StoreError(CppmillError):
     """An object store that fails: refuses, does not answer, or answers with errors beyond all retries."""

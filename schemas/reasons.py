@@ -26,6 +26,7 @@ class Filtered(StrEnum):
     SAMPLE = "sample"
     LIMIT = "limit"
     SIZE = "size"
+    WIDE_TEXT = "wide_text"
     BINARY = "binary"
     GENERATED = "generated"
     LONG_LINES = "long_lines"

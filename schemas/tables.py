@@ -49,6 +49,7 @@ FINGERPRINTS = REJECTS.insert(2, required("doc_id", _TEXT)).append(_LICENSE)
 READ = (
     FINGERPRINTS.append(pa.field("terms", _TEXT))
     .append(required("has_nul", pa.bool_()))
+    .append(required("is_wide", pa.bool_()))
     .append(required("content", pa.large_binary()))
 )
 """Documents as ingest reads them, before the filters on content.

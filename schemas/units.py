@@ -48,7 +48,13 @@ RECEIPT_FOLDERS: dict[Stage, str] = {
     Stage.SEQUENCES: "sequences",
     Stage.DRIFT: ".cache/drift",
 }
-"""Where each stage publishes its unit receipts, below OUT; what an export counts for its plan is no part of it."""
+"""Where each stage publishes, below OUT; what an export counts for its plan is no part of it."""
+
+UNITS = "units"
+"""The folder of the receipts of units whose outputs are Parquet: some readers of a folder read every file in it."""
+
+APART = (Stage.INGEST, Stage.SCAN, Stage.TOKENIZE, Stage.SEQUENCES)
+"""The stages whose unit receipts are there, in a folder named as that of their outputs, beside which they once were."""
 
 RUN_STAGES = (Stage.INGEST, Stage.SCAN, Stage.BUILD, Stage.TOKENIZE, Stage.VALIDATE)
 """The stages of a run, in order; exports write into folders of their own, and drift writes into the cache."""
@@ -151,6 +157,8 @@ class UnitReceipt:
             if value["format"] != OLD_RECEIPT_FORMAT:
                 _check_digest(value)
             del value["format"]
+            if not isinstance(value["outputs"], list):
+                raise TypeError("outputs is not an array")
             outputs = tuple(OutputFile(**output) for output in value.pop("outputs"))
             receipt = cls(outputs=outputs, stage=Stage(value.pop("stage")), **value)
             receipt.check_types()
@@ -166,6 +174,8 @@ class UnitReceipt:
         Raises:
             TypeError: Naming the field.
         """
+        if not isinstance(self.key, str):
+            raise TypeError("key is not a string")
         for name in ("totals", "inputs", "ledger"):
             if not isinstance(getattr(self, name), dict):
                 raise TypeError(f"{name} is not an object")
@@ -194,12 +204,40 @@ def _check_digest(value: dict[str, Any]) -> None:
 
 def unit_receipt_path(stage: Stage, key: str) -> str:
     """Return the path of a unit's receipt, relative to OUT."""
-    return f"{RECEIPT_FOLDERS[stage]}/_unit-{key}.json"
+    return f"{receipt_folder(stage)}/_unit-{key}.json"
+
+
+def receipt_folder(stage: Stage) -> str:
+    """Return the folder of a stage's unit receipts, relative to OUT."""
+    return f"{UNITS}/{RECEIPT_FOLDERS[stage]}" if stage in APART else RECEIPT_FOLDERS[stage]
+
+
+def old_receipt_path(name: str) -> str | None:
+    """Return where a unit receipt was before receipts were apart; None for the path of any other file.
+
+    Example:
+        >>> old_receipt_path("units/tokens/_unit-1.json"), old_receipt_path("tokens/_unit-1.json")
+        ('tokens/_unit-1.json', None)
+    """
+    old = name.removeprefix(f"{UNITS}/")
+    return old if old != name and any(is_unit_receipt(old, stage) for stage in APART) else None
+
+
+def current_path(name: str) -> str:
+    """Return where a file of OUT is now: an old place of a unit receipt gives the present one.
+
+    Example:
+        >>> current_path("tokens/_unit-1.json"), current_path("tokens/part-1.parquet")
+        ('units/tokens/_unit-1.json', 'tokens/part-1.parquet')
+    """
+    is_old = not name.startswith(f"{UNITS}/") and any(is_unit_receipt(name, stage) for stage in APART)
+    return f"{UNITS}/{name}" if is_old else name
 
 
 def is_unit_receipt(name: str, stage: Stage) -> bool:
-    """Return whether a path relative to OUT is the path of a unit receipt of a stage."""
-    return name.startswith(f"{RECEIPT_FOLDERS[stage]}/_unit-") and name.endswith(".json")
+    """Return whether a path relative to OUT is the path of a unit receipt of a stage, the present or the old one."""
+    here = name.removeprefix(f"{UNITS}/") if stage in APART else name
+    return here.startswith(f"{RECEIPT_FOLDERS[stage]}/_unit-") and here.endswith(".json")
 
 
 def unit_key(stage: Stage, *, core_version: str, config: dict[str, Any], inputs: Any) -> str:  # noqa: ANN401 - JSON

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import resource
 import tempfile
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -98,6 +99,19 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, start_store: Callable[
 def out(place: Path | str) -> OutputFolder:
     """An output folder, local and on each kind of object store."""
     return OutputFolder(f"{place}/out")
+
+
+@pytest.fixture
+def limited() -> Iterator[Callable[[int, int], None]]:
+    """Lower a limit of this process for the rest of a test: `limited(resource.RLIMIT_FSIZE, 1000)`."""
+    with ExitStack() as stack:
+
+        def limit(kind: int, value: int) -> None:
+            soft, hard = resource.getrlimit(kind)
+            stack.callback(resource.setrlimit, kind, (soft, hard))
+            resource.setrlimit(kind, (value, hard))
+
+        yield limit
 
 
 @pytest.fixture

@@ -11,9 +11,7 @@ cppmill (`cppmill-1`) only pin ids, as every user's scan decides for itself whic
 from __future__ import annotations
 
 import json
-import os
 import re
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -21,6 +19,7 @@ from pathlib import Path
 
 from schemas.digests import sha256_file, sha256_json
 from schemas.errors import VocabularyConfigError
+from schemas.files import write_file
 from tokenizer_build.vocabulary import INHERITED, Vocabulary, read_vocabulary
 
 LOCK_NAME = "ids.lock"
@@ -251,8 +250,4 @@ def _parse_line(line: str, source: str) -> LockedId:
 
 def _append(path: Path, lines: Iterable[str]) -> None:
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
-        file.write(text + "".join(f"{line}\n" for line in lines))
-        file.flush()
-        os.fsync(file.fileno())
-    Path(file.name).replace(path)
+    write_file(path, (text + "".join(f"{line}\n" for line in lines)).encode())

@@ -19,6 +19,7 @@ from typing import Any
 
 from schemas.digests import canonical_json, sha256_file
 from schemas.errors import VocabularyConfigError
+from schemas.files import write_file
 from tokenizer_build.bands import BANDS, DOMAIN, RESERVED_IDS
 from tokenizer_build.lint import Finding, Severity, Split, lint_vocabulary, load_vocabulary
 from tokenizer_build.lock import LOCK_NAME, PUBLISHED, RELEASES_NAME
@@ -75,15 +76,28 @@ def init_vocabulary(source: Path, directory: Path) -> int:
     """
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise VocabularyConfigError(f"{directory}: it exists and is not empty; name a new folder")
+    part = directory.with_name(f".{directory.name}.part")  # a folder that was killed on the way is made anew
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        _fill(source, part)
+        number = len(load_vocabulary(part)[0].tokens)
+        part.rename(directory)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    return number
+
+
+def _fill(source: Path, directory: Path) -> None:
+    """Write the files of a vocabulary that inherits another."""
     for path in band_file_paths(source):
         place = directory / INHERITED / path.relative_to(source)
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, place)
-    (directory / OWN_TOML).write_text(_BEGINNING, encoding="utf-8", newline="")
+    write_file(directory / OWN_TOML, _BEGINNING.encode())
     lines = (source / LOCK_NAME).read_text(encoding="utf-8").splitlines(keepends=True)
     published = (line for line in lines if line.startswith("#") or line.rstrip("\n").endswith(f"\t{PUBLISHED}"))
-    (directory / LOCK_NAME).write_text("".join(published), encoding="utf-8", newline="")
-    return len(load_vocabulary(directory)[0].tokens)
+    write_file(directory / LOCK_NAME, "".join(published).encode())
 
 
 @dataclass(frozen=True)
@@ -199,13 +213,13 @@ def _append_checked(directory: Path, group: str, band: str, split: Split) -> Non
     """Add a group to the file of its band, unless the vocabulary would break a rule."""
     path = directory / (OWN_TOML if band == DOMAIN else f"own_{band}.toml")
     before = path.read_bytes() if path.is_file() else None
-    path.write_bytes((f'band = "{band}"\n'.encode() if before is None else before) + group.encode())
+    write_file(path, (f'band = "{band}"\n'.encode() if before is None else before) + group.encode())
     try:
         errors = [found for found in lint_vocabulary(directory, split) if found.severity is Severity.ERROR]
         if errors:
             raise VocabularyConfigError(_messages(errors))
     except VocabularyConfigError:
-        path.unlink() if before is None else path.write_bytes(before)
+        path.unlink() if before is None else write_file(path, before)
         raise
 
 

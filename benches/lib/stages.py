@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from benches.lib.harness import BenchmarkError, Candidate, Comparison, RunResult, compare
 from pipelines.console.console import Output, log_to_console
 from pipelines.console.progress import MEGABYTE, Reporter, Reporters
-from schemas.units import RECEIPT_FOLDERS, RUN_STAGES, TOKENIZER_STAGES, Stage
+from schemas.units import RECEIPT_FOLDERS, RUN_STAGES, TOKENIZER_STAGES, Stage, receipt_folder
 from transforms.storage.folder import CACHE
 
 if TYPE_CHECKING:
@@ -75,8 +75,9 @@ def prepare_stage(base: RunConfig, stage: Stage) -> Ready:
     index = out / CACHE / "stages"
     index.mkdir(parents=True)
     for needed in needs(base, stage):
-        folder = Path(RECEIPT_FOLDERS[needed]).parts[0]
-        shutil.copytree(base.out_folder / folder, out / folder, copy_function=os.link)
+        for folder in {Path(RECEIPT_FOLDERS[needed]).parts[0], receipt_folder(needed)}:
+            if (base.out_folder / folder).is_dir():
+                shutil.copytree(base.out_folder / folder, out / folder, copy_function=os.link)
         shutil.copyfile(base.out_folder / CACHE / "stages" / f"{needed}.json", index / f"{needed}.json")
     if base.tokenizer is not None:
         ignore = shutil.ignore_patterns("_unit-*")  # a tokenizer that was given was not built there
@@ -98,7 +99,7 @@ def run_stage(stage: Stage, amounts: dict[str, float], ready: Ready) -> RunResul
     """Run a stage's program; its output is compared by its unit receipts, which hold the digests of all its files."""
     with log_to_console(Output(quiet=True)):
         ready.program(ready.config, Reporters())
-    return RunResult(amounts, partial(hash_receipts, ready.config.out_folder / RECEIPT_FOLDERS[stage]))
+    return RunResult(amounts, partial(hash_receipts, ready.config.out_folder / receipt_folder(stage)))
 
 
 def hash_receipts(folder: Path) -> str:

@@ -22,7 +22,7 @@ from pipelines.stages.scan import plan_scan, scan_settings
 from pipelines.stages.session import Session, open_session
 from pipelines.stages.tokenize import plan_tokenize, tokenize_settings
 from schemas.coders import register_coders
-from schemas.units import RECEIPT_FOLDERS, Stage, Unit
+from schemas.units import Stage, Unit, receipt_folder
 from transforms.ingest.dedup.candidates import MIN_PARTITIONS, duplicate_candidates
 from transforms.scan.merge import GroupKey, PartRows, refer_counts
 from transforms.storage.folder import CACHE
@@ -77,7 +77,7 @@ def _plan(session: Session, stage: Stage) -> list[Unit]:
 def _hash_made(stage: Stage, out: Path) -> str:
     """Return the SHA-256 of the receipts of tokenize, or of the merged words."""
     if stage is Stage.TOKENIZE:
-        return hash_receipts(out / RECEIPT_FOLDERS[stage])
+        return hash_receipts(out / receipt_folder(stage))
     words = sorted((out / "counts" / "words").glob("*.parquet"))
     return hashlib.sha256(b"".join(path.read_bytes() for path in words)).hexdigest()
 

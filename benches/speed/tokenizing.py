@@ -24,7 +24,7 @@ from benches.lib.references import is_utf8
 from benches.lib.stages import Ready, hash_receipts, prepare_stage, run_stage
 from pipelines.console.console import Output, log_to_console
 from pipelines.console.progress import MEGABYTE, Reporters
-from schemas.units import RECEIPT_FOLDERS, Stage
+from schemas.units import Stage, receipt_folder
 from tokenizer_build.compare.candidates import set_rayon_threads
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def run_both(amounts: dict[str, float], ready: Ready) -> RunResult:
     run_stage(Stage.TOKENIZE, {}, ready)
     with log_to_console(Output(quiet=True)):
         import_module(f"pipelines.stages.{Stage.VALIDATE}").run(ready.config, Reporters())
-    return RunResult(amounts, partial(hash_receipts, ready.config.out_folder / RECEIPT_FOLDERS[Stage.VALIDATE]))
+    return RunResult(amounts, partial(hash_receipts, ready.config.out_folder / receipt_folder(Stage.VALIDATE)))
 
 
 def write_texts(out: Path, folder: Path) -> Documents:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from types import TracebackType
 
@@ -11,6 +12,8 @@ from rich.text import Text
 
 from pipelines.console.lines import done_line, progress_line
 from pipelines.console.progress import Meter, Summary
+from pipelines.console.terminal import escape_output, raw_stream
+from schemas.printing import printable
 
 
 class LiveReporter:
@@ -22,7 +25,7 @@ class LiveReporter:
 
     def __init__(self, console: Console | None = None) -> None:
         """Draw nothing yet."""
-        self._console = console or Console(stderr=True)
+        self._console = console or Console(file=raw_stream(sys.stderr))
         self._progress = Progress(
             SpinnerColumn(),
             BarColumn(bar_width=24),
@@ -30,13 +33,15 @@ class LiveReporter:
             TimeElapsedColumn(),
             console=self._console,
             transient=True,
+            redirect_stdout=sys.stdout.isatty(),  # a file that the output is sent to stays the place for it
         )
         self._meter = Meter("", 0, 0)
         self._task: TaskID | None = None
 
     def __enter__(self) -> LiveReporter:
-        """Begin to draw."""
+        """Begin to draw; what others write to the standard streams then comes above the bar, and is escaped still."""
         self._progress.start()
+        escape_output()
         return self
 
     def __exit__(
@@ -67,7 +72,7 @@ class LiveReporter:
 
     def note(self, message: str) -> None:
         """Write the message above the bar."""
-        self._console.print(Text(message), soft_wrap=True)
+        self._console.print(Text(printable(message)), soft_wrap=True)
 
     def _remove_bar(self) -> None:
         if self._task is not None:

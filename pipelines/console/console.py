@@ -10,8 +10,9 @@ import json
 import logging
 import os
 import re
+import signal
 import sys
-import tempfile
+import threading
 import traceback
 import warnings
 from collections.abc import Iterator, Mapping
@@ -22,8 +23,10 @@ from typing import TextIO
 from pipelines.console.progress import Reporter, Reporters
 from pipelines.console.reporters import JsonReporter, PlainReporter
 from pipelines.console.signals import RESUME_ADVICE, stop_on_signals
+from pipelines.console.terminal import printable_output
 from schemas import errors
-from schemas.errors import ConfigError, CppmillError, ExitCode
+from schemas.errors import ConfigError, CppmillError, ExitCode, ResourceError
+from schemas.resources import explain_refusal, find_refusal
 
 OWN_LOGGERS = ("configs", "cppmill_core", "pipelines", "schemas", "tokenizer_build", "transforms")
 
@@ -100,15 +103,33 @@ def is_live_terminal(stream: TextIO) -> bool:
 def exit_on_error(output: Output | None = None) -> Iterator[None]:
     """Turn an error of the block into a message and an exit code, with a traceback if it is unexpected.
 
+    Everything that is printed in the block, and of its errors, is escaped.
+
     Raises:
         SystemExit: With the exit code.
     """
+    _let_interrupts_raise()
+    with printable_output(), _errors_as_exits(output):
+        yield
+
+
+def _let_interrupts_raise() -> None:
+    """Let Ctrl-C raise KeyboardInterrupt from now on; until a command begins, it ends the process (`cppmill.main`)."""
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) == signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextmanager
+def _errors_as_exits(output: Output | None) -> Iterator[None]:
     try:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter's last flush fails again
         raise SystemExit(ExitCode.FAILED_CHECK) from None
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped by Ctrl-C\n")
+        raise SystemExit(ExitCode.INTERRUPTED) from None
     except Exception as error:
         known = find_user_error(error)
         message, code = known or (f"unexpected {type(error).__name__}: {error}", ExitCode.FAILED_CHECK)
@@ -122,9 +143,8 @@ def exit_on_error(output: Output | None = None) -> Iterator[None]:
 
 
 def print_error(message: str) -> None:
-    """Write an error message to the error stream, with any characters; every line is marked."""
-    text = "".join(f"error: {line}\n" for line in message.splitlines() or [""])
-    sys.stderr.write(text.encode("utf-8", "backslashreplace").decode())
+    """Write an error message to the error stream; every line is marked."""
+    sys.stderr.write("".join(f"error: {line}\n" for line in message.split("\n")))
     sys.stderr.flush()
 
 
@@ -139,7 +159,8 @@ def find_user_error(error: Exception) -> tuple[str, ExitCode] | None:
     core = sys.modules.get("cppmill_core")
     if core is not None and isinstance(error, core.CoreError):
         return strip_label(str(error)), _core_exit_code(type(error).__name__)
-    return _find_in_traceback(str(error))
+    refusal = explain_refusal(error)
+    return (refusal, ResourceError.exit_code) if refusal else _find_in_traceback(str(error))
 
 
 def _core_exit_code(name: str) -> ExitCode:
@@ -154,7 +175,8 @@ def _find_in_traceback(text: str) -> tuple[str, ExitCode] | None:
     """Return message and exit code of the last error of ours at the end of a traceback."""
     found = list(_RAISED.finditer(text))
     if not found:
-        return None
+        refusal = find_refusal(text)
+        return None if refusal is None else (refusal, ResourceError.exit_code)
     module, name, message = found[-1].groups()
     if module != "schemas.errors":
         return strip_label(message), _core_exit_code(name)
@@ -201,10 +223,11 @@ def _worker_log_levels(output: Output) -> Iterator[None]:
     if WORKER_OPTIONS in os.environ:
         yield
         return
-    with tempfile.NamedTemporaryFile("w", prefix="cppmill-worker-", suffix=".json") as file:
+    # A file in memory, which ends with this process however that ends; its descriptor is a path for child processes.
+    with os.fdopen(os.memfd_create("cppmill-worker"), "w") as file:
         json.dump(levels, file)
         file.flush()
-        os.environ[WORKER_OPTIONS] = file.name
+        os.environ[WORKER_OPTIONS] = f"/proc/{os.getpid()}/fd/{file.fileno()}"
         try:
             yield
         finally:

@@ -22,6 +22,7 @@ from pipelines.console.progress import Summary
 from pipelines.console.reporters import JsonReporter
 from pipelines.console.signals import done_before_end, is_stopping
 from schemas.errors import BlockedError
+from schemas.passwords import redacted
 from transforms.storage.folder import CACHE, OutputFolder
 
 EVENTS = f"{CACHE}/events"
@@ -85,7 +86,7 @@ class EventLog(JsonReporter):
 
     def _write(self, event: str, **values: object) -> None:
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        self._log.write(json.dumps({"time": now, "event": event, **values}))
+        self._log.write(redacted(json.dumps({"time": now, "event": event, **values})))
 
 
 @contextmanager

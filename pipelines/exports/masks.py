@@ -18,6 +18,7 @@ from configs.outputs import check_parent
 from pipelines.tokenizers.codec import load_tokenizer
 from schemas.digests import canonical_json
 from schemas.errors import ConfigError, IntegrityError
+from schemas.files import write_file
 from tokenizer_build.compare.diff import read_ids
 from tokenizer_build.masks import make_mask, read_named_bands
 
@@ -72,7 +73,7 @@ def write_mask(
         )
     except CoreError as error:
         raise ConfigError(str(error)) from error
-    file.write_bytes(canonical_json(mask.to_json(parts)) + b"\n")
+    write_file(file, canonical_json(mask.to_json(parts)) + b"\n")
     forbidden, moved = int((mask.biases == -math.inf).sum()), int((mask.biases != 0).sum())
     return (
         f"{mask.vocab_size:,} ids: {forbidden:,} forbidden, {moved - forbidden:,} with another bias, "
@@ -129,7 +130,7 @@ def prove_mask(
         if out is not None and check is None:
             check_parent(out, option="--out")
             receipt = make_mask_receipt(checkpoint, mask, loaded, base=base)
-            out.write_bytes(canonical_json(receipt) + b"\n")
+            write_file(out, canonical_json(receipt) + b"\n")
             return f"{checkpoint}: {'; '.join(_proved(receipt, mask))}"
     except InvalidInputError as error:
         raise ConfigError(str(error)) from error

@@ -15,7 +15,7 @@ from cppmill_core.dataset import fingerprint_of
 from schemas.errors import ConfigError
 from schemas.export_options import SequenceOptions
 from schemas.options import TokenizeOptions
-from schemas.units import Stage, UnitReceipt
+from schemas.units import Stage, UnitReceipt, current_path
 from transforms.exports.sequences.segments import Encoding
 from transforms.exports.sequences.spans import DocumentSpan, SequenceSpans
 from transforms.records.manifests import MANIFEST, read_manifest
@@ -108,8 +108,8 @@ class TracedRows:
     def _inputs_of(self, name: str) -> list[str]:
         """Return the token shards that a file of sequences was made from."""
         if name not in self._inputs:
-            unit = name.replace("/part-", "/_unit-").replace(".parquet", ".json")
-            receipt = UnitReceipt.from_bytes(self.out.read_bytes(unit), where=self.out.where(unit))
+            unit = current_path(name.replace("/part-", "/_unit-").replace(".parquet", ".json"))
+            receipt = UnitReceipt.from_bytes(self.out.read_receipt_bytes(unit), where=self.out.where(unit))
             self._inputs[name] = sorted(receipt.inputs)
         return self._inputs[name]
 

@@ -18,6 +18,7 @@ from pipelines.tokenizers.codec import load_tokenizer
 from pipelines.tokenizers.texts import documents_shards, read_shards
 from schemas.digests import canonical_json
 from schemas.errors import ConfigError
+from schemas.files import write_file
 from tokenizer_build.compare.diff import read_ids
 from tokenizer_build.masks import match_bands, read_named_bands
 from tokenizer_build.working_set import Choice, count_tokens, describe_working_set
@@ -89,7 +90,7 @@ def write_working_set(run: str, file: Path, *, globs: DocumentGlobs, coverage: f
     made = describe_working_set(
         histogram, ids, globs=projects, coverage=coverage, dataset=digest, bands=whole, chosen=chosen
     )
-    file.write_bytes(canonical_json(made) + b"\n")
+    write_file(file, canonical_json(made) + b"\n")
     return _describe(made)
 
 

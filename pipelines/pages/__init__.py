@@ -8,6 +8,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from schemas.errors import ConfigError
+from schemas.files import write_file
 
 
 def render_page(template: str, **values: Any) -> str:  # noqa: ANN401 - whatever the template takes
@@ -47,7 +48,7 @@ def write_page(html: str, file: Path, *, option: str) -> str:
     """
     data = html.encode("utf-8", "backslashreplace")
     try:
-        file.write_bytes(data)
+        write_file(file, data)
     except OSError as error:
         raise ConfigError(
             f"{option} {file}: cannot be written: {error.strerror}; name a file in a folder that is there"

@@ -19,6 +19,7 @@ from huggingface_hub import DatasetCardData
 from markupsafe import Markup
 
 from pipelines.pages import render_page
+from schemas.printing import printable
 from transforms.records.croissant import MEANINGS, Publication, table_schemas
 
 Licenses = Mapping[tuple[str, str | None], int]
@@ -54,7 +55,7 @@ def render_card(
     """
     given = any(license is not None for _, license in licenses)
     rows = _project_rows(licenses) if given else []
-    return render_page(
+    page = render_page(
         "card.md.j2",
         publication=publication,
         title=_cell(publication.name),
@@ -71,6 +72,7 @@ def render_card(
         projects=rows[:MOST_PROJECTS],
         more_projects=len(rows[MOST_PROJECTS:]),
     )
+    return printable(page)
 
 
 def _metadata(receipt: dict[str, Any], publication: Publication, licenses: Licenses) -> DatasetCardData:

@@ -23,12 +23,15 @@ from configs.outputs import check_outside
 from pipelines.publish.card import Licenses, describe_run, render_card
 from schemas.digests import canonical_json
 from schemas.errors import ConfigError
+from schemas.files import write_file
 from schemas.places import is_remote
+from schemas.printing import printable_json
 from transforms.records.croissant import Publication, make_croissant
 from transforms.records.in_toto import BUILD_TYPE, PRODUCTS, make_statement, products
 from transforms.records.platforms import PLATFORM_VOCAB, read_platform_vocab
 from transforms.records.receipts import read_checked_receipt
 from transforms.storage.folder import OutputFolder
+from transforms.tokens.tokenizer import read_manifest
 
 STATEMENT = "provenance.json"
 CROISSANT = "croissant.json"
@@ -61,16 +64,17 @@ def write_provenance(run: str, folder: Path, publication: Publication, *, builde
     _check_folder(run, folder)
     licenses = count_licenses(out, receipt)
     names = sorted({license for _, license in licenses if license is not None})
-    manifest = json.loads(out.read_bytes("tokenizer/manifest.json"))
+    manifest = read_manifest(out)
     statement = make_statement(receipt, builder=builder)
     description = describe_run(receipt, licenses)
     croissant = make_croissant(receipt, publication, licenses=names, description=description)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / STATEMENT).write_bytes(canonical_json(statement) + b"\n")
-    (folder / CROISSANT).write_text(json.dumps(croissant, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_file(folder / STATEMENT, canonical_json(statement) + b"\n")
+    described = printable_json(json.dumps(croissant, indent=2, ensure_ascii=False))
+    write_file(folder / CROISSANT, f"{described}\n".encode())
     platforms = read_platform_vocab(out, receipt) if out.exists(PLATFORM_VOCAB) else None
     card = render_card(receipt, manifest, publication, licenses, platforms)
-    (folder / CARD).write_text(f"{card}\n", encoding="utf-8")
+    write_file(folder / CARD, f"{card}\n".encode())
     yield f"{folder / STATEMENT}: in-toto statement, SLSA provenance of {len(statement['subject']):,} files"
     yield f"{folder / CROISSANT}: Croissant, {len(croissant['recordSet'])} record sets"
     configs = (

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from markupsafe import Markup
 
 from schemas.errors import ConfigError
+from schemas.printing import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -291,5 +292,5 @@ def shortened(text: str, length: int) -> str:
         >>> shortened("a\nb", 9), shortened("abcdef", 4)
         ('a\\nb', 'abc…')
     """
-    printed = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    printed = printable(text).replace("\n", "\\n").replace("\t", "\\t")
     return printed if len(printed) <= length else f"{printed[: length - 1]}…"

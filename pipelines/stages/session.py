@@ -32,10 +32,10 @@ from schemas.errors import ConfigError, IntegrityError, StoreError
 from schemas.units import (
     RECEIPT_FOLDERS,
     TOKENIZER_STAGES,
+    UNITS,
     Stage,
     Unit,
     UnitReceipt,
-    is_unit_receipt,
     unit_receipt_path,
 )
 from transforms.records.receipts import RECEIPT
@@ -50,7 +50,11 @@ from transforms.units.peer_locks import peer_locks
 
 logger = logging.getLogger(__name__)
 
-_WRITTEN = ("counts", *(folder for folder in RECEIPT_FOLDERS.values() if not folder.startswith((CACHE, "counts"))))
+_WRITTEN = (
+    UNITS,
+    "counts",
+    *(folder for folder in RECEIPT_FOLDERS.values() if not folder.startswith((CACHE, "counts"))),
+)
 """The folders from which a run or an export removes files that no receipt names."""
 
 WORKER_LOGS = f"{CACHE}/workers"
@@ -199,7 +203,7 @@ class Session(Generic[Config]):
         """
         names = [unit_receipt_path(stage, key) for key in self._index(stage).get("units", ())]
         if not names:
-            names = [name for name in self.out.files(RECEIPT_FOLDERS[stage]) if is_unit_receipt(name, stage)]
+            names = self.out.receipts(stage)
         if not names:
             raise IntegrityError(
                 f"{self.out.root}: no {stage} has finished here; run `cppmill {stage}` first, or `cppmill run` "
@@ -215,7 +219,7 @@ class Session(Generic[Config]):
         """
         where = self.out.where(name)
         try:
-            data = self.out.read_bytes(name)
+            data = self.out.read_receipt_bytes(name)
         except FileNotFoundError as error:
             raise IntegrityError(f"{where}: missing; run `cppmill run` again, which makes it again") from error
         receipt = UnitReceipt.from_bytes(data, where=where)
@@ -325,6 +329,7 @@ def logged(session: Session[Config]) -> Iterator[Session[Config]]:
     out, engine = session.out, session.engine
     out.load_digests()
     out.hold_receipts(recorded_files(out))
+    out.move_receipts()
     with open_log(out, engine=engine.name, threads=usable_threads()) as log:
         reporters = Reporters(session.reporter, log)
         if engine.name != "local":

@@ -6,7 +6,6 @@ with it are refused before anything is done.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -17,11 +16,11 @@ from pipelines.stages.scan_receipts import split_receipts
 from pipelines.stages.session import Session
 from pipelines.stages.vocabulary import recorded_digest, token_pattern
 from schemas.errors import ConfigError, IntegrityError
-from schemas.units import RECEIPT_FOLDERS, TOKENIZER_STAGES, Stage, Unit, UnitReceipt, is_unit_receipt
+from schemas.units import RECEIPT_FOLDERS, TOKENIZER_STAGES, Stage, Unit, UnitReceipt
 from tokenizer_build.lock import vocabulary_digest
 from tokenizer_build.vocabulary import read_vocabulary
 from transforms.records.receipts import find_receipt
-from transforms.tokens.tokenizer import manifest_digest
+from transforms.tokens.tokenizer import manifest_digest, read_manifest
 
 KEPT = "the tokenizer in OUT is kept; --rebuild-tokenizer builds another"
 """Why a run does not scan or build."""
@@ -74,9 +73,8 @@ def build_receipts(session: Session) -> list[UnitReceipt]:
     Raises:
         IntegrityError: If it is damaged: without it, nobody knows what the tokenizer was built from.
     """
-    names = [name for name in session.out.files(_FOLDER) if is_unit_receipt(name, Stage.BUILD)]
     try:
-        return [session.read_unit(name) for name in names]
+        return [session.read_unit(name) for name in session.out.receipts(Stage.BUILD)]
     except IntegrityError as error:
         raise IntegrityError(f"{error}; or restore the file, {_REBUILD}") from error
 
@@ -120,7 +118,7 @@ def _made_options(session: Session) -> dict[tuple[str, str], Any]:
 
     Options that are off are None.
     """
-    manifest = json.loads(session.out.read_bytes(f"{_FOLDER}/manifest.json"))
+    manifest = read_manifest(session.out)
     made = {stage: session.made_options(stage) for stage in TOKENIZER_STAGES} if build_receipts(session) else {}
     if made and not all(made.values()):  # a folder that was copied without its cache
         made = {stage: dict((find_receipt(session.out) or {}).get("configs", {}).get(stage, {})) for stage in made}
@@ -128,6 +126,7 @@ def _made_options(session: Session) -> dict[tuple[str, str], Any]:
         names = {stage: {*made[stage], *session.config.stage_options(stage)} for stage in made}
         return {(str(stage), name): made[stage].get(name) for stage in made for name in sorted(names[stage])}
     template = {} if "kind" in manifest else {("build", "hf_template"): manifest.get("hf_template")}
+    known: dict[tuple[str, str], Any]
     known = {("build", name): manifest[name] for name in ("vocab_size", "profile") if name in manifest}
     return {**known, **template, **({_TOKEN_PATTERN: manifest["pattern"]} if "pattern" in manifest else {})}
 
@@ -169,7 +168,7 @@ def _check_intact(session: Session) -> None:
         IntegrityError: Naming the first that is missing or damaged.
     """
     out = session.out
-    manifest = json.loads(out.read_bytes(f"{_FOLDER}/manifest.json"))
+    manifest = read_manifest(out)
     expected = {f"{_FOLDER}/{name}": sha256 for name, sha256 in manifest["files"].items()}
     if build_receipts(session):
         receipts = session.current(Stage.SCAN)

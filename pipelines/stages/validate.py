@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import version
@@ -26,6 +25,7 @@ from schemas.units import (
     RECEIPT_FOLDERS,
     RUN_STAGES,
     TOKENIZER_STAGES,
+    UNITS,
     Stage,
     Unit,
     UnitReceipt,
@@ -36,11 +36,11 @@ from transforms.records.receipts import RECEIPT, RunFacts, TokenizerFacts, descr
 from transforms.records.recorded import recorded_files
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.shards import check_origin
-from transforms.tokens.tokenizer import TokenizeSettings, manifest_digest, open_tokenizer
+from transforms.tokens.tokenizer import TokenizeSettings, manifest_digest, open_tokenizer, read_manifest
 from transforms.tokens.validate import validate_unit
 from transforms.units.flow import Flow, RunUnits
 
-_OWN_FOLDERS = ("counts/", *(f"{RECEIPT_FOLDERS[stage]}/" for stage in RUN_STAGES))
+_OWN_FOLDERS = (f"{UNITS}/", "counts/", *(f"{RECEIPT_FOLDERS[stage]}/" for stage in RUN_STAGES))
 _DEPENDENCIES = ("pyarrow", "numpy", "apache-beam", "tokenizers")
 
 
@@ -134,7 +134,7 @@ def _publish_receipt(
     files = {name: out.digest(name) or "" for name in sorted(keep - shards)}
     made = {output.path for receipt in build_receipts(session) for output in receipt.outputs}
     _check_tokenizer_files(out, files, made)
-    manifest = json.loads(out.read_bytes("tokenizer/manifest.json"))
+    manifest = read_manifest(out)
     facts = RunFacts(
         documents=documents,
         tokens=tokens,

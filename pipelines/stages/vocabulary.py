@@ -6,7 +6,6 @@ A tokenizer that is built with the user's own records it: its manifest has the d
 
 from __future__ import annotations
 
-import json
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from transforms.records.receipts import RECEIPT
 from transforms.records.versions import follow_current
 from transforms.storage.folder import OutputFolder
 from transforms.storage.objects import scratch_folder
+from transforms.tokens.tokenizer import read_manifest
 
 
 def local_vocabulary(place: Path | str | None) -> Path:
@@ -78,8 +78,7 @@ def vocabulary_key(folder: Path, *, is_own: bool) -> dict[str, Any]:
 
 def recorded_digest(out: OutputFolder) -> str | None:
     """Return the digest of the user's own vocabulary that OUT's tokenizer was built with; None if it was with none."""
-    manifest: dict[str, Any] = json.loads(out.read_bytes("tokenizer/manifest.json"))
-    digest: str | None = manifest.get("vocabulary", {}).get("digest")
+    digest: str | None = read_manifest(out).get("vocabulary", {}).get("digest")
     return digest
 
 

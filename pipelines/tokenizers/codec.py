@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 STANDARD_INPUT = "-"
 
 _IDS_A_WRITE = 1 << 16
+_ARGUMENT = "pass skip_control=True"
+"""How the library says it."""
 
 
 def read_input(file: str) -> bytes:
@@ -55,9 +57,15 @@ def decode_file(tokenizer: Path, file: str, *, skip_control: bool) -> None:
         file: The file with the array, or `-`.
         skip_control: Leave control ids out; else they are an error, as they have no bytes.
     """
+    from cppmill_core import InvalidInputError
+
     loaded = load_tokenizer(tokenizer)
     ids = parse_ids(read_input(file), vocab_size=loaded.vocab_size, where=file)
-    sys.stdout.buffer.write(loaded.decode(ids, skip_control=skip_control))
+    try:
+        data = loaded.decode(ids, skip_control=skip_control)
+    except InvalidInputError as error:
+        raise ConfigError(str(error).replace(_ARGUMENT, "give --skip-control")) from error
+    sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
 
 

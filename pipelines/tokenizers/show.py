@@ -20,6 +20,7 @@ from rich.text import Text
 
 from pipelines.pages import render_page, write_page
 from pipelines.tokenizers.codec import load_tokenizer
+from schemas.printing import printable
 from tokenizer_build.bands import Strength
 from tokenizer_build.compare.diff import Entry, read_ids
 from tokenizer_build.compare.origins import MadeToken, display_bands, read_origins
@@ -61,7 +62,7 @@ def shown_text(token: bytes) -> str:
     """
     text = token.decode("utf-8", "backslashreplace")
     marks = {"\n": "⏎\n", "\t": "⇥   "}
-    return "".join(marks.get(c) or (c if c.isprintable() else repr(c)[1:-1]) for c in text)
+    return "".join(marks.get(c) or printable(c) for c in text)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from transforms.records.unit_checks import RunUnits
 from transforms.scan.kinds import PARTS, Family
 from transforms.scan.tables import nest_statistics
 from transforms.storage.folder import OutputFolder
+from transforms.tokens.tokenizer import read_manifest
 from transforms.units.batches import read_row_groups
 
 _VALUES = {
@@ -75,7 +76,7 @@ def _check_statistics(run: RunUnits, names: Sequence[str]) -> Iterator[str]:
 
 def _check_decisions(out: OutputFolder) -> Iterator[str]:
     """Compare the numbers that candidates were decided by with the counts, and their ids with the manifest."""
-    manifest = json.loads(out.read_bytes("tokenizer/manifest.json"))
+    manifest = read_manifest(out)
     ids = {token["token"]: token["id"] for token in manifest["tokens"]}
     counts: dict[tuple[str, str], tuple[int, ...]] = {}
     for name, kind, prefix in (("terms", "category", ""), ("morphemes", "position", _MORPHEME)):

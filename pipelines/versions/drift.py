@@ -203,7 +203,7 @@ def _propose(
     pattern = configs["scan"]["pattern"]
     units = {shard["sha256"]: shard["unit"] for shard in after.receipt["dataset"]["shards"]}
     paths = [unit_receipt_path(Stage.TOKENIZE, units[sha256]) for sha256 in gained]
-    receipts = [UnitReceipt.from_bytes(after.out.read_bytes(path), where=path) for path in paths]
+    receipts = [UnitReceipt.from_bytes(after.out.read_receipt_bytes(path), where=path) for path in paths]
     shards = [next(iter(receipt.inputs)) for receipt in receipts]
 
     def documents() -> Iterator[pa.RecordBatch]:

@@ -94,7 +94,7 @@ def test_a_new_version_is_filtered_as_the_last_one(filtered, run, cppmill):
     cppmill(*again, "--config", filtered / "run.toml")
     found = rejects(store / "current")
     assert found.keys() == {*DROPPED, "other.h"}
-    units = list((store / "current/documents").glob("_unit-*.json"))
+    units = list((store / "current/units/documents").glob("_unit-*.json"))
     assert len(list((store / "current/.cache/fingerprints").iterdir())) == len(units)
     assert cppmill(*again, "--config", filtered / "run.toml", check=False).returncode == 10
 

@@ -3,9 +3,12 @@
 import json
 import shutil
 
+import polars
 import pytest
 
+from pipelines.versions.verify import verify
 from schemas.digests import canonical_json, sha256_file, sha256_json
+from transforms.storage.folder import OutputFolder
 
 
 def rewrite(path, change):
@@ -38,10 +41,17 @@ def age(path):
 
 @pytest.fixture
 def old_run(copied_run):
-    """A run of a version whose unit receipts had no digest of themselves."""
-    for path in unit_receipts(copied_run.out):
+    """A run of a version whose unit receipts had no digest of themselves, and lay beside what they are receipts of."""
+    out = copied_run.out
+    for path in unit_receipts(out):
         age(path)
-    sign(copied_run.out)
+        path.rename(out / path.relative_to(out).as_posix().removeprefix("units/"))
+    shutil.rmtree(out / "units")
+
+    def forget(receipt):
+        receipt["files"] = {name: digest for name, digest in receipt["files"].items() if (out / name).exists()}
+
+    sign(out, forget)
     return copied_run
 
 
@@ -105,18 +115,41 @@ def test_a_changed_receipt_of_the_build_is_named_and_a_rebuild_makes_it_again(co
 
 
 def test_an_old_run_is_valid_and_up_to_date(old_run, cppmill):
-    before = old_run.tree()
+    def data():
+        return {name: data for name, data in old_run.tree().items() if "_unit-" not in name and name != "receipt.json"}
+
+    def receipts():
+        return {path.name: path.read_bytes() for path in unit_receipts(old_run.out)}
+
+    before, units, dataset = data(), receipts(), old_run.receipt["dataset"]
     cppmill("verify", old_run.out)
     done = cppmill(*old_run.command, "--json")
     assert {count for stage, count in old_run.stages(done).items() if stage != "read"} <= {0, None}
-    assert old_run.tree() == before
+    assert (data(), receipts(), old_run.receipt["dataset"]) == (before, units, dataset)
+    cppmill("verify", old_run.out)
+
+
+def test_beside_the_tables_lies_nothing_that_readers_of_a_folder_take_for_one(old_run, run, cppmill):
+    cppmill(*old_run.command)
+    for out in (old_run.out, run.out):
+        for folder in ("documents", "counts", "tokens"):
+            assert {path.suffix for path in (out / folder).rglob("*") if path.is_file()} <= {".parquet", ".json"}
+            assert not list((out / folder).rglob("_unit-*"))
+        assert polars.read_parquet(out / "tokens").height == run.receipt["dataset"]["documents"]
+
+
+def test_an_old_run_whose_next_run_is_killed_is_still_what_its_receipt_says(old_run):
+    OutputFolder(old_run.out).move_receipts()
+    shutil.rmtree(old_run.out / "units")
+    assert not verify(str(old_run.out), 0)
 
 
 def test_a_changed_receipt_of_an_old_run_is_made_again(old_run, run, cppmill):
     path = unit_receipts(old_run.out, "tokens")[0]
     rewrite(path, lambda value: value["totals"].update(control_text={"<EOS>": 3}))
     cppmill(*old_run.command)
-    assert path.read_bytes() == (run.out / path.relative_to(old_run.out)).read_bytes()
+    made = f"units/tokens/{path.name}"
+    assert (old_run.out / made).read_bytes() == (run.out / made).read_bytes()
     assert old_run.receipt["policy"] == run.receipt["policy"]
     cppmill("verify", old_run.out)
 

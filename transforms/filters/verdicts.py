@@ -27,6 +27,9 @@ from transforms.filters.minified import find_minified
 from transforms.filters.secrets import SecretDetectors
 from transforms.sources.batches import is_equal
 
+_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
+"""Byte-order marks of UTF-16 and UTF-32; that of UTF-32 in little-endian order begins with the first."""
+
 _ORDER = {reason: place for place, reason in enumerate(Filtered)}
 
 Finder = Callable[[bytes, str | None], str | None]
@@ -64,7 +67,9 @@ class ContentFilter:
 
     def __call__(self, content: bytes, license_name: str | None) -> Verdict:
         """Return what becomes of a document, by its bytes and the licence that its source names."""
-        return self._by_bytes(len(content), b"\0" in content) or self._by_text(content, license_name)
+        has_nul = b"\0" in content
+        is_wide = has_nul and content.startswith(_WIDE_MARKS)
+        return self._by_bytes(len(content), has_nul, is_wide) or self._by_text(content, license_name)
 
     def judge(self, documents: pa.RecordBatch) -> Iterator[tuple[int, Verdict]]:
         """Yield row and verdict of the documents that are not kept, among those of a batch that were looked at.
@@ -73,24 +78,26 @@ class ContentFilter:
             documents: A batch of READ, or of READ_DIGESTS if no filter reads the text.
         """
         num_bytes = documents.column("num_bytes").to_numpy()
-        has_nul = documents.column("has_nul").to_numpy(zero_copy_only=False)
+        has_nul, is_wide = (documents.column(name).to_numpy(zero_copy_only=False) for name in ("has_nul", "is_wide"))
         judged = ~is_equal(documents.column("doc_id"), "")
         if not self.reads_text:
             judged &= (num_bytes == 0) | (num_bytes > self.max_bytes) | (has_nul & self.drop_binary)
         for row in np.flatnonzero(judged).tolist():
-            verdict = self._by_bytes(int(num_bytes[row]), bool(has_nul[row]))
+            verdict = self._by_bytes(int(num_bytes[row]), bool(has_nul[row]), bool(is_wide[row]))
             if verdict is None:
                 license_name = documents.column("license")[row].as_py() or documents.column("terms")[row].as_py()
                 verdict = self._by_text(documents.column("content")[row].as_py(), license_name)
             if verdict is not KEPT:
                 yield row, verdict
 
-    def _by_bytes(self, num_bytes: int, has_nul: bool) -> Verdict | None:
+    def _by_bytes(self, num_bytes: int, has_nul: bool, is_wide: bool) -> Verdict | None:
         if not num_bytes:
             return Verdict(Column.EMPTY)
         if num_bytes > self.max_bytes:
             return Verdict(Column.FILTERED, Filtered.SIZE)
-        return Verdict(Column.FILTERED, Filtered.BINARY) if has_nul and self.drop_binary else None
+        if not (has_nul and self.drop_binary):
+            return None
+        return Verdict(Column.FILTERED, Filtered.WIDE_TEXT if is_wide else Filtered.BINARY)
 
     def _by_text(self, content: bytes, license_name: str | None) -> Verdict:
         for reason, find in self.finders:

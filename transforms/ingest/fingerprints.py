@@ -36,6 +36,7 @@ IS_READ = "is_read"
 _MAX_DETAIL_BYTES = 256
 _DIGEST = b"cppmill.fingerprints"
 _UNREAD_INPUTS = b"cppmill.unread_inputs"
+_SEAL = b"cppmill.seal"
 _UNREAD = (Dead.UNREADABLE, Dead.VANISHED)
 
 
@@ -134,17 +135,41 @@ def _footer(out: OutputFolder, name: str) -> dict[bytes, bytes]:
     try:
         with out.open_ranges(name) as file:
             metadata = pq.read_metadata(file).metadata or {}
-        return {key: metadata[key] for key in (_DIGEST, _UNREAD_INPUTS)}
-    except (pa.ArrowException, KeyError, TypeError) as error:
+        found = {key: metadata[key] for key in (_DIGEST, _UNREAD_INPUTS)}
+        if metadata.get(_SEAL, _seal(found)) != _seal(found):  # earlier versions wrote none
+            raise ValueError("the footer was changed")
+        return found
+    except FileNotFoundError:
+        raise
+    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
         raise IntegrityError(
             f"{out.where(name)}: not a file of fingerprints ({error}); delete it and run again"
         ) from error
 
 
+def _seal(facts: dict[bytes, bytes]) -> bytes:
+    """Return the digest of what a footer says: no checksum of Parquet covers it."""
+    return hashlib.sha256(repr(sorted(facts.items())).encode()).hexdigest().encode()
+
+
 def read_fingerprints(path: Path) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file of fingerprints in order, in batches."""
-    with pq.ParquetFile(path) as file:
-        yield from file.iter_batches(BATCH_ROWS, use_threads=False)
+    """Yield the rows of a file of fingerprints in order, in batches.
+
+    Raises:
+        IntegrityError: If it is damaged.
+    """
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            digest, expected = hashlib.sha256(), (file.metadata.metadata or {})[_DIGEST].decode("ascii")
+            if not file.schema_arrow.equals(FINGERPRINTS):
+                raise ValueError("it has other columns")
+            for batch in file.iter_batches(BATCH_ROWS, use_threads=False):
+                digest.update(cppmill_core.json_rows(batch))
+                yield batch
+        if digest.hexdigest() != expected:  # the footer, too, says how many rows there are
+            raise ValueError("its rows are not those that were written")
+    except (OSError, pa.ArrowException, cppmill_core.CoreError, KeyError, ValueError) as error:
+        raise IntegrityError(f"{path}: damaged ({error}); run again with --rehash, which makes it again") from error
 
 
 def _write_signed(
@@ -178,11 +203,13 @@ def _write(
             unread += sum(int(is_equal(rows.column("reason"), reason).sum()) for reason in _UNREAD)
             yield rows
 
-    with pq.ParquetWriter(path, FINGERPRINTS, compression="zstd") as writer:
+    with pq.ParquetWriter(path, FINGERPRINTS, compression="zstd", write_page_checksum=True) as writer:
         for table in fixed_row_groups(fingerprints(), BATCH_ROWS):
             writer.write_table(table)
-        facts = {_DIGEST: digest.hexdigest(), _UNREAD_INPUTS: str(unread)}
-        writer.add_key_value_metadata({name.decode("ascii"): value for name, value in facts.items()})
+        facts = {_DIGEST: digest.hexdigest().encode(), _UNREAD_INPUTS: str(unread).encode()}
+        writer.add_key_value_metadata(
+            {name.decode(): value.decode() for name, value in {**facts, _SEAL: _seal(facts)}.items()}
+        )
     if signatures:
         signatures.finish(digest.hexdigest())
     return count

@@ -11,7 +11,7 @@ from typing import Any
 
 from schemas.digests import canonical_json, sha256_json
 from schemas.errors import IntegrityError
-from schemas.units import RECEIPT_FOLDERS, OutputFile, Stage
+from schemas.units import RECEIPT_FOLDERS, OutputFile, Stage, receipt_folder
 from transforms.records.platforms import platform_vocab_size
 from transforms.records.record import check_files, check_record, malformed, read_record
 from transforms.storage.folder import OutputFolder
@@ -77,13 +77,19 @@ def publish_manifest(out: OutputFolder, manifest: dict[str, Any], stage: Stage) 
         out.publish_bytes(MANIFEST, data)
     for name in sorted(set(out.files()) - named_files(manifest).keys() - {MANIFEST, *foreign_files(out, stage)}):
         out.remove(name)
-    for name in list(out.strangers(RECEIPT_FOLDERS[stage])):
+    for name in [name for folder in _folders(stage) for name in out.strangers(folder)]:
         out.remove(name)
 
 
 def foreign_files(out: OutputFolder, stage: Stage) -> Iterator[str]:
     """Yield the files of a folder that an export of a stage cannot have written."""
-    yield from (name for name in out.files() if not name.startswith(f"{RECEIPT_FOLDERS[stage]}/") and name != MANIFEST)
+    ours = tuple(f"{folder}/" for folder in _folders(stage))
+    yield from (name for name in out.files() if not name.startswith(ours) and name != MANIFEST)
+
+
+def _folders(stage: Stage) -> tuple[str, ...]:
+    """Return the folders that an export of a stage writes."""
+    return tuple({RECEIPT_FOLDERS[stage], receipt_folder(stage)})
 
 
 def read_manifest(out: OutputFolder) -> dict[str, Any] | None:

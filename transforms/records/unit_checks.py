@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from schemas.ledger import Ledger
 from schemas.reasons import Column
 from schemas.tables import PLATFORM_VOCAB_SIZE
-from schemas.units import RUN_STAGES, Stage, UnitReceipt, is_unit_receipt, unit_key
+from schemas.units import RUN_STAGES, UNITS, Stage, UnitReceipt, current_path, is_unit_receipt, unit_key
 from transforms.records.platforms import platform_vocab_size
 from transforms.records.receipts import RECEIPT, named_files
 from transforms.storage.folder import OutputFolder
@@ -85,7 +85,7 @@ def check_units(run: RunUnits) -> Iterator[str]:
 def _check_unit(run: RunUnits, stage: Stage, unit: UnitReceipt) -> Iterator[str]:
     """Compare a unit receipt with the files that it names, and its place with its key."""
     where = run.out.where(unit.path)
-    if unit.stage is not stage or unit.path not in run.files:
+    if unit.stage is not stage or unit.path not in map(current_path, run.files):
         yield f"{where}: the receipt of a {stage} unit says that it is the {unit.stage} unit {unit.key}"
     for output in unit.outputs:
         if run.files.get(output.path) != output.sha256:
@@ -113,7 +113,7 @@ def _check_outputs(run: RunUnits) -> Iterator[str]:
     for name, number in made.items():
         if number > 1:
             yield f"{run.out.where(name)}: {number} unit receipts name it as theirs"
-    folders = ("documents/", "counts/", "tokens/", "proofs/")
+    folders = (f"{UNITS}/", "documents/", "counts/", "tokens/", "proofs/")
     for name in run.files:
         if (
             name.startswith(folders)

@@ -25,7 +25,7 @@ from typing import Any
 from schemas.digests import canonical_json
 from schemas.errors import ConfigError, IntegrityError
 from schemas.places import OUTPUT_PACKAGES, is_remote
-from schemas.units import RECEIPT_FOLDERS, Stage, UnitReceipt, is_sealed, is_unit_receipt
+from schemas.units import RECEIPT_FOLDERS, UNITS, Stage, UnitReceipt, is_sealed, is_unit_receipt
 from transforms.records.manifests import MANIFEST
 from transforms.records.receipts import RECEIPT
 from transforms.records.record import read_record
@@ -38,12 +38,13 @@ CURRENT, BUILDING = "current", "building.json"
 
 _NAME = re.compile(r"v(\d{6,})")
 _SHARED_STAGES = (Stage.INGEST, Stage.BUILD, Stage.TOKENIZE, Stage.VALIDATE)
-_SHARED_FOLDERS = tuple(RECEIPT_FOLDERS[stage] for stage in _SHARED_STAGES)
+_UNSHARED = (Stage.SCAN, Stage.BUILD)
+_SHARED_FOLDERS = (UNITS, *(RECEIPT_FOLDERS[stage] for stage in _SHARED_STAGES))
 _SHARED_CACHE = tuple(
     f"{CACHE}/{name}" for name in ("fingerprints", "duplicates", "signatures", "near_duplicates", "drift")
 )
 _SHARED_FILES = (f"{CACHE}/digests.json",)
-_RUN_FOLDERS = frozenset(folder.partition("/")[0] for folder in RECEIPT_FOLDERS.values()) - {CACHE}
+_RUN_FOLDERS = frozenset({UNITS, *(folder.partition("/")[0] for folder in RECEIPT_FOLDERS.values())}) - {CACHE}
 
 
 def proposals_path(name: str) -> str:
@@ -243,9 +244,11 @@ def _share(source: OutputFolder, version: OutputFolder) -> None:
             source.check_recorded(name, data)
         except IntegrityError:
             return None  # its unit runs again
-        if not is_sealed(data) and not version.exists(name):
+        if is_sealed(data) and name == receipt.path:
+            return name
+        if not version.exists(receipt.path):
             version.publish_receipt(receipt)
-        return name
+        return None
 
     linked.update(name for name in source.each(check, receipts) if name is not None)
     version.link(source, sorted(linked))
@@ -254,7 +257,8 @@ def _share(source: OutputFolder, version: OutputFolder) -> None:
 def _shared_files(source: OutputFolder) -> Iterator[str]:
     """Yield the files of a version that the next one may reuse: no logs, no counts, no receipt of the build."""
     for folder in (*_SHARED_FOLDERS, *_SHARED_CACHE):
-        yield from (name for name in source.files(folder) if not is_unit_receipt(name, Stage.BUILD))
+        names = source.files(folder)
+        yield from (name for name in names if not any(is_unit_receipt(name, stage) for stage in _UNSHARED))
     yield from (name for name in _SHARED_FILES if source.exists(name))
 
 

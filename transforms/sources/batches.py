@@ -50,7 +50,8 @@ def to_batch(documents: Sequence[Document], *, keep: bool, threads: int = 1) -> 
     columns: dict[str, Any] = {name: pa.array(values[name], READ.field(name).type) for name in _NAMES}
     content = pa.array([document.content or b"" for document in documents], READ.field("content").type)
     found = cppmill_core.digest_contents(content, threads=threads)
-    columns |= {"doc_id": found.column("doc_id"), "has_nul": found.column("has_nul"), "content": content}
+    columns |= {"doc_id": found.column("doc_id"), "content": content}
+    columns |= {name: found.column(name) for name in ("has_nul", "is_wide")}
     if None in values["content"]:
         looked_at = pa.array([document.content is not None for document in documents])
         columns["doc_id"] = pc.if_else(looked_at, columns["doc_id"], "")

@@ -10,7 +10,7 @@ import hashlib
 import logging
 from dataclasses import dataclass, field
 from typing import NamedTuple
-from urllib.parse import quote_from_bytes
+from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from schemas.digests import path_fraction
 from schemas.options import IngestOptions
@@ -23,6 +23,8 @@ MAX_NAME_BYTES = 4096
 
 _ARCHIVE_FLOOR_BYTES = 1 << 30
 _ROW_OVERHEAD_BYTES = 64
+_ROWS_FLOOR = 1 << 18
+"""Any file may have so many rows; a longer table takes a byte of its file for each, even if most say the same."""
 _MAX_LABEL_BYTES = 256
 
 
@@ -83,6 +85,7 @@ class Archive:
     project: str
     options: IngestOptions
     _grown_bytes: int = field(default=0, init=False)
+    _rows: int = field(default=0, init=False)
     _links: int = field(default=0, init=False)
 
     @property
@@ -101,7 +104,14 @@ class Archive:
             raise DamageError(Dead.EXPANSION, f"expands to more than {self.max_grown_bytes} bytes")
 
     def grow_row(self, num_bytes: int) -> None:
-        """Count a row of a table, whose bookkeeping costs something even if it is empty."""
+        """Count a row of a table, whose bookkeeping costs something even if it is empty.
+
+        Raises:
+            DamageError: When there are more rows, or more in them, than an honest file holds.
+        """
+        self._rows += 1
+        if self._rows > max(self.num_bytes, _ROWS_FLOOR):
+            raise DamageError(Dead.EXPANSION, f"more than {self._rows - 1} rows in {self.num_bytes} bytes")
         self.grow(num_bytes + _ROW_OVERHEAD_BYTES)
 
     def document(
@@ -192,23 +202,39 @@ def normalise(name: str) -> str:
 def display_path(path: str) -> str:
     r"""Return a path as UTF-8 text: percent-encoded whole if it is not UTF-8 or has a NUL, and bounded in length.
 
+    A path that is already the percent-encoded form of such a path is encoded once more, so no two paths have one text.
+
     Args:
         path: A path; bytes that are not UTF-8 are surrogate escapes.
 
     Example:
-        >>> display_path("a/b.cpp"), display_path("lat\udce9 n.cpp")
-        ('a/b.cpp', 'lat%E9%20n.cpp')
+        >>> display_path("a/b.cpp"), display_path("lat\udce9 n.cpp"), display_path("lat%E9%20n.cpp")
+        ('a/b.cpp', 'lat%E9%20n.cpp', 'lat%25E9%2520n.cpp')
     """
-    if path.isascii() and "\0" not in path and len(path) <= MAX_NAME_BYTES:
+    if path.isascii() and "\0" not in path and "%" not in path and len(path) <= MAX_NAME_BYTES:
         return path  # most are
     raw = raw_path(path)
+    return bounded(quote_from_bytes(raw) if _is_encoded(raw) else raw.decode("utf-8"), MAX_NAME_BYTES)
+
+
+def _is_encoded(raw: bytes) -> bool:
+    """Return whether a path is shown percent-encoded: it is no text, or what another path is shown as."""
+    while True:
+        if b"\0" in raw or not is_utf8(raw):
+            return True
+        plain = unquote_to_bytes(raw)
+        if plain == raw or quote_from_bytes(plain).encode() != raw:
+            return False
+        raw = plain
+
+
+def is_utf8(raw: bytes) -> bool:
+    """Return whether bytes are UTF-8."""
     try:
-        text = raw.decode("utf-8")
+        raw.decode("utf-8")
     except UnicodeDecodeError:
-        text = quote_from_bytes(raw)
-    if "\0" in text:
-        text = quote_from_bytes(raw)
-    return bounded(text, MAX_NAME_BYTES)
+        return False
+    return True
 
 
 def bounded(text: str, max_bytes: int) -> str:

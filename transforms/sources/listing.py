@@ -20,7 +20,7 @@ from schemas.places import is_remote
 from transforms.sources.document import display_path, raw_path
 from transforms.sources.files import os_error_reason
 from transforms.sources.globs import Glob, is_glob, split_glob
-from transforms.storage.urls import open_url, store_errors
+from transforms.storage.urls import is_web, open_url, store_errors
 
 logger = logging.getLogger(__name__)
 
@@ -281,7 +281,7 @@ def _list_remote(source: str, index: int, listing: Listing) -> Iterator[Input]:
         is_file = described["type"] == "file" and not is_page(str(described.get("url", "")))
         found = {root: described} if is_file else system.find(root, detail=True)
         root = root.rpartition("/")[0] if is_file else root
-    listing.roots.append(Root(location=_with_scheme(source, root), name=_root_name(root), is_file=is_file))
+    listing.roots.append(Root(location=_location(source, path, root), name=_root_name(root), is_file=is_file))
     hidden = set()
     for name, info in found.items():
         relative = name[len(root) :].lstrip("/")
@@ -300,19 +300,21 @@ def _list_remote(source: str, index: int, listing: Listing) -> Iterator[Input]:
     listing.hidden.extend(sorted(hidden))
 
 
-def is_web(url: str) -> bool:
-    """Return whether a URL is of a web server, where a path has its scheme and host."""
-    return url.startswith(("http://", "https://"))
-
-
 def is_page(url: str) -> bool:
     """Return whether a URL is of a web page that lists a folder."""
     return is_web(url) and url.endswith("/")
 
 
-def _with_scheme(source: str, path: str) -> str:
-    """Return the URL of a path in the file system of a source."""
-    return path if "://" in path else f"{source.partition('://')[0]}://{path}"
+def _location(source: str, path: str, root: str) -> str:
+    """Return the URL of a root in the file system of a source.
+
+    What is before the path of a URL is kept as it is: it may name a host, a repository, or hold an archive's file
+    system together with the one in which the archive is (`zip://*.cpp::s3://bucket/a.zip`).
+    """
+    url, link, archive = source.partition("::")
+    url, path = url.rstrip("/"), path.rstrip("/")
+    before = url.removesuffix(path) if url.endswith(path) else f"{url.partition('://')[0]}://"
+    return f"{before}{root}{link}{archive}"
 
 
 def check_source(source: str) -> None:

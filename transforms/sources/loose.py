@@ -142,7 +142,7 @@ def _spread(found: pa.RecordBatch, taken: Flags) -> dict[str, Any]:
     places = pa.array(np.cumsum(taken) - 1, mask=~taken)
     spread: dict[str, Any] = {
         "doc_id": pc.fill_null(columns["doc_id"].take(places), ""),
-        "has_nul": pc.fill_null(columns["has_nul"].take(places), False),
+        **{name: pc.fill_null(columns[name].take(places), False) for name in ("has_nul", "is_wide")},
     }
     if "content" in columns:
         # Bytes stay where they are; only offsets are added.

@@ -20,6 +20,10 @@ _BATCH_BYTES = 4 << 20
 _MAX_BATCH_ROWS = 1024
 _BUFFER_BYTES = 1 << 20
 _MAX_LOST_ROWS = 1_000_000
+_TEXT_TYPES = (
+    *(pa.string(), pa.large_string(), pa.string_view()),
+    *(pa.binary(), pa.large_binary(), pa.binary_view()),
+)
 _READ_ERRORS = (pa.ArrowException, OSError, ValueError, MemoryError, IndexError)
 
 
@@ -66,12 +70,7 @@ def _is_text(kind: pa.DataType) -> bool:
     """Return whether a type holds text or bytes."""
     if pa.types.is_dictionary(kind):
         return _is_text(kind.value_type)
-    return bool(
-        pa.types.is_string(kind)
-        or pa.types.is_large_string(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-    )
+    return kind in _TEXT_TYPES
 
 
 def _has_magic(file: BinaryIO) -> bool:

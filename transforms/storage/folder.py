@@ -9,18 +9,33 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import tempfile
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
+
+import pyarrow as pa
 
 from schemas.digests import sha256_file
 from schemas.errors import IntegrityError
 from schemas.places import is_remote
-from schemas.units import RECEIPT_FOLDERS, OutputFile, Unit, UnitReceipt, is_sealed
+from schemas.resources import naming_file
+from schemas.units import (
+    APART,
+    RECEIPT_FOLDERS,
+    OutputFile,
+    Stage,
+    Unit,
+    UnitReceipt,
+    current_path,
+    is_sealed,
+    is_unit_receipt,
+    old_receipt_path,
+    receipt_folder,
+)
 from transforms.storage.local import LocalStore
 from transforms.storage.objects import ObjectStore
 from transforms.storage.protocol import CACHE, Status, Store
@@ -42,6 +57,23 @@ class UnsealedError(IntegrityError):
     """A unit receipt of an older version that nothing vouches for: its unit is run again, and nothing is wrong."""
 
 
+@contextmanager
+def naming_damage(where: str) -> Iterator[None]:
+    """Turn what Arrow says of a damaged file in the block into an error that names the file.
+
+    Raises:
+        IntegrityError: Naming it.
+    """
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        # Those of the operating system have a number, Arrow's own have none.
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno is not None):
+            raise
+        reason = " ".join(str(error).split())
+        raise IntegrityError(f"{where}: damaged ({reason}); restore it, or remove it and run again") from error
+
+
 class OutputFolder:
     """OUT. Names of files are relative to it.
 
@@ -61,7 +93,6 @@ class OutputFolder:
         self.where, self.read_bytes = self.store.where, self.store.read_bytes
         self.files, self.strangers = self.store.files, self.store.strangers
         self.open_local, self.open_local_folder = self.store.open_local, self.store.open_local_folder
-        self.open_ranges = self.store.open_ranges
         self.remove, self.remove_folder = self.store.remove, self.store.remove_folder
         self._digests: dict[str, tuple[int, int | str, str]] = {}
         self._recorded: dict[str, str] | None = None
@@ -107,14 +138,16 @@ class OutputFolder:
 
         Raises:
             IntegrityError: If the name contains a unit's key and another writer has published other bytes under it.
+            ResourceError: If the machine refuses it, for example for lack of space.
         """
-        handle, temporary = tempfile.mkstemp(dir=self.temporary)
-        os.close(handle)
+        temporary = (
+            self.temporary / uuid.uuid4().hex
+        )  # made by who writes it, with the permissions that the umask leaves
         try:
-            rows = write(Path(temporary))
-            return self.adopt(name, Path(temporary), rows=rows)
+            with naming_file(self.where(name), temporary):
+                return self.adopt(name, temporary, rows=write(temporary))
         except BaseException:
-            Path(temporary).unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
 
     def adopt(self, name: str, temporary: Path, *, rows: int) -> OutputFile:
@@ -141,7 +174,7 @@ class OutputFolder:
         Args:
             recorded: SHA-256 by path of the files that the record names; empty without a record.
         """
-        self._recorded = dict(recorded)
+        self._recorded = {current_path(name): digest for name, digest in recorded.items()}
 
     def publish_receipt(self, receipt: UnitReceipt) -> None:
         """Publish a unit's receipt: this commits its outputs."""
@@ -164,7 +197,7 @@ class OutputFolder:
             IntegrityError: If it is damaged, another unit's, or not the one that the record of the run names.
         """
         name = unit.receipt_path
-        data, where = self.read_bytes(name), self.where(name)
+        data, where = self.read_receipt_bytes(name), self.where(name)
         receipt = UnitReceipt.from_bytes(data, where=where)
         self.check_recorded(name, data)
         if (receipt.stage, receipt.key) != (unit.stage, unit.key):
@@ -175,6 +208,46 @@ class OutputFolder:
             raise IntegrityError(f"{where}: its inputs are {receipt.inputs}, the unit is planned for {planned}")
         return receipt
 
+    @contextmanager
+    def open_ranges(self, name: str) -> Iterator[pa.NativeFile]:
+        """Open a file to read parts of it, as those of Parquet, within the block.
+
+        Raises:
+            FileNotFoundError: If there is none.
+            IntegrityError: If Arrow finds in the block that it is damaged.
+        """
+        with self.store.open_ranges(name) as file, naming_damage(self.where(name)):
+            yield file
+
+    def read_receipt_bytes(self, name: str) -> bytes:
+        """Return the bytes of a unit receipt, by its path; where a run before receipts were apart left it, too.
+
+        Raises:
+            FileNotFoundError: If there is none.
+        """
+        old = old_receipt_path(name)
+        try:
+            return self.read_bytes(name)
+        except FileNotFoundError:
+            if old is None:
+                raise
+            return self.read_bytes(old)
+
+    def move_receipts(self) -> None:
+        """Put unit receipts of an older run where they are now; only for the holder of the lock.
+
+        They stay where they were too, because the record of that run names them, until a new one replaces it.
+        """
+        for stage in APART:
+            names = [name for name in self.files(RECEIPT_FOLDERS[stage]) if current_path(name) != name]
+            self.each(lambda name: self.store.link(current_path(name), self.where(name)), names)
+
+    def receipts(self, stage: Stage) -> list[str]:
+        """Return the paths of all unit receipts of a stage, sorted."""
+        folders = {receipt_folder(stage), RECEIPT_FOLDERS[stage]}
+        found = (name for folder in folders for name in self.files(folder))
+        return sorted({current_path(name) for name in found if is_unit_receipt(name, stage)})
+
     def check_recorded(self, name: str, data: bytes) -> None:
         """Check the bytes of a readable unit receipt against the record that `hold_receipts` was given.
 
@@ -183,7 +256,7 @@ class OutputFolder:
         """
         if self._recorded is None:
             return
-        expected, found = self._recorded.get(name), hashlib.sha256(data).hexdigest()
+        expected, found = self._recorded.get(current_path(name)), hashlib.sha256(data).hexdigest()
         if expected is None and not is_sealed(data):
             raise UnsealedError(f"{self.where(name)}: of an older version, without a digest, and no record names it")
         if expected not in (None, found):
@@ -198,12 +271,16 @@ class OutputFolder:
         present = self.store.present(unit.receipt_path for unit in units)
         stale = [unit for unit in units if unit.receipt_path in present]
         damaged = [line for unit in stale for line in self._set_aside(unit)]
+        for old in filter(None, (old_receipt_path(unit.receipt_path) for unit in stale)):
+            self.remove(old)  # or a worker would take it for that of a finished unit
         if not self.store.overwrites:
             # By the keys in their names: a damaged receipt may name anything.
             keys = {unit.key for unit in stale}
             for folder in {RECEIPT_FOLDERS[unit.stage] for unit in stale}:
                 for name in [name for name in self.files(folder) if keys.intersection(_KEY.findall(name))]:
                     self.remove(name)
+            for unit in stale:
+                self.remove(unit.receipt_path)
         for unit in units:
             self._forget(unit.receipt_path)
         return damaged

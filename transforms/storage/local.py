@@ -89,7 +89,6 @@ class LocalStore:
         """Flush the file, which is on the same file system, to disk and rename it."""
         target = self._root / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary.chmod(0o644)
         _sync(temporary)
         temporary.replace(target)
         _sync(target.parent)

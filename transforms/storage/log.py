@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -44,7 +45,7 @@ class FileLog:
         """Append the line."""
         with self._lock:
             if not self._file.closed:
-                self._file.write(line + "\n")
+                self._written(lambda: self._file.write(line + "\n"))
 
     def flush(self) -> None:
         """Do nothing: each line is written at once."""
@@ -52,7 +53,16 @@ class FileLog:
     def close(self) -> None:
         """Close the file."""
         with self._lock:
-            self._file.close()
+            self._written(self._file.close)
+
+    def _written(self, write: Callable[[], object]) -> None:
+        """Write; a disk that refuses it ends the log, not the run."""
+        try:
+            write()
+        except OSError as error:
+            logger.warning("could not write the event log: %s", error)
+            with suppress(OSError):
+                self._file.close()  # what it could not write is lost
 
 
 class ObjectLog:

@@ -21,7 +21,7 @@ from transforms.storage.log import Log
 CACHE = ".cache"
 LOCK = ".lock"
 
-_KEYED = re.compile(r"^(documents|counts/parts|tokens|proofs|shards|sequences)/[^/]*-[0-9a-f]{64}")
+_KEYED = re.compile(r"^(?:units/)?(documents|counts/parts|tokens|proofs|shards|sequences)/[^/]*-[0-9a-f]{64}")
 
 
 class ConflictError(Exception):

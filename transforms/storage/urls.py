@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
+from urllib.parse import unquote
 
 import fsspec
 
 from schemas.errors import ConfigError, CppmillError, StoreError
+from schemas.passwords import user_of, with_password
 from schemas.places import missing_package
 from transforms.storage.gcs import GcsObjects
 from transforms.storage.protocol import ConflictError, Objects
@@ -33,8 +36,32 @@ def open_url(url: str) -> tuple[Any, str]:
     scheme, _, path = url.partition("://")
     if scheme in OBJECTS:
         return OBJECTS[scheme]().system, path
+    if is_web(url):  # there a path is the whole URL, and would have the password
+        user = user_of(url)
+        system, path = fsspec.core.url_to_fs(url, **({} if user is None else {"client_kwargs": {"auth": _auth(*user)}}))
+    elif "::" in url:
+        system, path = _open_archive(with_password(url))
+    else:
+        system, path = fsspec.core.url_to_fs(with_password(url))
+    return system, str(path)
+
+
+@lru_cache(maxsize=8)
+def _open_archive(url: str) -> tuple[Any, str]:
+    """Return the file system in an archive; fsspec closes the archive when nobody has it any more."""
     system, path = fsspec.core.url_to_fs(url)
     return system, str(path)
+
+
+def is_web(url: str) -> bool:
+    """Return whether a URL is of a web server, where a path has its scheme and host."""
+    return url.startswith(("http://", "https://"))
+
+
+def _auth(user: str, password: str) -> Any:  # noqa: ANN401 - a type of aiohttp, which only the web needs
+    from aiohttp import BasicAuth
+
+    return BasicAuth(unquote(user), unquote(password))
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from schemas.units import UnitReceipt
+from schemas.units import Stage, UnitReceipt, unit_receipt_path
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.shards import TokenShard, open_shard, token_shards
 
@@ -92,10 +92,10 @@ class RunDocuments:
 
     def _read_licenses(self, shard: str) -> dict[str, str]:
         """Return the licence of each document of a token shard that has one, from the documents shard behind it."""
-        unit = f"tokens/_unit-{self._units[shard]}.json"
+        unit = unit_receipt_path(Stage.TOKENIZE, self._units[shard])
         found: dict[str, str] = {}
         try:
-            receipt = UnitReceipt.from_bytes(self.out.read_bytes(unit), where=self.out.where(unit))
+            receipt = UnitReceipt.from_bytes(self.out.read_receipt_bytes(unit), where=self.out.where(unit))
             for name in receipt.inputs:
                 with open_shard(self.out, name, sha256=None, remedy="") as file:
                     rows: list[dict[str, Any]] = file.read(columns=["doc_id", "license"]).to_pylist()

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from schemas.digests import sha256_file
 from schemas.errors import IntegrityError
 from schemas.tables import DATA_FORMAT_VERSION
-from transforms.storage.folder import OutputFolder
+from transforms.storage.folder import OutputFolder, naming_damage
 
 TokenIds = npt.NDArray[np.unsignedinteger[Any]]
 """The ids of a document, or of several in a row."""
@@ -82,7 +82,7 @@ def open_shard(out: OutputFolder, name: str, *, sha256: str | None, remedy: str)
     with out.open_local(name) as path:
         if sha256 is not None and (found := sha256_file(path)) != sha256:
             raise IntegrityError(f"{out.where(name)}: its SHA-256 is {found}, its receipt says {sha256}; {remedy}")
-        with pq.ParquetFile(path) as file:
+        with naming_damage(out.where(name)), pq.ParquetFile(path) as file:
             yield file
 
 

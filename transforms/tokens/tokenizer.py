@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import threading
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import cppmill_core
 from cppmill_core.manifests import BOS, EOS, MANIFEST
@@ -19,6 +20,9 @@ from transforms.tokens.consistency import load_checked
 
 FOLDER = "tokenizer"
 """The folder of the tokenizer, relative to OUT."""
+
+_MANIFEST_TYPES = {"vocab_size": int, "tokens": list, "files": dict}
+"""What the manifest of every kind of tokenizer has."""
 
 _LOADING = threading.Lock()
 """Units that begin at the same time wait for one tokenizer."""
@@ -72,6 +76,25 @@ def manifest_digest(out: OutputFolder, name: str = f"{FOLDER}/{MANIFEST}") -> st
         return hashlib.sha256(out.read_bytes(name)).hexdigest()
     except FileNotFoundError:
         return ""
+
+
+def read_manifest(out: OutputFolder) -> dict[str, Any]:
+    """Return the manifest of the tokenizer of OUT.
+
+    Raises:
+        IntegrityError: If it is missing or damaged.
+    """
+    name = f"{FOLDER}/{MANIFEST}"
+    try:
+        manifest = json.loads(out.read_bytes(name))
+        if not all(isinstance(manifest[key], kind) for key, kind in _MANIFEST_TYPES.items()):
+            raise TypeError("a value of another type")
+    except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
+        raise IntegrityError(
+            f"{out.where(name)}: not the manifest of a tokenizer ({type(error).__name__}: {error}); restore it, copy "
+            "the tokenizer again with --tokenizer DIR, or remove the file: the next run then builds the tokenizer"
+        ) from error
+    return dict(manifest)
 
 
 def document_ends(tokenizer: cppmill_core.AnyTokenizer, policy: TokenizeOptions) -> DocumentEnds:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from schemas.errors import IntegrityError
 from transforms.storage.folder import OutputFolder
 from transforms.units.batches import fixed_row_groups
 from transforms.units.flow import FlatMap, Flow, GroupByKey
@@ -70,13 +71,26 @@ def merge_parts(out: OutputFolder, folder: str, schema: pa.Schema, name: str) ->
         tables = merge_runs(runs, keys=_PLACE, schema=schema, combine=sort_rows, folder=path.parent)
         batches = (batch for table in tables for batch in table.to_batches())
         rows = 0
-        with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        with pq.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True) as writer:
             for group in fixed_row_groups(batches, ROW_GROUP_ROWS):
                 writer.write_table(group, row_group_size=ROW_GROUP_ROWS)
                 rows += group.num_rows
         return rows
 
     return out.publish(name, write).rows
+
+
+def is_whole(out: OutputFolder, name: str, schema: pa.Schema) -> bool:
+    """Return whether a file of OUT is there with this schema and undamaged, as its checksums say, by reading it."""
+    try:
+        with out.open_ranges(name) as file, pq.ParquetFile(file, page_checksum_verification=True) as table:
+            if not table.schema_arrow.equals(schema):
+                return False
+            for _ in table.iter_batches(use_threads=False):
+                pass
+    except (FileNotFoundError, IntegrityError):
+        return False
+    return True
 
 
 def read_parts(out: OutputFolder, folder: str, schema: pa.Schema) -> pa.Table:

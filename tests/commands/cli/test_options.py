@@ -106,7 +106,7 @@ def test_damage_to_the_cache_only_costs_reading_again(run, small_run):
     out = small_run(run.out / "tokenizer", "")
     before = (out / "receipt.json").read_bytes()
     (out / ".cache" / "digests.json").write_text("{")
-    receipt = next((out / "tokens").glob("_unit-*.json"))
+    receipt = next((out / "units/tokens").glob("_unit-*.json"))
     cached = [*(out / ".cache" / "stages").iterdir(), *(out / ".cache" / "duplicates").glob("*.parquet")]
     assert len(cached) > 3
     for path in (receipt, *cached):

@@ -27,7 +27,7 @@ def seal(value):
 
 
 def units(out, folder):
-    return sorted((out / folder).glob("_unit-*.json"))
+    return sorted(path for path in out.rglob(f"{folder}/_unit-*.json") if ".cache" not in path.parts)
 
 
 def sign_again(out):

@@ -10,7 +10,7 @@ import pytest
 NAMED = {
     "a token shard": "tokens/part-*.parquet",
     "a documents shard": "documents/part-*.parquet",
-    "a unit receipt": "tokens/_unit-*.json",
+    "a unit receipt": "units/tokens/_unit-*.json",
     "a proof": "proofs/_unit-*.json",
     "the tokenizer": "tokenizer/tokenizer.json",
     "the manifest": "tokenizer/manifest.json",

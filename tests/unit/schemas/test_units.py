@@ -3,8 +3,10 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from schemas.digests import canonical_json
+from schemas.digests import canonical_json, sha256_json
 from schemas.errors import IntegrityError
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt, is_sealed, unit_key
 
@@ -69,3 +71,32 @@ def test_a_receipt_without_a_digest_of_its_own_is_read_and_told_apart():
     old = canonical_json({**value, "format": "cppmill-unit-1"})
     assert UnitReceipt.from_bytes(old, where="here") == RECEIPT
     assert is_sealed(RECEIPT.to_bytes()) and not is_sealed(old)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+NAMES = st.sampled_from(["format", "stage", "key", "outputs", "totals", "inputs", "ledger", "digest", "more"])
+
+
+@given(NAMES, JSON, st.booleans())
+def test_a_receipt_with_any_other_value_is_refused_or_read_as_it_is(name, value, sealed):
+    changed = {**json.loads(RECEIPT.to_bytes()), name: value}
+    if sealed and name != "digest":
+        changed["digest"] = sha256_json({key: entry for key, entry in changed.items() if key != "digest"})
+    try:
+        found = UnitReceipt.from_bytes(canonical_json(changed), where="x.json")
+    except IntegrityError as error:
+        assert "x.json" in str(error)
+    else:
+        assert json.loads(found.to_bytes()).get(name) == changed[name] or name == "format"
+
+
+@given(st.integers(0, len(RECEIPT.to_bytes()) - 1), st.integers(1, 255))
+def test_no_changed_byte_of_a_receipt_is_read(place, change):
+    data = bytearray(RECEIPT.to_bytes())
+    data[place] ^= change
+    with pytest.raises(IntegrityError):
+        UnitReceipt.from_bytes(bytes(data), where="x.json")

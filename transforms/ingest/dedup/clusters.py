@@ -40,6 +40,7 @@ from transforms.storage.folder import CACHE, OutputFolder
 from transforms.units.batches import bounded_batches
 from transforms.units.flow import FlatMap, Flow, GroupByKey
 from transforms.units.parts import (
+    is_whole,
     merge_parts,
     read_parts,
     read_rows,
@@ -69,13 +70,8 @@ def near_duplicates_name(duplicates: str, options: IngestOptions) -> str:
 
 
 def has_near_duplicates(name: str, out: OutputFolder) -> bool:
-    """Return whether a file of near-duplicates is there and whole."""
-    try:
-        with out.open_ranges(name) as file:
-            pq.read_metadata(file)
-    except (FileNotFoundError, pa.ArrowException):  # not chosen yet, or damaged: they are chosen again
-        return False
-    return True
+    """Return whether a file of near-duplicates is there and whole; else they are chosen, or chosen again."""
+    return is_whole(out, name, NEAR_DUPLICATES)
 
 
 def clear_near_duplicates(out: OutputFolder) -> None:

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from schemas.tables import DUPLICATE_CANDIDATES, DUPLICATES
 from schemas.units import Unit
@@ -22,7 +21,7 @@ from transforms.ingest.dedup.candidates import unpack_candidates
 from transforms.storage.folder import CACHE, OutputFolder
 from transforms.units.batches import bounded_batches
 from transforms.units.flow import FlatMap, Flow, GroupByKey
-from transforms.units.parts import merge_parts, read_rows, row_bytes, rows_by_unit, sort_rows, write_parts
+from transforms.units.parts import is_whole, merge_parts, read_rows, row_bytes, rows_by_unit, sort_rows, write_parts
 
 _FOLDER = f"{CACHE}/duplicates"
 _PARTS = f"{_FOLDER}/parts"
@@ -63,12 +62,8 @@ def duplicates_name(units: Sequence[Unit], digests: Sequence[str]) -> str:
 
 
 def has_duplicates(name: str, out: OutputFolder) -> bool:
-    """Return whether a file of duplicates is there and whole."""
-    try:
-        with out.open_ranges(name) as file:
-            return pq.read_schema(file).equals(DUPLICATES)
-    except (FileNotFoundError, pa.ArrowException):  # not chosen yet, or damaged: they are chosen again
-        return False
+    """Return whether a file of duplicates is there and whole; else they are chosen, or chosen again."""
+    return is_whole(out, name, DUPLICATES)
 
 
 def merge_duplicates(name: str, out: OutputFolder) -> None:

@@ -12,8 +12,8 @@ use crate::arrays::byte_slices;
 use crate::digest::to_hex;
 use crate::pieces::{on_threads, pieces};
 
-/// Returns a row for each document of a binary array: `doc_id` (string, its SHA-256) and `has_nul` (bool); with up to
-/// `threads` threads.
+/// Returns a row for each document of a binary array: `doc_id` (string, its SHA-256), `has_nul` (bool) and
+/// `is_wide` (bool: a byte-order mark of UTF-16 or UTF-32, and a NUL byte); with up to `threads` threads.
 ///
 /// # Errors
 /// `Invalid` if the array has another type or a null; `Io` if the threads cannot be started.
@@ -33,6 +33,8 @@ pub(super) fn columns(found: &[Found]) -> Vec<(Field, ArrayRef)> {
         digests.append_value(row.digest.map(|digest| to_hex(&digest)).unwrap_or_default());
     }
     let has_nul = found.iter().map(|row| Some(row.has_nul)).collect::<BooleanArray>();
-    let columns: [(&str, ArrayRef); 2] = [("doc_id", Arc::new(digests.finish())), ("has_nul", Arc::new(has_nul))];
+    let is_wide = found.iter().map(|row| Some(row.is_wide)).collect::<BooleanArray>();
+    let columns: [(&str, ArrayRef); 3] =
+        [("doc_id", Arc::new(digests.finish())), ("has_nul", Arc::new(has_nul)), ("is_wide", Arc::new(is_wide))];
     columns.into_iter().map(|(name, column)| (Field::new(name, column.data_type().clone(), false), column)).collect()
 }

@@ -11,6 +11,9 @@ use sha2::{Digest, Sha256};
 /// Pieces in which a file is read whose bytes are not kept.
 pub(super) const PIECE_BYTES: usize = 256 << 10;
 
+/// The longest byte-order mark.
+const MARK_BYTES: usize = 4;
+
 /// What was found in one file.
 #[derive(Debug, Default)]
 pub(super) struct Found {
@@ -19,6 +22,8 @@ pub(super) struct Found {
     /// SHA-256 of its bytes; `None` if it was not read, or not to its end.
     pub digest: Option<[u8; 32]>,
     pub has_nul: bool,
+    /// Whether it begins with the byte-order mark of UTF-16 or UTF-32, and has a NUL byte as such text does.
+    pub is_wide: bool,
     /// The number of the error of the operating system, 0 for none.
     pub error: i32,
     /// Its bytes, if they are kept and did not fit where they were expected.
@@ -124,6 +129,7 @@ struct Digesting {
     sha256: Sha256,
     num_bytes: u64,
     has_nul: bool,
+    begin: Vec<u8>,
 }
 
 impl Digesting {
@@ -131,11 +137,21 @@ impl Digesting {
         self.sha256.update(bytes);
         self.num_bytes += bytes.len() as u64;
         self.has_nul = self.has_nul || memchr::memchr(0, bytes).is_some();
+        self.begin.extend_from_slice(&bytes[..bytes.len().min(MARK_BYTES - self.begin.len())]);
     }
 
     fn finish(self) -> Found {
         let (num_bytes, has_nul) = (self.num_bytes, self.has_nul);
-        Found { num_bytes, has_nul, digest: Some(self.sha256.finalize().into()), ..Found::default() }
+        // The mark of UTF-32 in little-endian order begins with that of UTF-16.
+        let has_mark =
+            [b"\xff\xfe".as_slice(), b"\xfe\xff", b"\0\0\xfe\xff"].iter().any(|mark| self.begin.starts_with(mark));
+        Found {
+            num_bytes,
+            has_nul,
+            is_wide: has_mark && has_nul,
+            digest: Some(self.sha256.finalize().into()),
+            ..Found::default()
+        }
     }
 }
 

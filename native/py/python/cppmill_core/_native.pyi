@@ -674,7 +674,8 @@ def digest_contents(content: pa.Array[Any], threads: int = 1) -> pa.RecordBatch:
         threads: The most threads to use.
 
     Returns:
-        A batch with the columns `doc_id` (64 lower-case hexadecimal digits) and `has_nul` (bool).
+        A batch with the columns `doc_id` (64 lower-case hexadecimal digits), `has_nul` (bool) and `is_wide` (bool: a
+        byte-order mark of UTF-16 or UTF-32, and a NUL byte).
 
     Raises:
         InvalidInputError: another type, or a null.
@@ -710,8 +711,9 @@ def read_files(
 
     Returns:
         A batch with a row for each file: `num_bytes` (uint64), `doc_id` (string: SHA-256; empty for what was not read),
-        `has_nul` (bool), `error` (int32: the number of the operating system's error, 0 for none; a file that is not a
-        regular one does not exist) and, if the bytes are kept, `content` (large_binary).
+        `has_nul` and `is_wide` (bool, as in `digest_contents`), `error` (int32: the number of the operating system's
+        error, 0 for none; a file that is not a regular one does not exist) and, if the bytes are kept, `content`
+        (large_binary).
 
     Raises:
         InvalidInputError: columns of another type, with nulls or of unequal lengths.

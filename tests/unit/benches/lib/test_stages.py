@@ -14,7 +14,7 @@ from schemas.units import RUN_STAGES, Stage
 
 FILES = {
     Stage.INGEST: "documents/part-0.parquet",
-    Stage.SCAN: "counts/parts/_unit-0.json",
+    Stage.SCAN: "units/counts/parts/_unit-0.json",
     Stage.BUILD: "tokenizer/manifest.json",
     Stage.TOKENIZE: "tokens/part-0.parquet",
     Stage.VALIDATE: "proofs/_unit-0.json",

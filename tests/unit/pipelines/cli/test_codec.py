@@ -35,7 +35,7 @@ class ByteTokenizer:
 
     def decode(self, ids: Sequence[int], *, skip_control: bool) -> bytes:
         if any(entry < FIRST_BYTE for entry in ids) and not skip_control:
-            raise cppmill_core.InvalidInputError("id 3 is a control id")
+            raise cppmill_core.InvalidInputError("id 3 is a control id; pass skip_control=True to leave such ids out")
         return bytes(entry - FIRST_BYTE for entry in ids if entry >= FIRST_BYTE)
 
 
@@ -106,7 +106,10 @@ def test_anything_but_ids_is_a_usage_error(data: bytes, message: str, tokenizer:
 
 def test_control_ids_are_an_error_unless_left_out(tokenizer: Path) -> None:
     refused = call("decode", "--tokenizer", str(tokenizer), data=b"[3, 107]")
-    assert (refused.exit_code, refused.stderr) == (2, "error: id 3 is a control id\n")
+    assert (refused.exit_code, refused.stderr) == (
+        2,
+        "error: id 3 is a control id; give --skip-control to leave such ids out\n",
+    )
     skipped = call("decode", "--tokenizer", str(tokenizer), "--skip-control", data=b"[3, 107]")
     assert (skipped.exit_code, skipped.stdout) == (0, "a")
 

@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import os
+import signal
 import subprocess
 import sys
 import warnings
@@ -13,9 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from pipelines.console.bar import LiveReporter
-from pipelines.console.console import Output, command_session, is_live_terminal, log_to_console, open_reporter
+from pipelines.console.console import (
+    Output,
+    command_session,
+    exit_on_error,
+    is_live_terminal,
+    log_to_console,
+    open_reporter,
+)
 from pipelines.console.progress import Reporters
 from pipelines.console.reporters import JsonReporter, PlainReporter
 from schemas.errors import BadInputError
@@ -150,3 +159,53 @@ def test_an_error_of_ours_in_a_beam_worker_is_one_message(processes: Any) -> Non
         assert process.returncode == 3, mode
         assert printed[-1] == "error: shard 5 is bad", mode
         assert lines is None or len(printed) == lines
+
+
+HOSTILE = "a\x1b]0;owned\x07b\x9b2Jc\u202ed\r\udcff"
+ESCAPED = r"a\x1b]0;owned\x07b\x9b2Jc\u202ed\r\udcff"
+
+
+@pytest.mark.parametrize("stream_type", [Terminal, io.StringIO])
+def test_what_a_command_prints_is_escaped_on_a_terminal_and_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, stream_type: type[io.StringIO]
+) -> None:
+    out, err = stream_type(), stream_type()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", err)
+    monkeypatch.setenv("TERM", "xterm")
+    with pytest.raises(SystemExit), command_session(Output()) as reporter:
+        typer.echo(HOSTILE)
+        reporter.note(HOSTILE)
+        logging.getLogger("transforms.sources.listing").warning("%s", HOSTILE)
+        raise BadInputError(f"{HOSTILE}: no")
+    assert (sys.stdout, sys.stderr) == (out, err)
+    printed = out.getvalue() + err.getvalue()
+    assert printed.count(ESCAPED) == 4
+    assert not any(obeyed in printed for obeyed in ("\x07", "\x9b", "\u202e", "\x1b]"))
+
+
+EARLY = (
+    "import os, signal, cppmill; cppmill.check_packages = lambda: os.kill(os.getpid(), signal.SIGINT); cppmill.main()"
+)
+
+
+def test_an_interrupt_before_a_command_begins_ends_it_without_a_traceback() -> None:
+    done = subprocess.run([sys.executable, "-c", EARLY], capture_output=True, check=False, cwd=REPOSITORY)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
+
+
+def test_an_interrupt_of_a_command_without_a_session_has_its_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended, exit_on_error():
+        raise KeyboardInterrupt
+    assert (ended.value.code, capsys.readouterr().err) == (130, "stopped by Ctrl-C\n")
+
+
+SMALL_STACK = "import resource, cppmill; resource.setrlimit(resource.RLIMIT_STACK, (1 << 18,) * 2); cppmill.main()"
+
+
+def test_a_stack_that_is_too_small_is_said_before_anything_overflows_it() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SMALL_STACK], capture_output=True, text=True, check=False, cwd=REPOSITORY
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: the stack is limited to 256 kB (ulimit -s); at least 1,024 are needed\n"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import cppmill_core
+import pyarrow as pa
 import pytest
 
 from schemas.options import IngestOptions
-from schemas.reasons import Column
+from schemas.reasons import Column, Filtered
 from transforms.filters.verdicts import KEPT, make_content_filter
 from transforms.sources.batches import to_batch
 from transforms.sources.document import Document
@@ -50,3 +54,18 @@ def test_a_batch_is_judged_as_its_documents_are(options: IngestOptions) -> None:
     judged = dict(filters.judge(to_batch(documents, keep=filters.reads_text)))
     expected = [KEPT if text is None else filters(text, None) for text in contents]
     assert [judged.get(row, KEPT) for row in range(len(contents))] == expected
+
+
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_text_of_other_encodings_has_a_reason_of_its_own(codec: str, tmp_path: Path) -> None:
+    content = "\ufeffint \xe9;\n".encode(codec)
+    judge = make_content_filter(IngestOptions())
+    assert judge(content, None).reason == Filtered.WIDE_TEXT
+    assert judge(content.removeprefix("\ufeff".encode(codec)), None).reason == Filtered.BINARY
+    assert make_content_filter(IngestOptions(drop_binary=False))(content, None) == KEPT
+    (tmp_path / "a.cpp").write_bytes(content)
+    (tmp_path / "b.cpp").write_bytes(b"\0" + content)
+    files = cppmill_core.read_files(
+        bytes(tmp_path), pa.array([b"a.cpp", b"b.cpp"]), pa.array([9, 9], pa.uint64()), max_bytes=99
+    )
+    assert files["is_wide"].to_pylist() == [True, False]

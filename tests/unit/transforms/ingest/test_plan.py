@@ -12,7 +12,13 @@ import pytest
 from schemas.errors import IntegrityError
 from schemas.options import IngestOptions
 from transforms.filters.verdicts import make_content_filter
-from transforms.ingest.fingerprints import find_digest, fingerprint_unit, fingerprints_digest, fingerprints_name
+from transforms.ingest.fingerprints import (
+    find_digest,
+    fingerprint_unit,
+    fingerprints_digest,
+    fingerprints_name,
+    read_fingerprints,
+)
 from transforms.ingest.input_units import plan_inputs
 from transforms.ingest.plan import find_first_pass, plan_ingest, prune_cache
 from transforms.sources.listing import list_inputs
@@ -135,3 +141,25 @@ def test_what_no_unit_needs_any_more_is_removed_from_the_cache(
     assert find_first_pass(second.found.units, out, SMALL) == second.found
     assert all(second.found.digests)
     assert plan_ingest(second.found, out, SMALL, config={}, core_version="1") == second.units
+
+
+def test_no_damage_to_fingerprints_is_taken_for_what_was_read(tmp_path: Path, out: OutputFolder) -> None:
+    (tmp_path / "in").mkdir()
+    for number in range(40):
+        (tmp_path / f"in/{number}.h").write_bytes(b"int a;" * number)
+    (unit,) = plan_inputs(list_inputs([str(tmp_path / "in")], IngestOptions()), IngestOptions())
+    name = fingerprint_unit(unit, out, IngestOptions(), CONTENT_FILTER)
+    data, digest = out.read_bytes(name), find_digest(unit, out, IngestOptions())
+    path = tmp_path / "damaged.parquet"
+    path.write_bytes(data)
+    rows = list(read_fingerprints(path))
+    for place in range(0, len(data), 7):
+        damaged = bytearray(data)
+        damaged[place] ^= 0x10
+        path.write_bytes(damaged)
+        out.publish_bytes(name, bytes(damaged))
+        assert find_digest(unit, out, IngestOptions()) in ("", digest)
+        try:
+            assert list(read_fingerprints(path)) == rows
+        except IntegrityError as error:
+            assert str(path) in str(error)

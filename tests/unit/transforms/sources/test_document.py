@@ -45,6 +45,17 @@ def test_a_name_that_is_not_utf8_is_percent_encoded_whole() -> None:
     assert display_path("sub dir/\u540d.cpp") == "sub dir/\u540d.cpp"
 
 
+@given(*[st.lists(st.sampled_from([b"\xff", b"\0", b"%", b"25", b"FF", b"%FF", b"%00", b"a"]), max_size=5)] * 2)
+def test_two_names_are_never_shown_alike(one: list[bytes], other: list[bytes]) -> None:
+    names = [b"".join(parts).decode("utf-8", "surrogateescape") for parts in (one, other)]
+    assert (display_path(names[0]) == display_path(names[1])) == (names[0] == names[1])
+
+
+def test_a_name_and_the_encoded_form_of_another_differ() -> None:
+    names = ["\udcff.cpp", "%FF.cpp", "%25FF.cpp", "100%.cpp", "a%20b.cpp"]
+    assert list(map(display_path, names)) == ["%FF.cpp", "%25FF.cpp", "%2525FF.cpp", "100%.cpp", "a%20b.cpp"]
+
+
 @given(st.text(min_size=0, max_size=3_000), st.integers(64, 200))
 def test_bounded_text_fits_and_differs_where_the_whole_does(text: str, size: int) -> None:
     short = bounded(text, size)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from schemas.errors import ResourceError
 from schemas.reasons import Dead
 from transforms.sources.files import NotRegularError, open_input, os_error_reason
 
@@ -28,3 +29,9 @@ def test_links_and_pipes_are_not_opened(tmp_path: Path) -> None:
 
 def test_a_denied_file_is_unreadable() -> None:
     assert os_error_reason(PermissionError(errno.EACCES, "denied")) == (Dead.UNREADABLE, "EACCES")
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOMEM])
+def test_what_this_process_lacks_is_no_fault_of_a_file(number: int) -> None:
+    with pytest.raises(ResourceError, match="no more"):
+        os_error_reason(OSError(number, os.strerror(number), "a.cpp"))

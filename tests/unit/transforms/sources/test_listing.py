@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import pytest
 
 from schemas.errors import ConfigError
 from schemas.options import IngestOptions
+from transforms.sources import listing
+from transforms.sources.files import open_input
 from transforms.sources.listing import Kind, Listing, codec_of, kind_of, list_inputs, stem_of
 
 OPTIONS = IngestOptions()
@@ -179,3 +182,31 @@ def test_urls_are_listed_like_folders(memory: str) -> None:
     assert paths(listed(f"{memory}/p/a.cpp")) == ["a.cpp"]
     with pytest.raises(ConfigError, match="does not exist"):
         listed("memory://corpus/none")
+
+
+@pytest.mark.parametrize(
+    ("source", "path", "root", "location"),
+    [
+        ("s3://bucket/folder/*.cpp", "bucket/folder/*.cpp", "bucket/folder", "s3://bucket/folder"),
+        ("ftp://host:21/folder/*.cpp", "/folder/*.cpp", "/folder", "ftp://host:21/folder"),
+        ("sftp://me@host/folder/", "/folder/", "/folder", "sftp://me@host/folder"),
+        ("github://org:repo@main/src", "src", "src", "github://org:repo@main/src"),
+        ("github://org:repo@main", "", "", "github://org:repo@main"),
+        ("memory://folder", "/folder", "/folder", "memory://folder"),
+        ("http://host/a/b.tar", "http://host/a/b.tar", "http://host/a", "http://host/a"),
+        ("zip://src/*.cpp::s3://bucket/a.zip", "src/*.cpp", "src", "zip://src::s3://bucket/a.zip"),
+    ],
+)
+def test_the_place_of_a_root_keeps_what_is_before_its_path(source: str, path: str, root: str, location: str) -> None:
+    assert listing._location(source, path, root) == location
+
+
+def test_members_of_an_archive_behind_a_url_are_sources(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("src/a.cpp", "int a;")
+        archive.writestr("src/deep/b.h", "int b;")
+    source = f"zip://src::file://{tmp_path}/a.zip"
+    found = listed(source)
+    assert paths(found) == ["a.cpp", "deep/b.h"]
+    with open_input(found.roots[0].location, "deep/b.h") as file:
+        assert file.read() == b"int b;"

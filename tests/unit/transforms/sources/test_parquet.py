@@ -8,8 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from schemas.options import IngestOptions
+from schemas.reasons import REASONS, Column
 
 CONTENTS = [b"int a_%d;\n" % index * 30 for index in range(2_500)]
 PATHS = [f"d/{index}.cpp" for index in range(2_500)]
@@ -21,7 +24,10 @@ def parquet(table: pa.Table, **options: Any) -> bytes:
     return buffer.getvalue()
 
 
-@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.string(), pa.large_string()])
+KINDS = [pa.binary(), pa.large_binary(), pa.binary_view(), pa.string(), pa.large_string(), pa.string_view()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dictionary", [False, True])
 def test_rows_come_out_byte_for_byte(kind: pa.DataType, dictionary: bool, read: Any) -> None:
     column = pa.array(CONTENTS, pa.binary()).cast(kind)
@@ -128,3 +134,26 @@ def test_rows_of_nothing_end_too(read: Any, monkeypatch: pytest.MonkeyPatch) -> 
     found = read("a.parquet", data, IngestOptions(max_expansion=2))
     assert found.rest[-1] == ("a.parquet", "expansion", 0)
     assert len(found.rest) < 20_000
+
+
+def test_more_rows_than_bytes_are_no_honest_table(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transforms.sources.document._ROWS_FLOOR", 1_000)
+    data = parquet(pa.table({"content": pa.nulls(100_000, pa.binary())}))
+    rows = max(len(data), 1_000)
+    found = read("a.parquet", data)
+    assert found.rest[-1] == ("a.parquet", "expansion", 0)
+    assert len(found.rest) == rows + 1
+
+
+WHOLE = parquet(pa.table({"path": PATHS[:50], "content": pa.array(CONTENTS[:50], pa.binary())}), row_group_size=20)
+CHANGES = st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(0, 255)), min_size=1, max_size=5)
+
+
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(CHANGES)
+def test_any_damage_ends_in_documents_and_reasons(read: Any, changes: list[tuple[int, int]]) -> None:
+    data = bytearray(WHOLE)
+    for place, value in changes:
+        data[place] = value
+    found = read("a.parquet", bytes(data))
+    assert {reason for _, reason, _ in found.rest} <= set(REASONS[Column.DEAD]) | set(REASONS[Column.FILTERED])

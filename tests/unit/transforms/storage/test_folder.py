@@ -7,9 +7,10 @@ import pickle
 import subprocess
 import sys
 
+import pyarrow.parquet as pq
 import pytest
 
-from schemas.errors import LockedError
+from schemas.errors import IntegrityError, LockedError
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.storage.folder import OutputFolder
 
@@ -158,3 +159,22 @@ def test_the_lock_of_a_dead_process_is_free(out):
 @pytest.fixture
 def short_lease(monkeypatch):
     monkeypatch.setattr("transforms.storage.lease.LEASE_SECONDS", 1.0)
+
+
+@pytest.mark.parametrize("data", [b"", b"PAR1", b"no table, of no kind", b"PAR1" + bytes(40) + b"PAR1"])
+def test_a_damaged_table_is_named(out, data):
+    out.publish_bytes("counts/terms.parquet", data)
+    with (
+        pytest.raises(IntegrityError, match=r"counts/terms.parquet: damaged \("),
+        out.open_ranges("counts/terms.parquet") as file,
+    ):
+        pq.read_table(file)
+
+
+def test_permissions_are_what_the_umask_leaves(tmp_path):
+    before = os.umask(0o027)
+    try:
+        OutputFolder(tmp_path / "out").publish_bytes("tokens/part-0.parquet", b"x")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "out/tokens/part-0.parquet").stat().st_mode & 0o777 == 0o640

@@ -7,8 +7,9 @@ import pytest
 
 from schemas.errors import IntegrityError
 from schemas.options import TokenizeOptions
+from transforms.storage.folder import OutputFolder
 from transforms.tokens import tokenizer
-from transforms.tokens.tokenizer import TokenizeSettings, document_ends, manifest_digest, open_tokenizer
+from transforms.tokens.tokenizer import TokenizeSettings, document_ends, manifest_digest, open_tokenizer, read_manifest
 
 ENDS = {"<BOS>": 2, "<EOS>": 3}
 
@@ -44,3 +45,14 @@ def test_a_tokenizer_that_is_not_the_planned_one_is_refused(out, monkeypatch):
     settings = TokenizeSettings(out=out, tokenizer_digest="a" * 64, options=TokenizeOptions())
     with pytest.raises(IntegrityError, match=f"digest is {'b' * 64}, the plan was made for {'a' * 64}.*run again"):
         open_tokenizer(settings)
+
+
+@pytest.mark.parametrize(
+    "data", [None, b"", b"{", b"\xff", b"[]", b"{}", b'{"vocab_size": "9", "tokens": [], "files": {}}']
+)
+def test_a_damaged_manifest_is_named_with_what_to_do(data, tmp_path):
+    out = OutputFolder(tmp_path)
+    if data is not None:
+        out.publish_bytes("tokenizer/manifest.json", data)
+    with pytest.raises(IntegrityError, match=r"manifest.json: not the manifest of a tokenizer .*; restore it"):
+        read_manifest(out)

@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.options import IngestOptions
-from schemas.tables import DUPLICATE_CANDIDATES
-from transforms.ingest.dedup.exact import choose_kept, unit_duplicates
+from schemas.tables import DUPLICATE_CANDIDATES, DUPLICATES
+from transforms.ingest.dedup.exact import choose_kept, has_duplicates, unit_duplicates
 from transforms.storage.folder import OutputFolder
+from transforms.units.parts import merge_parts, write_rows
 
 names = st.sampled_from(["", "a", "b", "A", "\u00e9", "\uff5e", "\U0001f600", "a/b", "a-b"])
 rows = st.lists(st.tuples(st.sampled_from("xyz"), names, names, st.integers(0, 3)), max_size=30)
@@ -45,3 +47,19 @@ def test_each_unit_finds_its_own_rows(tmp_path: Path, out: OutputFolder, run_fir
         assert unit_duplicates(path, 0).tolist() == [1]
         assert unit_duplicates(path, 1).tolist() == [0, 2]
     assert list(out.files(".cache/duplicates")) == [name]
+
+
+def test_damaged_duplicates_are_chosen_again(out: OutputFolder) -> None:
+    table = pa.table([pa.array(range(2_000), field.type) for field in DUPLICATES], schema=DUPLICATES)
+    first = table.slice(0, 1_000).to_batches()[0]
+    out.publish("parts/part-00000.parquet", lambda path: write_rows(path, pa.table(first)))
+    merge_parts(out, "parts", DUPLICATES, "whole.parquet")
+    data = out.read_bytes("whole.parquet")
+    assert has_duplicates("whole.parquet", out)
+    for place in range(0, len(data), 29):
+        damaged = bytearray(data)
+        damaged[place] ^= 0x10
+        out.publish_bytes("damaged.parquet", bytes(damaged))
+        if has_duplicates("damaged.parquet", out):  # what changed is not read
+            assert pq.read_table(pa.BufferReader(damaged)).equals(pa.table(first))
+    assert not has_duplicates("none.parquet", out)

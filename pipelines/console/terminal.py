@@ -1,0 +1,68 @@
+"""The one place where what a command prints is escaped: project names, paths and licences come from other people.
+
+Within `printable_output` the standard streams escape whatever a terminal would obey, whether they lead to a terminal or
+not, because a log may be shown on one later. What draws on purpose, a live display or coloured tokens, does so through
+`rich`, which writes to the stream below (`rich_proxied_file`), and escapes the texts that it draws.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO, cast
+
+from schemas.passwords import redacted
+from schemas.printing import printable
+
+
+class PrintableStream:
+    """A text stream that escapes what is written to it; all else is that of the stream below.
+
+    Args:
+        stream: The stream below.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        """Keep the stream, under the name by which rich finds it."""
+        self.rich_proxied_file = stream
+
+    def write(self, text: str) -> int:
+        """Write a text, escaped and without the passwords of URLs."""
+        self.rich_proxied_file.write(redacted(printable(text)))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write texts, escaped."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the stream has
+        """Return an attribute of the stream below."""
+        return getattr(self.rich_proxied_file, name)
+
+
+@contextmanager
+def printable_output() -> Iterator[None]:
+    """Escape what is written to the standard streams within the block."""
+    streams = sys.stdout, sys.stderr
+    escape_output()
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = streams
+
+
+def escape_output() -> None:
+    """Put the escaping before the standard streams, or before what has replaced them since."""
+    sys.stdout, sys.stderr = (escaped(stream) for stream in (sys.stdout, sys.stderr))
+
+
+def escaped(stream: TextIO) -> TextIO:
+    """Return a stream that escapes what is written to it; the same one if it does."""
+    return stream if isinstance(stream, PrintableStream) else cast("TextIO", PrintableStream(stream))
+
+
+def raw_stream(stream: TextIO) -> TextIO:
+    """Return the stream below the escaping."""
+    return stream.rich_proxied_file if isinstance(stream, PrintableStream) else stream

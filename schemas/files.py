@@ -1,0 +1,62 @@
+"""Files that a command writes outside of its output folder: pages, tables, masks, locks of a vocabulary.
+
+A file is there whole or not at all, whenever the process is killed and whatever the disk refuses. It is written
+without a name (`O_TMPFILE`), flushed to disk, named `.NAME.part` and renamed. A kill between the last two, and any kill
+on a file system without unnamed files, leaves that part, which the next write of the same file replaces.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+_NOT_UNNAMED = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT)
+"""Errors of file systems without unnamed files, and of systems without the names of descriptors."""
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file whole, with the permissions that the umask leaves; a link is followed to the file it names.
+
+    Args:
+        path: The file; its folder must exist.
+        data: Its content.
+
+    Raises:
+        OSError: Naming the file; what was there before is unchanged.
+    """
+    target = path.resolve() if path.is_symlink() else path
+    if target.exists() and not target.is_file():
+        target.write_bytes(data)  # a pipe or a device, such as /dev/stdout: there is nothing to replace
+        return
+    part = target.with_name(f".{target.name}.part")
+    try:
+        _write_part(part, data)
+        part.replace(target)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def _write_part(part: Path, data: bytes) -> None:
+    try:
+        descriptor = os.open(part.parent, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        if error.errno not in _NOT_UNNAMED:
+            raise
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+        _write(descriptor, data, None)
+    else:
+        _write(descriptor, data, part)
+
+
+def _write(descriptor: int, data: bytes, part: Path | None) -> None:
+    """Write all of a file, flush it, and name it if it has no name yet."""
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(descriptor)
+        if part is not None:
+            part.unlink(missing_ok=True)
+            # Naming any folder makes it the call that follows the link; an absolute path ignores which.
+            os.link(f"/proc/self/fd/{descriptor}", part, src_dir_fd=descriptor, follow_symlinks=True)

@@ -1,0 +1,38 @@
+"""Text from data, as it may be printed: nothing in it that a terminal or a reader would obey instead of showing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+_KEPT = "\n\t"
+
+
+def printable(text: str) -> str:
+    r"""Return a text with escapes in place of every character that is not printed; line ends and tabs stay.
+
+    That leaves no control sequences (C0, C1, DEL), no marks that turn the direction of writing, no lone surrogates.
+
+    Example:
+        >>> printable("a\x1b]0;b\x07\tc\u202e\n")
+        'a\\x1b]0;b\\x07\tc\\u202e\n'
+    """
+    return _escaped(text, lambda character: repr(character)[1:-1])
+
+
+def printable_json(text: str) -> str:
+    r"""Return JSON text that means the same, with JSON's escapes in place of every character that is not printed.
+
+    Example:
+        >>> printable_json('{"a": "é\x9b"}')
+        '{"a": "é\\u009b"}'
+    """
+    return _escaped(text, lambda character: json.dumps(character)[1:-1])
+
+
+def _escaped(text: str, escape: Callable[[str], str]) -> str:
+    lines = text.split("\n")  # most are printable as they are, which is found at once
+    return "\n".join(
+        line if line.isprintable() else "".join(c if c.isprintable() or c in _KEPT else escape(c) for c in line)
+        for line in lines
+    )

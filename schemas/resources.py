@@ -1,0 +1,107 @@
+"""What the machine refuses: space on a disk, a size of a file, descriptors, memory; in one line with what to do."""
+
+from __future__ import annotations
+
+import errno
+import re
+import resource
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from schemas.errors import ResourceError
+
+_NUMBERS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EROFS, errno.EIO)
+
+_IN_TRACEBACK = re.compile(
+    r"^(?:\w+\.)*\w*Error: \[Errno (\d+)\] (.*)$|^(?:\w+\.)*(?:ArrowMemoryError|MemoryError)\b.*$", re.M
+)
+
+
+@contextmanager
+def naming_file(where: str, temporary: Path) -> Iterator[None]:
+    """Turn what the machine refuses in the block, which writes a file, into an error that names it.
+
+    Args:
+        where: The file, as a person knows it.
+        temporary: Where its bytes go until it is published.
+
+    Raises:
+        ResourceError: Naming the file, the place and what it needs.
+    """
+    try:
+        yield
+    except (OSError, MemoryError) as error:
+        reason = explain_refusal(error, where=where, place=temporary)
+        if reason is None:
+            raise
+        raise ResourceError(reason) from error
+
+
+def explain_refusal(error: BaseException, *, where: str = "", place: Path | None = None) -> str | None:
+    """Return what the machine refused and what to do about it, in one line; None for errors of other kinds.
+
+    Args:
+        error: The error.
+        where: The file that is concerned, where the error does not name it.
+        place: A file or folder on the file system that is concerned.
+    """
+    if isinstance(error, MemoryError):
+        return _describe(errno.ENOMEM, where, place)
+    if not isinstance(error, OSError) or error.errno not in _NUMBERS:
+        return None
+    name = where or str(error.filename or "")
+    return _describe(error.errno, name, place or (Path(name) if name else None))
+
+
+def find_refusal(traceback: str) -> str | None:
+    """Return the same for the last error in the text of a traceback, as workers of an engine send it."""
+    found = list(_IN_TRACEBACK.finditer(traceback))
+    if not found:
+        return None
+    number, text = found[-1].groups()
+    if number is None:
+        return _describe(errno.ENOMEM, "", None)
+    if int(number) not in _NUMBERS:
+        return None
+    named = re.search(r": '([^']*)'", text)
+    return _describe(int(number), named[1] if named else "", Path(named[1]) if named else None)
+
+
+def _describe(number: int, where: str, place: Path | None) -> str:
+    begin = f"{where}: " if where else ""
+    if number in (errno.ENOSPC, errno.EDQUOT):
+        return f"{begin}no space left{_space(place)}; free some there, or name another place, and run again"
+    if number == errno.EFBIG:
+        limit = _limit(resource.RLIMIT_FSIZE)
+        return f"{begin}a file may have no more bytes here (ulimit -f: {limit}); raise that, and run again"
+    if number in (errno.EMFILE, errno.ENFILE):
+        limit = _limit(resource.RLIMIT_NOFILE)
+        return (
+            f"{begin}no more files can be open at once (ulimit -n: {limit}); raise that to 1,024, or give --threads 1"
+        )
+    if number == errno.ENOMEM:
+        limit = _limit(resource.RLIMIT_AS)
+        return f"{begin}no more memory (ulimit -v: {limit}); give --threads 1 and less --memory-bytes, or more memory"
+    if number == errno.EROFS:
+        return f"{begin}the file system cannot be written; name another place"
+    return f"{begin}the disk failed (input/output error); check it, and run again"
+
+
+def _space(place: Path | None) -> str:
+    """Return what is free at a place, if that is known."""
+    folder = place
+    while folder is not None and not folder.is_dir():
+        folder = folder.parent if folder.parent != folder else None
+    if folder is None:
+        return ""
+    disk = shutil.disk_usage(folder)
+    written = place.stat().st_size if place is not None and place.is_file() else 0
+    done = f", after {written:,} bytes of this file" if written else ""
+    return f" in {folder}: {disk.free:,} of {disk.total:,} bytes are free{done}"
+
+
+def _limit(kind: int) -> str:
+    value = resource.getrlimit(kind)[0]
+    return "unlimited" if value == resource.RLIM_INFINITY else f"{value:,}"

@@ -1,0 +1,165 @@
+"""The corruption suite: one file of each kind below OUT is damaged, and every command must say so or mend it.
+
+    python -m tests.chaos.corruption --seconds 120 --seed 7
+
+A damage is a flipped bit, a cut, zeros, or nothing left. After it `verify` must name the file, unless it is part of the
+cache, and a `run` must end with the files of before, or with an error that names a file. With `mended` digests, where
+every receipt is signed again for the damage, no command may end in anything but an answer: what only signatures can
+prove is accepted, a traceback is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random, randrange
+from typing import Any
+
+from schemas.digests import canonical_json, sha256_file, sha256_json
+from tests.chaos.__main__ import Suite
+from tests.chaos.jobs import ANYTHING, SMALL, tree
+
+RESERVED = (".lock",)
+
+
+def kinds(out: Path) -> dict[str, list[Path]]:
+    """Return the files of OUT by kind: their names without keys, dates and numbers."""
+    found: dict[str, list[Path]] = {}
+    for path in sorted(path for path in out.rglob("*") if path.is_file() and path.name not in RESERVED):
+        name = path.relative_to(out).as_posix()
+        kind = re.sub(r"[0-9a-f]{32,}|\d{8}T\S+(?=\.)|\d+", "#", name)
+        found.setdefault(kind, []).append(path)
+    return found
+
+
+def damage(path: Path, random: Random) -> str:
+    """Damage a file, and return how."""
+    data, how = bytearray(path.read_bytes()), random.choice(("bit", "bit", "bit", "cut", "zeros", "empty"))
+    place = random.randrange(len(data)) if data else 0
+    if not data:
+        data, how = bytearray(b"x"), "a byte more"
+    elif how == "bit":
+        data[place] ^= 1 << random.randrange(8)
+    elif how == "cut":
+        del data[place:]
+    elif how == "zeros":
+        data[place : place + 64] = bytes(len(data[place : place + 64]))
+    else:
+        data.clear()
+    path.unlink()  # it may share its bytes with another folder
+    path.write_bytes(data)
+    return f"{how} at {place}"
+
+
+def mend(out: Path) -> None:
+    """Make the digests true again: of files in unit receipts and manifests, and of the receipts themselves."""
+    for path in sorted(out.rglob("_unit-*.json")):
+        _rewrite(path, lambda value: _mend_unit(value, out))
+    _rewrite(out / "tokenizer/manifest.json", lambda value: _mend_files(value["files"], out / "tokenizer"), seal=False)
+    _rewrite(out / "receipt.json", lambda value: _mend_receipt(value, out))
+
+
+def _mend_unit(value: dict[str, Any], out: Path) -> None:
+    for output in value["outputs"]:
+        if (out / output["path"]).is_file():
+            output.update(sha256=sha256_file(out / output["path"]), num_bytes=(out / output["path"]).stat().st_size)
+    _mend_files(value["inputs"], out)
+
+
+def _mend_files(files: dict[str, str], folder: Path) -> None:
+    files.update({name: sha256_file(folder / name) for name in files if (folder / name).is_file()})
+
+
+def _mend_receipt(value: dict[str, Any], out: Path) -> None:
+    _mend_files(value["files"], out)
+    for shard in value["dataset"]["shards"]:
+        shard["sha256"] = sha256_file(out / shard["path"])
+    value["tokenizer"]["digest"] = sha256_file(out / "tokenizer/manifest.json")
+
+
+def _rewrite(path: Path, change: Any, *, seal: bool = True) -> None:
+    """Change a JSON file and sign it; one that is damaged stays as it is."""
+    try:
+        value = json.loads(path.read_bytes())
+        change(value)
+        if seal:
+            value["digest"] = sha256_json({name: entry for name, entry in value.items() if name != "digest"})
+        path.write_bytes(canonical_json(value))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return
+
+
+class Corruption(Suite):
+    """Damages copies of one finished run."""
+
+    def attempt(self, kind: str, random: Random, number: int) -> Iterator[str]:
+        """Damage a file of a kind in a copy of the run, and yield what no command may answer."""
+        out = self.folder / f"copy-{number}"
+        shutil.copytree(self.base / "out", out, symlinks=True)
+        path = random.choice(kinds(out)[kind])
+        expected, before = tree(out), path.read_bytes()
+        how, is_mended = damage(path, random), random.random() < 0.4
+        if is_mended:
+            mend(out)
+        if path.read_bytes() == before:
+            return
+        title = f"{path.relative_to(out)}: {how}{', mended' if is_mended else ''}"
+        is_named = ".cache" not in path.parts
+        code, said, err = self.run("verify", str(out))
+        yield from _unclear(title, "verify", code, said + err)
+        if is_named and not is_mended and code == 0:
+            yield f"{title}: verify says that all is well"
+        sources = str(self.base / "sources")
+        code, said, err = self.run("run", sources, "--out", str(out), *ANYTHING, *SMALL)
+        yield from _unclear(title, "run", code, err)
+        if code and str(out) not in err:
+            yield f"{title}: run names no file: {err[-500:]}"
+        if code == 0 and not is_mended and tree(out) != expected:
+            yield f"{title}: run again gives other files"
+        shutil.rmtree(out)
+
+    def run(self, *words: str) -> tuple[int, str, str]:
+        """Run a command and return how it ended."""
+        process = self.processes.command(*words, env=self.environment, stdout=-1, stderr=-1)
+        out, err = process.communicate(300)
+        return process.returncode, out, err
+
+
+def _unclear(title: str, command: str, code: int, said: str) -> Iterator[str]:
+    if "Traceback" in said or "unexpected" in said or code not in (0, 1, 2, 3):
+        yield f"{title}: {command} exit {code}: {said[-1500:]}"
+
+
+def main() -> int:
+    """Damage files until the time is over, each kind in turn; return 1 if anything was wrong."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--seed", type=int, default=None)
+    options = parser.parse_args()
+    seed = randrange(1 << 32) if options.seed is None else options.seed
+    print(f"corruption: seed {seed}", flush=True)
+    end, number, wrong = time.monotonic() + options.seconds, 0, 0
+    with tempfile.TemporaryDirectory(prefix="cppmill-corruption-") as name:
+        suite = Corruption(Path(name), seed)
+        names = sorted(kinds(suite.base / "out"))
+        Random(seed).shuffle(names)
+        while time.monotonic() < end:
+            for problem in suite.attempt(names[number % len(names)], Random(f"{seed}-{number}"), number):
+                print(f"corruption: seed {seed} number {number}: {problem}", flush=True)
+                wrong += 1
+            number += 1
+        suite.processes.process.terminate()
+        suite.processes.process.communicate()
+    print(f"corruption: seed {seed}: {number} files of {len(names)} kinds damaged, {wrong} problems")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

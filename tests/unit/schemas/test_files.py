@@ -1,0 +1,48 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from schemas import files
+from schemas.files import write_file
+
+
+@pytest.fixture(params=["unnamed files", "none"])
+def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system with unnamed files, and one without."""
+    if request.param == "none":
+        monkeypatch.setattr(files.os, "O_TMPFILE", os.O_DIRECTORY, raising=True)  # opened for writing: EISDIR
+
+
+@pytest.mark.usefixtures("kind")
+def test_a_file_has_the_permissions_that_the_umask_leaves_and_nothing_is_beside_it(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        write_file(tmp_path / "a", b"one")
+        write_file(tmp_path / "a", b"two")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "a").read_bytes() == b"two"
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.usefixtures("kind")
+def test_a_file_that_cannot_be_written_whole_stays_as_it_was(
+    tmp_path: Path, limited: Callable[[int, int], None]
+) -> None:
+    write_file(tmp_path / "a", b"before")
+    (tmp_path / ".a.part").write_bytes(b"left by a kill")
+    limited(resource.RLIMIT_FSIZE, 100)
+    with pytest.raises(OSError) as found:
+        write_file(tmp_path / "a", bytes(1000))
+    assert (found.value.errno, found.value.filename) == (errno.EFBIG, str(tmp_path / "a"))
+    assert (tmp_path / "a").read_bytes() == b"before"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]

@@ -1,0 +1,60 @@
+"""What the machine refuses, in one line."""
+
+from __future__ import annotations
+
+import errno
+import resource
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.console.console import find_user_error
+from schemas.errors import ExitCode, ResourceError
+from schemas.resources import explain_refusal
+from transforms.storage.folder import OutputFolder
+
+
+def test_a_file_of_out_that_outgrows_a_limit_is_named_with_the_limit(
+    tmp_path: Path, limited: Callable[[int, int], None]
+) -> None:
+    def write(path: Path) -> int:
+        pq.write_table(pa.table({"a": [str(number) * 9 for number in range(9999)]}), path)
+        return 9999
+
+    out = OutputFolder(tmp_path / "out")
+    limited(resource.RLIMIT_FSIZE, 1000)
+    with pytest.raises(ResourceError) as found:
+        out.publish("tokens/part-0.parquet", write)
+    assert str(found.value) == (
+        f"{tmp_path}/out/tokens/part-0.parquet: a file may have no more bytes here (ulimit -f: 1,000); raise that, and "
+        "run again"
+    )
+    assert not list(tmp_path.rglob("*.parquet"))
+    assert not list(out.temporary.iterdir())
+
+
+REFUSALS = [
+    (OSError(errno.ENOSPC, "No space left on device", "/tmp/a/b"), "/tmp/a/b: no space left in /tmp: "),
+    (OSError(errno.EMFILE, "Too many open files", "x.cpp"), "x.cpp: no more files can be open at once (ulimit -n: "),
+    (MemoryError(), "no more memory (ulimit -v: "),
+    (pa.ArrowMemoryError("malloc of size 9 failed"), "no more memory (ulimit -v: "),
+    (RuntimeError("Traceback\nOSError: [Errno 28] No space left: '/tmp/a/b'\n"), "/tmp/a/b: no space left in /tmp: "),
+    (RuntimeError("Traceback\n  File\nMemoryError\n"), "no more memory (ulimit -v: "),
+]
+
+
+@pytest.mark.parametrize(("error", "begin"), REFUSALS, ids=[repr(error)[:40] for error, _ in REFUSALS])
+def test_a_refusal_is_one_line_that_says_what_to_do(error: Exception, begin: str) -> None:
+    found = find_user_error(error)
+    assert found is not None
+    assert found[0].startswith(begin)
+    assert "\n" not in found[0]
+    assert found[1] is ExitCode.FAILED_CHECK
+
+
+def test_other_errors_are_no_refusals() -> None:
+    assert explain_refusal(OSError(errno.ENOENT, "No such file", "a")) is None
+    assert find_user_error(RuntimeError("OSError: [Errno 2] No such file")) is None
