@@ -8,6 +8,7 @@
 //! Text is cut into words ([`crate::pattern`]), which are looked up in a cache in batches; a word that is not there is
 //! merged. A tokenizer with superwords joins the tokens of the words of a line.
 
+mod added;
 mod bpe;
 mod decode;
 mod documents;
