@@ -8,6 +8,7 @@ input, loading the vocabulary and looking at the ids is outside the clock.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,7 +70,7 @@ def make_cl100k(contents: Iterable[str], folder: Path, *, vocab_size: int, threa
     spelled = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     made.pre_tokenizer = pre_tokenizers.Sequence([split, spelled])
     made.decoder = decoders.ByteLevel()
-    return _adopt("cl100k", json.loads(made.to_str()), folder)
+    return _adopt("cl100k", json.loads(made.to_str()), folder, folder.with_name("cl100k-source"))
 
 
 def adopt_published(folder: Path) -> Iterator[Vocabulary]:
@@ -79,14 +80,17 @@ def adopt_published(folder: Path) -> Iterator[Vocabulary]:
         ConfigError: If they have not been fetched.
     """
     for name in PUBLISHED:
-        rules = json.loads((engine_path("tokenizers") / name / "tokenizer.json").read_bytes())
-        yield _adopt(f"{name}, published", {**rules, "normalizer": None}, folder / name)
+        source = folder / "source" / name
+        shutil.copytree(engine_path("tokenizers") / name, source)
+        rules = json.loads((source / "tokenizer.json").read_bytes())
+        yield _adopt(f"{name}, published", {**rules, "normalizer": None}, folder / name, source)
 
 
-def _adopt(name: str, rules: Mapping[str, Any], folder: Path) -> Vocabulary:
+def _adopt(name: str, rules: Mapping[str, Any], folder: Path, source: Path) -> Vocabulary:
+    """Write rules into the folder `source`, and adopt it."""
     folder.mkdir(parents=True, exist_ok=True)
-    source = folder.with_suffix(".json")
-    source.write_text(json.dumps(rules), encoding="utf-8")
+    source.mkdir(parents=True, exist_ok=True)
+    (source / "tokenizer.json").write_text(json.dumps(rules), encoding="utf-8")
     write_directory(find_source(source), folder)
     return Vocabulary(name, folder)
 

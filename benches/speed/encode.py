@@ -76,12 +76,15 @@ def bench_encode(
     """Measure encoding beside public encoders, and the stages that encode beside datatrove.
 
     --tokenizer and --superwords name tokenizer directories of the two profiles; one that is not given is built from
-    the sources. The published vocabularies are those of `make engines NAME=tokenizers`. All is made in a temporary folder (TMPDIR says where).
+    the sources. The published vocabularies are those of `make engines NAME=tokenizers`. All is made in a temporary
+    folder (TMPDIR says where).
     """
     check_json_folder(json_file)
     limit_bytes = None if limit_mb is None else limit_mb * MEGABYTE
     number = threads or usable_threads()
-    given = Given(corpus.absolute(), tokenizer, superwords, limit_bytes, sample_mb * MEGABYTE, number, rounds, only_published)
+    given = Given(
+        corpus.absolute(), tokenizer, superwords, limit_bytes, sample_mb * MEGABYTE, number, rounds, only_published
+    )
     comparisons: list[Comparison] = []
     with bench_session(advice="nothing was kept but the rows in --json") as (reporter, work):
         for comparison in measure(given, work, reporter):

@@ -1,8 +1,8 @@
-"""Fetching engines into the cache, pinned and checked, by the ordinary clients: go, Maven, pip, npm; a browser by apt-get.
+"""Fetching engines into the cache, pinned and checked, by the ordinary clients: go, Maven, pip, npm, apt-get.
 
 Go modules are pinned by `go.mod` and checked by `go.sum`; jars by a pom and a list of SHA-256; Python packages by
-requirements with hashes; npm packages by a lock with SHA-512. What is there already is left alone. A folder is made beside its place and renamed
-when it is whole, under a lock, so checkouts can share one cache.
+requirements with hashes; npm packages by a lock with SHA-512. What is there already is left alone. A folder is made
+beside its place and renamed when it is whole, under a lock, so checkouts can share one cache.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Write core/src/pattern/classes.rs: what the installed `tokenizers` takes for a letter, a number, white space …
+"""Write core/src/pattern/classes.rs: what the installed `tokenizers` takes for each class of characters.
 
     python native/tools/unicode_classes.py            rewrite the table
     python native/tools/unicode_classes.py --check    exit 1 if it is not what the installed package says

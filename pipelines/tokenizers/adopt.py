@@ -32,8 +32,8 @@ def adopt_tokenizer(
     """Write a tokenizer directory.
 
     Args:
-        source: A `.model`, a `tokenizer.json`, a folder with one of them, or a short name of `FETCHED`; with a template, a tokenizer directory
-            that a build wrote.
+        source: A `.model`, a `tokenizer.json`, a folder with one of them, or a short name of `FETCHED`; with a
+            template, a tokenizer directory that a build wrote.
         out: The directory to make; it may be there if it is empty.
         bos: Name of the control token for `<BOS>`; the source's own by default.
         eos: The same for `<EOS>`.

@@ -25,7 +25,8 @@ CONTEXTS = {
     "deepseek-v2": "a {}名{}",
 }
 FRAGMENTS = [
-    *"aBcXZ'sSdDlLtTmMrRvVeE019 \t\n\r\v_-.;/#(<$+é名アＡ・゛゠\u3040\u0301\u200d\0\x85\xa0\u3000\u2019。ſµΩ五²٣ǅʰ😀가ߊ",
+    *"aBcXZ'sSdDlLtTmMrRvVeE019 \t\n\r\v_-.;/#(<$+é",
+    *"名アＡ・゛゠\u3040\u0301\u200d\0\x85\xa0\u3000\u2019。ſµΩ五²٣ǅʰ😀가ߊ",
     "\r\n", "  ", "\n\n", "'ll", "'RE", "/*", "//", "HTTPServer", "1234",
 ]  # fmt: skip
 PROSE = [

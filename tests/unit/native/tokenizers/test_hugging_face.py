@@ -282,7 +282,7 @@ def test_words_that_are_tokens_are_not_merged_with_ignore_merges(peer: Peer, tmp
     [
         (AddedToken("<t>", lstrip=True), r"'<t>' takes white space beside it \(lstrip = true\)"),
         (AddedToken("\u00e9"), "'\u00e9' is also the token of other bytes"),
-        (AddedToken("<t>", single_word=True), "the added token \"<t>\" has `single_word`"),
+        (AddedToken("<t>", single_word=True), 'the added token "<t>" has `single_word`'),
     ],
     ids=["lstrip", "other bytes", "single_word"],
 )

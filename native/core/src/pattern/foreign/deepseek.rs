@@ -37,7 +37,8 @@ pub(super) const CASED_REGEX: &str = concat!(
     "\u{118a0}-\u{118df}\u{1e900}-\u{1e943}",
     "]+"
 );
-pub(super) const SIGNS_REGEX: &str = concat!(r"\s?", "[!-/:-~\u{ff01}-\u{ff0f}\u{ff1a}-\u{ff5e}\u{2018}-\u{201f}\u{3000}-\u{3002}]+");
+pub(super) const SIGNS_REGEX: &str =
+    concat!(r"\s?", "[!-/:-~\u{ff01}-\u{ff0f}\u{ff1a}-\u{ff5e}\u{2018}-\u{201f}\u{3000}-\u{3002}]+");
 
 /// The characters of [`CASED_REGEX`].
 #[rustfmt::skip]
