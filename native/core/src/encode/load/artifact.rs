@@ -83,6 +83,7 @@ pub(super) struct TokenizerFile {
 }
 
 /// An added token of `tokenizer.json`.
+#[allow(clippy::struct_excessive_bools, reason = "the file has these flags")]
 #[derive(Deserialize)]
 pub(crate) struct AddedToken {
     pub(crate) id: u32,

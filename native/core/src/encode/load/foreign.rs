@@ -60,15 +60,15 @@ fn check_added(token: &AddedToken) -> Checked<()> {
 }
 
 fn pattern_of(pre_tokenizer: &Value) -> Checked<Pattern> {
-    let mut found = Steps { steps: Vec::new(), keeps_all: true, is_complete: false };
-    found.add(pre_tokenizer)?;
-    let known = || Pattern::by_steps(&found.steps, found.keeps_all);
-    found.is_complete.then(known).flatten().ok_or_else(|| format!("`pre_tokenizer` is not known: {pre_tokenizer}"))
+    let mut steps = Steps { found: Vec::new(), keeps_all: true, is_complete: false };
+    steps.add(pre_tokenizer)?;
+    let known = || Pattern::by_steps(&steps.found, steps.keeps_all);
+    steps.is_complete.then(known).flatten().ok_or_else(|| format!("`pre_tokenizer` is not known: {pre_tokenizer}"))
 }
 
 /// The steps in front of a `ByteLevel`.
 struct Steps<'a> {
-    steps: Vec<Step<'a>>,
+    found: Vec<Step<'a>>,
     /// Whether text between two matches is kept.
     keeps_all: bool,
     /// Whether the `ByteLevel` was there.
@@ -89,10 +89,10 @@ impl<'a> Steps<'a> {
             Some("ByteLevel") if step["add_prefix_space"] == false => {
                 self.is_complete = true;
                 if step["use_regex"] != false {
-                    self.steps.extend(gpt2_step());
+                    self.found.extend(gpt2_step());
                 }
             }
-            Some("Digits") if step["individual_digits"] == true => self.steps.push(Step::Digits),
+            Some("Digits") if step["individual_digits"] == true => self.found.push(Step::Digits),
             Some("Split") => {
                 let Some(regex) = step["pattern"]["Regex"].as_str() else { return unknown() };
                 match (step["behavior"].as_str(), step["invert"].as_bool()) {
@@ -100,7 +100,7 @@ impl<'a> Steps<'a> {
                     (Some("Removed"), Some(true)) => self.keeps_all = false,
                     _ => return unknown(),
                 }
-                self.steps.push(Step::Regex(regex));
+                self.found.push(Step::Regex(regex));
             }
             _ => return unknown(),
         }

@@ -44,9 +44,10 @@ pub(super) fn contraction(text: Text<'_>, at: usize) -> Option<usize> {
     }
     match text.rest(at + 1) {
         [b's' | b'S' | b't' | b'T' | b'm' | b'M' | b'd' | b'D', ..] => Some(at + 2),
-        [b'r' | b'R' | b'v' | b'V', b'e' | b'E', ..] | [b'l' | b'L', b'l' | b'L', ..] => Some(at + 3),
-        // The long s, which is an s in another case.
-        [0xC5, 0xBF, ..] => Some(at + 3),
+        // Of two bytes is the long s, which is an s in another case.
+        [b'r' | b'R' | b'v' | b'V', b'e' | b'E', ..] | [b'l' | b'L', b'l' | b'L', ..] | [0xC5, 0xBF, ..] => {
+            Some(at + 3)
+        }
         _ => None,
     }
 }

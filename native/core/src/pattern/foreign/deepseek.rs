@@ -1,4 +1,4 @@
-//! The splits of DeepSeek, one after another: V3 and R1, Coder, and those of LLM and V2.
+//! The splits of `DeepSeek`, one after another: V3 and R1, Coder, and those of LLM and V2.
 
 use super::category::{LETTER, MARK, PUNCTUATION_MARK, SPACE, SYMBOL, Text, is_digit};
 use super::cl100k::white_space;

@@ -56,8 +56,7 @@ fn letters_end(text: Text<'_>, start: usize) -> Option<usize> {
     }
     match letters(text, start + width) {
         // A combining mark is a word by itself before capitals only: the first alternative has it without them.
-        Some((_, false)) if category == MARK => Some(start + width),
-        None if category == MARK => Some(start + width),
+        Some((_, false)) | None if category == MARK => Some(start + width),
         found => found.map(|(end, _)| end),
     }
 }
