@@ -134,7 +134,8 @@ def install_tokenizer(session: Session, place: Path | str) -> None:
         check_ends(tokenizer, session.config.options.tokenize, where=f"--tokenizer {place}")
         if _install(session, source):
             session.reporter.note(f"tokenizer {tokenizer.digest} of {tokenizer.vocab_size:,} ids copied from {place}")
-        session.reporter.note(f"tokenizer run by {program_of(tokenizer)}")
+        if "kind" in json.loads((source / MANIFEST).read_bytes()):
+            session.reporter.note(f"tokenizer run by {program_of(tokenizer)}")
         for line in template_notes(tokenizer, source, session.config.options):
             session.reporter.note(line)
 

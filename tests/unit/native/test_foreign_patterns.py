@@ -14,15 +14,15 @@ from tokenizers import Regex, pre_tokenizers
 from tests.unit.native.test_pattern import COMPARED, DENSE, SCALARS, cpp_texts, in_context
 
 CONTEXTS = {
-    "gpt2": " {}'{}",
-    "cl100k": "'{}e {}A1",
-    "qwen2": "'l{} 12{}\n",
-    "o200k": "B{}cD{}\n",
-    "tekken": " {}A{}b/",
-    "starcoder2": "1{} 2",
-    "deepseek-v3": "1{}名 {}\x00",
-    "deepseek-coder": "a {}名{}",
-    "deepseek-v2": "a {}名{}",
+    "gpt2": " {}'s",
+    "cl100k": "'{}e",
+    "qwen2": "'l{}2",
+    "o200k": "B{}cD",
+    "tekken": " {}A/",
+    "starcoder2": "1{} ",
+    "deepseek-v3": "1{}名",
+    "deepseek-coder": "a {}",
+    "deepseek-v2": "a {}",
 }
 FRAGMENTS = [
     *"aBcXZ'sSdDlLtTmMrRvVeE019 \t\n\r\v_-.;/#(<$+é",
@@ -81,7 +81,7 @@ def test_every_other_scalar_value_is_split_as_the_compared_one_before_it(pattern
 
 @pytest.mark.parametrize("pattern", FOREIGN_PATTERNS)
 @given(fragments=st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.characters(codec="utf-8")), max_size=40))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_texts_are_split_alike(pattern: str, fragments: list[str]) -> None:
     is_split_alike("".join(fragments), pattern)
 
