@@ -176,8 +176,9 @@ bench-train: needs-CORPUS setup $(STAMPS)/bench ## Measure training beside publi
 bench-engines: needs-CORPUS setup $(STAMPS)/bench ## Measure whole runs on engines on more and more of CORPUS=DIR, what Beam costs and what is shuffled (GB=4 ROUNDS=1)
 	$(BIN)/python -m benches.speed.engines $(CORPUS) $(foreach size,$(GB),--gb $(size)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(JSON),--json $(JSON))
 
-bench-encode: needs-CORPUS setup $(STAMPS)/bench ## Measure encoding beside public encoders and datatrove on CORPUS=DIR (TOKENIZER=DIR SUPERWORDS=DIR ROUNDS=3)
-	$(BIN)/python -m benches.speed.encode $(CORPUS) $(if $(TOKENIZER),--tokenizer $(TOKENIZER)) $(if $(SUPERWORDS),--superwords $(SUPERWORDS)) \
+bench-encode: needs-CORPUS setup $(STAMPS)/bench ## Measure encoding beside public encoders and datatrove on CORPUS=DIR (TOKENIZER=DIR SUPERWORDS=DIR ROUNDS=3 PUBLISHED=only)
+	@$(BIN)/python -m deploy.local fetch tokenizers
+	$(BIN)/python -m benches.speed.encode $(CORPUS) $(if $(PUBLISHED),--only-published) $(if $(TOKENIZER),--tokenizer $(TOKENIZER)) $(if $(SUPERWORDS),--superwords $(SUPERWORDS)) \
 		$(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(JSON),--json $(JSON))
 
 bench-loader: needs-CORPUS setup $(STAMPS)/test ## Measure the loader in torch beside MosaicML streaming and `datasets` on CORPUS=DIR (ROUNDS=3)

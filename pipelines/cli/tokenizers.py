@@ -74,8 +74,8 @@ def adopt(
         Path,
         typer.Argument(
             metavar="SOURCE",
-            help="A SentencePiece .model, a tokenizer.json, or a folder with one of them; with --hf-template, a "
-            "tokenizer directory.",
+            help="A SentencePiece .model, a tokenizer.json, a folder with one of them, or the short name of a fetched "
+            "tokenizer; with --hf-template, a tokenizer directory.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The tokenizer directory to make.")],
@@ -99,6 +99,7 @@ def adopt(
 
     Examples:
       cppmill adopt gemma/tokenizer.model --out gemma-tokenizer
+      cppmill adopt qwen2.5 --out qwen-tokenizer
       cppmill adopt starcoder --out starcoder-tokenizer --bos '<|endoftext|>'
       cppmill run ~/src --out out --tokenizer gemma-tokenizer
       cppmill adopt llvm/tokenizer --out llvm-prompts --hf-template bos

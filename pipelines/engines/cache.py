@@ -24,6 +24,7 @@ FILES = {
     "torch": "torch-2.15.0/site",
     "streaming": "streaming-0.13.0/site",
     "megatron": "megatron-0.16.1/site",
+    "tokenizers": "tokenizers-3.7.2/files",
 }
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import cppmill_core
 import pyarrow as pa
 import pyarrow.parquet as pq
+from cppmill_core.adoption import program_of
 from cppmill_core.hugging_face import TOKENIZER, surrounding_tokens
 from cppmill_core.manifests import BOS, EOS, MANIFEST
 
@@ -134,6 +135,8 @@ def install_tokenizer(session: Session, place: Path | str) -> None:
         check_ends(tokenizer, session.config.options.tokenize, where=f"--tokenizer {place}")
         if _install(session, source):
             session.reporter.note(f"tokenizer {tokenizer.digest} of {tokenizer.vocab_size:,} ids copied from {place}")
+        if "kind" in json.loads((source / MANIFEST).read_bytes()):
+            session.reporter.note(f"tokenizer run by {program_of(tokenizer)}")
         for line in template_notes(tokenizer, source, session.config.options):
             session.reporter.note(line)
 

@@ -11,10 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import cppmill_core
-from cppmill_core.adoption import find_source, write_directory
+from cppmill_core.adoption import find_source, program_of, write_directory
 from cppmill_core.manifests import BOS, EOS, MANIFEST, read_manifest
 
 from configs.outputs import check_parent
+from pipelines.engines.fetched_tokenizers import resolve_source
 from schemas.errors import ConfigError, VocabularyConfigError
 from schemas.options import HfTemplate
 from tokenizer_build.artifact import copy_with_template
@@ -31,8 +32,8 @@ def adopt_tokenizer(
     """Write a tokenizer directory.
 
     Args:
-        source: A `.model`, a `tokenizer.json`, or a folder with one of them; with a template, a tokenizer directory
-            that a build wrote.
+        source: A `.model`, a `tokenizer.json`, a folder with one of them, or a short name of `FETCHED`; with a
+            template, a tokenizer directory that a build wrote.
         out: The directory to make; it may be there if it is empty.
         bos: Name of the control token for `<BOS>`; the source's own by default.
         eos: The same for `<EOS>`.
@@ -45,6 +46,7 @@ def adopt_tokenizer(
         ConfigError: If the source is not what is taken, loses text or has no token that the template needs, or out is
             taken.
     """
+    source = resolve_source(source)
     _check_source(source, ends=(bos, eos), template=template)
     if template is None:
         return _publish(out, lambda staged: _write(source, staged, bos=bos, eos=eos))
@@ -108,13 +110,8 @@ def _write(source: Path, staged: Path, *, bos: str | None, eos: str | None) -> l
 
 
 def _describe(tokenizer: cppmill_core.AnyTokenizer, kind: str) -> list[str]:
-    program = (
-        "the native core"
-        if isinstance(tokenizer, cppmill_core.Tokenizer)
-        else kind.replace("hugging-face", "tokenizers")
-    )
     return [
-        f"{kind}: {tokenizer.vocab_size:,} ids, run by {program}",
+        f"{kind}: {tokenizer.vocab_size:,} ids, run by {program_of(tokenizer)}",
         *(_end(tokenizer, name) for name in (BOS, EOS)),
         f"tokenizer {tokenizer.digest}",
     ]

@@ -49,7 +49,7 @@ def cursors(
 def _open(place: str) -> cppmill_core.Tokenizer:
     path = local_tokenizer(place, argument="TOKENIZER")
     tokenizer = load_tokenizer(path, argument="TOKENIZER")
-    if not isinstance(tokenizer, cppmill_core.Tokenizer):
+    if not isinstance(tokenizer, cppmill_core.Tokenizer) or tokenizer.pattern not in cppmill_core.PATTERNS:
         raise ConfigError(
             f"TOKENIZER {place}: its stable prefix is not known; give a byte-level BPE of `cppmill build`"
         )

@@ -171,7 +171,7 @@ def read_origins(directory: Path, tokenizer: AnyTokenizer) -> Origins:
     Raises:
         ConfigError: If it is not a byte-level BPE that the native core runs.
     """
-    if not isinstance(tokenizer, cppmill_core.Tokenizer):
+    if not isinstance(tokenizer, cppmill_core.Tokenizer) or tokenizer.pattern not in cppmill_core.PATTERNS:
         raise ConfigError(
             f"{directory}: its merges cannot be followed; give a byte-level BPE that `cppmill build` made"
         )

@@ -77,7 +77,7 @@ class _Rules:
 def _read_rules(file: Path) -> _Rules:
     rules = json.loads(file.read_bytes())
     merges = [tuple(merge if isinstance(merge, list) else merge.split(" ")) for merge in rules["model"]["merges"]]
-    added = {token["content"]: token["id"] for token in rules["added_tokens"]}
+    added = {token["content"]: token["id"] for token in rules["added_tokens"] if token["special"]}
     return _Rules(rules["model"]["vocab"], merges, added)
 
 

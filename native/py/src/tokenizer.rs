@@ -8,7 +8,7 @@ use arrow_array::builder::BinaryBuilder;
 use arrow_array::{Array, ArrayRef, UInt32Array, UInt64Array};
 use cppmill_core::Stop;
 use cppmill_core::encode::{self, Markers, Part, byte_slices};
-use cppmill_core::pattern::Pattern;
+use cppmill_core::pattern::{Pattern, Step};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
@@ -24,7 +24,7 @@ use crate::interrupt::interruptible;
 fn split(py: Python<'_>, pattern: &str, data: &[u8]) -> PyResult<Py<PyAny>> {
     let words = without_gil(py, || {
         let mut words = BinaryBuilder::new();
-        Pattern::by_name(pattern)?.split(data, |word| words.append_value(word));
+        Pattern::by_any_name(pattern)?.split(data, |word| words.append_value(word));
         Ok(words.finish())
     })?;
     to_pyarrow(py, Arc::new(words))
@@ -386,6 +386,15 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
         patterns.set_item(pattern.name(), pattern.regex())?;
     }
     module.add("PATTERNS", patterns)?;
+    let foreign = PyDict::new(module.py());
+    for pattern in Pattern::foreign() {
+        let names = pattern.steps().iter().map(|step| match step {
+            Step::Regex(regex) => *regex,
+            Step::Digits => "Digits",
+        });
+        foreign.set_item(pattern.name(), names.collect::<Vec<_>>())?;
+    }
+    module.add("FOREIGN_PATTERNS", foreign)?;
     module.add_class::<Tokenizer>()?;
     module.add_function(wrap_pyfunction!(split, module)?)
 }

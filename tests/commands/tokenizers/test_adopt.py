@@ -75,7 +75,7 @@ def test_a_sentencepiece_model_makes_a_dataset(model, cppmill, sources, tmp_path
 
 def test_a_hugging_face_folder_makes_a_dataset(hugging_face, cppmill, sources, tmp_path):
     said, receipts = adopt_and_run(cppmill, sources, tmp_path, hugging_face, "--bos", "<|end|>")
-    assert said.splitlines()[0] == "hugging-face: 1,000 ids, run by tokenizers"
+    assert said.splitlines()[0] == "hugging-face: 1,000 ids, run by the native core"
     assert receipts[0]["dataset"]["digest"] == receipts[1]["dataset"]["digest"]
 
 

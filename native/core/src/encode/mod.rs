@@ -6,8 +6,10 @@
 //! byte. So decoding gives back the bytes, whatever they are.
 //!
 //! Text is cut into words ([`crate::pattern`]), which are looked up in a cache in batches; a word that is not there is
-//! merged. A tokenizer with superwords joins the tokens of the words of a line.
+//! merged. A tokenizer with superwords joins the tokens of the words of a line. Of a tokenizer of another program, added
+//! tokens that are not special are cut out of text first.
 
+mod added;
 mod bpe;
 mod decode;
 mod documents;

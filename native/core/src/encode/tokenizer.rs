@@ -147,8 +147,13 @@ impl Tokenizer {
     /// complete the text. Control and reserved ids end a text: they and all ids before them stay.
     ///
     /// # Errors
-    /// `Invalid` if an id is not below the vocabulary size, or the text has 4 GiB or more.
+    /// `Invalid` if an id is not below the vocabulary size, the text has 4 GiB or more, or the tokenizer is one of
+    /// another program.
     pub fn stable_prefix(&self, ids: &[u32], stop: &Stop) -> Result<usize> {
+        if self.encoder.is_foreign() {
+            let pattern = self.pattern();
+            return Err(Error::invalid(format!("what later text changes is not known with the pattern {pattern}")));
+        }
         let (mut text, mut first) = (Vec::new(), 0);
         for (place, &id) in ids.iter().enumerate() {
             let bytes = self.vocabulary.bytes(id)?;

@@ -13,6 +13,7 @@ mod cpp_lines;
 mod cpp_lines_2;
 mod cpp_words;
 mod cpp_words_2;
+mod foreign;
 mod splitter;
 mod starts;
 mod tail;
@@ -21,6 +22,8 @@ mod tests;
 
 use crate::blocks::Classes;
 use crate::{Error, Result};
+use foreign::Foreign;
+pub use foreign::Step;
 pub(crate) use splitter::WordKind;
 pub(crate) use starts::{Ends, Starts};
 
@@ -34,10 +37,12 @@ enum Kind {
     CppLines1,
     CppWords2,
     CppLines2,
+    /// Of another program.
+    Foreign(Foreign),
 }
 
 impl Pattern {
-    /// Every known pattern.
+    /// Every pattern of ours, with which text can be scanned and a tokenizer be trained.
     pub const ALL: [Self; 4] =
         [Self(Kind::CppWords1), Self(Kind::CppLines1), Self(Kind::CppWords2), Self(Kind::CppLines2)];
 
@@ -57,6 +62,25 @@ impl Pattern {
         Self::find("regular expression", regex, |pattern| pattern.regex() == regex)
     }
 
+    /// Every pre-tokenizer of other programs that has a native splitter.
+    pub fn foreign() -> impl Iterator<Item = Self> {
+        Foreign::ALL.into_iter().map(|foreign| Self(Kind::Foreign(foreign)))
+    }
+
+    /// Finds the pattern called `name`, of ours or of another program.
+    ///
+    /// # Errors
+    /// As [`Self::by_name`].
+    pub fn by_any_name(name: &str) -> Result<Self> {
+        Self::foreign().find(|pattern| pattern.name() == name).map_or_else(|| Self::by_name(name), Ok)
+    }
+
+    /// Finds the pre-tokenizer of another program with these steps; `keeps_all` if what is between two matches is kept.
+    pub fn by_steps(steps: &[Step<'_>], keeps_all: bool) -> Option<Self> {
+        let known = |foreign: &Foreign| foreign.steps() == steps && (keeps_all || foreign.matches_all());
+        Foreign::ALL.into_iter().find(known).map(|foreign| Self(Kind::Foreign(foreign)))
+    }
+
     fn find(what: &str, value: &str, matches: impl Fn(&Self) -> bool) -> Result<Self> {
         let known = || Self::ALL.map(|pattern| pattern.name()).join(", ");
         Self::ALL.into_iter().find(matches).ok_or_else(|| {
@@ -71,23 +95,33 @@ impl Pattern {
             Kind::CppLines1 => "cpp-lines-1",
             Kind::CppWords2 => "cpp-words-2",
             Kind::CppLines2 => "cpp-lines-2",
+            Kind::Foreign(foreign) => foreign.name(),
         }
     }
 
-    /// The regular expression, for `tokenizer.json`.
+    /// The regular expression, for `tokenizer.json`; the first one of another program's.
     pub fn regex(&self) -> &'static str {
+        match self.steps()[..] {
+            [Step::Regex(regex), ..] => regex,
+            _ => "",
+        }
+    }
+
+    /// The steps of the pre-tokenizer, for `tokenizer.json`.
+    pub fn steps(&self) -> &'static [Step<'static>] {
         match self.0 {
-            Kind::CppWords1 => cpp_words::REGEX,
-            Kind::CppLines1 => cpp_lines::REGEX,
-            Kind::CppWords2 => cpp_words_2::REGEX,
-            Kind::CppLines2 => cpp_lines_2::REGEX,
+            Kind::CppWords1 => &[Step::Regex(cpp_words::REGEX)],
+            Kind::CppLines1 => &[Step::Regex(cpp_lines::REGEX)],
+            Kind::CppWords2 => &[Step::Regex(cpp_words_2::REGEX)],
+            Kind::CppLines2 => &[Step::Regex(cpp_lines_2::REGEX)],
+            Kind::Foreign(foreign) => foreign.steps(),
         }
     }
 
     /// The version of the splitter and its character tables; part of the keys of what is made with it.
     pub fn version(&self) -> u32 {
         match self.0 {
-            Kind::CppWords1 | Kind::CppLines1 | Kind::CppWords2 | Kind::CppLines2 => 1,
+            Kind::CppWords1 | Kind::CppLines1 | Kind::CppWords2 | Kind::CppLines2 | Kind::Foreign(_) => 1,
         }
     }
 
@@ -97,6 +131,7 @@ impl Pattern {
         match self.0 {
             Kind::CppWords1 | Kind::CppLines1 => Self(Kind::CppWords1),
             Kind::CppWords2 | Kind::CppLines2 => Self(Kind::CppWords2),
+            Kind::Foreign(_) => *self,
         }
     }
 
@@ -141,6 +176,9 @@ impl Pattern {
 
     /// Calls `each` with the end of every word in `run[start..]`; the run is UTF-8.
     pub(crate) fn ends(self, run: &[u8], start: usize, mut each: impl FnMut(usize)) {
+        if let Kind::Foreign(foreign) = self.0 {
+            return foreign.ends(run, start, each);
+        }
         let mut at = start;
         while at < run.len() {
             at = self.end(run, at);
@@ -148,7 +186,7 @@ impl Pattern {
         }
     }
 
-    /// The end of the word that starts at `start`.
+    /// The end of the word that starts at `start`; of another program's, of all words.
     #[inline]
     fn end(self, run: &[u8], start: usize) -> usize {
         match self.0 {
@@ -156,6 +194,7 @@ impl Pattern {
             Kind::CppLines1 => cpp_lines::line_end(run, start),
             Kind::CppWords2 => cpp_words_2::word_end(run, start),
             Kind::CppLines2 => cpp_lines_2::line_end(run, start),
+            Kind::Foreign(_) => run.len(),
         }
     }
 }

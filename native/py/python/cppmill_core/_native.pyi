@@ -11,6 +11,12 @@ __version__: str
 PATTERNS: dict[str, str]
 """The pre-token patterns that the native core can split by: name to the regular expression in `tokenizer.json`."""
 
+FOREIGN_PATTERNS: dict[str, list[str]]
+"""The pre-tokenizers of other programs that the native core can split by: name to the steps in `tokenizer.json`.
+
+A step is a regular expression, or "Digits".
+"""
+
 class CoreError(RuntimeError): ...
 class InvalidInputError(CoreError): ...
 class CorruptDataError(CoreError): ...
@@ -621,7 +627,7 @@ class Tokenizer:
 
     @property
     def pattern(self) -> str:
-        """The name of the pre-token pattern, a key of `PATTERNS`."""
+        """The name of the pre-token pattern, a key of `PATTERNS` or, of another program, of `FOREIGN_PATTERNS`."""
 
 def corpus_digest_sum(doc_id: pa.Array[Any], project: pa.Array[Any], path: pa.Array[Any], threads: int = 1) -> bytes:
     """Sum the row digests of documents: 32 bytes, a big-endian number modulo 2^256.

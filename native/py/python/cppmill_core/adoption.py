@@ -13,9 +13,10 @@ from typing import Any
 from cppmill_core._native import CoreError, InvalidInputError, Tokenizer
 from cppmill_core.hugging_face import CONFIG, SPECIAL_TOKENS, TOKENIZER, describe_hugging_face
 from cppmill_core.manifests import BOS, EOS, HUGGING_FACE, MANIFEST
+from cppmill_core.protocol import AnyTokenizer
 from cppmill_core.sentencepiece import MODEL, describe_sentencepiece
 
-__all__ = ["Source", "find_source", "write_directory"]
+__all__ = ["Source", "find_source", "program_of", "write_directory"]
 
 _WORDS_PATTERN = "cpp-words-1"
 
@@ -88,6 +89,11 @@ def write_directory(source: Source, out: Path) -> None:
     _write_manifest(manifest, out)
 
 
+def program_of(tokenizer: AnyTokenizer) -> str:
+    """Return what runs a tokenizer, for messages; if that is not the native core, why."""
+    return str(getattr(tokenizer, "program", "the native core"))
+
+
 def _tokenizer_file(folder: Path) -> Path:
     models = sorted(folder.glob("*.model"))
     if (folder / TOKENIZER).is_file():
@@ -99,13 +105,13 @@ def _tokenizer_file(folder: Path) -> Path:
 
 
 def _is_native(manifest: Mapping[str, Any], out: Path) -> bool:
-    """Return whether the native core can run a tokenizer with the names that it has.
+    """Return whether a tokenizer has the form of ours, with the names that it has.
 
     The core knows no roles, and for a pattern of lines it must know which merges are superwords.
     """
     if set(manifest["roles"]) & {BOS, EOS}:
         return False
-    _write_manifest(manifest, out)
+    _write_manifest({**manifest, "run": "native"}, out)
     try:
         return Tokenizer.from_dir(out).pattern == _WORDS_PATTERN
     except CoreError:

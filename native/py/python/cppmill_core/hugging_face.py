@@ -1,10 +1,11 @@
 """Byte-level BPE of other programs: a folder or a `tokenizer.json` that `tokenizers` or `transformers` wrote.
 
-The `tokenizers` package cuts documents into words by the tokenizer's own rules, and encodes each distinct word once.
-The ids are those of the package, with two exceptions: special tokens in text are ordinary text, and bytes that are not
-UTF-8 become single-byte tokens. If the native core supports the tokenizer, the core runs it instead.
+The native core runs those whose pre-tokenizer and settings it knows (`FOREIGN_PATTERNS`). For any other, the
+`tokenizers` package cuts documents into words by the tokenizer's own rules, and each distinct word is encoded once.
+Either way the ids are those of the package, with three exceptions, so that text comes back as it was: special tokens in
+text are ordinary text, bytes that are not UTF-8 become single-byte tokens, and the normaliser NFC is left out.
 
-Needs the `tokenizers` package, which the rest of `cppmill_core` does not.
+Needs the `tokenizers` package for tokenizers that the native core does not run.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cppmill_core._native import CorruptDataError, InvalidInputError, Tokenizer
+from cppmill_core._native import CoreError, CorruptDataError, InvalidInputError, Tokenizer
 from cppmill_core.byte_alphabet import CHARACTERS, read_spelling, spell
 from cppmill_core.manifests import BOS, EOS, HUGGING_FACE, describe_ids, named_ids, read_manifest
 from cppmill_core.protocol import AnyTokenizer
@@ -62,17 +63,28 @@ def load_hugging_face(path: str | os.PathLike[str], digest: str | None = None) -
         ImportError: The `tokenizers` package is needed and not installed.
         OSError: A file cannot be read.
         CorruptDataError: A file contradicts the manifest.
-        InvalidInputError: The format is newer.
+        InvalidInputError: The format is newer, or only the native core could run the tokenizer, and does not know it.
     """
     folder = Path(path)
     found, manifest = read_manifest(folder, digest)
-    if manifest.get("run") == "native":
+    try:
         return Tokenizer.from_dir(path, digest)
+    except CoreError as error:
+        if manifest.get("run") == "native":
+            raise
+        reason = str(error).removeprefix(f"{folder / TOKENIZER}: ")
     rules = read_rules(folder / TOKENIZER)
+    for token in rules["added_tokens"]:
+        if not token["special"]:
+            raise InvalidInputError(
+                f"{folder / TOKENIZER}: its added token {token['content']!r} is not special: only the native core cuts "
+                f"such tokens out of text, and it does not know this tokenizer: {reason}"
+            )
     control, roles = named_ids(manifest)
     table = TokenTable(token_bytes(rules, manifest["vocab_size"]), control, roles)
     segmenter = WordSegmenter((folder / TOKENIZER).read_text(encoding="utf-8"))
-    return SegmentTokenizer(path, found, table, segmenter, load_hugging_face)
+    program = f"tokenizers, because the native core does not know it: {reason}"
+    return SegmentTokenizer(path, found, table, segmenter, load_hugging_face, program=program)
 
 
 def describe_hugging_face(file: Path) -> dict[str, Any]:
@@ -89,8 +101,9 @@ def describe_hugging_face(file: Path) -> dict[str, Any]:
     lossy = lossy_rules(rules)
     if lossy:
         raise InvalidInputError(f"{file}: not a byte-level BPE that gives any text back as it was: {'; '.join(lossy)}")
-    control = {str(token["content"]): int(token["id"]) for token in rules["added_tokens"]}
-    used = {*rules["model"]["vocab"].values(), *control.values()}
+    added = rules["added_tokens"]
+    control = {str(token["content"]): int(token["id"]) for token in added if token["special"]}
+    used = {*rules["model"]["vocab"].values(), *(int(token["id"]) for token in added)}
     size = max(used) + 1
     unused = [id_ for id_ in range(size) if id_ not in used]
     return {"kind": HUGGING_FACE, **describe_ids(size, control, unused, _ends(file.parent, control))}
@@ -114,6 +127,7 @@ def read_rules(file: Path) -> dict[str, Any]:
 def lossy_rules(rules: Mapping[str, Any]) -> list[str]:
     """Return the reasons why a tokenizer loses text; empty for a lossless one."""
     model, steps = rules["model"], _steps(rules.get("pre_tokenizer"), "pretokenizers")
+    normalizers = _steps(rules.get("normalizer"), "normalizers")
     kind = str(model.get("type", "BPE"))
     if kind != "BPE":
         return [f"its model is {kind}, not BPE"]
@@ -124,16 +138,28 @@ def lossy_rules(rules: Mapping[str, Any]) -> list[str]:
             "it puts a space before text (add_prefix_space = true)",
             any(step["add_prefix_space"] for step in byte_levels),
         ),
-        ("it removes what it splits at", any(step.get("behavior") == "Removed" for step in steps)),
-        ("it normalises text (`normalizer` is set)", bool(rules.get("normalizer"))),
+        ("it removes what it splits at", any(_removes(step) for step in steps)),
+        ("it normalises text (`normalizer` is set)", any(step.get("type") != "NFC" for step in normalizers)),
         *((f"`model.{name}` is set", bool(model.get(name))) for name in _REFUSED),
         ("it has no token for some byte", any(character not in model["vocab"] for character in CHARACTERS)),
-        *(
-            (f"its added token {token['content']!r} is not special: it would be cut out of text", not token["special"])
-            for token in rules["added_tokens"]
-        ),
+        *(_lost_by(token, model["vocab"]) for token in rules["added_tokens"] if not token["special"]),
     ]
     return [message for message, is_wrong in wrong if is_wrong]
+
+
+def _removes(step: Mapping[str, Any]) -> bool:
+    """Return whether a step removes text; one that removes what lies between its matches is checked by the core."""
+    return step.get("behavior") == "Removed" and not step.get("invert")
+
+
+def _lost_by(token: Mapping[str, Any], vocab: Mapping[str, int]) -> tuple[str, bool]:
+    """Return how an added token that is not special loses text, and whether it does."""
+    name = token["content"]
+    flag = next((flag for flag in ("lstrip", "rstrip") if token.get(flag)), None)
+    if flag is not None:
+        return f"its added token {name!r} takes white space beside it ({flag} = true)", True
+    spelled = name in vocab and spell(name.encode()) != name
+    return f"its added token {name!r} is also the token of other bytes", spelled
 
 
 def surrounding_tokens(file: Path) -> dict[str, int]:

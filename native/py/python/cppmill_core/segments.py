@@ -63,7 +63,14 @@ class SegmentTokenizer(TokenTable):
     """A tokenizer of segments, an `AnyTokenizer`; its pickle has the path and digest of its directory."""
 
     def __init__(
-        self, path: str | os.PathLike[str], digest: str, table: TokenTable, segmenter: Segmenter, load: Load
+        self,
+        path: str | os.PathLike[str],
+        digest: str,
+        table: TokenTable,
+        segmenter: Segmenter,
+        load: Load,
+        *,
+        program: str,
     ) -> None:
         """Make a tokenizer from the parts of its directory.
 
@@ -73,9 +80,10 @@ class SegmentTokenizer(TokenTable):
             table: Its tokens.
             segmenter: What cuts and encodes text.
             load: The function that loads such a directory; unpickling calls it.
+            program: What runs it, and why the native core does not, for messages.
         """
         super().__init__(table.tokens, table.control, table.roles)
-        self.digest = digest
+        self.digest, self.program = digest, program
         self._path, self._segmenter, self._load = path, segmenter, load
 
     def encode(self, data: bytes | str) -> pa.Array[Any]:

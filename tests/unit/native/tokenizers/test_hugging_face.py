@@ -2,6 +2,8 @@
 
 import json
 import pickle
+import tempfile
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import cppmill_core
 import pyarrow as pa
 import pytest
 from cppmill_core import AnyTokenizer, Tokenizer, hugging_face, load_tokenizer, open_any
-from cppmill_core.adoption import find_source, write_directory
+from cppmill_core.adoption import find_source, program_of, write_directory
 from cppmill_core.byte_alphabet import CHARACTERS
 from cppmill_core.manifests import BOS, EOS
 from hypothesis import given, settings
@@ -36,14 +38,14 @@ HOSTILE = [
 
 
 def byte_level(steps: str) -> Any:
-    """Return a pre-tokenizer: GPT-2's, or GPT-4's regular expression."""
+    """Return a pre-tokenizer: GPT-2's, GPT-4's, or one that the native core does not know."""
     if steps == "gpt2":
         return pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
-    split = pre_tokenizers.Split(Regex(GPT4), "isolated")
+    split = pre_tokenizers.Split(Regex(GPT4 if steps == "gpt4" else rf"#+|{GPT4}"), "isolated")
     return pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
 
 
-@pytest.fixture(scope="module", params=["gpt2", "gpt4"])
+@pytest.fixture(scope="module", params=["gpt2", "gpt4", "unknown"])
 def peer(request: pytest.FixtureRequest, headers: list[bytes]) -> Peer:
     """A tokenizer as other programs train it."""
     made = Peer(models.BPE())
@@ -90,6 +92,19 @@ def test_text_has_the_ids_that_tokenizers_gives_it(
     monkeypatch.setattr(hugging_face, "_WINDOW", 5000)
     monkeypatch.setattr(hugging_face, "_MARGIN", 100)
     assert adopted.encode_batch(texts).to_pylist() == expected
+
+
+def test_the_native_core_runs_what_it_knows_and_the_manifest_is_the_same(
+    adopted: AnyTokenizer, directory: Path, request: pytest.FixtureRequest
+) -> None:
+    manifest = json.loads((directory / "manifest.json").read_bytes())
+    assert manifest["run"] == "tokenizers"
+    if isinstance(adopted, Tokenizer):
+        assert adopted.pattern in ("gpt2", "cl100k")
+        with pytest.raises(cppmill_core.InvalidInputError, match="what later text changes is not known"):
+            adopted.stable_prefix([1])
+    else:
+        assert program_of(adopted).startswith("tokenizers, because the native core does not know it: `pre_tokenizer`")
 
 
 def test_headers_and_hostile_bytes_come_back(adopted: AnyTokenizer, headers: list[bytes]) -> None:
@@ -189,7 +204,7 @@ def changed(peer: Peer, tmp_path: Path, **parts: Any) -> Path:
 @pytest.mark.parametrize(
     ("parts", "said"),
     [
-        ({"normalizer": normalizers.NFC()}, "it normalises text"),
+        ({"normalizer": normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])}, "it normalises text"),
         ({"pre_tokenizer": pre_tokenizers.ByteLevel(add_prefix_space=True)}, "add_prefix_space = true"),
         ({"pre_tokenizer": pre_tokenizers.Whitespace()}, "it has no ByteLevel pre-tokenizer"),
         ({"model": models.BPE(vocab={"a": 0}, merges=[])}, "it has no token for some byte"),
@@ -202,12 +217,82 @@ def test_the_rule_that_loses_text_is_named(peer: Peer, parts: dict[str, Any], sa
         find_source(changed(peer, tmp_path, **parts))
 
 
-def test_an_added_token_that_is_not_special_is_refused_by_name(peer: Peer, tmp_path: Path) -> None:
+def adopt(folder: Path, rules: Any) -> AnyTokenizer:
+    """Adopt the rules of a tokenizer.json."""
+    (folder / "in.json").write_text(json.dumps(rules))
+    (folder / "out").mkdir()
+    write_directory(find_source(folder / "in.json"), folder / "out")
+    return load_tokenizer(folder / "out")
+
+
+def test_the_normaliser_nfc_is_left_out(peer: Peer, tmp_path: Path) -> None:
     made = Peer.from_str(peer.to_str())
-    made.add_tokens([AddedToken("    ", normalized=False)])
-    made.save(str(tmp_path / "tokenizer.json"))
-    with pytest.raises(cppmill_core.InvalidInputError, match="its added token '    ' is not special"):
-        find_source(tmp_path)
+    made.normalizer = normalizers.NFC()  # type: ignore[assignment]
+    adopted = adopt(tmp_path, json.loads(made.to_str()))
+    composed, decomposed = "caf\u00e9 \u212b", "cafe\u0301 \u212b"
+    assert adopted.encode(composed[:4]).to_pylist() == made.encode(decomposed[:5], add_special_tokens=False).ids
+    assert adopted.decode(adopted.encode(decomposed)).decode() == decomposed
+
+
+ADDED = [
+    AddedToken("<tool>", normalized=False),
+    AddedToken("<tool>>", normalized=True),
+    AddedToken(">x", normalized=False),
+    AddedToken("end|><", normalized=False),
+    AddedToken("  ", normalized=True),
+]
+
+
+@settings(max_examples=200)
+@given(pieces=st.lists(st.sampled_from(["<tool>", ">", ">x", "<|endoftext|>", "<", "end|>", "  ", " ", "a", "\n"])))
+def test_added_tokens_that_are_not_special_are_cut_out_of_text(pieces: list[str]) -> None:
+    made, adopted = with_added()
+    text = "".join(pieces)
+    ids = adopted.encode(text)
+    assert ids.to_pylist() == made.encode(text, add_special_tokens=False).ids
+    assert adopted.decode(ids).decode() == text
+
+
+@lru_cache(maxsize=1)
+def with_added() -> tuple[Peer, AnyTokenizer]:
+    """A tokenizer of bytes alone with added tokens, and the same adopted."""
+    made = Peer(models.BPE(vocab={character: id_ for id_, character in enumerate(CHARACTERS)}, merges=[]))
+    made.pre_tokenizer, made.decoder = byte_level("gpt4"), decoders.ByteLevel()
+    made.add_special_tokens(["<|endoftext|>"])
+    made.add_tokens(ADDED)
+    made.encode_special_tokens = True
+    with tempfile.TemporaryDirectory() as folder:
+        return made, adopt(Path(folder), json.loads(made.to_str()))
+
+
+def test_words_that_are_tokens_are_not_merged_with_ignore_merges(peer: Peer, tmp_path: Path) -> None:
+    rules = json.loads(peer.to_str())
+    rules["model"]["ignore_merges"] = True
+    rules["model"]["vocab"] |= {"Ġqzqzq": 3000, "X" * 90: 3001}
+    made, texts = Peer.from_str(json.dumps(rules)), ["a qzqzq qzqzqz qzqzq", "X" * 90, "X" * 91]
+    adopted = adopt(tmp_path, rules)
+    assert adopted.encode_batch(texts).to_pylist() == [
+        encoding.ids for encoding in made.encode_batch(texts, add_special_tokens=False)
+    ]
+    assert 3000 in adopted.encode(texts[0]).to_pylist() and adopted.encode(texts[1]).to_pylist() == [3001]
+
+
+@pytest.mark.parametrize(
+    ("token", "said"),
+    [
+        (AddedToken("<t>", lstrip=True), r"'<t>' takes white space beside it \(lstrip = true\)"),
+        (AddedToken("\u00e9"), "'\u00e9' is also the token of other bytes"),
+        (AddedToken("<t>", single_word=True), 'the added token "<t>" has `single_word`'),
+    ],
+    ids=["lstrip", "other bytes", "single_word"],
+)
+def test_an_added_token_that_loses_text_or_is_not_known_is_refused_by_name(
+    peer: Peer, token: AddedToken, said: str, tmp_path: Path
+) -> None:
+    made = Peer.from_str(peer.to_str())
+    made.add_tokens([token])
+    with pytest.raises(cppmill_core.InvalidInputError, match=said):
+        adopt(tmp_path, json.loads(made.to_str()))
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"model": 1}', '{"model": {"vocab": {}}}'])

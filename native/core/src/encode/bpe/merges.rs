@@ -6,8 +6,11 @@
 //! ([`super::windows`]). Where these are not suitable, a queue of pairs takes O(n log n) time and about 20 bytes of
 //! memory per byte.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
+
+use foldhash::fast::FixedState;
 
 use super::borders::Borders;
 use super::lanes::{LANES, Lane, MAX_CELLS, join};
@@ -15,6 +18,7 @@ use super::pairs::{Merge, Pairs};
 use super::queue::merge_queued;
 use super::windows::{Symbols, Windows};
 use crate::Stop;
+use crate::stop::NEVER;
 
 /// Which pairs of tokens join, in what order, and to what.
 pub(crate) struct Merges {
@@ -26,6 +30,8 @@ pub(crate) struct Merges {
     /// The length of each token in bytes.
     lengths: Arc<[u32]>,
     borders: Option<Borders>,
+    /// Words that are a token which merging does not make of them.
+    whole: HashMap<Box<[u8]>, u32, FixedState>,
 }
 
 /// What merging needs besides; made to be used again for the next word.
@@ -41,7 +47,26 @@ impl Merges {
         let pairs = Pairs::new(merges, 0);
         let ranks = (0..1 << 16).map(|pair| pairs.rank(byte_ids[pair >> 8], byte_ids[pair & 0xFF]));
         let borders = Borders::new(merges, lengths.len());
-        Self { byte_ranks: ranks.collect(), byte_ids, pairs, lengths, borders }
+        Self { byte_ranks: ranks.collect(), byte_ids, pairs, lengths, borders, whole: HashMap::default() }
+    }
+
+    /// Lets words that are one of `tokens` become it without merging, as `ignore_merges` says.
+    #[must_use]
+    pub(crate) fn with_whole_words<'a>(mut self, tokens: impl Iterator<Item = (u32, &'a [u8])>) -> Self {
+        let (mut scratch, mut merged) = (Scratch::default(), Vec::new());
+        let differs = |&(id, word): &(u32, &[u8])| {
+            merged.clear();
+            self.merge(&mut scratch, word, &NEVER, &mut merged);
+            merged != [id]
+        };
+        self.whole = tokens.filter(differs).map(|(id, word)| (word.into(), id)).collect();
+        self
+    }
+
+    /// Whether a word becomes a token without merging.
+    #[inline]
+    pub(crate) fn is_whole(&self, word: &[u8]) -> bool {
+        !self.whole.is_empty() && self.whole.contains_key(word)
     }
 
     /// The merges by their two tokens.
@@ -78,6 +103,9 @@ impl Merges {
 
     /// Appends the tokens of `word` to `out`, not all of them once it is to stop.
     pub(crate) fn merge(&self, scratch: &mut Scratch, word: &[u8], stop: &Stop, out: &mut Vec<u32>) {
+        if let Some(id) = self.whole.get(word) {
+            return out.push(*id);
+        }
         let Scratch { lanes, windows } = scratch;
         if word.len() <= MAX_CELLS {
             self.fill(&mut lanes[0], word);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::encode::added::AddedTokens;
 use crate::encode::bpe::{Merges, Scratch};
 use crate::encode::id::Id;
 use crate::encode::lines::{LineEncoder, LineMemory, Superwords};
@@ -20,6 +21,8 @@ pub(crate) struct Encoder {
 /// What text is cut into.
 enum Segmentation {
     Words,
+    /// Words of a pre-tokenizer of another program, between its added tokens.
+    Foreign(AddedTokens),
     /// Lines, each merged as if it were a word: for merges that [`Superwords`] cannot do.
     WholeLines,
     /// Lines of words.
@@ -61,6 +64,11 @@ impl Encoder {
         let byte_ids = vocabulary.byte_ids()?;
         let whole = Merges::new(byte_ids.clone(), &merges, Arc::clone(&lengths));
         let pattern = artifact.pattern;
+        if artifact.is_foreign {
+            let tokens = artifact.ignore_merges.then(|| vocabulary.tokens()).into_iter().flatten();
+            let merges = whole.with_whole_words(tokens);
+            return Ok(Self { pattern, segmentation: Segmentation::Foreign(AddedTokens::new(artifact)?), merges });
+        }
         if !pattern.is_lines() {
             return Ok(Self { pattern, segmentation: Segmentation::Words, merges: whole });
         }
@@ -70,6 +78,11 @@ impl Encoder {
         }
         let superwords = Superwords::new(&words, whole, &merges, artifact.first_superword);
         Ok(Self { pattern, segmentation: Segmentation::Lines(Box::new(superwords)), merges: words })
+    }
+
+    /// Whether the tokenizer is one of another program, of which the encoder cannot tell what later text changes.
+    pub(crate) fn is_foreign(&self) -> bool {
+        matches!(self.segmentation, Segmentation::Foreign(_))
     }
 
     /// Appends the ids of `text` to `out`.
@@ -87,10 +100,13 @@ impl Encoder {
             return Err(Error::invalid(format!("a document of {} bytes is too long: the limit is 4 GiB", text.len())));
         }
         let Worker { cache, starts, merged, scratch, pending, lines: memory } = worker;
-        starts.find(self.pattern, text);
+        if !matches!(self.segmentation, Segmentation::Foreign(_)) {
+            starts.find(self.pattern, text);
+        }
         let words = WordEncoder { merges: &self.merges, cache, scratch, merged, pending, run: text, at: 0, stop };
         match &self.segmentation {
             Segmentation::Words => encode_words(starts, words, out),
+            Segmentation::Foreign(added) => encode_foreign(self.pattern, added, words, out),
             Segmentation::WholeLines => encode_whole_lines(self.pattern, words, out),
             Segmentation::Lines(superwords) => {
                 encode_lines(starts, LineEncoder::new(superwords, starts, words, memory), text, out);
@@ -114,6 +130,23 @@ fn encode_words<T: Id>(starts: &Starts, mut words: WordEncoder<'_, T>, out: &mut
         } else {
             words.take_end(run.len(), out);
         }
+    });
+    words.settle_all(out);
+}
+
+fn encode_foreign<T: Id>(pattern: Pattern, added: &AddedTokens, mut words: WordEncoder<'_, T>, out: &mut Vec<T>) {
+    each_run(words.run, |run, start, is_valid| {
+        if !is_valid {
+            return words.take_end(run.len(), out);
+        }
+        added.parts(run, start, &mut |from, to, token| match token {
+            None => pattern.ends(&run[..to], from, |end| words.take_end(end, out)),
+            Some(id) => {
+                words.settle_all(out);
+                out.push(T::new(id));
+                words.at = to;
+            }
+        });
     });
     words.settle_all(out);
 }

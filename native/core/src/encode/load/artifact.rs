@@ -10,13 +10,15 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::template;
+use super::{foreign, template};
 use crate::digest::sha256_hex;
 use crate::pattern::Pattern;
 use crate::{Error, ErrorKind, Result};
 
 /// The format of manifests that this version knows.
 const FORMAT: &str = "cppmill-tokenizer-1";
+/// The kind of manifests of byte-level BPE of other programs.
+const FOREIGN: &str = "hugging-face";
 
 /// The part of `manifest.json` that says how to read the rest.
 #[derive(Deserialize)]
@@ -35,6 +37,18 @@ pub(crate) struct Manifest {
     tokens: Vec<FixedToken>,
     superwords: Option<Superwords>,
     hf_template: Option<String>,
+    kind: Option<String>,
+    run: Option<String>,
+    /// Other names of control tokens, by their ids.
+    #[serde(default)]
+    pub(crate) roles: HashMap<String, u32>,
+}
+
+impl Manifest {
+    /// Whether the tokenizer is one of another program that need not have the form of ours.
+    fn is_foreign(&self) -> bool {
+        self.kind.as_deref() == Some(FOREIGN) && self.run.as_deref() != Some("native")
+    }
 }
 
 #[derive(Deserialize)]
@@ -51,32 +65,53 @@ struct FixedToken {
 
 /// The parts of `tokenizer.json` that decide the tokens.
 #[derive(Deserialize)]
-struct TokenizerFile {
+pub(super) struct TokenizerFile {
     #[serde(default)]
     truncation: Value,
     #[serde(default)]
     padding: Value,
-    added_tokens: Vec<AddedToken>,
-    normalizer: Value,
-    pre_tokenizer: Value,
+    pub(super) added_tokens: Vec<AddedToken>,
+    #[serde(default)]
+    pub(super) normalizer: Value,
+    #[serde(default)]
+    pub(super) pre_tokenizer: Value,
+    #[serde(default)]
     post_processor: Value,
+    #[serde(default)]
     decoder: Value,
-    model: Model,
+    pub(super) model: Model,
+}
+
+/// An added token of `tokenizer.json`.
+#[allow(clippy::struct_excessive_bools, reason = "the file has these flags")]
+#[derive(Deserialize)]
+pub(crate) struct AddedToken {
+    pub(crate) id: u32,
+    pub(crate) content: String,
+    pub(crate) special: bool,
+    #[serde(default)]
+    pub(crate) normalized: bool,
+    #[serde(default)]
+    pub(super) single_word: bool,
+    #[serde(default)]
+    pub(super) lstrip: bool,
+    #[serde(default)]
+    pub(super) rstrip: bool,
 }
 
 #[derive(Deserialize)]
-struct AddedToken {
-    id: u32,
-    content: String,
-    special: bool,
-}
-
-#[derive(Deserialize)]
-struct Model {
+pub(super) struct Model {
     vocab: HashMap<String, u32>,
     merges: Vec<Merge>,
     #[serde(flatten)]
     settings: HashMap<String, Value>,
+}
+
+impl Model {
+    /// A setting, if it is there and not null.
+    pub(super) fn setting(&self, name: &str) -> Option<&Value> {
+        self.settings.get(name).filter(|value| !value.is_null())
+    }
 }
 
 #[derive(Deserialize)]
@@ -101,13 +136,24 @@ pub(crate) struct Artifact {
     /// The SHA-256 of `manifest.json`.
     pub(crate) digest: String,
     pub(crate) pattern: Pattern,
-    /// The names of the special added tokens with their ids.
-    pub(crate) special: Vec<(String, u32)>,
+    /// The added tokens; of a tokenizer of ours all are special.
+    pub(crate) added: Vec<AddedToken>,
+    /// Whether a word that is a token becomes it without merging.
+    pub(crate) ignore_merges: bool,
+    /// Whether it is of another program: tokens may be missing, or spell no bytes.
+    pub(crate) is_foreign: bool,
     pub(crate) vocab: HashMap<String, u32>,
     /// The merges in the order of their ranks, as strings of the byte alphabet.
     pub(crate) merges: Vec<(String, String)>,
     /// The number of the first merge that was not learned within words.
     pub(crate) first_superword: usize,
+}
+
+impl Artifact {
+    /// The names of the special added tokens with their ids.
+    pub(crate) fn special(&self) -> impl Iterator<Item = (&str, u32)> {
+        self.added.iter().filter(|token| token.special).map(|token| (token.content.as_str(), token.id))
+    }
 }
 
 pub(crate) fn corrupt(message: impl Into<String>) -> Error {
@@ -125,24 +171,35 @@ pub(crate) fn read(dir: &Path, digest: Option<&str>) -> Result<Artifact> {
     let file: TokenizerFile =
         serde_json::from_slice(&read_file(&path)?).map_err(|error| corrupt(format!("{}: {error}", path.display())))?;
     let refused = |what: String| Error::invalid(format!("{}: {what}", path.display()));
-    check_settings(&file).map_err(refused)?;
-    check_template(&file, &manifest).map_err(refused)?;
-    let pattern = pattern_of(&file.pre_tokenizer).map_err(refused)?;
+    let is_foreign = manifest.is_foreign();
+    let check = if is_foreign { foreign::check(&file) } else { check_own(&file, &manifest) };
     let artifact = Artifact {
         digest: found,
-        pattern: Pattern::by_regex(&pattern).map_err(|error| refused(error.to_string()))?,
-        special: file.added_tokens.into_iter().map(|token| (token.content, token.id)).collect(),
+        pattern: check.map_err(refused)?,
+        ignore_merges: file.model.setting("ignore_merges").is_some_and(|value| *value == true),
+        is_foreign,
         first_superword: manifest
             .superwords
             .as_ref()
             .map_or(file.model.merges.len(), |superwords| superwords.first_merge),
         merges: merges_of(&file.model.merges).map_err(refused)?,
         vocab: file.model.vocab,
+        added: file.added_tokens,
         manifest,
     };
-    check_control(&artifact).map_err(refused)?;
-    check_superwords(&artifact).map_err(refused)?;
+    if !is_foreign {
+        check_control(&artifact).map_err(refused)?;
+        check_superwords(&artifact).map_err(refused)?;
+    }
     Ok(artifact)
+}
+
+/// Checks the settings of a tokenizer of ours, and returns its pattern.
+fn check_own(file: &TokenizerFile, manifest: &Manifest) -> std::result::Result<Pattern, String> {
+    check_settings(file)?;
+    check_template(file, manifest)?;
+    let pattern = pattern_of(&file.pre_tokenizer)?;
+    Pattern::by_regex(&pattern).map_err(|error| error.to_string())
 }
 
 fn read_file(path: &Path) -> Result<Vec<u8>> {
@@ -259,12 +316,12 @@ fn merges_of(merges: &[Merge]) -> std::result::Result<Vec<(String, String)>, Str
 /// Every token that the manifest calls control is a special added token of the same id, and every special token is in
 /// the vocabulary.
 fn check_control(artifact: &Artifact) -> std::result::Result<(), String> {
-    let special: HashMap<&str, u32> = artifact.special.iter().map(|(name, id)| (name.as_str(), *id)).collect();
+    let special: HashMap<&str, u32> = artifact.special().collect();
     let control = artifact.manifest.tokens.iter().filter(|token| token.strength == "control");
     if let Some(token) = control.into_iter().find(|token| special.get(token.token.as_str()) != Some(&token.id)) {
         return Err(format!("the control token {:?}, id {}, is no special added token", token.token, token.id));
     }
-    match artifact.special.iter().find(|(name, id)| artifact.vocab.get(name) != Some(id)) {
+    match artifact.special().find(|(name, id)| artifact.vocab.get(*name) != Some(id)) {
         Some((name, id)) => {
             Err(format!("the added token {name:?}, id {id}, is not in the model's vocabulary under that id"))
         }

@@ -1,6 +1,6 @@
 //! The tokens by id: their bytes, and which of them are control or reserved.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -19,33 +19,33 @@ pub(crate) struct Vocabulary {
     names: HashMap<u32, String>,
     /// The control tokens by id.
     control: Vec<(String, u32)>,
+    /// Other names of control tokens.
+    roles: HashMap<String, u32>,
 }
 
 impl Vocabulary {
     /// So many bytes can be read from where any token starts.
     pub(crate) const SLACK: usize = 16;
 
-    /// Takes the tokens from a tokenizer directory; each id below the vocabulary size must have exactly one.
+    /// Takes the tokens from a tokenizer directory; each id below the vocabulary size must have exactly one, but of a
+    /// tokenizer of another program.
     pub(crate) fn new(artifact: &Artifact) -> Result<Self> {
-        let names = tokens_by_id(artifact)?;
-        let is_reserved =
-            |id: u32| artifact.manifest.reserved.iter().any(|&(first, last)| (first..=last).contains(&id));
-        let special: HashMap<u32, &str> = artifact.special.iter().map(|(name, id)| (*id, name.as_str())).collect();
-        let mut vocabulary = Self { bytes: Vec::new(), starts: vec![0], names: HashMap::new(), control: Vec::new() };
-        for (id, name) in (0_u32..).zip(names) {
-            if special.contains_key(&id) || is_reserved(id) {
-                vocabulary.names.insert(id, name.into());
-            } else {
-                let bytes = byte_alphabet::decode(name).filter(|bytes| !bytes.is_empty()).ok_or_else(|| {
-                    corrupt(format!("tokenizer.json: token {name:?}, id {id}, is not spelled in the byte alphabet"))
-                })?;
-                vocabulary.bytes.extend(bytes);
+        let texts = if artifact.is_foreign { foreign_texts(artifact)? } else { own_texts(artifact)? };
+        let mut vocabulary = Self {
+            bytes: Vec::new(),
+            starts: vec![0],
+            names: HashMap::new(),
+            control: artifact.control(),
+            roles: artifact.manifest.roles.clone(),
+        };
+        for (id, text) in (0_u32..).zip(texts) {
+            match text {
+                Text::Bytes(bytes) => vocabulary.bytes.extend(bytes),
+                Text::Name(name) => drop(vocabulary.names.insert(id, name)),
             }
             vocabulary.starts.push(vocabulary.bytes.len() as u32);
         }
         vocabulary.bytes.extend([0; Self::SLACK]);
-        vocabulary.control = artifact.special.iter().filter(|(_, id)| !is_reserved(*id)).cloned().collect();
-        vocabulary.control.sort_by_key(|(_, id)| *id);
         Ok(vocabulary)
     }
 
@@ -56,6 +56,9 @@ impl Vocabulary {
 
     /// The id of a control token.
     pub(crate) fn control_id(&self, name: &str) -> Option<u32> {
+        if let Some(id) = self.roles.get(name) {
+            return Some(*id);
+        }
         self.control.iter().find(|(known, _)| known == name).map(|(_, id)| *id)
     }
 
@@ -74,6 +77,12 @@ impl Vocabulary {
             Some([start, end]) => Ok(&self.bytes[*start as usize..*end as usize]),
             None => Err(Error::invalid(format!("token id {id} is not below the vocabulary size {}", self.len()))),
         }
+    }
+
+    /// The ids that have bytes, and these.
+    pub(crate) fn tokens(&self) -> impl Iterator<Item = (u32, &[u8])> {
+        let ends = (0_u32..).zip(self.starts.windows(2)).filter(|(_, ends)| ends[0] < ends[1]);
+        ends.map(|(id, ends)| (id, &self.bytes[ends[0] as usize..ends[1] as usize]))
     }
 
     /// Where the bytes of a token are, for [`Self::text`]; `id` must be below the vocabulary size.
@@ -154,6 +163,62 @@ impl Vocabulary {
         }
         Ok(merges)
     }
+}
+
+/// What an id stands for: bytes, or nothing in a text.
+enum Text {
+    Bytes(Vec<u8>),
+    Name(String),
+}
+
+impl Artifact {
+    fn is_reserved(&self, id: u32) -> bool {
+        self.manifest.reserved.iter().any(|&(first, last)| (first..=last).contains(&id))
+    }
+
+    /// The control tokens by id.
+    fn control(&self) -> Vec<(String, u32)> {
+        let mut control: Vec<(String, u32)> =
+            self.special().filter(|(_, id)| !self.is_reserved(*id)).map(|(name, id)| (name.into(), id)).collect();
+        control.sort_by_key(|(_, id)| *id);
+        control
+    }
+}
+
+/// The tokens of a tokenizer of ours.
+fn own_texts(artifact: &Artifact) -> Result<Vec<Text>> {
+    let special: HashSet<u32> = artifact.special().map(|(_, id)| id).collect();
+    let texts = (0_u32..).zip(tokens_by_id(artifact)?).map(|(id, name)| {
+        if special.contains(&id) || artifact.is_reserved(id) {
+            return Ok(Text::Name(name.into()));
+        }
+        let bytes = byte_alphabet::decode(name).filter(|bytes| !bytes.is_empty()).ok_or_else(|| {
+            corrupt(format!("tokenizer.json: token {name:?}, id {id}, is not spelled in the byte alphabet"))
+        })?;
+        Ok(Text::Bytes(bytes))
+    });
+    texts.collect()
+}
+
+/// The tokens of a tokenizer of another program: ids without a token, and tokens that spell no bytes, have no text.
+fn foreign_texts(artifact: &Artifact) -> Result<Vec<Text>> {
+    let mut texts: Vec<Text> = (0..artifact.manifest.vocab_size).map(|_| Text::Name("unused".into())).collect();
+    let named = |name: &str| Text::Name(name.into());
+    let of_model = artifact.vocab.iter().map(|(name, &id)| {
+        let bytes = byte_alphabet::decode(name).filter(|bytes| !bytes.is_empty());
+        (name.as_str(), id, bytes.map_or_else(|| named(name), Text::Bytes))
+    });
+    let added = artifact.added.iter().map(|token| {
+        let name = token.content.as_str();
+        (name, token.id, if token.special { named(name) } else { Text::Bytes(name.into()) })
+    });
+    for (name, id, text) in of_model.chain(added) {
+        let size = texts.len();
+        *texts.get_mut(id as usize).ok_or_else(|| {
+            corrupt(format!("tokenizer.json: token {name:?} has id {id}, not below vocab_size {size}"))
+        })? = text;
+    }
+    Ok(texts)
 }
 
 fn tokens_by_id(artifact: &Artifact) -> Result<Vec<&str>> {

@@ -205,7 +205,7 @@ impl<'a, T: Id> WordEncoder<'a, T> {
             let (index, key) = (self.pending.far[at], self.pending.keys[at]);
             let word = self.word(index);
             let is_seen = std::mem::replace(&mut seen[key.hash as usize % SEEN], key.hash) == key.hash;
-            if is_seen || word.len() > MAX_CELLS {
+            if is_seen || word.len() > MAX_CELLS || self.merges.is_whole(word) {
                 self.pending.again[again] = index;
                 again += 1;
             } else {

@@ -70,7 +70,9 @@ def load_sentencepiece(path: str | os.PathLike[str], digest: str | None = None) 
         )
     control, roles = named_ids(manifest)
     table = TokenTable(piece_bytes(model), control, roles)
-    return SegmentTokenizer(path, found, table, SentencePieceSegmenter(data, model), load_sentencepiece)
+    return SegmentTokenizer(
+        path, found, table, SentencePieceSegmenter(data, model), load_sentencepiece, program="sentencepiece"
+    )
 
 
 def describe_sentencepiece(data: bytes, *, where: str) -> dict[str, Any]:

@@ -1,0 +1,137 @@
+//! The pre-tokenizers of other programs' byte-level BPE.
+//!
+//! Each is a list of [`Step`]s, as `tokenizer.json` has them in front of its `ByteLevel`, and a splitter that cuts valid
+//! UTF-8 where `tokenizers` cuts it with those steps. They are recognised by their steps, character for character.
+
+mod category;
+mod cl100k;
+mod deepseek;
+mod gpt2;
+mod o200k;
+mod sequence;
+
+use category::Text;
+
+/// A step of a pre-tokenizer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step<'a> {
+    /// `Split` at what a regular expression matches; a match is a piece, as is what is between two.
+    Regex(&'a str),
+    /// `Digits`, each by itself.
+    Digits,
+}
+
+/// A known pre-tokenizer of other programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Foreign {
+    Gpt2,
+    Cl100k,
+    Qwen2,
+    O200k,
+    Tekken,
+    StarCoder2,
+    DeepSeekV3,
+    DeepSeekCoder,
+    DeepSeekV2,
+}
+
+impl Foreign {
+    pub(super) const ALL: [Self; 9] = [
+        Self::Gpt2,
+        Self::Cl100k,
+        Self::Qwen2,
+        Self::O200k,
+        Self::Tekken,
+        Self::StarCoder2,
+        Self::DeepSeekV3,
+        Self::DeepSeekCoder,
+        Self::DeepSeekV2,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Gpt2 => "gpt2",
+            Self::Cl100k => "cl100k",
+            Self::Qwen2 => "qwen2",
+            Self::O200k => "o200k",
+            Self::Tekken => "tekken",
+            Self::StarCoder2 => "starcoder2",
+            Self::DeepSeekV3 => "deepseek-v3",
+            Self::DeepSeekCoder => "deepseek-coder",
+            Self::DeepSeekV2 => "deepseek-v2",
+        }
+    }
+
+    /// The steps by which it is recognised.
+    pub(super) fn steps(self) -> &'static [Step<'static>] {
+        use Step::{Digits, Regex};
+        match self {
+            Self::Gpt2 => &[Regex(gpt2::REGEX)],
+            Self::Cl100k => &[Regex(cl100k::REGEX)],
+            Self::Qwen2 => &[Regex(cl100k::QWEN_REGEX)],
+            Self::O200k => &[Regex(o200k::REGEX)],
+            Self::Tekken => &[Regex(o200k::TEKKEN_REGEX)],
+            Self::StarCoder2 => &[Digits, Regex(gpt2::REGEX)],
+            Self::DeepSeekV3 => {
+                &[Regex(deepseek::NUMBERS_REGEX), Regex(deepseek::KANA_REGEX), Regex(deepseek::WORDS_REGEX)]
+            }
+            Self::DeepSeekCoder => &[
+                Regex(deepseek::NEWLINE_REGEX),
+                Regex(deepseek::LETTERS_REGEX),
+                Regex(deepseek::PUNCTUATION_REGEX),
+                Regex(deepseek::CJK_REGEX),
+                Digits,
+            ],
+            Self::DeepSeekV2 => &[
+                Regex(deepseek::NEWLINE_REGEX),
+                Regex(deepseek::CASED_REGEX),
+                Regex(deepseek::SIGNS_REGEX),
+                Regex(deepseek::LAST_SPACES_REGEX),
+                Regex(deepseek::CJK_REGEX),
+                Digits,
+            ],
+        }
+    }
+
+    /// Whether one regular expression matches all text, so that nothing is ever between two matches.
+    pub(super) fn matches_all(self) -> bool {
+        matches!(self, Self::Gpt2 | Self::Cl100k | Self::Qwen2 | Self::O200k | Self::Tekken)
+    }
+
+    /// Calls `each` with the end of every word in `run[start..]`; the run is UTF-8.
+    #[inline]
+    pub(super) fn ends(self, run: &[u8], start: usize, mut each: impl FnMut(usize)) {
+        let text = Text::new(run);
+        match self {
+            Self::Gpt2 => words(text, start, each, |at| gpt2::word_end(text, at)),
+            Self::Cl100k => words(text, start, each, |at| cl100k::word_end(text, at, 3)),
+            Self::Qwen2 => words(text, start, each, |at| cl100k::word_end(text, at, 1)),
+            Self::O200k => words(text, start, each, |at| o200k::word_end(text, at)),
+            Self::Tekken => words(text, start, each, |at| o200k::tekken_end(text, at)),
+            Self::StarCoder2 => {
+                let words = |text: Text<'_>, at| sequence::Found::Match(gpt2::word_end(text, at));
+                sequence::ends(&[deepseek::digit, words], run, start, &mut each);
+            }
+            Self::DeepSeekV3 => {
+                sequence::ends(&[deepseek::numbers, deepseek::kana, deepseek::words], run, start, &mut each);
+            }
+            Self::DeepSeekCoder => {
+                use deepseek::{cjk, digit, letters, newline, punctuation};
+                sequence::ends(&[newline, letters, punctuation, cjk, digit], run, start, &mut each);
+            }
+            Self::DeepSeekV2 => {
+                use deepseek::{cased, cjk, digit, last_spaces, newline, signs};
+                sequence::ends(&[newline, cased, signs, last_spaces, cjk, digit], run, start, &mut each);
+            }
+        }
+    }
+}
+
+#[inline]
+fn words(text: Text<'_>, start: usize, mut each: impl FnMut(usize), end: impl Fn(usize) -> usize) {
+    let mut at = start;
+    while at < text.len() {
+        at = end(at);
+        each(at);
+    }
+}
