@@ -152,7 +152,12 @@ def _record(comparison: Comparison, entrant: Entrant, tally: Tally, corpus_bytes
             for project, tokens in sorted(tally.projects.items())
         },
         "bands": _bands(entrant, tally),
-        "lossy_documents": tally.lossy,
+        "lossy_documents": tally.lossy.total(),
+        "lossy_bytes": tally.lossy_bytes.total(),
+        "lossy": {
+            reason: {"documents": number, "bytes": tally.lossy_bytes[reason]}
+            for reason, number in sorted(tally.lossy.items())
+        },
         "first_lossy_document": tally.first_lossy,
         "threads": comparison.threads,
         "megabytes_per_second": tally.bytes_a_second / MEGABYTE,
@@ -253,7 +258,7 @@ def tables(comparison: Comparison, corpus_bytes: int, *, every_project: bool) ->
 
 
 def _summary(made: Sequence[dict[str, Any]], corpus_bytes: int) -> list[str]:
-    wide = {"projects", "bands", "longest_tokens", "token_lengths"}
+    wide = {"projects", "bands", "longest_tokens", "token_lengths", "lossy"}
     frame = pd.json_normalize([{key: value for key, value in row.items() if key not in wide} for row in made])
     return format_frame(
         frame,
@@ -273,8 +278,10 @@ def _summary(made: Sequence[dict[str, Any]], corpus_bytes: int) -> list[str]:
 
 
 def _lossy(row: dict[str, Any]) -> str:
+    reasons = ", ".join(f"{reason} {found['documents']:,}" for reason, found in row["lossy"].items())
     return (
-        f"{row['lossy_documents']:,} documents do not decode to themselves; the first is {row['first_lossy_document']}"
+        f"{row['lossy_documents']:,} documents ({row['lossy_bytes']:,} bytes) do not decode to themselves ({reasons}); "
+        f"the first is {row['first_lossy_document']}"
     )
 
 

@@ -11,6 +11,7 @@ ids, and the result is compared with the document.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from schemas.reasons import how_lost
 from tokenizer_build.compare.candidates import CandidateTokenizer, TokenLists
 
 Counts = npt.NDArray[np.int64]
@@ -70,7 +72,8 @@ class Tally:
     Attributes:
         projects: Tokens by project.
         counts: How often each id occurred.
-        lossy: Documents that did not decode to themselves.
+        lossy: Documents that did not decode to themselves, by what became of them.
+        lossy_bytes: The same in bytes.
         first_lossy: Project and path of the first of them.
         measured_identifiers: Identifiers whose tokens are known, because their document's tokens add up to it.
         identifier_tokens: Tokens that have a byte of one of these, each counted with each.
@@ -80,7 +83,8 @@ class Tally:
 
     projects: dict[str, int] = field(default_factory=dict)
     counts: Counts = field(default_factory=lambda: np.zeros(0, np.int64))
-    lossy: int = 0
+    lossy: Counter[str] = field(default_factory=Counter)
+    lossy_bytes: Counter[str] = field(default_factory=Counter)
     first_lossy: str | None = None
     measured_identifiers: int = 0
     identifier_tokens: int = 0
@@ -218,7 +222,11 @@ def _check(
     if len(lossy) and tally.first_lossy is None:
         row = int(lossy[0])
         tally.first_lossy = f"{batch.rows['project'][row].as_py()}: {batch.rows['path'][row].as_py()}"
-    tally.lossy += len(lossy)
+    for row in lossy.tolist():
+        document, back = batch.contents[row].as_py(), decoded[row].as_py()
+        reason = how_lost(document, back)
+        tally.lossy[reason] += 1
+        tally.lossy_bytes[reason] += len(document)
     return same
 
 
