@@ -18,6 +18,8 @@ mod starts;
 mod tail;
 #[cfg(test)]
 mod tests;
+mod text_sentences;
+mod text_words;
 
 use crate::blocks::Classes;
 use crate::{Error, Result};
@@ -34,12 +36,20 @@ enum Kind {
     CppLines1,
     CppWords2,
     CppLines2,
+    TextWords1,
+    TextSentences1,
 }
 
 impl Pattern {
     /// Every known pattern.
-    pub const ALL: [Self; 4] =
-        [Self(Kind::CppWords1), Self(Kind::CppLines1), Self(Kind::CppWords2), Self(Kind::CppLines2)];
+    pub const ALL: [Self; 6] = [
+        Self(Kind::CppWords1),
+        Self(Kind::CppLines1),
+        Self(Kind::CppWords2),
+        Self(Kind::CppLines2),
+        Self(Kind::TextWords1),
+        Self(Kind::TextSentences1),
+    ];
 
     /// Finds the pattern called `name`.
     ///
@@ -71,6 +81,8 @@ impl Pattern {
             Kind::CppLines1 => "cpp-lines-1",
             Kind::CppWords2 => "cpp-words-2",
             Kind::CppLines2 => "cpp-lines-2",
+            Kind::TextWords1 => "text-words-1",
+            Kind::TextSentences1 => "text-sentences-1",
         }
     }
 
@@ -81,13 +93,20 @@ impl Pattern {
             Kind::CppLines1 => cpp_lines::REGEX,
             Kind::CppWords2 => cpp_words_2::REGEX,
             Kind::CppLines2 => cpp_lines_2::REGEX,
+            Kind::TextWords1 => text_words::REGEX,
+            Kind::TextSentences1 => text_sentences::REGEX,
         }
     }
 
     /// The version of the splitter and its character tables; part of the keys of what is made with it.
     pub fn version(&self) -> u32 {
         match self.0 {
-            Kind::CppWords1 | Kind::CppLines1 | Kind::CppWords2 | Kind::CppLines2 => 1,
+            Kind::CppWords1
+            | Kind::CppLines1
+            | Kind::CppWords2
+            | Kind::CppLines2
+            | Kind::TextWords1
+            | Kind::TextSentences1 => 1,
         }
     }
 
@@ -97,6 +116,7 @@ impl Pattern {
         match self.0 {
             Kind::CppWords1 | Kind::CppLines1 => Self(Kind::CppWords1),
             Kind::CppWords2 | Kind::CppLines2 => Self(Kind::CppWords2),
+            Kind::TextWords1 | Kind::TextSentences1 => Self(Kind::TextWords1),
         }
     }
 
@@ -134,6 +154,11 @@ impl Pattern {
         });
     }
 
+    /// Whether it is for text that is no code.
+    pub(crate) fn is_text(self) -> bool {
+        self.words().0 == Kind::TextWords1
+    }
+
     /// Whether it cuts lines, of which [`Self::words`] cuts words.
     pub(crate) fn is_lines(self) -> bool {
         self != self.words()
@@ -156,6 +181,8 @@ impl Pattern {
             Kind::CppLines1 => cpp_lines::line_end(run, start),
             Kind::CppWords2 => cpp_words_2::word_end(run, start),
             Kind::CppLines2 => cpp_lines_2::line_end(run, start),
+            Kind::TextWords1 => text_words::word_end(run, start),
+            Kind::TextSentences1 => text_sentences::sentence_end(run, start),
         }
     }
 }
