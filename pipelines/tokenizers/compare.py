@@ -20,7 +20,17 @@ from schemas.errors import ConfigError
 from schemas.options import IngestOptions
 from schemas.places import is_remote
 from tokenizer_build.compare.candidates import open_candidate, set_rayon_threads
-from tokenizer_build.compare.comparison import Comparison, Counts, Entrant, Tally, token_lengths
+from tokenizer_build.compare.comparison import (
+    IDENTIFIERS,
+    INDENTATION,
+    NUMBERS,
+    Comparison,
+    Counts,
+    Entrant,
+    SpanTally,
+    Tally,
+    token_lengths,
+)
 from tokenizer_build.compare.comparison import compare as compare_candidates
 from tokenizer_build.compare.origins import read_bands
 
@@ -165,12 +175,18 @@ def _record(comparison: Comparison, entrant: Entrant, tally: Tally, corpus_bytes
         "corpus_seconds": _ratio(corpus_bytes, tally.bytes_a_second),
         "longest_tokens": _longest(entrant, tally.counts),
         "token_lengths": length_histogram(token_lengths(entrant.tokens), tally.counts),
-        "identifiers": {
-            "measured": tally.measured_identifiers,
-            "tokens_per_identifier": _ratio(tally.identifier_tokens, tally.measured_identifiers),
-            "whole": _ratio(tally.whole_identifiers, tally.measured_identifiers),
-        },
+        "identifiers": _spans(tally.spans[IDENTIFIERS], "tokens_per_identifier"),
+        "numbers": _spans(tally.spans[NUMBERS], "tokens_per_number"),
+        "indentation": _spans(tally.spans[INDENTATION], "tokens_per_indentation"),
         "never_used": _never_used(entrant, tally.counts),
+    }
+
+
+def _spans(found: SpanTally, name: str) -> dict[str, Any]:
+    return {
+        "measured": found.measured,
+        name: _ratio(found.tokens, found.measured),
+        "whole": _ratio(found.whole, found.measured),
     }
 
 
@@ -271,6 +287,8 @@ def _summary(made: Sequence[dict[str, Any]], corpus_bytes: int) -> list[str]:
             f"{_size(corpus_bytes)} in": ("corpus_seconds", format_seconds),
             "tokens/identifier": ("identifiers.tokens_per_identifier", ",.3f"),
             "whole": ("identifiers.whole", ".1%"),
+            "tokens/number": ("numbers.tokens_per_number", ",.3f"),
+            "tokens/indentation": ("indentation.tokens_per_indentation", ",.3f"),
             "never used": ("never_used.share", ".1%"),
             "library": ("library", ""),
         },

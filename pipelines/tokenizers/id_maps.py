@@ -47,7 +47,9 @@ def map_ids(old: Path, new: Path, out: Path, *, embeddings: Path | None = None, 
         table = found.id_map()
     pq.write_table(table, out, compression="zstd")
     kinds = Counter(table["kind"].to_pylist())
-    lines = [f"{out}: {table.num_rows:,} ids, " + ", ".join(f"{kinds[kind]:,} {kind}" for kind in sorted(kinds))]
+    lines = [
+        f"{out}: {table.num_rows:,} ids, " + ", ".join(f"{kinds[kind]:,} {kind}" for kind in sorted(map(str, kinds)))
+    ]
     if embeddings is not None and init is not None:
         lines.append(_write_rows(found, embeddings, init))
     return lines

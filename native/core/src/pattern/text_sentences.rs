@@ -7,7 +7,7 @@ use super::class::{SPACE, class_at};
 
 /// The regular expression that [`sentence_end`] is equal to.
 pub(super) const REGEX: &str = concat!(
-    r#"(?:[^\r\n.!?]|[.!?](?!["')\]]*(?:\s|\z)))*(?:[.!?]["')\]]*[\r\n]*|[\r\n]+)"#,
+    r#"(?:[^\r\n.!?]|[.!?](?!["')\]]*(?:\s|\z)))*(?:[.!?](?=["')\]]*(?:\s|\z))["')\]]*[\r\n]*|[\r\n]+)"#,
     r#"|(?:[^\r\n.!?]|[.!?](?!["')\]]*(?:\s|\z)))+"#,
 );
 
