@@ -7,8 +7,8 @@ use super::class::{SPACE, class_at};
 
 /// The regular expression that [`sentence_end`] is equal to.
 pub(super) const REGEX: &str = concat!(
-    r#"(?:[^\r\n.!?]|[.!?](?!["')\]]*(?:\s|\z)))*(?:[.!?](?=["')\]]*(?:\s|\z))["')\]]*[\r\n]*|[\r\n]+)"#,
-    r#"|(?:[^\r\n.!?]|[.!?](?!["')\]]*(?:\s|\z)))+"#,
+    r#"(?:[^\r\n.!?]|[.!?](?!["')\]]*(?!\S)))*(?:[.!?]["')\]]*(?!\S)[\r\n]*|[\r\n]+)"#,
+    r#"|(?:[^\r\n.!?]|[.!?](?!["')\]]*(?!\S)))+"#,
 );
 
 /// Returns the end of the sentence that starts at `start`, which is before the end of `text`.
