@@ -148,7 +148,7 @@ class IngestOptions(Options):
     content_column: Annotated[str, READING] = DEFAULT_CONTENT_COLUMN
     """Column or key of the text in Parquet and JSONL.
 
-    If `content` is not there, it is `text`, or the only column of text besides path, project and licence.
+    If neither `content` nor a path is there, it is `text`, or the only column of text besides project and licence.
     """
 
     path_column: Annotated[str, READING] = "path"

@@ -32,10 +32,9 @@ from tokenizer_build.decisions import (
 )
 from tokenizer_build.findings import FINDINGS_MD, DomainSlots, Findings
 from tokenizer_build.layout import BandUse, Slot, Slots, assign_ids, plan_slots, plan_text_slots, use_by_band
-from tokenizer_build.lint import Split, check_own_tokens, load_vocabulary, split_tokens
+from tokenizer_build.lint import Split, check_own_tokens, load_vocabulary, split_tokens, text_vocabulary
 from tokenizer_build.lock import Lock, read_releases, revision
 from tokenizer_build.own import write_vocabulary
-from tokenizer_build.text import text_vocabulary
 from tokenizer_build.training import LearnedMerges, Superwords, Words, learn_merges
 from tokenizer_build.vocabulary import Vocabulary, nearest
 

@@ -32,8 +32,7 @@ from schemas.tables import WORDS
 from tokenizer_build.artifact import MANIFEST_JSON, VOCAB_TSV, shown
 from tokenizer_build.bands import BANDS, Strength, reserved_name
 from tokenizer_build.findings import FINDINGS_MD
-from tokenizer_build.lint import load_vocabulary
-from tokenizer_build.text import text_vocabulary
+from tokenizer_build.lint import load_vocabulary, text_vocabulary
 
 MAX_PIECE_CHARACTERS = 64
 """No piece is longer; unigram's time grows with it."""

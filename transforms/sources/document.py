@@ -89,8 +89,8 @@ class Archive:
     def with_text_column(self, columns: Mapping[str, bool]) -> Archive:
         """Return it with the column that its text is in.
 
-        That is the one that the options name. If they name none, and there is no `content`, it is `text`, or else the
-        only column of text that is not said to be something else.
+        That is the one that the options name. If they name none, and there is neither a `content` nor a path, it is
+        `text`, or else the only column of text that is not said to be something else.
 
         Args:
             columns: Whether each column holds text, by name.
@@ -98,7 +98,9 @@ class Archive:
         options = self.options
         if options.content_column in columns or options.content_column != DEFAULT_CONTENT_COLUMN:
             return self
-        others = (options.path_column, options.project_column, options.license_column)
+        if options.path_column in columns:
+            return self  # rows with paths are files, whose content has a name
+        others = (options.project_column, options.license_column)
         texts = [name for name, is_text in columns.items() if is_text and name not in others]
         found = ["text"] if "text" in texts else texts
         if len(found) != 1:

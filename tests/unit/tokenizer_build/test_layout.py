@@ -9,8 +9,8 @@ from cppmill_core.manifests import ranges
 from schemas.errors import VocabularyConfigError
 from tokenizer_build.bands import FIRST_LEARNED_ID, Strength, band_of
 from tokenizer_build.layout import Slots, assign_ids, plan_slots, plan_text_slots, use_by_band
+from tokenizer_build.lint import text_vocabulary
 from tokenizer_build.lock import Lock, LockedId
-from tokenizer_build.text import text_vocabulary
 from tokenizer_build.vocabulary import FixedToken
 
 NO_LOCK = Lock.from_entries([])

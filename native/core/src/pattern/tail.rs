@@ -29,7 +29,8 @@ impl Pattern {
             return Tail { start, ends: Vec::new() };
         }
         if self.is_text() {
-            return text_words::tail(run);
+            let (start, ends) = text_words::open_end(run);
+            return Tail { start, ends };
         }
         let (mut start, mut end) = (0, 0);
         while end < run.len() {

@@ -5,7 +5,6 @@
 //! its last newline; white space.
 
 use super::class::{LETTER, MARK, NUMBER, SPACE, class_at};
-use super::tail::Tail;
 
 /// The regular expression that [`word_end`] is equal to.
 pub(super) const REGEX: &str = concat!(
@@ -82,8 +81,9 @@ fn last_character(text: &[u8], end: usize) -> usize {
     text[..end].iter().rposition(|byte| byte & 0xC0 != 0x80).unwrap_or(0)
 }
 
-/// What is open at the end of `run`: its last word, an apostrophe that may begin a contraction, or white space.
-pub(super) fn tail(run: &[u8]) -> Tail {
+/// Where what is open at the end of `run` starts, and where within the run it may end: its last word, an apostrophe that
+/// may begin a contraction, or white space.
+pub(super) fn open_end(run: &[u8]) -> (usize, Vec<usize>) {
     let (mut before, mut start, mut end) = (0, 0, 0);
     while end < run.len() {
         let next = word_end(run, end);
@@ -104,7 +104,7 @@ pub(super) fn tail(run: &[u8]) -> Tail {
         ends.push(start + 1);
     }
     ends.retain(|end| (start + 1..run.len()).contains(end));
-    Tail { start, ends }
+    (start, ends)
 }
 
 fn is_space(run: &[u8]) -> bool {

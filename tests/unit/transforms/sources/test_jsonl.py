@@ -121,7 +121,7 @@ def read_bytes(data: bytes) -> list[Document]:
     [
         (["id", "text", "source"], "text"),
         (["id", "body"], "body"),
-        (["path", "body"], "body"),
+        (["path", "text"], None),
         (["body", "source"], None),
         (["content", "text"], "content"),
     ],

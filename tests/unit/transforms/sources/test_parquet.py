@@ -62,8 +62,8 @@ def test_a_file_without_usable_text_is_one_dead_document_of_its_size(table: pa.T
 
 @pytest.mark.parametrize("name", ["text", "body"])
 def test_the_only_column_that_can_be_the_text_is_taken(name: str, read: Any) -> None:
-    table = pa.table({"id": [1], name: ["int a;"], "path": ["a.cpp"], **({"title": ["a"]} if name == "text" else {})})
-    assert read("a.parquet", parquet(table)).whole == {"a.cpp": b"int a;"}
+    table = pa.table({"id": [1], name: ["int a;"], **({"title": ["a"]} if name == "text" else {})})
+    assert read("a.parquet", parquet(table)).whole == {"row-1": b"int a;"}
 
 
 def test_null_text_is_bad_content_and_costs_no_other_row(read: Any) -> None:
