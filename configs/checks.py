@@ -24,10 +24,15 @@ from schemas.licenses import canonical_license, license_identifiers
 from schemas.options import BENCHMARK_DIGEST
 from schemas.places import is_remote, missing_package
 
+_LINES = {"cpp-words-2": "cpp-lines-2", "text-words-1": "text-sentences-1"}
+"""The patterns of the lines that superwords are learned in, by the pattern of words."""
+
 _PATTERN_KEYS = ("pattern", "unit_pattern")
 
 _LEAST_IDS = {"bpe": 7200, "sentencepiece-bpe": 320, "sentencepiece-unigram": 320}
 """The number of ids that are not learned: the ids of the vocabulary files, or control tokens and bytes."""
+
+_BYTES = 256
 
 _ONLY_BPE = ("superwords_after", "max_token_bytes", "hf_template")
 
@@ -53,7 +58,7 @@ def check_patterns(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:
     if "pattern" in named and not unknown:
         yield from _check_together(named, layers)
     if isinstance(tables.get("build", {}).get("superwords_after"), float) and scan.get("unit_pattern") is None:
-        lines = "cpp-lines-2" if named.get("pattern") == "cpp-words-2" else "cpp-lines-1"
+        lines = _LINES.get(named.get("pattern", ""), "cpp-lines-1")
         yield (
             f"{place_of(layers, 'build', 'superwords_after')}: superwords are learned in lines, and none are counted; "
             f'set unit_pattern = "{lines}" in [scan]'
@@ -89,10 +94,13 @@ def check_build(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:
     kind, vocab_size = build.get("kind", "bpe"), build.get("vocab_size")
     if kind not in _LEAST_IDS or tables.get("run", {}).get("tokenizer") is not None:
         return
-    least = _LEAST_IDS[kind]
+    specials = build.get("specials")
+    least = _LEAST_IDS[kind] if specials is None else _BYTES + len(specials) + (kind != "bpe")
     if isinstance(vocab_size, int) and 0 < vocab_size < least:
         place = place_of(layers, "build", "vocab_size")
         yield f"{place}: not allowed; a vocabulary of the kind {kind} has {least:,} ids before any is learned"
+    if specials is not None:
+        yield from _check_text(tables, layers)
     if kind != "bpe":
         for key in _ONLY_BPE:
             if build.get(key) not in (None, "none"):
@@ -103,6 +111,20 @@ def check_build(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:
             yield f"{place}: a vocabulary of the kind {kind} has no fixed tokens but the control tokens; leave it out"
     else:
         yield from _check_template(tables, layers)
+
+
+def _check_text(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:
+    """Yield a line for every option that a vocabulary for text does not have, and for documents that lack an end."""
+    for table, key in (("run", "vocab"), ("build", "min_fixed_use")):
+        if tables.get(table, {}).get(key) is not None:
+            yield f"{place_of(layers, table, key)}: a vocabulary with specials has no other fixed tokens; leave it out"
+    specials, policy = tables["build"]["specials"], tables.get("tokenize", {})
+    names = {"bos": "<BOS>", "eos": policy.get("eos_token") or tables.get("ingest", {}).get("document_separator")}
+    for key, name in names.items():
+        if policy.get(key, True) is True and name not in specials and (key == "bos" or "<EOS>" not in specials):
+            place = place_of(layers, "build", "specials")
+            missing = name or "<EOS>"
+            yield f"{place}: none is {missing}, which documents have; add it, or set {key} = false in [tokenize]"
 
 
 def _check_template(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:

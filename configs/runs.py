@@ -171,11 +171,12 @@ def to_place(text: str) -> Path | str:
 def _assemble(tables: Mapping[str, Mapping[str, Any]], *, profile: str) -> RunConfig:
     """Return the configuration of tables whose values were checked."""
     run = RunTableOptions(**tables.get("run", {}))
+    ingest = IngestOptions(**tables.get("ingest", {}))
     options = RunOptions(
-        ingest=IngestOptions(**tables.get("ingest", {})),
+        ingest=ingest,
         scan=ScanOptions(**tables.get("scan", {})),
         build=BuildOptions(**{**tables.get("build", {}), "profile": profile}),
-        tokenize=TokenizeOptions(**tables.get("tokenize", {})),
+        tokenize=TokenizeOptions(**{"eos_token": ingest.document_separator, **tables.get("tokenize", {})}),
         max_dead_fraction=run.max_dead_fraction,
     )
     return RunConfig(

@@ -25,7 +25,8 @@ class RunTableOptions(RunExecutionOptions):
 
     profile: Annotated[str, Option()] = DEFAULT_PROFILE
     """Set of defaults: hybrid-64k, hybrid-64k-superwords, either with -2 or -3, hybrid-16k-2, hybrid-32k-2,
-    hybrid-128k-superwords, the same with -3, sentencepiece-32k or demo.
+    hybrid-128k-superwords, the same with -3, sentencepiece-32k or demo; for prose text-16k, text-32k or
+    text-sentencepiece-1k.
     """
 
     tokenizer: Annotated[

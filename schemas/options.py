@@ -61,6 +61,9 @@ class Options(BaseModel):
         return self.model_dump(mode="json")
 
 
+DEFAULT_CONTENT_COLUMN = "content"
+"""The column of the text unless another one is named; only in its place another one is looked for."""
+
 BENCHMARK_DIGEST = "sha256:"
 """How a receipt names a benchmark: this and the digest of its contents, in place of its paths."""
 
@@ -133,8 +136,20 @@ class IngestOptions(Options):
     open_archives: Annotated[bool, READING] = True
     """Read archives, Parquet and JSONL files in folders; otherwise they are `filtered[extension]`."""
 
-    content_column: Annotated[str, READING] = "content"
-    """Column or key of the text in Parquet and JSONL."""
+    document_separator: Annotated[
+        str | None, Field(min_length=1, examples=["<|endoftext|>"]), Option(heading=READING.heading, default="none")
+    ] = None
+    """Read `.txt` files too, of any size, and cut them into documents at this text.
+
+    The text is in no document, and neither is a line feed right behind it. While there is none, it is left out of the
+    canonical form.
+    """
+
+    content_column: Annotated[str, READING] = DEFAULT_CONTENT_COLUMN
+    """Column or key of the text in Parquet and JSONL.
+
+    If neither `content` nor a path is there, it is `text`, or the only column of text besides project and licence.
+    """
 
     path_column: Annotated[str, READING] = "path"
     """Column or key of the path in Parquet and JSONL."""
@@ -176,6 +191,7 @@ class IngestOptions(Options):
         unused += [] if self.decontaminate else decontaminate
         unused += [name for name in ("drop_minified", "drop_secrets") if not getattr(self, name)]
         unused += NEAR_DUPLICATE_OPTIONS if self.near_duplicate_similarity is None else []
+        unused += ["document_separator"] if self.document_separator is None else []
         return leave_out(values(self), unused)
 
 
@@ -234,6 +250,12 @@ class BuildOptions(Options):
 
     A SentencePiece model has their control tokens alone, and of the other options only the size applies. `bpe` is left
     out of the canonical form.
+    """
+
+    specials: Annotated[tuple[str, ...] | None, Field(min_length=1, examples=[["<|endoftext|>"]]), VOCABULARY] = None
+    """Learn a vocabulary for text: these control tokens have the first ids, and no others are fixed.
+
+    The scan's findings on C++ then decide nothing. While there are none, it is left out of the canonical form.
     """
 
     vocab_size: Annotated[int, Field(ge=1, le=1 << 20), Option(default="the profile's; {} in hybrid-64k")] = 1 << 16
@@ -334,6 +356,7 @@ class BuildOptions(Options):
         unused = list(superwords) if self.superwords_after is None else []
         unused += ["kind"] if self.kind == "bpe" else []
         unused += ["hf_template"] if self.hf_template == "none" else []
+        unused += ["specials"] if self.specials is None else []
         unused += [name for name in _LATER_RULES if getattr(self, name) is None]
         return leave_out(values(self), unused)
 
@@ -347,6 +370,16 @@ class TokenizeOptions(Options):
     eos: Annotated[bool, TOKENS] = True
     """Put `<EOS>` after each document."""
 
+    eos_token: Annotated[
+        str | None,
+        Field(min_length=1, examples=["<|endoftext|>"]),
+        Option(heading=TOKENS.heading, default="the document separator"),
+    ] = None
+    """Put this control token after each document in place of `<EOS>`, where the tokenizer has it.
+
+    While there is none, it is left out of the canonical form.
+    """
+
     platform_prefix: Annotated[bool, TOKENS] = False
     """Render the `// platform: …` line into the column `prefix_token_ids`."""
 
@@ -358,7 +391,9 @@ class TokenizeOptions(Options):
 
     @model_serializer(mode="wrap")
     def _serialize(self, values: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return leave_out(values(self), ("platform_prefix_form",) if self.platform_prefix_form == "labels" else ())
+        unused = ["platform_prefix_form"] if self.platform_prefix_form == "labels" else []
+        unused += ["eos_token"] if self.eos_token is None else []
+        return leave_out(values(self), unused)
 
 
 class RunOptions(Options):

@@ -55,6 +55,40 @@ class Dead(StrEnum):
     BAD_CONTENT = "bad_content"
 
 
+class Lost(StrEnum):
+    """What a lossy tokenizer does to a document that is kept and does not come back, the first that applies."""
+
+    NOT_UTF8 = "not_utf8"
+    UNKNOWN = "unknown"
+    SPACES = "spaces"
+    CHARACTERS = "characters"
+
+
+_UNKNOWN = b"\xe2\x81\x87"
+"""U+2047, which SentencePiece decodes the unknown token to."""
+
+
+def how_lost(document: bytes, decoded: bytes) -> Lost:
+    r"""Return what a tokenizer did to a document that it decodes to something else.
+
+    Returns:
+        `NOT_UTF8` if the document is not; `UNKNOWN` if it decodes to more unknown tokens than it has U+2047; `SPACES`
+        if only whitespace differs; else `CHARACTERS`.
+
+    Example:
+        >>> how_lost(b"int  x;\n", b"int x;"), how_lost("\ufb01x".encode(), b"fix")
+        (<Lost.SPACES: 'spaces'>, <Lost.CHARACTERS: 'characters'>)
+    """
+    try:
+        text = document.decode()
+    except UnicodeDecodeError:
+        return Lost.NOT_UTF8
+    if decoded.count(_UNKNOWN) > document.count(_UNKNOWN):
+        return Lost.UNKNOWN
+    is_spaces = "".join(text.split()) == "".join(decoded.decode("utf-8", "replace").split())
+    return Lost.SPACES if is_spaces else Lost.CHARACTERS
+
+
 REASONS: dict[Column, tuple[str, ...]] = {
     Column.FILTERED: tuple(Filtered),
     Column.DEAD: tuple(Dead),

@@ -19,7 +19,7 @@ from cppmill_core.protocol import AnyTokenizer
 from schemas.digests import canonical_json, sha256_file
 from schemas.options import HfTemplate
 from tokenizer_build.bands import Strength, reserved_name
-from tokenizer_build.layout import LEARNED, Slot, Slots, manifest_bands
+from tokenizer_build.layout import LEARNED, Slot, Slots
 from tokenizer_build.templates import Json, apply_template
 
 TOKENIZER_JSON = "tokenizer.json"
@@ -68,10 +68,11 @@ def write_tokenizer(parts: TokenizerParts, out: Path) -> str:
     Returns:
         The tokenizer's digest: the SHA-256 of manifest.json, lower-case hex.
     """
-    rules, config = apply_template(parts.template, _tokenizer(parts), _tokenizer_config())
+    roles = _special_roles(parts.slots)
+    rules, config = apply_template(parts.template, _tokenizer(parts), _tokenizer_config(roles))
     _write_json(out / TOKENIZER_JSON, rules)
     _write_json(out / TOKENIZER_CONFIG_JSON, config)
-    _write_json(out / SPECIAL_TOKENS_MAP_JSON, _SPECIAL_ROLES)
+    _write_json(out / SPECIAL_TOKENS_MAP_JSON, roles)
     (out / VOCAB_TSV).write_text("".join(_table_lines(parts.ids)), encoding=_UTF8, newline="")
     return _write_manifest(_manifest(parts), parts.template, out)
 
@@ -144,7 +145,14 @@ def _model(parts: TokenizerParts) -> Json:
     }
 
 
-def _tokenizer_config() -> Json:
+def _special_roles(slots: Slots) -> dict[str, str]:
+    """Return the control tokens that `transformers` is told of; where none has the name, the first ends a text."""
+    names = [token.token for token in slots.fixed if token.strength is Strength.CONTROL]
+    roles = {role: name for role, name in _SPECIAL_ROLES.items() if name in names}
+    return roles or {"eos_token": names[0]}
+
+
+def _tokenizer_config(roles: dict[str, str]) -> Json:
     """Return what `transformers` reads; `split_special_tokens` keeps control text ordinary."""
     return {
         "add_prefix_space": False,
@@ -153,12 +161,12 @@ def _tokenizer_config() -> Json:
         "model_max_length": _NO_LENGTH_LIMIT,
         "split_special_tokens": True,
         "tokenizer_class": "PreTrainedTokenizerFast",
-        **_SPECIAL_ROLES,
+        **roles,
     }
 
 
 def _manifest(parts: TokenizerParts) -> Json:
-    bands = manifest_bands(parts.slots.vocab_size)
+    bands = parts.slots.all_bands
     first = parts.first_superword_merge
     return {
         **({} if first is None else {"superwords": {"first_merge": first}}),

@@ -57,6 +57,9 @@ BANDS = (
 )
 """Every band below the learned ones, in order; together they hold 0-7199 without a gap."""
 
+CONTROL = "control"
+"""The band of the control tokens."""
+
 DOMAIN = "domain"
 """The band whose tokens the scan may cut."""
 

@@ -31,8 +31,8 @@ from tokenizer_build.decisions import (
     leave_out,
 )
 from tokenizer_build.findings import FINDINGS_MD, DomainSlots, Findings
-from tokenizer_build.layout import BandUse, Slot, Slots, assign_ids, plan_slots, use_by_band
-from tokenizer_build.lint import Split, check_own_tokens, load_vocabulary, split_tokens
+from tokenizer_build.layout import BandUse, Slot, Slots, assign_ids, plan_slots, plan_text_slots, use_by_band
+from tokenizer_build.lint import Split, check_own_tokens, load_vocabulary, split_tokens, text_vocabulary
 from tokenizer_build.lock import Lock, read_releases, revision
 from tokenizer_build.own import write_vocabulary
 from tokenizer_build.training import LearnedMerges, Superwords, Words, learn_merges
@@ -172,7 +172,7 @@ def build_tokenizer(
     superwords = _superwords(counts, options, line_pattern)
     token_pattern = pattern if superwords is None else superwords.pattern
     regex = pattern_regex(token_pattern)
-    vocabulary, lock = load_vocabulary(vocabulary_dir)
+    vocabulary, lock = open_vocabulary(vocabulary_dir, options)
     plan = plan_vocabulary(vocabulary, lock, counts, options, pattern_split(token_pattern), threads=threads)
     learned = learn_merges(
         counts.words,
@@ -222,6 +222,11 @@ def _superwords(counts: ScanCounts, options: BuildOptions, line_pattern: str | N
     )
 
 
+def open_vocabulary(directory: Path, options: BuildOptions) -> tuple[Vocabulary, Lock]:
+    """Return the vocabulary of a folder and its lock, or that of the control tokens that the options name."""
+    return load_vocabulary(directory) if options.specials is None else text_vocabulary(directory, options.specials)
+
+
 def pattern_regex(pattern: str) -> str:
     """Return the regular expression of a pre-token pattern.
 
@@ -269,7 +274,9 @@ def plan_vocabulary(
     split_by_pattern = tuple(token.token for token in split_tokens(vocabulary, split) if token.token not in cut)
     left_out = cut | set(split_by_pattern)
     fixed = [token for token in vocabulary.tokens if token.token not in left_out]
-    plan = Plan(vocabulary, decisions, morphemes, split_by_pattern, plan_slots(fixed, lock, options.vocab_size))
+    is_text = options.specials is not None
+    slots = plan_text_slots(fixed, options.vocab_size) if is_text else plan_slots(fixed, lock, options.vocab_size)
+    plan = Plan(vocabulary, decisions, morphemes, split_by_pattern, slots)
     return plan if options.min_fixed_use is None else _without_unneeded(plan, lock, counts, options, threads)
 
 

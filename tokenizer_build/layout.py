@@ -1,7 +1,7 @@
 """Gives every id of a tokenizer its token: fixed, learned or reserved, none left out.
 
 Learned ids hold the bytes that have no fixed id, in the order of the byte alphabet, then the learned tokens in creation
-order. They fill `FIRST_LEARNED_ID` upwards, then the freed ids below, ascending.
+order. They fill `Slots.first_learned` upwards, then the freed ids below, ascending.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from cppmill_core.byte_alphabet import BYTES_IN_ORDER, spell
 
-from tokenizer_build.bands import BANDS, FIRST_LEARNED_ID, RESERVED_IDS, Band, Strength, band_of, reserved_name
+from tokenizer_build.bands import BANDS, RESERVED_IDS, Band, Strength, reserved_name
 from tokenizer_build.lock import Lock
 from tokenizer_build.vocabulary import FixedToken
 
@@ -30,19 +30,32 @@ class Slots:
         fixed: The fixed tokens of this build, by id; controls included.
         reserved: Ids that nothing uses.
         missing_bytes: Bytes without a fixed id, in alphabet order.
+        bands: The bands below the learned one.
     """
 
     vocab_size: int
     fixed: tuple[FixedToken, ...]
     reserved: frozenset[int]
     missing_bytes: tuple[int, ...]
+    bands: tuple[Band, ...] = BANDS
+
+    @property
+    def first_learned(self) -> int:
+        """Where the learned band begins; also the least vocabulary size."""
+        return self.bands[-1].last + 1
+
+    @property
+    def all_bands(self) -> tuple[Band, ...]:
+        """Every band, the learned one included if it has ids."""
+        learned = Band(LEARNED, self.first_learned, self.vocab_size - 1, Strength.LEARNED)
+        return (*self.bands, learned) if self.vocab_size > self.first_learned else self.bands
 
     @property
     def learned_ids(self) -> list[int]:
         """The ids of missing bytes and learned tokens, in the order in which they are given out."""
         taken = {token.id for token in self.fixed} | self.reserved
-        below = (i for i in range(FIRST_LEARNED_ID) if i not in taken)
-        return [*range(FIRST_LEARNED_ID, self.vocab_size), *below]
+        below = (i for i in range(self.first_learned) if i not in taken)
+        return [*range(self.first_learned, self.vocab_size), *below]
 
     @property
     def learned_tokens(self) -> int:
@@ -51,7 +64,7 @@ class Slots:
 
     def least_vocab_size(self, seed_pieces: int) -> int:
         """Return the least vocabulary size that holds everything fixed and this many pieces of it."""
-        return max(FIRST_LEARNED_ID, self.vocab_size - self.learned_tokens + seed_pieces)
+        return max(self.first_learned, self.vocab_size - self.learned_tokens + seed_pieces)
 
     def names_that_text_must_not_spell(self) -> list[str]:
         """Return the names of control tokens and reserved ids: tokens that no merge may spell."""
@@ -67,7 +80,7 @@ class Slot:
         id: The id.
         token: Its bytes; of a control token or reserved id, the name.
         strength: What is promised of it.
-        band: Name of the band; `learned` from `FIRST_LEARNED_ID` on.
+        band: Name of the band; `learned` behind the others.
     """
 
     id: int
@@ -100,6 +113,17 @@ def plan_slots(fixed: Iterable[FixedToken], lock: Lock, vocab_size: int) -> Slot
     )
 
 
+def plan_text_slots(control: Sequence[FixedToken], vocab_size: int) -> Slots:
+    """Return the ids of a vocabulary that has control tokens of one band, and learns all others."""
+    return Slots(
+        vocab_size=vocab_size,
+        fixed=tuple(control),
+        reserved=frozenset(),
+        missing_bytes=tuple(BYTES_IN_ORDER),
+        bands=(control[0].band,),
+    )
+
+
 def assign_ids(slots: Slots, learned: Sequence[bytes]) -> list[Slot]:
     """Return every id with its token, by id.
 
@@ -114,7 +138,8 @@ def assign_ids(slots: Slots, learned: Sequence[bytes]) -> list[Slot]:
     tokens = {i: (token, Strength.LEARNED) for i, token in zip(slots.learned_ids, new, strict=True)}
     tokens |= {i: (reserved_name(i).encode(), Strength.RESERVED) for i in slots.reserved}
     tokens |= {token.id: (token.token.encode(), token.strength) for token in slots.fixed}
-    return [Slot(i, *tokens[i], _band_name(i)) for i in range(slots.vocab_size)]
+    names = {i: band.name for band in slots.all_bands for i in range(band.first, band.last + 1)}
+    return [Slot(i, *tokens[i], names[i]) for i in range(slots.vocab_size)]
 
 
 @dataclass(frozen=True)
@@ -165,14 +190,3 @@ def use_by_band(ids: Iterable[Slot], counts: Mapping[bytes, int]) -> list[BandUs
         )
         for band, tokens in found.items()
     ]
-
-
-def manifest_bands(vocab_size: int) -> tuple[Band, ...]:
-    """Return every band of a vocabulary, the learned one included if it has ids."""
-    learned = Band(LEARNED, FIRST_LEARNED_ID, vocab_size - 1, Strength.LEARNED)
-    return (*BANDS, learned) if vocab_size > FIRST_LEARNED_ID else BANDS
-
-
-def _band_name(token_id: int) -> str:
-    band = band_of(token_id)
-    return band.name if band else LEARNED

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -17,7 +17,7 @@ from pathlib import Path
 import cppmill_core
 
 from schemas.errors import VocabularyConfigError
-from tokenizer_build.bands import BANDS, RESERVED_IDS, Strength, reserved_name
+from tokenizer_build.bands import BANDS, CONTROL, RESERVED_IDS, Band, Strength, reserved_name
 from tokenizer_build.lock import Lock, check_lock, read_lock
 from tokenizer_build.training import unreachable_seed
 from tokenizer_build.vocabulary import FixedToken, Vocabulary, read_vocabulary
@@ -60,6 +60,23 @@ def load_vocabulary(directory: Path) -> tuple[Vocabulary, Lock]:
         raise VocabularyConfigError("\n".join(errors))
     check_lock(lock, vocabulary)
     return vocabulary, lock
+
+
+def text_vocabulary(directory: Path, specials: Sequence[str]) -> tuple[Vocabulary, Lock]:
+    """Return the vocabulary of text that is no code: control tokens, whose ids are the first, and a lock of nothing.
+
+    Args:
+        directory: The folder whose releases a build is looked up in.
+        specials: The names, at least one.
+
+    Raises:
+        VocabularyConfigError: If there is none, or one is there twice.
+    """
+    if not specials or len(set(specials)) < len(specials):
+        raise VocabularyConfigError(f"specials = {list(specials)}: name one control token or more, each once")
+    band = Band(CONTROL, 0, len(specials) - 1, Strength.CONTROL)
+    tokens = tuple(FixedToken(id_, name, band, "build.specials") for id_, name in enumerate(specials))
+    return Vocabulary(directory, tokens, (), ()), Lock.from_entries(())
 
 
 @lru_cache(maxsize=4)

@@ -84,7 +84,13 @@ def encode_longest(word: Symbols, tokens: Collection[Symbols]) -> list[Symbols]:
 
 
 def learn_merges(
-    words: Mapping[Symbols, int], *, merges: int, stop: Symbols | None = None, max_token_length: int | None = None
+    words: Mapping[Symbols, int],
+    *,
+    merges: int,
+    stop: Symbols | None = None,
+    is_stop_merged: bool = True,
+    max_token_length: int | None = None,
+    ends_at_bound: bool = False,
 ) -> list[tuple[Symbols, Symbols]]:
     """Learn merges from word counts as the paper does: again and again merge the most frequent pair.
 
@@ -95,11 +101,15 @@ def learn_merges(
         merges: How many to learn at most; fewer if no pair is left.
         stop: A symbol that is in no word. It is put behind each, so that a token that ends a word is another one
             than the same letters inside of one, and words can be joined again.
+        is_stop_merged: Whether the stop may become part of a token; otherwise it stays a symbol of its own.
         max_token_length: The most symbols a token may have.
+        ends_at_bound: Whether training ends at the first best pair that is too long; otherwise it is skipped.
 
     Example:
         >>> learn_merges({"hug": 3, "hub": 2}, merges=2, stop="·")
         [('h', 'u'), ('g', '·')]
+        >>> learn_merges({"hug": 3, "hub": 2}, merges=2, stop="·", is_stop_merged=False)
+        [('h', 'u'), ('hu', 'g')]
     """
     texts = {word if stop is None else word + stop: count for word, count in words.items()}
     symbols = {text[at : at + 1] for text in texts for at in range(len(text))}
@@ -107,13 +117,46 @@ def learn_merges(
     learned: list[tuple[Symbols, Symbols]] = []
     while len(learned) < merges:
         counts = count_pairs(texts, {pair: rank for rank, pair in enumerate(learned)})
-        allowed = [p for p in counts if counts[p] and (max_token_length or len(p[0] + p[1])) >= len(p[0] + p[1])]
-        if not allowed:
+        allowed = [pair for pair in counts if counts[pair] and (is_stop_merged or stop not in pair)]
+        if not ends_at_bound:
+            allowed = [pair for pair in allowed if _fits(pair, max_token_length)]
+        best = max(allowed, key=lambda pair: (counts[pair], -created[pair[0]], -created[pair[1]]), default=None)
+        if best is None or not _fits(best, max_token_length):
             break
-        left, right = max(allowed, key=lambda pair: (counts[pair], -created[pair[0]], -created[pair[1]]))
+        left, right = best
         learned.append((left, right))
         created[left + right] = len(created)
     return learned
+
+
+def _fits(pair: tuple[Symbols, Symbols], max_token_length: int | None) -> bool:
+    return max_token_length is None or len(pair[0] + pair[1]) <= max_token_length
+
+
+PROSE_PATTERNS = {
+    "plain": r" ?[^\W\d]+| ?\d+| ?[^\w\s]+|\s+(?!\S)|\s+",
+    "contractions": r"'(?:s|t|re|ve|m|ll|d)\b| ?[^\W\d]+| ?\d+| ?[^\w\s]+|\s+(?!\S)|\s+",
+    "joined contractions": r" ?[^\W\d]+(?:'[^\W\d]+)*| ?\d+| ?[^\w\s]+|\s+(?!\S)|\s+",
+    "thousands": r" ?[^\W\d]+| ?\d{1,3}(?:,\d{3})+| ?\d+| ?[^\w\s]+|\s+(?!\S)|\s+",
+    "percent": r" ?[^\W\d]+| ?\d+%?| ?[^\w\s]+|\s+(?!\S)|\s+",
+}
+"""Patterns of prose to compare: each differs from `plain` in one thing."""
+
+
+def count_words(text: str, pattern: str) -> Counter[str]:
+    """Count the words that a regular expression cuts a text into.
+
+    Raises:
+        ValueError: The words do not make up the text.
+
+    Example:
+        >>> count_words("don't", PROSE_PATTERNS["contractions"])
+        Counter({'don': 1, "'t": 1})
+    """
+    words = re.findall(pattern, text)
+    if "".join(words) != text:
+        raise ValueError(f"{pattern!r} leaves out a part of the text")
+    return Counter(words)
 
 
 def ranks_of(merges: Collection[Merge]) -> dict[Pair, int]:

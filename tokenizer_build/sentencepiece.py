@@ -30,9 +30,9 @@ from schemas.errors import VocabularyConfigError
 from schemas.options import BuildOptions
 from schemas.tables import WORDS
 from tokenizer_build.artifact import MANIFEST_JSON, VOCAB_TSV, shown
-from tokenizer_build.bands import BANDS, RESERVED_IDS, Strength, reserved_name
+from tokenizer_build.bands import BANDS, Strength, reserved_name
 from tokenizer_build.findings import FINDINGS_MD
-from tokenizer_build.lint import load_vocabulary
+from tokenizer_build.lint import load_vocabulary, text_vocabulary
 
 MAX_PIECE_CHARACTERS = 64
 """No piece is longer; unigram's time grows with it."""
@@ -91,7 +91,7 @@ def build_sentencepiece(
     Raises:
         VocabularyConfigError: If the vocabulary is broken, or the size does not fit the text; both sizes are named.
     """
-    names = _control_names(vocabulary_dir)
+    names = _control_names(vocabulary_dir, options)
     sentences = _Sentences(_sorted_words(words))
     data = _train(sentences, names, options)
     model = read_model(data, where=MODEL)
@@ -109,8 +109,14 @@ def trainer_version() -> str:
     return metadata.version("sentencepiece")
 
 
-def _control_names(vocabulary_dir: Path) -> dict[int, str]:
-    """Return the name of every id of the control band: its token, or the name of a reserved id."""
+def _control_names(vocabulary_dir: Path, options: BuildOptions) -> dict[int, str]:
+    """Return the name of every id of the control band: its token, or the name of a reserved id.
+
+    A vocabulary for text has the unknown piece, which every model has, and the control tokens that the options name.
+    """
+    if options.specials is not None:
+        control = text_vocabulary(vocabulary_dir, [_SPECIAL["unk"], *options.specials])[0].tokens
+        return {token.id: token.token for token in control}
     vocabulary, _ = load_vocabulary(vocabulary_dir)
     tokens = {token.id: token.token for token in vocabulary.tokens if token.strength is Strength.CONTROL}
     return {id_: tokens.get(id_, reserved_name(id_)) for id_ in range(_CONTROL.first, _CONTROL.last + 1)}
@@ -165,7 +171,7 @@ def _train(sentences: _Sentences, names: dict[int, str], options: BuildOptions) 
 
 def _special_pieces(names: dict[int, str]) -> dict[str, Any]:
     """Return the trainer's options for the control tokens that it has options for; the others follow in order."""
-    ids = {name: id_ for id_, name in names.items()}
+    ids = dict.fromkeys(_SPECIAL.values(), -1) | {name: id_ for id_, name in names.items()}
     return {
         **{f"{role}_id": ids[name] for role, name in _SPECIAL.items()},
         **{f"{role}_piece": name for role, name in _SPECIAL.items()},
@@ -209,9 +215,10 @@ def _check(model: Model, names: dict[int, str], options: BuildOptions) -> None:
 
 def _findings(model: Model, sentences: _Sentences, options: BuildOptions) -> list[str]:
     learned = sum(piece.type is PieceType.NORMAL for piece in model.pieces)
+    control = len(model.pieces) - learned - 256
     lines = [
         f"{options.kind}, by SentencePiece {trainer_version()}: {len(model.pieces):,} ids, of which {learned:,} pieces "
-        f"learned from {sentences.taken:,} words, 256 bytes, {_CONTROL.last + 1} control and reserved."
+        f"learned from {sentences.taken:,} words, 256 bytes, {control} control and reserved."
     ]
     if sentences.left_out:
         lines.append(
@@ -227,7 +234,7 @@ def _table_lines(model: Model) -> Iterator[str]:
 
 
 def _manifest(names: dict[int, str], options: BuildOptions, pattern: str, out: Path) -> dict[str, Any]:
-    tokens = {id_: name for id_, name in names.items() if id_ not in RESERVED_IDS}
+    tokens = {id_: name for id_, name in names.items() if name != reserved_name(id_)}
     return {
         "format": MANIFEST_FORMAT,
         "kind": SENTENCEPIECE,

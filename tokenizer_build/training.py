@@ -17,7 +17,7 @@ import cppmill_core
 import pyarrow as pa
 
 from schemas.errors import VocabularyConfigError
-from tokenizer_build.bands import FIRST_LEARNED_ID, Strength
+from tokenizer_build.bands import Strength
 from tokenizer_build.layout import Slots
 from tokenizer_build.vocabulary import FixedToken
 
@@ -117,7 +117,7 @@ def learn_merges(
             become one token.
     """
     seeds = seed_table(slots.fixed)
-    room = slots.learned_tokens if slots.vocab_size >= FIRST_LEARNED_ID else 0
+    room = slots.learned_tokens if slots.vocab_size >= slots.first_learned else 0
     try:
         rows = cppmill_core.train_bpe(
             words,
@@ -237,12 +237,12 @@ def _too_small(slots: Slots, seed_pieces: int, superwords: Superwords | None) ->
 
 def _too_large(slots: Slots, learnable: int, after: float | None) -> str:
     would_do = slots.vocab_size
-    while would_do >= FIRST_LEARNED_ID and _room(slots, would_do, after) > learnable:
+    while would_do >= slots.first_learned and _room(slots, would_do, after) > learnable:
         would_do -= 1
     room = _room(slots, slots.vocab_size, after)
     few = f"only {learnable} of {room} merges could be learned from the words of the text"
-    if would_do < FIRST_LEARNED_ID:
-        return f"vocab_size = {slots.vocab_size}: {few}; it does not even fill {FIRST_LEARNED_ID}: give more text"
+    if would_do < slots.first_learned:
+        return f"vocab_size = {slots.vocab_size}: {few}; it does not even fill {slots.first_learned}: give more text"
     return (
         f"vocab_size = {slots.vocab_size}: {few}; give more text, or ask for {would_do}, or better for fewer: the "
         "profile demo has 16,384"

@@ -124,11 +124,15 @@ def as_help(text: str) -> str:
 
 
 def described(
-    group: typer.Typer, *, cls: type[TyperCommand] | None = None, exit_codes: str = EXIT_CODES
+    group: typer.Typer,
+    *,
+    name: str | None = None,
+    cls: type[TyperCommand] | None = None,
+    exit_codes: str = EXIT_CODES,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a command, of a class of its own if it has one, of a function; its docstring is the help."""
+    """Make a command, of a name and a class of its own if it has them, of a function; its docstring is the help."""
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        return group.command(help=as_help(inspect.getdoc(function) or ""), epilog=exit_codes, cls=cls)(function)
+        return group.command(name, help=as_help(inspect.getdoc(function) or ""), epilog=exit_codes, cls=cls)(function)
 
     return decorate

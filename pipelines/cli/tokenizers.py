@@ -89,17 +89,22 @@ def adopt(
         HfTemplate | None,
         typer.Option("--hf-template", help="What tokenizers and transformers put around a text."),
     ] = None,
+    allow_lossy: Annotated[
+        bool, typer.Option("--allow-lossy", help="Take a SentencePiece model that loses text; runs count what is lost.")
+    ] = False,
 ) -> None:
     """Make a tokenizer directory of another program's tokenizer, or of ours with another template.
 
     Its files are copied as they are, and a manifest says what its ids are. Any SentencePiece model and byte-level BPE
-    that gives all text back as it was; what would lose text is refused by name. BOS and EOS are those that the source
+    that gives all text back as it was; what would lose text is refused by name, unless it is a SentencePiece model and
+    --allow-lossy is given. BOS and EOS are those that the source
     names; --bos and --eos take others of its control tokens. With --hf-template, a copy of a tokenizer directory that
     differs in the template alone: all ids stay.
 
     Examples:
       cppmill adopt gemma/tokenizer.model --out gemma-tokenizer
       cppmill adopt qwen2.5 --out qwen-tokenizer
+      cppmill adopt fineweb_1024_bpe.model --out fineweb-tokenizer --allow-lossy
       cppmill adopt starcoder --out starcoder-tokenizer --bos '<|endoftext|>'
       cppmill run ~/src --out out --tokenizer gemma-tokenizer
       cppmill adopt llvm/tokenizer --out llvm-prompts --hf-template bos
@@ -107,7 +112,7 @@ def adopt(
     with command_session(Output(), advice="nothing was written"):
         from pipelines.tokenizers.adopt import adopt_tokenizer
 
-        for line in adopt_tokenizer(source, out, bos=bos, eos=eos, template=template):
+        for line in adopt_tokenizer(source, out, bos=bos, eos=eos, template=template, allow_lossy=allow_lossy):
             typer.echo(line)
 
 

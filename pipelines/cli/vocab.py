@@ -230,6 +230,36 @@ def diff(
             raise SystemExit(int(ExitCode.FAILED_CHECK))
 
 
+@described(vocab, name="map")
+def map_ids(
+    old: Annotated[
+        Path,
+        typer.Argument(metavar="OLD", parser=args.local_tokenizer, help="Tokenizer that a model was trained with."),
+    ],
+    new: Annotated[
+        Path, typer.Argument(metavar="NEW", parser=args.local_tokenizer, help="Tokenizer that it is to have.")
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Map to write, .parquet.")],
+    embeddings: Annotated[
+        Path | None, typer.Option("--embeddings", metavar="FILE", help="The model's rows by old id, .npy.")
+    ] = None,
+    init: Annotated[Path | None, typer.Option("--init", metavar="FILE", help="Rows to write by new id, .npy.")] = None,
+) -> None:
+    """Map the ids of a tokenizer to those of another, of any kind, and make embeddings to begin with.
+
+    A new token is mapped to the old tokens that spell it, and its row is their mean. OLD and NEW are tokenizer
+    directories, or what `adopt` takes.
+
+    Example:
+      cppmill vocab map qwen/tokenizer.json out/tokenizer --out ids.parquet --embeddings qwen.npy --init new.npy
+    """
+    with command_session(Output(), advice="repeat the command"):
+        from pipelines.tokenizers.id_maps import map_ids as run_map
+
+        for line in run_map(old, new, out, embeddings=embeddings, init=init):
+            typer.echo(line)
+
+
 @described(vocab)
 def working_set(
     out: args.RunFolder,

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cppmill_core.sentencepiece.lossy import is_lossy
+
 from configs.exports import ExportConfig, load_export_config
 from configs.mixtures import read_mixture
 from configs.tables import SEQUENCE_FLAGS
@@ -82,10 +84,14 @@ def check_tokenizer(settings: SequenceSettings) -> None:
     """Check, before anything is started, that the tokenizer has the control tokens that are asked for.
 
     Raises:
-        ConfigError: Naming the first one that it lacks.
+        ConfigError: Naming the first one that it lacks, or if it is lossy and documents are to be encoded in parts.
         IntegrityError: If it is not the tokenizer of the run's receipt.
     """
     tokenizer = open_tokenizer(settings.source)
+    if is_lossy(tokenizer) and (settings.options.fim_rate or settings.options.cursor_rate):
+        raise ConfigError(
+            "--fim, --cursor: the tokenizer is lossy, and parts of a document do not make up the document: leave it out"
+        )
     if settings.options.fim_rate:
         fim_ids(tokenizer)
     if settings.options.repositories:

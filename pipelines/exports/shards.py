@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from cppmill_core import InvalidInputError
-from cppmill_core.manifests import BOS, EOS
+from cppmill_core.manifests import BOS
 
 from configs.exports import ExportConfig
 from pipelines.console.progress import Reporter
@@ -16,6 +16,7 @@ from pipelines.tokenizers.codec import load_tokenizer
 from schemas.digests import add_digests
 from schemas.errors import ConfigError, IntegrityError
 from schemas.export_options import ShardOptions
+from schemas.options import TokenizeOptions
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.exports.shards.formats import MAX_BIN_VOCABULARY
 from transforms.exports.shards.plan import FilePlan, plan_files
@@ -23,6 +24,7 @@ from transforms.exports.shards.platforms import ENDING
 from transforms.exports.shards.splits import SPLITS, SplitSettings, count_splits
 from transforms.exports.shards.streams import Borders
 from transforms.exports.shards.writer import ShardSettings, file_name, write_shard
+from transforms.tokens.tokenizer import end_name
 from transforms.units.flow import RunUnits
 
 
@@ -69,6 +71,7 @@ def shard_settings(export: Export[ShardOptions]) -> ShardSettings:
 def find_borders(export: Export[ShardOptions]) -> Borders:
     """Return which control tokens surround documents, in the run's receipt and in the export."""
     policy, wanted = export.receipt["policy"], export.options.bos
+    tokenize = TokenizeOptions.model_validate(export.receipt["configs"]["tokenize"])
     with export.run.open_local_folder("tokenizer") as directory:
         tokenizer = load_tokenizer(directory, argument="RUN")
 
@@ -81,7 +84,7 @@ def find_borders(export: Export[ShardOptions]) -> Borders:
     return Borders(
         wanted=wanted,
         bos=control(BOS) if policy["bos"] else None,
-        eos=control(EOS) if policy["eos"] else None,
+        eos=control(end_name(tokenizer, tokenize)) if policy["eos"] else None,
         added=control(BOS) if wanted == "document" and not policy["bos"] else None,
     )
 

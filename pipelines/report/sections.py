@@ -24,6 +24,7 @@ from tokenizer_build.bands import Strength
 from tokenizer_build.compare.origins import RESERVED
 from tokenizer_build.decision_files import KEPT
 from tokenizer_build.decisions import Rule
+from transforms.tokens.losses import LOST
 from transforms.tokens.usage import ProjectUsage
 
 SHOWN_PROJECTS = 500
@@ -50,7 +51,7 @@ RULES: dict[str, str] = {
 
 
 def ledger(facts: Facts) -> dict[str, Any]:
-    """Return what came in and what became of it, as rows and as flows of documents and of bytes."""
+    """Return what came in and what became of it, as rows and as flows of documents and of bytes; and what is lost."""
     documents, sizes = facts.receipt["ledger"]["documents"], facts.receipt["ledger"]["bytes"]
     rows = []
     for column in Column:
@@ -60,8 +61,13 @@ def ledger(facts: Facts) -> dict[str, Any]:
             found = [side[column][reason] if split else side[column] for side in (documents, sizes)]
             label = f"{column}: {reason}" if split else str(column)
             rows.append({"label": label, "path": path, "documents": found[0], "bytes": found[1]})
+    lost = facts.receipt["ledger"].get(LOST, {"documents": {}, "bytes": {}})
     return {
         "rows": rows,
+        "lost": [
+            {"label": f"kept, does not come back: {reason}", "reason": reason, "documents": n, "bytes": size}
+            for (reason, n), size in zip(lost["documents"].items(), lost["bytes"].values(), strict=True)
+        ],
         "flows": [
             _flow(f"flow-{unit}", unit, side["in"], rows) for unit, side in (("documents", documents), ("bytes", sizes))
         ],

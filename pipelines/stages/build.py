@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from cppmill_core.adoption import program_of
 from cppmill_core.hugging_face import TOKENIZER, surrounding_tokens
-from cppmill_core.manifests import BOS, EOS, MANIFEST
+from cppmill_core.manifests import BOS, MANIFEST
 
 from configs.runs import RunConfig
 from pipelines.console.progress import Reporter, Summary
@@ -41,6 +41,7 @@ from transforms.scan.kinds import Kind
 from transforms.scan.tables import read_counts
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.consistency import load_checked
+from transforms.tokens.tokenizer import document_ends, end_name
 
 
 def run(config: RunConfig, reporter: Reporter) -> None:
@@ -148,8 +149,7 @@ def template_notes(tokenizer: cppmill_core.AnyTokenizer, folder: Path, options: 
         yield f"hf_template = {asked} is for a build; `cppmill adopt DIR --hf-template {asked}` changes a tokenizer"
     if not (folder / TOKENIZER).is_file():
         return
-    policy = {BOS: options.tokenize.bos, EOS: options.tokenize.eos}
-    around = {tokenizer.control_id(name) for name, is_put in policy.items() if is_put}
+    around = {id_ for id_ in document_ends(tokenizer, options.tokenize) if id_ is not None}
     more = [name for name, id_ in surrounding_tokens(folder / TOKENIZER).items() if id_ not in around]
     if more:
         yield f"tokenizers and transformers put {' and '.join(more)} around a text, and this run's documents have none"
@@ -161,7 +161,7 @@ def check_ends(tokenizer: cppmill_core.AnyTokenizer, options: TokenizeOptions, *
     Raises:
         ConfigError: Naming the token and what to do.
     """
-    for key, name in (("bos", BOS), ("eos", EOS)):
+    for key, name in (("bos", BOS), ("eos", end_name(tokenizer, options))):
         if not getattr(options, key):
             continue
         try:

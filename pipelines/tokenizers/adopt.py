@@ -12,7 +12,7 @@ from pathlib import Path
 
 import cppmill_core
 from cppmill_core.adoption import find_source, program_of, write_directory
-from cppmill_core.manifests import BOS, EOS, MANIFEST, read_manifest
+from cppmill_core.manifests import BOS, EOS, LOSSY, MANIFEST, read_manifest
 
 from configs.outputs import check_parent
 from pipelines.engines.fetched_tokenizers import resolve_source
@@ -27,7 +27,13 @@ _TEMPLATED = "a tokenizer directory that a build wrote, and only those have a te
 
 
 def adopt_tokenizer(
-    source: Path, out: Path, *, bos: str | None = None, eos: str | None = None, template: HfTemplate | None = None
+    source: Path,
+    out: Path,
+    *,
+    bos: str | None = None,
+    eos: str | None = None,
+    template: HfTemplate | None = None,
+    allow_lossy: bool = False,
 ) -> list[str]:
     """Write a tokenizer directory.
 
@@ -38,6 +44,7 @@ def adopt_tokenizer(
         bos: Name of the control token for `<BOS>`; the source's own by default.
         eos: The same for `<EOS>`.
         template: What `tokenizers` and `transformers` are to put around a text.
+        allow_lossy: Take a SentencePiece model that loses text.
 
     Returns:
         What to print, a few lines.
@@ -49,7 +56,7 @@ def adopt_tokenizer(
     source = resolve_source(source)
     _check_source(source, ends=(bos, eos), template=template)
     if template is None:
-        return _publish(out, lambda staged: _write(source, staged, bos=bos, eos=eos))
+        return _publish(out, lambda staged: _write(source, staged, bos=bos, eos=eos, allow_lossy=allow_lossy))
     return _publish(out, lambda staged: _change_template(source, staged, template))
 
 
@@ -95,18 +102,21 @@ def _change_template(source: Path, staged: Path, template: HfTemplate) -> list[s
     return [f"template {template}: {tokenizer.vocab_size:,} ids, the same as in {source}", f"tokenizer {digest}"]
 
 
-def _write(source: Path, staged: Path, *, bos: str | None, eos: str | None) -> list[str]:
+def _write(source: Path, staged: Path, *, bos: str | None, eos: str | None, allow_lossy: bool) -> list[str]:
     try:
-        found = find_source(source).with_ends({BOS: bos, EOS: eos})
+        found = find_source(source, allow_lossy=allow_lossy).with_ends({BOS: bos, EOS: eos})
         write_directory(found, staged)
         tokenizer = cppmill_core.load_tokenizer(staged)
     except (OSError, cppmill_core.CoreError, ImportError) as error:
         raise ConfigError(str(error)) from error
+    lines, lossy = _describe(tokenizer, found.manifest["kind"]), found.manifest.get(LOSSY)
+    if lossy:
+        return [*lines, f"lossy: {'; '.join(lossy)}", "every document that does not come back is counted in a receipt"]
     decoded = tokenizer.decode_batch(tokenizer.encode_batch(_HOSTILE)).to_pylist()
     for text, back in zip(_HOSTILE, decoded, strict=True):
         if text != back:
             raise ConfigError(f"{source}: text would not come back as it was: {text!r} comes back as {back!r}")
-    return _describe(tokenizer, found.manifest["kind"])
+    return lines
 
 
 def _describe(tokenizer: cppmill_core.AnyTokenizer, kind: str) -> list[str]:

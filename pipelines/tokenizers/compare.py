@@ -20,7 +20,17 @@ from schemas.errors import ConfigError
 from schemas.options import IngestOptions
 from schemas.places import is_remote
 from tokenizer_build.compare.candidates import open_candidate, set_rayon_threads
-from tokenizer_build.compare.comparison import Comparison, Counts, Entrant, Tally, token_lengths
+from tokenizer_build.compare.comparison import (
+    IDENTIFIERS,
+    INDENTATION,
+    NUMBERS,
+    Comparison,
+    Counts,
+    Entrant,
+    SpanTally,
+    Tally,
+    token_lengths,
+)
 from tokenizer_build.compare.comparison import compare as compare_candidates
 from tokenizer_build.compare.origins import read_bands
 
@@ -152,7 +162,12 @@ def _record(comparison: Comparison, entrant: Entrant, tally: Tally, corpus_bytes
             for project, tokens in sorted(tally.projects.items())
         },
         "bands": _bands(entrant, tally),
-        "lossy_documents": tally.lossy,
+        "lossy_documents": tally.lossy.total(),
+        "lossy_bytes": tally.lossy_bytes.total(),
+        "lossy": {
+            reason: {"documents": number, "bytes": tally.lossy_bytes[reason]}
+            for reason, number in sorted(tally.lossy.items())
+        },
         "first_lossy_document": tally.first_lossy,
         "threads": comparison.threads,
         "megabytes_per_second": tally.bytes_a_second / MEGABYTE,
@@ -160,12 +175,18 @@ def _record(comparison: Comparison, entrant: Entrant, tally: Tally, corpus_bytes
         "corpus_seconds": _ratio(corpus_bytes, tally.bytes_a_second),
         "longest_tokens": _longest(entrant, tally.counts),
         "token_lengths": length_histogram(token_lengths(entrant.tokens), tally.counts),
-        "identifiers": {
-            "measured": tally.measured_identifiers,
-            "tokens_per_identifier": _ratio(tally.identifier_tokens, tally.measured_identifiers),
-            "whole": _ratio(tally.whole_identifiers, tally.measured_identifiers),
-        },
+        "identifiers": _spans(tally.spans[IDENTIFIERS], "tokens_per_identifier"),
+        "numbers": _spans(tally.spans[NUMBERS], "tokens_per_number"),
+        "indentation": _spans(tally.spans[INDENTATION], "tokens_per_indentation"),
         "never_used": _never_used(entrant, tally.counts),
+    }
+
+
+def _spans(found: SpanTally, name: str) -> dict[str, Any]:
+    return {
+        "measured": found.measured,
+        name: _ratio(found.tokens, found.measured),
+        "whole": _ratio(found.whole, found.measured),
     }
 
 
@@ -253,7 +274,7 @@ def tables(comparison: Comparison, corpus_bytes: int, *, every_project: bool) ->
 
 
 def _summary(made: Sequence[dict[str, Any]], corpus_bytes: int) -> list[str]:
-    wide = {"projects", "bands", "longest_tokens", "token_lengths"}
+    wide = {"projects", "bands", "longest_tokens", "token_lengths", "lossy"}
     frame = pd.json_normalize([{key: value for key, value in row.items() if key not in wide} for row in made])
     return format_frame(
         frame,
@@ -266,6 +287,8 @@ def _summary(made: Sequence[dict[str, Any]], corpus_bytes: int) -> list[str]:
             f"{_size(corpus_bytes)} in": ("corpus_seconds", format_seconds),
             "tokens/identifier": ("identifiers.tokens_per_identifier", ",.3f"),
             "whole": ("identifiers.whole", ".1%"),
+            "tokens/number": ("numbers.tokens_per_number", ",.3f"),
+            "tokens/indentation": ("indentation.tokens_per_indentation", ",.3f"),
             "never used": ("never_used.share", ".1%"),
             "library": ("library", ""),
         },
@@ -273,8 +296,10 @@ def _summary(made: Sequence[dict[str, Any]], corpus_bytes: int) -> list[str]:
 
 
 def _lossy(row: dict[str, Any]) -> str:
+    reasons = ", ".join(f"{reason} {found['documents']:,}" for reason, found in row["lossy"].items())
     return (
-        f"{row['lossy_documents']:,} documents do not decode to themselves; the first is {row['first_lossy_document']}"
+        f"{row['lossy_documents']:,} documents ({row['lossy_bytes']:,} bytes) do not decode to themselves ({reasons}); "
+        f"the first is {row['first_lossy_document']}"
     )
 
 

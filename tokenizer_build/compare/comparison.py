@@ -10,8 +10,10 @@ ids, and the result is compared with the document.
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from schemas.reasons import how_lost
 from tokenizer_build.compare.candidates import CandidateTokenizer, TokenLists
 
 Counts = npt.NDArray[np.int64]
@@ -41,6 +44,31 @@ class Entrant:
     candidate: CandidateTokenizer
     tokens: Sequence[bytes | None]
     bands: Sequence[str] | None = None
+
+
+IDENTIFIERS, NUMBERS, INDENTATION = KINDS = ("identifiers", "numbers", "indentation")
+"""The spans that are measured: as the lexer has them, keywords among identifiers; and the blanks that begin lines."""
+
+_LEXED = {"identifier": IDENTIFIERS, "number": NUMBERS}
+_INDENTATION = re.compile(rb"^[ \t]+", re.MULTILINE)
+
+Spans = tuple[Counts, Counts, Counts]
+"""Where spans begin and end in the bytes of a batch, and the rows of their documents."""
+
+
+@dataclass
+class SpanTally:
+    """What a tokenizer made of the spans of a kind.
+
+    Attributes:
+        measured: Spans whose tokens are known, because their document's tokens add up to it.
+        tokens: Tokens that have a byte of one of these, each counted with each.
+        whole: How many of these lie in one token.
+    """
+
+    measured: int = 0
+    tokens: int = 0
+    whole: int = 0
 
 
 @dataclass
@@ -70,21 +98,19 @@ class Tally:
     Attributes:
         projects: Tokens by project.
         counts: How often each id occurred.
-        lossy: Documents that did not decode to themselves.
+        lossy: Documents that did not decode to themselves, by what became of them.
+        lossy_bytes: The same in bytes.
         first_lossy: Project and path of the first of them.
-        measured_identifiers: Identifiers whose tokens are known, because their document's tokens add up to it.
-        identifier_tokens: Tokens that have a byte of one of these, each counted with each.
-        whole_identifiers: How many of these lie in one token.
+        spans: What became of identifiers, numbers and indentation.
         timed: Bytes and seconds of each batch.
     """
 
     projects: dict[str, int] = field(default_factory=dict)
     counts: Counts = field(default_factory=lambda: np.zeros(0, np.int64))
-    lossy: int = 0
+    lossy: Counter[str] = field(default_factory=Counter)
+    lossy_bytes: Counter[str] = field(default_factory=Counter)
     first_lossy: str | None = None
-    measured_identifiers: int = 0
-    identifier_tokens: int = 0
-    whole_identifiers: int = 0
+    spans: dict[str, SpanTally] = field(default_factory=lambda: {kind: SpanTally() for kind in KINDS})
     timed: list[tuple[int, float]] = field(default_factory=list)
 
     @property
@@ -117,12 +143,12 @@ class _Documents:
     Attributes:
         rows: Columns doc_id, project, path, content.
         first: Where each document begins in the bytes of the batch, and where the last one ends.
-        identifiers: Where each identifier begins and ends in the bytes of the batch, and its document's row.
+        spans: The spans of each kind.
     """
 
     rows: pa.RecordBatch
     first: Counts
-    identifiers: tuple[Counts, Counts, Counts]
+    spans: Mapping[str, Spans]
 
     @property
     def contents(self) -> pa.Array[Any]:
@@ -154,7 +180,7 @@ def compare(entrants: Sequence[Entrant], documents: Iterable[pa.RecordBatch], *,
             lists = _encode(entrants[place].candidate, batch, tallies[place], threads)
             lossless = _check(entrants[place].candidate, batch, lists, tallies[place], threads)
             _add_tokens(tallies[place], batch, lists)
-            _add_identifiers(tallies[place], batch, lists, lengths[place], lossless)
+            _add_spans(tallies[place], batch, lists, lengths[place], lossless)
     return Comparison(text, entrants, tallies, threads)
 
 
@@ -171,20 +197,30 @@ def _first_in_two(documents: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
 def _read(rows: pa.RecordBatch) -> _Documents:
     contents: list[Any] = rows["content"].to_pylist()
     first = np.cumsum([0, *map(len, contents)], dtype=np.int64)
-    found = [_identifiers(content) for content in contents]
+    found = [_find_spans(content) for content in contents]
+    spans = {kind: _joined([one[kind] for one in found], first) for kind in KINDS}
+    return _Documents(rows, first, spans)
+
+
+def _joined(found: Sequence[tuple[Counts, Counts]], first: Counts) -> Spans:
+    """Return the spans of documents as those of the batch."""
     starts, ends = (
         np.concatenate([np.zeros(0, np.int64), *(pair[side] + at for pair, at in zip(found, first[:-1], strict=True))])
         for side in (0, 1)
     )
-    documents = np.repeat(np.arange(len(found)), [len(pair[0]) for pair in found])
-    return _Documents(rows, first, (starts, ends, documents))
+    return starts, ends, np.repeat(np.arange(len(found)), [len(pair[0]) for pair in found])
 
 
-def _identifiers(content: bytes) -> tuple[Counts, Counts]:
-    """Return where the identifiers of a document begin and end, as the lexer has them, keywords among them."""
+def _find_spans(content: bytes) -> dict[str, tuple[Counts, Counts]]:
+    """Return where the spans of each kind in a document begin and end."""
     lexed = cppmill_core.lex(content)
-    chosen = lexed.filter(pc.equal(pc.cast(lexed["kind"], pa.string()), pa.scalar("identifier")))
-    return chosen["start"].to_numpy().astype(np.int64), chosen["end"].to_numpy().astype(np.int64)
+    kinds = pc.cast(lexed["kind"], pa.string())
+    found = {}
+    for name, kind in _LEXED.items():
+        chosen = lexed.filter(pc.equal(kinds, pa.scalar(name)))
+        found[kind] = chosen["start"].to_numpy().astype(np.int64), chosen["end"].to_numpy().astype(np.int64)
+    blanks = np.array([match.span() for match in _INDENTATION.finditer(content)], np.int64).reshape(-1, 2)
+    return found | {INDENTATION: (blanks[:, 0], blanks[:, 1])}
 
 
 def _add_text(text: ComparedText, batch: _Documents) -> None:
@@ -193,7 +229,7 @@ def _add_text(text: ComparedText, batch: _Documents) -> None:
     digest = cppmill_core.corpus_digest_sum(rows["doc_id"], rows["project"], rows["path"])
     text.digest_sum = (text.digest_sum + int.from_bytes(digest)) % (1 << 256)
     text.documents += len(projects)
-    text.identifiers += len(batch.identifiers[0])
+    text.identifiers += len(batch.spans[IDENTIFIERS][0])
     for project, size in zip(projects, np.diff(batch.first).tolist(), strict=True):
         text.projects[project] = text.projects.get(project, 0) + size
 
@@ -218,7 +254,11 @@ def _check(
     if len(lossy) and tally.first_lossy is None:
         row = int(lossy[0])
         tally.first_lossy = f"{batch.rows['project'][row].as_py()}: {batch.rows['path'][row].as_py()}"
-    tally.lossy += len(lossy)
+    for row in lossy.tolist():
+        document, back = batch.contents[row].as_py(), decoded[row].as_py()
+        reason = how_lost(document, back)
+        tally.lossy[reason] += 1
+        tally.lossy_bytes[reason] += len(document)
     return same
 
 
@@ -229,10 +269,10 @@ def _add_tokens(tally: Tally, batch: _Documents, lists: TokenLists) -> None:
         tally.projects[project] = tally.projects.get(project, 0) + tokens
 
 
-def _add_identifiers(
+def _add_spans(
     tally: Tally, batch: _Documents, lists: TokenLists, lengths: Counts, lossless: npt.NDArray[np.bool_]
 ) -> None:
-    """Count the tokens that have a byte of an identifier.
+    """Count the tokens that have a byte of a span.
 
     A token's place follows from the bytes of those before it. So a document counts only if these add up to its own;
     one byte more is the space that SentencePiece puts in front.
@@ -246,12 +286,13 @@ def _add_identifiers(
     inside = ends[:-1] - ends[lists.offsets[:-1]][document] - added[document]
     begins = batch.first[document] + np.maximum(inside, 0)
     begins = begins[measured[document] & (sizes > 0)]
-    starts, stops, of = batch.identifiers
-    starts, stops = starts[measured[of]], stops[measured[of]]
-    tokens = np.searchsorted(begins, stops, "left") - np.searchsorted(begins, starts, "right") + 1
-    tally.measured_identifiers += len(tokens)
-    tally.identifier_tokens += int(tokens.sum())
-    tally.whole_identifiers += int((tokens == 1).sum())
+    for kind, (starts, stops, of) in batch.spans.items():
+        first, last = starts[measured[of]], stops[measured[of]]
+        tokens = np.searchsorted(begins, last, "left") - np.searchsorted(begins, first, "right") + 1
+        found = tally.spans[kind]
+        found.measured += len(tokens)
+        found.tokens += int(tokens.sum())
+        found.whole += int((tokens == 1).sum())
 
 
 def token_lengths(tokens: Sequence[bytes | None]) -> Counts:

@@ -1,7 +1,8 @@
 """What became of a tokenizer's ids in another one: tokens added, removed, moved, kept, and the map between the ids.
 
 The map is for embedding surgery: a row of the new table is the old row of the same token, or made from the old tokens
-that spell a new one. Control tokens and reserved ids are matched by name, every other token by its bytes.
+that spell a new one. Control tokens and reserved ids are matched by name, or by beginning or ending documents; every
+other token by its bytes.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
@@ -19,12 +20,15 @@ import cppmill_core
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from cppmill_core.manifests import BOS, EOS
 
 from schemas.tables import required
 from tokenizer_build.artifact import MANIFEST_JSON
 from tokenizer_build.bands import Strength, reserved_name
 
 _FIXED = frozenset({Strength.CONTROL, Strength.PINNED, Strength.ATOMIC})
+_ROLES = (BOS, EOS)
+_ROWS_AT_ONCE = 1 << 16
 _NAMED = frozenset({Strength.CONTROL, Strength.RESERVED})
 
 _OLD_IDS = pa.list_(required("item", pa.uint32()))
@@ -78,6 +82,18 @@ class TokenizerIds:
 
     tokenizer: cppmill_core.AnyTokenizer
     entries: tuple[Entry, ...]
+    roles: Mapping[int, str] = field(default_factory=dict)
+
+    @cached_property
+    def by_role(self) -> dict[str, Entry]:
+        """The control tokens that begin and end documents, by what they do: their own name, or the role's."""
+        named = {entry.token.decode(): entry for entry in self.entries if entry.strength is Strength.CONTROL}
+        own = {name: named[name] for name in _ROLES if name in named}
+        return own | {role: self.entries[id_] for id_, role in self.roles.items()}
+
+    def role_of(self, entry: Entry) -> str | None:
+        """Return what a control token does, if it begins or ends documents."""
+        return next((role for role, other in self.by_role.items() if other.id == entry.id), None)
 
     @cached_property
     def by_key(self) -> dict[tuple[bool, bytes], Entry]:
@@ -92,7 +108,8 @@ def read_ids(directory: Path, tokenizer: cppmill_core.AnyTokenizer) -> Tokenizer
     for first, last in manifest["reserved"]:
         named |= {i: (reserved_name(i).encode(), Strength.RESERVED) for i in range(first, last + 1)}
     learned = ((tokenizer.token_bytes(i) or b"", Strength.LEARNED) for i in range(tokenizer.vocab_size))
-    return TokenizerIds(tokenizer, tuple(Entry(i, *named.get(i, token)) for i, token in enumerate(learned)))
+    entries = tuple(Entry(i, *named.get(i, token)) for i, token in enumerate(learned))
+    return TokenizerIds(tokenizer, entries, {i: role for role, i in manifest.get("roles", {}).items()})
 
 
 @dataclass(frozen=True)
@@ -153,7 +170,7 @@ class VocabularyDiff:
         return pa.Table.from_pylist(rows, schema=ID_MAP)
 
     def _map_row(self, entry: Entry, spelling: Mapping[int, Any]) -> dict[str, Any]:
-        old = self.old.by_key.get(entry.key)
+        old = self.old.by_key.get(entry.key) or self.old.by_role.get(self.new.role_of(entry) or "")
         row = {"new_id": entry.id, "token": entry.token, "old_id": None if old is None else old.id}
         if entry.strength is Strength.RESERVED:
             return row | {"kind": Kind.RESERVED.value, "old_ids": []}
@@ -166,6 +183,33 @@ class VocabularyDiff:
         """Return the new id of each old id, -1 where the token is gone."""
         found = (self.new.by_key.get(entry.key) for entry in self.old.entries)
         return np.array([-1 if entry is None else entry.id for entry in found], np.int64)
+
+
+def initial_rows(rows: npt.NDArray[Any], id_map: pa.Table) -> npt.NDArray[Any]:
+    """Return embeddings for the ids of a new tokenizer, made of those for an old one.
+
+    A token has the mean of the rows of the old tokens that spell it, which is its own row if there was one. A name
+    without a row of its own has the mean of all.
+
+    Args:
+        rows: Old embeddings, a row per old id, and perhaps more rows behind them.
+        id_map: The map (`ID_MAP`).
+
+    Example:
+        >>> columns = {"new_id": [0, 1, 2], "token": [b"a", b"ab", b"<PAD>"], "kind": ["moved", "new", "new"]}
+        >>> ids = {"old_id": [1, None, None], "old_ids": [[1], [1, 0], []]}
+        >>> initial_rows(np.array([[4.0], [2.0]]), pa.table({**columns, **ids}, schema=ID_MAP)).tolist()
+        [[2.0], [3.0], [3.0]]
+    """
+    lists: Any = id_map["old_ids"].combine_chunks()
+    lengths, ids = lists.value_lengths().to_numpy().astype(np.int64), lists.flatten().to_numpy()
+    sums = np.zeros((len(lists), rows.shape[1]), np.float64)
+    for first in range(0, len(ids), _ROWS_AT_ONCE):
+        part = slice(first, first + _ROWS_AT_ONCE)
+        np.add.at(sums, np.repeat(np.arange(len(lists)), lengths)[part], rows[ids[part]])
+    sums[lengths == 0] = rows.mean(axis=0, dtype=np.float64)
+    means: npt.NDArray[Any] = (sums / np.maximum(lengths, 1)[:, None]).astype(rows.dtype)
+    return means
 
 
 def diff_directories(old: Path, new: Path) -> VocabularyDiff:

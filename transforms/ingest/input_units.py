@@ -19,11 +19,14 @@ from schemas.units import Stage, Unit
 from transforms.filters.decontamination import Benchmark
 from transforms.filters.verdicts import filter_versions
 from transforms.sources.document import accepts_extension, display_path, in_sample
-from transforms.sources.listing import Input, Kind, Listing, Root, stem_of
+from transforms.sources.listing import GROUPED, Input, Kind, Listing, Root, stem_of
 from transforms.units.chunking import cut
 
 READER_VERSION = 1
 """To be raised when readers or filters come to another verdict on the same bytes: all is then read again."""
+
+_TABLE_VERSION = 2
+"""The same for tables: since the first version they find the column of the text."""
 
 _NOT_READ_BY = ("unit_bytes", "drop_duplicates", "detect_platforms", "decontaminate", *NEAR_DUPLICATE_OPTIONS)
 _DECIDED_BY_PLAN = ("sample", "limit")
@@ -32,8 +35,8 @@ _DECIDED_BY_PLAN = ("sample", "limit")
 def plan_inputs(listing: Listing, options: IngestOptions, benchmark: Benchmark | None = None) -> list[Unit]:
     """Return the input units of a listing, in source order, within a source by their first path.
 
-    Loose files are cut by content-defined boundaries; an archive, Parquet or JSONL file is a unit by itself. The key
-    of a unit changes when its files, their sizes or versions, or an option that bears on reading them does. The
+    Loose and text files are cut by content-defined boundaries; an archive, Parquet or JSONL file is a unit by itself.
+    The key of a unit changes when its files, their sizes or versions, or an option that bears on reading them does. The
     payload holds `root`, `kind`, `project`, `inputs` as [path, bytes, version, reason], and `index`, the unit's
     number.
     """
@@ -41,10 +44,11 @@ def plan_inputs(listing: Listing, options: IngestOptions, benchmark: Benchmark |
     units = list[Unit]()
     for source, group in groupby(listing.inputs, key=lambda item: item.source):
         root, inputs = listing.roots[source], list(group)
-        parts = [[item] for item in inputs if item.kind != Kind.FILE]
+        parts = [[item] for item in inputs if item.kind not in GROUPED]
         loose = _with_verdicts([item for item in inputs if item.kind == Kind.FILE], options)
-        ends = cut(((item.path, 0 if item.reason else item.num_bytes) for item in loose), options.unit_bytes)
-        parts.extend(loose[first:last] for first, last in pairwise([0, *ends]))
+        for grouped in (loose, [item for item in inputs if item.kind == Kind.TEXT]):
+            ends = cut(((item.path, 0 if item.reason else item.num_bytes) for item in grouped), options.unit_bytes)
+            parts.extend(grouped[first:last] for first, last in pairwise([0, *ends]))
         parts.sort(key=lambda part: part[0].path.encode("utf-8", "surrogateescape"))
         units += [_unit(root, part, index, options, versions) for index, part in enumerate(parts, start=len(units))]
     return units
@@ -81,7 +85,7 @@ def _unit(root: Root, inputs: list[Input], index: int, options: IngestOptions, v
     payload: dict[str, Any] = {
         "root": root.location,
         "kind": str(first.kind),
-        "project": root.name if first.kind == Kind.FILE else stem_of(first.path),
+        "project": root.name if first.kind in GROUPED else stem_of(first.path),
         "inputs": [[item.path, item.num_bytes, item.version, str(item.reason)] for item in inputs],
     }
     more = f" and {len(inputs) - 1} more" if len(inputs) > 1 else ""
@@ -97,8 +101,9 @@ def _unit(root: Root, inputs: list[Input], index: int, options: IngestOptions, v
 def _read_key(payload: dict[str, Any], options: IngestOptions, versions: dict[str, str]) -> str:
     """Return the SHA-256 of all that a reader's findings depend on, versions of libraries among it."""
     unread = _NOT_READ_BY if payload["kind"] != Kind.FILE else (*_NOT_READ_BY, *_DECIDED_BY_PLAN)
+    reader = _TABLE_VERSION if payload["kind"] in (Kind.PARQUET, Kind.JSONL) else READER_VERSION
     value: dict[str, Any] = {
-        "format": [DATA_FORMAT_VERSION, READER_VERSION, version("pyarrow") if payload["kind"] == Kind.PARQUET else ""],
+        "format": [DATA_FORMAT_VERSION, reader, version("pyarrow") if payload["kind"] == Kind.PARQUET else ""],
         "options": {name: value for name, value in options.to_json().items() if name not in unread},
         "inputs": payload,
     }

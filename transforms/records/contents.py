@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from transforms.tokens.shards import take_rows
 from transforms.tokens.tokenize import encode_documents
 from transforms.tokens.tokenizer import TokenizeSettings, open_tokenizer
 from transforms.units.batches import list_column, read_row_groups
@@ -64,7 +65,7 @@ class ContentCheck:
                 if len(inside):
                     picked = rows.take(inside - start)
                     again = encode_documents(picked, tokenizer, self.settings.options, threads=self.settings.threads)
-                    yield from _compare(again, _take(tokens, inside), inside, out.where(shard))
+                    yield from _compare(again, take_rows(tokens, inside), inside, out.where(shard))
                 start += rows.num_rows
 
     def _choose(self, sources: pq.ParquetFile) -> npt.NDArray[np.int64]:
@@ -103,15 +104,3 @@ def _compare(again: pa.RecordBatch, written: pa.Table, numbers: npt.NDArray[np.i
         if not found.equals(expected):
             rows = [int(numbers[row]) for row in range(len(numbers)) if found[row] != expected[row]]
             yield f"{where}: encoded again, {name} of rows {', '.join(map(str, rows[:3]))} differ ({len(rows)} in all)"
-
-
-def _take(tokens: pq.ParquetFile, chosen: npt.NDArray[np.int64]) -> pa.Table:
-    """Return the chosen rows of a token shard, in order; row groups without one are not read."""
-    found, start = list[pa.Table](), 0
-    for number in range(tokens.num_row_groups):
-        end = start + tokens.metadata.row_group(number).num_rows
-        inside = chosen[(chosen >= start) & (chosen < end)] - start
-        if len(inside):
-            found.append(tokens.read_row_group(number, use_threads=False).take(inside))
-        start = end
-    return pa.concat_tables(found)

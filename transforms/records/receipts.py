@@ -18,6 +18,7 @@ from schemas.options import RunOptions
 from schemas.units import UnitReceipt
 from transforms.records.record import read_record
 from transforms.storage.folder import OutputFolder
+from transforms.tokens.losses import LOST, sum_losses
 
 RECEIPT = "receipt.json"
 RECEIPT_FORMAT = "cppmill-receipt-1"
@@ -101,7 +102,7 @@ def make_receipt(facts: RunFacts) -> dict[str, Any]:
             "eos": facts.options.tokenize.eos,
             "control_text": control_text(facts.tokens),
         },
-        "ledger": ledger.to_json(),
+        "ledger": {**ledger.to_json(), **sum_losses(facts.proofs)},
         "platform_vocab": _platform_vocab(facts),
         "configs": facts.options.to_json(),
         "code": facts.code,
@@ -171,6 +172,8 @@ def describe_receipt(receipt: dict[str, Any]) -> list[str]:
         lines.append(
             f"{column:<9} {sum(documents[column].values()):,} documents" + (f" ({reasons})" if reasons else "")
         )
+    if LOST in receipt["ledger"]:
+        lines.append(f"lost      {_describe_losses(receipt['ledger'][LOST])}")
     ratio = dataset["bytes"] / dataset["tokens"] if dataset["tokens"] else 0.0
     lines += [
         f"tokens    {dataset['tokens']:,} in {len(dataset['shards'])} shards, {ratio:.2f} bytes per token",
@@ -180,6 +183,15 @@ def describe_receipt(receipt: dict[str, Any]) -> list[str]:
         f"receipt   {receipt['digest']}",
     ]
     return lines
+
+
+def _describe_losses(lost: dict[str, dict[str, int]]) -> str:
+    """Return what a lossy tokenizer did to kept documents."""
+    documents, sizes = lost["documents"], lost["bytes"]
+    reasons = ", ".join(f"{reason} {number:,}" for reason, number in documents.items())
+    return f"{sum(documents.values()):,} of the kept documents do not come back, {sum(sizes.values()):,} bytes" + (
+        f" ({reasons})" if reasons else ""
+    )
 
 
 def _platform_vocab(facts: RunFacts) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from transforms.records.record import check_files, check_record, malformed
 from transforms.records.unit_checks import RunUnits, check_units, read_units
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.consistency import load_checked
+from transforms.tokens.losses import sum_losses
 from transforms.tokens.tokenizer import TokenizeSettings
 from transforms.tokens.validate import prove_shard
 
@@ -116,7 +117,7 @@ def _check_ledger(out: OutputFolder, receipt: dict[str, Any], units: RunUnits) -
     try:
         Ledger.from_json(receipt["ledger"], where=out.where(RECEIPT))
         ledgers = (Ledger.from_json(unit.ledger, where=unit.path) for unit in units.by_stage[Stage.INGEST])
-        total = Ledger.sum(ledgers).to_json()
+        total = {**Ledger.sum(ledgers).to_json(), **sum_losses(units.by_stage[Stage.VALIDATE])}
     except IntegrityError as error:
         yield str(error)
         return

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from schemas.digests import path_fraction
-from schemas.options import IngestOptions
+from schemas.options import DEFAULT_CONTENT_COLUMN, IngestOptions
 from schemas.reasons import REASONS, Column, Dead, Filtered
 
 logger = logging.getLogger(__name__)
@@ -87,6 +88,28 @@ class Archive:
     _grown_bytes: int = field(default=0, init=False)
     _rows: int = field(default=0, init=False)
     _links: int = field(default=0, init=False)
+
+    def with_text_column(self, columns: Mapping[str, bool]) -> Archive:
+        """Return it with the column that its text is in.
+
+        That is the one that the options name. If they name none, and there is neither a `content` nor a path, it is
+        `text`, or else the only column of text that is not said to be something else.
+
+        Args:
+            columns: Whether each column holds text, by name.
+        """
+        options = self.options
+        if options.content_column in columns or options.content_column != DEFAULT_CONTENT_COLUMN:
+            return self
+        if options.path_column in columns:
+            return self  # rows with paths are files, whose content has a name
+        others = (options.project_column, options.license_column)
+        texts = [name for name, is_text in columns.items() if is_text and name not in others]
+        found = ["text"] if "text" in texts else texts
+        if len(found) != 1:
+            return self
+        logger.info("%s: the text is in %r", display_path(self.path), found[0])
+        return replace(self, options=options.model_copy(update={"content_column": found[0]}))
 
     @property
     def max_grown_bytes(self) -> int:
@@ -164,6 +187,16 @@ class Archive:
         """Say what was left alone."""
         if self._links:
             logger.info("%s: %d links and special files left alone", display_path(self.path), self._links)
+
+
+def missing_column(name: str, columns: Iterable[str]) -> str:
+    """Return what is said of a table without the column of the text.
+
+    Example:
+        >>> missing_column("content", ["id", "body"])
+        "no 'content'; name the text's with --content-column: id, body"
+    """
+    return f"no {name!r}; name the text's with --content-column: {', '.join(columns)}"
 
 
 def column_of(reason: str) -> Column:

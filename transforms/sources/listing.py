@@ -33,7 +33,13 @@ class Kind(StrEnum):
     ZIP = "zip"
     PARQUET = "parquet"
     JSONL = "jsonl"
+    TEXT = "text"
 
+
+GROUPED = (Kind.FILE, Kind.TEXT)
+"""The kinds of which a unit has several; of the others each is a unit by itself."""
+
+_TEXT_SUFFIX = ".txt"
 
 _SUFFIXES: dict[str, tuple[Kind, str]] = {
     ".tar": (Kind.TAR, ""),
@@ -185,14 +191,16 @@ def list_inputs(sources: Sequence[str], options: IngestOptions) -> Listing:
         if not found and (is_file or is_glob(source)):
             raise ConfigError(f"source {source!r} is no regular file and matches none; check the name or pattern")
         if not options.open_archives and not is_file:
-            found = [_as_file(item) for item in found]
+            found = [_as(item, Kind.FILE) for item in found]
+        if options.document_separator is not None:
+            found = [_as(item, Kind.TEXT) if item.path.lower().endswith(_TEXT_SUFFIX) else item for item in found]
         listing.inputs.extend(sorted(found, key=lambda item: raw_path(item.path)))
     _log(listing)
     return listing
 
 
-def _as_file(item: Input) -> Input:
-    return Input(item.source, item.path, item.num_bytes, item.version, Kind.FILE, item.reason)
+def _as(item: Input, kind: Kind) -> Input:
+    return Input(item.source, item.path, item.num_bytes, item.version, kind, item.reason)
 
 
 def _list_local(source: str, index: int, listing: Listing) -> Iterator[Input]:

@@ -90,7 +90,7 @@ def _to_batch(project: str, inputs: Inputs, taken: Flags, found: pa.RecordBatch,
     known = found.column("error").to_numpy() == 0
     num_bytes[places[known]] = found.column("num_bytes").to_numpy()[known]
     columns: dict[str, Any] = {
-        "project": pa.array(_projects(project, inputs), pa.string()),
+        "project": pa.array(projects_of(project, inputs), pa.string()),
         "path": pa.array([display_path(path) for path, *_ in inputs], pa.string()),
         "num_bytes": pa.array(num_bytes),
         **_verdict_columns(len(inputs), verdicts),
@@ -120,7 +120,7 @@ def _verdict_columns(rows: int, verdicts: dict[int, tuple[Column, str, str]]) ->
     }
 
 
-def _projects(project: str, inputs: Inputs) -> Iterator[str]:
+def projects_of(project: str, inputs: Inputs) -> Iterator[str]:
     """Yield the project of each file: the first folder, or the source's name."""
     shown: dict[str, str] = {}
     for path, *_ in inputs:
@@ -157,7 +157,7 @@ def _spread(found: pa.RecordBatch, taken: Flags) -> dict[str, Any]:
 
 def _read_remote(root: str, project: str, inputs: Inputs, taken: Flags, max_bytes: int) -> Iterator[Document]:
     """Yield files of a store, no more of each than the largest document."""
-    projects = _projects(project, inputs)
+    projects = projects_of(project, inputs)
     for (path, listed, _, reason), is_taken, name in zip(inputs, taken, projects, strict=True):
         shown = Document(name, display_path(path), listed, None)
         if reason:

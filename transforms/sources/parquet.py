@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.reasons import Dead
-from transforms.sources.document import Archive, DamageError, Document, label
+from transforms.sources.document import Archive, DamageError, Document, label, missing_column
 from transforms.sources.license_terms import read_terms
 
 _BATCH_BYTES = 4 << 20
@@ -33,13 +33,14 @@ def iter_parquet(archive: Archive, file: BinaryIO) -> Iterator[Document]:
     Raises:
         DamageError: If it is not Parquet file, or expands beyond measure.
     """
-    column = archive.options.content_column
     try:
         metadata = pq.read_metadata(file)
         schema = metadata.schema.to_arrow_schema()
     except _READ_ERRORS as error:
         reason = Dead.CORRUPT if _has_magic(file) else Dead.NOT_AN_ARCHIVE
         raise DamageError(reason, f"no readable Parquet footer ({type(error).__name__})") from error
+    archive = archive.with_text_column({field.name: _is_text(field.type) for field in schema})
+    column = archive.options.content_column
     problem = _problem(schema, column)
     if problem:
         yield archive.entry(*problem, num_bytes=archive.num_bytes)
@@ -61,7 +62,7 @@ def iter_parquet(archive: Archive, file: BinaryIO) -> Iterator[Document]:
 def _problem(schema: pa.Schema, column: str) -> tuple[Dead, str] | None:
     """Return why no row of a file can be used, if so."""
     if schema.get_field_index(column) < 0:
-        return Dead.MISSING_COLUMN, f"no column {column!r}"
+        return Dead.MISSING_COLUMN, missing_column(column, schema.names)
     kind = schema.field(column).type
     return None if _is_text(kind) else (Dead.BAD_CONTENT, f"column {column!r} is {kind}: neither text nor binary")
 

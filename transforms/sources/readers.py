@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, nullcontext
+from itertools import repeat
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -17,16 +18,18 @@ from transforms.sources.document import Archive, DamageError, Document
 from transforms.sources.files import open_input, os_error_reason
 from transforms.sources.jsonl import iter_jsonl
 from transforms.sources.listing import Kind, codec_of
-from transforms.sources.loose import read_loose
+from transforms.sources.loose import projects_of, read_loose
 from transforms.sources.parquet import iter_parquet
 from transforms.sources.streams import MemberStream
 from transforms.sources.tar import iter_tar
+from transforms.sources.text import iter_text
 from transforms.sources.zip import iter_zip
 from transforms.storage.urls import input_errors
 
 _STREAM_READERS: dict[Kind, Callable[[Archive, MemberStream], Iterator[Document]]] = {
     Kind.TAR: iter_tar,
     Kind.JSONL: iter_jsonl,
+    Kind.TEXT: iter_text,
 }
 _FILE_READERS: dict[Kind, Callable[[Archive, BinaryIO], Iterator[Document]]] = {
     Kind.ZIP: iter_zip,
@@ -65,12 +68,14 @@ def read_documents(unit: Unit, options: IngestOptions) -> Iterator[Document]:
 
 
 def _archived(payload: dict[str, Any], options: IngestOptions) -> Iterator[Document]:
-    path, num_bytes, _, reason = payload["inputs"][0]
-    archive = Archive(path, num_bytes, payload["project"], options)
-    if reason:
-        yield archive.entry(reason, "", num_bytes=num_bytes)
-    else:
-        yield from _archive_documents(payload, archive)
+    project, inputs = payload["project"], payload["inputs"]
+    projects = projects_of(project, inputs) if payload["kind"] == Kind.TEXT else repeat(project)
+    for (path, num_bytes, _, reason), name in zip(inputs, projects, strict=False):
+        archive = Archive(path, num_bytes, name, options)
+        if reason:
+            yield archive.entry(reason, "", num_bytes=num_bytes)
+        else:
+            yield from _archive_documents(payload, archive)
 
 
 def _archive_documents(payload: dict[str, Any], archive: Archive) -> Iterator[Document]:

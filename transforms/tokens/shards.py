@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -84,6 +84,25 @@ def open_shard(out: OutputFolder, name: str, *, sha256: str | None, remedy: str)
             raise IntegrityError(f"{out.where(name)}: its SHA-256 is {found}, its receipt says {sha256}; {remedy}")
         with naming_damage(out.where(name)), pq.ParquetFile(path) as file:
             yield file
+
+
+def take_rows(file: pq.ParquetFile, chosen: npt.NDArray[np.int64], columns: Sequence[str] | None = None) -> pa.Table:
+    """Return the chosen rows of a shard, at least one, given in ascending order; row groups without one are not read.
+
+    Args:
+        file: The shard.
+        chosen: Numbers of rows.
+        columns: The columns to read; all by default.
+    """
+    found, start = list[pa.Table](), 0
+    for number in range(file.num_row_groups):
+        end = start + file.metadata.row_group(number).num_rows
+        inside = chosen[(chosen >= start) & (chosen < end)] - start
+        if len(inside):
+            group = file.read_row_group(number, columns=list(columns) if columns else None, use_threads=False)
+            found.append(group.take(inside))
+        start = end
+    return pa.concat_tables(found)
 
 
 def sum_row_digests(rows: pa.RecordBatch, *, threads: int) -> str:

@@ -104,8 +104,20 @@ def document_ends(tokenizer: cppmill_core.AnyTokenizer, policy: TokenizeOptions)
         InvalidInputError: If the tokenizer lacks one of them.
     """
     return DocumentEnds(
-        tokenizer.control_id(BOS) if policy.bos else None, tokenizer.control_id(EOS) if policy.eos else None
+        tokenizer.control_id(BOS) if policy.bos else None,
+        tokenizer.control_id(end_name(tokenizer, policy)) if policy.eos else None,
     )
+
+
+def end_name(tokenizer: cppmill_core.AnyTokenizer, policy: TokenizeOptions) -> str:
+    """Return the name of the control token that a policy puts after documents."""
+    if policy.eos_token is not None:
+        try:
+            tokenizer.control_id(policy.eos_token)
+        except cppmill_core.InvalidInputError:
+            return EOS
+        return policy.eos_token
+    return EOS
 
 
 @lru_cache(maxsize=1)

@@ -1,24 +1,28 @@
 """Validate: read token shards back and prove them against the documents that they were made from.
 
 Each row of a token shard is compared with the row of its documents shard: names, sizes and platform ids must agree, and
-the ids must be in the vocabulary and decode to bytes whose SHA-256 is `doc_id`. The counts go into a proof, a unit
-receipt below `proofs/`.
+the ids must be in the vocabulary and decode to bytes whose SHA-256 is `doc_id`. A document that a lossy tokenizer does
+not give back is encoded again instead. The counts go into a proof, a unit receipt below `proofs/`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import cppmill_core
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from cppmill_core.sentencepiece.lossy import is_lossy
 
 from schemas.digests import add_digests
 from schemas.errors import IntegrityError
 from schemas.tables import MAX_PLATFORM_IDS, PLATFORM_VOCAB_SIZE, tokens_schema
 from schemas.units import Stage, Unit, UnitReceipt
+from transforms.tokens.losses import LOST, Losses
 from transforms.tokens.shards import check_footer, open_shard, sum_row_digests, tokenizer_facts
 from transforms.tokens.tokenizer import TokenizeSettings, document_ends, open_tokenizer
 from transforms.units.batches import list_column
@@ -65,7 +69,7 @@ def prove_shard(
 
     Returns:
         documents, bytes, tokens, max_token_id, dataset_digest and corpus_digest (sums of row digests, mergeable in
-        any order).
+        any order); of a lossy tokenizer also what is lost.
 
     Raises:
         IntegrityError: At the first difference.
@@ -87,11 +91,12 @@ def prove_shard(
     ):
         check_footer(tokens, where, {**tokenizer_facts(tokenizer), "unit": unit_key})
         check_schema(tokens, where, tokenizer, settings)
+        losses = Losses(sources=sources, tokenizer=tokenizer, settings=settings) if is_lossy(tokenizer) else None
         for start, rows, origin in prefetch(_paired(tokens, sources, where)):
-            prove_rows(rows, origin, tokenizer, settings, where=f"{where}, from row {start}")
+            prove_rows(rows, origin, tokenizer, settings, losses, start=start, where=f"{where}, from row {start}")
             _count(totals, rows, settings.threads)
         check_footer(tokens, where, {"max_token_id": str(totals["max_token_id"])})
-    return totals
+    return totals if losses is None else {**totals, LOST: losses.to_json()}
 
 
 def check_schema(
@@ -111,7 +116,9 @@ def prove_rows(
     origin: pa.RecordBatch,
     tokenizer: cppmill_core.AnyTokenizer,
     settings: TokenizeSettings,
+    losses: Losses | None,
     *,
+    start: int,
     where: str,
 ) -> None:
     """Check a batch of token rows against the document rows that they were made from.
@@ -121,6 +128,8 @@ def prove_rows(
         origin: The same number of rows of the documents shard, without content.
         tokenizer: The decoder.
         settings: BOS and EOS policy.
+        losses: Counts what does not come back; None if everything must.
+        start: The number of the first row in the shard.
         where: Names the batch in errors.
     """
     for name in _SAME:
@@ -131,7 +140,12 @@ def prove_rows(
         raise IntegrityError(f"{where}: num_tokens is not the length of token_ids")
     _check_range(rows, tokenizer, where)
     _check_platforms(list_column(rows, "platform_ids"), where, settings.platform_vocab_size)
-    _check_bytes(rows, digest_documents(ids, tokenizer, settings, where=where), where)
+    decoded = digest_documents(ids, tokenizer, settings, where=where)
+    differing = _differing(rows, decoded)
+    if losses is not None:
+        losses.prove(rows, differing, start=start, where=where)
+    elif len(differing):
+        _refuse(rows, decoded, int(differing[0]), where)
 
 
 def digest_documents(
@@ -191,17 +205,19 @@ def _check_platforms(ids: pa.ListArray[Any], where: str, vocab_size: int = PLATF
         )
 
 
-def _check_bytes(rows: pa.RecordBatch, decoded: pa.RecordBatch, where: str) -> None:
-    expected = rows.select(["num_bytes", "doc_id"])
-    if all(decoded.column(number).equals(expected.column(number)) for number in range(2)):
-        return
-    names: list[Any] = rows.column("path").to_pylist()
-    for path, wanted, found in zip(names, expected.to_pylist(), decoded.to_pylist(), strict=True):
-        if found != {"num_bytes": wanted["num_bytes"], "sha256": wanted["doc_id"]}:
-            raise IntegrityError(
-                f"{where}: {path} decodes to {found['num_bytes']} bytes that do not match its doc_id "
-                f"{wanted['doc_id']} ({wanted['num_bytes']} bytes)"
-            )
+def _differing(rows: pa.RecordBatch, decoded: pa.RecordBatch) -> npt.NDArray[np.int64]:
+    """Return the rows whose ids decode to other bytes than `num_bytes` and `doc_id` say."""
+    names = (("num_bytes", "num_bytes"), ("doc_id", "sha256"))
+    pairs = ((rows.column(name), decoded.column(found)) for name, found in names)
+    return np.flatnonzero(np.logical_or.reduce([pc.not_equal(*pair).to_numpy(zero_copy_only=False) for pair in pairs]))
+
+
+def _refuse(rows: pa.RecordBatch, decoded: pa.RecordBatch, row: int, where: str) -> NoReturn:
+    path, num_bytes, doc_id = (rows.column(name)[row] for name in ("path", "num_bytes", "doc_id"))
+    raise IntegrityError(
+        f"{where}: {path} decodes to {decoded.column('num_bytes')[row]} bytes that do not match its doc_id {doc_id} "
+        f"({num_bytes} bytes)"
+    )
 
 
 def _count(totals: dict[str, Any], rows: pa.RecordBatch, threads: int) -> None:

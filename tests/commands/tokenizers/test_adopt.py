@@ -3,9 +3,10 @@
 import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from cppmill_core import load_tokenizer
-from sentencepiece import SentencePieceTrainer
+from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 
@@ -99,6 +100,51 @@ def test_a_tokenizer_without_bos_is_refused_with_what_to_do(hugging_face, cppmil
     (tmp_path / "run.toml").write_text("[tokenize]\nbos = false\n")
     cppmill(*run, "--config", tmp_path / "run.toml")
     cppmill("verify", tmp_path / "out")
+
+
+@pytest.fixture(scope="module")
+def lossy(sources, tmp_path_factory):
+    """A `.model` as the trainer makes it by default, with byte fallback: nmt_nfkc, a space in front, few spaces."""
+    prefix = tmp_path_factory.mktemp("lossy") / "fine"
+    SentencePieceTrainer.train(
+        sentence_iterator=(line for text in texts(sources) for line in text.splitlines()),
+        model_prefix=str(prefix),
+        vocab_size=1024,
+        model_type="bpe",
+        byte_fallback=True,
+        minloglevel=2,
+    )
+    return prefix.with_suffix(".model")
+
+
+def test_a_lossy_model_makes_a_dataset_that_says_what_is_lost(lossy, cppmill, tmp_path):
+    """A document each that comes back, loses spaces, a character, and is no UTF-8."""
+    source, tokenizer, out = tmp_path / "src", tmp_path / "tokenizer", tmp_path / "out"
+    source.mkdir()
+    documents = {"same": b"int x = 1;", "line": b"int x;\nint y;\n", "nfkc": "// \ufb01x".encode(), "raw": b"int \xff;"}
+    for name, content in documents.items():
+        (source / f"{name}.cpp").write_bytes(content)
+    said = cppmill("adopt", lossy, "--allow-lossy", "--out", tokenizer).stdout
+    assert "normalization_rule_name = nmt_nfkc" in said and "add_dummy_prefix" in said
+    cppmill("run", source, "--out", out, "--tokenizer", tokenizer)
+    receipt = json.loads((out / "receipt.json").read_bytes())
+    expected = {"characters": "nfkc", "not_utf8": "raw", "spaces": "line"}
+    assert receipt["ledger"]["lost"] == {
+        "documents": dict.fromkeys(expected, 1),
+        "bytes": {reason: len(documents[name]) for reason, name in expected.items()},
+    }
+    assert receipt["ledger"]["documents"]["kept"] == len(documents)
+    rows = pq.read_table(out / "tokens", columns=["path", "token_ids"]).to_pylist()
+    model = SentencePieceProcessor(model_file=str(lossy))
+    ids = {name: model.encode(content) for name, content in documents.items()}
+    assert {Path(row["path"]).stem: row["token_ids"][1:-1] for row in rows} == ids
+    cppmill("verify", out)
+    made = [json.loads(line) for line in cppmill("compare", tokenizer, "--on", source, "--json").stdout.splitlines()]
+    assert made[1]["lossy"] == {
+        reason: {"documents": 1, "bytes": len(documents[name])} for reason, name in expected.items()
+    }
+    refused = cppmill("sequences", out, "--out", tmp_path / "rows", "--length", "64", "--fim", "0.5", check=False)
+    assert (refused.returncode, "the tokenizer is lossy" in refused.stderr) == (2, True), refused.stderr
 
 
 def test_a_lossy_model_is_refused_by_what_it_loses(cppmill, tmp_path):

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from cppmill_core.working_set import WorkingSet
+from sentencepiece import SentencePieceTrainer
 
 
 @pytest.fixture(scope="module")
@@ -178,3 +179,41 @@ def test_a_release_refuses_damaged_files_and_ids_of_another_vocabulary(run, cppm
     assert done.returncode == 2
     assert "'constexpr' has id" in done.stderr
     assert (vocabulary / "releases.lock").read_bytes() == releases
+
+
+def test_ids_are_mapped_between_ours_and_another_programs_and_rows_are_means(run, cppmill, tmp_path):
+    words = ["int size = width * height;", "return std::vector<int>(size);"] * 9
+    SentencePieceTrainer.train(
+        sentence_iterator=iter(words), model_prefix=str(tmp_path / "m"), vocab_size=320, model_type="bpe",
+        byte_fallback=True, normalization_rule_name="identity", add_dummy_prefix=False,
+        remove_extra_whitespaces=False, hard_vocab_limit=False, minloglevel=2,
+    )  # fmt: skip
+    model, ours = tmp_path / "m.model", run.out / "tokenizer"
+    tokenizers = {"theirs": cppmill_core.open_any(model), "ours": cppmill_core.load_tokenizer(ours)}
+    for old, new, first, second in (("theirs", "ours", model, ours), ("ours", "theirs", ours, model)):
+        rows = np.random.default_rng(1).normal(size=(tokenizers[old].vocab_size, 3)).astype(np.float32)
+        np.save(tmp_path / "rows.npy", rows)
+        written = (
+            "--out",
+            tmp_path / "ids.parquet",
+            "--embeddings",
+            tmp_path / "rows.npy",
+            "--init",
+            tmp_path / "new.npy",
+        )
+        said = cppmill("vocab", "map", first, second, *written).stdout
+        assert f"{tokenizers[new].vocab_size:,} ids" in said
+        table, made = pq.read_table(tmp_path / "ids.parquet").to_pylist(), np.load(tmp_path / "new.npy")
+        assert (made.shape, made.dtype) == ((tokenizers[new].vocab_size, 3), rows.dtype)
+        for row in table:
+            token, ids = tokenizers[new].token_bytes(row["new_id"]), row["old_ids"]
+            expected = rows[ids] if ids else rows
+            np.testing.assert_allclose(made[row["new_id"]], expected.mean(axis=0), atol=1e-5)
+            if token:
+                assert b"".join(tokenizers[old].token_bytes(number) for number in ids) == token
+        for name in ("<BOS>", "<EOS>"):
+            assert table[tokenizers[new].control_id(name)]["old_ids"] == [tokenizers[old].control_id(name)]
+        assert any(len(row["old_ids"]) > 1 for row in table)
+    np.save(tmp_path / "rows.npy", rows[:5])
+    refused = cppmill("vocab", "map", ours, model, *written, check=False)
+    assert (refused.returncode, "its shape is (5, 3)" in refused.stderr) == (2, True)

@@ -289,7 +289,8 @@ FLAG_PROBLEMS = [
         "dmeo",
         "--profile dmeo: unknown profile; did you mean demo? (known: demo, hybrid-128k-superwords, "
         "hybrid-128k-superwords-3, hybrid-16k-2, hybrid-32k-2, hybrid-64k, hybrid-64k-2, hybrid-64k-3, "
-        "hybrid-64k-superwords, hybrid-64k-superwords-2, hybrid-64k-superwords-3, sentencepiece-32k)",
+        "hybrid-64k-superwords, hybrid-64k-superwords-2, hybrid-64k-superwords-3, sentencepiece-32k, text-16k, "
+        "text-32k, text-sentencepiece-1k)",
     ),
     ("out", "", '--out "": not allowed; it is empty'),
     ("out", "s3://bucket", "--out s3://bucket: not allowed; it takes a local or mounted folder, or s3://BUCKET/PREFIX"),
@@ -457,6 +458,9 @@ def test_there_are_the_profiles_that_the_help_names() -> None:
         "hybrid-64k-superwords-2",
         "hybrid-64k-superwords-3",
         "sentencepiece-32k",
+        "text-16k",
+        "text-32k",
+        "text-sentencepiece-1k",
     ]
 
 

@@ -17,7 +17,7 @@ from tokenizers import Regex, pre_tokenizers
 
 NAME = "cpp-words-1"
 LINES = "cpp-lines-1"
-NAMES = [NAME, LINES, "cpp-words-2", "cpp-lines-2"]
+NAMES = [NAME, LINES, "cpp-words-2", "cpp-lines-2", "text-words-1", "text-sentences-1"]
 WORDS = [NAME, "cpp-words-2"]
 SPLITS = {name: pre_tokenizers.Split(Regex(regex), "isolated") for name, regex in cppmill_core.PATTERNS.items()}
 HEADERS = [Path("/usr/include/c++"), Path(np.get_include()), Path(pa.get_include())]
@@ -26,6 +26,7 @@ DENSE = 0x20000
 """Every scalar value below it is compared; above, those at which the category changes, and samples."""
 FRAGMENTS = [
     *'\\\\\\nrtRLuU8"\'()-+.eEpP01_aé名²\u0301😀 \t\r\n\v\u00a0\u2028{;#',
+    "don't", "it's ", "'ll", "'", "He said.\" ", "(x!) ", "e.g.", "?!\n", "1,000", "50%",
     "::", "std::", ", ", " = ", "((", "(((", "((((", "- ", "\n\n", ";\n  ",
     'R"x(', ')x"', "\\n", "\\n\\n", "u8", "1'0", "0x1p-", "    ", "\r\n", "->", "a" * 17, ')aaaaaaaaaaaaaaaa"',
 ]  # fmt: skip

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from cppmill_core.byte_alphabet import BYTES_IN_ORDER
 from cppmill_core.manifests import ranges
 
+from schemas.errors import VocabularyConfigError
 from tokenizer_build.bands import FIRST_LEARNED_ID, Strength, band_of
-from tokenizer_build.layout import Slots, assign_ids, manifest_bands, plan_slots, use_by_band
+from tokenizer_build.layout import Slots, assign_ids, plan_slots, plan_text_slots, use_by_band
+from tokenizer_build.lint import text_vocabulary
 from tokenizer_build.lock import Lock, LockedId
 from tokenizer_build.vocabulary import FixedToken
 
@@ -95,9 +99,23 @@ def test_the_least_size_counts_everything_and_is_never_below_the_learned_ids() -
 
 
 def test_the_manifest_has_a_band_of_learned_ids_where_there_are_any() -> None:
-    last = manifest_bands(65_536)[-1]
+    last = plan(65_536).all_bands[-1]
     assert (last.name, last.first, last.last, last.strength) == ("learned", 7200, 65_535, Strength.LEARNED)
-    assert manifest_bands(7200)[-1].last == 7199
+    assert plan(7200).all_bands[-1].last == 7199
+
+
+def test_a_vocabulary_for_text_learns_all_but_its_control_tokens() -> None:
+    names = ["<|endoftext|>", "<|user|>"]
+    vocabulary, _ = text_vocabulary(Path(), names)
+    slots = plan_text_slots(vocabulary.tokens, 300)
+    ids = assign_ids(slots, [f"token{number}".encode() for number in range(300 - 2 - 256)])
+    assert [(slot.spelling, slot.strength) for slot in ids[:2]] == [(name, Strength.CONTROL) for name in names]
+    assert [slot.token for slot in ids[2:258]] == [bytes([byte]) for byte in BYTES_IN_ORDER]
+    assert {(slot.strength, slot.band) for slot in ids[2:]} == {(Strength.LEARNED, "learned")}
+    assert [(band.name, band.first, band.last) for band in slots.all_bands] == [("control", 0, 1), ("learned", 2, 299)]
+    for wrong in ([], ["a", "a"]):
+        with pytest.raises(VocabularyConfigError, match="each once"):
+            text_vocabulary(Path(), wrong)
 
 
 def test_ranges_are_sorted_and_inclusive() -> None:

@@ -19,6 +19,8 @@ mod starts;
 mod tail;
 #[cfg(test)]
 mod tests;
+mod text_sentences;
+mod text_words;
 
 use crate::blocks::Classes;
 use crate::{Error, Result};
@@ -37,14 +39,22 @@ enum Kind {
     CppLines1,
     CppWords2,
     CppLines2,
+    TextWords1,
+    TextSentences1,
     /// Of another program.
     Foreign(Foreign),
 }
 
 impl Pattern {
     /// Every pattern of ours, with which text can be scanned and a tokenizer be trained.
-    pub const ALL: [Self; 4] =
-        [Self(Kind::CppWords1), Self(Kind::CppLines1), Self(Kind::CppWords2), Self(Kind::CppLines2)];
+    pub const ALL: [Self; 6] = [
+        Self(Kind::CppWords1),
+        Self(Kind::CppLines1),
+        Self(Kind::CppWords2),
+        Self(Kind::CppLines2),
+        Self(Kind::TextWords1),
+        Self(Kind::TextSentences1),
+    ];
 
     /// Finds the pattern called `name`.
     ///
@@ -95,6 +105,8 @@ impl Pattern {
             Kind::CppLines1 => "cpp-lines-1",
             Kind::CppWords2 => "cpp-words-2",
             Kind::CppLines2 => "cpp-lines-2",
+            Kind::TextWords1 => "text-words-1",
+            Kind::TextSentences1 => "text-sentences-1",
             Kind::Foreign(foreign) => foreign.name(),
         }
     }
@@ -114,6 +126,8 @@ impl Pattern {
             Kind::CppLines1 => &[Step::Regex(cpp_lines::REGEX)],
             Kind::CppWords2 => &[Step::Regex(cpp_words_2::REGEX)],
             Kind::CppLines2 => &[Step::Regex(cpp_lines_2::REGEX)],
+            Kind::TextWords1 => &[Step::Regex(text_words::REGEX)],
+            Kind::TextSentences1 => &[Step::Regex(text_sentences::REGEX)],
             Kind::Foreign(foreign) => foreign.steps(),
         }
     }
@@ -121,7 +135,13 @@ impl Pattern {
     /// The version of the splitter and its character tables; part of the keys of what is made with it.
     pub fn version(&self) -> u32 {
         match self.0 {
-            Kind::CppWords1 | Kind::CppLines1 | Kind::CppWords2 | Kind::CppLines2 | Kind::Foreign(_) => 1,
+            Kind::CppWords1
+            | Kind::CppLines1
+            | Kind::CppWords2
+            | Kind::CppLines2
+            | Kind::TextWords1
+            | Kind::TextSentences1
+            | Kind::Foreign(_) => 1,
         }
     }
 
@@ -131,6 +151,7 @@ impl Pattern {
         match self.0 {
             Kind::CppWords1 | Kind::CppLines1 => Self(Kind::CppWords1),
             Kind::CppWords2 | Kind::CppLines2 => Self(Kind::CppWords2),
+            Kind::TextWords1 | Kind::TextSentences1 => Self(Kind::TextWords1),
             Kind::Foreign(_) => *self,
         }
     }
@@ -169,6 +190,11 @@ impl Pattern {
         });
     }
 
+    /// Whether it is for text that is no code.
+    pub(crate) fn is_text(self) -> bool {
+        self.words().0 == Kind::TextWords1
+    }
+
     /// Whether it cuts lines, of which [`Self::words`] cuts words.
     pub(crate) fn is_lines(self) -> bool {
         self != self.words()
@@ -194,6 +220,8 @@ impl Pattern {
             Kind::CppLines1 => cpp_lines::line_end(run, start),
             Kind::CppWords2 => cpp_words_2::word_end(run, start),
             Kind::CppLines2 => cpp_lines_2::line_end(run, start),
+            Kind::TextWords1 => text_words::word_end(run, start),
+            Kind::TextSentences1 => text_sentences::sentence_end(run, start),
             Kind::Foreign(_) => run.len(),
         }
     }

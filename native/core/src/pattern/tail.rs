@@ -6,7 +6,7 @@
 //! name that `::` may follow, and marks that may join what comes after a space or a sign.
 
 use super::class::{SPACE, class_at};
-use super::{Kind, Pattern};
+use super::{Kind, Pattern, text_words};
 
 /// More bytes behind a word than any alternative looks at: the quote of a raw string, 16 characters and a parenthesis.
 const MAX_AHEAD: usize = 80;
@@ -27,6 +27,10 @@ impl Pattern {
             let (mut start, mut next) = (0, 0);
             self.ends(run, 0, |end| start = std::mem::replace(&mut next, end));
             return Tail { start, ends: Vec::new() };
+        }
+        if self.is_text() {
+            let (start, ends) = text_words::open_end(run);
+            return Tail { start, ends };
         }
         let (mut start, mut end) = (0, 0);
         while end < run.len() {
@@ -86,8 +90,8 @@ mod tests {
     use super::*;
 
     const SPACES: &str = "\u{b}|\u{c}|\u{2028}|\u{a0}|\t|\n|\r\n|\n  | |  ";
-    const MARKS: &str = ":|::|,|((((|\"|'|(|)|))|\\|\\n|\\t|+|-|.|'0|;";
-    const WORDS: &str = "a|foo|R|u8R|LR|u8|L|n|0|12|1e|e|é|名|²|_|aVeryLongName0123456789";
+    const MARKS: &str = "!|?|]|'|'|:|::|,|((((|\"|'|(|)|))|\\|\\n|\\t|+|-|.|'0|;";
+    const WORDS: &str = "s|re|ll|a|foo|R|u8R|LR|u8|L|n|0|12|1e|e|é|名|²|_|aVeryLongName0123456789";
 
     /// The ends of the pre-tokens of a text, after 0.
     fn ends(pattern: Pattern, text: &str) -> Vec<usize> {
@@ -107,7 +111,7 @@ mod tests {
         for round in 0..400_000 {
             let mut text = |most: usize| (0..random(most)).map(|_| pieces[random(pieces.len())]).collect::<String>();
             let (run, more) = (text(8), text(4));
-            let pattern = Pattern::ALL[round % 4];
+            let pattern = Pattern::ALL[round % Pattern::ALL.len()];
             let Tail { start, ends: inside } = pattern.tail(run.as_bytes());
             let (alone, followed) = (ends(pattern, &run), ends(pattern, &format!("{run}{more}")));
             let sure = |ends: &[usize]| ends.iter().copied().take_while(|&end| end <= start).collect::<Vec<_>>();

@@ -53,11 +53,12 @@ class Source:
         return replace(self, manifest={**self.manifest, "roles": roles})
 
 
-def find_source(path: str | os.PathLike[str]) -> Source:
+def find_source(path: str | os.PathLike[str], *, allow_lossy: bool = False) -> Source:
     """Find a tokenizer of another program.
 
     Args:
         path: A SentencePiece `.model`, a `tokenizer.json`, or a folder with one of them.
+        allow_lossy: Take a SentencePiece model that loses text; its manifest then says why it does.
 
     Raises:
         OSError: There is no such file or folder, or it cannot be read.
@@ -67,7 +68,8 @@ def find_source(path: str | os.PathLike[str]) -> Source:
     place = Path(path)
     file = _tokenizer_file(place) if place.is_dir() else place
     if file.suffix != ".json":
-        return Source({MODEL: file}, describe_sentencepiece(file.read_bytes(), where=str(file)))
+        described = describe_sentencepiece(file.read_bytes(), where=str(file), allow_lossy=allow_lossy)
+        return Source({MODEL: file}, described)
     beside = [name for name in (CONFIG, SPECIAL_TOKENS) if (file.parent / name).is_file()]
     files = {TOKENIZER: file, **{name: file.parent / name for name in beside}}
     return Source(files, describe_hugging_face(file))

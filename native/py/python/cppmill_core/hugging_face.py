@@ -24,7 +24,7 @@ from cppmill_core._native import CoreError, CorruptDataError, InvalidInputError,
 from cppmill_core.byte_alphabet import CHARACTERS, read_spelling, spell
 from cppmill_core.manifests import BOS, EOS, HUGGING_FACE, describe_ids, named_ids, read_manifest
 from cppmill_core.protocol import AnyTokenizer
-from cppmill_core.segments import Bytes, Marks, SegmentTokenizer, invalid_bytes
+from cppmill_core.segments import MAX_SEGMENT_BYTES, Bytes, Marks, SegmentTokenizer, invalid_bytes
 from cppmill_core.token_table import Integers, TokenTable
 
 __all__ = [
@@ -188,6 +188,8 @@ def token_bytes(rules: Mapping[str, Any], vocab_size: int) -> list[bytes | None]
 
 class WordSegmenter:
     """Cuts texts into words and encodes them, both with the `tokenizers` package."""
+
+    max_bytes: int | None = MAX_SEGMENT_BYTES
 
     def __init__(self, content: str) -> None:
         """Make a segmenter from the content of a `tokenizer.json`."""

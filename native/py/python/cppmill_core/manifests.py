@@ -14,6 +14,7 @@ __all__ = [
     "BOS",
     "EOS",
     "HUGGING_FACE",
+    "LOSSY",
     "MANIFEST",
     "MANIFEST_FORMAT",
     "SENTENCEPIECE",
@@ -32,6 +33,9 @@ SENTENCEPIECE = "sentencepiece"
 
 HUGGING_FACE = "hugging-face"
 """The kind of an adopted byte-level BPE: `tokenizer.json`."""
+
+LOSSY = "lossy"
+"""The key of the reasons why an adopted tokenizer loses text; a lossless one has none."""
 
 
 def read_manifest(folder: Path, digest: str | None) -> tuple[str, dict[str, Any]]:

@@ -25,7 +25,7 @@ from cppmill_core.token_table import Integers, TokenTable, as_array
 __all__ = ["Bytes", "Marks", "SegmentTokenizer", "Segmenter", "invalid_bytes"]
 
 MAX_SEGMENT_BYTES = 1 << 16
-"""A longer segment is cut, to bound the time and memory of the program for any text."""
+"""What `Segmenter.max_bytes` is for a program whose ids do not depend on where a text is cut that much later."""
 
 _MAX_TOKENS = (1 << 31) - 1
 
@@ -36,7 +36,15 @@ Load = Callable[[str | os.PathLike[str], str | None], AnyTokenizer]
 
 
 class Segmenter(Protocol):
-    """What each program must provide: where to cut texts, and the ids of segments."""
+    """What each program must provide: where to cut texts, and the ids of segments.
+
+    Attributes:
+        max_bytes: A longer segment is cut, to bound the program's time and memory; None cuts none.
+    """
+
+    @property
+    def max_bytes(self) -> int | None:
+        """The most bytes of a segment."""
 
     def borders(self, text: Bytes, documents: pa.Array[Any], starts: Integers) -> Marks:
         """Mark each byte that begins a segment; the caller marks the first byte of each document.
@@ -116,7 +124,7 @@ class SegmentTokenizer(TokenTable):
             return _Encoded(np.zeros(0, np.int64), np.zeros(len(starts), np.int64))
         begins = self._segmenter.borders(text, documents, starts)
         begins[starts[starts < len(text)]] = True
-        places = _bounded(text, np.flatnonzero(begins))
+        places = _bounded(text, np.flatnonzero(begins), self._segmenter.max_bytes)
         segments = _slices(text, np.append(places, len(text))).dictionary_encode()
         distinct: list[Any] = segments.dictionary.to_pylist()
         lists = self._segmenter.encode(distinct)
@@ -187,17 +195,19 @@ def _flat(documents: pa.Array[Any]) -> tuple[Bytes, Integers]:
     return text[offsets[0] : offsets[-1]], offsets - offsets[0]
 
 
-def _bounded(text: Bytes, places: Integers) -> Integers:
+def _bounded(text: Bytes, places: Integers, max_bytes: int | None) -> Integers:
     """Add borders between characters within segments that are too long."""
+    if max_bytes is None:
+        return places
     ends = np.append(places[1:], len(text))
     more: list[int] = []
-    for number in np.flatnonzero(ends - places > MAX_SEGMENT_BYTES).tolist():
-        at = int(places[number]) + MAX_SEGMENT_BYTES
+    for number in np.flatnonzero(ends - places > max_bytes).tolist():
+        at = int(places[number]) + max_bytes
         while at < ends[number]:
             while text[at] & 0xC0 == 0x80:
                 at -= 1
             more.append(at)
-            at += MAX_SEGMENT_BYTES
+            at += max_bytes
     return np.sort(np.append(places, more)).astype(np.int64) if more else places
 
 

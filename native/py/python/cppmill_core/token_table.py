@@ -166,9 +166,14 @@ class TokenTable:
         if silent.any() and not skip_control:
             self._refuse(int(np.flatnonzero(silent)[0]), values, offsets, start)
         kept &= ~silent
-        ends = np.concatenate([[0], np.cumsum(np.where(kept, self._lengths[values], 0))])
-        taken = self._bytes.take(values[kept])
+        spelled = self._spellings(values, kept, offsets)
+        ends = np.concatenate([[0], np.cumsum(np.where(kept, self._lengths[spelled], 0))])
+        taken = self._bytes.take(spelled[kept])
         return ends[offsets], memoryview(_data(taken))
+
+    def _spellings(self, values: Integers, kept: npt.NDArray[np.bool_], offsets: Integers) -> Integers:
+        """Return for each id which entry of the tables of bytes it is decoded to: the one of the same number."""
+        return values
 
     def _check_ids(self, values: Integers, offsets: Integers, start: int) -> None:
         if len(values) and (int(values.max()) >= self.vocab_size or int(values.min()) < 0):

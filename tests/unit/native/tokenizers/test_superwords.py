@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tokenizers import Regex, decoders, models, pre_tokenizers, trainers
 from tokenizers import Tokenizer as HuggingFace
 
-PATTERNS = {"cpp-lines-1": "cpp-words-1", "cpp-lines-2": "cpp-words-2"}
+PATTERNS = {"cpp-lines-1": "cpp-words-1", "cpp-lines-2": "cpp-words-2", "text-sentences-1": "text-words-1"}
 """Patterns of lines, and of the words that these are made of."""
 VOCAB_SIZE, SUPERWORDS, ROUND = 3000, 600, 30
 FRAGMENTS = [

@@ -19,7 +19,16 @@ import pytest
 import sentencepiece
 
 from tokenizer_build.compare.candidates import CandidateTokenizer, Encode, TokenLists, open_candidate
-from tokenizer_build.compare.comparison import Comparison, Entrant, Tally, compare
+from tokenizer_build.compare.comparison import (
+    IDENTIFIERS,
+    INDENTATION,
+    NUMBERS,
+    Comparison,
+    Entrant,
+    SpanTally,
+    Tally,
+    compare,
+)
 from tokenizer_build.compare.origins import read_bands
 
 PROJECTS = ("one", "two", "three")
@@ -66,7 +75,7 @@ def test_the_text_is_counted_as_it_is(found: Comparison, texts: list[bytes]) -> 
 def test_figures_are_those_of_a_slow_twin(found: Comparison, small_tokenizer: Path, texts: list[bytes]) -> None:
     """Tokens by project, ids, and identifiers, document by document and token by token."""
     tokenizer = cppmill_core.Tokenizer.from_dir(small_tokenizer)
-    projects, ids, tokens, whole, identifiers = Counter[str](), Counter[int](), 0, 0, 0
+    projects, ids, spans = Counter[str](), Counter[int](), {"identifier": SpanTally(), "number": SpanTally()}
     for text in texts:
         encoded: list[Any] = tokenizer.encode(text).to_pylist()
         projects[PROJECTS[len(text) % 3]] += len(encoded)
@@ -77,29 +86,30 @@ def test_figures_are_those_of_a_slow_twin(found: Comparison, small_tokenizer: Pa
             at += len(tokenizer.token_bytes(number) or b"")
         lexed: list[Any] = cppmill_core.lex(text).to_pylist()
         for one in lexed:
-            if one["kind"] == "identifier":
+            if (kind := one["kind"]) in spans:
                 spread = bisect_right(begins, one["end"] - 1) - bisect_right(begins, one["start"]) + 1
-                tokens += spread
-                whole += spread == 1
-                identifiers += 1
+                spans[kind].tokens += spread
+                spans[kind].whole += spread == 1
+                spans[kind].measured += 1
     tally = found.tallies[0]
     assert tally.projects == projects
     assert {number: count for number, count in enumerate(tally.counts.tolist()) if count} == ids
-    assert found.text.identifiers == tally.measured_identifiers == identifiers > 10_000
-    assert (tally.identifier_tokens, tally.whole_identifiers) == (tokens, whole)
-    assert 0 < whole < identifiers < tokens
+    assert (tally.spans[IDENTIFIERS], tally.spans[NUMBERS]) == (spans["identifier"], spans["number"])
+    assert found.text.identifiers == spans["identifier"].measured > 10_000
+    assert 0 < spans["identifier"].whole < spans["identifier"].measured < spans["identifier"].tokens
 
 
 def test_one_tokenizer_has_the_same_figures_in_two_libraries(found: Comparison, texts: list[bytes]) -> None:
     """But for the document that is no text, which one of them cannot keep."""
     ours, theirs = found.tallies
-    assert (ours.lossy, ours.first_lossy) == (0, None)
+    assert (ours.lossy, ours.first_lossy) == ({}, None)
     name = f"{PROJECTS[len(texts[-1]) % 3]}: {hashlib.sha256(texts[-1]).hexdigest()[:8]}.h"
-    assert (theirs.lossy, theirs.first_lossy) == (1, name)
+    assert (theirs.lossy, theirs.first_lossy) == ({"not_utf8": 1}, name)
+    assert theirs.lossy_bytes == {"not_utf8": len(texts[-1])}
     changed = np.flatnonzero(ours.counts != theirs.counts)
     assert 1 <= len(changed) <= 5
     lost = [one["kind"] for one in cppmill_core.lex(texts[-1]).to_pylist()].count("identifier")
-    assert ours.measured_identifiers == theirs.measured_identifiers + lost
+    assert ours.spans[IDENTIFIERS].measured == theirs.spans[IDENTIFIERS].measured + lost
 
 
 @pytest.mark.parametrize("cuts", [(), (1, 2, 3), (30, 51)])
@@ -147,9 +157,20 @@ def test_ids_that_do_not_decode_to_the_document_are_reported(small_tokenizer: Pa
     texts = [b"nospace;", b"int x;", b"int y;"]
     found = compare([Entrant("forgetful", forgetful, forgetful.token_bytes())], [batch(texts)], threads=1)
     (tally,) = found.tallies
-    assert tally.lossy == 2
+    assert (tally.lossy, tally.lossy_bytes) == ({"spaces": 2}, {"spaces": 12})
     assert (tally.first_lossy or "").endswith(f"{hashlib.sha256(texts[1]).hexdigest()[:8]}.h")
-    assert (found.text.identifiers, tally.measured_identifiers) == (5, 1)
+    assert (found.text.identifiers, tally.spans[IDENTIFIERS].measured) == (5, 1)
+
+
+def test_numbers_and_indentation_are_measured(small_tokenizer: Path) -> None:
+    one = entrant(small_tokenizer)
+    texts = [b"\tint x = 1;\n\n    if (x)\n  \t  x = 0x1F + 22'000;", b"y = 4711;\n"]
+    (tally,) = compare([one], [batch(texts)], threads=1).tallies
+    for kind, spans in ((NUMBERS, ["1", "0x1F", "22'000", "4711"]), (INDENTATION, ["\t", "    ", "  \t  "])):
+        found = tally.spans[kind]
+        assert found.measured == len(spans)
+        assert len(spans) <= found.tokens <= sum(map(len, spans))
+        assert 0 < found.whole <= len(spans)
 
 
 def test_a_space_that_sentencepiece_puts_in_front_moves_no_identifier(documents: list[bytes], tmp_path: Path) -> None:
@@ -171,10 +192,10 @@ def test_a_space_that_sentencepiece_puts_in_front_moves_no_identifier(documents:
     (tally,) = compare([pieces], [batch(texts)], threads=1).tallies
     encoded = [pieces.candidate.encoder(pa.array([text], pa.binary()), 1)()() for text in texts]
     assert [sum(len(pieces.tokens[number] or b"") for number in one.ids) for one in encoded] == [7, 2, 22]
-    assert (tally.lossy, tally.measured_identifiers) == (0, 6)
+    assert (tally.lossy, tally.spans[IDENTIFIERS].measured) == ({}, 6)
     expected = 0
     for text, one in zip(texts, encoded, strict=True):
         owner = [place for place, number in enumerate(one.ids) for _ in pieces.tokens[number] or b""][1:]
         names = re.finditer(rb"\w+", text)
         expected += sum(len(set(owner[name.start() : name.end()])) for name in names)
-    assert tally.identifier_tokens == expected > 6
+    assert tally.spans[IDENTIFIERS].tokens == expected > 6

@@ -114,3 +114,26 @@ def test_any_text_comes_back(texts: list[str], ascii_only: bool) -> None:
 def read_bytes(data: bytes) -> list[Document]:
     archive = Archive("a.jsonl", len(data), "a", IngestOptions())
     return list(iter_jsonl(archive, MemberStream(archive, lambda: io.BytesIO(data), "")))
+
+
+@pytest.mark.parametrize(
+    ("keys", "found"),
+    [
+        (["id", "text", "source"], "text"),
+        (["id", "body"], "body"),
+        (["path", "text"], None),
+        (["body", "source"], None),
+        (["content", "text"], "content"),
+    ],
+)
+def test_the_text_is_found_where_only_one_key_can_be_it(
+    keys: list[str], found: str | None, read: Any, caplog: Any
+) -> None:
+    caplog.set_level("INFO")
+    record = {key: 7 if key == "id" else f"a {key}.cpp" for key in keys}
+    documents = read("a.jsonl", lines(record))
+    if found is None:
+        assert [entry[1] for entry in documents.rest] == ["missing_column"]
+    else:
+        assert list(documents.whole.values()) == [f"a {found}.cpp".encode()]
+    assert (f"the text is in '{found}'" in caplog.text) == (found in ("text", "body"))

@@ -56,7 +56,7 @@ def test_bytes_that_are_not_utf8_come_back_even_from_a_text_column(read: Any) ->
 @pytest.mark.parametrize(
     ("table", "reason"),
     [
-        (pa.table({"text": ["int a;"]}), "missing_column"),
+        (pa.table({"body": ["int a;"], "title": ["a"]}), "missing_column"),
         (pa.table({"content": [1, 2]}), "bad_content"),
         (pa.table({"content": [["a"], ["b"]]}), "bad_content"),
     ],
@@ -64,6 +64,12 @@ def test_bytes_that_are_not_utf8_come_back_even_from_a_text_column(read: Any) ->
 def test_a_file_without_usable_text_is_one_dead_document_of_its_size(table: pa.Table, reason: str, read: Any) -> None:
     data = parquet(table)
     assert read("a.parquet", data).rest == [("a.parquet", reason, len(data))]
+
+
+@pytest.mark.parametrize("name", ["text", "body"])
+def test_the_only_column_that_can_be_the_text_is_taken(name: str, read: Any) -> None:
+    table = pa.table({"id": [1], name: ["int a;"], **({"title": ["a"]} if name == "text" else {})})
+    assert read("a.parquet", parquet(table)).whole == {"row-1": b"int a;"}
 
 
 def test_null_text_is_bad_content_and_costs_no_other_row(read: Any) -> None:

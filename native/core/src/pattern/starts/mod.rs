@@ -107,6 +107,10 @@ impl Starts {
         self.blocks.clear();
         self.blocks.shrink_to(MAX_KEPT);
         self.blocks.reserve(text.len() / BYTES + 1);
+        if pattern.is_text() {
+            // Where everything is odd, `Pattern::end` cuts everything.
+            return self.blocks.resize(text.len() / BYTES + 1, Block { words: 0, odd: u64::MAX, lines: 0 });
+        }
         if pattern.words() == Pattern::NAMES { self.append::<false>(text) } else { self.append::<true>(text) }
     }
 
@@ -163,6 +167,9 @@ impl Starts {
     /// Calls `each` with the end of every line in `run[start..]`, which is as for [`Self::words`].
     #[inline]
     pub(crate) fn lines(&self, run: &[u8], start: usize, mut each: impl FnMut(usize)) {
+        if self.pattern.is_text() {
+            return self.pattern.ends(run, start, each);
+        }
         if self.pattern.0 != Kind::CppLines2 {
             return self.single_lines(run, start, each);
         }

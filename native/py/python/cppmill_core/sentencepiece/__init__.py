@@ -1,7 +1,8 @@
-"""SentencePiece vocabularies, lossless for any bytes.
+"""SentencePiece vocabularies, lossless for any bytes; one that loses text only where its manifest says so.
 
-Text has the ids that the `sentencepiece` package gives it. Only what SentencePiece would lose is encoded as byte
-tokens here: bytes that are not UTF-8, and the character U+2581, which represents a space in pieces.
+Text has the ids that the `sentencepiece` package gives it. Only what a lossless model would lose is encoded as byte
+tokens here: bytes that are not UTF-8, and the character U+2581, which represents a space in pieces. A lossy model runs
+as it is (`cppmill_core.sentencepiece.lossy`).
 
 Text is cut between two bytes if no piece has them side by side, so no piece can cross a cut. Each distinct segment is
 encoded once, and the ids of a segment do not depend on the text around it. In one long text they would: unigram adds up
@@ -22,9 +23,10 @@ import numpy as np
 import pyarrow as pa
 
 from cppmill_core._native import CorruptDataError, InvalidInputError
-from cppmill_core.manifests import BOS, EOS, SENTENCEPIECE, describe_ids, named_ids, read_manifest
-from cppmill_core.segments import Bytes, Marks, SegmentTokenizer, invalid_bytes
-from cppmill_core.sentencepiece.proto import Model, ModelType, PieceType, read_model
+from cppmill_core.manifests import BOS, EOS, LOSSY, SENTENCEPIECE, describe_ids, named_ids, read_manifest
+from cppmill_core.segments import MAX_SEGMENT_BYTES, Bytes, Marks, SegmentTokenizer, invalid_bytes
+from cppmill_core.sentencepiece.lossy import LossyTokenizer
+from cppmill_core.sentencepiece.proto import SPACE, Model, ModelType, PieceType, read_model
 from cppmill_core.token_table import Integers, TokenTable
 
 __all__ = [
@@ -39,9 +41,6 @@ __all__ = [
 ]
 
 MODEL = "tokenizer.model"
-
-SPACE = "\u2581"
-"""The character that represents a space in pieces."""
 
 _SPACE_BYTES = SPACE.encode()
 _IN_TEXT = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)
@@ -63,30 +62,37 @@ def load_sentencepiece(path: str | os.PathLike[str], digest: str | None = None) 
     folder = Path(path)
     found, manifest = read_manifest(folder, digest)
     data = (folder / MODEL).read_bytes()
-    model = read_lossless_model(data, where=str(folder / MODEL))
+    model, lossy = read_admitted_model(data, where=str(folder / MODEL), allow_lossy=LOSSY in manifest)
+    if manifest.get(LOSSY, []) != lossy:
+        raise CorruptDataError(f"{folder}: its manifest says {manifest[LOSSY]} of what is lost, {MODEL} has {lossy}")
     if manifest.get("vocab_size") != len(model.pieces):
         raise CorruptDataError(
             f"{folder}: its manifest says vocab_size {manifest.get('vocab_size')}, {MODEL} has {len(model.pieces)} ids"
         )
     control, roles = named_ids(manifest)
     table = TokenTable(piece_bytes(model), control, roles)
+    if lossy:
+        return LossyTokenizer(path, found, table, open_processor(data), model, load_sentencepiece)
     return SegmentTokenizer(
         path, found, table, SentencePieceSegmenter(data, model), load_sentencepiece, program="sentencepiece"
     )
 
 
-def describe_sentencepiece(data: bytes, *, where: str) -> dict[str, Any]:
+def describe_sentencepiece(data: bytes, *, where: str, allow_lossy: bool = False) -> dict[str, Any]:
     """Return an adopted model's manifest, without digests of files: kind, vocab_size, tokens, reserved, roles.
+
+    That of a lossy model has the reasons, under `lossy`.
 
     Args:
         data: The `.model` file.
         where: Names the file in errors.
+        allow_lossy: Take a model that loses text.
 
     Raises:
         CorruptDataError: The file is not a model.
-        InvalidInputError: The model is not lossless; the message has every reason.
+        InvalidInputError: The model is not lossless, and that is not allowed; the message has every reason.
     """
-    model = read_lossless_model(data, where=where)
+    model, lossy = read_admitted_model(data, where=where, allow_lossy=allow_lossy)
     processor = open_processor(data)
     ends = {BOS: processor.bos_id(), EOS: processor.eos_id()}
     unused = [id_ for id_, piece in enumerate(model.pieces) if piece.type is PieceType.UNUSED]
@@ -95,11 +101,12 @@ def describe_sentencepiece(data: bytes, *, where: str) -> dict[str, Any]:
     return {
         "kind": SENTENCEPIECE,
         **describe_ids(len(model.pieces), control, unused, {name: id_ for name, id_ in ends.items() if id_ >= 0}),
+        **({LOSSY: lossy} if lossy else {}),
     }
 
 
-def read_lossless_model(data: bytes, *, where: str) -> Model:
-    """Read a model; refuse one that loses text.
+def read_admitted_model(data: bytes, *, where: str, allow_lossy: bool) -> tuple[Model, list[str]]:
+    """Read a model and the reasons why it loses text; refuse a lossy one unless it is allowed.
 
     Raises:
         CorruptDataError: The file is not a model.
@@ -107,11 +114,12 @@ def read_lossless_model(data: bytes, *, where: str) -> Model:
     """
     model = read_model(data, where=where)
     lossy = lossy_properties(model)
-    if lossy:
+    if lossy and not allow_lossy:
         raise InvalidInputError(
-            f"{where}: text would not come back as it was: {'; '.join(lossy)}; train it with other settings"
+            f"{where}: text would not come back as it was: {'; '.join(lossy)}; train it with other settings, or adopt "
+            "it with --allow-lossy"
         )
-    return model
+    return model, lossy
 
 
 def lossy_properties(model: Model) -> list[str]:
@@ -154,6 +162,8 @@ def piece_bytes(model: Model) -> list[bytes | None]:
 
 class SentencePieceSegmenter:
     """Cuts texts where no piece can cross, and encodes the segments with the `sentencepiece` package."""
+
+    max_bytes: int | None = MAX_SEGMENT_BYTES
 
     def __init__(self, data: bytes, model: Model) -> None:
         """Make a segmenter of a model, given as the bytes of its file and as parsed."""

@@ -13,7 +13,13 @@ from enum import IntEnum
 
 from cppmill_core._native import CorruptDataError
 
-__all__ = ["Model", "ModelType", "Piece", "PieceType", "read_model", "rewrite_pieces"]
+__all__ = ["SPACE", "UNKNOWN", "Model", "ModelType", "Piece", "PieceType", "read_model", "rewrite_pieces"]
+
+SPACE = "\u2581"
+"""The character that represents a space in pieces."""
+
+UNKNOWN = " \u2047 ".encode()
+"""What the unknown piece decodes to unless a model says otherwise."""
 
 _VARINT, _BYTES = 0, 2
 _WIDTHS = {1: 8, 5: 4}
@@ -69,6 +75,7 @@ class Model:
         remove_extra_whitespaces: Whether it collapses runs of spaces.
         escape_whitespaces: Whether pieces have U+2581 for a space.
         treat_whitespace_as_suffix: Whether a space belongs to the word before it.
+        unknown: What the unknown piece decodes to.
     """
 
     pieces: tuple[Piece, ...]
@@ -80,6 +87,7 @@ class Model:
     remove_extra_whitespaces: bool = True
     escape_whitespaces: bool = True
     treat_whitespace_as_suffix: bool = False
+    unknown: bytes = UNKNOWN
 
 
 def read_model(data: bytes, *, where: str) -> Model:
@@ -101,6 +109,7 @@ def read_model(data: bytes, *, where: str) -> Model:
             type=ModelType(int(trainer.get(3, ModelType.UNIGRAM))),
             byte_fallback=bool(trainer.get(35, 0)),
             treat_whitespace_as_suffix=bool(trainer.get(24, 0)),
+            unknown=_as_bytes(trainer.get(44, UNKNOWN)),
             rules=_as_bytes(normalizer.get(1, b"")).decode(),
             has_charsmap=bool(normalizer.get(2, b"")),
             add_dummy_prefix=bool(normalizer.get(3, 1)),
