@@ -50,7 +50,7 @@ class LossyTokenizer(SegmentTokenizer):
             model: The same, as parsed.
             load: The function that loads such a directory; unpickling calls it.
         """
-        super().__init__(path, digest, table, _WholeDocuments(processor), load)
+        super().__init__(path, digest, table, _WholeDocuments(processor), load, program="sentencepiece")
         self._model = model
         unknown = [piece.type is PieceType.UNKNOWN for piece in model.pieces]
         texts = [model.unknown if silent else t or b"" for silent, t in zip(unknown, table.tokens, strict=True)]
