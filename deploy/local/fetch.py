@@ -21,7 +21,7 @@ import filelock
 from deploy.local.commands import PACKAGES, install_package, run
 from deploy.local.jars import build_job_server
 from pipelines.engines.cache import FILES, engines_folder
-from pipelines.engines.fetched_tokenizers import FETCHED
+from pipelines.tokenizers.fetched import FETCHED
 from schemas.errors import ConfigError
 
 _HERE = Path(__file__).parent

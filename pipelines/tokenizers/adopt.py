@@ -15,7 +15,7 @@ from cppmill_core.adoption import find_source, program_of, write_directory
 from cppmill_core.manifests import BOS, EOS, LOSSY, MANIFEST, read_manifest
 
 from configs.outputs import check_parent
-from pipelines.engines.fetched_tokenizers import resolve_source
+from pipelines.tokenizers.fetched import resolve_source
 from schemas.errors import ConfigError, VocabularyConfigError
 from schemas.options import HfTemplate
 from tokenizer_build.artifact import copy_with_template

@@ -231,7 +231,8 @@ def test_a_unit_of_the_most_files_is_small(letter):
 
 def test_counts_merged_in_groups_are_the_same(run, tmp_path, monkeypatch):
     monkeypatch.setattr(merge, "MAX_PARTS", 2)
-    shutil.copytree(run.out / "documents", tmp_path / "documents")
+    for folder in ("documents", "units/documents"):
+        shutil.copytree(run.out / folder, tmp_path / folder)
     flags = {"--out": str(tmp_path), "--vocab-size": VOCAB_SIZE, "--unit-bytes": str(1 << 20)}
     scan_program.run(load_run_config(flags=flags), Reporters())
     names = sorted(path.relative_to(run.out) for path in (run.out / "counts").rglob("*") if path.is_file())

@@ -34,7 +34,8 @@ def test_counts_that_are_not_merged_once_are_reported(merged):
 
 
 def test_the_merged_counts_of_a_copy_without_cache_are_found(run, tmp_path):
-    shutil.copytree(run.out / "counts", tmp_path / "counts")
+    for folder in ("counts", "units"):
+        shutil.copytree(run.out / folder, tmp_path / folder)
     with open_session(load_run_config(flags={"--out": str(run.out)}), Reporters()) as session:
         expected = split_receipts(session.current(Stage.SCAN), where="out")
     (tmp_path / "receipt.json").write_bytes((run.out / "receipt.json").read_bytes())

@@ -10,6 +10,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::file::{AddedToken, Merge, TokenizerFile};
 use super::{foreign, template};
 use crate::digest::sha256_hex;
 use crate::pattern::Pattern;
@@ -61,73 +62,6 @@ struct FixedToken {
     id: u32,
     token: String,
     strength: String,
-}
-
-/// The parts of `tokenizer.json` that decide the tokens.
-#[derive(Deserialize)]
-pub(super) struct TokenizerFile {
-    #[serde(default)]
-    truncation: Value,
-    #[serde(default)]
-    padding: Value,
-    pub(super) added_tokens: Vec<AddedToken>,
-    #[serde(default)]
-    pub(super) normalizer: Value,
-    #[serde(default)]
-    pub(super) pre_tokenizer: Value,
-    #[serde(default)]
-    post_processor: Value,
-    #[serde(default)]
-    decoder: Value,
-    pub(super) model: Model,
-}
-
-/// An added token of `tokenizer.json`.
-#[allow(clippy::struct_excessive_bools, reason = "the file has these flags")]
-#[derive(Deserialize)]
-pub(crate) struct AddedToken {
-    pub(crate) id: u32,
-    pub(crate) content: String,
-    pub(crate) special: bool,
-    #[serde(default)]
-    pub(crate) normalized: bool,
-    #[serde(default)]
-    pub(super) single_word: bool,
-    #[serde(default)]
-    pub(super) lstrip: bool,
-    #[serde(default)]
-    pub(super) rstrip: bool,
-}
-
-#[derive(Deserialize)]
-pub(super) struct Model {
-    vocab: HashMap<String, u32>,
-    merges: Vec<Merge>,
-    #[serde(flatten)]
-    settings: HashMap<String, Value>,
-}
-
-impl Model {
-    /// A setting, if it is there and not null.
-    pub(super) fn setting(&self, name: &str) -> Option<&Value> {
-        self.settings.get(name).filter(|value| !value.is_null())
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Merge {
-    Pair(String, String),
-    Line(String),
-}
-
-impl Merge {
-    fn parts(&self) -> Option<(&str, &str)> {
-        match self {
-            Self::Pair(left, right) => Some((left, right)),
-            Self::Line(line) => line.split_once(' '),
-        }
-    }
 }
 
 /// A tokenizer directory that has passed the checks.

@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::artifact::{AddedToken, TokenizerFile};
+use super::file::{AddedToken, TokenizerFile};
 use crate::pattern::{Pattern, Step};
 
 type Checked<T> = std::result::Result<T, String>;

@@ -2,6 +2,7 @@
 
 mod artifact;
 mod byte_alphabet;
+mod file;
 mod foreign;
 mod similarity;
 mod template;

@@ -1,0 +1,73 @@
+//! The form of `tokenizer.json`, as far as it is read.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The parts of `tokenizer.json` that decide the tokens.
+#[derive(Deserialize)]
+pub(super) struct TokenizerFile {
+    #[serde(default)]
+    pub(super) truncation: Value,
+    #[serde(default)]
+    pub(super) padding: Value,
+    pub(super) added_tokens: Vec<AddedToken>,
+    #[serde(default)]
+    pub(super) normalizer: Value,
+    #[serde(default)]
+    pub(super) pre_tokenizer: Value,
+    #[serde(default)]
+    pub(super) post_processor: Value,
+    #[serde(default)]
+    pub(super) decoder: Value,
+    pub(super) model: Model,
+}
+
+/// An added token of `tokenizer.json`.
+#[allow(clippy::struct_excessive_bools, reason = "the file has these flags")]
+#[derive(Deserialize)]
+pub(crate) struct AddedToken {
+    pub(crate) id: u32,
+    pub(crate) content: String,
+    pub(crate) special: bool,
+    #[serde(default)]
+    pub(crate) normalized: bool,
+    #[serde(default)]
+    pub(super) single_word: bool,
+    #[serde(default)]
+    pub(super) lstrip: bool,
+    #[serde(default)]
+    pub(super) rstrip: bool,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Model {
+    pub(super) vocab: HashMap<String, u32>,
+    pub(super) merges: Vec<Merge>,
+    #[serde(flatten)]
+    pub(super) settings: HashMap<String, Value>,
+}
+
+impl Model {
+    /// A setting, if it is there and not null.
+    pub(super) fn setting(&self, name: &str) -> Option<&Value> {
+        self.settings.get(name).filter(|value| !value.is_null())
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(super) enum Merge {
+    Pair(String, String),
+    Line(String),
+}
+
+impl Merge {
+    pub(super) fn parts(&self) -> Option<(&str, &str)> {
+        match self {
+            Self::Pair(left, right) => Some((left, right)),
+            Self::Line(line) => line.split_once(' '),
+        }
+    }
+}
