@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 import cppmill_core
@@ -42,7 +43,10 @@ def run(config: RunConfig, reporter: Reporter) -> None:
 def scan(session: Session, documents: Sequence[UnitReceipt]) -> ScanReceipts:
     """Scan the new documents shards, and merge all counts unless they are up to date; return the receipts."""
     settings = scan_settings(session)
-    units = plan_scan(documents, settings)
+    return _scan(session, settings, plan_scan(documents, settings))
+
+
+def _scan(session: Session, settings: ScanSettings, units: list[Unit]) -> ScanReceipts:
     merge = plan_merge(units)
     merged = session.out.find_receipt(merge)
     if merged is None:
@@ -66,10 +70,12 @@ def shards_flow(session: Session) -> Flow:
 
 def work(session: Session, documents: Sequence[UnitReceipt]) -> list[UnitReceipt]:
     """Scan, and return all receipts; none, and counts stay as they are, if the tokenizer in OUT is kept."""
-    if keeps_tokenizer(session, plan_merge(plan_scan(documents, scan_settings(session)))):
+    settings = scan_settings(session)
+    units = plan_scan(documents, settings)
+    if keeps_tokenizer(session, plan_merge(units)):
         session.reporter.note(f"scan: nothing to count: {KEPT}")
         return []
-    receipts = scan(session, documents)
+    receipts = _scan(session, settings, units)
     return [*receipts.shards, receipts.merged]
 
 
@@ -113,8 +119,13 @@ def scanner_config(options: ScanOptions, folder: Path) -> str:
 
 def plan_scan(documents: Sequence[UnitReceipt], settings: ScanSettings) -> list[Unit]:
     """Return one unit for each documents shard."""
-    config = {"scanner": sha256_json(json.loads(settings.scanner_config))}
+    config = {"scanner": _config_digest(settings.scanner_config)}
     return plan_shards(Stage.SCAN, documents, config=config)
+
+
+@lru_cache(maxsize=1)
+def _config_digest(scanner_config: str) -> str:
+    return sha256_json(json.loads(scanner_config))
 
 
 def plan_merge(units: Sequence[Unit]) -> Unit:

@@ -75,7 +75,7 @@ def _judged(item: Input, options: IngestOptions) -> Input:
 def _verdict(item: Input, options: IngestOptions) -> str:
     if not accepts_extension(item.path, options):
         return Filtered.EXTENSION
-    if not in_sample(display_path(item.path), options.sample):
+    if options.sample < 1.0 and not in_sample(display_path(item.path), options.sample):
         return Filtered.SAMPLE
     return Filtered.SIZE if item.num_bytes > options.max_document_bytes else ""
 
