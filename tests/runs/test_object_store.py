@@ -22,9 +22,9 @@ def url(object_store):
 
 @pytest.fixture(scope="module")
 def stored(run, cppmill, url):
-    """The finished run, made once more on the object store, in two processes."""
+    """The finished run, made once more on the object store."""
     made = type(run)(run.sources, f"{url}/out")
-    cppmill(*made.command, "--", "--direct_running_mode=multi_processing", "--direct_num_workers=2")
+    cppmill(*made.command)
     return made
 
 
