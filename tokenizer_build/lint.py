@@ -6,6 +6,7 @@ of the user's own, whose tokens are promised, that is an error. Notes count unus
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
+from typing import get_args
 
 import cppmill_core
 
@@ -20,7 +22,7 @@ from schemas.errors import VocabularyConfigError
 from tokenizer_build.bands import BANDS, CONTROL, RESERVED_IDS, Band, Strength, reserved_name
 from tokenizer_build.lock import Lock, check_lock, read_lock
 from tokenizer_build.training import unreachable_seed
-from tokenizer_build.vocabulary import FixedToken, Vocabulary, read_vocabulary
+from tokenizer_build.vocabulary import Candidate, FixedToken, Match, Vocabulary, read_vocabulary
 
 REQUIRED_CONTROL = ("<PAD>", "<UNK>", "<BOS>", "<EOS>")
 """Control tokens that the tokenizer's configuration names."""
@@ -109,6 +111,7 @@ def lint_tokens(vocabulary: Vocabulary) -> list[Finding]:
         "control": _control_names(vocabulary),
         "breaks-atomic": _atomic_breakers(vocabulary.tokens),
         "candidate": _candidates_without_id(vocabulary),
+        "match": _never_counted(vocabulary.candidates),
     }
     return [Finding(Severity.ERROR, rule, message) for rule, messages in rules.items() for message in messages]
 
@@ -143,7 +146,8 @@ def check_own_tokens(vocabulary: Vocabulary, split: Split) -> None:
 def _split(token: FixedToken, split: Split) -> str:
     """Return what a pattern does to a token that it cuts, and the way out."""
     pieces = split(token.token)
-    whole = [name for name in cppmill_core.PATTERNS if len(cppmill_core.split(name, token.token.encode())) == 1]
+    of_code = [name for name in cppmill_core.PATTERNS if name.startswith("cpp-")]
+    whole = [name for name in of_code if len(cppmill_core.split(name, token.token.encode())) == 1]
     words = [piece.decode("utf-8", "replace") for piece in pieces]
     names = [repr(word.strip()) for word in words if _IDENTIFIER_RUN.fullmatch(word.strip())]
     ways = [f"take a profile whose tokens {' or '.join(whole)} cuts"] if whole else []
@@ -245,6 +249,29 @@ def _candidates_without_id(vocabulary: Vocabulary) -> Iterator[str]:
     for morpheme in vocabulary.morphemes:
         if morpheme.morpheme not in vocabulary.by_token:
             yield f"{morpheme.source}: {morpheme.morpheme!r} has no id in any file; give it a free one of the band"
+
+
+def _never_counted(candidates: Sequence[Candidate]) -> Iterator[str]:
+    """Yield the candidates that a scan looks for where they cannot be."""
+    if _refusal([(candidate.token, candidate.match) for candidate in candidates]) is None:
+        return
+    for candidate in candidates:
+        token = candidate.token
+        refusal = _refusal([(token, candidate.match)])
+        if refusal is not None:
+            fitting = [f'match = "{match}"' for match in get_args(Match) if _refusal([(token, match)]) is None]
+            way = f"{' or '.join(fitting)} counts it" if fitting else "give it an id under `tokens`, which no scan cuts"
+            yield f"{candidate.source}: {refusal}; {way}"
+
+
+def _refusal(terms: Iterable[tuple[str, str]]) -> str | None:
+    """Return what the native scanner has against terms with their `match`."""
+    rows = [{"term": term, "category": str(place), "match": match} for place, (term, match) in enumerate(terms)]
+    try:
+        cppmill_core.Scanner(json.dumps({"pattern": "cpp-words-1", "candidates": rows}))
+    except cppmill_core.InvalidInputError as error:
+        return str(error).replace(' of category "0"', "")
+    return None
 
 
 def _places(tokens: Iterable[FixedToken]) -> str:

@@ -43,10 +43,11 @@ VOCABULARY_FORMAT = "cppmill-vocabulary-1"
 INHERITED = "inherited"
 """The subfolder of a vocabulary of the user's own with the files that it was begun with; the others are its own."""
 
-Match = Literal["ident", "prefix", "dollar", "sql_string", "string"]
+Match = Literal["ident", "prefix", "qualified", "dollar", "sql_string", "string"]
 """Where the scan counts a candidate: identifiers in code, those that begin with it, `$name`, words inside strings.
 
-`sql_string` counts words in capitals, `string` any words, and words with dots between them.
+`qualified` counts whole names with `::` between them, `sql_string` words in capitals, `string` any words, and words
+with dots between them.
 """
 
 Position = Literal["prefix", "suffix", "cpp_stem", "component"]
@@ -218,7 +219,7 @@ class Candidate:
     Attributes:
         token: The term.
         category: The category in the counts.
-        match: Where the scan counts it (`ident`, `prefix`, `dollar`, `sql_string`, `string`).
+        match: Where the scan counts it (`ident`, `prefix`, `qualified`, `dollar`, `sql_string`, `string`).
         api_prefixes: Prefixes that make a name of this category distinctive.
         source: File and key, for messages.
         keep: Whether a scan never cuts it.

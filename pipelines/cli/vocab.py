@@ -14,7 +14,7 @@ from pipelines.cli.options import EXIT_CODES, described
 from pipelines.console.console import Output, command_session
 from schemas.errors import ExitCode
 
-MATCHES = ("ident", "prefix", "dollar", "sql_string", "string")
+MATCHES = ("ident", "prefix", "qualified", "dollar", "sql_string", "string")
 """How a scan counts names (`tokenizer_build.vocabulary.Match`, which is not imported for help)."""
 
 vocab = typer.Typer(
@@ -74,7 +74,8 @@ def add(
             "--match",
             metavar="|".join(MATCHES),
             help="How a scan counts them: ident, whole identifiers; prefix, also identifiers that begin with them; "
-            "dollar; sql_string, words in capitals of string literals; string, any words of them, with dots too.",
+            "qualified, whole names with :: between them; dollar; sql_string, words in capitals of string literals; "
+            "string, any words of them, with dots too.",
         ),
     ] = "ident",
     api_prefixes: Annotated[
@@ -95,6 +96,7 @@ def add(
     Examples:
       cppmill vocab add acme-vocabulary --category acme --keep --from names.txt
       cppmill vocab add acme-vocabulary Acme acme_ --category acme_prefixes --match prefix --keep
+      cppmill vocab add acme-vocabulary acme::Pool --match qualified --pattern cpp-words-2 --keep
     """
     with command_session(Output(), advice="nothing was changed"):
         from pipelines.tokenizers import vocab

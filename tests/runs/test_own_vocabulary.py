@@ -132,8 +132,21 @@ def test_a_run_that_forgets_the_vocabulary_is_refused(team, cppmill):
         assert f"--vocab {team / 'out'}/tokenizer" in done.stderr
 
 
+SCOPED = ["--category", "scoped", "--match", "qualified", "--keep"]
+
+
+def test_a_qualified_name_is_counted_and_is_its_id_with_the_second_patterns(team, cppmill):
+    cppmill("vocab", "add", team / "own", "acme::Pool", *SCOPED, "--pattern", "cpp-words-2")
+    (team / "sources/arrow/more.h").write_text("acme::Pool pool(acme::Pool::size);\n" * 50)
+    cppmill(*command(team, "second"), "--pattern", "cpp-words-2")
+    rows = {row["term"]: row for row in pq.read_table(team / "second/counts/terms.parquet").to_pylist()}
+    assert rows["acme::Pool"]["hits"] == 50  # not where it is a part of a longer name
+    tokenizer = cppmill_core.Tokenizer.from_dir(team / "second/tokenizer")
+    assert tokenizer.encode("acme::Pool").to_pylist() == [fixed(team, "second")["acme::Pool"]]
+
+
 def test_a_name_that_the_profile_splits_is_refused_before_anything_is_read(team, cppmill):
-    cppmill("vocab", "add", team / "own", "arrow::Pool", "--category", "scoped", "--keep", "--pattern", "cpp-lines-1")
+    cppmill("vocab", "add", team / "own", "arrow::Pool", *SCOPED, "--pattern", "cpp-lines-1")
     done = cppmill(*command(team, "other"), check=False)
     assert done.returncode == 2
     assert "'arrow::Pool': the pattern cuts it into 'arrow' + '::' + 'Pool'" in done.stderr

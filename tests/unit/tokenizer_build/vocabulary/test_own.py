@@ -25,7 +25,7 @@ from tokenizer_build.decisions import Rule, decide
 from tokenizer_build.lint import Severity, lint_vocabulary, load_vocabulary
 from tokenizer_build.lock import check_built_from, read_lock, release_vocabulary, vocabulary_digest
 from tokenizer_build.own import OWN_TOML, Addition, add_tokens, init_vocabulary
-from tokenizer_build.vocabulary import Vocabulary, read_vocabulary
+from tokenizer_build.vocabulary import Match, Vocabulary, read_vocabulary
 
 Build = Callable[..., BuildSummary]
 SHIPPED = Path(__file__).parents[4] / "configs" / "vocab"
@@ -119,7 +119,11 @@ def test_a_full_band_is_refused_with_what_would_make_room(own: Path) -> None:
     [
         (
             "acme::Pool",
-            ["cuts it into 'acme' + '::' + 'Pool'", "whose tokens cpp-lines-1 or ", "or give 'acme' and 'Pool'"],
+            [
+                "cuts it into 'acme' + '::' + 'Pool'",
+                "whose tokens cpp-lines-1 or cpp-words-2 or cpp-lines-2 cuts",
+                "or give 'acme' and 'Pool'",
+            ],
         ),
         ("acme pool", ["cuts it into 'acme' + ' pool'", "or give 'acme' and 'pool', each of which is one word"]),
         ("TEST(", ["holds the atomic token 'TEST'"]),
@@ -134,11 +138,31 @@ def test_a_name_that_cannot_be_one_token_is_refused_with_the_way_out(own: Path, 
 
 
 def test_the_way_out_for_a_qualified_name_is_a_pattern_of_lines(own: Path) -> None:
-    assert add_tokens(own, ["acme::Pool"], category="acme", split=LINES).added == {6999: "acme::Pool"}
+    added = add_tokens(own, ["acme::Pool"], category="acme", split=LINES, match="qualified").added
+    assert added == {6999: "acme::Pool"}
+
+
+@pytest.mark.parametrize(
+    ("name", "match", "said"),
+    [
+        ("acme::Pool", "ident", 'ident needs an identifier; match = "qualified" counts it'),
+        ("acme.pool", "prefix", 'prefix needs an identifier; match = "string" counts it'),
+        ("acme::", "qualified", "with :: between them; give it an id under `tokens`, which no scan cuts"),
+    ],
+)
+def test_a_name_that_no_scan_would_find_is_refused_with_the_way_out(
+    own: Path, name: str, match: Match, said: str
+) -> None:
+    before = (own / OWN_TOML).read_bytes()
+    with pytest.raises(VocabularyConfigError) as refused:
+        add_tokens(own, [name], category="acme", split=LINES, match=match)
+    assert str(refused.value).startswith(f'own.toml: candidates[acme]: candidate "{name}" can never be found')
+    assert said in str(refused.value)
+    assert (own / OWN_TOML).read_bytes() == before
 
 
 def test_a_build_refuses_a_name_of_ones_own_that_its_pattern_splits(own: Path, build: Build, tmp_path: Path) -> None:
-    add_tokens(own, ["acme::Pool"], category="acme", split=LINES, keep=True)
+    add_tokens(own, ["acme::Pool"], category="acme", split=LINES, match="qualified", keep=True)
     with pytest.raises(VocabularyConfigError, match="'acme::Pool': the pattern cuts it"):
         build(tmp_path / "words", vocabulary_dir=own, options=OPTIONS)
     superwords = OPTIONS.model_copy(update={"superwords_after": 0.9})
