@@ -53,6 +53,7 @@ class Suite:
         process = self.processes.command(*words, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         out, err = process.communicate(SECONDS_A_COMMAND)
         if process.returncode:
+            self.processes.process.kill()  # it would outlive this process, and hold its output open
             raise AssertionError(f"cppmill {' '.join(words)}: exit {process.returncode}\n{out}{err}")
 
     def round(self, number: int) -> tuple[str, Iterator[str]]:

@@ -25,14 +25,14 @@ def real_texts() -> list[bytes]:
 
 
 def write_corpus(folder: Path, random: Random, texts: list[bytes]) -> None:
-    """Write some ten files of several kinds."""
+    """Write some ten files of several kinds, and one with all texts."""
     for number in range(random.randint(4, 10)):
         path = folder / random.choice(("one", "two/deep", "")) / f"{random.choice(('a', 'ä b', 'x'))}{number}.cpp"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(_content(random, texts))
     for write in random.sample((_write_tar, _write_zip, _write_jsonl, _write_parquet), random.randint(0, 2)):
         write(folder, random, texts)
-    (folder / "kept.h").write_bytes(texts[0])  # a run of nothing ends otherwise
+    (folder / "kept.h").write_bytes(b"\n".join(texts))  # so that there is enough to learn every id from
 
 
 def _content(random: Random, texts: list[bytes]) -> bytes:

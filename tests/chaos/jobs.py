@@ -10,7 +10,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from random import Random
 
-SMALL = ("--vocab-size", "6144", "--threads", "2")
+SMALL = ("--vocab-size", "8192", "--threads", "2")
 ANYTHING = ("--max-dead-fraction", "1")
 LEFT_OUT = (".cache", ".lock")
 """Not part of what a command makes: remembered digests, attempts, logs."""
@@ -52,7 +52,7 @@ def choose_job(random: Random, base: Path, corpus: Path) -> Job:
     jobs = [
         Job((*resumed, "--tokenizer", tokenizer), "out"),
         Job((*resumed, "--tokenizer", tokenizer), "out"),
-        Job((*resumed, "--vocab-size", "6144"), "out", copied),
+        Job((*resumed, "--vocab-size", "8192"), "out", copied),
         Job(("run", str(base / "sources"), "--out", "WORK/out", *ANYTHING, *SMALL, *units), "out"),
         Job(
             ("retokenize", str(corpus), "--store", "WORK/store", "--tokenizer", tokenizer, "--max-dead-fraction", "1"),
