@@ -73,12 +73,18 @@ pub(super) fn class_at(text: &[u8], at: usize) -> (u8, usize) {
 
 #[inline(never)]
 fn wide_class(text: &[u8], at: usize, lead: u8) -> (u8, usize) {
+    let (code, width) = wide_scalar(text, at, lead);
+    (WIDE.get(code as usize).copied().unwrap_or(MARK), width)
+}
+
+/// The scalar value and the length in bytes of the character of several bytes at `at`, whose first byte is `lead`.
+#[inline]
+pub(super) fn wide_scalar(text: &[u8], at: usize, lead: u8) -> (u32, usize) {
     let (width, lead_bits) = match lead {
         0..0xE0 => (2, lead & 0x1F),
         0xE0..0xF0 => (3, lead & 0x0F),
         0xF0.. => (4, lead & 0x07),
     };
     let tail = text.get(at + 1..at + width).unwrap_or_default();
-    let code = tail.iter().fold(usize::from(lead_bits), |code, byte| code << 6 | usize::from(byte & 0x3F));
-    (WIDE.get(code).copied().unwrap_or(MARK), width)
+    (tail.iter().fold(u32::from(lead_bits), |code, byte| code << 6 | u32::from(byte & 0x3F)), width)
 }

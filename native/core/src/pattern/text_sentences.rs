@@ -4,6 +4,7 @@
 //! it, if white space follows; and at newlines. Behind them the words of [`super::text_words`] end, too.
 
 use super::class::{SPACE, class_at};
+use super::text_words::{is_newline, skip_newlines};
 
 /// The regular expression that [`sentence_end`] is equal to.
 pub(super) const REGEX: &str = concat!(
@@ -16,11 +17,12 @@ pub(super) fn sentence_end(text: &[u8], start: usize) -> usize {
     let mut at = start;
     while at < text.len() {
         match text[at] {
-            b'\r' | b'\n' => return skip(text, at, is_newline),
+            byte if is_newline(byte) => return skip_newlines(text, at),
             b'.' | b'!' | b'?' => {
-                let closed = skip(text, at + 1, |byte| matches!(byte, b'"' | b'\'' | b')' | b']'));
+                let closing = text[at + 1..].iter().take_while(|byte| matches!(byte, b'"' | b'\'' | b')' | b']'));
+                let closed = at + 1 + closing.count();
                 if closed == text.len() || class_at(text, closed).0 == SPACE {
-                    return skip(text, closed, is_newline);
+                    return skip_newlines(text, closed);
                 }
                 at = closed;
             }
@@ -28,12 +30,4 @@ pub(super) fn sentence_end(text: &[u8], start: usize) -> usize {
         }
     }
     text.len()
-}
-
-fn skip(text: &[u8], at: usize, of: impl Fn(u8) -> bool) -> usize {
-    text[at..].iter().position(|&byte| !of(byte)).map_or(text.len(), |length| at + length)
-}
-
-fn is_newline(byte: u8) -> bool {
-    matches!(byte, b'\r' | b'\n')
 }

@@ -58,11 +58,12 @@ fn skip(text: &[u8], mut at: usize, class: u8, most: usize) -> usize {
     at
 }
 
-fn skip_newlines(text: &[u8], at: usize) -> usize {
+/// The end of the newlines at `at`.
+pub(super) fn skip_newlines(text: &[u8], at: usize) -> usize {
     text[at..].iter().position(|&byte| !is_newline(byte)).map_or(text.len(), |length| at + length)
 }
 
-fn is_newline(byte: u8) -> bool {
+pub(super) fn is_newline(byte: u8) -> bool {
     matches!(byte, b'\r' | b'\n')
 }
 

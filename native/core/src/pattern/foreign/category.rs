@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::super::class::wide_scalar;
 use super::super::classes::{CAPITALS, DIGITS, LETTERS, MARKS, NUMBERS, PUNCTUATION, SMALL_LETTERS, SPACES, SYMBOLS};
 
 /// `\p{Lu}` and `\p{Lt}`.
@@ -146,20 +147,20 @@ impl<'a> Text<'a> {
     /// The scalar value and the length of the character at `at`, before the end.
     #[inline]
     pub(super) fn code(self, at: usize) -> (u32, usize) {
-        let lead = self.byte(at);
-        let (width, lead_bits) = match lead {
-            0..0x80 => (1, lead),
-            0x80..0xE0 => (2, lead & 0x1F),
-            0xE0..0xF0 => (3, lead & 0x0F),
-            0xF0.. => (4, lead & 0x07),
-        };
-        let tail = self.text.get(at + 1..at + width).unwrap_or_default();
-        (tail.iter().fold(u32::from(lead_bits), |code, byte| code << 6 | u32::from(byte & 0x3F)), width)
+        match self.byte(at) {
+            byte @ 0..0x80 => (u32::from(byte), 1),
+            lead => wide_scalar(self.text, at, lead),
+        }
     }
+}
+
+/// Whether a scalar value is in one of the inclusive ranges of a table, which ascend.
+pub(super) fn is_in(table: &[(u32, u32)], code: u32) -> bool {
+    let next = table.partition_point(|&(first, _)| first <= code);
+    next > 0 && code <= table[next - 1].1
 }
 
 /// Whether the pre-tokenizer `Digits` takes a character for a digit.
 pub(super) fn is_digit(code: u32) -> bool {
-    let next = DIGITS.partition_point(|&(first, _)| first <= code);
-    next > 0 && code <= DIGITS[next - 1].1
+    is_in(&DIGITS, code)
 }

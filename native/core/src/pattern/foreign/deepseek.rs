@@ -1,6 +1,6 @@
 //! The splits of `DeepSeek`, one after another: V3 and R1, Coder, and those of LLM and V2.
 
-use super::category::{LETTER, MARK, PUNCTUATION_MARK, SPACE, SYMBOL, Text, is_digit};
+use super::category::{LETTER, MARK, PUNCTUATION_MARK, SPACE, SYMBOL, Text, is_digit, is_in};
 use super::cl100k::white_space;
 use super::sequence::Found;
 
@@ -121,7 +121,7 @@ pub(super) fn punctuation(text: Text<'_>, at: usize) -> Found {
 
 /// Cased letters with a space before them.
 pub(super) fn cased(text: Text<'_>, at: usize) -> Found {
-    after_space(text, at, |at| run_end(text, at, is_cased))
+    after_space(text, at, |at| run_end(text, at, |code| is_in(&CASED, code)))
 }
 
 /// Some signs, and of ASCII letters too, with a space before them.
@@ -147,11 +147,6 @@ pub(super) fn last_spaces(text: Text<'_>, at: usize) -> Found {
 /// The characters of many scripts.
 pub(super) fn cjk(text: Text<'_>, at: usize) -> Found {
     run(text, at, |code| matches!(code, 0x0800..=0x9FA5 | 0xAC00..=0xD7FF))
-}
-
-fn is_cased(code: u32) -> bool {
-    let next = CASED.partition_point(|&(first, _)| first <= code);
-    next > 0 && code <= CASED[next - 1].1
 }
 
 fn next(text: Text<'_>, at: usize) -> Found {
