@@ -7,7 +7,7 @@ read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -144,23 +144,26 @@ def _profile_origin(layers: Sequence[Layer]) -> str:
 def _expand_home(run: Mapping[str, Any]) -> dict[str, Any]:
     """Return the table [run] with the home folder for `~/`, as a shell writes it, in the paths."""
 
-    def expand(value: Any) -> Any:  # noqa: ANN401 - not yet known to be text
-        if isinstance(value, tuple):
-            return tuple(map(expand, value))
-        return f"{Path.home()}{value[1:]}" if isinstance(value, str) and f"{value}/".startswith("~/") else value
+    def expand(place: str) -> str:
+        return f"{Path.home()}{place[1:]}" if f"{place}/".startswith("~/") else place
 
-    return {key: expand(value) if key in _PLACES else value for key, value in run.items()}
+    return _change_places(run, _PLACES, expand)
 
 
 def _without_passwords(run: Mapping[str, Any]) -> dict[str, Any]:
     """Return the table [run] without the passwords in URLs that are read; one in `out` is refused by `check_places`."""
+    return _change_places(run, [key for key in _PLACES if key != "out"], hide_passwords)
 
-    def hide(value: Any) -> Any:  # noqa: ANN401 - not yet known to be text
+
+def _change_places(run: Mapping[str, Any], keys: Collection[str], change: Callable[[str], str]) -> dict[str, Any]:
+    """Return the table [run] with the texts under some keys changed, those of lists too."""
+
+    def changed(value: Any) -> Any:  # noqa: ANN401 - not yet known to be text
         if isinstance(value, tuple):
-            return tuple(map(hide, value))
-        return hide_passwords(value) if isinstance(value, str) else value
+            return tuple(map(changed, value))
+        return change(value) if isinstance(value, str) else value
 
-    return {key: hide(value) if key in _PLACES and key != "out" else value for key, value in run.items()}
+    return {key: changed(value) if key in keys else value for key, value in run.items()}
 
 
 def to_place(text: str) -> Path | str:
