@@ -114,16 +114,13 @@ def _projects(facts: VersionFacts) -> dict[str, Any]:
 
 def _drift(version: str, record: Mapping[str, Any]) -> dict[str, Any]:
     """Return a version's row of the table of drift; None is what its record does not know."""
-    amounts = {kind: record[kind] or {} for kind in ("before", "after", "new")}
-    rare = {f"rare_{kind}": amount.get("rare_share") for kind, amount in amounts.items()}
-    counted = {what: found and found["number"] for what, found in _counted(record).items()}
-    alerts = [alert["message"] for alert in record["alerts"]]
-    ratios = {kind: amount.get("bytes_per_token") for kind, amount in amounts.items()}
-    return {"version": version, **ratios, **rare, **counted, "alerts": alerts}
-
-
-def _counted(record: Mapping[str, Any]) -> dict[str, Mapping[str, Any] | None]:
-    return {"died": record["ids"]["died"], "families": record["families"]}
+    row: dict[str, Any] = {"version": version, "alerts": [alert["message"] for alert in record["alerts"]]}
+    for kind in ("before", "after", "new"):
+        amount = record[kind] or {}
+        row[kind], row[f"rare_{kind}"] = amount.get("bytes_per_token"), amount.get("rare_share")
+    for what, found in (("died", record["ids"]["died"]), ("families", record["families"])):
+        row[what] = found and found["number"]
+    return row
 
 
 def _words(changed: dict[str, Any] | None) -> str | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import cppmill_core
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 from cppmill_core.adoption import find_source, write_directory
 from cppmill_core.manifests import MANIFEST
@@ -51,7 +52,7 @@ def map_ids(old: Path, new: Path, out: Path, *, embeddings: Path | None = None, 
         f"{out}: {table.num_rows:,} ids, " + ", ".join(f"{kinds[kind]:,} {kind}" for kind in sorted(map(str, kinds)))
     ]
     if embeddings is not None and init is not None:
-        lines.append(_write_rows(found, embeddings, init))
+        lines.append(_write_rows(table, len(found.old.entries), embeddings, init))
     return lines
 
 
@@ -67,14 +68,14 @@ def _read(path: Path, stack: ExitStack) -> TokenizerIds:
         raise ConfigError(str(error)) from error
 
 
-def _write_rows(found: VocabularyDiff, embeddings: Path, init: Path) -> str:
+def _write_rows(id_map: pa.Table, least: int, embeddings: Path, init: Path) -> str:
+    """Write the rows of the new ids, made of at least so many old ones."""
     try:
         rows = np.load(embeddings, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError) as error:
         raise ConfigError(f"--embeddings {embeddings}: no rows in it: {error}") from error
-    least = len(found.old.entries)
     if rows.ndim != 2 or len(rows) < least:
         raise ConfigError(f"--embeddings {embeddings}: its shape is {rows.shape}, the old tokenizer has {least:,} ids")
-    new = initial_rows(rows, found.id_map())
+    new = initial_rows(rows, id_map)
     np.save(init, new)
     return f"{init}: {new.shape[0]:,} rows of {new.shape[1]:,} numbers, {new.dtype}"
