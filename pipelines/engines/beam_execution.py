@@ -30,8 +30,6 @@ from transforms.storage.folder import OutputFolder
 from transforms.units.flow import Flow
 from transforms.units.plan import write_plan
 
-Construct = Callable[[beam.Pipeline], object]
-
 ENGINES: dict[str, Callable[[EngineConfig], Engine]] = {
     "local": Local,
     "flink": Flink,
@@ -70,27 +68,14 @@ class BeamEngine:
             label: Names the plan, and the job where the engine shows it.
 
         Raises:
-            CppmillError: As `construct_and_run`.
-            Exception: The same.
-        """
-        read = ReadUnits(ranges=write_plan(out, label, units))
-        self.construct_and_run(lambda pipeline: pipeline | "Units" >> read | "Flow" >> RunFlow(flow), label=label)
-
-    def construct_and_run(self, construct: Construct, *, label: str = "pipeline") -> None:
-        """Construct a pipeline, run it and wait for its end.
-
-        Args:
-            construct: Adds the steps to the pipeline.
-            label: Names the job where the engine shows it.
-
-        Raises:
             CppmillError: If the engine refuses the job or ends it for a reason of its own.
             Exception: What a step raised; from another process a RuntimeError with its text.
         """
+        read = ReadUnits(ranges=write_plan(out, label, units))
         register_coders()
         options = make_options(self.config, [*self.engine.flags, f"--job_name=cppmill-{label}-{uuid.uuid4().hex[:8]}"])
         pipeline = beam.Pipeline(runner=self.engine.runner(), options=options)
-        construct(pipeline)
+        _ = pipeline | "Units" >> read | "Flow" >> RunFlow(flow)
         try:
             self._run_to_end(pipeline, options.view_as(GoogleCloudOptions).job_name)
         except Exception as error:

@@ -104,6 +104,10 @@ class _RunUnitsFn(beam.DoFn):
         """Start the threads."""
         self._units = UnitsInFlight(self._step.work, self._step.settings)
 
+    def start_bundle(self) -> None:
+        """Begin with nothing in flight, whatever a bundle that failed has left."""
+        self._units.forget()
+
     def process(self, unit: Unit) -> Iterator[UnitReceipt]:
         """Start a unit, and yield what is done."""
         yield from self._units.start(unit)

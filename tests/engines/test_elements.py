@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -14,10 +15,11 @@ import pytest
 from pipelines.engines.beam_execution import BeamEngine, open_beam_engine
 from pipelines.engines.config import EngineConfig
 from pipelines.engines.flink import MAX_ELEMENT_BYTES
-from pipelines.engines.graph import RunFlow
 from pipelines.engines.worker_check import check_workers
 from schemas.errors import ConfigError
 from schemas.units import Stage, Unit
+from transforms.storage.folder import OutputFolder
+from transforms.units.flow import FlatMap, GroupByKey
 
 pytestmark = [
     pytest.mark.engines,
@@ -37,14 +39,16 @@ def content(number: int) -> bytes:
     return np.random.default_rng(number).bytes(MAX_ELEMENT_BYTES - 4096)
 
 
-def make_batch(number: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+def make_batch(unit: Unit) -> Iterator[tuple[int, pa.RecordBatch]]:
+    number = int(unit.label)
     yield number % KEYS, pa.record_batch({"content": pa.array([content(number)], pa.binary())})
 
 
-def keep_digests(grouped: tuple[int, Iterable[pa.RecordBatch]], folder: Path) -> None:
+def keep_digests(grouped: tuple[int, Iterable[pa.RecordBatch]], folder: Path) -> Iterator[int]:
     key, batches = grouped
     digests = sorted(hashlib.sha256(batch.column("content")[0].as_py()).hexdigest() for batch in batches)
     (folder / str(key)).write_text("\n".join(digests))
+    yield key
 
 
 @pytest.fixture(scope="module", params=ENGINES)
@@ -60,16 +64,13 @@ def test_elements_of_the_largest_size_are_grouped_whole(engine: BeamEngine, tmp_
     folder = tmp_path / "digests"
     folder.mkdir()
 
-    def construct(pipeline: beam.Pipeline) -> object:
-        return (
-            pipeline
-            | beam.Create(numbers)
-            | beam.FlatMap(make_batch).with_output_types(tuple[int, pa.RecordBatch])
-            | beam.GroupByKey()
-            | beam.Map(keep_digests, folder)
-        )
-
-    engine.construct_and_run(construct)
+    flow = (
+        FlatMap(name="Make", function=make_batch, gives=tuple[int, pa.RecordBatch]),
+        GroupByKey(name="Group"),
+        FlatMap(name="Keep", function=partial(keep_digests, folder=folder), gives=int),
+    )
+    units = [replace(UNIT, key=str(number), label=str(number)) for number in numbers]
+    engine.run(flow, units, out=OutputFolder(tmp_path / "out"), label="elements")
     expected = {
         str(key): sorted(hashlib.sha256(content(number)).hexdigest() for number in numbers[key::KEYS])
         for key in range(KEYS)
@@ -77,10 +78,7 @@ def test_elements_of_the_largest_size_are_grouped_whole(engine: BeamEngine, tmp_
     assert {path.name: path.read_text().split() for path in folder.iterdir()} == expected
 
 
-def test_a_worker_of_another_version_fails_the_run_at_once(engine: BeamEngine) -> None:
-    def construct(pipeline: beam.Pipeline) -> object:
-        return pipeline | beam.Create([UNIT]) | RunFlow(check_workers("9.9.9"))
-
+def test_a_worker_of_another_version_fails_the_run_at_once(engine: BeamEngine, tmp_path: Path) -> None:
     with pytest.raises((RuntimeError, ConfigError)) as raised:
-        engine.construct_and_run(construct)
+        engine.run(check_workers("9.9.9"), [UNIT], out=OutputFolder(tmp_path), label="check")
     assert "the launcher's has 9.9.9; install cppmill-core==9.9.9" in str(raised.value)

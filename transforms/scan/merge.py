@@ -60,17 +60,13 @@ def merge_shards(settings: ScanSettings, num_shards: int) -> Flow:
 
 def _list_parts(name: str, groups: int) -> Flow:
     """Return the flow that brings together the references to parts of a group of a kind, several groups at a time."""
-    key = partial(_key_part, groups=groups)
+    key = partial(key_part, groups=groups)
     return (
         FlatMap(name=f"Key{name}", function=key, gives=tuple[GroupKey, PartRows]),
         GroupByKey(name=f"Group{name}"),
         FlatMap(name=f"List{name}", function=_sorted_parts, gives=tuple[str, list[PartRows]]),
         Batch(name=f"Batch{name}", size=BATCH_UNITS),
     )
-
-
-def _key_part(counted: tuple[str, PartRows], groups: int) -> Iterator[tuple[GroupKey, PartRows]]:
-    yield key_part(counted, groups)
 
 
 def _sorted_parts(grouped: tuple[GroupKey, Iterable[PartRows]]) -> Iterator[tuple[str, list[PartRows]]]:
@@ -96,10 +92,10 @@ def count_groups(num_shards: int) -> int:
     return max(1, math.ceil(num_shards / MAX_PARTS))
 
 
-def key_part(counted: tuple[str, PartRows], groups: int) -> tuple[GroupKey, PartRows]:
-    """Return a part, which comes with the name of its kind, keyed by its group, which its path decides."""
+def key_part(counted: tuple[str, PartRows], groups: int) -> Iterator[tuple[GroupKey, PartRows]]:
+    """Yield a part, which comes with the name of its kind, keyed by its group, which its path decides."""
     kind, part = counted
-    return (kind, zlib.crc32(part[0].encode()) % groups), part
+    yield (kind, zlib.crc32(part[0].encode()) % groups), part
 
 
 def publish_groups(groups: Sequence[tuple[str, list[PartRows]]], settings: ScanSettings) -> list[tuple[str, PartRows]]:

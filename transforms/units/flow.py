@@ -135,6 +135,10 @@ class UnitsInFlight:
         self._threads = ThreadPoolExecutor(AT_ONCE)
         self._in_flight = set[Future[FinishedUnit[UnitReceipt]]]()
 
+    def forget(self) -> None:
+        """Forget what is in flight: its receipts are nobody's."""
+        self._in_flight = set()
+
     def start(self, unit: Unit) -> Iterator[UnitReceipt]:
         """Start a unit; if that leaves no room for another, wait for one and yield what is done."""
         self._in_flight.add(self._threads.submit(self._run, unit))

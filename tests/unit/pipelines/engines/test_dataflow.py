@@ -11,6 +11,7 @@ from pipelines.engines.dataflow import Dataflow
 from pipelines.engines.engine import make_options
 from schemas.errors import EngineError
 from transforms.storage.aws_keys import SECRET_VARIABLE
+from transforms.storage.folder import OutputFolder
 
 
 class GoogleAPICallError(Exception):
@@ -47,7 +48,8 @@ def run(tmp_path, monkeypatch):
             raise error
 
         monkeypatch.setattr(beam_execution.BeamEngine, "_run_to_end", fail)
-        beam_execution.BeamEngine("dataflow", engine, engine._config).construct_and_run(lambda pipeline: None)
+        opened = beam_execution.BeamEngine("dataflow", engine, engine._config)
+        opened.run((), [], out=OutputFolder(tmp_path), label="nothing")
 
     monkeypatch.setattr(engine, "runner", lambda: None)
     return run

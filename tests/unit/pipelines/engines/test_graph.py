@@ -1,33 +1,17 @@
 """A flow as a graph of Beam gives what it gives in this process."""
 
 from collections import Counter
-from dataclasses import dataclass
 
 import apache_beam as beam
 import pytest
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from pipelines.engines.graph import ReadUnits, RunFlow
-from schemas.units import Stage, Unit, UnitReceipt
+from schemas.units import Stage
+from tests.units import Settings, count, unit
 from transforms.storage.folder import OutputFolder
 from transforms.units.flow import Batch, FlatMap, GroupByKey, RunUnits, run_flow
 from transforms.units.plan import write_plan
-
-
-@dataclass(frozen=True)
-class Settings:
-    out: OutputFolder
-    failing: str = ""
-
-
-def unit(number):
-    return Unit(stage=Stage.TOKENIZE, key=f"{number:064x}", num_bytes=1, label=str(number), payload={})
-
-
-def count(unit, settings):
-    if unit.label == settings.failing:
-        raise ValueError(f"unit {unit.label} failed")
-    return UnitReceipt(stage=unit.stage, key=unit.key, outputs=(), totals={"documents": 2, "tokens": 5, "other": 1})
 
 
 def key_last_digit(receipt):

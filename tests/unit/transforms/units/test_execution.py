@@ -1,37 +1,13 @@
 """A unit is run once: what is published is kept, each attempt is noted, and a receipt follows its unit."""
 
-from dataclasses import dataclass
 from functools import partial
 
 import pytest
 
-from schemas.units import Stage, Unit, UnitReceipt
+from schemas.units import Stage, UnitReceipt
+from tests.units import Settings, count, done, fail, unit
 from transforms.storage.folder import OutputFolder
 from transforms.units.execution import ATTEMPTS, run_unit
-
-
-def unit(number):
-    return Unit(stage=Stage.TOKENIZE, key=f"{number:064x}", num_bytes=1, label=str(number), payload={})
-
-
-def done(unit):
-    return UnitReceipt(stage=unit.stage, key=unit.key, outputs=(), totals={})
-
-
-@dataclass(frozen=True)
-class Settings:
-    out: OutputFolder
-    failing: str = ""
-
-
-def fail(unit, settings):
-    if unit.label == settings.failing:
-        raise ValueError(f"unit {unit.label} failed")
-    return done(unit)
-
-
-def count(unit, settings):
-    return UnitReceipt(stage=unit.stage, key=unit.key, outputs=(), totals={"documents": 2, "tokens": 5, "other": 1})
 
 
 def test_a_unit_that_an_earlier_attempt_finished_is_not_run_again(tmp_path):

@@ -2,28 +2,13 @@
 
 import threading
 from collections import Counter
-from dataclasses import dataclass
 
 import pytest
 
-from schemas.units import Stage, Unit, UnitReceipt
+from tests.units import Settings, done, fail, unit
 from transforms.storage.folder import OutputFolder
 from transforms.units.execution import ATTEMPTS
 from transforms.units.flow import AT_ONCE, Batch, FlatMap, GroupByKey, RunUnits, run_flow
-
-
-def unit(number):
-    return Unit(stage=Stage.TOKENIZE, key=f"{number:064x}", num_bytes=1, label=str(number), payload={})
-
-
-def done(unit):
-    return UnitReceipt(stage=unit.stage, key=unit.key, outputs=(), totals={})
-
-
-@dataclass(frozen=True)
-class Settings:
-    out: OutputFolder
-    failing: str = ""
 
 
 class Meeting:
@@ -42,12 +27,6 @@ def meet(unit, settings):
         Meeting.barrier.wait(timeout=60)
     with Meeting.lock:
         Meeting.there -= 1
-    return done(unit)
-
-
-def fail(unit, settings):
-    if unit.label == settings.failing:
-        raise ValueError(f"unit {unit.label} failed")
     return done(unit)
 
 
