@@ -150,6 +150,14 @@ class ProcessServer:
         self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE)
         assert self.process.stdout.readline() == b"ready\n"
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        """End the server, which would outlive this process and hold its output open."""
+        self.process.terminate()
+        self.process.communicate()
+
     def start(self, code, arguments=(), **options):
         """Start Python code in a process; options are those of `ForkedProcess`."""
         return ForkedProcess(self.address, code, arguments, **options)
@@ -170,10 +178,8 @@ class ProcessServer:
 @pytest.fixture(scope="session")
 def processes(tmp_path_factory):
     """The server of processes of this worker."""
-    server = ProcessServer(tmp_path_factory.mktemp("processes"))
-    yield server
-    server.process.terminate()
-    server.process.communicate()
+    with ProcessServer(tmp_path_factory.mktemp("processes")) as server:
+        yield server
 
 
 @pytest.fixture

@@ -34,13 +34,13 @@ SECONDS_A_COMMAND = 240
 class Suite:
     """One seed at work in a folder."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
-        """Start the server of processes, and make the run that the commands begin with."""
+    def __init__(self, folder: Path, seed: int, processes: ProcessServer) -> None:
+        """Make the run that the commands begin with."""
         self.folder, self.seed, self.texts = folder, seed, real_texts()
         self.temporary = folder / "tmp"
         self.temporary.mkdir()
         self.environment = {**os.environ, "TMPDIR": str(self.temporary), "HF_HUB_OFFLINE": "1"}
-        self.processes = ProcessServer(folder)
+        self.processes = processes
         self.base = folder / "base"
         write_corpus(self.base / "sources", Random(seed), self.texts)
         self.must(
@@ -53,7 +53,6 @@ class Suite:
         process = self.processes.command(*words, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         out, err = process.communicate(SECONDS_A_COMMAND)
         if process.returncode:
-            self.processes.process.kill()  # it would outlive this process, and hold its output open
             raise AssertionError(f"cppmill {' '.join(words)}: exit {process.returncode}\n{out}{err}")
 
     def round(self, number: int) -> tuple[str, Iterator[str]]:
@@ -113,21 +112,27 @@ def _difference(expected: dict[str, str], found: dict[str, str]) -> str:
     )
 
 
+def make_parser(description: str) -> argparse.ArgumentParser:
+    """Return a parser of what both suites take: how long they go on, and their seed."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--seed", type=int, default=randrange(1 << 32))
+    return parser
+
+
 def main() -> int:
     """Run rounds until the time is over; return 1 if anything was wrong."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=120)
-    parser.add_argument("--seed", type=int, default=None)
+    parser = make_parser(__doc__)
     parser.add_argument("--round", type=int, default=None, help="only this one")
     options = parser.parse_args()
-    seed = randrange(1 << 32) if options.seed is None else options.seed
+    seed = options.seed
     print(f"chaos: seed {seed}", flush=True)
     if not can_trace():
         print("chaos: strace is not here or may not watch processes: apt-get install strace", file=sys.stderr)
         return 2
     end, done, failed = time.monotonic() + options.seconds, Counter[str](), 0
-    with tempfile.TemporaryDirectory(prefix="cppmill-chaos-") as name:
-        suite = Suite(Path(name), seed)
+    with tempfile.TemporaryDirectory(prefix="cppmill-chaos-") as name, ProcessServer(Path(name)) as processes:
+        suite = Suite(Path(name), seed, processes)
         number = options.round or 0
         while time.monotonic() < end:
             started = time.monotonic()
@@ -145,8 +150,6 @@ def main() -> int:
             number += 1
             if options.round is not None:
                 break
-        suite.processes.process.terminate()
-        suite.processes.process.communicate()
     print(f"chaos: seed {seed}: {done.total()} rounds, {failed} wrong; {dict(done)}")
     return 1 if failed else 0
 

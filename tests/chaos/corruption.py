@@ -10,7 +10,6 @@ prove is accepted, a traceback is not.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import shutil
@@ -19,12 +18,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from random import Random, randrange
+from random import Random
 from typing import Any
 
 from schemas.digests import canonical_json, sha256_file, sha256_json
-from tests.chaos.__main__ import Suite
+from tests.chaos.__main__ import Suite, make_parser
 from tests.chaos.jobs import ANYTHING, SMALL, tree
+from tests.processes import ProcessServer
 
 RESERVED = (".lock",)
 
@@ -139,15 +139,12 @@ def _unclear(title: str, command: str, code: int, said: str) -> Iterator[str]:
 
 def main() -> int:
     """Damage files until the time is over, each kind in turn; return 1 if anything was wrong."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=120)
-    parser.add_argument("--seed", type=int, default=None)
-    options = parser.parse_args()
-    seed = randrange(1 << 32) if options.seed is None else options.seed
+    options = make_parser(__doc__).parse_args()
+    seed = options.seed
     print(f"corruption: seed {seed}", flush=True)
     end, number, wrong = time.monotonic() + options.seconds, 0, 0
-    with tempfile.TemporaryDirectory(prefix="cppmill-corruption-") as name:
-        suite = Corruption(Path(name), seed)
+    with tempfile.TemporaryDirectory(prefix="cppmill-corruption-") as name, ProcessServer(Path(name)) as processes:
+        suite = Corruption(Path(name), seed, processes)
         names = sorted(kinds(suite.base / "out"))
         Random(seed).shuffle(names)
         while time.monotonic() < end:
@@ -155,8 +152,6 @@ def main() -> int:
                 print(f"corruption: seed {seed} number {number}: {problem}", flush=True)
                 wrong += 1
             number += 1
-        suite.processes.process.terminate()
-        suite.processes.process.communicate()
     print(f"corruption: seed {seed}: {number} files of {len(names)} kinds damaged, {wrong} problems")
     return 1 if wrong else 0
 

@@ -15,23 +15,26 @@ def texts(sources):
     return [file.read_text(errors="replace") for file in files]
 
 
+def train(sources, prefix, **options):
+    """Train a `.model` on numpy's headers as other programs do, and return it."""
+    lines = (line for text in texts(sources) for line in text.splitlines())
+    fixed = {"model_prefix": str(prefix), "model_type": "bpe", "byte_fallback": True, "minloglevel": 2}
+    SentencePieceTrainer.train(sentence_iterator=lines, **fixed, **options)
+    return prefix.with_suffix(".model")
+
+
 @pytest.fixture(scope="module")
 def model(sources, tmp_path_factory):
     """A `.model` as other programs train it, with their names of control tokens."""
-    prefix = tmp_path_factory.mktemp("model") / "other"
-    SentencePieceTrainer.train(
-        sentence_iterator=(line for text in texts(sources) for line in text.splitlines()),
-        model_prefix=str(prefix),
+    return train(
+        sources,
+        tmp_path_factory.mktemp("model") / "other",
         vocab_size=2000,
-        model_type="bpe",
-        byte_fallback=True,
         normalization_rule_name="identity",
         add_dummy_prefix=False,
         remove_extra_whitespaces=False,
         control_symbols=["<pad>"],
-        minloglevel=2,
     )
-    return prefix.with_suffix(".model")
 
 
 @pytest.fixture(scope="module")
@@ -105,16 +108,7 @@ def test_a_tokenizer_without_bos_is_refused_with_what_to_do(hugging_face, cppmil
 @pytest.fixture(scope="module")
 def lossy(sources, tmp_path_factory):
     """A `.model` as the trainer makes it by default, with byte fallback: nmt_nfkc, a space in front, few spaces."""
-    prefix = tmp_path_factory.mktemp("lossy") / "fine"
-    SentencePieceTrainer.train(
-        sentence_iterator=(line for text in texts(sources) for line in text.splitlines()),
-        model_prefix=str(prefix),
-        vocab_size=1024,
-        model_type="bpe",
-        byte_fallback=True,
-        minloglevel=2,
-    )
-    return prefix.with_suffix(".model")
+    return train(sources, tmp_path_factory.mktemp("lossy") / "fine", vocab_size=1024)
 
 
 def test_a_lossy_model_makes_a_dataset_that_says_what_is_lost(lossy, cppmill, tmp_path):

@@ -12,7 +12,7 @@ from cppmill_core.segments import MAX_SEGMENT_BYTES
 from cppmill_core.sentencepiece.lossy import is_lossy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
+from sentencepiece import SentencePieceTrainer
 
 MODELS: dict[str, dict[str, Any]] = {
     "bpe, bytes": {"model_type": "bpe", "byte_fallback": True, "vocab_size": 500},
@@ -50,16 +50,6 @@ def folder(request: pytest.FixtureRequest, headers: list[bytes], tmp_path_factor
     (folder / "tokenizer").mkdir()
     write_directory(find_source(folder / "given.model", allow_lossy=True), folder / "tokenizer")
     return folder / "tokenizer"
-
-
-@pytest.fixture(scope="module")
-def pieces(folder: Path) -> AnyTokenizer:
-    return load_tokenizer(folder)
-
-
-@pytest.fixture(scope="module")
-def processor(folder: Path) -> Any:
-    return SentencePieceProcessor(model_file=str(folder / "tokenizer.model"))
 
 
 def decoded(processor: Any, ids: list[int]) -> bytes:

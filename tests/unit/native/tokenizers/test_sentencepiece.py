@@ -17,7 +17,7 @@ from cppmill_core.sentencepiece import lossy_properties
 from cppmill_core.sentencepiece.proto import Model, ModelType, PieceType, read_model, rewrite_pieces
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
+from sentencepiece import SentencePieceTrainer
 
 from schemas.options import BuildOptions
 from tokenizer_build.sentencepiece import build_sentencepiece
@@ -58,16 +58,6 @@ def folder(request: pytest.FixtureRequest, words: list[pa.RecordBatch], prepared
     options = BuildOptions(kind=request.param, vocab_size=VOCAB_SIZE)
     arguments: dict[str, Any] = {"vocabulary_dir": VOCABULARY, "options": options, "pattern": "cpp-words-1"}
     return prepared(f"native-{request.param}", lambda folder: build_sentencepiece(words, **arguments, out=folder))
-
-
-@pytest.fixture(scope="module")
-def pieces(folder: Path) -> AnyTokenizer:
-    return load_tokenizer(folder)
-
-
-@pytest.fixture(scope="module")
-def processor(folder: Path) -> Any:
-    return SentencePieceProcessor(model_file=str(folder / "tokenizer.model"))
 
 
 def plain(document: bytes) -> bool:
