@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from functools import cache
 from io import StringIO
 from pathlib import Path
 
@@ -17,7 +18,8 @@ import pyarrow as pa
 import pytest
 from filelock import FileLock
 from playwright.sync_api import sync_playwright
-from typer.testing import CliRunner
+from typer import testing
+from typer.main import get_command
 
 from configs.runs import load_run_config
 from pipelines.cli.app import app
@@ -32,6 +34,9 @@ ROOT = Path(__file__).parents[1]
 CPPMILL = [sys.executable, "-m", "pipelines.cli"]
 VOCAB_SIZE = "12288"
 UNIT_BYTES = 1 << 17
+
+# Each command would build the tree of all commands again.
+testing._get_command = cache(get_command)
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,7 @@ class SourcesAndStore:
 def run_command(*arguments, check=True, input=None):
     """Run the command line in this process; return what a process of its own would have: exit code and output."""
     words = [str(argument) for argument in arguments]
-    done = CliRunner().invoke(app, words, input=input, catch_exceptions=False)
+    done = testing.CliRunner().invoke(app, words, input=input, catch_exceptions=False)
     return ended(words, done.exit_code, done.stdout, done.stderr, check)
 
 
