@@ -13,6 +13,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, TypeGuard
 
 from configs.layers import Layer, Tables, place_of
+from configs.published import is_foreign
 from schemas.passwords import has_password, redacted
 from schemas.places import OUTPUT_PACKAGES, is_remote, missing_package
 
@@ -104,13 +105,17 @@ def _clash(out: PurePath, source: PurePath) -> str | None:
 
 
 def _check_tokenizer(folder: Path, layers: Sequence[Layer]) -> Iterator[str]:
-    """Yield what is wrong with a tokenizer directory: no manifest, or another size than the one that was asked for."""
+    """Yield what is wrong with a tokenizer directory: no manifest, or another size than the one that was asked for.
+
+    What another program made is left to the adoption.
+    """
     place = place_of(layers, "run", "tokenizer")
     try:
         manifest = json.loads((folder / "manifest.json").read_bytes())
         vocab_size = int(manifest["vocab_size"])
     except OSError:
-        yield f"{place}: no tokenizer; it takes a directory with a manifest.json, as a run leaves in OUT/tokenizer"
+        if not is_foreign(folder):
+            yield f"{place}: no tokenizer; it takes a directory with a manifest.json, as a run leaves in OUT/tokenizer"
         return
     except (ValueError, KeyError, TypeError):
         yield f"{place}: its manifest.json is damaged: no vocab_size can be read"

@@ -32,7 +32,7 @@ class RunTableOptions(RunExecutionOptions):
     tokenizer: Annotated[
         PathText | None, Field(examples=["other/tokenizer"]), Option(metavar="DIR", default="", places=True)
     ] = None
-    """Tokenize with this tokenizer directory (with its manifest.json), local or gs://… or s3://…; build none."""
+    """Tokenize with this tokenizer directory, local or gs://… or s3://…, or with what `adopt` takes; build none."""
 
     rebuild_tokenizer: Annotated[bool, Option(flag="--rebuild-tokenizer")] = False
     """Build a new tokenizer even if OUT has one, which a run keeps otherwise; learned ids move."""

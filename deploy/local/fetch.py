@@ -18,10 +18,10 @@ from pathlib import Path
 
 import filelock
 
+from configs.published import FETCHED
 from deploy.local.commands import PACKAGES, install_package, run
 from deploy.local.jars import build_job_server
 from pipelines.engines.cache import FILES, engines_folder
-from pipelines.tokenizers.fetched import FETCHED
 from schemas.errors import ConfigError
 
 _HERE = Path(__file__).parent

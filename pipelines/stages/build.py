@@ -20,7 +20,7 @@ from cppmill_core.manifests import BOS, MANIFEST
 
 from configs.runs import RunConfig
 from pipelines.console.progress import Reporter, Summary
-from pipelines.stages.places import no_tokenizer
+from pipelines.stages.given import open_given
 from pipelines.stages.program import StagePlan, StageProgram, plan_units, to_run, to_skip
 from pipelines.stages.scan_receipts import split_receipts
 from pipelines.stages.session import Session, open_session
@@ -36,7 +36,6 @@ from tokenizer_build.compare.diff import diff_directories
 from tokenizer_build.findings import FINDINGS_MD
 from tokenizer_build.own import LOCKS
 from tokenizer_build.sentencepiece import build_sentencepiece, trainer_version
-from transforms.records.versions import follow_current
 from transforms.scan.kinds import Kind
 from transforms.scan.tables import read_counts
 from transforms.storage.folder import OutputFolder
@@ -122,13 +121,13 @@ def plan_build(session: Session, counts: UnitReceipt) -> Unit:
 def install_tokenizer(session: Session, place: Path | str) -> None:
     """Copy a tokenizer directory, local or on an object store, to OUT/tokenizer, unless it is already there.
 
+    That of another program is adopted first.
+
     Raises:
-        ConfigError: If the directory is not a tokenizer directory with a manifest, or one whose files differ from
-            the manifest, or do not keep what it promises.
+        ConfigError: If there is no tokenizer, or one whose files differ from its manifest, or do not keep what it
+            promises.
     """
-    with OutputFolder(follow_current(str(place))).open_local_folder("") as source:
-        if not (source / MANIFEST).is_file():
-            raise no_tokenizer(place)
+    with open_given(place) as source:
         try:
             tokenizer = load_checked(source)
         except (cppmill_core.CoreError, IntegrityError) as error:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from cppmill_core.manifests import MANIFEST
 
 from pipelines.stages.build import install_tokenizer
 from pipelines.stages.document_units import plan_shards
+from pipelines.stages.given import open_given
 from pipelines.stages.program import StagePlan, StageProgram, plan_units, to_run
 from pipelines.stages.session import Session
+from schemas.digests import sha256_file
 from schemas.errors import IntegrityError
 from schemas.units import Stage, Unit, UnitReceipt
-from transforms.storage.folder import OutputFolder
 from transforms.tokens.tokenize import tokenize_unit
 from transforms.tokens.tokenizer import TokenizeSettings, manifest_digest
 from transforms.units.flow import Flow, RunUnits
@@ -40,13 +42,18 @@ def tokenize_documents(session: Session) -> Flow:
 def plan(session: Session, documents: Sequence[UnitReceipt]) -> StagePlan:
     """Return what `tokenize` would do."""
     given = session.config.tokenizer
-    if given is not None and manifest_digest(OutputFolder(given), MANIFEST) != manifest_digest(session.out):
+    if given is not None and _given_digest(given) != manifest_digest(session.out):
         units = [
             to_run(Stage.BUILD, "tokenizer", f"to be copied from {given}"),
             to_run(Stage.TOKENIZE, "every documents shard", "another tokenizer"),
         ]
         return StagePlan(units=units, blocked="another tokenizer")
     return plan_units(session, plan_tokenize(documents, tokenize_settings(session)))
+
+
+def _given_digest(place: Path | str) -> str:
+    with open_given(place) as folder:
+        return sha256_file(folder / MANIFEST)
 
 
 def tokenize_settings(session: Session) -> TokenizeSettings:

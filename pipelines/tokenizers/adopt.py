@@ -11,17 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import cppmill_core
-from cppmill_core.adoption import find_source, program_of, write_directory
-from cppmill_core.manifests import BOS, EOS, LOSSY, MANIFEST, read_manifest
+from cppmill_core.manifests import MANIFEST, read_manifest
 
 from configs.outputs import check_parent
-from pipelines.tokenizers.fetched import resolve_source
+from pipelines.stages.given import resolve_source, write_adopted
 from schemas.errors import ConfigError, VocabularyConfigError
 from schemas.options import HfTemplate
 from tokenizer_build.artifact import copy_with_template
-
-_HOSTILE = (bytes(range(256)), b"  a\t\r\n", "\u2581 \ufffd\u00e9\U0001f600".encode(), b"<EOS><s>\x00\xf0\xe2\x96\x81")
-"""What a tokenizer must give back before it is taken."""
 
 _TEMPLATED = "a tokenizer directory that a build wrote, and only those have a template"
 
@@ -56,7 +52,7 @@ def adopt_tokenizer(
     source = resolve_source(source)
     _check_source(source, ends=(bos, eos), template=template)
     if template is None:
-        return _publish(out, lambda staged: _write(source, staged, bos=bos, eos=eos, allow_lossy=allow_lossy))
+        return _publish(out, lambda staged: write_adopted(source, staged, bos=bos, eos=eos, allow_lossy=allow_lossy))
     return _publish(out, lambda staged: _change_template(source, staged, template))
 
 
@@ -100,36 +96,3 @@ def _change_template(source: Path, staged: Path, template: HfTemplate) -> list[s
     except (OSError, cppmill_core.CoreError, VocabularyConfigError) as error:
         raise ConfigError(str(error)) from error
     return [f"template {template}: {tokenizer.vocab_size:,} ids, the same as in {source}", f"tokenizer {digest}"]
-
-
-def _write(source: Path, staged: Path, *, bos: str | None, eos: str | None, allow_lossy: bool) -> list[str]:
-    try:
-        found = find_source(source, allow_lossy=allow_lossy).with_ends({BOS: bos, EOS: eos})
-        write_directory(found, staged)
-        tokenizer = cppmill_core.load_tokenizer(staged)
-    except (OSError, cppmill_core.CoreError, ImportError) as error:
-        raise ConfigError(str(error)) from error
-    lines, lossy = _describe(tokenizer, found.manifest["kind"]), found.manifest.get(LOSSY)
-    if lossy:
-        return [*lines, f"lossy: {'; '.join(lossy)}", "every document that does not come back is counted in a receipt"]
-    decoded = tokenizer.decode_batch(tokenizer.encode_batch(_HOSTILE)).to_pylist()
-    for text, back in zip(_HOSTILE, decoded, strict=True):
-        if text != back:
-            raise ConfigError(f"{source}: text would not come back as it was: {text!r} comes back as {back!r}")
-    return lines
-
-
-def _describe(tokenizer: cppmill_core.AnyTokenizer, kind: str) -> list[str]:
-    return [
-        f"{kind}: {tokenizer.vocab_size:,} ids, run by {program_of(tokenizer)}",
-        *(_end(tokenizer, name) for name in (BOS, EOS)),
-        f"tokenizer {tokenizer.digest}",
-    ]
-
-
-def _end(tokenizer: cppmill_core.AnyTokenizer, name: str) -> str:
-    key = name.strip("<>").lower()
-    try:
-        return f"{name} is id {tokenizer.control_id(name)}"
-    except cppmill_core.InvalidInputError:
-        return f"{name} is missing: adopt it again with --{key} NAME, or set {key} = false in [tokenize]"

@@ -10,9 +10,9 @@ import pytest
 from cppmill_core import Tokenizer, load_tokenizer
 from tokenizers import Tokenizer as Peer
 
+from configs.published import FETCHED
 from pipelines.engines.cache import engine_path
 from pipelines.tokenizers.adopt import adopt_tokenizer
-from pipelines.tokenizers.fetched import FETCHED
 from tests.unit.native.test_foreign_patterns import PROSE
 
 HOSTILE = "<tool_call><|endoftext|></think><｜fim▁hole｜> '\u017f X's 12345\r\n\t\n   x" + "é" * 300 + " " * 300

@@ -111,6 +111,19 @@ def lossy(sources, tmp_path_factory):
     return train(sources, tmp_path_factory.mktemp("lossy") / "fine", vocab_size=1024)
 
 
+def test_a_run_takes_what_can_be_adopted(model, cppmill, sources, tmp_path):
+    """The `.model` itself: the same dataset as by its directory, up to date for `plan`."""
+    _, receipts = adopt_and_run(cppmill, sources, tmp_path, model)
+    run = [sources / "numpy", "--out", tmp_path / "out", "--tokenizer", model]
+    cppmill("run", *run)
+    assert cppmill("plan", *run).stdout.endswith("nothing to do: every unit is up to date\n")
+    found = json.loads((tmp_path / "out/receipt.json").read_bytes())
+    assert {part: found[part] == receipts[0][part] for part in ("tokenizer", "dataset")} == {
+        "tokenizer": True,
+        "dataset": True,
+    }
+
+
 def test_a_lossy_model_makes_a_dataset_that_says_what_is_lost(lossy, cppmill, tmp_path):
     """A document each that comes back, loses spaces, a character, and is no UTF-8."""
     source, tokenizer, out = tmp_path / "src", tmp_path / "tokenizer", tmp_path / "out"

@@ -172,7 +172,12 @@ def surrounding_tokens(file: Path) -> dict[str, int]:
         ImportError: The `tokenizers` package is not installed.
         OSError: The file cannot be read.
     """
-    found = open_tokenizer(file.read_text(encoding="utf-8")).encode("")
+    rules = json.loads(file.read_bytes())
+    steps = _steps(rules.get("post_processor"), "processors")
+    if all(step["type"] == "ByteLevel" for step in steps):
+        return {}
+    empty = {"version": rules["version"], "model": {"type": "BPE", "vocab": {}, "merges": []}, "added_tokens": []}
+    found = open_tokenizer(json.dumps({**empty, "post_processor": rules["post_processor"]})).encode("")
     return dict(zip(found.tokens, found.ids, strict=True))
 
 

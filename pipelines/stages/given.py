@@ -1,0 +1,107 @@
+"""Tokenizers that are given to a run: tokenizer directories, and those of other programs, which are adopted first.
+
+`make engines NAME=tokenizers` fetches the files of published ones into the cache, where they have short names.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import cppmill_core
+from cppmill_core.adoption import find_source, program_of, write_directory
+from cppmill_core.manifests import BOS, EOS, LOSSY, MANIFEST
+
+from configs.published import is_published
+from pipelines.engines.cache import engine_path
+from pipelines.stages.places import no_tokenizer
+from schemas.errors import ConfigError
+from schemas.places import is_remote
+from transforms.records.versions import follow_current
+from transforms.storage.folder import OutputFolder
+
+_HOSTILE = (bytes(range(256)), b"  a\t\r\n", "\u2581 \ufffd\u00e9\U0001f600".encode(), b"<EOS><s>\x00\xf0\xe2\x96\x81")
+"""What a tokenizer must give back before it is taken."""
+
+
+@contextmanager
+def open_given(place: Path | str) -> Iterator[Path]:
+    """Open the tokenizer directory that `--tokenizer` gives; what another program made is adopted in a private folder.
+
+    Args:
+        place: A tokenizer directory, local or a URL; or a source of `write_adopted`.
+
+    Raises:
+        ConfigError: If it is neither.
+    """
+    source = resolve_source(Path(place)) if not is_remote(str(place)) else place
+    if isinstance(source, Path) and not (source / MANIFEST).is_file():
+        with tempfile.TemporaryDirectory() as folder:
+            write_adopted(source, Path(folder))
+            yield Path(folder)
+        return
+    with OutputFolder(follow_current(str(source))).open_local_folder("") as opened:
+        if not (opened / MANIFEST).is_file():
+            raise no_tokenizer(place)
+        yield opened
+
+
+def resolve_source(source: Path) -> Path:
+    """Return the folder of a fetched tokenizer if `source` is a short name and nothing here has that name.
+
+    Raises:
+        ConfigError: If it has not been fetched.
+    """
+    return engine_path("tokenizers") / source.name if is_published(source) else source
+
+
+def write_adopted(
+    source: Path, folder: Path, *, bos: str | None = None, eos: str | None = None, allow_lossy: bool = False
+) -> list[str]:
+    """Write the tokenizer of another program as a tokenizer directory, the same bytes each time.
+
+    Args:
+        source: A `.model`, a `tokenizer.json`, or a folder with one of them.
+        folder: An existing, empty folder.
+        bos: Name of the control token for `<BOS>`; the source's own by default.
+        eos: The same for `<EOS>`.
+        allow_lossy: Take a SentencePiece model that loses text.
+
+    Returns:
+        What to print, a few lines.
+
+    Raises:
+        ConfigError: If the source is not what is taken, or loses text.
+    """
+    try:
+        found = find_source(source, allow_lossy=allow_lossy).with_ends({BOS: bos, EOS: eos})
+        write_directory(found, folder)
+        tokenizer = cppmill_core.load_tokenizer(folder)
+    except (OSError, cppmill_core.CoreError, ImportError) as error:
+        raise ConfigError(str(error)) from error
+    lines, lossy = _describe(tokenizer, found.manifest["kind"]), found.manifest.get(LOSSY)
+    if lossy:
+        return [*lines, f"lossy: {'; '.join(lossy)}", "every document that does not come back is counted in a receipt"]
+    decoded = tokenizer.decode_batch(tokenizer.encode_batch(_HOSTILE)).to_pylist()
+    for text, back in zip(_HOSTILE, decoded, strict=True):
+        if text != back:
+            raise ConfigError(f"{source}: text would not come back as it was: {text!r} comes back as {back!r}")
+    return lines
+
+
+def _describe(tokenizer: cppmill_core.AnyTokenizer, kind: str) -> list[str]:
+    return [
+        f"{kind}: {tokenizer.vocab_size:,} ids, run by {program_of(tokenizer)}",
+        *(_end(tokenizer, name) for name in (BOS, EOS)),
+        f"tokenizer {tokenizer.digest}",
+    ]
+
+
+def _end(tokenizer: cppmill_core.AnyTokenizer, name: str) -> str:
+    key = name.strip("<>").lower()
+    try:
+        return f"{name} is id {tokenizer.control_id(name)}"
+    except cppmill_core.InvalidInputError:
+        return f"{name} is missing: adopt it again with --{key} NAME, or set {key} = false in [tokenize]"
