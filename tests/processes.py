@@ -249,17 +249,21 @@ def become(order, streams):
 
 def import_everything():
     """Import what commands do, those that they import late too, and nothing that starts a thread."""
+    import functools
     import gc
     import importlib
     import pkgutil
     import threading
 
     import apache_beam.runners.portability.fn_api_runner.fn_runner  # noqa: F401
+    import typer.main
 
     for package in ("configs", "pipelines", "schemas", "tokenizer_build", "transforms"):
         for module in pkgutil.walk_packages([str(ROOT / package)], f"{package}."):
             if not module.name.endswith("__main__") and module.name != NEEDS_TORCH:
                 importlib.import_module(module.name)
+    typer.main.get_command = functools.cache(typer.main.get_command)  # the tree of all commands, for each process
+    typer.main.get_command(sys.modules["pipelines.cli.app"].app)
     gc.freeze()  # what was imported is not visited when a process collects or ends
     assert threading.active_count() == 1, "what is forked would lack the other threads"
 
