@@ -61,6 +61,7 @@ def test_a_run_has_a_status_while_it_runs_and_after_it_was_killed(copied_run, cp
     again = [*copied_run.command, "--unit-bytes", 1 << 16, "--json"]
     with processes.command(*again, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         next(line for line in process.stdout if '"stage_started", "stage": "ingest"' in line)
+        process.send_signal(signal.SIGSTOP)
         running = cppmill("status", copied_run.out, "--json")
         process.kill()
     status = json.loads(running.stdout)
