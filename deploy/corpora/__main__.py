@@ -1,4 +1,4 @@
-"""`python -m deploy.corpora`: what `make tokenizer` does before and after the build."""
+"""`python -m deploy.corpora`: what `make tokenizer` does before and after the build, and prose to compare with."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from configs.vocabulary import VOCABULARY
+from deploy.corpora.prose import fetch_prose
 from deploy.corpora.sources import fetch, write_lock
 from deploy.programs import run_program
 from schemas.digests import sha256_file
@@ -31,6 +32,9 @@ def _parser() -> argparse.ArgumentParser:
     locking.add_argument("folder", type=Path)
     locking.add_argument("--moment", required=True, help="when they were fetched, such as 20261123T131000Z")
     locking.set_defaults(do=lambda options: write_lock(options.folder, options.moment))
+    prose = what.add_parser("prose", help="fetch documentation of Debian as plain text, unless it is there")
+    prose.add_argument("folder", type=Path)
+    prose.set_defaults(do=lambda options: fetch_prose(options.folder))
     naming = what.add_parser("released", help="say which release of the vocabulary a tokenizer is")
     naming.add_argument("tokenizer", type=Path)
     naming.set_defaults(do=lambda options: print(released(options.tokenizer)))
