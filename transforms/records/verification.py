@@ -18,11 +18,11 @@ from cppmill_core.platforms import parse_platform_vocab
 from schemas.digests import add_digests
 from schemas.errors import CppmillError, IntegrityError
 from schemas.ledger import Ledger
-from schemas.options import REENCODED, TokenizeOptions
+from schemas.options import REENCODED, TokenizeOptions, alters_content
 from schemas.units import Stage
 from transforms.records.contents import ContentCheck
 from transforms.records.platforms import PLATFORM_VOCAB, has_own_platforms, platform_vocab_size
-from transforms.records.receipts import RECEIPT, control_text, find_receipt, named_files
+from transforms.records.receipts import RECEIPT, control_text, find_receipt, named_files, num_altered
 from transforms.records.record import check_files, check_record, malformed
 from transforms.records.unit_checks import RunUnits, check_units, read_units
 from transforms.storage.folder import OutputFolder
@@ -126,6 +126,11 @@ def _check_ledger(out: OutputFolder, receipt: dict[str, Any], units: RunUnits) -
             f"{out.where(RECEIPT)}: its ledger is {json.dumps(receipt['ledger'])}, the unit receipts sum to "
             f"{json.dumps(total)}"
         )
+    if alters_content(receipt["configs"]["ingest"]):
+        altered = num_altered(units.by_stage[Stage.INGEST])
+        if altered != receipt["corpus"]["altered"]:
+            said = receipt["corpus"]["altered"]
+            yield f"{out.where(RECEIPT)}: it says corpus altered {said}, the unit receipts sum to {altered}"
 
 
 def _check_control_text(out: OutputFolder, receipt: dict[str, Any], units: RunUnits) -> Iterator[str]:

@@ -23,6 +23,7 @@ from transforms.sources.parquet import iter_parquet
 from transforms.sources.streams import MemberStream
 from transforms.sources.tar import iter_tar
 from transforms.sources.text import iter_text
+from transforms.sources.wide_text import convert_wide_text
 from transforms.sources.zip import iter_zip
 from transforms.storage.urls import input_errors
 
@@ -47,7 +48,8 @@ def read_batches(
         options: The options of ingest.
         wanted: For each loose file, whether it is read; the others are yielded as `kept`, without digest. All are read
             by default; the members of archives are always read.
-        keep: Whether the bytes stay in the batches: READ, else READ_DIGESTS.
+        keep: Whether the bytes stay in the batches: READ, else READ_DIGESTS. They must if the options alter content,
+            and the batches then have the column `source_doc_id` too.
         threads: The most threads to digest documents with.
 
     Raises:
@@ -56,9 +58,10 @@ def read_batches(
     root = unit.payload["root"]
     with input_errors(root) if is_remote(root) else nullcontext():
         if unit.payload["kind"] == Kind.FILE:
-            yield from read_loose(unit.payload, options, wanted, keep=keep, threads=threads)
+            batches = read_loose(unit.payload, options, wanted, keep=keep, threads=threads)
         else:
-            yield from batch_documents(_archived(unit.payload, options), keep=keep, threads=threads)
+            batches = batch_documents(_archived(unit.payload, options), keep=keep, threads=threads)
+        yield from map(convert_wide_text, batches) if options.convert_wide_text else batches
 
 
 def read_documents(unit: Unit, options: IngestOptions) -> Iterator[Document]:

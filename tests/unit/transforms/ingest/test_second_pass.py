@@ -6,11 +6,13 @@ import gzip
 import hashlib
 import os
 import stat
+import tarfile
 import uuid
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -263,3 +265,22 @@ def test_an_object_store_is_read_like_a_folder(
     tarred = {f"t.tar.gz/{name}": content for name, content in entries}
     assert result.contents == {"p/a::b#1.cpp": b"int a;", "z.zip/z.cpp": b"int z;", **tarred}
     assert result.rejects == [("p/big.cpp", "filtered", "size"), ("p/empty.cpp", "empty", "")]
+
+
+def test_converted_text_is_chosen_by_what_it_became(tmp_path: Path, out: OutputFolder, run_ingest: Any) -> None:
+    header = (Path(np.get_include()) / "numpy" / "npy_common.h").read_text()
+    root = tmp_path / "corpus"
+    root.mkdir()
+    for name, codec in (("a.h", "utf-16"), ("b.h", "utf-8"), ("c.h", "utf-32")):
+        (root / name).write_bytes(header.encode(codec))
+    (root / "d.h").write_bytes(header.encode("utf-16")[:-1])
+    with tarfile.open(tmp_path / "more.tar", "w") as archive:
+        archive.add(root / "a.h", "e.h")
+    result = run_ingest([root, tmp_path / "more.tar"], out, IngestOptions(convert_wide_text=True))
+    (row,) = result.table().to_pylist()
+    assert (row["path"], row["content"]) == ("a.h", header.encode())
+    assert row["doc_id"] == hashlib.sha256(header.encode()).hexdigest()
+    assert row["source_doc_id"] == hashlib.sha256(header.encode("utf-16")).hexdigest()
+    dropped = [("b.h", "duplicate", ""), ("c.h", "duplicate", ""), ("d.h", "filtered", "wide_text")]
+    assert sorted(result.rejects) == [*dropped, ("more.tar/e.h", "duplicate", "")]
+    assert sum(receipt.totals["altered"] for receipt in result.receipts) == 1
