@@ -71,6 +71,10 @@ BENCHMARK_DIGEST = "sha256:"
 """How a receipt names a benchmark: this and the digest of its contents, in place of its paths."""
 
 
+_BOUNDS = {"max_rows_per_byte": 1, "max_input_seconds": 600}
+"""Bounds on inputs that are left out of the canonical form while they have these values, which were no options once."""
+
+
 class IngestOptions(Options):
     """What ingest reads and which filters are on.
 
@@ -190,6 +194,18 @@ class IngestOptions(Options):
     max_expansion: Annotated[int, Field(ge=2), READING] = 1000
     """Stop reading an archive that grows beyond this many times its size (and 1 GiB)."""
 
+    max_rows_per_byte: Annotated[int, Field(ge=1, le=1 << 20), READING] = _BOUNDS["max_rows_per_byte"]
+    """Stop reading a table or archive with more rows or members than this for each byte of it (and 262,144).
+
+    The default is left out of the canonical form.
+    """
+
+    max_input_seconds: Annotated[int, Field(ge=1, le=MAX_JSON_INTEGER), READING] = _BOUNDS["max_input_seconds"]
+    """Stop reading a table or archive that takes longer than this (and one second for each 100 kB of it).
+
+    The rest is `dead[timeout]`, and the next run reads it again. The default is left out of the canonical form.
+    """
+
     detect_platforms: Annotated[bool, TOKENS] = True
     """Fill the column `platform_ids`."""
 
@@ -205,6 +221,7 @@ class IngestOptions(Options):
         unused += [] if self.decontaminate else decontaminate
         unused += [name for name in ("drop_minified", "drop_secrets", *ALTERING_OPTIONS) if not getattr(self, name)]
         unused += NEAR_DUPLICATE_OPTIONS if self.near_duplicate_similarity is None else []
+        unused += [name for name, default in _BOUNDS.items() if getattr(self, name) == default]
         unused += ["document_separator"] if self.document_separator is None else []
         return leave_out(values(self), unused)
 

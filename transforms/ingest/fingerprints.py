@@ -37,7 +37,7 @@ _MAX_DETAIL_BYTES = 256
 _DIGEST = b"cppmill.fingerprints"
 _UNREAD_INPUTS = b"cppmill.unread_inputs"
 _SEAL = b"cppmill.seal"
-_UNREAD = (Dead.UNREADABLE, Dead.VANISHED)
+_UNREAD = (Dead.UNREADABLE, Dead.VANISHED, Dead.TIMEOUT)
 
 
 def fingerprint(documents: pa.RecordBatch, filters: ContentFilter) -> pa.RecordBatch:

@@ -79,7 +79,9 @@ def _publish_shards(
         reading.skip()
         return
     detect = settings.make_detect() if settings.make_detect and settings.options.detect_platforms else None
-    documents = read_batches(unit, settings.options, decisions.kept, keep=True, threads=settings.threads)
+    documents = read_batches(
+        unit, settings.options, decisions.kept, keep=True, threads=settings.threads, ends=decisions.ends
+    )
     for shard, group in groupby(reading.compare(documents), key=itemgetter(0)):
         name = f"documents/part-{unit.key}-{shard:05d}.parquet"
         altered = settings.options.alters_content

@@ -123,8 +123,8 @@ def _are_same(known: pa.RecordBatch, documents: pa.RecordBatch) -> Flags:
     is_unread = is_equal(documents.column("doc_id"), "")
     same: Flags = equal("project", "path") & np.where(is_unread, unread, equal("num_bytes", "doc_id"))
     if "source_doc_id" in known.schema.names:
-        before, now = (pc.fill_null(batch.column("source_doc_id"), "") for batch in (known, documents))
-        same &= is_unread | pc.equal(before, now).to_numpy(zero_copy_only=False)
+        before, now = (batch.column("source_doc_id").to_numpy(zero_copy_only=False) for batch in (known, documents))
+        same &= is_unread | (before == now)
     return same
 
 

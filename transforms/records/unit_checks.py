@@ -199,9 +199,8 @@ def _check_ledger(run: RunUnits, unit: UnitReceipt) -> Iterator[str]:
         is_kept = output.path in run.documents
         keys = ("num_bytes",) if is_kept else ("column", "reason", "num_bytes")
         with run.out.open_ranges(output.path) as file:
-            columns = [*keys, "source_doc_id"] if is_kept and has_sources else list(keys)
-            rows = pq.read_table(file, columns=columns, use_threads=False)
-        if "source_doc_id" in columns:
+            rows = pq.ParquetFile(file).read([*keys, "source_doc_id"] if is_kept else list(keys), use_threads=False)
+        if "source_doc_id" in rows.column_names:
             altered += rows.num_rows - rows.column("source_doc_id").null_count
         values = [rows.column(key).to_pylist() for key in keys]
         for entry in zip(*values, strict=True):
