@@ -229,7 +229,7 @@ def _check_kept(ledger: Ledger, dataset: dict[str, Any]) -> None:
 
 def num_altered(receipts: Sequence[UnitReceipt]) -> int:
     """Return how many kept documents of ingest units have other bytes than their source."""
-    return sum(receipt.totals["altered"] for receipt in receipts)
+    return sum(receipt.totals.get("altered", 0) for receipt in receipts)
 
 
 def control_text(receipts: Sequence[UnitReceipt]) -> dict[str, int]:
