@@ -26,7 +26,6 @@ from transforms.records.receipts import RECEIPT, control_text, find_receipt, nam
 from transforms.records.record import check_files, check_record, malformed
 from transforms.records.unit_checks import RunUnits, check_units, read_units
 from transforms.storage.folder import OutputFolder
-from transforms.tokens.consistency import load_checked
 from transforms.tokens.losses import sum_losses
 from transforms.tokens.tokenizer import TokenizeSettings
 from transforms.tokens.validate import prove_shard
@@ -75,7 +74,7 @@ def _check_tokenizer(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str
     folder, facts = out.where("tokenizer"), receipt["tokenizer"]
     try:
         with out.open_local_folder("tokenizer") as directory:
-            tokenizer = load_checked(directory)
+            tokenizer = cppmill_core.load_tokenizer(directory)
     except (cppmill_core.CoreError, IntegrityError, OSError) as error:
         yield f"{folder}: {error}"
         return

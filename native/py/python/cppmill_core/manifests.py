@@ -18,6 +18,7 @@ __all__ = [
     "MANIFEST",
     "MANIFEST_FORMAT",
     "SENTENCEPIECE",
+    "TOKENIZER",
     "describe_ids",
     "named_ids",
     "ranges",
@@ -25,6 +26,7 @@ __all__ = [
 ]
 
 MANIFEST = "manifest.json"
+TOKENIZER = "tokenizer.json"
 MANIFEST_FORMAT = "cppmill-tokenizer-1"
 BOS, EOS = "<BOS>", "<EOS>"
 

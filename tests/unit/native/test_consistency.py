@@ -7,9 +7,6 @@ import shutil
 import cppmill_core
 import pytest
 
-from schemas.errors import IntegrityError
-from transforms.tokens.consistency import load_checked
-
 
 def swap(vocab, one, other):
     vocab[one], vocab[other] = vocab[other], vocab[one]
@@ -72,12 +69,12 @@ def change(directory):
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_contradiction_is_named(change, name):
     function, message = CHANGES[name]
-    with pytest.raises((IntegrityError, cppmill_core.CoreError), match=message):
-        load_checked(change(function))
+    with pytest.raises(cppmill_core.CoreError, match=message):
+        cppmill_core.load_tokenizer(change(function))
 
 
 def test_what_a_build_writes_agrees(directory):
-    assert load_checked(directory).vocab_size == 12288
+    assert cppmill_core.load_tokenizer(directory).vocab_size == 12288
 
 
 def test_no_command_takes_moved_ids(change, run, cppmill, tmp_path):

@@ -14,12 +14,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import cppmill_core
+from cppmill_core._native import CorruptDataError
 from cppmill_core.byte_alphabet import CHARACTERS, read_spelling
-from cppmill_core.hugging_face import TOKENIZER
-from cppmill_core.manifests import MANIFEST, SENTENCEPIECE, named_ids
+from cppmill_core.manifests import MANIFEST, SENTENCEPIECE, TOKENIZER, named_ids
+from cppmill_core.protocol import AnyTokenizer
 
-from schemas.errors import IntegrityError
+__all__ = ["check_agreement"]
 
 _SHOWN = 3
 _ALPHABET = frozenset(CHARACTERS)
@@ -27,34 +27,30 @@ _AGREEING: set[str] = set()
 """Digests of tokenizers whose files this process found to agree; a digest stands for all bytes of a directory."""
 
 
-def load_checked(folder: Path) -> cppmill_core.AnyTokenizer:
-    """Load a tokenizer directory of any kind whose files agree.
-
-    Raises:
-        OSError, CoreError: As `cppmill_core.load_tokenizer`.
-        IntegrityError: Naming the first promises of the manifest that `tokenizer.json` breaks.
-    """
-    tokenizer = cppmill_core.load_tokenizer(folder)
-    if tokenizer.digest in _AGREEING:
-        return tokenizer
-    problems = list(find_problems(folder, tokenizer))
-    if problems:
-        more = f"; and {len(problems) - _SHOWN:,} more" if len(problems) > _SHOWN else ""
-        raise IntegrityError(
-            f"{folder / TOKENIZER}: not what {MANIFEST} says: {'; '.join(problems[:_SHOWN])}{more}; restore the "
-            "directory, or build again"
-        )
-    _AGREEING.add(tokenizer.digest)
-    return tokenizer
-
-
-def find_problems(folder: Path, tokenizer: cppmill_core.AnyTokenizer) -> Iterator[str]:
-    """Yield every promise of a manifest that a loaded tokenizer does not keep.
+def check_agreement(folder: Path, tokenizer: AnyTokenizer) -> None:
+    """Check that the files of a tokenizer directory agree; once a process for each digest.
 
     Args:
         folder: The directory that it was loaded from.
         tokenizer: The tokenizer.
+
+    Raises:
+        CorruptDataError: Naming the first promises of the manifest that `tokenizer.json` breaks.
     """
+    if tokenizer.digest in _AGREEING:
+        return
+    problems = list(_find_problems(folder, tokenizer))
+    if problems:
+        more = f"; and {len(problems) - _SHOWN:,} more" if len(problems) > _SHOWN else ""
+        raise CorruptDataError(
+            f"{folder / TOKENIZER}: not what {MANIFEST} says: {'; '.join(problems[:_SHOWN])}{more}; restore the "
+            "directory, or build again"
+        )
+    _AGREEING.add(tokenizer.digest)
+
+
+def _find_problems(folder: Path, tokenizer: AnyTokenizer) -> Iterator[str]:
+    """Yield every promise of a manifest that a loaded tokenizer does not keep."""
     manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_bytes())
     yield from _check_tokens(manifest, tokenizer)
     if manifest.get("kind") != SENTENCEPIECE:
@@ -81,7 +77,7 @@ def _read_rules(file: Path) -> _Rules:
     return _Rules(rules["model"]["vocab"], merges, added)
 
 
-def _check_tokens(manifest: Mapping[str, Any], tokenizer: cppmill_core.AnyTokenizer) -> Iterator[str]:
+def _check_tokens(manifest: Mapping[str, Any], tokenizer: AnyTokenizer) -> Iterator[str]:
     """Compare ids and tokens: control and reserved ids stand for no text, fixed ones for theirs, alone too."""
     if tokenizer.vocab_size != manifest["vocab_size"]:
         yield f"it has {tokenizer.vocab_size} ids, not {manifest['vocab_size']}"
@@ -102,7 +98,7 @@ def _check_tokens(manifest: Mapping[str, Any], tokenizer: cppmill_core.AnyTokeni
             yield f"{name!r} alone is encoded to {found}, not to its id {id_}"
 
 
-def _shown(tokenizer: cppmill_core.AnyTokenizer, id_: int) -> str:
+def _shown(tokenizer: AnyTokenizer, id_: int) -> str:
     token = tokenizer.token_bytes(id_)
     return "no text" if token is None else repr(token)[1:]
 
