@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from cppmill_core._native import CorruptDataError, InvalidInputError, Tokenizer
-from cppmill_core.manifests import HUGGING_FACE, MANIFEST, SENTENCEPIECE
+from cppmill_core.manifests import HUGGING_FACE, MANIFEST, SENTENCEPIECE, check_agreement
 from cppmill_core.protocol import AnyTokenizer
 
 __all__ = ["load_tokenizer", "open_any"]
@@ -32,8 +32,6 @@ def load_tokenizer(path: str | os.PathLike[str], digest: str | None = None) -> A
             `digest`, or `tokenizer.json` does not keep what the manifest promises of ids.
         InvalidInputError: The format is newer, or uses something that this version does not know; the message names it.
     """
-    from cppmill_core.consistency import check_agreement
-
     tokenizer = _load(path, digest)
     check_agreement(Path(path), tokenizer)
     return tokenizer
