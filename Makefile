@@ -60,7 +60,7 @@ REMAP = $(foreach folder,$(wildcard $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/
 # cargo-fuzz is kept outside: it takes minutes to build and nothing else needs it.
 CARGO_FUZZ_VERSION := 0.13.2
 CARGO_FUZZ_HOME := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/cppmill/cargo-fuzz-$(CARGO_FUZZ_VERSION)
-FUZZ_TARGETS := encode load lex
+FUZZ_TARGETS := encode load lex scan platform
 FUZZ_OUT := out/fuzz
 FUZZ_TOKENIZERS := words lines words-2 lines-2
 SECONDS := 60

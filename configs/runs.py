@@ -21,7 +21,7 @@ from configs.places import check_places
 from configs.tables import DEFAULT_PROFILE, FLAGS, KEYS, TABLES, RunTableOptions
 from schemas.errors import ConfigError
 from schemas.options import BuildOptions, IngestOptions, RunOptions, ScanOptions, TokenizeOptions
-from schemas.passwords import hide_passwords
+from schemas.passwords import hide_secrets
 from schemas.places import is_remote
 from schemas.units import Stage
 
@@ -110,7 +110,7 @@ def load_run_config(
     for layer in layers:
         problems += layer.problems(TABLES, KEYS)
     tables = merge_layers(layers)
-    tables["run"] = _without_passwords(_expand_home(tables.get("run", {})))
+    tables["run"] = _without_secrets(_expand_home(tables.get("run", {})))
     if readable:  # else what is missing may be in what could not be read
         problems += check_places(tables, layers=layers, needs_sources=needs_sources)
         for check in (check_patterns, check_project_cap, check_build, check_filters, check_platforms):
@@ -150,9 +150,9 @@ def _expand_home(run: Mapping[str, Any]) -> dict[str, Any]:
     return _change_places(run, _PLACES, expand)
 
 
-def _without_passwords(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the table [run] without the passwords in URLs that are read; one in `out` is refused by `check_places`."""
-    return _change_places(run, [key for key in _PLACES if key != "out"], hide_passwords)
+def _without_secrets(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the table [run] without the secrets in URLs that are read; `check_places` refuses a password in `out`."""
+    return _change_places(run, [key for key in _PLACES if key != "out"], hide_secrets)
 
 
 def _change_places(run: Mapping[str, Any], keys: Collection[str], change: Callable[[str], str]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ keys and is frozen; `model_dump(mode="json")` is its canonical form. A field als
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
@@ -34,6 +34,9 @@ VocabularyKind = Literal["bpe", "sentencepiece-bpe", "sentencepiece-unigram"]
 
 HfTemplate = Literal["none", "bos", "bos-eos"]
 """What `tokenizers` and `transformers` put around a text (`tokenizer_build.templates`)."""
+
+ALTERING_OPTIONS = ("convert_wide_text",)
+"""The options of ingest by which the content of a document may differ from the bytes of the source."""
 
 NEAR_DUPLICATE_OPTIONS = ("near_duplicate_similarity", "near_duplicate_tokens", "near_duplicate_permutations")
 """The options of ingest that decide which near-duplicates are dropped; they do not change what the readers find."""
@@ -68,6 +71,10 @@ BENCHMARK_DIGEST = "sha256:"
 """How a receipt names a benchmark: this and the digest of its contents, in place of its paths."""
 
 
+_BOUNDS = {"max_rows_per_byte": 1, "max_input_seconds": 600}
+"""Bounds on inputs that are left out of the canonical form while they have these values, which were no options once."""
+
+
 class IngestOptions(Options):
     """What ingest reads and which filters are on.
 
@@ -83,6 +90,12 @@ class IngestOptions(Options):
 
     drop_binary: Annotated[bool, FILTER] = True
     """Drop documents with a NUL byte."""
+
+    convert_wide_text: Annotated[bool, READING] = False
+    """Convert text of UTF-16 and UTF-32, by its byte-order mark, to UTF-8; otherwise it is dropped as binary.
+
+    The column `source_doc_id` then has the SHA-256 of the bytes that were converted.
+    """
 
     drop_duplicates: Annotated[bool, FILTER] = True
     """Keep one copy of documents with equal bytes."""
@@ -181,16 +194,34 @@ class IngestOptions(Options):
     max_expansion: Annotated[int, Field(ge=2), READING] = 1000
     """Stop reading an archive that grows beyond this many times its size (and 1 GiB)."""
 
+    max_rows_per_byte: Annotated[int, Field(ge=1, le=1 << 20), READING] = _BOUNDS["max_rows_per_byte"]
+    """Stop reading a table or archive with more rows or members than this for each byte of it (and 262,144).
+
+    The default is left out of the canonical form.
+    """
+
+    max_input_seconds: Annotated[int, Field(ge=1, le=MAX_JSON_INTEGER), READING] = _BOUNDS["max_input_seconds"]
+    """Stop reading a table or archive that takes longer than this (and one second for each 100 kB of it).
+
+    The rest is `dead[timeout]`, and the next run reads it again. The default is left out of the canonical form.
+    """
+
     detect_platforms: Annotated[bool, TOKENS] = True
     """Fill the column `platform_ids`."""
+
+    @property
+    def alters_content(self) -> bool:
+        """Whether content may differ from the bytes of the source."""
+        return alters_content(vars(self))
 
     @model_serializer(mode="wrap")
     def _serialize(self, values: SerializerFunctionWrapHandler) -> dict[str, Any]:
         unused = [] if self.allowed_licenses else ["allowed_licenses", "unlicensed"]
         decontaminate = ("decontaminate", "decontaminate_ngram_words", "decontaminate_min_ngrams")
         unused += [] if self.decontaminate else decontaminate
-        unused += [name for name in ("drop_minified", "drop_secrets") if not getattr(self, name)]
+        unused += [name for name in ("drop_minified", "drop_secrets", *ALTERING_OPTIONS) if not getattr(self, name)]
         unused += NEAR_DUPLICATE_OPTIONS if self.near_duplicate_similarity is None else []
+        unused += [name for name, default in _BOUNDS.items() if getattr(self, name) == default]
         unused += ["document_separator"] if self.document_separator is None else []
         return leave_out(values(self), unused)
 
@@ -404,6 +435,11 @@ class RunOptions(Options):
     build: BuildOptions = Field(default_factory=BuildOptions)
     tokenize: TokenizeOptions = Field(default_factory=TokenizeOptions)
     max_dead_fraction: Fraction = 0.01
+
+
+def alters_content(ingest: Mapping[str, Any]) -> bool:
+    """Return whether content may differ from the bytes of the source, by options of ingest in their canonical form."""
+    return any(ingest.get(name) for name in ALTERING_OPTIONS)
 
 
 def leave_out(values: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:

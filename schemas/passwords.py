@@ -1,4 +1,4 @@
-"""Passwords in URLs (`sftp://user:password@host/folder`), which must not get into any file or message.
+"""Passwords in URLs (`sftp://user:password@host/folder`), and queries that sign them, which must not get anywhere.
 
 They are taken out of the configuration before anything is written, and kept in the environment of this process, which
 the worker processes that it starts inherit; whoever opens the URL puts them back.
@@ -9,10 +9,25 @@ from __future__ import annotations
 import json
 import os
 import re
+from hashlib import sha256
+from urllib.parse import parse_qsl
 
 VARIABLE = "CPPMILL_URL_PASSWORDS"
 """The variable: user and password by the URL without them, up to its host."""
 
+QUERIES = "CPPMILL_URL_QUERIES"
+"""The variable of the queries: by the URL without one."""
+
+_SIGNED_BY = {
+    "x-amz-signature": "x-amz-.*",
+    "x-goog-signature": "x-goog-.*",
+    "x-oss-signature": "x-oss-.*",
+    "signature": "signature|expires|policy|key-pair-id|awsaccesskeyid|googleaccessid|ossaccesskeyid|security-token",
+    "sig": "sig|s[vprst]|ss|srt|se|spr|sip|sk[a-z]+",
+}
+"""The parameter that signs a URL (AWS, Google, Alibaba, CloudFront, Azure), and the pattern of what belongs to it."""
+
+_QUERY = re.compile(r"(?P<plain>https?://[^\s?#'\"<>|]+)\?(?P<query>[^\s#'\"<>|]*)", re.I)
 _USER = re.compile(
     r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<user>[^/?#@:\s]*):(?P<password>[^/?#\s]*)@(?P<host>[^/?#@\s]*)", re.I
 )
@@ -31,15 +46,61 @@ def has_password(url: str) -> bool:
 
 
 def redacted(text: str) -> str:
-    """Return a text without the passwords of its URLs.
+    """Return a text without the passwords of its URLs, and without the queries that sign them.
 
     Example:
-        >>> redacted("no http://me:secret@host/a, no")
-        'no http://me:***@host/a, no'
+        >>> redacted("no http://me:secret@host/a, no"), redacted("https://host/a.zip?Expires=9&Signature=secret")
+        ('no http://me:***@host/a, no', 'https://host/a.zip?***')
     """
     if "://" not in text:
         return text
+    text = _QUERY.sub(lambda found: f"{found['plain']}?***" if _is_secret(found) else found[0], text)
     return _USER.sub(lambda found: found[0] if not has_password(found[0]) else _plain(found, "***"), text)
+
+
+def hide_secrets(url: str) -> str:
+    """Return a URL without user, password and query; what opens it puts them back."""
+    return "::".join(hide_passwords(_hide_query(part)) for part in url.split("::"))
+
+
+def _hide_query(url: str) -> str:
+    """Return the URL of a web server without its query, and keep it for `with_query`."""
+    found = _QUERY.fullmatch(url)
+    if found is None:
+        return url
+    plain = _USER.sub(lambda user: f"{user['scheme']}://{user['host']}", found["plain"])
+    os.environ[QUERIES] = json.dumps({**_queries(), plain: found["query"]})
+    return str(found["plain"])
+
+
+def with_query(url: str) -> str:
+    """Return the URL of a file with the query that was hidden of it."""
+    query = _queries().get(url)
+    return url if query is None else f"{url}?{query}"
+
+
+def query_identity(url: str) -> str:
+    """Return what of a hidden query says which file it is: a digest of all but the signature; empty if there is none.
+
+    Example:
+        >>> query_identity(hide_secrets("https://host/a.zip?X-Amz-Date=1&X-Amz-Signature=2"))
+        ''
+    """
+    parameters = parse_qsl(_queries().get(url, ""), keep_blank_values=True)
+    names = {name.lower() for name, _ in parameters}
+    signing = [re.compile(pattern) for name, pattern in _SIGNED_BY.items() if name in names]
+    others = [item for item in parameters if not any(pattern.fullmatch(item[0].lower()) for pattern in signing)]
+    return sha256(json.dumps(sorted(others)).encode()).hexdigest() if others else ""
+
+
+def _is_secret(found: re.Match[str]) -> bool:
+    """Return whether a query signs its URL, or was hidden of it."""
+    names = {name.lower() for name, _ in parse_qsl(found["query"], keep_blank_values=True)}
+    return not names.isdisjoint(_SIGNED_BY) or found["plain"] in _queries()
+
+
+def _queries() -> dict[str, str]:
+    return dict(json.loads(os.environ.get(QUERIES, "{}")))
 
 
 def hide_passwords(url: str) -> str:
@@ -60,8 +121,8 @@ def user_of(url: str) -> tuple[str, str] | None:
 
 
 def with_password(url: str) -> str:
-    """Return a URL with the user and password that were hidden of it."""
-    known = _known()
+    """Return a URL with the user and password, and the queries, that were hidden of it."""
+    known, url = _known(), "::".join(map(with_query, url.split("::")))
     return _PLAIN.sub(lambda found: found[0] if found[0] not in known else _whole(found[0], *known[found[0]]), url)
 
 

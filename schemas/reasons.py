@@ -50,6 +50,7 @@ class Dead(StrEnum):
     ENCRYPTED = "encrypted"
     UNSUPPORTED = "unsupported"
     EXPANSION = "expansion"
+    TIMEOUT = "timeout"
     MISSING_COLUMN = "missing_column"
     BAD_RECORD = "bad_record"
     BAD_CONTENT = "bad_content"

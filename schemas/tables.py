@@ -37,6 +37,20 @@ DOCUMENTS = required_columns(
 ).insert(5, _LICENSE)
 """`documents/part-*.parquet`: one row a kept document; `content` holds its exact bytes, `doc_id` their SHA-256."""
 
+_SOURCE_DOC_ID = pa.field("source_doc_id", _TEXT)
+"""SHA-256 of the bytes in the source where `content` holds others, null elsewhere."""
+
+
+def altered_schema(schema: pa.Schema, *, altered: bool) -> pa.Schema:
+    """Return the schema of documents or fingerprints in a run that may keep other bytes than the source has.
+
+    Args:
+        schema: Their schema in all other runs.
+        altered: Whether an option is on that alters content; otherwise nothing is added.
+    """
+    return schema.append(_SOURCE_DOC_ID) if altered else schema
+
+
 REJECTS = required_columns(project=_TEXT, path=_TEXT, num_bytes=_UINT64, column=_TEXT, reason=_TEXT, detail=_TEXT)
 """`documents/rejects-*.parquet`: one row per document that is not kept, with its column and reason in the ledger."""
 

@@ -15,6 +15,7 @@ from configs.outputs import check_parent
 from pipelines.tokenizers.codec import load_tokenizer
 from pipelines.tokenizers.texts import read_shards
 from schemas.errors import ConfigError, IntegrityError
+from schemas.files import write_file
 from transforms.records.receipts import read_receipt
 from transforms.storage.folder import OutputFolder
 
@@ -40,7 +41,7 @@ def write_byte_tables(tokenizer: Path, file: Path, *, run: str | None) -> Iterat
     check_parent(file, option="--out")
     tables = _make(tokenizer)
     proven = None if run is None else check_byte_tables(tables, run)
-    tables.save(file)
+    write_file(file, tables.to_bytes())
     text = int((~tables.is_boundary).sum())
     yield (
         f"{file}: {tables.vocab_size:,} ids of tokenizer {tables.tokenizer}, {text:,} of them text, "

@@ -15,8 +15,8 @@ import cppmill_core
 import pyarrow as pa
 import pyarrow.parquet as pq
 from cppmill_core.adoption import program_of
-from cppmill_core.hugging_face import TOKENIZER, surrounding_tokens
-from cppmill_core.manifests import BOS, MANIFEST
+from cppmill_core.hugging_face import surrounding_tokens
+from cppmill_core.manifests import BOS, MANIFEST, TOKENIZER
 
 from configs.runs import RunConfig
 from pipelines.console.progress import Reporter, Summary
@@ -39,7 +39,6 @@ from tokenizer_build.sentencepiece import build_sentencepiece, trainer_version
 from transforms.scan.kinds import Kind
 from transforms.scan.tables import read_counts
 from transforms.storage.folder import OutputFolder
-from transforms.tokens.consistency import load_checked
 from transforms.tokens.tokenizer import document_ends, end_name
 
 
@@ -129,8 +128,8 @@ def install_tokenizer(session: Session, place: Path | str) -> None:
     """
     with open_given(place) as source:
         try:
-            tokenizer = load_checked(source)
-        except (cppmill_core.CoreError, IntegrityError) as error:
+            tokenizer = cppmill_core.load_tokenizer(source)
+        except cppmill_core.CoreError as error:
             raise ConfigError(f"--tokenizer {place}: {error}") from error
         check_ends(tokenizer, session.config.options.tokenize, where=f"--tokenizer {place}")
         if _install(session, source):

@@ -11,6 +11,7 @@ from pathlib import Path
 from configs.own_platforms import add_platforms, recorded_platforms
 from configs.platforms import Platforms, published_platforms
 from schemas.errors import ConfigError
+from schemas.passwords import with_query
 from schemas.places import is_remote
 from transforms.records.platforms import PLATFORM_VOCAB
 from transforms.records.versions import follow_current
@@ -57,4 +58,4 @@ def _read(place: str) -> bytes:
         return Path(place).read_bytes()
     with store_errors(place):
         system, path = open_url(follow_current(place))
-        return bytes(system.cat_file(path))
+        return bytes(system.cat_file(with_query(path)))

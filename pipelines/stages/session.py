@@ -41,6 +41,7 @@ from schemas.units import (
 from transforms.records.receipts import RECEIPT
 from transforms.records.recorded import recorded_files
 from transforms.records.versions import Versions
+from transforms.sources import under_way
 from transforms.storage.folder import CACHE, SET_ASIDE, OutputFolder, UnsealedError
 from transforms.storage.protocol import LOCK, Lock, is_keyed
 from transforms.units.claims import clear_claims
@@ -268,6 +269,7 @@ class Session(Generic[Config]):
     @contextmanager
     def _watched(self, files: dict[Unit, str]) -> Iterator[None]:
         """Report units as their files appear, from a separate thread."""
+        under_way.clear()
         stop = threading.Event()
         watcher = threading.Thread(target=self._watch, args=(files, stop), daemon=True)
         watcher.start()
@@ -279,6 +281,7 @@ class Session(Generic[Config]):
 
     def _watch(self, files: dict[Unit, str], stop: threading.Event) -> None:
         waiting, done_units, done_bytes = dict(files), 0, 0
+        sizes = {unit.key: unit.num_bytes for unit in files}
         while waiting:
             last = stop.wait(self.out.store.poll_seconds)
             try:
@@ -288,9 +291,10 @@ class Session(Generic[Config]):
                 present = set()
             found = [unit for unit, name in waiting.items() if name in present]
             for unit in found:
-                del waiting[unit]
+                del waiting[unit], sizes[unit.key]
             done_units, done_bytes = done_units + len(found), done_bytes + sum(unit.num_bytes for unit in found)
-            self.reporter.progress(done_units, done_bytes)
+            read = sum(min(number, sizes.get(key, 0)) for key, number in under_way.read_bytes().items())
+            self.reporter.progress(done_units, done_bytes + read)
             if last:
                 return
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
 import cppmill_core
+from cppmill_core.manifests import MANIFEST
 
 from configs.platforms import Platforms
 from pipelines.stages.benchmarks import recorded_options
@@ -32,6 +33,7 @@ from schemas.units import (
     is_unit_receipt,
     unit_key,
 )
+from transforms.records.platforms import PLATFORM_VOCAB
 from transforms.records.receipts import RECEIPT, RunFacts, TokenizerFacts, describe_receipt, make_receipt
 from transforms.records.recorded import recorded_files
 from transforms.storage.folder import OutputFolder
@@ -129,12 +131,13 @@ def _publish_receipt(
     out, platforms, digest = session.out, _platforms(session), manifest_digest(session.out)
     publish_platforms(platforms, out)
     revision = find_revision(out, digest, session.vocabulary)
-    keep = _named_files(session, [*documents, *tokens, *proofs])
+    manifest, listed = read_manifest(out), set(out.files())
+    _check_listed(out, listed, manifest)
+    keep = _named_files(session, [*documents, *tokens, *proofs], listed)
     shards = {output.path for receipt in tokens for output in receipt.outputs}
     files = {name: out.digest(name) or "" for name in sorted(keep - shards)}
     made = {output.path for receipt in build_receipts(session) for output in receipt.outputs}
     _check_tokenizer_files(out, files, made)
-    manifest = read_manifest(out)
     facts = RunFacts(
         documents=documents,
         tokens=tokens,
@@ -156,7 +159,7 @@ def _publish_receipt(
     data = canonical_json(receipt)
     if not out.exists(RECEIPT) or out.read_bytes(RECEIPT) != data:
         out.publish_bytes(RECEIPT, data)
-    for name in set(out.files()) - keep - shards - {RECEIPT}:
+    for name in listed - keep - shards - {RECEIPT}:
         out.remove(name)
     for name in [name for name in out.strangers() if name.startswith(_OWN_FOLDERS)]:
         out.remove(name)
@@ -187,13 +190,28 @@ def _check_tokenizer_files(out: OutputFolder, files: dict[str, str], made: set[s
                 )
 
 
-def _named_files(session: Session, receipts: Sequence[UnitReceipt]) -> set[str]:
+def _check_listed(out: OutputFolder, listed: Collection[str], manifest: dict[str, Any]) -> None:
+    """Check that a listing of OUT is not older than what was written: whatever it lacks would not be in the receipt.
+
+    Raises:
+        IntegrityError: Naming the first file that is not listed.
+    """
+    tokenizer = (f"tokenizer/{file}" for file in (MANIFEST, *sorted(manifest["files"])))
+    missing = [name for name in (PLATFORM_VOCAB, *tokenizer) if name not in listed]
+    if missing:
+        raise IntegrityError(
+            f"{out.where(missing[0])}: it was written, and a list of all files does not have it; if the store lists "
+            "what was there before, run again later; if the file is gone, copy the tokenizer again with --tokenizer DIR"
+        )
+
+
+def _named_files(session: Session, receipts: Sequence[UnitReceipt], listed: Collection[str]) -> set[str]:
     """Return the files that the receipt names: what current units published, and all other files in OUT."""
     named = {receipt.path for receipt in receipts} | {output.path for receipt in receipts for output in receipt.outputs}
-    tokenizer = set(session.out.files("tokenizer"))
+    tokenizer = {name for name in listed if name.startswith("tokenizer/")}
     for receipt in session.current(Stage.SCAN) if build_receipts(session) else ():
         named |= {receipt.path, *(output.path for output in receipt.outputs)}
-    others = {name for name in session.out.files() if not name.startswith(_OWN_FOLDERS) and name != RECEIPT}
+    others = {name for name in listed if not name.startswith(_OWN_FOLDERS) and name != RECEIPT}
     return named | tokenizer | others
 
 

@@ -116,10 +116,10 @@ def load_tokenizer(folder: Path, *, argument: str = "--tokenizer") -> AnyTokeniz
 
     Raises:
         ConfigError: If there is no tokenizer.
-        CoreError, IntegrityError: If its files are damaged, or do not agree.
+        CoreError: If its files are damaged, or do not agree.
     """
     if not (folder / "manifest.json").is_file():
         raise ConfigError(f"{argument} {folder}: no tokenizer; it takes a directory with a manifest.json")
-    from transforms.tokens.consistency import load_checked
+    import cppmill_core
 
-    return load_checked(folder)
+    return cppmill_core.load_tokenizer(folder)

@@ -17,7 +17,6 @@ from cppmill_core.manifests import MANIFEST
 from configs.outputs import check_parent
 from schemas.errors import ConfigError
 from tokenizer_build.compare.diff import TokenizerIds, VocabularyDiff, initial_rows, read_ids
-from transforms.tokens.consistency import load_checked
 
 
 def map_ids(old: Path, new: Path, out: Path, *, embeddings: Path | None = None, init: Path | None = None) -> list[str]:
@@ -63,7 +62,7 @@ def _read(path: Path, stack: ExitStack) -> TokenizerIds:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cppmill-map-")))
             write_directory(find_source(path, allow_lossy=True), folder)
             path = folder
-        return read_ids(path, load_checked(path))
+        return read_ids(path, cppmill_core.load_tokenizer(path))
     except (OSError, cppmill_core.CoreError, ImportError) as error:
         raise ConfigError(str(error)) from error
 

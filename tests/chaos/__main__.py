@@ -5,7 +5,8 @@
 In each round a random command is carried out in peace, and its system calls are counted. Then it meets a fault in
 another folder: killed, or refused space, a descriptor, a read, at the n-th call of a kind. If it says that it is done,
 what it made must be the same as in peace. Then it is run again, and must end well with the same files, `verify` true
-and nothing left over. The seed is printed first; a failure prints its round, and `--round` repeats that one alone.
+and nothing left over. Some rounds are runs on an object store that fails (`stores`). The seed is printed first; a
+failure prints its round, and `--round` repeats that one alone.
 """
 
 from __future__ import annotations
@@ -19,28 +20,35 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from random import Random, randrange
 
 from schemas.errors import ExitCode
 from tests.chaos.corpus import real_texts, write_corpus
 from tests.chaos.faults import Fault, can_trace, choose_fault, count_calls, run_watched
-from tests.chaos.jobs import SMALL, Job, choose_job, leftovers, tree
+from tests.chaos.jobs import SMALL, Job, choose_job, difference, leftovers, tree
+from tests.chaos.stores import StoreRounds, has_store
 from tests.processes import ProcessServer
 
 SECONDS_A_COMMAND = 240
+STORE_EVERY = 4
+"""Of so many rounds one is on an object store."""
 
 
 class Suite:
     """One seed at work in a folder."""
 
-    def __init__(self, folder: Path, seed: int, processes: ProcessServer) -> None:
-        """Make the run that the commands begin with."""
+    def __init__(self, folder: Path, seed: int, processes: ProcessServer, stack: ExitStack) -> None:
+        """Make the run that the commands begin with, and start an object store if there is one."""
         self.folder, self.seed, self.texts = folder, seed, real_texts()
         self.temporary = folder / "tmp"
         self.temporary.mkdir()
         self.environment = {**os.environ, "TMPDIR": str(self.temporary), "HF_HUB_OFFLINE": "1"}
-        self.processes = processes
+        self.processes, self.stores = processes, None
+        if has_store():
+            rounds = StoreRounds(folder / "store", processes, self.environment, SECONDS_A_COMMAND)
+            self.stores = stack.enter_context(rounds)
         self.base = folder / "base"
         write_corpus(self.base / "sources", Random(seed), self.texts)
         self.must(
@@ -58,6 +66,8 @@ class Suite:
     def round(self, number: int) -> tuple[str, Iterator[str]]:
         """Return what a round does, and yield what is wrong."""
         random, folder = Random(f"{self.seed}-{number}"), self.folder / f"round-{number}"
+        if self.stores is not None and number % STORE_EVERY == STORE_EVERY - 1:
+            return self.stores.round(random, folder, self.texts, self.base / "out" / "tokenizer")
         write_corpus(folder / "corpus", random, self.texts)
         job = choose_job(random, self.base, folder / "corpus")
         peace, chaos = folder / "peace", folder / "chaos"
@@ -76,7 +86,7 @@ class Suite:
         expected = tree(peace)
         code, out, err = self.watched(job, chaos, folder, fault)
         if code == 0 and tree(chaos) != expected:
-            yield f"it said that it was done: {_difference(expected, tree(chaos))}\n{out}{err}"
+            yield f"it said that it was done: {difference(expected, tree(chaos))}\n{out}{err}"
         if code and "Traceback" in err and fault.is_lack_of_space:
             yield f"it ended in a traceback:\n{err}"
         if not fault.is_kill and (left := leftovers(folder / "nowhere", self.temporary)):
@@ -87,7 +97,7 @@ class Suite:
         if code not in (0, ExitCode.NOTHING_TO_DO) and not _is_done_before(job, err):
             yield f"run again: exit {code}\n{out}{err}"
         if tree(chaos) != expected:
-            yield f"run again: {_difference(expected, tree(chaos))}"
+            yield f"run again: {difference(expected, tree(chaos))}"
         if left := leftovers(chaos, self.temporary):
             yield f"left over: {left}"
         if job.verified is not None:
@@ -101,15 +111,6 @@ class Suite:
 def _is_done_before(job: Job, err: str) -> bool:
     """Return whether a command that can be carried out once says that it was."""
     return job.arguments[:2] in (("vocab", "init"), ("vocab", "add"), ("vocab", "release")) and "error: " in err
-
-
-def _difference(expected: dict[str, str], found: dict[str, str]) -> str:
-    names = sorted({*expected, *found})
-    return ", ".join(
-        f"{name} {'missing' if name not in found else 'too many' if name not in expected else 'changed'}"
-        for name in names
-        if expected.get(name) != found.get(name)
-    )
 
 
 def make_parser(description: str) -> argparse.ArgumentParser:
@@ -131,8 +132,11 @@ def main() -> int:
         print("chaos: strace is not here or may not watch processes: apt-get install strace", file=sys.stderr)
         return 2
     end, done, failed = time.monotonic() + options.seconds, Counter[str](), 0
-    with tempfile.TemporaryDirectory(prefix="cppmill-chaos-") as name, ProcessServer(Path(name)) as processes:
-        suite = Suite(Path(name), seed, processes)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cppmill-chaos-")))
+        suite = Suite(folder, seed, stack.enter_context(ProcessServer(folder)), stack)
+        if suite.stores is None:
+            print("chaos: no rounds on an object store: `make engines` has not fetched it", flush=True)
         number = options.round or 0
         while time.monotonic() < end:
             started = time.monotonic()

@@ -85,6 +85,16 @@ def tree(folder: Path) -> dict[str, str]:
     return found
 
 
+def difference(expected: dict[str, str], found: dict[str, str]) -> str:
+    """Return how one tree differs from another."""
+    names = sorted({*expected, *found})
+    return ", ".join(
+        f"{name} {'missing' if name not in found else 'too many' if name not in expected else 'changed'}"
+        for name in names
+        if expected.get(name) != found.get(name)
+    )
+
+
 def leftovers(folder: Path, temporary: Path) -> list[str]:
     """Return what a finished command must not leave: temporary files in OUT, beside files, and in TMPDIR."""
     parts = [path for path in folder.rglob("*") if path.name.endswith(".part")]

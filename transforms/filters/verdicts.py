@@ -26,9 +26,7 @@ from transforms.filters.lines import find_long_line, find_repeated_lines
 from transforms.filters.minified import find_minified
 from transforms.filters.secrets import SecretDetectors
 from transforms.sources.batches import is_equal
-
-_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
-"""Byte-order marks of UTF-16 and UTF-32; that of UTF-32 in little-endian order begins with the first."""
+from transforms.sources.wide_text import WIDE_MARKS
 
 _ORDER = {reason: place for place, reason in enumerate(Filtered)}
 
@@ -68,7 +66,7 @@ class ContentFilter:
     def __call__(self, content: bytes, license_name: str | None) -> Verdict:
         """Return what becomes of a document, by its bytes and the licence that its source names."""
         has_nul = b"\0" in content
-        is_wide = has_nul and content.startswith(_WIDE_MARKS)
+        is_wide = has_nul and content.startswith(WIDE_MARKS)
         return self._by_bytes(len(content), has_nul, is_wide) or self._by_text(content, license_name)
 
     def judge(self, documents: pa.RecordBatch) -> Iterator[tuple[int, Verdict]]:

@@ -35,6 +35,7 @@ class Decisions:
         duplicate: For each row, whether it is a copy of a document that is kept.
         near: Rows of near-duplicates, each with a few words for people; copies may be among them.
         shards: For each row, the number of the shard that it belongs to if it is kept.
+        ends: The rows at which the first reading of an archive or table ran out of time.
     """
 
     fingerprints: Path
@@ -42,6 +43,7 @@ class Decisions:
     duplicate: Flags
     near: dict[int, str]
     shards: npt.NDArray[np.intp]
+    ends: frozenset[int] = frozenset()
 
     def settle(self, rows: pa.RecordBatch, first: int, changed: Flags) -> pa.RecordBatch:
         """Return what became of documents.
@@ -74,7 +76,7 @@ def _set(settled: dict[str, pa.Array[Any]], flags: Flags, column: Column, *reaso
 
 def decide(unit: Unit, fingerprints: Path, out: OutputFolder, options: IngestOptions) -> Decisions:
     """Return which rows of a unit's fingerprints are kept, and in which shards."""
-    kept, sizes = _passed(fingerprints)
+    kept, sizes, ends = _passed(fingerprints)
     duplicate, near = np.zeros(len(kept), dtype=bool), dict[int, str]()
     if unit.payload["duplicates"]:
         with out.open_ranges(unit.payload["duplicates"]) as file:
@@ -84,17 +86,19 @@ def decide(unit: Unit, fingerprints: Path, out: OutputFolder, options: IngestOpt
             near = unit_near_duplicates(file, unit.payload["index"])
     kept &= ~duplicate
     kept[list(near)] = False
-    # Loose files are one shard.
-    ends = [] if unit.payload["kind"] == Kind.FILE else cut(_kept_paths(fingerprints, kept, sizes), options.unit_bytes)
-    shards = np.searchsorted(ends, np.cumsum(kept) - 1, side="right")
-    return Decisions(fingerprints=fingerprints, kept=kept, duplicate=duplicate, near=near, shards=shards)
+    paths = _kept_paths(fingerprints, kept, sizes)
+    borders = [] if unit.payload["kind"] == Kind.FILE else cut(paths, options.unit_bytes)  # loose files are one shard
+    shards = np.searchsorted(borders, np.cumsum(kept) - 1, side="right")
+    return Decisions(fingerprints=fingerprints, kept=kept, duplicate=duplicate, near=near, shards=shards, ends=ends)
 
 
-def _passed(path: Path) -> tuple[Flags, npt.NDArray[np.uint64]]:
-    """Return for each row of fingerprints whether it passed every filter, and its bytes."""
-    table = pq.read_table(path, columns=["column", "num_bytes"])
+def _passed(path: Path) -> tuple[Flags, npt.NDArray[np.uint64], frozenset[int]]:
+    """Return for each row of fingerprints whether it passed every filter, its bytes, and where time ran out."""
+    table = pq.read_table(path, columns=["column", "reason", "num_bytes"])
     kept = pc.equal(table.column("column"), pa.scalar(str(Column.KEPT))).to_numpy()
-    return np.array(kept, dtype=bool), table.column("num_bytes").to_numpy()
+    late = pc.equal(table.column("reason"), pa.scalar(str(Dead.TIMEOUT))).to_numpy()
+    ends = frozenset(np.flatnonzero(late).tolist())
+    return np.array(kept, dtype=bool), table.column("num_bytes").to_numpy(), ends
 
 
 def _kept_paths(path: Path, kept: Flags, sizes: npt.NDArray[np.uint64]) -> Iterator[tuple[str, int]]:

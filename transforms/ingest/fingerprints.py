@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from schemas.errors import IntegrityError
 from schemas.options import IngestOptions
 from schemas.reasons import Column, Dead
-from schemas.tables import FINGERPRINTS
+from schemas.tables import FINGERPRINTS, altered_schema
 from schemas.units import Unit
 from transforms.filters.verdicts import ContentFilter, Verdict
 from transforms.ingest.minhash import SignatureWriter, finds_near_duplicates, signatures_name, signed_digest
@@ -37,7 +37,7 @@ _MAX_DETAIL_BYTES = 256
 _DIGEST = b"cppmill.fingerprints"
 _UNREAD_INPUTS = b"cppmill.unread_inputs"
 _SEAL = b"cppmill.seal"
-_UNREAD = (Dead.UNREADABLE, Dead.VANISHED)
+_UNREAD = (Dead.UNREADABLE, Dead.VANISHED, Dead.TIMEOUT)
 
 
 def fingerprint(documents: pa.RecordBatch, filters: ContentFilter) -> pa.RecordBatch:
@@ -48,16 +48,17 @@ def fingerprint(documents: pa.RecordBatch, filters: ContentFilter) -> pa.RecordB
         filters: The filters.
 
     Returns:
-        A batch of FINGERPRINTS.
+        A batch of FINGERPRINTS, with the column `source_doc_id` if the documents have it.
     """
-    columns: dict[str, pa.Array[Any]] = {name: documents.column(name) for name in FINGERPRINTS.names}
+    schema = altered_schema(FINGERPRINTS, altered="source_doc_id" in documents.schema.names)
+    columns: dict[str, pa.Array[Any]] = {name: documents.column(name) for name in schema.names}
     verdicts: dict[str, list[Any]] = {name: documents.column(name).to_pylist() for name in Verdict._fields}
     for row, verdict in filters.judge(documents):
         for name, value in verdict._asdict().items():
             verdicts[name][row] = str(value)
     verdicts["detail"] = [bounded(detail, _MAX_DETAIL_BYTES) for detail in verdicts["detail"]]
     columns |= {name: pa.array(values, pa.string()) for name, values in verdicts.items()}
-    return pa.RecordBatch.from_arrays([columns[name] for name in FINGERPRINTS.names], schema=FINGERPRINTS)
+    return pa.RecordBatch.from_arrays(list(columns.values()), schema=schema)
 
 
 def fingerprints_name(key: str) -> str:
@@ -91,13 +92,13 @@ def fingerprint_unit(
 
     def make(unit: Unit) -> str:
         name = fingerprints_name(unit.key)
-        keep = filters.reads_text or finds_near_duplicates(options)
+        keep = filters.reads_text or finds_near_duplicates(options) or options.alters_content
         documents = read_batches(unit, options, keep=keep, threads=threads)
         if finds_near_duplicates(options):
             signed = partial(_write_signed, documents=documents, filters=filters, name=name, out=out, options=options)
             out.publish(signatures_name(unit.key, options), signed)
         else:
-            out.publish(name, lambda path: _write(path, documents, filters))
+            out.publish(name, lambda path: _write(path, documents, filters, options))
         return name
 
     return count_unit(run_once(unit, out, find=find, make=make), "read")
@@ -161,7 +162,7 @@ def read_fingerprints(path: Path) -> Iterator[pa.RecordBatch]:
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             digest, expected = hashlib.sha256(), (file.metadata.metadata or {})[_DIGEST].decode("ascii")
-            if not file.schema_arrow.equals(FINGERPRINTS):
+            if not any(file.schema_arrow.equals(altered_schema(FINGERPRINTS, altered=on)) for on in (False, True)):
                 raise ValueError("it has other columns")
             for batch in file.iter_batches(BATCH_ROWS, use_threads=False):
                 digest.update(cppmill_core.json_rows(batch))
@@ -182,12 +183,16 @@ def _write_signed(
 ) -> int:
     """Publish the fingerprints of a unit's documents, and write their signatures."""
     with SignatureWriter(path, options) as signatures:
-        out.publish(name, lambda fingerprints: _write(fingerprints, documents, filters, signatures))
+        out.publish(name, lambda fingerprints: _write(fingerprints, documents, filters, options, signatures))
     return signatures.count
 
 
 def _write(
-    path: Path, documents: Iterator[pa.RecordBatch], filters: ContentFilter, signatures: SignatureWriter | None = None
+    path: Path,
+    documents: Iterator[pa.RecordBatch],
+    filters: ContentFilter,
+    options: IngestOptions,
+    signatures: SignatureWriter | None = None,
 ) -> int:
     """Write the fingerprints of a unit's documents; the digest of the rows goes into the footer."""
     digest, count, unread = hashlib.sha256(), 0, 0
@@ -203,7 +208,8 @@ def _write(
             unread += sum(int(is_equal(rows.column("reason"), reason).sum()) for reason in _UNREAD)
             yield rows
 
-    with pq.ParquetWriter(path, FINGERPRINTS, compression="zstd", write_page_checksum=True) as writer:
+    schema = altered_schema(FINGERPRINTS, altered=options.alters_content)
+    with pq.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True) as writer:
         for table in fixed_row_groups(fingerprints(), BATCH_ROWS):
             writer.write_table(table)
         facts = {_DIGEST: digest.hexdigest().encode(), _UNREAD_INPUTS: str(unread).encode()}

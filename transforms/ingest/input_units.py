@@ -28,7 +28,10 @@ READER_VERSION = 1
 _TABLE_VERSION = 2
 """The same for tables: since the first version they find the column of the text."""
 
-_NOT_READ_BY = ("unit_bytes", "drop_duplicates", "detect_platforms", "decontaminate", *NEAR_DUPLICATE_OPTIONS)
+_NOT_READ_BY = (
+    *("unit_bytes", "max_input_seconds", "drop_duplicates", "detect_platforms", "decontaminate"),
+    *NEAR_DUPLICATE_OPTIONS,
+)
 _DECIDED_BY_PLAN = ("sample", "limit")
 
 

@@ -62,7 +62,11 @@ def ingest_unit(unit: Unit, settings: WriteSettings) -> UnitReceipt:
         stage=unit.stage,
         key=unit.key,
         outputs=tuple(outputs),
-        totals={"documents": reading.ledger.documents.kept, "bytes": reading.ledger.num_bytes.kept},
+        totals={
+            "documents": reading.ledger.documents.kept,
+            "bytes": reading.ledger.num_bytes.kept,
+            **({"altered": reading.altered} if settings.options.alters_content else {}),
+        },
         ledger=reading.ledger.to_json(),
     )
 
@@ -75,10 +79,13 @@ def _publish_shards(
         reading.skip()
         return
     detect = settings.make_detect() if settings.make_detect and settings.options.detect_platforms else None
-    documents = read_batches(unit, settings.options, decisions.kept, keep=True, threads=settings.threads)
+    documents = read_batches(
+        unit, settings.options, decisions.kept, keep=True, threads=settings.threads, ends=decisions.ends
+    )
     for shard, group in groupby(reading.compare(documents), key=itemgetter(0)):
         name = f"documents/part-{unit.key}-{shard:05d}.parquet"
-        write = partial(write_documents, documents=map(itemgetter(1), group), detect=detect)
+        altered = settings.options.alters_content
+        write = partial(write_documents, documents=map(itemgetter(1), group), detect=detect, altered=altered)
         yield settings.out.publish(name, write)
 
 

@@ -26,11 +26,12 @@ class SecondReading:
 
     Attributes:
         ledger: What became of the documents so far.
+        altered: How many of those that are kept have other bytes than the source.
     """
 
     def __init__(self, decisions: Decisions) -> None:
         """Begin with the first row of the fingerprints."""
-        self.ledger = Ledger()
+        self.ledger, self.altered = Ledger(), 0
         self._decisions, self._first = decisions, 0
         self._changed, self._appeared = np.zeros(len(decisions.kept), dtype=bool), list[pa.RecordBatch]()
 
@@ -47,7 +48,9 @@ class SecondReading:
             self._settle(known, ~same)
             self._add_appeared(batch.slice(known.num_rows))
             kept = self._decisions.kept[first : self._first] & same
-            yield from _by_shard(_only(batch, kept), self._decisions.shards[first : self._first][kept])
+            documents = _only(batch, kept)
+            self.altered += _num_altered(documents)
+            yield from _by_shard(documents, self._decisions.shards[first : self._first][kept])
         for known in rows.rest():
             self._settle(known, np.ones(known.num_rows, dtype=bool))
 
@@ -85,19 +88,27 @@ class _Rows:
     """Rows of batches, taken by number."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
-        self._batches, self._left = batches, FINGERPRINTS.empty_table()
+        first = next(batches, None)
+        self._batches, self._left = batches, pa.table(first) if first else FINGERPRINTS.empty_table()
 
     def take(self, rows: int) -> pa.RecordBatch:
         """Return the next rows, fewer at the end."""
         while self._left.num_rows < rows and (batch := next(self._batches, None)) is not None:
             self._left = pa.concat_tables([self._left, pa.Table.from_batches([batch])])
         taken, self._left = self._left.slice(0, rows), self._left.slice(rows)
-        return pa.RecordBatch.from_arrays([column.combine_chunks() for column in taken.columns], schema=FINGERPRINTS)
+        return pa.RecordBatch.from_arrays([column.combine_chunks() for column in taken.columns], schema=taken.schema)
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         """Yield all other rows."""
         yield from self._left.to_batches()
         yield from self._batches
+
+
+def _num_altered(documents: pa.RecordBatch) -> int:
+    """Return how many documents have other bytes than the source."""
+    if "source_doc_id" not in documents.schema.names:
+        return 0
+    return documents.num_rows - documents.column("source_doc_id").null_count
 
 
 def _are_same(known: pa.RecordBatch, documents: pa.RecordBatch) -> Flags:
@@ -111,6 +122,9 @@ def _are_same(known: pa.RecordBatch, documents: pa.RecordBatch) -> Flags:
     unread = is_equal(documents.column("column"), Column.KEPT) | equal("column", "reason", "num_bytes")
     is_unread = is_equal(documents.column("doc_id"), "")
     same: Flags = equal("project", "path") & np.where(is_unread, unread, equal("num_bytes", "doc_id"))
+    if "source_doc_id" in known.schema.names:
+        before, now = (batch.column("source_doc_id").to_numpy(zero_copy_only=False) for batch in (known, documents))
+        same &= is_unread | (before == now)
     return same
 
 

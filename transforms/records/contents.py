@@ -6,6 +6,7 @@ are those that the tokenizer gives. The sample is chosen by the digests of conte
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,12 +19,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from schemas.options import alters_content
 from transforms.tokens.shards import take_rows
 from transforms.tokens.tokenize import encode_documents
 from transforms.tokens.tokenizer import TokenizeSettings, open_tokenizer
 from transforms.units.batches import list_column, read_row_groups
 
 _HEX_DIGITS = 13
+_DOC_ID = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(kw_only=True)
@@ -93,6 +96,19 @@ class ContentCheck:
             yield f"{where}: there are licences, and by the options no column was read for them"
         if not self.ingest["detect_platforms"] and len(list_column(rows, "platform_ids").flatten()):
             yield f"{where}: there are platforms, and by the options none were searched for"
+        yield from self._check_sources(rows, where)
+
+    def _check_sources(self, rows: pa.RecordBatch, where: str) -> Iterator[str]:
+        """Check the digests of what was altered: they are there only if an option alters content, and are others."""
+        has_sources = "source_doc_id" in rows.schema.names
+        if has_sources != alters_content(self.ingest):
+            said = "content is altered" if alters_content(self.ingest) else "no content is altered"
+            yield f"{where}: by the options {said}, and source_doc_id {'is' if has_sources else 'is not'} there"
+        elif has_sources:
+            named = zip(*(rows.column(name).to_pylist() for name in ("path", "doc_id", "source_doc_id")), strict=True)
+            for path, doc_id, source in named:
+                if source is not None and (source == doc_id or not _DOC_ID.fullmatch(source)):
+                    yield f"{where}: {path} has source_doc_id {source!r}, which is no SHA-256 of other bytes"
 
 
 def _compare(again: pa.RecordBatch, written: pa.Table, numbers: npt.NDArray[np.int64], where: str) -> Iterator[str]:

@@ -13,7 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from schemas.tables import DOCUMENTS, tokens_schema
+from schemas.options import alters_content
+from schemas.tables import DOCUMENTS, altered_schema, tokens_schema
 from transforms.records.in_toto import products
 
 CONFORMS_TO = "http://mlcommons.org/croissant/1.0"
@@ -29,6 +30,7 @@ MEANINGS = {
     "token_ids": "the document's tokens; BOS and EOS included where the policy has them",
     "platform_ids": "platforms that the document is written for, ids of the platform vocabulary",
     "platform_info": "the evidence for the platforms, JSON",
+    "source_doc_id": "SHA-256 of the bytes in the source, if the content was made from others",
     "prefix_token_ids": "tokens of a comment that names the platforms",
 }
 """The meaning of each column of the shards."""
@@ -117,7 +119,8 @@ def make_croissant(
 def table_schemas(receipt: dict[str, Any]) -> dict[str, pa.Schema]:
     """Return the schemas of a run's two tables, `documents` and `tokens`."""
     prefix = receipt["configs"]["tokenize"]["platform_prefix"]
-    return {"documents": DOCUMENTS, "tokens": tokens_schema(receipt["tokenizer"]["vocab_size"], prefix=prefix)}
+    documents = altered_schema(DOCUMENTS, altered=alters_content(receipt["configs"]["ingest"]))
+    return {"documents": documents, "tokens": tokens_schema(receipt["tokenizer"]["vocab_size"], prefix=prefix)}
 
 
 def _shards(table: str, receipt: dict[str, Any]) -> list[dict[str, Any]]:

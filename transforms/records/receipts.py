@@ -94,6 +94,7 @@ def make_receipt(facts: RunFacts) -> dict[str, Any]:
             "digest": add_digests(proof.totals["corpus_digest"] for proof in facts.proofs),
             "documents": dataset["documents"],
             "bytes": dataset["bytes"],
+            **({"altered": num_altered(facts.documents)} if facts.options.ingest.alters_content else {}),
         },
         "tokenizer": {name: value for name, value in vars(facts.tokenizer).items() if value is not None},
         "dataset": dataset,
@@ -172,6 +173,10 @@ def describe_receipt(receipt: dict[str, Any]) -> list[str]:
         lines.append(
             f"{column:<9} {sum(documents[column].values()):,} documents" + (f" ({reasons})" if reasons else "")
         )
+    if "altered" in receipt["corpus"]:
+        lines.append(
+            f"altered   {receipt['corpus']['altered']:,} of the kept documents have other bytes than their source"
+        )
     if LOST in receipt["ledger"]:
         lines.append(f"lost      {_describe_losses(receipt['ledger'][LOST])}")
     ratio = dataset["bytes"] / dataset["tokens"] if dataset["tokens"] else 0.0
@@ -220,6 +225,11 @@ def _check_kept(ledger: Ledger, dataset: dict[str, Any]) -> None:
     ):
         if kept != written:
             raise IntegrityError(f"the ledger has {kept} kept {name}, the token shards have {written}")
+
+
+def num_altered(receipts: Sequence[UnitReceipt]) -> int:
+    """Return how many kept documents of ingest units have other bytes than their source."""
+    return sum(receipt.totals.get("altered", 0) for receipt in receipts)
 
 
 def control_text(receipts: Sequence[UnitReceipt]) -> dict[str, int]:

@@ -18,6 +18,7 @@ import cppmill_core
 import pyarrow.parquet as pq
 
 from schemas.ledger import Ledger
+from schemas.options import alters_content
 from schemas.reasons import Column
 from schemas.tables import PLATFORM_VOCAB_SIZE
 from schemas.units import RUN_STAGES, UNITS, Stage, UnitReceipt, current_path, is_unit_receipt, unit_key
@@ -192,13 +193,15 @@ def _check_kept(run: RunUnits) -> Iterator[str]:
 
 def _check_ledger(run: RunUnits, unit: UnitReceipt) -> Iterator[str]:
     """Count what became of the documents of a unit from its shards and its rejects."""
-    where, found = run.out.where(unit.path), Ledger()
+    where, found, altered = run.out.where(unit.path), Ledger(), 0
+    has_sources = alters_content(run.receipt["configs"]["ingest"])
     for output in unit.outputs:
         is_kept = output.path in run.documents
-        columns = ["num_bytes"] if is_kept else ["column", "reason", "num_bytes"]
-        with run.out.open_ranges(output.path) as file:
-            rows = pq.read_table(file, columns=columns, use_threads=False)
         keys = ("num_bytes",) if is_kept else ("column", "reason", "num_bytes")
+        with run.out.open_ranges(output.path) as file:
+            rows = pq.ParquetFile(file).read([*keys, "source_doc_id"] if is_kept else list(keys), use_threads=False)
+        if "source_doc_id" in rows.column_names:
+            altered += rows.num_rows - rows.column("source_doc_id").null_count
         values = [rows.column(key).to_pylist() for key in keys]
         for entry in zip(*values, strict=True):
             column, reason, num_bytes = (Column.KEPT, "", *entry) if is_kept else entry
@@ -207,6 +210,8 @@ def _check_ledger(run: RunUnits, unit: UnitReceipt) -> Iterator[str]:
         counted = json.dumps(found.to_json())
         yield f"{where}: its ledger is {json.dumps(unit.ledger)}, its documents and rejects give {counted}"
     kept = {"documents": found.documents.kept, "bytes": found.num_bytes.kept}
+    if has_sources:
+        kept["altered"] = altered
     if unit.totals != kept:
         yield f"{where}: its totals are {json.dumps(unit.totals)}, its documents give {json.dumps(kept)}"
 

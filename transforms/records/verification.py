@@ -18,15 +18,14 @@ from cppmill_core.platforms import parse_platform_vocab
 from schemas.digests import add_digests
 from schemas.errors import CppmillError, IntegrityError
 from schemas.ledger import Ledger
-from schemas.options import REENCODED, TokenizeOptions
+from schemas.options import REENCODED, TokenizeOptions, alters_content
 from schemas.units import Stage
 from transforms.records.contents import ContentCheck
 from transforms.records.platforms import PLATFORM_VOCAB, has_own_platforms, platform_vocab_size
-from transforms.records.receipts import RECEIPT, control_text, find_receipt, named_files
+from transforms.records.receipts import RECEIPT, control_text, find_receipt, named_files, num_altered
 from transforms.records.record import check_files, check_record, malformed
 from transforms.records.unit_checks import RunUnits, check_units, read_units
 from transforms.storage.folder import OutputFolder
-from transforms.tokens.consistency import load_checked
 from transforms.tokens.losses import sum_losses
 from transforms.tokens.tokenizer import TokenizeSettings
 from transforms.tokens.validate import prove_shard
@@ -75,7 +74,7 @@ def _check_tokenizer(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str
     folder, facts = out.where("tokenizer"), receipt["tokenizer"]
     try:
         with out.open_local_folder("tokenizer") as directory:
-            tokenizer = load_checked(directory)
+            tokenizer = cppmill_core.load_tokenizer(directory)
     except (cppmill_core.CoreError, IntegrityError, OSError) as error:
         yield f"{folder}: {error}"
         return
@@ -126,6 +125,10 @@ def _check_ledger(out: OutputFolder, receipt: dict[str, Any], units: RunUnits) -
             f"{out.where(RECEIPT)}: its ledger is {json.dumps(receipt['ledger'])}, the unit receipts sum to "
             f"{json.dumps(total)}"
         )
+    if alters_content(receipt["configs"]["ingest"]):
+        altered, said = num_altered(units.by_stage[Stage.INGEST]), receipt["corpus"].get("altered")
+        if altered != said:
+            yield f"{out.where(RECEIPT)}: it says corpus altered {said}, the unit receipts sum to {altered}"
 
 
 def _check_control_text(out: OutputFolder, receipt: dict[str, Any], units: RunUnits) -> Iterator[str]:

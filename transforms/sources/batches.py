@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import cppmill_core
@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.tables import READ, READ_DIGESTS
+from schemas.tables import READ, READ_DIGESTS, altered_schema
 from transforms.sources.document import Document
 
 Flags = npt.NDArray[np.bool_]
@@ -57,6 +57,30 @@ def to_batch(documents: Sequence[Document], *, keep: bool, threads: int = 1) -> 
         columns["doc_id"] = pc.if_else(looked_at, columns["doc_id"], "")
     schema = READ if keep else READ_DIGESTS
     return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
+def replace_contents(documents: pa.RecordBatch, contents: Mapping[int, bytes]) -> pa.RecordBatch:
+    """Return a batch of READ with other bytes for some documents, and the column `source_doc_id`.
+
+    Args:
+        documents: The batch; if it has the column, a document that was altered before keeps its value.
+        contents: The new bytes by row.
+    """
+    columns: dict[str, Any] = dict(zip(documents.schema.names, documents.columns, strict=True))
+    columns.setdefault("source_doc_id", pa.nulls(documents.num_rows, pa.string()))
+    if contents:
+        rows = sorted(contents)
+        flags = np.zeros(documents.num_rows, dtype=bool)
+        flags[rows] = True
+        mask = pa.array(flags)
+        content = pa.array([contents[row] for row in rows], READ.field("content").type)
+        found = cppmill_core.digest_contents(content)
+        replaced = {name: found.column(name) for name in ("doc_id", "has_nul", "is_wide")}
+        replaced |= {"content": content, "num_bytes": pc.binary_length(content).cast(pa.uint64())}
+        first = pc.and_(mask, pc.is_null(columns["source_doc_id"]))
+        columns["source_doc_id"] = pc.if_else(first, columns["doc_id"], columns["source_doc_id"])
+        columns |= {name: pc.replace_with_mask(columns[name], mask, values) for name, values in replaced.items()}
+    return pa.RecordBatch.from_arrays(list(columns.values()), schema=altered_schema(READ, altered=True))
 
 
 def is_equal(column: pa.Array[Any], value: str) -> Flags:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -24,6 +25,7 @@ MAX_NAME_BYTES = 4096
 
 _ARCHIVE_FLOOR_BYTES = 1 << 30
 _ROW_OVERHEAD_BYTES = 64
+_BYTES_PER_SECOND = 100_000
 _ROWS_FLOOR = 1 << 18
 """Any file may have so many rows; a longer table takes a byte of its file for each, even if most say the same."""
 _MAX_LABEL_BYTES = 256
@@ -79,12 +81,15 @@ class Archive:
         num_bytes: Its size.
         project: The project of its documents: its stem.
         options: The options of ingest.
+        is_timed: Whether it may take only so long to read.
     """
 
     path: str
     num_bytes: int
     project: str
     options: IngestOptions
+    is_timed: bool = True
+    _started: float = field(default_factory=lambda: time.monotonic(), init=False)
     _grown_bytes: int = field(default=0, init=False)
     _rows: int = field(default=0, init=False)
     _links: int = field(default=0, init=False)
@@ -126,16 +131,35 @@ class Archive:
         if self._grown_bytes > self.max_grown_bytes:
             raise DamageError(Dead.EXPANSION, f"expands to more than {self.max_grown_bytes} bytes")
 
-    def grow_row(self, num_bytes: int) -> None:
-        """Count a row of a table, whose bookkeeping costs something even if it is empty.
+    def grow_row(self, num_bytes: int = 0) -> None:
+        """Count the bytes of a row of a table, whose bookkeeping costs something even if it is empty.
 
         Raises:
-            DamageError: When there are more rows, or more in them, than an honest file holds.
+            DamageError: When there is more in the rows than an honest file holds.
+        """
+        self.grow(num_bytes + _ROW_OVERHEAD_BYTES)
+
+    def count_row(self) -> None:
+        """Count a row, line or member, whether it becomes a document or not.
+
+        Raises:
+            DamageError: When there are more than an honest file holds, or reading them took too long.
         """
         self._rows += 1
-        if self._rows > max(self.num_bytes, _ROWS_FLOOR):
+        if self._rows > max(self.options.max_rows_per_byte * self.num_bytes, _ROWS_FLOOR):
             raise DamageError(Dead.EXPANSION, f"more than {self._rows - 1} rows in {self.num_bytes} bytes")
-        self.grow(num_bytes + _ROW_OVERHEAD_BYTES)
+        if self.is_timed and time.monotonic() - self._started > self.max_seconds:
+            raise self.timeout
+
+    @property
+    def max_seconds(self) -> int:
+        """How long it may take to read."""
+        return self.options.max_input_seconds + self.num_bytes // _BYTES_PER_SECOND
+
+    @property
+    def timeout(self) -> DamageError:
+        """What ends it when that is over."""
+        return DamageError(Dead.TIMEOUT, f"takes more than {self.max_seconds} seconds to read")
 
     def document(
         self,

@@ -12,7 +12,7 @@ from schemas.places import is_remote
 from schemas.reasons import Dead
 from schemas.resources import explain_refusal
 from transforms.sources.document import DamageError
-from transforms.storage.urls import open_url
+from transforms.storage.urls import open_file
 
 _OWN_LIMITS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _BUFFER_BYTES = 1 << 16
@@ -30,8 +30,8 @@ def open_input(root: str, path: str) -> BinaryIO:
         OSError: If it cannot be opened, NotRegularError if it is not a regular file any more.
     """
     if is_remote(root):
-        system, base = open_url(root)
-        return cast(BinaryIO, system.open(f"{base}/{path}", "rb"))
+        system, full_path = open_file(root, path)
+        return cast(BinaryIO, system.open(full_path, "rb"))
     descriptor = open_descriptor(root, path)
     return os.fdopen(descriptor, "rb", buffering=_BUFFER_BYTES)
 

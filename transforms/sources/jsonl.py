@@ -34,6 +34,7 @@ def iter_jsonl(archive: Archive, stream: MemberStream) -> Iterator[Document]:
     while True:
         line, length, whole = stream.read_line(max_bytes)
         number += 1
+        archive.count_row()
         if stream.damage and (not length or not line.endswith(b"\n")):
             yield from _cut_line(archive, number, length, stream.damage)
             return

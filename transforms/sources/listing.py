@@ -16,6 +16,7 @@ from typing import Any
 
 from schemas.errors import ConfigError
 from schemas.options import IngestOptions
+from schemas.passwords import query_identity, with_query
 from schemas.places import is_remote
 from transforms.sources.document import display_path, raw_path
 from transforms.sources.files import os_error_reason
@@ -302,7 +303,8 @@ def _list_remote(source: str, index: int, listing: Listing) -> Iterator[Input]:
             continue  # the empty object that a console makes for a folder
         elif info["type"] == "file":
             known = info if info["size"] is not None else system.info(name)  # a web page lists names alone
-            yield Input(index, relative, int(known["size"] or 0), _version(known), kind_of(relative))
+            version = _version(known) + query_identity(name)
+            yield Input(index, relative, int(known["size"] or 0), version, kind_of(relative))
         elif info["type"] != "directory":
             listing.special.append(relative)
     listing.hidden.extend(sorted(hidden))
@@ -342,7 +344,7 @@ def check_source(source: str) -> None:
 
 def _describe(system: Any, path: str, source: str) -> dict[str, Any]:  # noqa: ANN401 - fsspec has no annotations
     try:
-        return dict(system.info(path))
+        return dict(system.info(with_query(path)))
     except FileNotFoundError as error:
         raise ConfigError(f"source {source!r} does not exist; give a folder, a file or a glob") from error
 

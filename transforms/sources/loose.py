@@ -19,7 +19,7 @@ from schemas.tables import READ, READ_DIGESTS
 from transforms.sources.batches import BATCH_BYTES, BATCH_ROWS, Flags, is_equal, to_batch
 from transforms.sources.document import Document, column_of, display_path
 from transforms.sources.files import open_input, os_error_reason
-from transforms.storage.urls import open_url
+from transforms.storage.urls import open_file
 
 _AHEAD = 8
 """Files under way for each thread: a disk, and more so a network, answers many requests at the same time."""
@@ -182,8 +182,8 @@ def _read_object(root: str, path: str, shown: Document, max_bytes: int) -> Docum
 def _fetch(root: str, path: str, num_bytes: int, max_bytes: int) -> tuple[bytes | None, int]:
     """Return an object's bytes and their number; None if there are more than `max_bytes`."""
     if num_bytes <= max_bytes:  # one request; opening a file takes two or three
-        system, base = open_url(root)
-        content = bytes(system.cat_file(f"{base}/{path}"))
+        system, full_path = open_file(root, path)
+        content = bytes(system.cat_file(full_path))
         return (content if len(content) <= max_bytes else None), len(content)
     with open_input(root, path) as file:
         content = file.read(max_bytes + 1)

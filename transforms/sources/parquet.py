@@ -115,7 +115,7 @@ class _RowGroup:
             lost = min(self._metadata.num_rows - done, _MAX_LOST_ROWS)
             detail = f"row group {self._group} is damaged ({type(error).__name__})"
             for row in range(self._first + done, self._first + done + max(lost, 1)):
-                self._archive.grow_row(0)
+                self._archive.count_row()
                 yield self._archive.dead(f"row-{row + 1}", Dead.CORRUPT, detail, num_bytes=0)
 
     def _batch_rows(self) -> int:
@@ -132,6 +132,7 @@ class _RowGroup:
     def _document(self, values: dict[str, bytes | None], member: str, terms: str | None) -> Document:
         archive, options = self._archive, self._archive.options
         path, content = _text(values.get(options.path_column)), values[options.content_column]
+        archive.count_row()
         archive.grow_row(len(content or b""))
         name = path or member
         drop = archive.drops(name, has_extension=name is path)

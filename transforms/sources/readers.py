@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+import logging
+from collections.abc import Callable, Container, Generator, Iterator
 from contextlib import closing, nullcontext
 from itertools import repeat
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import pyarrow as pa
 
 from schemas.options import IngestOptions
 from schemas.places import is_remote
-from schemas.reasons import Filtered
+from schemas.reasons import Dead, Filtered
 from schemas.units import Unit
+from transforms.sources import under_way
 from transforms.sources.batches import Flags, batch_documents, to_documents
-from transforms.sources.document import Archive, DamageError, Document
+from transforms.sources.document import Archive, DamageError, Document, display_path
 from transforms.sources.files import open_input, os_error_reason
 from transforms.sources.jsonl import iter_jsonl
 from transforms.sources.listing import Kind, codec_of
@@ -23,14 +25,23 @@ from transforms.sources.parquet import iter_parquet
 from transforms.sources.streams import MemberStream
 from transforms.sources.tar import iter_tar
 from transforms.sources.text import iter_text
+from transforms.sources.wide_text import convert_wide_text
 from transforms.sources.zip import iter_zip
 from transforms.storage.urls import input_errors
+
+logger = logging.getLogger(__name__)
 
 _STREAM_READERS: dict[Kind, Callable[[Archive, MemberStream], Iterator[Document]]] = {
     Kind.TAR: iter_tar,
     Kind.JSONL: iter_jsonl,
     Kind.TEXT: iter_text,
 }
+_BOUNDS = {
+    Dead.EXPANSION: "ingest.max_expansion or ingest.max_rows_per_byte",
+    Dead.TIMEOUT: "ingest.max_input_seconds",
+}
+"""The options that bound what an honest input may expand to, and how long it may take."""
+
 _FILE_READERS: dict[Kind, Callable[[Archive, BinaryIO], Iterator[Document]]] = {
     Kind.ZIP: iter_zip,
     Kind.PARQUET: iter_parquet,
@@ -38,7 +49,13 @@ _FILE_READERS: dict[Kind, Callable[[Archive, BinaryIO], Iterator[Document]]] = {
 
 
 def read_batches(
-    unit: Unit, options: IngestOptions, wanted: Flags | None = None, *, keep: bool, threads: int = 1
+    unit: Unit,
+    options: IngestOptions,
+    wanted: Flags | None = None,
+    *,
+    keep: bool,
+    threads: int = 1,
+    ends: Container[int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield every document of an input unit in order, and a ledger entry for all that could not be read, in batches.
 
@@ -47,8 +64,11 @@ def read_batches(
         options: The options of ingest.
         wanted: For each loose file, whether it is read; the others are yielded as `kept`, without digest. All are read
             by default; the members of archives are always read.
-        keep: Whether the bytes stay in the batches: READ, else READ_DIGESTS.
+        keep: Whether the bytes stay in the batches: READ, else READ_DIGESTS. They must if the options alter content,
+            and the batches then have the column `source_doc_id` too.
         threads: The most threads to digest documents with.
+        ends: The rows at which an earlier reading ran out of time in an archive or table; this one ends there too,
+            however fast it is. None for a first reading.
 
     Raises:
         StoreError: If a store fails beyond all retries, or refuses the credentials.
@@ -56,9 +76,10 @@ def read_batches(
     root = unit.payload["root"]
     with input_errors(root) if is_remote(root) else nullcontext():
         if unit.payload["kind"] == Kind.FILE:
-            yield from read_loose(unit.payload, options, wanted, keep=keep, threads=threads)
+            batches = read_loose(unit.payload, options, wanted, keep=keep, threads=threads)
         else:
-            yield from batch_documents(_archived(unit.payload, options), keep=keep, threads=threads)
+            batches = batch_documents(_archived(unit, options, ends), keep=keep, threads=threads)
+        yield from map(convert_wide_text, batches) if options.convert_wide_text else batches
 
 
 def read_documents(unit: Unit, options: IngestOptions) -> Iterator[Document]:
@@ -67,22 +88,30 @@ def read_documents(unit: Unit, options: IngestOptions) -> Iterator[Document]:
         yield from to_documents(batch)
 
 
-def _archived(payload: dict[str, Any], options: IngestOptions) -> Iterator[Document]:
+def _archived(unit: Unit, options: IngestOptions, ends: Container[int] | None) -> Iterator[Document]:
+    payload, row = unit.payload, 0
     project, inputs = payload["project"], payload["inputs"]
     projects = projects_of(project, inputs) if payload["kind"] == Kind.TEXT else repeat(project)
     for (path, num_bytes, _, reason), name in zip(inputs, projects, strict=False):
-        archive = Archive(path, num_bytes, name, options)
+        archive = Archive(path, num_bytes, name, options, is_timed=ends is None)
         if reason:
             yield archive.entry(reason, "", num_bytes=num_bytes)
-        else:
-            yield from _archive_documents(payload, archive)
+            row += 1
+            continue
+        with closing(_archive_documents(unit, archive)) as documents:
+            for rows, document in enumerate(documents):
+                is_end = ends is not None and row in ends
+                yield _ended(archive, archive.timeout, rows) if is_end else document
+                row += 1
+                if is_end:
+                    break
 
 
-def _archive_documents(payload: dict[str, Any], archive: Archive) -> Iterator[Document]:
+def _archive_documents(unit: Unit, archive: Archive) -> Generator[Document]:
     """Yield the members of an archive up to the limit, then an entry for damage that cut none."""
     taken = rows = 0
     limit = archive.options.limit
-    with closing(_members(payload, archive)) as members:
+    with closing(_members(unit, archive)) as members:
         try:
             for document in members:
                 if limit is not None and taken >= limit:
@@ -92,18 +121,32 @@ def _archive_documents(payload: dict[str, Any], archive: Archive) -> Iterator[Do
                 taken += document.reason not in (Filtered.EXTENSION, Filtered.SAMPLE)
                 yield document
         except DamageError as damage:
-            yield archive.entry(damage.reason, damage.detail, num_bytes=0 if rows else archive.num_bytes)
+            yield _ended(archive, damage, rows)
         except OSError as error:
-            yield archive.entry(*os_error_reason(error), num_bytes=0 if rows else archive.num_bytes)
+            yield _ended(archive, DamageError(*os_error_reason(error)), rows)
     archive.log()
 
 
-def _members(payload: dict[str, Any], archive: Archive) -> Generator[Document]:
+def _ended(archive: Archive, damage: DamageError, rows: int) -> Document:
+    """Return the entry of an archive of which some rows were read."""
+    if archive.is_timed and damage.reason in _BOUNDS:
+        logger.warning(
+            "%s: %s; the rest of it is %s (%s allows more)",
+            *(display_path(archive.path), damage.detail, f"dead[{damage.reason}]", _BOUNDS[damage.reason]),
+        )
+    return archive.entry(damage.reason, damage.detail, num_bytes=0 if rows else archive.num_bytes)
+
+
+def _members(unit: Unit, archive: Archive) -> Generator[Document]:
     """Open an archive and yield what its format's reader does."""
-    root, path, kind = payload["root"], archive.path, Kind(payload["kind"])
+    root, path, kind = unit.payload["root"], archive.path, Kind(unit.payload["kind"])
+
+    def open_counted() -> BinaryIO:
+        return under_way.counted(open_input(root, path), unit.key)
+
     if kind in _STREAM_READERS:
-        with closing(MemberStream(archive, lambda: open_input(root, path), codec_of(path))) as stream:
+        with closing(MemberStream(archive, open_counted, codec_of(path))) as stream:
             yield from _STREAM_READERS[kind](archive, stream)
     else:
-        with open_input(root, path) as file:
+        with open_counted() as file:
             yield from _FILE_READERS[kind](archive, file)

@@ -35,6 +35,7 @@ def iter_tar(archive: Archive, stream: MemberStream) -> Iterator[Document]:
     """
     blocks = _Blocks(stream)
     for header in _headers(blocks):
+        archive.count_row()
         yield from _damage_before(archive, blocks, header)
         if header.isreg() and not header.name.endswith("/"):
             yield _member(archive, blocks, header)

@@ -24,6 +24,7 @@ def iter_text(archive: Archive, stream: MemberStream) -> Iterator[Document]:
     """
     separator = (archive.options.document_separator or "").encode()
     for number, (content, num_bytes, is_last) in enumerate(_pieces(stream, separator, archive), start=1):
+        archive.count_row()
         member = f"document-{number}"
         drop = archive.drops(member, has_extension=False)
         if is_last and stream.damage:

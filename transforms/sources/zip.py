@@ -45,6 +45,7 @@ def iter_zip(archive: Archive, file: BinaryIO) -> Iterator[Document]:
         DamageError: If it has no directory that can be read, or expands beyond measure.
     """
     for info in _directory(archive, file):
+        archive.count_row()
         name = _name(info)
         if name.endswith("/"):
             continue

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import fsspec
 
 from schemas.errors import ConfigError, CppmillError, StoreError
-from schemas.passwords import user_of, with_password
+from schemas.passwords import redacted, user_of, with_password, with_query
 from schemas.places import missing_package
 from transforms.storage.gcs import GcsObjects
 from transforms.storage.protocol import ConflictError, Objects
@@ -44,6 +44,16 @@ def open_url(url: str) -> tuple[Any, str]:
     else:
         system, path = fsspec.core.url_to_fs(with_password(url))
     return system, str(path)
+
+
+def open_file(root: str, path: str) -> tuple[Any, str]:
+    """Return the fsspec file system of the URL of a folder, and the path in it of a file below the folder.
+
+    Raises:
+        ConfigError: As `open_url` does.
+    """
+    system, base = open_url(root)
+    return system, with_query(f"{base}/{path}")
 
 
 @lru_cache(maxsize=8)
@@ -104,7 +114,7 @@ def _store_error(url: str, error: Exception) -> StoreError:
         advice = OBJECTS[scheme]().explain(error) if scheme in OBJECTS else None
     if advice:
         return StoreError(f"{url}: {advice}")
-    reason = " ".join(str(error).split())
+    reason = redacted(" ".join(str(error).split()))
     return StoreError(
         f"{url}: the object store failed after all retries: {type(error).__name__}: {reason}; "
         "check credentials, endpoint and bucket, and run again"

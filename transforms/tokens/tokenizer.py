@@ -16,7 +16,6 @@ from schemas.errors import IntegrityError
 from schemas.options import TokenizeOptions
 from schemas.tables import PLATFORM_VOCAB_SIZE
 from transforms.storage.folder import OutputFolder
-from transforms.tokens.consistency import load_checked
 
 FOLDER = "tokenizer"
 """The folder of the tokenizer, relative to OUT."""
@@ -124,4 +123,4 @@ def end_name(tokenizer: cppmill_core.AnyTokenizer, policy: TokenizeOptions) -> s
 def _load_tokenizer(out: OutputFolder, digest: str) -> cppmill_core.AnyTokenizer:
     """Load a tokenizer once for all units of a process that find the same manifest; its cache of words stays warm."""
     with out.open_local_folder(FOLDER) as directory:
-        return load_checked(directory)
+        return cppmill_core.load_tokenizer(directory)

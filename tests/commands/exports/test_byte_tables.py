@@ -58,6 +58,15 @@ def test_a_tokenizer_json_is_taken(run: Any, tmp_path: Path) -> None:
     assert np.array_equal(found.base_bytes[text], whole.base_bytes[text])
 
 
+def test_tables_replace_a_file_and_do_not_change_it(run: Any, tmp_path: Path) -> None:
+    file, before = tmp_path / "a.npz", tmp_path / "before.npz"
+    file.write_bytes(b"older")
+    before.hardlink_to(file)
+    list(write_byte_tables(run.out / "tokenizer", file, run=None))
+    assert before.read_bytes() == b"older"
+    assert ByteTables.load(file).vocab_size == run.receipt["tokenizer"]["vocab_size"]
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [

@@ -8,10 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 
 import transforms.tokens.tokenize
 from pipelines.versions.verify import verify
 from schemas.digests import canonical_json, sha256_file, sha256_json
+from schemas.errors import CppmillError
 from transforms.units.batches import list_column
 
 
@@ -144,6 +147,7 @@ FORGERIES = {
     "size in the options": (options(build={"vocab_size": 65536}), "its vocab_size is 12288"),
     "profile in the options": (options(build={"profile": "demo"}), "its profile is hybrid-64k"),
     "platforms in the options": (options(ingest={"detect_platforms": False}), "none were searched for"),
+    "conversion in the options": (options(ingest={"convert_wide_text": True}), "its totals are"),
     "limit in the options": (options(ingest={"max_document_bytes": 10}), "the options allow 10"),
 }
 
@@ -208,3 +212,33 @@ def test_the_sample_is_chosen_by_contents(other_ids):
     shard = next((other_ids / "documents").glob("part-*.parquet"))
     content = pq.read_table(shard, partitioning=None).column("content")[0].as_py()
     assert pq.read_table(shard, partitioning=None).column("doc_id")[0].as_py() == hashlib.sha256(content).hexdigest()
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 1 << 40) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.randoms(use_true_random=False), ANYTHING)
+def test_a_receipt_with_anything_in_it_ends_in_lines(copied_run, random, value):
+    file = copied_run.out / "receipt.json"
+    before = file.read_bytes()
+    changed = place = json.loads(before)
+    while True:
+        name = random.choice(sorted(place) if isinstance(place, dict) else range(len(place)))
+        if not place[name] or not isinstance(place[name], dict | list) or random.random() < 0.3:
+            break
+        place = place[name]
+    assume(json.dumps(place[name]) != json.dumps(value))
+    place[name] = value
+    seal(changed)
+    try:
+        file.write_bytes(canonical_json(changed))
+        assert all(verify(str(copied_run.out), 0.0))
+    except CppmillError as error:
+        assert str(error)
+    finally:
+        file.write_bytes(before)

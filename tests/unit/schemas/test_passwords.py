@@ -9,7 +9,17 @@ import pytest
 from configs.runs import load_run_config
 from pipelines.console.events import open_log
 from schemas.errors import ConfigError
-from schemas.passwords import VARIABLE, hide_passwords, redacted, user_of, with_password
+from schemas.passwords import (
+    QUERIES,
+    VARIABLE,
+    hide_passwords,
+    hide_secrets,
+    query_identity,
+    redacted,
+    user_of,
+    with_password,
+    with_query,
+)
 from transforms.storage.folder import OutputFolder
 
 URL = "sftp://me:h%40mlet@host:22/folder/*.cpp"
@@ -18,6 +28,7 @@ URL = "sftp://me:h%40mlet@host:22/folder/*.cpp"
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "{}")
+    monkeypatch.setenv(QUERIES, "{}")
 
 
 def test_a_hidden_password_comes_back_for_who_opens_the_url() -> None:
@@ -51,3 +62,31 @@ def test_no_password_is_in_the_event_log(out: OutputFolder) -> None:
     ended = [json.loads(line) for line in out.read_bytes(name).splitlines()][-1]
     assert ended["event"] == "run_ended"
     assert b"mlet" not in out.read_bytes(name)
+
+
+SIGNED = {
+    "AWS": "X-Amz-Algorithm=A&X-Amz-Credential=me%2F2026&X-Amz-Signature=mlet",
+    "Google": "X-Goog-Date=1&X-Goog-Signature=mlet",
+    "CloudFront": "Expires=1&Signature=mlet&Key-Pair-Id=K",
+    "Azure": "sv=2026&se=1&sp=r&sig=mlet",
+}
+
+
+@pytest.mark.parametrize("query", SIGNED.values(), ids=SIGNED)
+def test_a_signature_comes_back_for_who_opens_the_url_and_says_nothing_of_the_file(query: str) -> None:
+    url = f"https://me:secret@host/a.zip?{query}"
+    plain = hide_secrets(url)
+    assert plain == "https://host/a.zip"
+    assert with_query(plain) == f"{plain}?{query}"
+    assert query_identity(plain) == ""
+    assert with_password(hide_secrets(f"zip://*.cpp::{url}")) == f"zip://*.cpp::{url}"
+    assert redacted(f"GET {url}, no") == "GET https://me:***@host/a.zip?*** no"
+
+
+def test_the_rest_of_a_query_says_which_file_it_is() -> None:
+    names = set()
+    for query in ("versionId=1&X-Amz-Signature=a", "X-Amz-Signature=b&versionId=1", "versionId=2&X-Amz-Signature=a"):
+        names.add(query_identity(hide_secrets(f"https://host/a.zip?{query}")))
+    assert len(names) == 2
+    assert query_identity(hide_secrets("https://host/b.zip?sp=r"))
+    assert redacted("https://example.com/?q=1") == "https://example.com/?q=1"

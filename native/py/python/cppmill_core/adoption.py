@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from cppmill_core._native import CoreError, InvalidInputError, Tokenizer
-from cppmill_core.hugging_face import CONFIG, SPECIAL_TOKENS, TOKENIZER, describe_hugging_face
-from cppmill_core.manifests import BOS, EOS, HUGGING_FACE, MANIFEST
+from cppmill_core.hugging_face import CONFIG, SPECIAL_TOKENS, describe_hugging_face
+from cppmill_core.manifests import BOS, EOS, HUGGING_FACE, MANIFEST, TOKENIZER
 from cppmill_core.protocol import AnyTokenizer
 from cppmill_core.sentencepiece import MODEL, describe_sentencepiece
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import io
 import math
 import os
 import zipfile
@@ -213,9 +214,13 @@ class ByteTables:
         Raises:
             OSError: If the file cannot be written.
         """
-        arrays = {name: getattr(self, name) for name in _ARRAYS}
-        with Path(path).open("wb") as file:
-            np.savez(file, **arrays, format=FORMAT, tokenizer=self.tokenizer, convention=self.convention)
+        Path(path).write_bytes(self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """Return what `save` writes."""
+        arrays, file = {name: getattr(self, name) for name in _ARRAYS}, io.BytesIO()
+        np.savez(file, **arrays, format=FORMAT, tokenizer=self.tokenizer, convention=self.convention)
+        return file.getvalue()
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, tokenizer: AnyTokenizer | str | None = None) -> ByteTables:

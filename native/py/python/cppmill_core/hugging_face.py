@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from cppmill_core._native import CoreError, CorruptDataError, InvalidInputError, Tokenizer
 from cppmill_core.byte_alphabet import CHARACTERS, read_spelling, spell
-from cppmill_core.manifests import BOS, EOS, HUGGING_FACE, describe_ids, named_ids, read_manifest
+from cppmill_core.manifests import BOS, EOS, HUGGING_FACE, TOKENIZER, describe_ids, named_ids, read_manifest
 from cppmill_core.protocol import AnyTokenizer
 from cppmill_core.segments import MAX_SEGMENT_BYTES, Bytes, Marks, SegmentTokenizer, invalid_bytes
 from cppmill_core.token_table import Integers, TokenTable
@@ -30,14 +30,12 @@ from cppmill_core.token_table import Integers, TokenTable
 __all__ = [
     "CONFIG",
     "SPECIAL_TOKENS",
-    "TOKENIZER",
     "describe_hugging_face",
     "load_hugging_face",
     "lossy_rules",
     "surrounding_tokens",
 ]
 
-TOKENIZER = "tokenizer.json"
 CONFIG = "tokenizer_config.json"
 SPECIAL_TOKENS = "special_tokens_map.json"
 

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from cppmill_core._native import CorruptDataError, InvalidInputError, Tokenizer
-from cppmill_core.manifests import HUGGING_FACE, MANIFEST, SENTENCEPIECE
+from cppmill_core.manifests import HUGGING_FACE, MANIFEST, SENTENCEPIECE, check_agreement
 from cppmill_core.protocol import AnyTokenizer
 
 __all__ = ["load_tokenizer", "open_any"]
@@ -28,22 +28,13 @@ def load_tokenizer(path: str | os.PathLike[str], digest: str | None = None) -> A
 
     Raises:
         OSError: A file cannot be read, or there is no manifest.
-        CorruptDataError: A file does not have the digest that the manifest gives, or the tokenizer does not have the
-            `digest`.
+        CorruptDataError: A file does not have the digest that the manifest gives, the tokenizer does not have the
+            `digest`, or `tokenizer.json` does not keep what the manifest promises of ids.
         InvalidInputError: The format is newer, or uses something that this version does not know; the message names it.
     """
-    kind = _kind(Path(path))
-    if kind is None:
-        return Tokenizer.from_dir(path, digest)
-    if kind == SENTENCEPIECE:
-        from cppmill_core.sentencepiece import load_sentencepiece
-
-        return load_sentencepiece(path, digest)
-    if kind == HUGGING_FACE:
-        from cppmill_core.hugging_face import load_hugging_face
-
-        return load_hugging_face(path, digest)
-    raise InvalidInputError(f"{path}: a tokenizer of the kind {kind!r}, which this version does not know: update")
+    tokenizer = _load(path, digest)
+    check_agreement(Path(path), tokenizer)
+    return tokenizer
 
 
 def open_any(path: str | os.PathLike[str]) -> AnyTokenizer:
@@ -66,6 +57,22 @@ def open_any(path: str | os.PathLike[str]) -> AnyTokenizer:
     with tempfile.TemporaryDirectory(prefix="cppmill-adopt-") as folder:
         write_directory(source, Path(folder))
         return load_tokenizer(folder)
+
+
+def _load(path: str | os.PathLike[str], digest: str | None) -> AnyTokenizer:
+    """Load a tokenizer directory by its kind."""
+    kind = _kind(Path(path))
+    if kind is None:
+        return Tokenizer.from_dir(path, digest)
+    if kind == SENTENCEPIECE:
+        from cppmill_core.sentencepiece import load_sentencepiece
+
+        return load_sentencepiece(path, digest)
+    if kind == HUGGING_FACE:
+        from cppmill_core.hugging_face import load_hugging_face
+
+        return load_hugging_face(path, digest)
+    raise InvalidInputError(f"{path}: a tokenizer of the kind {kind!r}, which this version does not know: update")
 
 
 def _kind(folder: Path) -> str | None:

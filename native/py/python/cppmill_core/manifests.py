@@ -1,14 +1,23 @@
-"""Reads manifests of tokenizer directories and checks their files, for the kinds that the native core does not run."""
+"""Reads manifests of tokenizer directories, and checks that the files of a directory keep what its manifest promises.
+
+The manifest has the digests of the files, so damage is found by these. What is checked besides is whether a directory
+with true digests keeps its promises: a fixed token that has moved in `tokenizer.json` would be pinned for life by a
+release. The checks read the two files and ask the loaded tokenizer; they take a fraction of a second.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from cppmill_core._native import CorruptDataError, InvalidInputError
+from cppmill_core.byte_alphabet import CHARACTERS, read_spelling
+from cppmill_core.protocol import AnyTokenizer
 
 __all__ = [
     "BOS",
@@ -18,6 +27,8 @@ __all__ = [
     "MANIFEST",
     "MANIFEST_FORMAT",
     "SENTENCEPIECE",
+    "TOKENIZER",
+    "check_agreement",
     "describe_ids",
     "named_ids",
     "ranges",
@@ -25,6 +36,7 @@ __all__ = [
 ]
 
 MANIFEST = "manifest.json"
+TOKENIZER = "tokenizer.json"
 MANIFEST_FORMAT = "cppmill-tokenizer-1"
 BOS, EOS = "<BOS>", "<EOS>"
 
@@ -36,6 +48,11 @@ HUGGING_FACE = "hugging-face"
 
 LOSSY = "lossy"
 """The key of the reasons why an adopted tokenizer loses text; a lossless one has none."""
+
+_SHOWN = 3
+_ALPHABET = frozenset(CHARACTERS)
+_AGREEING: set[str] = set()
+"""Digests of tokenizers whose files this process found to agree; a digest stands for all bytes of a directory."""
 
 
 def read_manifest(folder: Path, digest: str | None) -> tuple[str, dict[str, Any]]:
@@ -112,6 +129,124 @@ def ranges(ids: Iterable[int]) -> list[list[int]]:
         else:
             found.append([id_, id_])
     return found
+
+
+def check_agreement(folder: Path, tokenizer: AnyTokenizer) -> None:
+    """Check that the files of a tokenizer directory agree; once a process for each digest.
+
+    Args:
+        folder: The directory that it was loaded from.
+        tokenizer: The tokenizer.
+
+    Raises:
+        CorruptDataError: Naming the first promises of the manifest that `tokenizer.json` breaks.
+    """
+    if tokenizer.digest in _AGREEING:
+        return
+    problems = list(_find_problems(folder, tokenizer))
+    if problems:
+        more = f"; and {len(problems) - _SHOWN:,} more" if len(problems) > _SHOWN else ""
+        raise CorruptDataError(
+            f"{folder / TOKENIZER}: not what {MANIFEST} says: {'; '.join(problems[:_SHOWN])}{more}; restore the "
+            "directory, or build again"
+        )
+    _AGREEING.add(tokenizer.digest)
+
+
+def _find_problems(folder: Path, tokenizer: AnyTokenizer) -> Iterator[str]:
+    """Yield every promise of a manifest that a loaded tokenizer does not keep."""
+    manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_bytes())
+    yield from _check_tokens(manifest, tokenizer)
+    if manifest.get("kind") != SENTENCEPIECE:
+        rules = _read_rules(folder / TOKENIZER)
+        yield from _check_names(manifest, rules)
+        if "kind" not in manifest:
+            yield from _check_ids(manifest, rules)
+            yield from _check_merges(manifest, rules)
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """What is read of a `tokenizer.json`."""
+
+    vocab: Mapping[str, int]
+    merges: list[tuple[str, str]]
+    added: Mapping[str, int]
+
+
+def _read_rules(file: Path) -> _Rules:
+    rules = json.loads(file.read_bytes())
+    merges = [tuple(merge if isinstance(merge, list) else merge.split(" ")) for merge in rules["model"]["merges"]]
+    added = {token["content"]: token["id"] for token in rules["added_tokens"] if token["special"]}
+    return _Rules(rules["model"]["vocab"], merges, added)
+
+
+def _check_tokens(manifest: Mapping[str, Any], tokenizer: AnyTokenizer) -> Iterator[str]:
+    """Compare ids and tokens: control and reserved ids stand for no text, fixed ones for theirs, alone too."""
+    if tokenizer.vocab_size != manifest["vocab_size"]:
+        yield f"it has {tokenizer.vocab_size} ids, not {manifest['vocab_size']}"
+        return
+    fixed = []
+    for token in manifest["tokens"]:
+        id_, name = token["id"], token["token"]
+        expected = None if token["strength"] == "control" else name.encode()
+        if tokenizer.token_bytes(id_) != expected:
+            yield f"id {id_} is {_shown(tokenizer, id_)}, not {name!r}"
+        elif expected is not None:
+            fixed.append((id_, name))
+    silent = chain.from_iterable(range(first, last + 1) for first, last in manifest["reserved"])
+    yield from (f"id {i} is reserved, and is {_shown(tokenizer, i)}" for i in silent if tokenizer.token_bytes(i))
+    ids = tokenizer.encode_batch([name.encode() for _, name in fixed]).to_pylist() if fixed else []
+    for (id_, name), found in zip(fixed, ids, strict=True):
+        if found != [id_]:
+            yield f"{name!r} alone is encoded to {found}, not to its id {id_}"
+
+
+def _shown(tokenizer: AnyTokenizer, id_: int) -> str:
+    token = tokenizer.token_bytes(id_)
+    return "no text" if token is None else repr(token)[1:]
+
+
+def _check_names(manifest: Mapping[str, Any], rules: _Rules) -> Iterator[str]:
+    """Compare the names of control tokens with the special tokens, which `tokenizers` and `transformers` go by."""
+    control, _ = named_ids(manifest)
+    for name in sorted(control.keys() | rules.added.keys()):
+        if control.get(name) != rules.added.get(name):
+            yield f"the control token {name!r} has id {rules.added.get(name)}, not {control.get(name)}"
+
+
+def _check_ids(manifest: Mapping[str, Any], rules: _Rules) -> Iterator[str]:
+    """Check that each id has one token, names have theirs, and every byte is a token."""
+    named = _names(manifest)
+    for name, id_ in named.items():
+        if rules.vocab.get(name) != id_:
+            yield f"{name} has id {rules.vocab.get(name)}, not {id_}"
+    if sorted(rules.vocab.values()) != list(range(manifest["vocab_size"])):
+        yield f"its tokens do not have the ids 0 to {manifest['vocab_size'] - 1}, each once"
+    yield from (f"no token for the byte {read_spelling(c)[0]}" for c in CHARACTERS if c not in rules.vocab)
+    for text in rules.vocab.keys() - named.keys():
+        if not _ALPHABET.issuperset(text):
+            yield f"{text!r} is not spelled in the byte alphabet"
+
+
+def _check_merges(manifest: Mapping[str, Any], rules: _Rules) -> Iterator[str]:
+    """Check that merges lead from tokens to tokens, and that each token of two bytes and more has one."""
+    texts = rules.vocab.keys() - _names(manifest).keys()
+    made = set()
+    for left, right in rules.merges:
+        made.add(left + right)
+        strange = [text for text in (left, right, left + right) if text not in texts]
+        if strange:
+            yield f"the merge of {left!r} and {right!r}: {strange[0]!r} is no token of text"
+    yield from (f"no merge makes {text!r}" for text in sorted(texts - made) if len(text) > 1)
+
+
+def _names(manifest: Mapping[str, Any]) -> dict[str, int]:
+    """Return the ids that stand for no text, by the names that `tokenizer.json` has for them."""
+    named, _ = named_ids(manifest)
+    for first, last in manifest["reserved"]:
+        named |= {f"<RESERVED_{id_}>": id_ for id_ in range(first, last + 1)}
+    return named
 
 
 def _check_file(folder: Path, name: str, expected: str) -> None:

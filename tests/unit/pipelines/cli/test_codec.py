@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 from pipelines.cli.app import app
 from pipelines.tokenizers.codec import parse_ids
 from schemas.errors import ConfigError
-from transforms.tokens import consistency
 
 FIRST_BYTE = 10
 
@@ -44,7 +43,7 @@ def tokenizer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A tokenizer directory, and the stand-in that loads it."""
     (tmp_path / "tokenizer").mkdir()
     (tmp_path / "tokenizer" / "manifest.json").write_text("{}")
-    monkeypatch.setattr(consistency, "load_checked", ByteTokenizer.from_dir)
+    monkeypatch.setattr(cppmill_core, "load_tokenizer", ByteTokenizer.from_dir)
     return tmp_path / "tokenizer"
 
 

@@ -1,9 +1,11 @@
 """What changes or cannot be read while a run is at work is counted, and is made good by the next run."""
 
+import io
 import json
 import os
 import shutil
 import stat
+import threading
 from collections import Counter
 from contextlib import contextmanager
 
@@ -11,8 +13,11 @@ import pytest
 
 from configs.runs import load_run_config
 from pipelines.console.progress import Reporters
+from pipelines.console.reporters import JsonReporter
 from pipelines.stages import ingest
 from pipelines.stages.session import open_session
+from transforms.sources.batches import BATCH_ROWS
+from transforms.sources.readers import read_batches
 from transforms.storage.local import LocalStore
 
 
@@ -99,3 +104,20 @@ def test_the_footers_of_each_unit_are_read_once_in_a_run(small_sources, tmp_path
         assert len(cached) == units > 5
         assert cached <= footers.keys()
         assert set(footers.values()) == {1}
+
+
+def test_progress_is_shown_within_an_archive(tmp_path):
+    table = tmp_path / "all.jsonl"
+    table.write_text("".join(json.dumps({"content": f"int a{row};"}) + "\n" for row in range(3 * BATCH_ROWS)))
+    config = load_run_config(flags={"SOURCE": [str(table)], "--out": str(tmp_path / "out")}, needs_sources=True)
+    stream, done = io.StringIO(), threading.Event()
+    done.set()  # one look, at once
+    with open_session(config, JsonReporter(stream, every_seconds=0.0)) as session:
+        (unit,) = ingest.list_units(session.config)
+        batches = read_batches(unit, session.config.options.ingest, keep=False)
+        for _ in range(2):
+            next(batches)
+            session._watch({unit: "not there"}, done)
+        batches.close()
+    shown = [event["done_bytes"] for event in map(json.loads, stream.getvalue().splitlines())]
+    assert 0 < shown[0] < shown[1] < unit.num_bytes

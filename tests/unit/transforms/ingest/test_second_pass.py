@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import os
 import stat
+import tarfile
 import uuid
 from functools import partial
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -18,6 +23,7 @@ import pytest
 from schemas.options import IngestOptions
 from schemas.tables import DOCUMENTS, REJECTS
 from transforms.ingest import document_shards, input_units
+from transforms.ingest.fingerprints import find_digest
 from transforms.ingest.second_pass import WriteSettings, ingest_unit
 from transforms.storage.folder import OutputFolder
 from transforms.storage.urls import open_url
@@ -263,3 +269,38 @@ def test_an_object_store_is_read_like_a_folder(
     tarred = {f"t.tar.gz/{name}": content for name, content in entries}
     assert result.contents == {"p/a::b#1.cpp": b"int a;", "z.zip/z.cpp": b"int z;", **tarred}
     assert result.rejects == [("p/big.cpp", "filtered", "size"), ("p/empty.cpp", "empty", "")]
+
+
+def test_converted_text_is_chosen_by_what_it_became(tmp_path: Path, out: OutputFolder, run_ingest: Any) -> None:
+    header = (Path(np.get_include()) / "numpy" / "npy_common.h").read_text()
+    root = tmp_path / "corpus"
+    root.mkdir()
+    for name, codec in (("a.h", "utf-16"), ("b.h", "utf-8"), ("c.h", "utf-32")):
+        (root / name).write_bytes(header.encode(codec))
+    (root / "d.h").write_bytes(header.encode("utf-16")[:-1])
+    with tarfile.open(tmp_path / "more.tar", "w") as archive:
+        archive.add(root / "a.h", "e.h")
+    result = run_ingest([root, tmp_path / "more.tar"], out, IngestOptions(convert_wide_text=True))
+    (row,) = result.table().to_pylist()
+    assert (row["path"], row["content"]) == ("a.h", header.encode())
+    assert row["doc_id"] == hashlib.sha256(header.encode()).hexdigest()
+    assert row["source_doc_id"] == hashlib.sha256(header.encode("utf-16")).hexdigest()
+    dropped = [("b.h", "duplicate", ""), ("c.h", "duplicate", ""), ("d.h", "filtered", "wide_text")]
+    assert sorted(result.rejects) == [*dropped, ("more.tar/e.h", "duplicate", "")]
+    assert sum(receipt.totals["altered"] for receipt in result.receipts) == 1
+
+
+def test_an_archive_that_takes_too_long_ends_where_it_ended_first(
+    tmp_path: Path, out: OutputFolder, run_first_pass: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "slow.jsonl"
+    path.write_text("".join(json.dumps({"content": f"int a{row};"}) + "\n" for row in range(9)))
+    ticks = count(step=100)  # each look at the clock is 100 seconds later
+    monkeypatch.setattr("transforms.sources.document.time", SimpleNamespace(monotonic=lambda: next(ticks)))
+    result = run_first_pass([path], out, IngestOptions(max_input_seconds=350))
+    monkeypatch.undo()
+    settings = WriteSettings(out, IngestOptions(max_input_seconds=900))
+    result.receipts = [run_unit(unit, out, partial(ingest_unit, settings=settings)).result for unit in result.units]
+    assert sorted(result.contents) == ["slow.jsonl/line-1", "slow.jsonl/line-2", "slow.jsonl/line-3"]
+    assert result.rejects == [("slow.jsonl", "dead", "timeout")]
+    assert not find_digest(result.found.units[0], out, settings.options), "the next run reads it again"

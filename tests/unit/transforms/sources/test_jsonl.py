@@ -137,3 +137,12 @@ def test_the_text_is_found_where_only_one_key_can_be_it(
     else:
         assert list(documents.whole.values()) == [f"a {found}.cpp".encode()]
     assert (f"the text is in '{found}'" in caplog.text) == (found in ("text", "body"))
+
+
+def test_lines_of_nothing_end_as_rows_do(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transforms.sources.document._ROWS_FLOOR", 1_000)
+    data = gzip.compress(b"{}\n" * 5_000 + b"\n" * 500_000)
+    found = read("a.jsonl.gz", data)
+    assert found.rest[-1] == ("a.jsonl.gz", "expansion", 0)
+    assert len(found.rest) == max(1_000, len(data)) + 1
+    assert len(read("b.jsonl.gz", data, IngestOptions(max_rows_per_byte=1_000)).rest) == 5_000
