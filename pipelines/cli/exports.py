@@ -10,6 +10,7 @@ import typer
 
 from configs.tables import SEQUENCE_FLAGS, SHARD_FLAGS
 from pipelines.cli import arguments as args
+from pipelines.cli.groups import Group
 from pipelines.cli.options import BeamCommand, described, with_flags
 from pipelines.console.console import Output, command_session
 from schemas.places import is_remote
@@ -24,7 +25,7 @@ def _folder_here(value: str) -> Path:
     return Path(value)
 
 
-@described(commands)
+@described(commands, under=Group.LOOK)
 def lengths(
     out: args.RunFolder,
     plot: Annotated[
@@ -52,7 +53,7 @@ def lengths(
             plot_lengths(found, plot)
 
 
-@described(commands, cls=BeamCommand)
+@described(commands, under=Group.EXPORT, cls=BeamCommand)
 @with_flags(SEQUENCE_FLAGS)
 def sequences(
     run: args.FinishedRun,
@@ -81,7 +82,7 @@ def sequences(
         sequences.run(sequences.load_config(run, flags=flags, mixture=mixture), reporter)
 
 
-@described(commands, cls=BeamCommand)
+@described(commands, under=Group.EXPORT, cls=BeamCommand)
 @with_flags(SHARD_FLAGS)
 def shards(
     run: args.FinishedRun,
@@ -107,7 +108,7 @@ def shards(
         shards.run(load_export_config(ShardOptions, run=run, values=flags, flags=SHARD_FLAGS), reporter)
 
 
-@described(commands)
+@described(commands, under=Group.EXPORT)
 def byte_tables(
     tokenizer: Annotated[
         Path,
@@ -145,7 +146,7 @@ def byte_tables(
             typer.echo(line)
 
 
-@described(commands)
+@described(commands, under=Group.EXPORT)
 def flags(
     tokenizer: Annotated[
         Path,
@@ -189,7 +190,7 @@ def flags(
             typer.echo(f"# {note}", err=True)
 
 
-@described(commands)
+@described(commands, under=Group.LOOK)
 def trace(
     data: Annotated[
         str,

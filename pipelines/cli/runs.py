@@ -12,6 +12,7 @@ import typer
 from configs.flags import SET, read_options
 from configs.tables import DRIFT_FLAGS, STORE_FLAGS
 from pipelines.cli import arguments as args
+from pipelines.cli.groups import Group
 from pipelines.cli.options import EXIT_CODES, BeamCommand, described, with_flags
 from pipelines.console.console import Output, command_session, exit_on_error
 from pipelines.console.reporters import JsonReporter
@@ -33,7 +34,7 @@ RETOKENIZE_CODES = (
 CHANGES_CODES = f"{EXIT_CODES} 12 with --drift, the drift of the current version goes beyond a threshold."
 
 
-@described(commands)
+@described(commands, under=Group.LOOK)
 def report(
     out: Annotated[
         str,
@@ -79,7 +80,7 @@ def report(
         typer.echo(write_report(out, page or default_page(out), compare=compare, threads=threads or usable_threads()))
 
 
-@described(commands, cls=BeamCommand, exit_codes=RETOKENIZE_CODES)
+@described(commands, under=Group.RUN, cls=BeamCommand, exit_codes=RETOKENIZE_CODES)
 @with_flags(STORE_FLAGS | DRIFT_FLAGS)
 def retokenize(
     flags: dict[str, object],
@@ -151,7 +152,7 @@ def _begun_folder(value: str) -> str:
     return args.run_folder(value)
 
 
-@described(commands, exit_codes=CHANGES_CODES)
+@described(commands, under=Group.LOOK, exit_codes=CHANGES_CODES)
 def changes(
     store: Annotated[
         str,
@@ -196,7 +197,7 @@ def changes(
         (print_trend if trend else print_changes)(store, as_json=as_json)
 
 
-@described(commands)
+@described(commands, under=Group.LOOK)
 def status(
     out: Annotated[
         str,
@@ -231,7 +232,7 @@ def status(
             raise SystemExit(int(ExitCode.FAILED_CHECK))
 
 
-@described(commands)
+@described(commands, under=Group.PUBLISH)
 def provenance(
     out: args.RunFolder,
     folder: Annotated[

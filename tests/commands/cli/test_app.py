@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from configs.flags import Flag
 from configs.runs import RunConfig
 from configs.tables import DEFAULT_PROFILE, FLAGS, SEQUENCE_FLAGS, SHARD_FLAGS, RunTableOptions
 from pipelines.cli.app import app
+from pipelines.cli.groups import Group
 from pipelines.stages.program import PlannedUnit
 from schemas.drift_options import DriftOptions
 from schemas.errors import BadInputError, ConfigError, CppmillError, IntegrityError, LockedError, VocabularyConfigError
@@ -319,6 +321,16 @@ class TestHelp:
         for words in ("0 done", "1 a check failed", "2 wrong usage", "3 more unusable input", "130", "143"):
             assert words in text
 
+    def test_every_command_is_below_the_heading_of_its_group(self) -> None:
+        commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+        homeless = [name for name, command in commands.items() if command.rich_help_panel not in list(Group)]
+        assert not homeless, "name a group: @described(..., under=Group.…)"
+        text = call("--help").stdout.partition("\n  Exit codes: ")[0]
+        headings = re.findall(r"^([A-Z]\w+):$", text, re.MULTILINE)
+        assert headings == ["Options", *Group]
+        assert sorted(re.findall(r"^  ([a-z][a-z-]+) +\S", text, re.MULTILINE)) == sorted(commands)
+        assert text.index("Look:") < text.index("\n  status ") < text.index("Export:") < text.index("\n  shards ")
+
     def test_the_defaults_are_the_real_ones(self) -> None:
         text = " ".join(call("run", "--help").stdout.split())
         options, run = RunOptions(), RunTableOptions()
@@ -355,6 +367,43 @@ class TestHelp:
 
     def test_the_version_is_one_line(self) -> None:
         assert re.fullmatch(r"cppmill [^\n]+ \(cppmill-core [^\n]+\)\n", call("--version").stdout)
+
+
+class TestShell:
+    """Completion in a real shell."""
+
+    @pytest.mark.parametrize(
+        ("words", "found"),
+        [
+            (("sta",), ["status"]),
+            (("vocab", "wor"), ["working-set"]),
+            (("run", "--drop-sec"), ["--drop-secrets"]),
+            (("run", "--engine", "f"), ["flink"]),
+            (("verify", "no-such"), []),
+        ],
+        ids=" ".join,
+    )
+    def test_bash_completes(self, words: tuple[str, ...], found: list[str], processes: Any, tmp_path: Path) -> None:
+        processes.write_program(tmp_path / "cppmill")
+        script = tmp_path / "completion.bash"
+        script.write_text(call("completion", "bash").stdout)
+        line = " ".join(("cppmill", *words))
+        code = (
+            f'. {script}; COMP_WORDS=({line}); COMP_CWORD={len(words)}; $1 cppmill; printf "%s\\n" "${{COMPREPLY[@]}}"'
+        )
+        name = re.findall(r"^complete .*-F (\w+) cppmill$", script.read_text(), re.MULTILINE)[0]
+        environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+        done = subprocess.run(
+            ["bash", "-c", code, "bash", name], env=environment, capture_output=True, text=True, check=True
+        )
+        assert (done.stdout.split(), done.stderr) == (found, "")
+
+    @pytest.mark.parametrize(("shell", "begin"), [("zsh", "#compdef cppmill"), ("fish", "complete --command cppmill")])
+    def test_other_shells_have_a_script(self, shell: str, begin: str) -> None:
+        assert call("completion", shell).stdout.startswith(begin)
+
+    def test_an_unknown_shell_is_refused(self) -> None:
+        assert call("completion", "tcsh").exit_code == 2
 
 
 class TestProcess:
