@@ -179,7 +179,14 @@ _register("plan", inspect.getdoc(_plan) or "", _plan)
 
 @described(app, under=Group.LOOK)
 def verify(
-    out: args.RunFolder,
+    run: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN|EXPORT|TRIAL|STORE",
+            parser=args.run_folder,
+            help="A finished run, an export, a trial, or a store: its current version; a URL (gs://, s3://) works too.",
+        ),
+    ],
     reencode: Annotated[
         float,
         typer.Option(
@@ -190,21 +197,25 @@ def verify(
             help="Part of the documents to encode again, chosen by content hash; 1 for all.",
         ),
     ] = REENCODED,
+    as_json: args.OneJson = False,
     verbose: args.Verbose = False,
 ) -> None:
-    """Check that OUT, or a trial, matches its receipt, or an export its manifest.
+    """Check that a run or a trial matches its receipt, or an export its manifest.
 
-    From the files alone, offline. Exit code 0 if it does, 1 with the first differences.
+    From the files alone, offline. Exit code 0 if it does, 1 with the first differences; --json has all of them.
 
     Examples:
       cppmill verify llvm
       cppmill verify llvm --reencode 1
+      cppmill verify /data/cpp --json
     """
-    with command_session(Output(verbose=verbose), advice="nothing was changed"):
+    output = Output(as_json=as_json, one_document=True, verbose=verbose)
+    with command_session(output, advice="nothing was changed"):
         from pipelines.cli.tables import print_differences
         from pipelines.versions import verify
 
-        print_differences(verify.verify(out, reencode), out, record=verify.record(out))
+        found, record = verify.verify(run, reencode), verify.record(run)
+        print_differences(found, run, record=record, reencode=reencode, as_json=as_json)
 
 
 @described(app, under=Group.RUN)

@@ -27,7 +27,7 @@ def _folder_here(value: str) -> Path:
 
 @described(commands, under=Group.LOOK)
 def lengths(
-    out: args.RunFolder,
+    run: args.RunFolder,
     plot: Annotated[
         Path | None,
         typer.Option("--plot", metavar="FILE", help="Draw it too: FILE.svg, .png or .pdf; needs cppmill[plots]."),
@@ -47,7 +47,7 @@ def lengths(
 
         if plot is not None:
             check_plot(plot)
-        found = read_lengths(out)
+        found = read_lengths(run)
         print_lengths(found, as_json=as_json)
         if plot is not None:
             plot_lengths(found, plot)
@@ -56,7 +56,7 @@ def lengths(
 @described(commands, under=Group.EXPORT, cls=BeamCommand)
 @with_flags(SEQUENCE_FLAGS)
 def sequences(
-    run: args.FinishedRun,
+    run: args.RunFolder,
     flags: dict[str, object],
     mixture: Annotated[
         Path | None, typer.Option("--mixture", metavar="FILE", help="TOML file of weights by project.")
@@ -85,7 +85,7 @@ def sequences(
 @described(commands, under=Group.EXPORT, cls=BeamCommand)
 @with_flags(SHARD_FLAGS)
 def shards(
-    run: args.FinishedRun,
+    run: args.RunFolder,
     flags: dict[str, object],
     quiet: args.Quiet = False,
     as_json: args.Json = False,
@@ -124,7 +124,7 @@ def byte_tables(
         str | None,
         typer.Option(
             "--check",
-            metavar="OUT",
+            metavar="RUN",
             parser=args.run_folder,
             help="A finished run with this tokenizer: compare the bytes of every document with the tables' count.",
         ),
@@ -196,7 +196,7 @@ def trace(
         str,
         typer.Option(
             "--data",
-            metavar="OUT|SEQUENCES",
+            metavar="RUN|SEQUENCES",
             parser=args.run_folder,
             help="What the training read: a finished run, or an export of sequences; or its URL.",
         ),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,12 +17,12 @@ from pipelines.console.console import Output, command_session, exit_on_error
 from pipelines.console.reporters import JsonReporter
 from schemas.drift_options import DriftOptions
 from schemas.errors import ConfigError, ExitCode
-from schemas.places import is_remote
+from schemas.logs import module_logger
 
 if TYPE_CHECKING:
     from pipelines.versions.retokenize import Retokenization
 
-logger = logging.getLogger(__name__)
+logger = module_logger(__name__)
 
 commands = typer.Typer()
 
@@ -36,12 +35,12 @@ CHANGES_CODES = f"{EXIT_CODES} 12 with --drift, the drift of the current version
 
 @described(commands, under=Group.LOOK)
 def report(
-    out: Annotated[
+    run: Annotated[
         str,
         typer.Argument(
-            metavar="OUT",
-            parser=args.run_folder,
-            help="The folder of a finished run, or a store of versions; a URL (gs://, s3://) works too.",
+            metavar="RUN|STORE",
+            parser=args.begun_folder,
+            help="A finished run, or a store of versions; a URL (gs://, s3://) works too.",
         ),
     ],
     page: Annotated[
@@ -49,7 +48,7 @@ def report(
         typer.Option(
             "--out",
             metavar="FILE",
-            help="The HTML file to write, outside of OUT.  [default: OUT's name and -report.html, in this folder]",
+            help="The HTML file to write, outside of RUN.  [default: RUN's name and -report.html, in this folder]",
         ),
     ] = None,
     compare: Annotated[
@@ -77,7 +76,7 @@ def report(
         from configs.execution import usable_threads
         from pipelines.report.program import default_page, write_report
 
-        typer.echo(write_report(out, page or default_page(out), compare=compare, threads=threads or usable_threads()))
+        typer.echo(write_report(run, page or default_page(run), compare=compare, threads=threads or usable_threads()))
 
 
 @described(commands, under=Group.RUN, cls=BeamCommand, exit_codes=RETOKENIZE_CODES)
@@ -145,20 +144,13 @@ def _print_outcome(outcome: Retokenization, output: Output) -> None:
         raise SystemExit(int(ExitCode.DRIFTED))
 
 
-def _begun_folder(value: str) -> str:
-    """Return the folder of a run as it was typed, if something has begun there."""
-    if not is_remote(value) and not Path(value).is_dir():
-        raise typer.BadParameter(f"{value}: no such folder; nothing has run there yet")
-    return args.run_folder(value)
-
-
 @described(commands, under=Group.LOOK, exit_codes=CHANGES_CODES)
 def changes(
     store: Annotated[
         str,
         typer.Argument(
             metavar="STORE",
-            parser=_begun_folder,
+            parser=args.begun_folder,
             help="The store of `retokenize`; a URL (gs://, s3://) works too.",
         ),
     ],
@@ -202,13 +194,13 @@ def status(
     out: Annotated[
         str,
         typer.Argument(
-            metavar="OUT",
-            parser=_begun_folder,
-            help="The folder of a run, of an export, or of versions; a URL (gs://, s3://) works too.",
+            metavar="OUT|STORE",
+            parser=args.begun_folder,
+            help="What a run, an export or `retokenize` writes; a URL (gs://, s3://) works too.",
         ),
     ],
     events: Annotated[int, typer.Option("--events", metavar="N", min=0, help="Print the last N events.")] = 5,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object, for programs.")] = False,
+    as_json: args.OneJson = False,
 ) -> None:
     """Print how far the run in OUT is, or how the last one ended.
 
@@ -220,7 +212,7 @@ def status(
       cppmill status llvm
       watch cppmill status llvm
     """
-    with exit_on_error():
+    with exit_on_error(Output(as_json=as_json, one_document=True)):
         from pipelines.console.status import RunStatus, read_any_status
         from pipelines.console.status_lines import describe_status, describe_store
 
@@ -234,13 +226,13 @@ def status(
 
 @described(commands, under=Group.PUBLISH)
 def provenance(
-    out: args.RunFolder,
+    run: args.RunFolder,
     folder: Annotated[
         Path, typer.Option("--out", metavar="DIR", file_okay=False, help="Folder to write, outside of the run's.")
     ],
     name: Annotated[
         str | None,
-        typer.Option("--name", metavar="NAME", help="What the dataset is called.  [default: OUT's own name]"),
+        typer.Option("--name", metavar="NAME", help="What the dataset is called.  [default: RUN's own name]"),
     ] = None,
     url: Annotated[str | None, typer.Option("--url", metavar="URL", help="Where it will be published.")] = None,
     creator: Annotated[str | None, typer.Option("--creator", metavar="NAME", help="Who made it.")] = None,
@@ -263,6 +255,6 @@ def provenance(
         from transforms.records.croissant import Publication
         from transforms.records.in_toto import BUILDER
 
-        publication = Publication(name=name or default_name(out), url=url, creator=creator, date=date)
-        for line in write_provenance(out, folder, publication, builder=builder or BUILDER):
+        publication = Publication(name=name or default_name(run), url=url, creator=creator, date=date)
+        for line in write_provenance(run, folder, publication, builder=builder or BUILDER):
             typer.echo(line)

@@ -62,7 +62,7 @@ def explain(
     Example:
       cppmill explain --tokenizer llvm/tokenizer 'std::vector<int> v;'
     """
-    with exit_on_error():
+    with exit_on_error(Output(as_json=as_json, one_document=True)):
         from pipelines.tokenizers.show import explain_text
 
         for line in explain_text(text.encode("utf-8", "surrogateescape"), tokenizer, as_json=as_json):
@@ -243,7 +243,7 @@ def sweep(
 ) -> None:
     """Estimate what vocabularies of several sizes would give, and cost.
 
-    Builds one of each size from the counts of OUT, in a temporary folder, and encodes a text that should be held out:
+    Builds one of each size from the counts of RUN, in a temporary folder, and encodes a text that should be held out:
     bytes per token, and for models of some shapes the parameters of the embedding and the work to train on that text.
 
     Example:

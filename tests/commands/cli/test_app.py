@@ -210,9 +210,13 @@ def test_an_error_of_the_native_core_is_one_message(install: Install, tmp_path: 
 def test_an_unexpected_error_shows_its_traceback(install: Install, tmp_path: Path) -> None:
     install("stages.scan", run=lambda config, reporter: {}["missing"])
     result = call("scan", "--out", str(tmp_path))
-    assert result.exit_code == 1
+    assert result.exit_code == 70
     assert "Traceback (most recent call last)" in result.stderr
     assert "KeyError: 'missing'" in result.stderr
+    said = json.loads(call("scan", "--out", str(tmp_path), "--json").stderr)
+    assert (said["kind"], said["exit_code"]) == ("KeyError", 70)
+    assert said["message"] == "unexpected KeyError: 'missing'"
+    assert "KeyError: 'missing'" in said["traceback"]
 
 
 def test_json_output_is_one_object_per_line_and_ends_with_the_error(install: Install, tmp_path: Path) -> None:
@@ -226,6 +230,40 @@ def test_json_output_is_one_object_per_line_and_ends_with_the_error(install: Ins
     assert [event["event"] for event in events] == ["stage_started", "error"]
     assert events[-1] == {"event": "error", "message": "too much is dead", "exit_code": 3}
     assert result.exit_code == 3
+    problem = {"message": "too much is dead", "option": None, "place": None}
+    assert json.loads(result.stderr) == {
+        **{"event": "error", "kind": "BadInputError", "message": "too much is dead", "exit_code": 3},
+        "problems": [problem],
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "problems"),
+    [
+        (
+            ("run", "/no/such", "--threads", "0", "--out", "gs://b/x"),
+            "ConfigError",
+            [("--threads", None), ("SOURCE", "/no/such")],
+        ),
+        (("run", "src", "--thread", "2"), "UsageError", [("--thread", None)]),
+        (("verify", "/no/such"), "UsageError", [("RUN|EXPORT|TRIAL|STORE", "/no/such")]),
+        (("verify",), "UsageError", [("RUN|EXPORT|TRIAL|STORE", None)]),
+        (("status", "/dev/fd"), "ConfigError", [(None, "/dev/fd")]),
+        (("nothing",), "UsageError", [(None, None)]),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else None,
+)
+def test_with_json_wrong_usage_is_one_object_that_names_option_and_place(
+    arguments: tuple[str, ...], kind: str, problems: list[tuple[str | None, str | None]]
+) -> None:
+    result = call(*arguments, "--json")
+    said = json.loads(result.stderr)
+    assert (result.exit_code, said["exit_code"], said["kind"]) == (2, 2, kind)
+    assert [(problem["option"], problem["place"]) for problem in said["problems"]] == problems
+
+
+def test_json_that_is_for_beam_is_not_ours() -> None:
+    assert call("run", "--thread", "2", "--", "--json").stderr.startswith("Usage: ")
 
 
 def test_quiet_and_json_exclude_each_other(tmp_path: Path) -> None:
@@ -290,6 +328,16 @@ class TestVerify:
         assert result.stdout.splitlines()[-1] == "… and 5 more"
         assert "25 differences" in result.stderr
 
+    @pytest.mark.parametrize("found", [[], [f"tokens/part-{i}.parquet: differs" for i in range(25)]], ids=len)
+    def test_json_is_one_object_with_all_of_them(self, found: list[str], install: Install, tmp_path: Path) -> None:
+        install("versions.verify", verify=lambda out, reencode: found, record=lambda out: "manifest")
+        result = call("verify", str(tmp_path), "--json")
+        assert (result.exit_code, result.stderr) == (int(bool(found)), "")
+        assert json.loads(result.stdout) == {
+            **{"out": str(tmp_path), "record": "manifest", "reencoded": 0.01},
+            **{"is_true": not found, "differences": found},
+        }
+
 
 class TestVocab:
     """The commands of `vocab`."""
@@ -318,7 +366,7 @@ class TestHelp:
     )
     def test_the_help_of_every_command_lists_the_exit_codes(self, command: tuple[str, ...]) -> None:
         text = " ".join(call(*command, "--help").stdout.split())
-        for words in ("0 done", "1 a check failed", "2 wrong usage", "3 more unusable input", "130", "143"):
+        for words in ("0 done", "1 a check failed", "2 wrong usage", "3 more unusable input", "70 an un", "130", "143"):
             assert words in text
 
     def test_every_command_is_below_the_heading_of_its_group(self) -> None:

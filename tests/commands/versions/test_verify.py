@@ -7,6 +7,8 @@ import shutil
 
 import pytest
 
+from transforms.records.versions import find_run
+
 NAMED = {
     "a token shard": "tokens/part-*.parquet",
     "a documents shard": "documents/part-*.parquet",
@@ -130,3 +132,18 @@ def test_validate_refuses_a_tokenizer_that_did_not_make_the_shards(copied_run, c
         json.loads((out / "receipt.json").read_bytes())["tokenizer"]["digest"] for out in (other, copied_run.out)
     ]
     assert all(digest in done.stderr.replace("\n", "") for digest in digests), done.stderr
+
+
+def test_a_store_stands_for_its_current_version(run, cppmill, tmp_path):
+    versions = tmp_path / "store" / "versions"
+    versions.mkdir(parents=True)
+    (versions / "v000002").symlink_to(run.out)
+    (tmp_path / "store" / "current").symlink_to("versions/v000002")
+    done = cppmill("verify", tmp_path / "store", "--reencode", "0", "--json")
+    assert json.loads(done.stdout) == {
+        **{"out": str(versions / "v000002"), "record": "receipt", "reencoded": 0.0, "is_true": True},
+        "differences": [],
+    }
+    assert find_run(str(run.out)) == str(run.out)
+    (tmp_path / "store" / "current").unlink()
+    assert find_run(str(tmp_path / "store")) == str(tmp_path / "store")
