@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -200,28 +201,49 @@ def status(
         ),
     ],
     events: Annotated[int, typer.Option("--events", metavar="N", min=0, help="Print the last N events.")] = 5,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Show it in a browser of this machine until Ctrl-C; the page renews itself.")
+    ] = False,
+    port: Annotated[
+        int | None, typer.Option("--port", metavar="N", min=1, max=65535, help="Of --serve.  [default: a free one]")
+    ] = None,
     as_json: args.OneJson = False,
 ) -> None:
     """Print how far the run in OUT is, or how the last one ended.
 
     From another process or machine, while it runs and afterwards: stages, units, rate, time left, who holds the lock.
     For a store of `retokenize`: the version that is being made, otherwise the current one. Exit code 0 if it runs or
-    ended well, 1 if it failed, was stopped or died.
+    ended well, 1 if it failed, was stopped or died. With --serve, a page on the loopback address shows it.
 
     Examples:
       cppmill status llvm
       watch cppmill status llvm
+      cppmill status llvm --serve
     """
     with exit_on_error(Output(as_json=as_json, one_document=True)):
         from pipelines.console.status import RunStatus, read_any_status
         from pipelines.console.status_lines import describe_status, describe_store
 
+        if (port is not None and not serve) or (serve and as_json):
+            raise ConfigError("--serve and --json exclude each other" if serve else f"--port {port}: give --serve too")
         found = read_any_status(out, events=events)
+        if serve:
+            _serve_status(out, port or 0)
         lines = describe_status(found) if isinstance(found, RunStatus) else describe_store(found)
         for line in [json.dumps(found.to_json())] if as_json else lines:
             typer.echo(line)
         if not found.is_well:
             raise SystemExit(int(ExitCode.FAILED_CHECK))
+
+
+def _serve_status(out: str, port: int) -> None:
+    """Serve the page of a run until Ctrl-C."""
+    from pipelines.report.live import StatusServer
+
+    with StatusServer(out, port=port) as server:
+        sys.stdout.write(f"{server.url}\n")
+        sys.stdout.flush()
+        server.serve_forever()
 
 
 @described(commands, under=Group.PUBLISH)
