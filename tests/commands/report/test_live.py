@@ -11,7 +11,6 @@ import pytest
 
 from pipelines.report.live import StatusServer
 
-
 EXAMPLE = "$ cppmill status OUT --serve\n"
 
 
