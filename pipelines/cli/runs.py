@@ -60,24 +60,52 @@ def report(
         int | None,
         typer.Option("--threads", metavar="N", min=1, help="Shards read at once.  [default: the CPUs it may use]"),
     ] = None,
+    left_out: Annotated[
+        bool, typer.Option("--left-out", help="Show what each filter dropped instead: how much, from where, examples.")
+    ] = False,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against", metavar="RUN", parser=args.run_folder, help="Of --left-out: what only one of both drops."
+        ),
+    ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option("--shard", metavar="FILE", help="Show rows of a Parquet file below RUN instead, ids as tokens."),
+    ] = None,
+    first: Annotated[int, typer.Option("--first", metavar="N", min=0, help="Of --shard: the first row.")] = 0,
+    rows: Annotated[int, typer.Option("--rows", metavar="N", min=1, max=1000, help="Of --shard: how many.")] = 50,
     verbose: args.Verbose = False,
 ) -> None:
     """Show a finished run, or the versions of a store, on one HTML page.
 
     Of a run: what went in and came out, the vocabulary and what is used of it, compression by project, lengths,
     decisions with their reasons, the receipt. Of a store of `retokenize`: documents, tokens, compression, ledger,
-    tokenizer and projects from version to version. The page opens from disk and fetches nothing.
+    tokenizer and projects from version to version. With --left-out: the documents that filters dropped, by reason. With
+    --shard: rows of a file. The page opens from disk and fetches nothing.
 
     Examples:
       cppmill report llvm
+      cppmill report llvm-strict --left-out --against llvm
+      cppmill report llvm --shard counts/terms.parquet --rows 200
       cppmill report s3://bucket/llvm --out llvm.html --compare peers.jsonl
       cppmill report /data/cpp --out weekly.html
     """
     with command_session(Output(verbose=verbose), advice="nothing was changed"):
         from configs.execution import usable_threads
-        from pipelines.report.program import default_page, write_report
+        from pipelines.report import program
 
-        typer.echo(write_report(run, page or default_page(run), compare=compare, threads=threads or usable_threads()))
+        if (left_out and shard) or (against and not left_out) or (compare and (left_out or shard)):
+            raise ConfigError("--left-out, --shard, --compare: give one of them; --against goes with --left-out")
+        if left_out:
+            line = program.write_left_out(run, page or program.default_page(run, "left-out"), against=against)
+        elif shard:
+            page = page or program.default_page(run, "rows")
+            line = program.write_rows(run, page, shard=shard, first=first, rows=rows)
+        else:
+            page = page or program.default_page(run)
+            line = program.write_report(run, page, compare=compare, threads=threads or usable_threads())
+        typer.echo(line)
 
 
 @described(commands, under=Group.RUN, cls=BeamCommand, exit_codes=RETOKENIZE_CODES)
