@@ -272,7 +272,7 @@ def _reason(
 
 def _draw_sizes(name: str, label: str, sizes: Counter[int], kept: Counter[int]) -> Markup:
     powers = range(_LEAST_POWER, _MOST_POWER + 1)
-    labels = [plots.short_number(1 << power) if power % 4 == 0 else "" for power in powers]
+    labels = [_size_label(power) if power % 4 == 2 else "" for power in powers]
     series = [
         (what, [counted[power] / (counted.total() or 1) for power in powers])
         for what, counted in ((label, sizes), ("kept", kept))
@@ -280,3 +280,8 @@ def _draw_sizes(name: str, label: str, sizes: Counter[int], kept: Counter[int]) 
     return plots.histogram(
         f"sizes-{name}", f"Sizes of documents: {label}", labels, series, "bytes of a document, up to"
     )
+
+
+def _size_label(power: int) -> str:
+    unit = power // 10
+    return f"{1 << power - 10 * unit} {('B', 'KiB', 'MiB')[unit]}"

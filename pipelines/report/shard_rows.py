@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from pipelines.pages import render_page
+from pipelines.report.plots import shortened
 from pipelines.tokenizers.show import HUES, Palette, Piece, shown_text
 from schemas.errors import ConfigError
 from schemas.printing import printable
@@ -22,6 +23,7 @@ from transforms.storage.folder import OutputFolder
 SHOWN_BYTES, SHOWN_TOKENS, SHOWN_CHARACTERS = 8_000, 1_000, 500
 """How much is shown of a text, of a row's tokens, and of any other value."""
 
+_LONGEST_TITLE = 40
 _TITLES = ("project", "path", "token", "word", "name", "namespace")
 
 
@@ -38,7 +40,8 @@ def render_rows(out: OutputFolder, name: str, *, first: int, rows: int, palette:
     Raises:
         ConfigError: If there is no such file, it is no Parquet file, or it has no such row.
     """
-    if PurePosixPath(name).suffix != ".parquet" or not out.exists(name):
+    file_path = PurePosixPath(name)
+    if file_path.suffix != ".parquet" or ".." in file_path.parts or file_path.is_absolute() or not out.exists(name):
         raise ConfigError(f"--shard {name}: no such Parquet file in {out.root}; name one as its receipt does")
     with out.open_ranges(name) as source, pq.ParquetFile(source) as file:
         total = file.metadata.num_rows
@@ -48,7 +51,7 @@ def render_rows(out: OutputFolder, name: str, *, first: int, rows: int, palette:
         shown = [_row(first + place, row, palette) for place, row in enumerate(_read(file, first, rows))]
     page = render_page(
         "rows.html.j2",
-        title=PurePosixPath(name).name,
+        title=shortened(name, _LONGEST_TITLE),
         place=out.where(name),
         columns=schema,
         total=total,
