@@ -13,16 +13,15 @@ def progress_line(meter: Meter, columns: int | None = None) -> str:
         columns: How long the line may be: units are left out first, then megabytes, then the rate, never the time left.
 
     Example:
-        >>> meter = Meter("scan", 4, 100_000_000, done_units=1, done_bytes=25_000_000)
-        >>> progress_line(meter, 30).partition(",")[0]
-        'scan: 25.0 of 100.0 MB'
+        >>> progress_line(Meter("scan", 4, 100_000_000), 40)
+        'scan: 0.0 of 100.0 MB, 0.0 MB/s'
     """
     parts = _amounts(
         meter.done_units, meter.units, meter.done_bytes, meter.num_bytes, bytes_per_second=meter.bytes_per_second
     )
     left = describe_time_left(meter.eta_seconds)
     lines = [f"{meter.stage}: {', '.join(parts[first:])}{left}" for first in range(len(parts))]
-    shortest = f"{meter.stage}: {left.removeprefix(', ')}"
+    shortest = f"{meter.stage}{left}"
     return next((line for line in lines if columns is None or len(line) <= columns), shortest)
 
 
