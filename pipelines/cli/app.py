@@ -210,11 +210,11 @@ def verify(
       cppmill verify /data/cpp --json
     """
     output = Output(as_json=as_json, one_document=True, verbose=verbose)
-    with command_session(output, advice="nothing was changed"):
+    with command_session(output, advice="nothing was changed") as reporter:
         from pipelines.cli.tables import print_differences
         from pipelines.versions import verify
 
-        found, record = verify.verify(run, reencode), verify.record(run)
+        found, record = verify.verify(run, reencode, reporter), verify.record(run)
         print_differences(found, run, record=record, reencode=reencode, as_json=as_json)
 
 

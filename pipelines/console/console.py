@@ -41,7 +41,7 @@ class Output:
         quiet: Nothing but errors.
         as_json: One JSON object per line on the output stream, and an error as JSON on the error stream.
         verbose: Third-party logs too, and all of ours.
-        one_document: As JSON, the output stream holds what the command prints, and no events.
+        one_document: The output stream holds what the command prints, and no events; progress is for terminals alone.
     """
 
     quiet: bool = False
@@ -74,15 +74,17 @@ def command_session(output: Output, *, advice: str = RESUME_ADVICE) -> Iterator[
 def open_reporter(output: Output) -> Iterator[Reporter]:
     """Yield the reporter for an output: JSON, none, live on a terminal, else plain lines.
 
+    A command that prints one document has the live one or none.
+
     Raises:
         ConfigError: For quiet and JSON at once.
     """
     if output.quiet and output.as_json:
         raise ConfigError("--quiet and --json exclude each other")
-    if output.as_json:
-        yield JsonReporter()
-    elif output.quiet:
+    if output.quiet or output.one_document and (output.as_json or not is_live_terminal(sys.stderr)):
         yield Reporters()
+    elif output.as_json:
+        yield JsonReporter()
     elif is_live_terminal(sys.stderr):
         from pipelines.console.bar import LiveReporter
 

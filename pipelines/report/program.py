@@ -70,7 +70,7 @@ def write_report(run: str, page: Path, *, compare: Path | None = None, threads: 
     receipt = read_checked_receipt(out)
     usage = count_tokens(out, receipt, threads=threads)
     with out.open_local_folder("tokenizer") as directory:
-        facts = read_facts(out, directory, load_tokenizer(directory, argument="OUT"), receipt, usage)
+        facts = read_facts(out, directory, load_tokenizer(directory, argument="RUN"), receipt, usage)
     written = write_page(render_report(facts, comparison, name=run_name(run)), page, option="--out")
     total = usage.total
     amounts = ((total.documents, "document"), (total.tokens, "token"), (len(usage.projects), "project"))

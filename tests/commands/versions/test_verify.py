@@ -4,9 +4,11 @@ import json
 import os
 import random
 import shutil
+from types import SimpleNamespace
 
 import pytest
 
+from pipelines.versions.verify import verify
 from transforms.records.versions import find_run
 
 NAMED = {
@@ -147,3 +149,13 @@ def test_a_store_stands_for_its_current_version(run, cppmill, tmp_path):
     assert find_run(str(run.out)) == str(run.out)
     (tmp_path / "store" / "current").unlink()
     assert find_run(str(tmp_path / "store")) == str(tmp_path / "store")
+
+
+def test_the_shards_that_are_read_back_are_reported(run):
+    said = []
+    reporter = SimpleNamespace(
+        stage_started=lambda *words: said.append(words), progress=lambda *done: said.append(done)
+    )
+    assert verify(str(run.out), 0, reporter) == []
+    shards = len(run.receipt["dataset"]["shards"])
+    assert said == [("verify", shards, 0), *((done, 0) for done in range(1, shards + 1))]

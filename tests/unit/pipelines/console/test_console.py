@@ -47,6 +47,8 @@ class Terminal(io.StringIO):
         (Output(), PlainReporter),
         (Output(quiet=True), Reporters),
         (Output(as_json=True), JsonReporter),
+        (Output(one_document=True), Reporters),
+        (Output(one_document=True, as_json=True), Reporters),
     ],
 )
 def test_flags_choose_the_reporter(output: Output, kind: type) -> None:
@@ -57,8 +59,9 @@ def test_flags_choose_the_reporter(output: Output, kind: type) -> None:
 def test_a_terminal_gets_the_live_display(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setenv("TERM", "xterm")
-    with open_reporter(Output()) as reporter:
-        assert type(reporter) is LiveReporter
+    for output in (Output(), Output(one_document=True)):
+        with open_reporter(output) as reporter:
+            assert type(reporter) is LiveReporter
     monkeypatch.setenv("TERM", "dumb")
     assert not is_live_terminal(sys.stderr)
 
