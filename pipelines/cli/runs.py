@@ -73,8 +73,12 @@ def report(
         str | None,
         typer.Option("--shard", metavar="FILE", help="Show rows of a Parquet file below RUN instead, ids as tokens."),
     ] = None,
-    first: Annotated[int, typer.Option("--first", metavar="N", min=0, help="Of --shard: the first row.")] = 0,
-    rows: Annotated[int, typer.Option("--rows", metavar="N", min=1, max=1000, help="Of --shard: how many.")] = 50,
+    first: Annotated[
+        int | None, typer.Option("--first", metavar="N", min=0, help="Of --shard: the first row.  [default: 0]")
+    ] = None,
+    rows: Annotated[
+        int | None, typer.Option("--rows", metavar="N", min=1, max=1000, help="Of --shard: how many.  [default: 50]")
+    ] = None,
     verbose: args.Verbose = False,
 ) -> None:
     """Show a finished run, or the versions of a store, on one HTML page.
@@ -97,11 +101,13 @@ def report(
 
         if (left_out and shard) or (against and not left_out) or (compare and (left_out or shard)):
             raise ConfigError("--left-out, --shard, --compare: give one of them; --against goes with --left-out")
+        if shard is None and (first, rows) != (None, None):
+            raise ConfigError("--first, --rows: they go with --shard")
         if left_out:
             line = program.write_left_out(run, page or program.default_page(run, "left-out"), against=against)
         elif shard:
             page = page or program.default_page(run, "rows")
-            line = program.write_rows(run, page, shard=shard, first=first, rows=rows)
+            line = program.write_rows(run, page, shard=shard, first=first or 0, rows=rows or program.SHOWN_ROWS)
         else:
             page = page or program.default_page(run)
             line = program.write_report(run, page, compare=compare, threads=threads or usable_threads())

@@ -45,6 +45,9 @@ _TOKENIZER_ENTRIES = {
 
 _HEAD_BYTES = 4096
 
+SHOWN_ROWS = 50
+"""How many rows of a file are shown if nobody says."""
+
 
 def write_report(run: str, page: Path, *, compare: Path | None = None, threads: int) -> str:
     """Write the page of a finished run, or of a store of versions.

@@ -22,9 +22,20 @@ from configs.runs import RunConfig
 from configs.tables import DEFAULT_PROFILE, FLAGS, SEQUENCE_FLAGS, SHARD_FLAGS, RunTableOptions
 from pipelines.cli.app import app
 from pipelines.cli.groups import Group
+from pipelines.console.failures import Failure
+from pipelines.console.stage_status import StageStatus
+from pipelines.console.status import RunStatus, StoreStatus
 from pipelines.stages.program import PlannedUnit
 from schemas.drift_options import DriftOptions
-from schemas.errors import BadInputError, ConfigError, CppmillError, IntegrityError, LockedError, VocabularyConfigError
+from schemas.errors import (
+    BadInputError,
+    ConfigError,
+    CppmillError,
+    ExitCode,
+    IntegrityError,
+    LockedError,
+    VocabularyConfigError,
+)
 from schemas.options import RunOptions
 
 REPOSITORY = Path(__file__).parents[3]
@@ -260,6 +271,27 @@ def test_with_json_wrong_usage_is_one_object_that_names_option_and_place(
     said = json.loads(result.stderr)
     assert (result.exit_code, said["exit_code"], said["kind"]) == (2, 2, kind)
     assert [(problem["option"], problem["place"]) for problem in said["problems"]] == problems
+
+
+def test_the_keys_of_the_json_are_documented() -> None:
+    text = (REPOSITORY / "docs/reference/command-line.md").read_text()
+    tables = re.findall(r"^\| key[^|\n]* \| value \|\n\|---\|---\|\n((?:\|.*\n)+)", text, re.MULTILINE)
+    documented = [
+        {key for row in table.splitlines() for key in re.findall(r"`(\w+)`", row.split("|")[1])} for table in tables
+    ]
+    run = RunStatus(out="", state="", message="")
+    store = StoreStatus(
+        **{"store": "", "current": None, "building": None, "versions": (), "holder": None, "attempt": None}, run=run
+    )
+    failure = Failure("", "", ExitCode.UNEXPECTED, trace="x")
+    verified = {"out", "record", "reencoded", "is_true", "differences"}
+    assert documented == [
+        verified,
+        *(set(one.to_json()) for one in (run, store)),
+        set(vars(TestPlan.UNITS[0])),
+        set(failure.to_json()),
+    ]
+    assert set(StageStatus.__dataclass_fields__) | {"bytes_per_second"} <= set(re.findall(r"`(\w+)`", text))
 
 
 def test_json_that_is_for_beam_is_not_ours() -> None:

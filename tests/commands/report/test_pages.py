@@ -114,3 +114,14 @@ def test_a_file_or_row_that_is_not_there_is_one_line(run, tmp_path, name, first,
         shutil.copy(run.out / "counts" / "terms.parquet", folder)
     with pytest.raises(ConfigError, match=message):
         render_rows(OutputFolder(tmp_path / "run"), name, first=first, rows=1, palette=None)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--left-out", "--shard", "x.parquet"), ("--against", "."), ("--rows", 3), ("--left-out", "--compare", "x")],
+    ids=lambda options: options[0],
+)
+def test_options_that_do_not_go_together_are_refused(run, cppmill, options):
+    done = cppmill("report", run.out, *options, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert options[0] in done.stderr
