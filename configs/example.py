@@ -9,6 +9,7 @@ import inspect
 import sys
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
@@ -17,6 +18,7 @@ from pydantic.fields import FieldInfo
 from configs.flags import first_paragraph
 from configs.problems import describe_allowed, show
 from configs.tables import KEYS, TABLES
+from schemas.errors import ConfigError
 from schemas.options import MAX_JSON_INTEGER
 
 _COLUMNS = 118
@@ -30,10 +32,46 @@ _HEADER = """\
 # are commented out have no default value; what they show is an example.
 """
 
+_RUN_HEADER = """\
+# A run of cppmill:
+#
+#     cppmill run --config {file}
+#
+# Every option is here with what it does and its default. Remove the # of those that you change. Flags win over this
+# file, this file over the profile. Relative paths are relative to the working directory.
+"""
+
 
 def example_file() -> str:
     """Return the text of the file."""
-    return "\n".join([_HEADER, *(line for table, model in TABLES.items() for line in _table(table, model))])
+    return "\n".join([_HEADER, *_tables()])
+
+
+def write_run_file(file: Path) -> None:
+    """Write the file with every key as a comment, to edit.
+
+    Raises:
+        ConfigError: If it exists, or cannot be written.
+    """
+    lines = "\n".join(_tables()).splitlines()
+    text = "\n".join([_RUN_HEADER.format(file=file), *map(_commented, lines)])
+    try:
+        with file.open("x", encoding="utf-8") as stream:
+            stream.write(text + "\n")
+    except FileExistsError:
+        raise ConfigError(f"{file}: it exists, and is not overwritten; name another file") from None
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be written: {error.strerror}") from error
+
+
+def _commented(line: str) -> str:
+    """Return a line as a comment, unless it is one, is empty, or begins a table."""
+    return line if not line or line[0] in "#[" else f"# {line}"
+
+
+def _tables() -> Iterator[str]:
+    for table, model in TABLES.items():
+        yield from _table(table, model)
 
 
 def _table(name: str, model: type[BaseModel]) -> Iterator[str]:

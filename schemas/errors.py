@@ -19,6 +19,9 @@ class ExitCode(IntEnum):
     NOTHING_TO_DO = 10
     BLOCKED = 11
     DRIFTED = 12
+    UNEXPECTED = 70
+    """An error that cppmill did not foresee; the number is that of EX_SOFTWARE in sysexits.h."""
+
     INTERRUPTED = 130
 
 

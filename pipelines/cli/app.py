@@ -18,7 +18,8 @@ import typer
 from configs.flags import SET
 from configs.tables import FLAGS, PEER_FLAGS
 from pipelines.cli import arguments as args
-from pipelines.cli import exports, runs, tokenizers, vocab
+from pipelines.cli import exports, runs, shell, tokenizers, vocab
+from pipelines.cli.groups import Group, GroupedCommands
 from pipelines.cli.options import EXIT_CODES, BeamCommand, as_help, described, with_flags
 from pipelines.console.console import Output, command_session, exit_on_error
 from schemas.declarations import ARGUMENTS
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="cppmill",
+    cls=GroupedCommands,
     help="Make a tokenizer, a tokenized dataset and a receipt from C++ sources.",
     epilog=EXIT_CODES,
     no_args_is_help=True,
@@ -38,8 +40,9 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-for _group in (vocab.vocab, tokenizers.commands, exports.commands, runs.commands):
+for _group in (shell.commands, tokenizers.commands, exports.commands, runs.commands):
     app.add_typer(_group)
+app.add_typer(vocab.vocab, rich_help_panel=Group.VOCABULARY)
 
 Program = Callable[["RunConfig", "Reporter", Output], None]
 
@@ -147,7 +150,7 @@ def _register(name: str, text: str, program: Program) -> None:
             loaded = load_run_config(file=config, flags=given, needs_sources=needs_sources)
             program(loaded.model_copy(update={"peer": Peer.parse(str(peer))}) if peer else loaded, reporter, output)
 
-    app.command(name, help=as_help(text), epilog=EXIT_CODES, cls=BeamCommand)(command)
+    app.command(name, help=as_help(text), epilog=EXIT_CODES, cls=BeamCommand, rich_help_panel=Group.RUN)(command)
 
 
 def _run_stage(name: str, config: RunConfig, reporter: Reporter, output: Output) -> None:
@@ -174,9 +177,16 @@ for _name, _text in _STAGES.items():
 _register("plan", inspect.getdoc(_plan) or "", _plan)
 
 
-@described(app)
+@described(app, under=Group.LOOK)
 def verify(
-    out: args.RunFolder,
+    run: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN|EXPORT|TRIAL|STORE",
+            parser=args.run_folder,
+            help="A finished run, an export, a trial, or a store: its current version; a URL (gs://, s3://) works too.",
+        ),
+    ],
     reencode: Annotated[
         float,
         typer.Option(
@@ -187,24 +197,28 @@ def verify(
             help="Part of the documents to encode again, chosen by content hash; 1 for all.",
         ),
     ] = REENCODED,
+    as_json: args.OneJson = False,
     verbose: args.Verbose = False,
 ) -> None:
-    """Check that OUT, or a trial, matches its receipt, or an export its manifest.
+    """Check that a run or a trial matches its receipt, or an export its manifest.
 
-    From the files alone, offline. Exit code 0 if it does, 1 with the first differences.
+    From the files alone, offline. Exit code 0 if it does, 1 with the first differences; --json has all of them.
 
     Examples:
       cppmill verify llvm
       cppmill verify llvm --reencode 1
+      cppmill verify /data/cpp --json
     """
-    with command_session(Output(verbose=verbose), advice="nothing was changed"):
+    output = Output(as_json=as_json, one_document=True, verbose=verbose)
+    with command_session(output, advice="nothing was changed") as reporter:
         from pipelines.cli.tables import print_differences
         from pipelines.versions import verify
 
-        print_differences(verify.verify(out, reencode), out, record=verify.record(out))
+        found, record = verify.verify(run, reencode, reporter), verify.record(run)
+        print_differences(found, run, record=record, reencode=reencode, as_json=as_json)
 
 
-@described(app)
+@described(app, under=Group.RUN)
 @with_flags({ARGUMENTS: FLAGS[ARGUMENTS]})
 def equivalence(
     flags: dict[str, list[str] | None],
@@ -259,7 +273,7 @@ def equivalence(
         equivalence.check_equal(outcomes)
 
 
-@described(app)
+@described(app, under=Group.VOCABULARY)
 def encode(
     tokenizer: args.Tokenizer,
     file: Annotated[str, typer.Argument(metavar="[FILE|-]", help="File of any bytes; - is the standard input.")] = "-",
@@ -277,7 +291,7 @@ def encode(
         encode_file(tokenizer, file)
 
 
-@described(app)
+@described(app, under=Group.VOCABULARY)
 def decode(
     tokenizer: args.Tokenizer,
     file: Annotated[str, typer.Argument(metavar="[FILE|-]", help="JSON array of ids; - is the standard input.")] = "-",
@@ -298,4 +312,5 @@ def decode(
 
 def main() -> None:
     """Run the command line."""
-    app(prog_name="cppmill")
+    shell.answer_shell()
+    app(prog_name=shell.PROGRAM)

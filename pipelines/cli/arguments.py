@@ -14,30 +14,40 @@ from schemas.places import is_remote
 
 
 def run_folder(value: str) -> str:
-    """Return the folder of a run as it was typed, if there is one; the command itself looks at a URL.
+    """Return the folder of a finished run: the one that was typed, or the current version of a store.
 
-    `URL/current` of a store of versions is followed: on an object store the pointer is an object that names the folder.
+    The command itself looks for a run at a URL.
     """
-    if is_remote(value):
-        with exit_on_error():
-            from transforms.records.versions import follow_current
+    place = known_folder(value)
+    with exit_on_error():
+        from transforms.records.versions import find_run
 
-            return follow_current(value)
-    if not Path(value).is_dir():
-        raise typer.BadParameter(f"{value}: no such folder; it takes the folder of a finished run, or its URL")
+        return find_run(place)
+
+
+def begun_folder(value: str) -> str:
+    """Return the folder of a run or a store as it was typed, if there is one; `STORE/current` of a URL is followed."""
+    place = known_folder(value, advice="nothing has run there yet")
+    with exit_on_error():
+        from transforms.records.versions import follow_current
+
+        return follow_current(place)
+
+
+def known_folder(value: str, *, advice: str = "it takes the folder of a finished run, or its URL") -> str:
+    """Return a folder as it was typed, if there is one; that of a URL is looked at by the command."""
+    if not is_remote(value) and not Path(value).is_dir():
+        raise typer.BadParameter(f"{value}: no such folder; {advice}")
     return value
 
 
 RunFolder = Annotated[
     str,
     typer.Argument(
-        metavar="OUT", parser=run_folder, help="The folder of a finished run; a URL (gs://, s3://) works too."
+        metavar="RUN",
+        parser=run_folder,
+        help="A finished run: the OUT of `cppmill run`, or a store, for its current version; a URL works too.",
     ),
-]
-
-FinishedRun = Annotated[
-    str,
-    typer.Argument(metavar="RUN", parser=run_folder, help="A finished run; a URL (gs://, s3://) works too."),
 ]
 
 Config = Annotated[
@@ -57,6 +67,8 @@ SetValues = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object per line on standard output, for programs.")]
+
+OneJson = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, for programs.")]
 
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the logs of the libraries too.")]
 

@@ -10,6 +10,7 @@ import typer
 
 from configs.tables import SEQUENCE_FLAGS, SHARD_FLAGS
 from pipelines.cli import arguments as args
+from pipelines.cli.groups import Group
 from pipelines.cli.options import BeamCommand, described, with_flags
 from pipelines.console.console import Output, command_session
 from schemas.places import is_remote
@@ -24,9 +25,9 @@ def _folder_here(value: str) -> Path:
     return Path(value)
 
 
-@described(commands)
+@described(commands, under=Group.LOOK)
 def lengths(
-    out: args.RunFolder,
+    run: args.RunFolder,
     plot: Annotated[
         Path | None,
         typer.Option("--plot", metavar="FILE", help="Draw it too: FILE.svg, .png or .pdf; needs cppmill[plots]."),
@@ -46,16 +47,16 @@ def lengths(
 
         if plot is not None:
             check_plot(plot)
-        found = read_lengths(out)
+        found = read_lengths(run)
         print_lengths(found, as_json=as_json)
         if plot is not None:
             plot_lengths(found, plot)
 
 
-@described(commands, cls=BeamCommand)
+@described(commands, under=Group.EXPORT, cls=BeamCommand)
 @with_flags(SEQUENCE_FLAGS)
 def sequences(
-    run: args.FinishedRun,
+    run: args.RunFolder,
     flags: dict[str, object],
     mixture: Annotated[
         Path | None, typer.Option("--mixture", metavar="FILE", help="TOML file of weights by project.")
@@ -81,10 +82,10 @@ def sequences(
         sequences.run(sequences.load_config(run, flags=flags, mixture=mixture), reporter)
 
 
-@described(commands, cls=BeamCommand)
+@described(commands, under=Group.EXPORT, cls=BeamCommand)
 @with_flags(SHARD_FLAGS)
 def shards(
-    run: args.FinishedRun,
+    run: args.RunFolder,
     flags: dict[str, object],
     quiet: args.Quiet = False,
     as_json: args.Json = False,
@@ -107,7 +108,7 @@ def shards(
         shards.run(load_export_config(ShardOptions, run=run, values=flags, flags=SHARD_FLAGS), reporter)
 
 
-@described(commands)
+@described(commands, under=Group.EXPORT)
 def byte_tables(
     tokenizer: Annotated[
         Path,
@@ -123,7 +124,7 @@ def byte_tables(
         str | None,
         typer.Option(
             "--check",
-            metavar="OUT",
+            metavar="RUN",
             parser=args.run_folder,
             help="A finished run with this tokenizer: compare the bytes of every document with the tables' count.",
         ),
@@ -145,7 +146,7 @@ def byte_tables(
             typer.echo(line)
 
 
-@described(commands)
+@described(commands, under=Group.EXPORT)
 def flags(
     tokenizer: Annotated[
         Path,
@@ -189,13 +190,13 @@ def flags(
             typer.echo(f"# {note}", err=True)
 
 
-@described(commands)
+@described(commands, under=Group.LOOK)
 def trace(
     data: Annotated[
         str,
         typer.Option(
             "--data",
-            metavar="OUT|SEQUENCES",
+            metavar="RUN|SEQUENCES",
             parser=args.run_folder,
             help="What the training read: a finished run, or an export of sequences; or its URL.",
         ),

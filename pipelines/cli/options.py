@@ -16,11 +16,12 @@ import typer
 from typer.core import TyperCommand
 
 from configs.flags import Flag
+from pipelines.cli.groups import Group
 from schemas.declarations import ARGUMENTS, BEAM_OPTIONS
 
 EXIT_CODES = (
-    "Exit codes: 0 done, 1 a check failed or an unexpected error, 2 wrong usage or configuration, "
-    "3 more unusable input than allowed, 130 stopped by Ctrl-C, 143 stopped by SIGTERM."
+    "Exit codes: 0 done, 1 a check failed or something outside of cppmill did, 2 wrong usage or configuration, "
+    "3 more unusable input than allowed, 70 an unexpected error, 130 stopped by Ctrl-C, 143 stopped by SIGTERM."
 )
 
 _BEAM_OPTIONS_KEY = "cppmill.beam_options"
@@ -112,10 +113,23 @@ def _parameter(name: str, flag: Flag) -> inspect.Parameter:
 
 def _option(flag: Flag) -> Any:  # noqa: ANN401 - typer's private class
     parser = None if flag.type is bool else as_typed
-    heading = flag.option.heading or None
     return typer.Option(
-        "/".join(flag.forms), metavar=flag.metavar, parser=parser, help=flag.help, rich_help_panel=heading
+        "/".join(flag.forms),
+        metavar=flag.metavar,
+        parser=parser,
+        help=flag.help,
+        rich_help_panel=flag.option.heading or None,
+        autocompletion=_completion(flag.choices) if flag.choices else None,
     )
+
+
+def _completion(choices: tuple[str, ...]) -> Callable[[str], list[str]]:
+    """Return what completes a value in a shell."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [choice for choice in choices if choice.startswith(incomplete)]
+
+    return complete
 
 
 def as_help(text: str) -> str:
@@ -126,13 +140,23 @@ def as_help(text: str) -> str:
 def described(
     group: typer.Typer,
     *,
+    under: Group | None = None,
     name: str | None = None,
     cls: type[TyperCommand] | None = None,
     exit_codes: str = EXIT_CODES,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a command, of a name and a class of its own if it has them, of a function; its docstring is the help."""
+    """Make a command, of a name and a class of its own if it has them, of a function; its docstring is the help.
+
+    Args:
+        group: What the command belongs to: all commands of `cppmill`, or those of `cppmill vocab`.
+        under: The heading below which `cppmill --help` lists it; a command of `cppmill` must name one.
+        name: Its name, if that is not the function's.
+        cls: Its class.
+        exit_codes: What its exit codes mean.
+    """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        return group.command(name, help=as_help(inspect.getdoc(function) or ""), epilog=exit_codes, cls=cls)(function)
+        text = as_help(inspect.getdoc(function) or "")
+        return group.command(name, help=text, epilog=exit_codes, cls=cls, rich_help_panel=under)(function)
 
     return decorate

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import logging
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,17 +12,18 @@ import typer
 from configs.flags import SET, read_options
 from configs.tables import DRIFT_FLAGS, STORE_FLAGS
 from pipelines.cli import arguments as args
+from pipelines.cli.groups import Group
 from pipelines.cli.options import EXIT_CODES, BeamCommand, described, with_flags
 from pipelines.console.console import Output, command_session, exit_on_error
 from pipelines.console.reporters import JsonReporter
 from schemas.drift_options import DriftOptions
 from schemas.errors import ConfigError, ExitCode
-from schemas.places import is_remote
+from schemas.logs import module_logger
 
 if TYPE_CHECKING:
     from pipelines.versions.retokenize import Retokenization
 
-logger = logging.getLogger(__name__)
+logger = module_logger(__name__)
 
 commands = typer.Typer()
 
@@ -33,14 +34,14 @@ RETOKENIZE_CODES = (
 CHANGES_CODES = f"{EXIT_CODES} 12 with --drift, the drift of the current version goes beyond a threshold."
 
 
-@described(commands)
+@described(commands, under=Group.LOOK)
 def report(
-    out: Annotated[
+    run: Annotated[
         str,
         typer.Argument(
-            metavar="OUT",
-            parser=args.run_folder,
-            help="The folder of a finished run, or a store of versions; a URL (gs://, s3://) works too.",
+            metavar="RUN|STORE",
+            parser=args.begun_folder,
+            help="A finished run, or a store of versions; a URL (gs://, s3://) works too.",
         ),
     ],
     page: Annotated[
@@ -48,7 +49,7 @@ def report(
         typer.Option(
             "--out",
             metavar="FILE",
-            help="The HTML file to write, outside of OUT.  [default: OUT's name and -report.html, in this folder]",
+            help="The HTML file to write, outside of RUN.  [default: RUN's name and -report.html, in this folder]",
         ),
     ] = None,
     compare: Annotated[
@@ -59,27 +60,61 @@ def report(
         int | None,
         typer.Option("--threads", metavar="N", min=1, help="Shards read at once.  [default: the CPUs it may use]"),
     ] = None,
+    left_out: Annotated[
+        bool, typer.Option("--left-out", help="Show what each filter dropped instead: how much, from where, examples.")
+    ] = False,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against", metavar="RUN", parser=args.run_folder, help="Of --left-out: what only one of both drops."
+        ),
+    ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option("--shard", metavar="FILE", help="Show rows of a Parquet file below RUN instead, ids as tokens."),
+    ] = None,
+    first: Annotated[
+        int | None, typer.Option("--first", metavar="N", min=0, help="Of --shard: the first row.  [default: 0]")
+    ] = None,
+    rows: Annotated[
+        int | None, typer.Option("--rows", metavar="N", min=1, max=1000, help="Of --shard: how many.  [default: 50]")
+    ] = None,
     verbose: args.Verbose = False,
 ) -> None:
     """Show a finished run, or the versions of a store, on one HTML page.
 
     Of a run: what went in and came out, the vocabulary and what is used of it, compression by project, lengths,
     decisions with their reasons, the receipt. Of a store of `retokenize`: documents, tokens, compression, ledger,
-    tokenizer and projects from version to version. The page opens from disk and fetches nothing.
+    tokenizer and projects from version to version. With --left-out: the documents that filters dropped, by reason. With
+    --shard: rows of a file. The page opens from disk and fetches nothing.
 
     Examples:
       cppmill report llvm
+      cppmill report llvm-strict --left-out --against llvm
+      cppmill report llvm --shard counts/terms.parquet --rows 200
       cppmill report s3://bucket/llvm --out llvm.html --compare peers.jsonl
       cppmill report /data/cpp --out weekly.html
     """
     with command_session(Output(verbose=verbose), advice="nothing was changed"):
         from configs.execution import usable_threads
-        from pipelines.report.program import default_page, write_report
+        from pipelines.report import program
 
-        typer.echo(write_report(out, page or default_page(out), compare=compare, threads=threads or usable_threads()))
+        if (left_out and shard) or (against and not left_out) or (compare and (left_out or shard)):
+            raise ConfigError("--left-out, --shard, --compare: give one of them; --against goes with --left-out")
+        if shard is None and (first, rows) != (None, None):
+            raise ConfigError("--first, --rows: they go with --shard")
+        if left_out:
+            line = program.write_left_out(run, page or program.default_page(run, "left-out"), against=against)
+        elif shard:
+            page = page or program.default_page(run, "rows")
+            line = program.write_rows(run, page, shard=shard, first=first or 0, rows=rows or program.SHOWN_ROWS)
+        else:
+            page = page or program.default_page(run)
+            line = program.write_report(run, page, compare=compare, threads=threads or usable_threads())
+        typer.echo(line)
 
 
-@described(commands, cls=BeamCommand, exit_codes=RETOKENIZE_CODES)
+@described(commands, under=Group.RUN, cls=BeamCommand, exit_codes=RETOKENIZE_CODES)
 @with_flags(STORE_FLAGS | DRIFT_FLAGS)
 def retokenize(
     flags: dict[str, object],
@@ -144,20 +179,13 @@ def _print_outcome(outcome: Retokenization, output: Output) -> None:
         raise SystemExit(int(ExitCode.DRIFTED))
 
 
-def _begun_folder(value: str) -> str:
-    """Return the folder of a run as it was typed, if something has begun there."""
-    if not is_remote(value) and not Path(value).is_dir():
-        raise typer.BadParameter(f"{value}: no such folder; nothing has run there yet")
-    return args.run_folder(value)
-
-
-@described(commands, exit_codes=CHANGES_CODES)
+@described(commands, under=Group.LOOK, exit_codes=CHANGES_CODES)
 def changes(
     store: Annotated[
         str,
         typer.Argument(
             metavar="STORE",
-            parser=_begun_folder,
+            parser=args.begun_folder,
             help="The store of `retokenize`; a URL (gs://, s3://) works too.",
         ),
     ],
@@ -196,34 +224,45 @@ def changes(
         (print_trend if trend else print_changes)(store, as_json=as_json)
 
 
-@described(commands)
+@described(commands, under=Group.LOOK)
 def status(
     out: Annotated[
         str,
         typer.Argument(
-            metavar="OUT",
-            parser=_begun_folder,
-            help="The folder of a run, of an export, or of versions; a URL (gs://, s3://) works too.",
+            metavar="OUT|STORE",
+            parser=args.begun_folder,
+            help="What a run, an export or `retokenize` writes; a URL (gs://, s3://) works too.",
         ),
     ],
     events: Annotated[int, typer.Option("--events", metavar="N", min=0, help="Print the last N events.")] = 5,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object, for programs.")] = False,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Show it in a browser of this machine until Ctrl-C; the page renews itself.")
+    ] = False,
+    port: Annotated[
+        int | None, typer.Option("--port", metavar="N", min=1, max=65535, help="Of --serve.  [default: a free one]")
+    ] = None,
+    as_json: args.OneJson = False,
 ) -> None:
     """Print how far the run in OUT is, or how the last one ended.
 
     From another process or machine, while it runs and afterwards: stages, units, rate, time left, who holds the lock.
     For a store of `retokenize`: the version that is being made, otherwise the current one. Exit code 0 if it runs or
-    ended well, 1 if it failed, was stopped or died.
+    ended well, 1 if it failed, was stopped or died. With --serve, a page on the loopback address shows it.
 
     Examples:
       cppmill status llvm
       watch cppmill status llvm
+      cppmill status llvm --serve
     """
-    with exit_on_error():
+    with exit_on_error(Output(as_json=as_json, one_document=True)):
         from pipelines.console.status import RunStatus, read_any_status
         from pipelines.console.status_lines import describe_status, describe_store
 
+        if (port is not None and not serve) or (serve and as_json):
+            raise ConfigError("--serve and --json exclude each other" if serve else f"--port {port}: give --serve too")
         found = read_any_status(out, events=events)
+        if serve:
+            _serve_status(out, port or 0)
         lines = describe_status(found) if isinstance(found, RunStatus) else describe_store(found)
         for line in [json.dumps(found.to_json())] if as_json else lines:
             typer.echo(line)
@@ -231,15 +270,25 @@ def status(
             raise SystemExit(int(ExitCode.FAILED_CHECK))
 
 
-@described(commands)
+def _serve_status(out: str, port: int) -> None:
+    """Serve the page of a run until Ctrl-C."""
+    from pipelines.report.live import StatusServer
+
+    with StatusServer(out, port=port) as server:
+        sys.stdout.write(f"{server.url}\n")
+        sys.stdout.flush()
+        server.serve_forever()
+
+
+@described(commands, under=Group.PUBLISH)
 def provenance(
-    out: args.RunFolder,
+    run: args.RunFolder,
     folder: Annotated[
         Path, typer.Option("--out", metavar="DIR", file_okay=False, help="Folder to write, outside of the run's.")
     ],
     name: Annotated[
         str | None,
-        typer.Option("--name", metavar="NAME", help="What the dataset is called.  [default: OUT's own name]"),
+        typer.Option("--name", metavar="NAME", help="What the dataset is called.  [default: RUN's own name]"),
     ] = None,
     url: Annotated[str | None, typer.Option("--url", metavar="URL", help="Where it will be published.")] = None,
     creator: Annotated[str | None, typer.Option("--creator", metavar="NAME", help="Who made it.")] = None,
@@ -262,6 +311,6 @@ def provenance(
         from transforms.records.croissant import Publication
         from transforms.records.in_toto import BUILDER
 
-        publication = Publication(name=name or default_name(out), url=url, creator=creator, date=date)
-        for line in write_provenance(out, folder, publication, builder=builder or BUILDER):
+        publication = Publication(name=name or default_name(run), url=url, creator=creator, date=date)
+        for line in write_provenance(run, folder, publication, builder=builder or BUILDER):
             typer.echo(line)

@@ -67,17 +67,29 @@ def print_outcomes(outcomes: Sequence[EngineRun], *, as_json: bool) -> None:
         typer.echo(f"{outcome.way:10} {seconds:>8}  {digests or outcome.reason}")
 
 
-def print_differences(differences: Sequence[str], out: str, *, record: str) -> None:
-    """Print what `verify` found.
+def print_differences(differences: Sequence[str], out: str, *, record: str, reencode: float, as_json: bool) -> None:
+    """Print what `verify` found: lines, or a JSON object.
 
     Args:
         differences: A line each.
         out: The folder.
         record: What they are differences from: `receipt` or `manifest`.
+        reencode: The part of the documents that was encoded again.
+        as_json: JSON instead of lines.
 
     Raises:
         SystemExit: With exit code 1 if it found anything.
     """
+    if as_json:
+        found = {"out": out, "record": record, "reencoded": reencode, "is_true": not differences}
+        typer.echo(json.dumps({**found, "differences": list(differences)}))
+    else:
+        _print_lines(differences, out, record=record)
+    if differences:
+        raise SystemExit(int(ExitCode.FAILED_CHECK))
+
+
+def _print_lines(differences: Sequence[str], out: str, *, record: str) -> None:
     if not differences:
         typer.echo(f"{out}: everything is what the {record} says")
         return
@@ -86,4 +98,3 @@ def print_differences(differences: Sequence[str], out: str, *, record: str) -> N
     if len(differences) > SHOWN_DIFFERENCES:
         typer.echo(f"… and {len(differences) - SHOWN_DIFFERENCES:,} more")
     typer.echo(f"{out}: {len(differences):,} differences from the {record}", err=True)
-    raise SystemExit(int(ExitCode.FAILED_CHECK))

@@ -9,7 +9,6 @@ this. If the worker dies, the service runs the step again, and finished units ar
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import shlex
 import subprocess
@@ -30,12 +29,13 @@ from pipelines.cli.app import app
 from pipelines.console.console import exit_on_error
 from pipelines.engines.dataflow import SecretOptions
 from schemas.errors import ConfigError, CppmillError, ExitCode
+from schemas.logs import module_logger
 from schemas.places import is_remote
 from transforms.records.versions import follow_current
 from transforms.storage.aws_keys import SECRET_VARIABLE
 from transforms.storage.urls import open_url
 
-logger = logging.getLogger(__name__)
+logger = module_logger(__name__)
 
 COMMANDS = {"run": "out", "retokenize": "store"}
 """What the template can do, each with the parameter that it needs."""

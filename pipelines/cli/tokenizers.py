@@ -10,6 +10,7 @@ import typer
 
 from configs.tables import TRIAL_FLAGS
 from pipelines.cli import arguments as args
+from pipelines.cli.groups import Group
 from pipelines.cli.options import as_typed, described, with_flags
 from pipelines.console.console import Output, command_session, exit_on_error
 from schemas.options import HfTemplate
@@ -17,7 +18,7 @@ from schemas.options import HfTemplate
 commands = typer.Typer()
 
 
-@described(commands)
+@described(commands, under=Group.VOCABULARY)
 def show(
     tokenizer: args.Tokenizer,
     file: Annotated[str, typer.Argument(metavar="[FILE|-]", help="File of any bytes; - is the standard input.")] = "-",
@@ -47,7 +48,7 @@ def show(
             typer.echo(page_of_tokens(data, tokenizer, html, title=title))
 
 
-@described(commands)
+@described(commands, under=Group.VOCABULARY)
 def explain(
     tokenizer: args.Tokenizer,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The text.")],
@@ -61,14 +62,14 @@ def explain(
     Example:
       cppmill explain --tokenizer llvm/tokenizer 'std::vector<int> v;'
     """
-    with exit_on_error():
+    with exit_on_error(Output(as_json=as_json, one_document=True)):
         from pipelines.tokenizers.show import explain_text
 
         for line in explain_text(text.encode("utf-8", "surrogateescape"), tokenizer, as_json=as_json):
             sys.stdout.write(line + "\n")
 
 
-@described(commands)
+@described(commands, under=Group.VOCABULARY)
 def adopt(
     source: Annotated[
         Path,
@@ -156,7 +157,7 @@ Pattern = Annotated[
 Device = Literal["cpu", "cuda"]
 
 
-@described(commands)
+@described(commands, under=Group.VOCABULARY)
 def compare(
     tokenizers: Tokenizers,
     on: On,
@@ -190,7 +191,7 @@ def compare(
             typer.echo(line)
 
 
-@described(commands)
+@described(commands, under=Group.VOCABULARY)
 def cursors(
     tokenizers: Annotated[
         list[str],
@@ -225,7 +226,7 @@ def cursors(
             typer.echo(line)
 
 
-@described(commands)
+@described(commands, under=Group.VOCABULARY)
 def sweep(
     run: args.RunFolder,
     sizes: Annotated[str, typer.Option("--sizes", metavar="N,N", help="Numbers of ids.")],
@@ -242,7 +243,7 @@ def sweep(
 ) -> None:
     """Estimate what vocabularies of several sizes would give, and cost.
 
-    Builds one of each size from the counts of OUT, in a temporary folder, and encodes a text that should be held out:
+    Builds one of each size from the counts of RUN, in a temporary folder, and encodes a text that should be held out:
     bytes per token, and for models of some shapes the parameters of the embedding and the work to train on that text.
 
     Example:
@@ -268,7 +269,7 @@ def sweep(
             program.plot_sweep(found, shapes, plot)
 
 
-@described(commands)
+@described(commands, under=Group.VOCABULARY)
 @with_flags(TRIAL_FLAGS)
 def trial(
     tokenizers: Tokenizers,

@@ -117,7 +117,7 @@ def add(
 
 @described(vocab)
 def propose(
-    out: args.RunFolder,
+    run: args.RunFolder,
     directory: Annotated[
         Path | None,
         typer.Option(
@@ -139,7 +139,7 @@ def propose(
     with command_session(Output(), advice="nothing was changed"):
         from pipelines.tokenizers.propose import propose_for_run
 
-        typer.echo(propose_for_run(out, vocab=directory, names=names, morphemes=morphemes), nl=False)
+        typer.echo(propose_for_run(run, vocab=directory, names=names, morphemes=morphemes), nl=False)
 
 
 @described(vocab)
@@ -264,7 +264,7 @@ def map_ids(
 
 @described(vocab)
 def working_set(
-    out: args.RunFolder,
+    run: args.RunFolder,
     file: Annotated[Path, typer.Option("--out", metavar="FILE", help="File to write, JSON.")],
     projects: Annotated[
         list[str] | None,
@@ -300,7 +300,7 @@ def working_set(
         from pipelines.exports.working_set import DocumentGlobs, write_working_set
 
         globs = DocumentGlobs(projects=projects or (), platforms=platforms or (), namespaces=namespaces or ())
-        typer.echo(write_working_set(out, file, globs=globs, coverage=coverage, bands=bands or ()))
+        typer.echo(write_working_set(run, file, globs=globs, coverage=coverage, bands=bands or ()))
 
 
 @described(vocab)

@@ -15,6 +15,11 @@ from pipelines.console.progress import Meter, Summary
 from pipelines.console.terminal import escape_output, raw_stream
 from schemas.printing import printable
 
+_BAR, _SHORT_BAR = 24, 10
+_WIDE_COLUMNS = 110
+_BESIDE = 14
+"""Columns of the spinner, the time and the spaces: what is left beside bar and text."""
+
 
 class LiveReporter:
     """Draw the progress of the current stage on a terminal.
@@ -26,9 +31,10 @@ class LiveReporter:
     def __init__(self, console: Console | None = None) -> None:
         """Draw nothing yet."""
         self._console = console or Console(file=raw_stream(sys.stderr))
+        self._bar = BarColumn()
         self._progress = Progress(
             SpinnerColumn(),
-            BarColumn(bar_width=24),
+            self._bar,
             TextColumn("{task.description}", markup=False),
             TimeElapsedColumn(),
             console=self._console,
@@ -55,7 +61,7 @@ class LiveReporter:
         self._meter = Meter(stage, units, num_bytes, time.monotonic)
         self._remove_bar()
         if units:
-            self._task = self._progress.add_task(progress_line(self._meter), total=num_bytes or units)
+            self._task = self._progress.add_task(self._line(), total=num_bytes or units)
 
     def progress(self, done_units: int, done_bytes: int) -> None:
         """Move the bar."""
@@ -63,7 +69,7 @@ class LiveReporter:
         meter.done_units, meter.done_bytes = done_units, done_bytes
         if self._task is not None:
             done = done_bytes if meter.num_bytes else done_units
-            self._progress.update(self._task, completed=done, description=progress_line(meter))
+            self._progress.update(self._task, completed=done, description=self._line())
 
     def stage_done(self, stage: str, seconds: float, summary: Summary) -> None:
         """Replace the bar with a line."""
@@ -73,6 +79,12 @@ class LiveReporter:
     def note(self, message: str) -> None:
         """Write the message above the bar."""
         self._console.print(Text(printable(message)), soft_wrap=True)
+
+    def _line(self) -> str:
+        """Return what is written beside the bar, as much of it as the terminal is wide; it may become wider."""
+        columns = self._console.width
+        self._bar.bar_width = _BAR if columns >= _WIDE_COLUMNS else _SHORT_BAR
+        return progress_line(self._meter, columns - self._bar.bar_width - _BESIDE)
 
     def _remove_bar(self) -> None:
         if self._task is not None:

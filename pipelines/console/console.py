@@ -1,6 +1,6 @@
 """The console of a command: its reporter, its logging, and how it ends on an error.
 
-Errors that the user can fix are one clear message and an exit code; anything else is a traceback. Third-party warnings
+What an error prints is in `failures`. Third-party warnings
 that no user can act on are hidden; our own never are.
 """
 
@@ -9,26 +9,22 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
 import signal
 import sys
 import threading
-import traceback
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TextIO
 
+from pipelines.console.failures import find_failure, is_reported, print_failure
 from pipelines.console.progress import Reporter, Reporters
 from pipelines.console.reporters import JsonReporter, PlainReporter
 from pipelines.console.signals import RESUME_ADVICE, stop_on_signals
 from pipelines.console.terminal import printable_output
-from schemas import errors
-from schemas.errors import ConfigError, CppmillError, ExitCode, ResourceError
-from schemas.resources import explain_refusal, find_refusal
-
-OWN_LOGGERS = ("configs", "cppmill_core", "pipelines", "schemas", "tokenizer_build", "transforms")
+from schemas.errors import ConfigError, CppmillError, ExitCode
+from schemas.logs import LOGGER
 
 NOISY_PACKAGES = ("apache_beam", "fsspec", "google", "grpc", "pyarrow")
 """Their Python warnings are for their own developers."""
@@ -43,13 +39,15 @@ class Output:
 
     Attributes:
         quiet: Nothing but errors.
-        as_json: One JSON object per line on the output stream.
+        as_json: One JSON object per line on the output stream, and an error as JSON on the error stream.
         verbose: Third-party logs too, and all of ours.
+        one_document: The output stream holds what the command prints, and no events; progress is for terminals alone.
     """
 
     quiet: bool = False
     as_json: bool = False
     verbose: bool = False
+    one_document: bool = False
 
 
 @contextmanager
@@ -76,15 +74,17 @@ def command_session(output: Output, *, advice: str = RESUME_ADVICE) -> Iterator[
 def open_reporter(output: Output) -> Iterator[Reporter]:
     """Yield the reporter for an output: JSON, none, live on a terminal, else plain lines.
 
+    A command that prints one document has the live one or none.
+
     Raises:
         ConfigError: For quiet and JSON at once.
     """
     if output.quiet and output.as_json:
         raise ConfigError("--quiet and --json exclude each other")
-    if output.as_json:
-        yield JsonReporter()
-    elif output.quiet:
+    if output.quiet or output.one_document and (output.as_json or not is_live_terminal(sys.stderr)):
         yield Reporters()
+    elif output.as_json:
+        yield JsonReporter()
     elif is_live_terminal(sys.stderr):
         from pipelines.console.bar import LiveReporter
 
@@ -131,62 +131,11 @@ def _errors_as_exits(output: Output | None) -> Iterator[None]:
         sys.stderr.write("stopped by Ctrl-C\n")
         raise SystemExit(ExitCode.INTERRUPTED) from None
     except Exception as error:
-        known = find_user_error(error)
-        message, code = known or (f"unexpected {type(error).__name__}: {error}", ExitCode.FAILED_CHECK)
-        if known is None:
-            traceback.print_exc()
-        else:
-            print_error(message)
-        if output is not None and output.as_json:
-            JsonReporter().error(message, int(code))
-        raise SystemExit(int(code)) from None
-
-
-def print_error(message: str) -> None:
-    """Write an error message to the error stream; every line is marked."""
-    sys.stderr.write("".join(f"error: {line}\n" for line in message.split("\n")))
-    sys.stderr.flush()
-
-
-def find_user_error(error: Exception) -> tuple[str, ExitCode] | None:
-    """Return message and exit code of an error that the user can fix, None for any other.
-
-    An error of a Beam worker in another thread or process arrives as the text of its traceback. Its class is read from
-    there, so a command ends in the same way on every engine.
-    """
-    if isinstance(error, CppmillError):
-        return strip_label(str(error)), error.exit_code
-    core = sys.modules.get("cppmill_core")
-    if core is not None and isinstance(error, core.CoreError):
-        return strip_label(str(error)), _core_exit_code(type(error).__name__)
-    refusal = explain_refusal(error)
-    return (refusal, ResourceError.exit_code) if refusal else _find_in_traceback(str(error))
-
-
-def _core_exit_code(name: str) -> ExitCode:
-    """Return the exit code of an error of the native core, caused by an argument or by a file."""
-    return ExitCode.USAGE if name in ("InvalidInputError", "VocabularyError") else ExitCode.FAILED_CHECK
-
-
-_RAISED = re.compile(r"^(schemas\.errors|cppmill_core\._native|cppmill_core)\.(\w+): (.*?)(?:\n\s*\n|\Z)", re.M | re.S)
-
-
-def _find_in_traceback(text: str) -> tuple[str, ExitCode] | None:
-    """Return message and exit code of the last error of ours at the end of a traceback."""
-    found = list(_RAISED.finditer(text))
-    if not found:
-        refusal = find_refusal(text)
-        return None if refusal is None else (refusal, ResourceError.exit_code)
-    module, name, message = found[-1].groups()
-    if module != "schemas.errors":
-        return strip_label(message), _core_exit_code(name)
-    kind = getattr(errors, name, CppmillError)
-    return strip_label(message), kind.exit_code
-
-
-def strip_label(message: str) -> str:
-    """Return a message without the label of the step that Beam appends."""
-    return re.sub(r"\s*\[while running '[^']*'\]", "", message).strip()
+        failure = find_failure(error)
+        print_failure(failure, as_json=output is not None and output.as_json)
+        if output is not None and output.as_json and not output.one_document:
+            JsonReporter().error(failure.message, int(failure.exit_code))
+        raise SystemExit(int(failure.exit_code)) from None
 
 
 @contextmanager
@@ -196,8 +145,7 @@ def log_to_console(output: Output) -> Iterator[None]:
     handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s" if output.verbose else "%(message)s"))
     if not output.verbose:
         handler.addFilter(worth_showing)
-    levels: dict[str | None, int] = dict.fromkeys(OWN_LOGGERS, _own_level(output))
-    levels[None] = logging.INFO if output.verbose else logging.WARNING
+    levels = {LOGGER: _own_level(output), None: logging.INFO if output.verbose else logging.WARNING}
     root = logging.getLogger()
     previous = root.handlers, {name: logging.getLogger(name).level for name in levels}
     with warnings.catch_warnings():
@@ -218,7 +166,7 @@ def _worker_log_levels(output: Output) -> Iterator[None]:
     """Give Beam's worker processes on this machine the same log levels, by an options file whose name they inherit."""
     levels = {
         "default_sdk_harness_log_level": "INFO" if output.verbose else "ERROR",
-        "sdk_harness_log_level_overrides": {name: logging.getLevelName(_own_level(output)) for name in OWN_LOGGERS},
+        "sdk_harness_log_level_overrides": {LOGGER: logging.getLevelName(_own_level(output))},
     }
     if WORKER_OPTIONS in os.environ:
         yield
@@ -250,7 +198,7 @@ def worth_showing(record: logging.LogRecord) -> bool:
     if "apache_beam" not in f"{record.name} {record.pathname}":
         return True
     ours = record.exc_info is not None and isinstance(record.exc_info[1], CppmillError)
-    return record.levelno >= logging.ERROR and not ours and not _find_in_traceback(record.getMessage())
+    return record.levelno >= logging.ERROR and not ours and not is_reported(record.getMessage())
 
 
 class _ErrorStreamHandler(logging.StreamHandler[TextIO]):

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
-from pipelines.console.console import find_user_error
+from pipelines.console.failures import find_failure
 from pipelines.console.progress import Summary
 from pipelines.console.reporters import JsonReporter
 from pipelines.console.signals import done_before_end, is_stopping
@@ -113,9 +113,7 @@ def _find_outcome(error: BaseException) -> tuple[str, str]:
     """Return outcome and message of a run that an error ends; during a stop, errors are its consequences."""
     if is_stopping() or not isinstance(error, Exception):
         return STOPPED, ""
-    known = find_user_error(error)
-    message = known[0] if known else f"unexpected {type(error).__name__}: {error}"
-    return BLOCKED if isinstance(error, BlockedError) else FAILED, message
+    return BLOCKED if isinstance(error, BlockedError) else FAILED, find_failure(error).message
 
 
 def log_names(out: OutputFolder) -> list[str]:

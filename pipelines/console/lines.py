@@ -5,12 +5,24 @@ from __future__ import annotations
 from pipelines.console.progress import MEGABYTE, Meter, Summary
 
 
-def progress_line(meter: Meter) -> str:
-    """Return the progress of a running stage."""
-    amounts = describe_amounts(
+def progress_line(meter: Meter, columns: int | None = None) -> str:
+    """Return the progress of a running stage.
+
+    Args:
+        meter: The stage.
+        columns: How long the line may be: units are left out first, then megabytes, then the rate, never the time left.
+
+    Example:
+        >>> progress_line(Meter("scan", 4, 100_000_000), 40)
+        'scan: 0.0 of 100.0 MB, 0.0 MB/s'
+    """
+    parts = _amounts(
         meter.done_units, meter.units, meter.done_bytes, meter.num_bytes, bytes_per_second=meter.bytes_per_second
     )
-    return f"{meter.stage}: {amounts}{describe_time_left(meter.eta_seconds)}"
+    left = describe_time_left(meter.eta_seconds)
+    lines = [f"{meter.stage}: {', '.join(parts[first:])}{left}" for first in range(len(parts))]
+    shortest = f"{meter.stage}{left}"
+    return next((line for line in lines if columns is None or len(line) <= columns), shortest)
 
 
 def describe_amounts(done_units: int, units: int, done_bytes: int, num_bytes: int, *, bytes_per_second: float) -> str:
@@ -20,13 +32,16 @@ def describe_amounts(done_units: int, units: int, done_bytes: int, num_bytes: in
         >>> describe_amounts(1, 4, 25_000_000, 100_000_000, bytes_per_second=5e6)
         '1 of 4 units, 25.0 of 100.0 MB, 5.0 MB/s'
     """
-    text = f"{done_units:,} of {units:,} units"
-    if not num_bytes:
-        return text
-    return (
-        f"{text}, {done_bytes / MEGABYTE:,.1f} of {num_bytes / MEGABYTE:,.1f} MB, "
-        f"{bytes_per_second / MEGABYTE:,.1f} MB/s"
-    )
+    return ", ".join(_amounts(done_units, units, done_bytes, num_bytes, bytes_per_second=bytes_per_second))
+
+
+def _amounts(done_units: int, units: int, done_bytes: int, num_bytes: int, *, bytes_per_second: float) -> list[str]:
+    """Return units, and megabytes and rate if there are bytes."""
+    found = [f"{done_units:,} of {units:,} units"]
+    if num_bytes:
+        found.append(f"{done_bytes / MEGABYTE:,.1f} of {num_bytes / MEGABYTE:,.1f} MB")
+        found.append(f"{bytes_per_second / MEGABYTE:,.1f} MB/s")
+    return found
 
 
 def describe_time_left(eta_seconds: float | None) -> str:

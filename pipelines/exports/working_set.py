@@ -67,7 +67,7 @@ def write_working_set(run: str, file: Path, *, globs: DocumentGlobs, coverage: f
     out = OutputFolder(run)
     receipt = read_receipt(out)
     with out.open_local_folder("tokenizer") as tokenizer:
-        ids = read_ids(tokenizer, load_tokenizer(tokenizer, argument="OUT"))
+        ids = read_ids(tokenizer, load_tokenizer(tokenizer, argument="RUN"))
         named = read_named_bands(tokenizer, ids) if bands else {}
     whole = {name: ids for glob in bands for name, ids in match_bands(named, glob, argument="--bands").items()}
     projects = globs.projects or ["*"]
@@ -122,7 +122,7 @@ def _documents_with(out: OutputFolder, globs: Sequence[str]) -> frozenset[str]:
     Raises:
         ConfigError: If the run's documents are gone.
     """
-    folder, shards = documents_shards(out.root, argument="OUT")
+    folder, shards = documents_shards(out.root, argument="RUN")
     found: set[str] = set()
     scanner = cppmill_core.Scanner(json.dumps({"pattern": next(iter(cppmill_core.PATTERNS))}))
     for batch in read_shards(folder, shards, ["doc_id", "content"]):

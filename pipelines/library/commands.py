@@ -18,6 +18,7 @@ from pipelines.library.runs import Run, open_run
 from schemas.drift_options import DriftOptions
 from schemas.errors import IntegrityError
 from schemas.options import REENCODED
+from transforms.records.versions import find_run
 
 if TYPE_CHECKING:
     from configs.runs import RunConfig
@@ -97,7 +98,7 @@ def verify(place: PlaceText, *, reencode: float = REENCODED) -> list[str]:
     """Return every difference between a run, a trial or an export and its receipt; empty if there is none.
 
     Args:
-        place: Its folder or URL.
+        place: Its folder or URL; a store stands for its current version.
         reencode: The part of a run's documents to encode again, 0 to 1, chosen by content hash.
 
     Raises:
@@ -106,7 +107,7 @@ def verify(place: PlaceText, *, reencode: float = REENCODED) -> list[str]:
     """
     from pipelines.versions import verify as program
 
-    return program.verify(os.fspath(place), reencode)
+    return program.verify(find_run(os.fspath(place)), reencode)
 
 
 def retokenize(

@@ -15,7 +15,7 @@ from schemas.errors import ConfigError
 from schemas.ledger import Ledger, Tally
 from schemas.places import is_remote
 from transforms.records.receipts import RECEIPT, named_files, read_receipt
-from transforms.records.versions import follow_current
+from transforms.records.versions import find_run
 from transforms.storage.folder import OutputFolder
 from transforms.storage.urls import open_url
 
@@ -50,7 +50,7 @@ class Run:
             ConfigError: If there is none.
             IntegrityError: If it is not a receipt of this version.
         """
-        self._folder = OutputFolder(follow_current(out))
+        self._folder = OutputFolder(find_run(out))
         self.out = self._folder.root
         self.receipt: dict[str, Any] = read_receipt(self._folder)
 
@@ -138,7 +138,7 @@ def open_run(place: str | os.PathLike[str]) -> Run:
     """Open a finished run.
 
     Args:
-        place: Its folder or URL; `STORE/current` is the current version of a store.
+        place: Its folder or URL; a store stands for its current version.
 
     Raises:
         ConfigError: If there is no receipt.

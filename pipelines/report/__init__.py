@@ -1,4 +1,4 @@
-"""The HTML report of a finished run: facts from its files, sections, plots, one page.
+"""HTML pages of runs: the report of a finished one from its files, and the page of one that is at work.
 
-What the page shows belongs here. It reads the run's files and computes no new data.
+What a page shows belongs here. It reads the run's files and computes no new data.
 """

@@ -14,17 +14,21 @@ from configs.outputs import check_outside, check_parent
 from pipelines.pages import render_page, write_page
 from pipelines.report import sections, text
 from pipelines.report.facts import Facts, read_facts
+from pipelines.report.left_out import RunFiles, render_left_out
+from pipelines.report.shard_rows import render_rows
 from pipelines.report.text import count
 from pipelines.report.trend import describe, render_trend
 from pipelines.tokenizers.codec import load_tokenizer
+from pipelines.tokenizers.show import Palette
 from schemas.errors import ConfigError, IntegrityError
 from schemas.places import is_remote
+from tokenizer_build.artifact import MANIFEST_JSON
 from transforms.drift.record import read_drift
 from transforms.records.movers import find_movers
 from transforms.records.platforms import platform_vocab_size
 from transforms.records.receipts import RECEIPT, read_checked_receipt
 from transforms.records.trend import Trend, read_trend
-from transforms.records.versions import Versions
+from transforms.records.versions import Versions, find_run
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.usage import Usage, read_usage
 
@@ -40,6 +44,9 @@ _TOKENIZER_ENTRIES = {
 """The fields of each record of a comparison that the page shows."""
 
 _HEAD_BYTES = 4096
+
+SHOWN_ROWS = 50
+"""How many rows of a file are shown if nobody says."""
 
 
 def write_report(run: str, page: Path, *, compare: Path | None = None, threads: int) -> str:
@@ -66,11 +73,60 @@ def write_report(run: str, page: Path, *, compare: Path | None = None, threads: 
     receipt = read_checked_receipt(out)
     usage = count_tokens(out, receipt, threads=threads)
     with out.open_local_folder("tokenizer") as directory:
-        facts = read_facts(out, directory, load_tokenizer(directory, argument="OUT"), receipt, usage)
+        facts = read_facts(out, directory, load_tokenizer(directory, argument="RUN"), receipt, usage)
     written = write_page(render_report(facts, comparison, name=run_name(run)), page, option="--out")
     total = usage.total
     amounts = ((total.documents, "document"), (total.tokens, "token"), (len(usage.projects), "project"))
     return f"{written}; {', '.join(count(*amount) for amount in amounts)}"
+
+
+def write_left_out(run: str, page: Path, *, against: str | None) -> str:
+    """Write the page of what a run left out, or of what its filters change beside another run.
+
+    Args:
+        run: The run's folder, or its URL.
+        page: The HTML file to write.
+        against: Another run of the same sources.
+
+    Returns:
+        What to print: a line with the figures.
+
+    Raises:
+        ConfigError: If there is no finished run, or the page cannot be written.
+        IntegrityError: If the rejects differ from the receipt.
+    """
+    places = [find_run(place) for place in (run, against) if place is not None]
+    for place in places:
+        _check_page(place, page)
+    runs = [RunFiles(out, read_checked_receipt(out)) for out in map(OutputFolder, places)]
+    html, told = render_left_out(runs[0], runs[1] if against else None, names=list(map(run_name, places)))
+    return f"{write_page(html, page, option='--out')}; {told}"
+
+
+def write_rows(run: str, page: Path, *, shard: str, first: int, rows: int) -> str:
+    """Write the page of rows of a Parquet file of a run or an export.
+
+    Args:
+        run: The folder, or its URL.
+        page: The HTML file to write.
+        shard: The file, relative to it.
+        first: The first row, from 0.
+        rows: How many.
+
+    Returns:
+        What to print: a line with the figures.
+
+    Raises:
+        ConfigError: If there is no such file or row, or the page cannot be written.
+    """
+    out = OutputFolder(find_run(run))
+    _check_page(out.root, page)
+    if not out.exists(f"tokenizer/{MANIFEST_JSON}"):
+        html, told = render_rows(out, shard, first=first, rows=rows, palette=None)
+    else:
+        with out.open_local_folder("tokenizer") as directory:
+            html, told = render_rows(out, shard, first=first, rows=rows, palette=Palette.read(directory))
+    return f"{write_page(html, page, option='--out')}; {told}"
 
 
 def _write_trend(store: str, page: Path, *, compare: Path | None) -> str:
@@ -89,9 +145,9 @@ def _read_drift(store: str, trend: Trend) -> dict[str, dict[str, Any]]:
     return {version: record for version, record in found.items() if record is not None}
 
 
-def default_page(run: str) -> Path:
-    """Return the file of a report that nobody named: in the working folder, after the run."""
-    return Path(f"{run_name(run)}-report.html")
+def default_page(run: str, kind: str = "report") -> Path:
+    """Return the file of a page that nobody named: in the working folder, after the run and what it shows."""
+    return Path(f"{run_name(run)}-{kind}.html")
 
 
 def run_name(run: str) -> str:

@@ -209,6 +209,7 @@ def data(facts: Facts) -> dict[str, Any]:
     found: dict[str, Any] = {
         "bands": bands,
         "strengths": strengths,
+        "colours": {band: COLOURS[band] for band in bands},
         "vocabulary": {
             "tokens": [str(entry) for entry in facts.entries],
             "bands": list(map(bands.index, facts.bands)),

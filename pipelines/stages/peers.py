@@ -9,7 +9,6 @@ the leader dies, its lock becomes free; another peer takes it and goes on, as an
 from __future__ import annotations
 
 import json
-import logging
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -34,6 +33,7 @@ from pipelines.stages.tokenize import tokenize_documents
 from pipelines.stages.validate import validate_shards
 from pipelines.stages.vocabulary import local_vocabulary
 from schemas.errors import ConfigError, LockedError
+from schemas.logs import module_logger
 from schemas.places import is_remote
 from schemas.units import Stage, Unit
 from tokenizer_build.lock import vocabulary_digest
@@ -47,7 +47,7 @@ from transforms.units.claims import Claimant, claim_units, clear_claims
 from transforms.units.flow import Flow
 from transforms.units.peer_locks import peer_lock, peer_locks
 
-logger = logging.getLogger(__name__)
+logger = module_logger(__name__)
 
 READ = "read"
 """The job of the first pass, whose units have no receipts."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +28,7 @@ from pipelines.stages.places import check_urls
 from pipelines.stages.platforms import read_platforms
 from pipelines.stages.vocabulary import local_vocabulary
 from schemas.errors import ConfigError, IntegrityError, StoreError
+from schemas.logs import module_logger
 from schemas.units import (
     RECEIPT_FOLDERS,
     TOKENIZER_STAGES,
@@ -49,7 +49,7 @@ from transforms.units.execution import clear_attempts, count_repeated
 from transforms.units.flow import Flow
 from transforms.units.peer_locks import peer_locks
 
-logger = logging.getLogger(__name__)
+logger = module_logger(__name__)
 
 _WRITTEN = (
     UNITS,

@@ -54,7 +54,7 @@ def propose_for_run(run: str, *, vocab: Path | None = None, names: int = NAMES, 
         ConfigError: If there is no tokenizer, or no documents.
     """
     out = OutputFolder(follow_current(run))
-    folder, shards = documents_shards(out.root, argument="OUT")
+    folder, shards = documents_shards(out.root, argument="RUN")
     configs = (find_receipt(out) or {}).get("configs", {})
     scan, build = (dict(configs.get(name, {})) for name in ("scan", "build"))
     pattern = str(scan.get("pattern", ScanOptions().pattern))
@@ -66,7 +66,7 @@ def propose_for_run(run: str, *, vocab: Path | None = None, names: int = NAMES, 
         proposals, corpus = propose_names(
             _words(out, documents, pattern),
             documents,
-            tokenizer=load_tokenizer(tokenizer, argument="OUT"),
+            tokenizer=load_tokenizer(tokenizer, argument="RUN"),
             vocab=vocab or (tokenizer if recorded_digest(out) else VOCABULARY),
             pattern=pattern,
             options=BuildOptions(**build),

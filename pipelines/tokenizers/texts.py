@@ -7,7 +7,6 @@ taken; what is left out is counted by reason.
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
@@ -18,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.errors import ConfigError
+from schemas.logs import module_logger
 from schemas.options import IngestOptions
 from schemas.places import OUTPUT_PACKAGES, is_remote
 from schemas.reasons import Column
@@ -30,7 +30,7 @@ from transforms.sources.listing import list_inputs
 from transforms.sources.readers import read_documents
 from transforms.storage.folder import OutputFolder
 
-logger = logging.getLogger(__name__)
+logger = module_logger(__name__)
 
 BATCH_BYTES = 4_000_000
 """About so much is in a batch: a token takes some libraries some hundred bytes of memory."""

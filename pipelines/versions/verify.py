@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from functools import partial
 from typing import Literal
 
 import cppmill_core
 
 from configs.vocabulary import VOCABULARY
+from pipelines.console.progress import Reporter, Reporters
 from pipelines.stages.vocabulary import recorded_digest, travelled_revision
 from pipelines.versions.count_checks import check_counts
 from schemas.options import REENCODED
@@ -26,23 +28,33 @@ from transforms.records.verification import verify_run
 from transforms.storage.folder import OutputFolder
 
 
-def verify(out: str, reencode: float = REENCODED) -> list[str]:
+def verify(out: str, reencode: float = REENCODED, reporter: Reporter | None = None) -> list[str]:
     """Return every difference between OUT, a path or a URL, and its receipt or manifest; empty if there is none.
 
     Args:
         out: The folder of a run, a trial or an export.
         reencode: The part of a run's documents to encode again, 0 to 1, chosen by the digests of their contents.
+        reporter: Where the progress of reading a run's token shards goes; nowhere by default.
     """
     folder = OutputFolder(out)
     if record(out) == "manifest":
         return verify_export(folder)
     if is_trial(folder):
         return verify_trial(folder)
-    return verify_run(folder, threads=os.cpu_count() or 1, reencode=reencode) or [
+    on_shard = partial(_report_shard, reporter or Reporters())
+    return verify_run(folder, threads=os.cpu_count() or 1, reencode=reencode, on_shard=on_shard) or [
         *_check_vocabulary(folder),
         *_check_built(folder),
         *check_counts(read_units(folder, read_receipt(folder))),
     ]
+
+
+def _report_shard(reporter: Reporter, done: int, shards: int) -> None:
+    """Report how many token shards are read back; a unit is a shard."""
+    if done:
+        reporter.progress(done, 0)
+    else:
+        reporter.stage_started("verify", shards, 0)
 
 
 def _check_vocabulary(out: OutputFolder) -> Iterator[str]:

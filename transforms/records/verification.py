@@ -6,7 +6,7 @@ Each check yields the differences that it finds, as messages that name the file 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from hashlib import sha256
@@ -33,13 +33,19 @@ from transforms.tokens.validate import prove_shard
 _TOTALS = ("documents", "bytes", "tokens", "max_token_id")
 
 
-def verify_run(out: OutputFolder, *, threads: int, reencode: float = REENCODED) -> list[str]:
+OnShard = Callable[[int, int], None]
+
+
+def verify_run(
+    out: OutputFolder, *, threads: int, reencode: float = REENCODED, on_shard: OnShard = lambda done, shards: None
+) -> list[str]:
     """Return every difference between OUT and its receipt; empty if there is none.
 
     Args:
         out: The run's folder.
         threads: How many shards are read at the same time.
         reencode: The part of the documents to encode again, 0 to 1.
+        on_shard: Called with the number of token shards that are read back and with that of all, from 0 on.
     """
     try:
         receipt = find_receipt(out)
@@ -63,7 +69,7 @@ def verify_run(out: OutputFolder, *, threads: int, reencode: float = REENCODED) 
             *_check_ledger(out, receipt, units),
             *_check_control_text(out, receipt, units),
         ]
-        return differences or list(_check_shards(units, threads, reencode))
+        return differences or list(_check_shards(units, threads, reencode, on_shard))
     except IntegrityError as error:
         return [str(error)]
     except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -141,8 +147,9 @@ def _check_control_text(out: OutputFolder, receipt: dict[str, Any], units: RunUn
         )
 
 
-def _check_shards(units: RunUnits, threads: int, reencode: float) -> Iterator[str]:
+def _check_shards(units: RunUnits, threads: int, reencode: float, on_shard: OnShard) -> Iterator[str]:
     receipt = units.receipt
+    results: list[dict[str, Any] | list[str]] = []
     settings = TokenizeSettings(
         out=units.out,
         tokenizer_digest=receipt["tokenizer"]["digest"],
@@ -150,8 +157,12 @@ def _check_shards(units: RunUnits, threads: int, reencode: float) -> Iterator[st
         platform_vocab_size=platform_vocab_size(receipt),
     )
     check = partial(_prove, units=units, settings=settings, reencode=reencode)
+    shards = receipt["dataset"]["shards"]
+    on_shard(0, len(shards))
     with ThreadPoolExecutor(max_workers=threads) as pool:
-        results = list(pool.map(check, receipt["dataset"]["shards"]))
+        for result in pool.map(check, shards):
+            results.append(result)
+            on_shard(len(results), len(shards))
     failures = [line for result in results if isinstance(result, list) for line in result]
     if failures:
         yield from failures

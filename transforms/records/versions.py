@@ -68,6 +68,23 @@ def follow_current(place: str) -> str:
     return place if current is None else f"{versions.out(current).root}/{below}".rstrip("/")
 
 
+def find_run(place: str) -> str:
+    """Return the place of a run: `follow_current`, and of a store itself the place of its current version.
+
+    Raises:
+        IntegrityError: If `current` is there, but no pointer.
+    """
+    followed = follow_current(place)
+    if followed != place or (is_remote(place) and place.partition("://")[0] not in OUTPUT_PACKAGES):
+        return followed
+    folder = OutputFolder(place)
+    if folder.exists(RECEIPT) or folder.exists(MANIFEST):
+        return place
+    versions = Versions(place)
+    current = versions.current
+    return place if current is None else versions.out(current).root
+
+
 class Versions:
     """The versions of a store."""
 

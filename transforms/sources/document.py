@@ -7,7 +7,6 @@ from an archive.
 from __future__ import annotations
 
 import hashlib
-import logging
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,10 +14,11 @@ from typing import NamedTuple
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from schemas.digests import path_fraction
+from schemas.logs import module_logger
 from schemas.options import DEFAULT_CONTENT_COLUMN, IngestOptions
 from schemas.reasons import REASONS, Column, Dead, Filtered
 
-logger = logging.getLogger(__name__)
+logger = module_logger(__name__)
 
 MAX_NAME_BYTES = 4096
 """Longer paths are cut in the middle, with a hash in place of what was cut."""

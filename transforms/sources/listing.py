@@ -7,7 +7,6 @@ links and special files are left alone, hidden folders are not walked, and the l
 from __future__ import annotations
 
 import glob
-import logging
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from schemas.errors import ConfigError
+from schemas.logs import module_logger
 from schemas.options import IngestOptions
 from schemas.passwords import query_identity, with_query
 from schemas.places import is_remote
@@ -23,7 +23,7 @@ from transforms.sources.files import os_error_reason
 from transforms.sources.globs import Glob, is_glob, split_glob
 from transforms.storage.urls import is_web, open_url, store_errors
 
-logger = logging.getLogger(__name__)
+logger = module_logger(__name__)
 
 
 class Kind(StrEnum):

@@ -8,7 +8,6 @@ taken over after its object was *seen* unchanged for the lease's whole duration.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import socket
 import threading
@@ -17,9 +16,10 @@ import uuid
 from typing import Any, Protocol
 
 from schemas.errors import LockedError, StoreError
+from schemas.logs import module_logger
 from transforms.storage.protocol import ConflictError, Holder
 
-logger = logging.getLogger(__name__)
+logger = module_logger(__name__)
 
 LEASE_SECONDS = 60.0
 """How long a lease lasts without renewal; long enough to survive a temporary failure of the store."""

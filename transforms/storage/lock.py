@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
-import logging
 import os
 import socket
 import time
@@ -19,9 +18,10 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from schemas.errors import ConfigError, LockedError
+from schemas.logs import module_logger
 from transforms.storage.protocol import CACHE, LOCK, Holder
 
-logger = logging.getLogger(__name__)
+logger = module_logger(__name__)
 
 HOLDER = f"{CACHE}/holder.json"
 """Names the holder of the one-writer lock; beside any other lock there is such a file with its name and `.json`."""

@@ -5,7 +5,6 @@ A file is appended to. An object cannot be: it is uploaded again as a whole, eve
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,8 +12,9 @@ from pathlib import Path
 from typing import Protocol
 
 from schemas.errors import CppmillError
+from schemas.logs import module_logger
 
-logger = logging.getLogger(__name__)
+logger = module_logger(__name__)
 
 PUT_SECONDS = 5.0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -20,9 +21,21 @@ from configs.flags import Flag
 from configs.runs import RunConfig
 from configs.tables import DEFAULT_PROFILE, FLAGS, SEQUENCE_FLAGS, SHARD_FLAGS, RunTableOptions
 from pipelines.cli.app import app
+from pipelines.cli.groups import Group
+from pipelines.console.failures import Failure
+from pipelines.console.stage_status import StageStatus
+from pipelines.console.status import RunStatus, StoreStatus
 from pipelines.stages.program import PlannedUnit
 from schemas.drift_options import DriftOptions
-from schemas.errors import BadInputError, ConfigError, CppmillError, IntegrityError, LockedError, VocabularyConfigError
+from schemas.errors import (
+    BadInputError,
+    ConfigError,
+    CppmillError,
+    ExitCode,
+    IntegrityError,
+    LockedError,
+    VocabularyConfigError,
+)
 from schemas.options import RunOptions
 
 REPOSITORY = Path(__file__).parents[3]
@@ -208,9 +221,13 @@ def test_an_error_of_the_native_core_is_one_message(install: Install, tmp_path: 
 def test_an_unexpected_error_shows_its_traceback(install: Install, tmp_path: Path) -> None:
     install("stages.scan", run=lambda config, reporter: {}["missing"])
     result = call("scan", "--out", str(tmp_path))
-    assert result.exit_code == 1
+    assert result.exit_code == 70
     assert "Traceback (most recent call last)" in result.stderr
     assert "KeyError: 'missing'" in result.stderr
+    said = json.loads(call("scan", "--out", str(tmp_path), "--json").stderr)
+    assert (said["kind"], said["exit_code"]) == ("KeyError", 70)
+    assert said["message"] == "unexpected KeyError: 'missing'"
+    assert "KeyError: 'missing'" in said["traceback"]
 
 
 def test_json_output_is_one_object_per_line_and_ends_with_the_error(install: Install, tmp_path: Path) -> None:
@@ -224,6 +241,61 @@ def test_json_output_is_one_object_per_line_and_ends_with_the_error(install: Ins
     assert [event["event"] for event in events] == ["stage_started", "error"]
     assert events[-1] == {"event": "error", "message": "too much is dead", "exit_code": 3}
     assert result.exit_code == 3
+    problem = {"message": "too much is dead", "option": None, "place": None}
+    assert json.loads(result.stderr) == {
+        **{"event": "error", "kind": "BadInputError", "message": "too much is dead", "exit_code": 3},
+        "problems": [problem],
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "problems"),
+    [
+        (
+            ("run", "/no/such", "--threads", "0", "--out", "gs://b/x"),
+            "ConfigError",
+            [("--threads", None), ("SOURCE", "/no/such")],
+        ),
+        (("run", "src", "--thread", "2"), "UsageError", [("--thread", None)]),
+        (("verify", "/no/such"), "UsageError", [("RUN|EXPORT|TRIAL|STORE", "/no/such")]),
+        (("verify",), "UsageError", [("RUN|EXPORT|TRIAL|STORE", None)]),
+        (("status", "/dev/fd"), "ConfigError", [(None, "/dev/fd")]),
+        (("nothing",), "UsageError", [(None, None)]),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else None,
+)
+def test_with_json_wrong_usage_is_one_object_that_names_option_and_place(
+    arguments: tuple[str, ...], kind: str, problems: list[tuple[str | None, str | None]]
+) -> None:
+    result = call(*arguments, "--json")
+    said = json.loads(result.stderr)
+    assert (result.exit_code, said["exit_code"], said["kind"]) == (2, 2, kind)
+    assert [(problem["option"], problem["place"]) for problem in said["problems"]] == problems
+
+
+def test_the_keys_of_the_json_are_documented() -> None:
+    text = (REPOSITORY / "docs/reference/command-line.md").read_text()
+    tables = re.findall(r"^\| key[^|\n]* \| value \|\n\|---\|---\|\n((?:\|.*\n)+)", text, re.MULTILINE)
+    documented = [
+        {key for row in table.splitlines() for key in re.findall(r"`(\w+)`", row.split("|")[1])} for table in tables
+    ]
+    run = RunStatus(out="", state="", message="")
+    store = StoreStatus(
+        **{"store": "", "current": None, "building": None, "versions": (), "holder": None, "attempt": None}, run=run
+    )
+    failure = Failure("", "", ExitCode.UNEXPECTED, trace="x")
+    verified = {"out", "record", "reencoded", "is_true", "differences"}
+    assert documented == [
+        verified,
+        *(set(one.to_json()) for one in (run, store)),
+        set(vars(TestPlan.UNITS[0])),
+        set(failure.to_json()),
+    ]
+    assert set(StageStatus.__dataclass_fields__) | {"bytes_per_second"} <= set(re.findall(r"`(\w+)`", text))
+
+
+def test_json_that_is_for_beam_is_not_ours() -> None:
+    assert call("run", "--thread", "2", "--", "--json").stderr.startswith("Usage: ")
 
 
 def test_quiet_and_json_exclude_each_other(tmp_path: Path) -> None:
@@ -270,23 +342,33 @@ class TestVerify:
     """The command `verify`."""
 
     def test_no_difference_is_exit_code_0(self, install: Install, tmp_path: Path) -> None:
-        install("versions.verify", verify=lambda out, reencode: [], record=lambda out: "receipt")
+        install("versions.verify", verify=lambda *_: [], record=lambda out: "receipt")
         assert call("verify", str(tmp_path)).exit_code == 0
 
     def test_a_missing_folder_is_wrong_usage(self, install: Install) -> None:
-        install("versions.verify", verify=lambda out, reencode: pytest.fail("started"))
+        install("versions.verify", verify=lambda *_: pytest.fail("started"))
         result = call("verify", "/no/such")
         assert result.exit_code == 2
         assert "/no/such" in result.stderr
 
     def test_differences_are_exit_code_1_and_the_first_are_shown(self, install: Install, tmp_path: Path) -> None:
         found = [f"tokens/part-{i}.parquet: differs" for i in range(25)]
-        install("versions.verify", verify=lambda out, reencode: found, record=lambda out: "receipt")
+        install("versions.verify", verify=lambda *_: found, record=lambda out: "receipt")
         result = call("verify", str(tmp_path))
         assert result.exit_code == 1
         assert result.stdout.splitlines()[0] == "tokens/part-0.parquet: differs"
         assert result.stdout.splitlines()[-1] == "… and 5 more"
         assert "25 differences" in result.stderr
+
+    @pytest.mark.parametrize("found", [[], [f"tokens/part-{i}.parquet: differs" for i in range(25)]], ids=len)
+    def test_json_is_one_object_with_all_of_them(self, found: list[str], install: Install, tmp_path: Path) -> None:
+        install("versions.verify", verify=lambda *_: found, record=lambda out: "manifest")
+        result = call("verify", str(tmp_path), "--json")
+        assert (result.exit_code, result.stderr) == (int(bool(found)), "")
+        assert json.loads(result.stdout) == {
+            **{"out": str(tmp_path), "record": "manifest", "reencoded": 0.01},
+            **{"is_true": not found, "differences": found},
+        }
 
 
 class TestVocab:
@@ -316,8 +398,18 @@ class TestHelp:
     )
     def test_the_help_of_every_command_lists_the_exit_codes(self, command: tuple[str, ...]) -> None:
         text = " ".join(call(*command, "--help").stdout.split())
-        for words in ("0 done", "1 a check failed", "2 wrong usage", "3 more unusable input", "130", "143"):
+        for words in ("0 done", "1 a check failed", "2 wrong usage", "3 more unusable input", "70 an un", "130", "143"):
             assert words in text
+
+    def test_every_command_is_below_the_heading_of_its_group(self) -> None:
+        commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+        homeless = [name for name, command in commands.items() if command.rich_help_panel not in list(Group)]
+        assert not homeless, "name a group: @described(..., under=Group.…)"
+        text = call("--help").stdout.partition("\n  Exit codes: ")[0]
+        headings = re.findall(r"^([A-Z]\w+):$", text, re.MULTILINE)
+        assert headings == ["Options", *Group]
+        assert sorted(re.findall(r"^  ([a-z][a-z-]+) +\S", text, re.MULTILINE)) == sorted(commands)
+        assert text.index("Look:") < text.index("\n  status ") < text.index("Export:") < text.index("\n  shards ")
 
     def test_the_defaults_are_the_real_ones(self) -> None:
         text = " ".join(call("run", "--help").stdout.split())
@@ -355,6 +447,43 @@ class TestHelp:
 
     def test_the_version_is_one_line(self) -> None:
         assert re.fullmatch(r"cppmill [^\n]+ \(cppmill-core [^\n]+\)\n", call("--version").stdout)
+
+
+class TestShell:
+    """Completion in a real shell."""
+
+    @pytest.mark.parametrize(
+        ("words", "found"),
+        [
+            (("sta",), ["status"]),
+            (("vocab", "wor"), ["working-set"]),
+            (("run", "--drop-sec"), ["--drop-secrets"]),
+            (("run", "--engine", "f"), ["flink"]),
+            (("verify", "no-such"), []),
+        ],
+        ids=" ".join,
+    )
+    def test_bash_completes(self, words: tuple[str, ...], found: list[str], processes: Any, tmp_path: Path) -> None:
+        processes.write_program(tmp_path / "cppmill")
+        script = tmp_path / "completion.bash"
+        script.write_text(call("completion", "bash").stdout)
+        line = " ".join(("cppmill", *words))
+        code = (
+            f'. {script}; COMP_WORDS=({line}); COMP_CWORD={len(words)}; $1 cppmill; printf "%s\\n" "${{COMPREPLY[@]}}"'
+        )
+        name = re.findall(r"^complete .*-F (\w+) cppmill$", script.read_text(), re.MULTILINE)[0]
+        environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+        done = subprocess.run(
+            ["bash", "-c", code, "bash", name], env=environment, capture_output=True, text=True, check=True
+        )
+        assert (done.stdout.split(), done.stderr) == (found, "")
+
+    @pytest.mark.parametrize(("shell", "begin"), [("zsh", "#compdef cppmill"), ("fish", "complete --command cppmill")])
+    def test_other_shells_have_a_script(self, shell: str, begin: str) -> None:
+        assert call("completion", shell).stdout.startswith(begin)
+
+    def test_an_unknown_shell_is_refused(self) -> None:
+        assert call("completion", "tcsh").exit_code == 2
 
 
 class TestProcess:

@@ -81,6 +81,30 @@ def test_bytes_per_token_have_equally_many_digits_in_each_row(open_page):
     assert all(re.fullmatch(r"\d+\.\d{3}", cell) for cell in cells)
 
 
+def test_the_map_is_searched(open_page):
+    page = open_page()
+    search, told = page.locator(".map input"), page.locator(".map .told")
+    before = page.locator(".map .ids").screenshot()
+    search.fill("LIBRARY std")
+    number = int(re.match(r"(\d+) of [\d,]+ ids", told.inner_text())[1])
+    seen = []
+    for _ in range(number + 1):
+        seen.append(page.locator("#pointed").inner_text())
+        search.press("Enter")
+    assert number > 1
+    assert len(set(seen)) == number
+    assert seen[0] == seen[-1]
+    assert all("std" in text and "library" in text for text in seen)
+    assert page.locator(".map .ids").screenshot() != before
+    search.fill("1,500")
+    assert page.locator("#pointed").inner_text().startswith("id 1500 · 'std' · ")
+    search.fill("no such token")
+    assert told.inner_text().startswith("0 of ")
+    search.fill("")
+    assert told.inner_text() == ""
+    assert page.said == []
+
+
 def test_the_map_answers_a_touch_and_moves_on_from_there(open_page):
     page = open_page(width=400, has_touch=True)
     page.locator(".map img").tap(position={"x": 30, "y": 30})

@@ -4,8 +4,12 @@ import json
 import os
 import random
 import shutil
+from types import SimpleNamespace
 
 import pytest
+
+from pipelines.versions.verify import verify
+from transforms.records.versions import find_run
 
 NAMED = {
     "a token shard": "tokens/part-*.parquet",
@@ -130,3 +134,28 @@ def test_validate_refuses_a_tokenizer_that_did_not_make_the_shards(copied_run, c
         json.loads((out / "receipt.json").read_bytes())["tokenizer"]["digest"] for out in (other, copied_run.out)
     ]
     assert all(digest in done.stderr.replace("\n", "") for digest in digests), done.stderr
+
+
+def test_a_store_stands_for_its_current_version(run, cppmill, tmp_path):
+    versions = tmp_path / "store" / "versions"
+    versions.mkdir(parents=True)
+    (versions / "v000002").symlink_to(run.out)
+    (tmp_path / "store" / "current").symlink_to("versions/v000002")
+    done = cppmill("verify", tmp_path / "store", "--reencode", "0", "--json")
+    assert json.loads(done.stdout) == {
+        **{"out": str(versions / "v000002"), "record": "receipt", "reencoded": 0.0, "is_true": True},
+        "differences": [],
+    }
+    assert find_run(str(run.out)) == str(run.out)
+    (tmp_path / "store" / "current").unlink()
+    assert find_run(str(tmp_path / "store")) == str(tmp_path / "store")
+
+
+def test_the_shards_that_are_read_back_are_reported(run):
+    said = []
+    reporter = SimpleNamespace(
+        stage_started=lambda *words: said.append(words), progress=lambda *done: said.append(done)
+    )
+    assert verify(str(run.out), 0, reporter) == []
+    shards = len(run.receipt["dataset"]["shards"])
+    assert said == [("verify", shards, 0), *((done, 0) for done in range(1, shards + 1))]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from configs.example import example_file
+from configs.example import example_file, write_run_file
 from configs.execution import usable_threads
 from configs.flags import Flag
 from configs.layers import profile_names
@@ -475,6 +475,22 @@ def test_the_example_has_every_key_with_its_default(tmp_path: Path) -> None:
         assert all(defaults[name][key] is None for key in KEYS[name] - table.keys() - {"sources", "threads"})
     file = write(tmp_path, EXAMPLE.read_text())
     assert load_run_config(file=file, flags={"--out": "/tmp/out"}).options == RunOptions()
+
+
+def test_a_file_to_edit_changes_nothing_until_a_comment_becomes_an_option(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    write_run_file(file)
+    text = file.read_text()
+    assert tomllib.loads(text) == {name: {} for name in TABLES}
+    assert load_run_config(file=file, flags={"--out": "/tmp/out"}).options == RunOptions()
+    header, tables = text.split("[run]", 1)
+    assert f"cppmill run --config {file}" in header
+    keys = tomllib.loads("[run]" + tables.replace("\n# ", "\n"))
+    assert {name: frozenset(table) for name, table in keys.items()} == KEYS
+    file.write_text("precious")
+    with pytest.raises(ConfigError, match="is not overwritten"):
+        write_run_file(file)
+    assert file.read_text() == "precious"
 
 
 def test_a_configuration_is_frozen_and_typed() -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.console.console import find_user_error
+from pipelines.console.failures import find_user_error
 from schemas.errors import ExitCode, ResourceError
 from schemas.resources import explain_refusal
 from transforms.storage.folder import OutputFolder
@@ -50,9 +50,9 @@ REFUSALS = [
 def test_a_refusal_is_one_line_that_says_what_to_do(error: Exception, begin: str) -> None:
     found = find_user_error(error)
     assert found is not None
-    assert found[0].startswith(begin)
-    assert "\n" not in found[0]
-    assert found[1] is ExitCode.FAILED_CHECK
+    assert found.message.startswith(begin)
+    assert "\n" not in found.message
+    assert found.exit_code is ExitCode.FAILED_CHECK
 
 
 def test_other_errors_are_no_refusals() -> None:

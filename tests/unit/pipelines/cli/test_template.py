@@ -131,7 +131,7 @@ def test_the_jobs_of_a_run_are_where_the_template_is_by_default():
 @pytest.mark.usefixtures("forked_workers")
 def test_the_job_runs_the_command(run, tmp_path, caplog):
     sources, tokenizer = f"{run.sources}/numpy", f"file://{run.out}/tokenizer"
-    with caplog.at_level(logging.INFO, "pipelines.cli.template"):
+    with caplog.at_level(logging.INFO, "cppmill.pipelines.cli.template"):
         main(
             [
                 f"--sources={sources}",
@@ -163,7 +163,7 @@ def test_a_retokenization_with_nothing_new_ends_well_and_says_so(run, tmp_path, 
     nothing_new = "cppmill retokenize: nothing new, so no version was made"
     run_here(given)
     assert capsys.readouterr().out.splitlines()[-1] == nothing_new
-    with caplog.at_level(logging.INFO, "pipelines.cli.template"):
+    with caplog.at_level(logging.INFO, "cppmill.pipelines.cli.template"):
         main([*given, "--runner=FnApiRunner"])
     assert caplog.records[-1].getMessage() == nothing_new
     assert [path.name for path in (tmp_path / "store/versions").iterdir()] == ["v000001"]
@@ -185,7 +185,7 @@ def test_a_version_beyond_a_threshold_of_drift_ends_well_and_says_so(run, tmp_pa
     run_here(given)
     assert capsys.readouterr().out.splitlines()[-1] == drifted
     remove_largest(sources / "numpy")
-    with caplog.at_level(logging.INFO, "pipelines.cli.template"):
+    with caplog.at_level(logging.INFO, "cppmill.pipelines.cli.template"):
         run_cppmill(split_parameters(given)[0])
     assert caplog.records[-1].getMessage() == drifted
     assert (tmp_path / "store/current").readlink().name == "v000003"

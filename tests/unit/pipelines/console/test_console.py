@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from pipelines.console.console import (
 from pipelines.console.progress import Reporters
 from pipelines.console.reporters import JsonReporter, PlainReporter
 from schemas.errors import BadInputError
+from schemas.logs import module_logger
 
 REPOSITORY = Path(__file__).parents[4]
 
@@ -45,6 +47,8 @@ class Terminal(io.StringIO):
         (Output(), PlainReporter),
         (Output(quiet=True), Reporters),
         (Output(as_json=True), JsonReporter),
+        (Output(one_document=True), Reporters),
+        (Output(one_document=True, as_json=True), Reporters),
     ],
 )
 def test_flags_choose_the_reporter(output: Output, kind: type) -> None:
@@ -55,17 +59,18 @@ def test_flags_choose_the_reporter(output: Output, kind: type) -> None:
 def test_a_terminal_gets_the_live_display(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setenv("TERM", "xterm")
-    with open_reporter(Output()) as reporter:
-        assert type(reporter) is LiveReporter
+    for output in (Output(), Output(one_document=True)):
+        with open_reporter(output) as reporter:
+            assert type(reporter) is LiveReporter
     monkeypatch.setenv("TERM", "dumb")
     assert not is_live_terminal(sys.stderr)
 
 
 def log_everything() -> None:
     """Log as ours, as Beam, and as a third party."""
-    logging.getLogger("transforms.sources.listing").debug("our detail")
-    logging.getLogger("transforms.sources.listing").info("our note")
-    logging.getLogger("transforms.sources.listing").warning("our warning")
+    logging.getLogger("cppmill.transforms.sources.listing").debug("our detail")
+    logging.getLogger("cppmill.transforms.sources.listing").info("our note")
+    logging.getLogger("cppmill.transforms.sources.listing").warning("our warning")
     logging.getLogger("apache_beam.runners").info("their detail")
     logging.getLogger("apache_beam.runners").warning("their noise")
     logging.getLogger("apache_beam.runners").error("their failure")
@@ -98,7 +103,7 @@ def test_verbose_shows_everything_and_whose_it_is(capsys: pytest.CaptureFixture[
         log_everything()
     err = capsys.readouterr().err
     for line in (
-        "DEBUG transforms.sources.listing: our detail",
+        "DEBUG cppmill.transforms.sources.listing: our detail",
         "INFO apache_beam.runners: their detail",
         "WARNING apache_beam.runners: their noise",
         "INFO fsspec: other detail",
@@ -115,15 +120,25 @@ def test_worker_processes_log_as_the_command_does(monkeypatch: pytest.MonkeyPatc
     assert "PIPELINE_OPTIONS_FILE" not in os.environ
     assert not file.exists()
     assert levels["default_sdk_harness_log_level"] == "ERROR"
-    assert levels["sdk_harness_log_level_overrides"]["transforms"] == "INFO"
+    assert levels["sdk_harness_log_level_overrides"]["cppmill"] == "INFO"
 
 
 def test_logging_is_as_before_after_the_command() -> None:
-    root, ours = logging.getLogger(), logging.getLogger("transforms")
+    root, ours = logging.getLogger(), logging.getLogger("cppmill")
     before = (root.level, list(root.handlers), ours.level, list(warnings.filters))
     with command_session(Output(verbose=True)):
         assert (root.level, root.handlers) != before[:2]
     assert (root.level, root.handlers, ours.level, warnings.filters) == before
+
+
+def test_every_message_of_ours_goes_to_the_logger_of_the_project() -> None:
+    packages = [REPOSITORY / name for name in ("configs", "pipelines", "schemas", "tokenizer_build", "transforms")]
+    files = [file for package in packages for file in package.rglob("*.py")]
+    own = re.compile(
+        r"getLogger\(__name__|getLogger\(\)\.|\blogging\.(?:debug|info|warning|error|exception|critical)\("
+    )
+    assert [file for file in files if own.search(file.read_text())] == []
+    assert module_logger("transforms.storage.lock").name == "cppmill.transforms.storage.lock"
 
 
 def test_importing_beam_says_nothing() -> None:
@@ -176,7 +191,7 @@ def test_what_a_command_prints_is_escaped_on_a_terminal_and_elsewhere(
     with pytest.raises(SystemExit), command_session(Output()) as reporter:
         typer.echo(HOSTILE)
         reporter.note(HOSTILE)
-        logging.getLogger("transforms.sources.listing").warning("%s", HOSTILE)
+        logging.getLogger("cppmill.transforms.sources.listing").warning("%s", HOSTILE)
         raise BadInputError(f"{HOSTILE}: no")
     assert (sys.stdout, sys.stderr) == (out, err)
     printed = out.getvalue() + err.getvalue()

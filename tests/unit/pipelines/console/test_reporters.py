@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import threading
 from typing import Any
 
@@ -121,6 +122,19 @@ def test_the_live_display_shows_the_bar_and_keeps_one_line_a_stage() -> None:
     assert "scan: 0 of 4 units" in text or "scan: 4 of 4 units" in text
     assert "scan: 4 units in 40.0 s, 10.0 MB/s (1,234 documents, 400.0 MB)" in text
     assert text.count("\x1b[?25l") == text.count("\x1b[?25h") == 1  # the cursor is given back
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_the_bar_and_the_time_left_are_seen_on_every_terminal(width: int) -> None:
+    stream = io.StringIO()
+    with LiveReporter(Console(file=stream, force_terminal=True, width=width, color_system=None)) as reporter:
+        reporter.stage_started("tokenize", 1200, 64_000_000_000)
+        reporter.progress(300, 16_000_000_000)
+    drawn = [line for line in re.split(r"[\r\n]+", stream.getvalue()) if "tokenize" in line]
+    assert "━" in drawn[-1]
+    assert " left" in drawn[-1]
+    assert "…" not in drawn[-1]
+    assert len(re.sub(r"\x1b\[[\d?]*\w", "", drawn[-1])) <= width
 
 
 def test_the_live_display_shows_brackets_as_they_are() -> None:

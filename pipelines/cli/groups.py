@@ -1,0 +1,72 @@
+"""The groups of commands in `cppmill --help`: each command names its own where it is declared."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any
+
+from typer._click.exceptions import BadParameter, NoSuchOption, UsageError
+from typer.core import TyperGroup
+
+from pipelines.console.failures import Failure, print_failure
+from schemas.declarations import BEAM_OPTIONS
+from schemas.errors import ExitCode
+
+
+class Group(StrEnum):
+    """The headings of `cppmill --help`, in their order."""
+
+    RUN = "Run"
+    LOOK = "Look"
+    EXPORT = "Export"
+    VOCABULARY = "Vocabulary"
+    PUBLISH = "Publish"
+    SHELL = "Shell"
+
+
+class GroupedCommands(TyperGroup):
+    """Commands that help lists under the headings of their groups, in each in the order of their declaration.
+
+    With `--json`, wrong arguments end as other errors do: as a JSON object on the error stream.
+    """
+
+    def main(self, args: Sequence[str] | None = None, **options: Any) -> Any:  # type: ignore[override]  # noqa: ANN401
+        """Run a command."""
+        words = sys.argv[1:] if args is None else list(args)
+        ours = words[: words.index(BEAM_OPTIONS)] if BEAM_OPTIONS in words else words
+        if "--json" not in ours:
+            return super().main(args, **options)
+        try:
+            code = super().main(args, **{**options, "standalone_mode": False})
+        except UsageError as error:
+            print_failure(_usage_failure(error), as_json=True)
+            raise SystemExit(int(ExitCode.USAGE)) from None
+        raise SystemExit(code if isinstance(code, int) else int(ExitCode.DONE))
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's private classes
+        """Write the commands, each with the first line of its help."""
+        width = max(map(len, self.commands))  # the second columns of all groups are in one line
+        for group in Group:
+            rows = [
+                (f"{name:{width}}", command.get_short_help_str(formatter.width - 6 - width))
+                for name, command in self.commands.items()
+                if getattr(command, "rich_help_panel", None) == group
+            ]
+            if rows:
+                with formatter.section(group):
+                    formatter.write_dl(rows)
+
+
+def _usage_failure(error: UsageError) -> Failure:
+    """Return what wrong arguments are for programs: the parser's message, and the option that it is about."""
+    option, message = "", error.format_message()
+    if isinstance(error, NoSuchOption):
+        option = error.option_name
+    elif isinstance(error, BadParameter) and error.param is not None:
+        name = error.param.opts[0]
+        option = name if name.startswith("-") else str(error.param.metavar)
+        message = re.sub(r"^Invalid value for [^:]*: ", "", message)
+    return Failure(UsageError.__name__, message, ExitCode.USAGE, option=option)

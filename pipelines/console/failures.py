@@ -1,0 +1,146 @@
+"""Errors as users and programs see them: the message, what kind it is, where the problem is, and the exit code.
+
+An error that the user can fix is one clear message and an exit code. Anything else is unexpected: it has its traceback
+and an exit code of its own. A message of cppmill begins with what it is about, an option or a place, so both are read
+from there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import traceback
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from schemas import errors
+from schemas.errors import CppmillError, ExitCode, ResourceError
+from schemas.resources import explain_refusal, find_refusal
+
+_RAISED = re.compile(r"^(schemas\.errors|cppmill_core\._native|cppmill_core)\.(\w+): (.*?)(?:\n\s*\n|\Z)", re.M | re.S)
+
+_OPTION = re.compile(
+    r"(?P<option>--[a-z][\w-]*(?: [a-z_]+\.\w+(?==))?|[A-Z]{3,}|[a-z_]+\.[a-z_]+(?= = ))(?:[ =](?P<value>.*))?"
+)
+"""An option as messages name it, with its value: `--threads 0`, `--set scan.x=1`, `SOURCE a/b`, `ingest.sample = 2`."""
+
+
+class Failure(NamedTuple):
+    """Why a command ends with an error.
+
+    Attributes:
+        kind: The class of the error, as `ConfigError`.
+        message: What is wrong, a line per problem.
+        exit_code: How the command ends.
+        trace: The traceback of an unexpected error; empty for others.
+        option: The option or argument that it is about, if the message does not begin with it.
+    """
+
+    kind: str
+    message: str
+    exit_code: ExitCode
+    trace: str = ""
+    option: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values: `docs/reference/command-line.md` describes them."""
+        given = {"option": self.option} if self.option else {}
+        found = {
+            "event": "error",
+            "kind": self.kind,
+            "exit_code": int(self.exit_code),
+            "message": self.message,
+            "problems": [{**describe_problem(line), **given} for line in self.message.split("\n")],
+        }
+        return {**found, "traceback": self.trace} if self.trace else found
+
+
+def describe_problem(line: str) -> Mapping[str, str | None]:
+    """Return a line of a message with the option and the place that it is about; None for what it does not name.
+
+    Example:
+        >>> describe_problem("--threads 0: not allowed")["option"]
+        '--threads'
+        >>> describe_problem("run.toml: ingest.sample = 2: not allowed")
+        {'message': 'run.toml: ingest.sample = 2: not allowed', 'option': 'ingest.sample', 'place': 'run.toml'}
+        >>> describe_problem("out/tokens/part-0.parquet: missing")["place"]
+        'out/tokens/part-0.parquet'
+    """
+    subject, _, rest = line.partition(": ")
+    file = subject if subject.endswith(".toml") and rest else None
+    named = _OPTION.fullmatch(rest.partition(": ")[0] if file else subject)
+    if named is not None:
+        value = (named["value"] or "").strip("= ")
+        return {"message": line, "option": named["option"], "place": file or (value if _is_place(value) else None)}
+    return {"message": line, "option": None, "place": subject if rest and _is_place(subject) else None}
+
+
+def _is_place(text: str) -> bool:
+    return "/" in text or ("." in text and " " not in text)
+
+
+def print_failure(failure: Failure, *, as_json: bool = False) -> None:
+    """Write an error to the error stream: a JSON object in a line, or its traceback, or a marked line per problem."""
+    if as_json:
+        text = json.dumps(failure.to_json()) + "\n"
+    else:
+        text = failure.trace or "".join(f"error: {line}\n" for line in failure.message.split("\n"))
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+def find_failure(error: Exception) -> Failure:
+    """Return what an error is for users."""
+    known = find_user_error(error)
+    if known is not None:
+        return known
+    name, trace = type(error).__name__, "".join(traceback.format_exception(error))
+    return Failure(name, f"unexpected {name}: {error}", ExitCode.UNEXPECTED, trace)
+
+
+def find_user_error(error: Exception) -> Failure | None:
+    """Return what an error is that the user can fix, None for any other.
+
+    An error of a Beam worker in another thread or process arrives as the text of its traceback. Its class is read from
+    there, so a command ends in the same way on every engine.
+    """
+    name = type(error).__name__
+    if isinstance(error, CppmillError):
+        return Failure(name, strip_label(str(error)), error.exit_code)
+    core = sys.modules.get("cppmill_core")
+    if core is not None and isinstance(error, core.CoreError):
+        return Failure(name, strip_label(str(error)), _core_exit_code(name))
+    refusal = explain_refusal(error)
+    return _refused(refusal) if refusal else _find_in_traceback(str(error))
+
+
+def is_reported(message: str) -> bool:
+    """Return whether a log message repeats an error that the command reports anyway."""
+    return _find_in_traceback(message) is not None
+
+
+def _refused(message: str) -> Failure:
+    return Failure(ResourceError.__name__, message, ResourceError.exit_code)
+
+
+def _core_exit_code(name: str) -> ExitCode:
+    """Return the exit code of an error of the native core, caused by an argument or by a file."""
+    return ExitCode.USAGE if name in ("InvalidInputError", "VocabularyError") else ExitCode.FAILED_CHECK
+
+
+def _find_in_traceback(text: str) -> Failure | None:
+    """Return the last error of ours at the end of a traceback."""
+    found = list(_RAISED.finditer(text))
+    if not found:
+        refusal = find_refusal(text)
+        return None if refusal is None else _refused(refusal)
+    module, name, message = found[-1].groups()
+    kind = getattr(errors, name, CppmillError)
+    code = kind.exit_code if module == "schemas.errors" else _core_exit_code(name)
+    return Failure(name, strip_label(message), code)
+
+
+def strip_label(message: str) -> str:
+    """Return a message without the label of the step that Beam appends."""
+    return re.sub(r"\s*\[while running '[^']*'\]", "", message).strip()

@@ -1,0 +1,81 @@
+"""The page of a run that is at work: served to this machine alone, and renewed from JSON."""
+
+import json
+import signal
+import subprocess
+import threading
+import urllib.error
+import urllib.request
+
+import pytest
+
+from pipelines.report.live import StatusServer
+
+EXAMPLE = "$ cppmill status OUT --serve\n"
+
+
+@pytest.fixture
+def served(run, processes, repository):
+    """The address that the example of the documentation printed; the command ends by Ctrl-C as it should."""
+    assert EXAMPLE in (repository / "docs/how-to/running.md").read_text()
+    words = EXAMPLE.replace("OUT", str(run.out)).split()[2:]
+    with processes.command(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        yield process.stdout.readline().strip()
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=20)[1] == "stopped by Ctrl-C\n"
+    assert process.returncode == 130
+
+
+def get(url, **headers):
+    with urllib.request.urlopen(urllib.request.Request(url, headers=headers)) as answer:
+        return answer.headers, answer.read().decode()
+
+
+def test_page_and_status_are_served_to_this_machine_until_ctrl_c(run, served):
+    assert served.startswith("http://127.0.0.1:")
+    headers, page = get(served)
+    policy = headers["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert "connect-src 'self'" in policy
+    assert "unsafe" not in policy + page
+    assert str(run.out) in page
+    assert "http://" not in page
+    said = json.loads(get(f"{served}status.json")[1])
+    assert (said["out"], said["state"], said["receipt"]) == (str(run.out), "done", run.receipt["digest"])
+    assert {stage["stage"] for stage in said["stages"]} >= {"ingest", "tokenize"}
+    for path, host, code in (("x", "localhost", 404), ("status.json", "evil.example", 403)):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            get(served + path, Host=f"{host}:80")
+        refused.value.close()
+        assert refused.value.code == code
+
+
+def test_a_folder_whose_name_is_a_script_is_text(tmp_path):
+    hostile = tmp_path / "<script>alert(1)<"
+    with StatusServer(str(hostile)) as server:
+        status, _, content = server.answer("/status.json")
+    assert b"<script>alert" not in server.page
+    assert status == 503
+    assert "no run" in json.loads(content)["message"]
+
+
+@pytest.mark.engines
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_browser_shows_it_in_silence_and_renews_it(copied_run, browser, scheme):
+    with StatusServer(str(copied_run.out)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page, said, asked = browser.new_page(color_scheme=scheme, viewport={"width": 400, "height": 900}), [], []
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(server.url)
+        page.locator("#state", has_text="done").wait_for()
+        assert page.locator("#stages tr").count() >= 5
+        assert page.evaluate("document.documentElement.scrollWidth") == 400
+        (copied_run.out / "receipt.json").unlink()
+        page.evaluate("refresh()")
+        page.locator("#facts dd", has_text="none").wait_for()
+        server.shutdown()
+    assert said == []
+    assert {url.removeprefix(server.url) for url in asked} == {"", "status.json"}
+    page.close()
