@@ -37,6 +37,9 @@ DOCUMENTS = required_columns(
 ).insert(5, _LICENSE)
 """`documents/part-*.parquet`: one row a kept document; `content` holds its exact bytes, `doc_id` their SHA-256."""
 
+TEXTS = pa.schema(list(DOCUMENTS)[:-2])
+"""Documents as a single pass reads them, before platforms are looked for."""
+
 REJECTS = required_columns(project=_TEXT, path=_TEXT, num_bytes=_UINT64, column=_TEXT, reason=_TEXT, detail=_TEXT)
 """`documents/rejects-*.parquet`: one row per document that is not kept, with its column and reason in the ledger."""
 
