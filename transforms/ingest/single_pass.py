@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from schemas.options import IngestOptions
 from schemas.reasons import Column
-from schemas.tables import REJECTS, TEXTS
+from schemas.tables import DOCUMENTS, REJECTS, TEXTS
 from schemas.units import Unit
 from transforms.filters.verdicts import ContentFilter
 from transforms.ingest.document_shards import Detect, find_platforms
@@ -52,8 +52,9 @@ def add_platforms(documents: pa.RecordBatch, detect: Detect) -> pa.RecordBatch:
         BadInputError: If `content` is missing, null or of another type.
     """
     found = find_platforms(read_column(documents, "path"), read_content(documents), detect)
+    fields = {field.name: field for field in (*documents.schema, *map(DOCUMENTS.field, found))}
     columns = dict(zip(documents.schema.names, documents.columns, strict=True)) | found
-    return pa.RecordBatch.from_pydict(columns)
+    return pa.RecordBatch.from_arrays([columns[name] for name in fields], schema=pa.schema(list(fields.values())))
 
 
 def _select(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
