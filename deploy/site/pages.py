@@ -1,8 +1,8 @@
 """The pages of the site, written into a folder from which a builder of sites makes it.
 
-docs/ has most of them, notebooks among them. Some come from elsewhere in the repository; the reference of commands, options and the API is
-generated. People also read the same files on a code forge, where links follow places in the repository. In the folder
-such a link leads to the page, or to a copy of the file.
+docs/ has most of them, notebooks among them. Some come from elsewhere in the repository; the reference of commands,
+options and the API is generated. People also read the same files on a code forge, where links follow places in the
+repository. In the folder such a link leads to the page, or to a copy of the file.
 """
 
 from __future__ import annotations
