@@ -65,11 +65,12 @@ class CountTokens(beam.PTransform[beam.PCollection[Any], beam.PCollection[pa.Rec
         """Count by bundle, and add up by kind."""
         family, config = _read_family(self.family), self._scanner_config()
         count = beam.ParDo(_CountFn(family, config, self.memory_bytes, self.threads))
+        add = AddCounts(family).with_input_types(pa.RecordBatch).with_output_types(pa.RecordBatch)
         counted: beam.PCollection[pa.RecordBatch] = (
             documents
             | "Batch" >> ToBatches()
             | "Count" >> count.with_output_types(tuple[str, pa.RecordBatch])
-            | "Add" >> beam.CombinePerKey(AddCounts(family))
+            | "Add" >> beam.CombinePerKey(add)
             | "Finish" >> beam.FlatMap(_finish, family=family).with_output_types(pa.RecordBatch)
         )
         return counted

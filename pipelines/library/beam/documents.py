@@ -81,16 +81,15 @@ class _ReadFn(beam.DoFn):
 
     def __init__(self, options: IngestOptions, threads: int) -> None:
         self._options, self._threads = options, threads
+        self._filters: ContentFilter | None = None
         self._counters = {
             column: beam.metrics.Metrics.counter("cppmill", f"{column}-documents") for column in ("kept", REJECTED)
         }
 
-    def setup(self) -> None:
-        """Make the filters."""
-        self._filters: ContentFilter = make_content_filter(self._options)
-
     def process(self, unit: Unit) -> Iterator[Any]:
-        """Yield the documents of a unit, and what is not kept of it."""
+        """Yield the documents of a unit, and what is not kept of it; an error in `setup` would make Spark hang."""
+        if self._filters is None:
+            self._filters = make_content_filter(self._options)
         for texts, rejects in read_texts(unit, self._options, self._filters, threads=self._threads):
             self._counters[str(Column.KEPT)].inc(texts.num_rows)
             self._counters[REJECTED].inc(rejects.num_rows)
@@ -149,4 +148,6 @@ def _single_pass(values: Mapping[str, Any]) -> IngestOptions:
             f"ingest: {refused[0]} needs the whole corpus, which a single pass does not see: leave it out and use "
             "cppmill.run, or read the documents that a run has kept"
         )
+    if "detect_platforms" in values:
+        raise ConfigError("ingest: detect_platforms is a transform of its own: put DetectPlatforms behind ReadCpp")
     return read_table(IngestOptions, "ingest", values)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import apache_beam as beam
+import cppmill_core
 import pyarrow as pa
 from apache_beam.coders import RowCoder
 from apache_beam.coders import registry as coder_registry
@@ -70,13 +71,12 @@ class _EncodeFn(beam.DoFn):
 
     def __init__(self, place: OutputFolder, digest: str, options: TokenizeOptions, threads: int) -> None:
         self._place, self._digest, self._options, self._threads = place, digest, options, threads
-
-    def setup(self) -> None:
-        """Load the tokenizer."""
-        self._tokenizer = load_pinned(self._place, self._digest)
+        self._tokenizer: cppmill_core.AnyTokenizer | None = None
 
     def process(self, documents: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield rows of tokens."""
+        """Yield rows of tokens; the tokenizer is not loaded in `setup`, where an error makes Spark hang."""
+        if self._tokenizer is None:
+            self._tokenizer = load_pinned(self._place, self._digest)
         yield encode_table(documents, self._tokenizer, self._options, threads=self._threads)
 
 
