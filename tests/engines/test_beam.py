@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,6 +32,7 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     folder = tmp_path_factory.mktemp(request.param)
     with open_beam_engine(request.param, EngineConfig(out=str(folder), log_folder=folder / "logs", cpus=2)) as opened:
         yield opened
+    gc.collect()  # here, and not at the end of the session, what Beam has left open may be
 
 
 def keep(counts: pa.RecordBatch, folder: str) -> None:
