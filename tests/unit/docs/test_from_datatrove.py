@@ -7,7 +7,7 @@ import re
 from importlib.metadata import distribution
 from pathlib import Path
 
-PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "from-datatrove.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "pipelines" / "from-datatrove.md"
 ROOTS = {"PipelineStep", "PipelineExecutor"}
 ABSTRACT = re.compile(r"Base\w+|Pipeline\w+|BinaryReaderThreaded|DiskWriter")
 
