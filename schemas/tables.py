@@ -51,6 +51,9 @@ def altered_schema(schema: pa.Schema, *, altered: bool) -> pa.Schema:
     return schema.append(_SOURCE_DOC_ID) if altered else schema
 
 
+TEXTS = pa.schema(list(DOCUMENTS)[:-2])
+"""Documents as a single pass reads them, before platforms are looked for."""
+
 REJECTS = required_columns(project=_TEXT, path=_TEXT, num_bytes=_UINT64, column=_TEXT, reason=_TEXT, detail=_TEXT)
 """`documents/rejects-*.parquet`: one row per document that is not kept, with its column and reason in the ledger."""
 

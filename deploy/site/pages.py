@@ -1,8 +1,8 @@
 """The pages of the site, written into a folder from which a builder of sites makes it.
 
-docs/ has most of them. Some come from elsewhere in the repository; the reference of commands, options and the API is
-generated. People also read the same files on a code forge, where links follow places in the repository. In the folder
-such a link leads to the page, or to a copy of the file.
+docs/ has most of them, notebooks among them. Some come from elsewhere in the repository; the reference of commands,
+options and the API is generated. People also read the same files on a code forge, where links follow places in the
+repository. In the folder such a link leads to the page, or to a copy of the file.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from deploy.site.notebooks import SUFFIX, to_markdown
 from deploy.site.reference import commands_page, options_page
 
 ROOT = Path(__file__).parents[2]
@@ -28,7 +29,7 @@ OUTSIDE = {
 SECTIONS = {"Tutorials": "tutorials", "How-to guides": "how-to", "Reference": "reference", "Explanation": "explanation"}
 """The sections of the navigation and the folders of their pages."""
 
-FIRST = ("first-dataset", "after-the-demo", "running", "options", "commands", "design")
+FIRST = ("first-dataset", "after-the-demo", "notebook", "running", "options", "commands", "design")
 """Pages that come first in their section; the others follow by name."""
 
 ASSETS = Path(__file__).parent / "assets"
@@ -39,6 +40,7 @@ Entry = str | dict[str, Any]
 
 PACKAGES = {
     "Library": "pipelines/library",
+    "Transforms of Beam": "pipelines/library/beam",
     "Training code": "native/py/python/cppmill_core",
     "What stages agree on": "schemas",
 }
@@ -59,7 +61,9 @@ def write_pages(folder: Path) -> list[str]:
     shutil.copytree(ASSETS, folder / "assets", dirs_exist_ok=True)
     places = {page.relative_to(folder).as_posix(): page for page in folder.rglob("*.md")}
     places |= {name: ROOT / place for place, name in OUTSIDE.items()}
-    pages = {name: link_pages(source.read_text(), name, folder) for name, source in places.items()}
+    texts = {name: source.read_text() for name, source in places.items()}
+    texts |= {page_of(path.relative_to(folder).as_posix()): to_markdown(path) for path in folder.rglob(f"*{SUFFIX}")}
+    pages = {name: link_pages(text, name, folder) for name, text in texts.items()}
     api = [name for package in PACKAGES.values() for name in modules(package)]
     pages |= {_api_page(name): f"# {name}\n\n::: {name}\n" for name in api}
     pages |= {"reference/commands.md": commands_page(), "reference/options.md": options_page()}
@@ -173,7 +177,17 @@ def site_place(place: str, link: str) -> str | None:
     for name in (target, f"{target}/README.md"):
         if name in OUTSIDE:
             return OUTSIDE[name]
-    return target.removeprefix("docs/") if target.startswith("docs/") else f"source/{target}"
+    return page_of(target.removeprefix("docs/")) if target.startswith("docs/") else f"source/{target}"
+
+
+def page_of(place: str) -> str:
+    """Return the page of a file of docs/: itself, or for a notebook the one that shows it.
+
+    Example:
+        >>> page_of("tutorials/notebook.ipynb")
+        'tutorials/notebook.md'
+    """
+    return place.removesuffix(SUFFIX) + ".md" if place.endswith(SUFFIX) else place
 
 
 def _api_page(module: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from configs.flags import read_layer
+from configs.flags import Model, read_layer
 from configs.keywords import read_keywords
 from configs.layers import Layer
 from pipelines.console.progress import Reporter, Reporters
@@ -147,7 +147,7 @@ def retokenize(
         flags={} if store is None else {STORE: os.fspath(store)},
         options=read_keywords(_keywords(sources, None, options)),
         keep=keep,
-        drift=_read_drift(drift or {}),
+        drift=read_table(DriftOptions, "drift", drift or {}),
     )
     return program.retokenize(request, reporter or Reporters())
 
@@ -175,9 +175,19 @@ def _load(
     return load_run_config(file=_file(config), options=layer, needs_sources=True)
 
 
-def _read_drift(options: Mapping[str, Any]) -> DriftOptions:
-    layer = Layer(origin="", values={"options": options}, form="drift: {name} = {value}")
-    return read_layer(DriftOptions, layer)
+def read_table(model: type[Model], name: str, values: Mapping[str, Any]) -> Model:
+    """Return the options of a model that are given as a dict.
+
+    Args:
+        model: The model.
+        name: The name of the argument, for messages.
+        values: Values by key.
+
+    Raises:
+        ConfigError: With one line for every problem.
+    """
+    form = f"{name}: {{name}} = {{value}}"
+    return read_layer(model, Layer(origin="", values={"options": values}, form=form))
 
 
 def _file(config: PlaceText | None) -> Path | None:
@@ -188,10 +198,15 @@ def _keywords(
     sources: PlaceText | Iterable[PlaceText], out: PlaceText | None, options: Mapping[str, object]
 ) -> dict[str, object]:
     """Return the keyword arguments with sources and output folder among them."""
-    several = (sources,) if isinstance(sources, str | os.PathLike) else tuple(sources)
+    several = several_places(sources)
     given = dict(options)
     if several:
         given["sources"] = several
     if out is not None:
         given["out"] = out
     return given
+
+
+def several_places(places: PlaceText | Iterable[PlaceText]) -> list[str]:
+    """Return one place or several as a list of texts."""
+    return [os.fspath(place) for place in ((places,) if isinstance(places, str | os.PathLike) else places)]

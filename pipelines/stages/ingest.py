@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 
 import cppmill_core
-import pyarrow as pa
 
 from configs.runs import RunConfig
 from pipelines.stages.benchmarks import remember_benchmark
-from pipelines.stages.platforms import publish_platforms
+from pipelines.stages.platforms import make_detect, publish_platforms
 from pipelines.stages.program import StagePlan, StageProgram, plan_units, to_run
 from pipelines.stages.session import Session
 from schemas.digests import sha256_json
@@ -32,7 +31,6 @@ from transforms.ingest.dedup.clusters import (
 )
 from transforms.ingest.dedup.exact import choose_duplicates, clear_duplicates, duplicates_name, merge_duplicates
 from transforms.ingest.dedup.lsh import NearSettings, find_near_pairs, near_partitions
-from transforms.ingest.document_shards import Detect
 from transforms.ingest.fingerprints import fingerprints_name
 from transforms.ingest.first_pass import FirstPassSettings, fingerprint_inputs
 from transforms.ingest.input_units import plan_inputs
@@ -68,7 +66,7 @@ def second_pass(session: Session) -> Flow:
     """Return the flow of the units of the second pass."""
     options = session.config.options.ingest
     rules = session.platforms.rules if options.detect_platforms else None
-    detect = partial(_make_detect, rules, session.config.worker_threads) if rules is not None else None
+    detect = partial(make_detect, rules, session.config.worker_threads) if rules is not None else None
     threads = session.config.worker_threads
     return write_units(WriteSettings(session.out, options, detect, threads))
 
@@ -221,16 +219,6 @@ def check_kept(session: Session, receipts: Sequence[UnitReceipt]) -> None:
         f"SOURCE {', '.join(session.config.sources)}: none of {ledger.total:,} documents is kept: {shown}; "
         f"{session.out.where('documents/rejects-*.parquet')} names each ({ways})"
     )
-
-
-@lru_cache(maxsize=1)
-def _make_detect(rules: str, threads: int) -> Detect:
-    detector = cppmill_core.PlatformDetector(rules)
-
-    def detect(documents: pa.RecordBatch) -> pa.RecordBatch:
-        return detector.detect(documents, threads=threads)
-
-    return detect
 
 
 PROGRAM = StageProgram(stage=Stage.INGEST, work=ingest, plan=plan)

@@ -6,13 +6,18 @@ The file travels by what is in it: its rules go to the workers with the transfor
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
+
+import cppmill_core
+import pyarrow as pa
 
 from configs.own_platforms import add_platforms, recorded_platforms
 from configs.platforms import Platforms, published_platforms
 from schemas.errors import ConfigError
 from schemas.passwords import with_query
 from schemas.places import is_remote
+from transforms.ingest.document_shards import Detect
 from transforms.records.platforms import PLATFORM_VOCAB
 from transforms.records.versions import follow_current
 from transforms.storage.folder import OutputFolder
@@ -51,6 +56,17 @@ def publish_platforms(platforms: Platforms, out: OutputFolder) -> None:
     """Write the vocabulary of platforms into OUT, if it is not there."""
     if out.digest(PLATFORM_VOCAB) != platforms.digest:
         out.publish_bytes(PLATFORM_VOCAB, platforms.vocab)
+
+
+@lru_cache(maxsize=1)
+def make_detect(rules: str, threads: int) -> Detect:
+    """Return the detector of rules, the same one for all units of a worker."""
+    detector = cppmill_core.PlatformDetector(rules)
+
+    def detect(documents: pa.RecordBatch) -> pa.RecordBatch:
+        return detector.detect(documents, threads=threads)
+
+    return detect
 
 
 def _read(place: str) -> bytes:

@@ -91,17 +91,16 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 def _to_shard(documents: pa.RecordBatch, schema: pa.Schema, detect: Detect | None) -> pa.RecordBatch:
     """Return a batch of DOCUMENTS."""
     content = documents.column("content").cast(pa.binary())
-    ids, info = _platforms(documents.column("path"), content, schema, detect)
-    columns = {"content": content, "platform_ids": ids, "platform_info": info}
+    columns = {"content": content, **find_platforms(documents.column("path"), content, detect)}
     arrays = [columns[name] if name in columns else documents.column(name) for name in schema.names]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _platforms(
-    paths: pa.Array[Any], content: pa.Array[Any], schema: pa.Schema, detect: Detect | None
-) -> tuple[pa.Array[Any], pa.Array[Any]]:
-    kind = schema.field("platform_ids").type
+def find_platforms(paths: pa.Array[Any], content: pa.Array[Any], detect: Detect | None) -> dict[str, pa.Array[Any]]:
+    """Return the columns `platform_ids` and `platform_info` of DOCUMENTS; without `detect` no document has any."""
+    kinds = {name: DOCUMENTS.field(name).type for name in ("platform_ids", "platform_info")}
     if detect is None:
-        return pa.array([[]] * len(paths), kind), pa.array(["{}"] * len(paths), pa.string())
+        nothing: dict[str, Any] = {"platform_ids": [], "platform_info": "{}"}
+        return {name: pa.array([nothing[name]] * len(paths), kind) for name, kind in kinds.items()}
     found = detect(pa.RecordBatch.from_arrays([paths, content], names=["path", "content"]))
-    return found.column("platform_ids").cast(kind), found.column("platform_info").cast(pa.string())
+    return {name: found.column(name).cast(kind) for name, kind in kinds.items()}

@@ -116,6 +116,11 @@ def write_sums(path: Path, family: Family, runs: Sequence[Run]) -> int:
     return rows
 
 
+def sum_by_key(table: pa.Table, family: Family) -> pa.Table:
+    """Return partial counts of any family but words and lines, added up by key and project, sorted."""
+    return _sum_by(table, *_partial_columns(family))
+
+
 def _sum_by(table: pa.Table, keys: list[str], values: list[str]) -> pa.Table:
     grouped = table.group_by(keys, use_threads=False).aggregate([(value, "sum") for value in values])
     named = grouped.rename_columns([*keys, *values]).sort_by([(key, "ascending") for key in keys])

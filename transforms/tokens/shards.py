@@ -120,11 +120,12 @@ def footer(key: str, tokenizer: cppmill_core.AnyTokenizer, max_token_id: int) ->
 
 def tokenizer_facts(tokenizer: cppmill_core.AnyTokenizer) -> dict[str, str]:
     """Return what the footers of all files of a tokenizer have in common."""
-    return {
-        "format": str(DATA_FORMAT_VERSION),
-        "tokenizer": tokenizer.digest,
-        "vocab_size": str(tokenizer.vocab_size),
-    }
+    return facts_of(tokenizer.digest, tokenizer.vocab_size)
+
+
+def facts_of(digest: str, vocab_size: int) -> dict[str, str]:
+    """Return the same of a tokenizer that is not loaded."""
+    return {"format": str(DATA_FORMAT_VERSION), "tokenizer": digest, "vocab_size": str(vocab_size)}
 
 
 def check_footer(tokens: pq.ParquetFile, where: str, expected: dict[str, str]) -> None:

@@ -52,10 +52,10 @@ def tokenize_unit(unit: Unit, settings: TokenizeSettings) -> UnitReceipt:
 
     def write(path: Path) -> int:
         schema = tokens_schema(tokenizer.vocab_size, prefix=settings.options.platform_prefix)
-        with settings.out.open_local(unit.payload["shard"]) as shard, _open_writer(path, schema) as writer:
+        with settings.out.open_local(unit.payload["shard"]) as shard, open_writer(path, schema) as writer:
             documents = prefetch(_documents(shard))
             for batch in prefetch(_encoded(documents, tokenizer, settings, totals)):
-                for piece in _bounded(batch):
+                for piece in bounded_rows(batch):
                     writer.write_batch(piece)
             writer.add_key_value_metadata(footer(unit.key, tokenizer, totals["max_token_id"]))
         return int(totals["documents"])
@@ -128,7 +128,8 @@ def _known_categories() -> Mapping[str, Mapping[str, int]]:
     return cppmill_core.platform_vocab().categories
 
 
-def _open_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+def open_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    """Open a file of tokens for writing."""
     dictionary: Any = ["project"]  # the stub lacks lists
     return pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=dictionary, write_statistics=True)
 
@@ -162,7 +163,7 @@ def _add_totals(totals: dict[str, Any], tokens: pa.RecordBatch, control: dict[st
         counted[name] = counted.get(name, 0) + number
 
 
-def _bounded(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def bounded_rows(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Cut a batch so that no piece of more than one row exceeds the token bound."""
     lengths: list[Any] = batch.column("num_tokens").to_pylist()
     start = tokens = 0

@@ -59,12 +59,26 @@ def open_tokenizer(settings: TokenizeSettings) -> cppmill_core.AnyTokenizer:
     Raises:
         IntegrityError: If its digest differs, or its files do not agree.
     """
+    return load_pinned(settings.out, settings.tokenizer_digest, folder=FOLDER)
+
+
+def load_pinned(place: OutputFolder, digest: str, *, folder: str = "") -> cppmill_core.AnyTokenizer:
+    """Load a tokenizer once for all threads of a process, and check that it is the planned one.
+
+    Args:
+        place: Where it is.
+        digest: The digest of its manifest when the plan was made.
+        folder: The tokenizer's folder in the place; empty for the place itself.
+
+    Raises:
+        IntegrityError: If its digest differs, or its files do not agree.
+    """
     with _LOADING:
-        tokenizer = _load_tokenizer(settings.out, manifest_digest(settings.out))
-    if tokenizer.digest != settings.tokenizer_digest:
+        tokenizer = _load_tokenizer(place, folder, manifest_digest(place, f"{folder}/{MANIFEST}".lstrip("/")))
+    if tokenizer.digest != digest:
         raise IntegrityError(
-            f"{settings.out.where(FOLDER)}: the tokenizer's digest is {tokenizer.digest}, the plan was made for "
-            f"{settings.tokenizer_digest}; it changed during the run: run again"
+            f"{place.where(folder)}: the tokenizer's digest is {tokenizer.digest}, the plan was made for "
+            f"{digest}; it changed during the run: run again"
         )
     return tokenizer
 
@@ -77,13 +91,12 @@ def manifest_digest(out: OutputFolder, name: str = f"{FOLDER}/{MANIFEST}") -> st
         return ""
 
 
-def read_manifest(out: OutputFolder) -> dict[str, Any]:
-    """Return the manifest of the tokenizer of OUT.
+def read_manifest(out: OutputFolder, name: str = f"{FOLDER}/{MANIFEST}") -> dict[str, Any]:
+    """Return the manifest of a tokenizer, by default of that of OUT.
 
     Raises:
         IntegrityError: If it is missing or damaged.
     """
-    name = f"{FOLDER}/{MANIFEST}"
     try:
         manifest = json.loads(out.read_bytes(name))
         if not all(isinstance(manifest[key], kind) for key, kind in _MANIFEST_TYPES.items()):
@@ -119,8 +132,8 @@ def end_name(tokenizer: cppmill_core.AnyTokenizer, policy: TokenizeOptions) -> s
     return EOS
 
 
-@lru_cache(maxsize=1)
-def _load_tokenizer(out: OutputFolder, digest: str) -> cppmill_core.AnyTokenizer:
+@lru_cache(maxsize=2)
+def _load_tokenizer(out: OutputFolder, folder: str, digest: str) -> cppmill_core.AnyTokenizer:
     """Load a tokenizer once for all units of a process that find the same manifest; its cache of words stays warm."""
-    with out.open_local_folder(FOLDER) as directory:
+    with out.open_local_folder(folder) as directory:
         return cppmill_core.load_tokenizer(directory)

@@ -27,6 +27,16 @@ def bounded_batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
         yield table.combine_chunks().to_batches()[0]
 
 
+def cut_batch(batch: pa.RecordBatch | pa.Table) -> Iterator[pa.RecordBatch]:
+    """Yield rows as `bounded_batches` does; a batch that is small enough is not copied."""
+    if isinstance(batch, pa.Table):
+        yield from bounded_batches(batch)
+    elif batch.nbytes > MAX_ELEMENT_BYTES:
+        yield from bounded_batches(pa.Table.from_batches([batch]))
+    elif batch.num_rows:
+        yield batch
+
+
 def fixed_row_groups(batches: Iterable[pa.RecordBatch], num_rows: int) -> Iterator[pa.Table]:
     """Yield the rows of batches in tables of `num_rows` rows, the last one shorter, each in one chunk."""
     waiting: list[pa.RecordBatch] = []

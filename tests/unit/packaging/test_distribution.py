@@ -1,4 +1,4 @@
-"""What is shipped: the five packages with their data and nothing else, one version everywhere, one command."""
+"""What is shipped: the six packages with their data and nothing else, one version everywhere, one command."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 import cppmill_core
 import pytest
 
-PACKAGES = {"pipelines", "transforms", "schemas", "tokenizer_build", "configs"}
+PACKAGES = {"cppmill", "pipelines", "transforms", "schemas", "tokenizer_build", "configs"}
 NOT_SOURCE = (".*", "__pycache__", "*.egg-info", "build", "dist", "out", "target")
 
 
@@ -42,20 +42,20 @@ def source_files(repository: Path) -> set[str]:
     return {str(file.relative_to(repository)) for file in files if file.is_file() and "__pycache__" not in file.parts}
 
 
-def test_the_sdist_holds_the_five_packages_and_no_tests(built: Path) -> None:
+def test_the_sdist_holds_the_six_packages_and_no_tests(built: Path) -> None:
     with tarfile.open(next(built.glob("*.tar.gz"))) as archive:
         names = [member.name.split("/", 1)[1] for member in archive if member.isfile()]
     folders = {name.split("/")[0] for name in names if "/" in name}
     assert folders == PACKAGES | {"cppmill.egg-info"}
     assert {name for name in names if "/" not in name} == {
-        *("LICENSE", "MANIFEST.in", "PKG-INFO", "README.md", "cppmill.py", "pyproject.toml", "setup.cfg", "setup.py")
+        *("LICENSE", "MANIFEST.in", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg", "setup.py")
     }
 
 
-def test_the_wheel_holds_every_file_of_the_five_packages_and_the_start_module(built: Path, repository: Path) -> None:
+def test_the_wheel_holds_every_file_of_the_six_packages(built: Path, repository: Path) -> None:
     with zipfile.ZipFile(next(built.glob("*.whl"))) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
-    assert names == source_files(repository) | {"cppmill.py"}
+    assert names == source_files(repository)
 
 
 @pytest.mark.parametrize("name", sorted(PACKAGES))

@@ -52,6 +52,15 @@ def test_a_file_in_the_working_directory_is_found_too(command: list[str], reposi
     assert len(done.stderr.splitlines()) == 1
 
 
+def test_the_library_and_its_transforms_do_not_import_what_hides_ours(repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "schemas.py").touch()
+    for code in ("import cppmill; cppmill.run", "import cppmill.beam"):
+        done = start(["-c", code], repository, tmp_path, cwd=repository.parent)
+        last = done.stderr.splitlines()[-1]
+        assert last.startswith(f"ImportError: {tmp_path}/schemas.py: Python imports this as 'schemas' in place of ")
+        assert "apache_beam" not in done.stderr
+
+
 def test_a_folder_without_code_hides_nothing(repository: Path, tmp_path: Path) -> None:
     (tmp_path / "configs").mkdir()
     (tmp_path / "configs" / "train.yaml").touch()

@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from transforms.tokens import tokenize
-from transforms.tokens.tokenize import _bounded, platform_comment
+from transforms.tokens.tokenize import bounded_rows, platform_comment
 
 
 def test_a_platform_comment_lists_each_label_once():
@@ -37,5 +37,5 @@ def test_own_categories_are_before_the_standard_and_an_own_standard_is_the_newes
 def test_a_row_group_holds_no_more_tokens_than_allowed_but_one_document_may(monkeypatch):
     monkeypatch.setattr(tokenize, "MAX_ROW_GROUP_TOKENS", 10)
     lengths = [4, 6, 1, 25, 3, 0, 7]
-    pieces = list(_bounded(pa.record_batch({"num_tokens": pa.array(lengths, pa.uint64())})))
+    pieces = list(bounded_rows(pa.record_batch({"num_tokens": pa.array(lengths, pa.uint64())})))
     assert [piece.column(0).to_pylist() for piece in pieces] == [[4, 6], [1], [25], [3, 0, 7]]

@@ -1,12 +1,14 @@
 """cppmill as a library, and the start of the programs `cppmill` and `cppmill-worker`, and of `python -m cppmill`.
 
+Its parts for pipelines of Beam are in `cppmill.beam`, which alone imports Beam.
+
     import cppmill
 
     run = cppmill.run("src", out="out/mine", vocab_size=32_768, ingest={"drop_generated": True})
     run.table("tokens", ["project", "num_tokens"]).groupby("project").sum()
 
 The packages of cppmill have common names, and a folder or file of the same name that Python finds first hides one of
-them. This module, whose name is its own, checks that before it imports any of them.
+them. This package, whose name is its own, checks that before it imports any of them.
 """
 
 from __future__ import annotations
@@ -59,8 +61,7 @@ def __getattr__(name: str) -> object:
     """
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if hidden := _find_hidden():
-        raise ImportError(hidden)
+    require_packages()
     return getattr(import_module(_HOMES[name]), name)
 
 
@@ -87,6 +88,16 @@ def worker() -> None:
     run()
 
 
+def require_packages() -> None:
+    """Check, before a program imports them, that the packages of cppmill are those that would be imported.
+
+    Raises:
+        ImportError: If another file would be imported in place of one.
+    """
+    if hidden := _find_hidden():
+        raise ImportError(hidden)
+
+
 def check_packages() -> None:
     """End the program with one line if another file would be imported in place of a package of cppmill.
 
@@ -108,7 +119,7 @@ def check_packages() -> None:
 def _find_hidden() -> str:
     """Return which package of cppmill would not be imported, and what to do about it; empty if all would be."""
     for name in PACKAGES:
-        ours = Path(__file__).resolve().parent / name / "__init__.py"
+        ours = Path(__file__).resolve().parents[1] / name / "__init__.py"
         spec = find_spec(name)
         found = Path(spec.origin).resolve() if spec is not None and spec.origin else None
         if found != ours:
@@ -125,7 +136,3 @@ def _describe(name: str, found: Path | None, ours: Path) -> str:
         f"{found}: Python imports this as {name!r} in place of the package of cppmill in {ours.parent}; rename it, "
         f"start from a folder other than {folder}, or take that folder out of PYTHONPATH"
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,152 @@
+"""Rows of tokens: documents encoded, and written as Parquet."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import apache_beam as beam
+import cppmill_core
+import pyarrow as pa
+from apache_beam.coders import RowCoder
+from apache_beam.coders import registry as coder_registry
+from cppmill_core.manifests import MANIFEST
+
+from pipelines.library.beam.batches import ToBatches
+from pipelines.library.beam.rows import TokenFile
+from pipelines.library.commands import PlaceText, read_table
+from pipelines.stages.places import no_tokenizer
+from schemas.errors import ConfigError
+from schemas.options import TokenizeOptions
+from transforms.records.versions import follow_current
+from transforms.storage.folder import OutputFolder
+from transforms.tokens.shards import facts_of
+from transforms.tokens.token_files import Facts, encode_table, split_rows, write_rows
+from transforms.tokens.tokenizer import load_pinned, manifest_digest, read_manifest
+
+
+@dataclass(kw_only=True)
+class Encode(beam.PTransform[beam.PCollection[Any], beam.PCollection[pa.RecordBatch]]):
+    """Encode documents to token ids.
+
+    In: batches or rows with `content` (text or bytes). What else a row of tokens has is taken from the columns
+    `project`, `path`, `platform_ids` and `platform_info`, if they are there; other columns are left out. Out:
+    `pyarrow.RecordBatch` with the schema of token shards, `tokens_schema`: doc_id (SHA-256 of the text), project, path,
+    num_bytes, num_tokens, token_ids (list of uint16, of uint32 above 65,536 ids), platform_ids, platform_info. The
+    metadata of the schema names the tokenizer. The ids are those of `cppmill run` with this tokenizer.
+
+    The tokenizer travels by path and digest: each worker loads it once, and refuses one with another digest.
+
+    Args:
+        tokenizer: Its directory, a path or a URL that every worker can read.
+        digest: Its digest, where the pipeline is made in a place that cannot read it; else it is read there.
+        tokenize: Options of tokenizing by their keys, as of `cppmill.run`: `{"bos": False}`.
+        threads: Threads of each worker.
+
+    Raises:
+        ConfigError: When the pipeline is made, if there is no tokenizer, or for an option that cannot be used.
+        IntegrityError: In a worker, if the tokenizer has another digest.
+        BadInputError: In a worker, for documents without text.
+    """
+
+    tokenizer: PlaceText
+    digest: str | None = None
+    tokenize: Mapping[str, Any] = field(default_factory=dict)
+    threads: int = 1
+
+    def expand(self, documents: beam.PCollection[Any]) -> beam.PCollection[pa.RecordBatch]:
+        """Send the place and the digest to the workers."""
+        place = _open_place(self.tokenizer)
+        digest = self.digest or _read_digest(place)
+        options = read_table(TokenizeOptions, "tokenize", self.tokenize)
+        encode = beam.ParDo(_EncodeFn(place, digest, options, self.threads)).with_output_types(pa.RecordBatch)
+        encoded: beam.PCollection[pa.RecordBatch] = documents | "Batch" >> ToBatches() | "Encode" >> encode
+        return encoded
+
+
+class _EncodeFn(beam.DoFn):
+    """Encodes batches with a tokenizer that each process loads once."""
+
+    def __init__(self, place: OutputFolder, digest: str, options: TokenizeOptions, threads: int) -> None:
+        self._place, self._digest, self._options, self._threads = place, digest, options, threads
+        self._tokenizer: cppmill_core.AnyTokenizer | None = None
+
+    def process(self, documents: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield rows of tokens; the tokenizer is not loaded in `setup`, where an error makes Spark hang."""
+        if self._tokenizer is None:
+            self._tokenizer = load_pinned(self._place, self._digest)
+        yield encode_table(documents, self._tokenizer, self._options, threads=self._threads)
+
+
+@dataclass(kw_only=True)
+class WriteTokens(beam.PTransform[beam.PCollection[Any], beam.PCollection[TokenFile]]):
+    """Write rows of tokens as Parquet files of the columns that a token shard has.
+
+    In: what `Encode` gives; or rows with those columns, with `tokenizer`. Out: a `TokenFile` for each file: path,
+    sha256, num_bytes, documents, tokens.
+
+    A file has the documents whose CRC-32 of `doc_id`, modulo `shards`, is its number, sorted by project, path and
+    doc_id, so it has the same bytes on every runner. It is written aside, and published under a name with the SHA-256
+    of its bytes. An attempt that is repeated publishes the same file, so nothing is there twice.
+
+    Args:
+        out: The folder, or gs:// or s3://BUCKET/PREFIX; it must not have files yet.
+        shards: How many files; a worker holds the rows of one. Take one for each 64 MB or so of text.
+        tokenizer: The directory of the tokenizer, for rows that do not say which one their ids are of.
+
+    Raises:
+        ConfigError: When the pipeline is made, if the folder has files, or there is no tokenizer.
+        IntegrityError: In a worker, if ids are of several tokenizers or not in the vocabulary.
+        BadInputError: In a worker, if a column is missing, or nothing says which tokenizer the ids are of.
+    """
+
+    out: PlaceText
+    shards: int = 1
+    tokenizer: PlaceText | None = None
+
+    def expand(self, rows: beam.PCollection[Any]) -> beam.PCollection[TokenFile]:
+        """Split batches by shard, and write each shard."""
+        out = OutputFolder(os.fspath(self.out))
+        if found := next(iter(out.files()), None):
+            raise ConfigError(f"out: {out.where(found)} is there; give a folder without files")
+        if self.shards < 1:
+            raise ConfigError(f"shards = {self.shards}: it takes a number from 1 on")
+        facts = {} if self.tokenizer is None else _read_facts(_open_place(self.tokenizer))
+        coder_registry.register_coder(TokenFile, RowCoder)
+        split = beam.FlatMap(split_rows, shards=self.shards).with_output_types(tuple[int, pa.RecordBatch])
+        written: beam.PCollection[TokenFile] = (
+            rows
+            | "Batch" >> ToBatches()
+            | "Split" >> split
+            | "Group" >> beam.GroupByKey()
+            | "Write" >> beam.Map(write_shard, out=out, facts=facts).with_output_types(TokenFile)
+        )
+        return written
+
+
+def write_shard(grouped: tuple[int, Iterable[pa.RecordBatch]], out: OutputFolder, facts: Facts) -> TokenFile:
+    """Publish the rows of a shard."""
+    shard, batches = grouped
+    written = write_rows(shard, list(batches), out, facts)
+    output = written.output
+    return TokenFile(output.path, output.sha256, output.num_bytes, output.rows, written.tokens)
+
+
+def _open_place(tokenizer: PlaceText) -> OutputFolder:
+    return OutputFolder(follow_current(os.fspath(tokenizer)))
+
+
+def _read_digest(place: OutputFolder) -> str:
+    """Return the digest of a tokenizer; ConfigError if there is none."""
+    digest = manifest_digest(place, MANIFEST)
+    if not digest:
+        raise no_tokenizer(place.root)
+    return digest
+
+
+def _read_facts(place: OutputFolder) -> Facts:
+    """Return what the footers of all files of a tokenizer have in common."""
+    digest = _read_digest(place)
+    return facts_of(digest, int(read_manifest(place, MANIFEST)["vocab_size"]))
