@@ -22,15 +22,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pipelines.library.commands import check, plan, retokenize, run, verify
     from pipelines.library.runs import Run, open_run
-    from schemas.errors import BlockedError, ConfigError, CppmillError, IntegrityError
+    from schemas.errors import BlockedError, ConfigError, CppmillError, FilterError, IntegrityError
+    from schemas.filters import Filter, each_document
+    from transforms.filters.properties import check_filter
 
 __all__ = [
     "BlockedError",
     "ConfigError",
     "CppmillError",
+    "Filter",
+    "FilterError",
     "IntegrityError",
     "Run",
     "check",
+    "check_filter",
+    "each_document",
     "open_run",
     "plan",
     "retokenize",
@@ -41,7 +47,9 @@ __all__ = [
 _HOMES = {
     **dict.fromkeys(("check", "plan", "retokenize", "run", "verify"), "pipelines.library.commands"),
     **dict.fromkeys(("Run", "open_run"), "pipelines.library.runs"),
-    **dict.fromkeys(("BlockedError", "ConfigError", "CppmillError", "IntegrityError"), "schemas.errors"),
+    **dict.fromkeys(("BlockedError", "ConfigError", "CppmillError", "FilterError", "IntegrityError"), "schemas.errors"),
+    **dict.fromkeys(("Filter", "each_document"), "schemas.filters"),
+    "check_filter": "transforms.filters.properties",
 }
 """The module of each name of the library; it is imported when the name is used."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -19,10 +19,12 @@ from configs.layers import Layer, Tables, place_of
 from configs.own_platforms import add_platforms
 from configs.places import WILDCARDS
 from configs.problems import did_you_mean
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, FilterError
+from schemas.filters import describe_filter, find_filter
 from schemas.licenses import canonical_license, license_identifiers
 from schemas.options import BENCHMARK_DIGEST
 from schemas.places import is_remote, missing_package
+from schemas.reasons import Filtered
 
 _LINES = {"cpp-words-2": "cpp-lines-2", "text-words-1": "text-sentences-1"}
 """The patterns of the lines that superwords are learned in, by the pattern of words."""
@@ -148,9 +150,25 @@ def check_filters(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:
     if "allowed_licenses" not in missing:
         yield from _check_licenses(asked.get("allowed_licenses"), layers)
     yield from _check_benchmarks(asked.get("decontaminate"), layers)
+    yield from _check_others(asked.get("filters"), layers)
     if "near_duplicate_similarity" in asked and ingest.get("drop_duplicates") is False:
         place = place_of(layers, "ingest", "near_duplicate_similarity")
         yield f"{place}: near-duplicates are found among distinct documents; leave drop_duplicates on"
+
+
+def _check_others(filters: object, layers: Sequence[Layer]) -> Iterator[str]:
+    """Yield a line for every filter of another distribution that is not there or refuses its options."""
+    for name, table in filters.items() if isinstance(filters, Mapping) else ():
+        place = f"{place_of(layers, 'ingest', 'filters')}: "
+        if name in tuple(Filtered):
+            yield f"{place}{name!r} is a reason of cppmill's own; its filters are keys of [ingest]"
+        elif isinstance(table, Mapping):
+            try:
+                found = find_filter(name)
+                found.read_options(name, table)
+                yield from [] if found.version else [f"{place}{describe_filter(name)} has no version"]
+            except (ConfigError, FilterError) as error:
+                yield f"{place}{error}"
 
 
 def _check_benchmarks(places: object, layers: Sequence[Layer]) -> Iterator[str]:

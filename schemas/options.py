@@ -26,6 +26,9 @@ DistinctiveShape = Literal["double_underscore", "screaming_case", "api_prefix", 
 DISTINCTIVE_SHAPES: tuple[DistinctiveShape, ...] = ("double_underscore", "screaming_case", "api_prefix", "compound")
 """All of them."""
 
+FILTER_NAME = r"^[a-z][a-z0-9_]{0,63}$"
+"""What a filter can be called: its name is a key of TOML and a reason in ledgers."""
+
 Unlicensed = Literal["drop", "keep"]
 """What happens to documents without a licence where there is an allow-list."""
 
@@ -133,6 +136,16 @@ class IngestOptions(Options):
     decontaminate_min_ngrams: Annotated[int, Field(ge=1, le=MAX_JSON_INTEGER), FILTER] = 1
     """Drop a document that shares at least this many different runs of words."""
 
+    filters: Annotated[
+        dict[Annotated[str, Field(pattern=FILTER_NAME)], dict[str, Any]],
+        Field(examples=[{"license_header": {"lines": 30}}]),
+    ] = {}
+    """Filters that other distributions have, by name, each with a table of its options.
+
+    They apply after those above, in the order of their names. While there are none, the key is left out of the
+    canonical form.
+    """
+
     near_duplicate_similarity: Annotated[float | None, Field(ge=0.5, le=1.0, examples=[0.8]), FILTER] = None
     """Keep one of the documents that have at least this share of their code in common, such as 0.8.
 
@@ -222,6 +235,7 @@ class IngestOptions(Options):
         unused += [name for name in ("drop_minified", "drop_secrets", *ALTERING_OPTIONS) if not getattr(self, name)]
         unused += NEAR_DUPLICATE_OPTIONS if self.near_duplicate_similarity is None else []
         unused += [name for name, default in _BOUNDS.items() if getattr(self, name) == default]
+        unused += [] if self.filters else ["filters"]
         unused += ["document_separator"] if self.document_separator is None else []
         return leave_out(values(self), unused)
 

@@ -74,6 +74,16 @@ READ = (
 READ_DIGESTS = READ.remove(READ.get_field_index("content"))
 """READ without the bytes."""
 
+FILTER_INPUT = (
+    required_columns(doc_id=_TEXT, project=_TEXT, path=_TEXT, num_bytes=_UINT64)
+    .append(_LICENSE)
+    .append(required("content", pa.large_binary()))
+)
+"""What a filter on content gets: documents of any number and order that passed the filters before it.
+
+None is empty, and none too large. `license` is what the source says about the licence, in whatever form.
+"""
+
 DUPLICATE_CANDIDATES = required_columns(doc_id=_TEXT, project=_TEXT, path=_TEXT, unit=_UINT32, row=_UINT32)
 """What passed all other filters, to choose the kept copy from; `unit` counts input units in source order."""
 

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from schemas.errors import ConfigError
+from schemas.filters import Filter, each_document
 
 if TYPE_CHECKING:
     from detect_secrets.plugins.base import RegexBasedDetector
@@ -148,3 +149,7 @@ def _first_line(content: bytes, start: int, end: int, plugin: RegexBasedDetector
 def _is_isolated(content: bytes, token: str) -> bool:
     """Return whether a token is no part of a longer word."""
     return re.search(rb"(?<![A-Za-z0-9])%s(?![A-Za-z0-9])" % re.escape(token.encode("latin-1")), content) is not None
+
+
+FILTER = Filter(make=lambda _: each_document(SecretDetectors().find_secret), packages=(PACKAGE,))
+"""The filter `secret`."""
