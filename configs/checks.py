@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 import cppmill_core
 
@@ -147,6 +148,7 @@ def check_filters(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:
         module, extra = _LIBRARIES[key]
         name = module.replace("_", "-")
         yield f"{place_of(layers, 'ingest', key)}: needs {name}, which is not installed: pip install 'cppmill[{extra}]'"
+    yield from _check_redaction(ingest, layers)
     if "allowed_licenses" not in missing:
         yield from _check_licenses(asked.get("allowed_licenses"), layers)
     yield from _check_benchmarks(asked.get("decontaminate"), layers)
@@ -154,6 +156,20 @@ def check_filters(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:
     if "near_duplicate_similarity" in asked and ingest.get("drop_duplicates") is False:
         place = place_of(layers, "ingest", "near_duplicate_similarity")
         yield f"{place}: near-duplicates are found among distinct documents; leave drop_duplicates on"
+
+
+def _check_redaction(ingest: Mapping[str, Any], layers: Sequence[Layer]) -> Iterator[str]:
+    """Yield a line if secrets are to be replaced and cannot be found, or documents with them are to be dropped too."""
+    if "secret" not in (ingest.get("redact") or ()):
+        return
+    module, extra = _LIBRARIES["drop_secrets"]
+    if not importlib.util.find_spec(module):
+        place = place_of(layers, "ingest", "redact")
+        name = module.replace("_", "-")
+        yield f"{place}: needs {name}, which is not installed: pip install 'cppmill[{extra}]'"
+    if ingest.get("drop_secrets"):
+        place = place_of(layers, "ingest", "drop_secrets")
+        yield f"{place}: redact replaces secrets, so none is left to drop documents for; leave one of them out"
 
 
 def _check_others(filters: object, layers: Sequence[Layer]) -> Iterator[str]:

@@ -38,7 +38,10 @@ VocabularyKind = Literal["bpe", "sentencepiece-bpe", "sentencepiece-unigram"]
 HfTemplate = Literal["none", "bos", "bos-eos"]
 """What `tokenizers` and `transformers` put around a text (`tokenizer_build.templates`)."""
 
-ALTERING_OPTIONS = ("convert_wide_text",)
+Redacted = Literal["email", "ip", "secret"]
+"""What can be replaced in documents (`transforms.filters.redaction`)."""
+
+ALTERING_OPTIONS = ("convert_wide_text", "redact")
 """The options of ingest by which the content of a document may differ from the bytes of the source."""
 
 NEAR_DUPLICATE_OPTIONS = ("near_duplicate_similarity", "near_duplicate_tokens", "near_duplicate_permutations")
@@ -99,6 +102,15 @@ class IngestOptions(Options):
 
     The column `source_doc_id` then has the SHA-256 of the bytes that were converted.
     """
+
+    redact: Annotated[tuple[Redacted, ...], READING] = ()
+    """Replace what is found of these in documents, such as email,ip,secret: addresses, and what drop_secrets finds.
+
+    While it is off, this option and the next one are left out of the canonical form.
+    """
+
+    redact_with: Annotated[Literal["words", "same-length"], READING] = "words"
+    """Replace it by words such as REDACTED_EMAIL, or by text of the same length."""
 
     drop_duplicates: Annotated[bool, FILTER] = True
     """Keep one copy of documents with equal bytes."""
@@ -235,6 +247,7 @@ class IngestOptions(Options):
         unused += [name for name in ("drop_minified", "drop_secrets", *ALTERING_OPTIONS) if not getattr(self, name)]
         unused += NEAR_DUPLICATE_OPTIONS if self.near_duplicate_similarity is None else []
         unused += [name for name, default in _BOUNDS.items() if getattr(self, name) == default]
+        unused += [] if self.redact else ["redact_with"]
         unused += [] if self.filters else ["filters"]
         unused += ["document_separator"] if self.document_separator is None else []
         return leave_out(values(self), unused)

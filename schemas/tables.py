@@ -51,6 +51,9 @@ def altered_schema(schema: pa.Schema, *, altered: bool) -> pa.Schema:
     return schema.append(_SOURCE_DOC_ID) if altered else schema
 
 
+REDACTED_COLUMNS = required_columns(redacted_emails=_UINT32, redacted_ips=_UINT32, redacted_secrets=_UINT32)
+"""How many places of a document were replaced; columns of the documents shards of runs that redact."""
+
 REJECTS = required_columns(project=_TEXT, path=_TEXT, num_bytes=_UINT64, column=_TEXT, reason=_TEXT, detail=_TEXT)
 """`documents/rejects-*.parquet`: one row per document that is not kept, with its column and reason in the ledger."""
 

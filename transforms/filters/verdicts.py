@@ -22,6 +22,7 @@ from schemas.options import IngestOptions
 from schemas.reasons import Column, Filtered
 from schemas.tables import FILTER_INPUT
 from transforms.filters.decontamination import Benchmark
+from transforms.filters.redaction import REDACTION
 from transforms.sources.batches import is_equal, to_batch
 from transforms.sources.document import Document
 
@@ -169,8 +170,14 @@ def filter_versions(options: IngestOptions, benchmark: Benchmark | None) -> dict
     Raises:
         ConfigError: If a filter is not installed.
     """
-    names = [name for name, _ in _chosen(options, benchmark)]
-    return ({} if benchmark is None else {"benchmark": benchmark.digest}) | _versions(names)
+    versions = _versions(name for name, _ in _chosen(options, benchmark))
+    if benchmark is not None:
+        versions["benchmark"] = benchmark.digest
+    if options.redact:
+        versions["redaction"] = REDACTION
+    if "secret" in options.redact:
+        versions |= find_filter(Filtered.SECRET).versions()
+    return versions
 
 
 def other_filter_versions(options: IngestOptions) -> dict[str, str]:
