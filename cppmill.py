@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pipelines.library.commands import check, plan, retokenize, run, verify
     from pipelines.library.runs import Run, open_run
-    from schemas.errors import BlockedError, ConfigError, CppmillError, FilterError, IntegrityError
-    from schemas.filters import Filter, each_document
+    from schemas.errors import BlockedError, ConfigError, CppmillError, IntegrityError, PluginError
+    from schemas.plugins import Filter, Reader, each_document
     from transforms.filters.properties import check_filter
 
 __all__ = [
@@ -31,8 +31,9 @@ __all__ = [
     "ConfigError",
     "CppmillError",
     "Filter",
-    "FilterError",
     "IntegrityError",
+    "PluginError",
+    "Reader",
     "Run",
     "check",
     "check_filter",
@@ -47,8 +48,8 @@ __all__ = [
 _HOMES = {
     **dict.fromkeys(("check", "plan", "retokenize", "run", "verify"), "pipelines.library.commands"),
     **dict.fromkeys(("Run", "open_run"), "pipelines.library.runs"),
-    **dict.fromkeys(("BlockedError", "ConfigError", "CppmillError", "FilterError", "IntegrityError"), "schemas.errors"),
-    **dict.fromkeys(("Filter", "each_document"), "schemas.filters"),
+    **dict.fromkeys(("BlockedError", "ConfigError", "CppmillError", "PluginError", "IntegrityError"), "schemas.errors"),
+    **dict.fromkeys(("Filter", "Reader", "each_document"), "schemas.plugins"),
     "check_filter": "transforms.filters.properties",
 }
 """The module of each name of the library; it is imported when the name is used."""

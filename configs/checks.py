@@ -20,11 +20,11 @@ from configs.layers import Layer, Tables, place_of
 from configs.own_platforms import add_platforms
 from configs.places import WILDCARDS
 from configs.problems import did_you_mean
-from schemas.errors import ConfigError, FilterError
-from schemas.filters import describe_filter, find_filter
+from schemas.errors import ConfigError, PluginError
 from schemas.licenses import canonical_license, license_identifiers
 from schemas.options import BENCHMARK_DIGEST
 from schemas.places import is_remote, missing_package
+from schemas.plugins import describe_filter, find_filter, find_reader
 from schemas.reasons import Filtered
 
 _LINES = {"cpp-words-2": "cpp-lines-2", "text-words-1": "text-sentences-1"}
@@ -148,6 +148,7 @@ def check_filters(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:
         module, extra = _LIBRARIES[key]
         name = module.replace("_", "-")
         yield f"{place_of(layers, 'ingest', key)}: needs {name}, which is not installed: pip install 'cppmill[{extra}]'"
+    yield from _check_readers(asked.get("readers"), layers)
     yield from _check_redaction(ingest, layers)
     if "allowed_licenses" not in missing:
         yield from _check_licenses(asked.get("allowed_licenses"), layers)
@@ -172,6 +173,15 @@ def _check_redaction(ingest: Mapping[str, Any], layers: Sequence[Layer]) -> Iter
         yield f"{place}: redact replaces secrets, so none is left to drop documents for; leave one of them out"
 
 
+def _check_readers(names: object, layers: Sequence[Layer]) -> Iterator[str]:
+    """Yield a line for every reader of another distribution that is not there."""
+    for index, name in enumerate(names if isinstance(names, tuple) else ()):
+        try:
+            find_reader(name)
+        except (ConfigError, PluginError) as error:
+            yield f"{place_of(layers, 'ingest', 'readers', index=index)}: {error}"
+
+
 def _check_others(filters: object, layers: Sequence[Layer]) -> Iterator[str]:
     """Yield a line for every filter of another distribution that is not there or refuses its options."""
     for name, table in filters.items() if isinstance(filters, Mapping) else ():
@@ -183,7 +193,7 @@ def _check_others(filters: object, layers: Sequence[Layer]) -> Iterator[str]:
                 found = find_filter(name)
                 found.read_options(name, table)
                 yield from [] if found.version else [f"{place}{describe_filter(name)} has no version"]
-            except (ConfigError, FilterError) as error:
+            except (ConfigError, PluginError) as error:
                 yield f"{place}{error}"
 
 

@@ -20,10 +20,10 @@ from configs.layers import Layer, merge_layers, read_file, read_profile
 from configs.places import check_places
 from configs.tables import DEFAULT_PROFILE, FLAGS, KEYS, TABLES, RunTableOptions
 from schemas.errors import ConfigError
-from schemas.filters import find_filter
 from schemas.options import BuildOptions, IngestOptions, RunOptions, ScanOptions, TokenizeOptions
 from schemas.passwords import hide_secrets
 from schemas.places import is_remote
+from schemas.plugins import find_filter
 from schemas.units import Stage
 
 Place = InstanceOf[Path] | PathText

@@ -67,8 +67,8 @@ class BlockedError(LockedError):
     exit_code = ExitCode.BLOCKED
 
 
-class FilterError(CppmillError):
-    """A filter that fails: it raises, does not return a verdict for each document, or cannot be imported."""
+class PluginError(CppmillError):
+    """A filter or reader that fails: it raises, does not return what it should, or cannot be imported."""
 
 
 class EngineError(CppmillError):

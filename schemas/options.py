@@ -174,6 +174,12 @@ class IngestOptions(Options):
     open_archives: Annotated[bool, READING] = True
     """Read archives, Parquet and JSONL files in folders; otherwise they are `filtered[extension]`."""
 
+    readers: Annotated[tuple[Annotated[str, Field(pattern=r"^[a-z0-9_]+$")], ...], READING] = ()
+    """Read files with these extensions too, each by the reader of another distribution (docs/how-to/filters.md).
+
+    While there are none, the key is left out of the canonical form.
+    """
+
     document_separator: Annotated[
         str | None, Field(min_length=1, examples=["<|endoftext|>"]), Option(heading=READING.heading, default="none")
     ] = None
@@ -248,7 +254,7 @@ class IngestOptions(Options):
         unused += NEAR_DUPLICATE_OPTIONS if self.near_duplicate_similarity is None else []
         unused += [name for name, default in _BOUNDS.items() if getattr(self, name) == default]
         unused += [] if self.redact else ["redact_with"]
-        unused += [] if self.filters else ["filters"]
+        unused += [name for name in ("filters", "readers") if not getattr(self, name)]
         unused += ["document_separator"] if self.document_separator is None else []
         return leave_out(values(self), unused)
 

@@ -25,8 +25,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from pydantic import BaseModel, InstanceOf
 
 from schemas.errors import ConfigError
-from schemas.filters import Filter, each_document
 from schemas.options import IngestOptions
+from schemas.plugins import Filter, each_document
 from schemas.tables import BENCHMARK_NGRAMS
 from transforms.filters.benchmark_texts import BenchmarkText, read_texts
 from transforms.filters.ngrams import Hashes, Ngrams, hash_words, iter_ngrams

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pydantic import BaseModel
 
-from schemas.filters import Filter, Find
 from schemas.licenses import PACKAGE, canonical_license, parse_expression, spdx_licenses
 from schemas.options import Unlicensed
+from schemas.plugins import Filter, Find
 from transforms.sources.document import bounded
 from transforms.sources.license_terms import all_of
 

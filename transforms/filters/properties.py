@@ -14,8 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from schemas.errors import FilterError
-from schemas.filters import Filter, Find
+from schemas.errors import PluginError
+from schemas.plugins import Filter, Find
 from schemas.tables import FILTER_INPUT
 from transforms.filters.verdicts import find_details
 
@@ -51,7 +51,7 @@ def check_filter(
 
     Raises:
         ConfigError: If it refuses the options.
-        FilterError: If it lacks one of the properties.
+        PluginError: If it lacks one of the properties.
 
     Example:
         >>> from transforms.filters.lines import LONG_LINES
@@ -69,9 +69,9 @@ def check_filter(
     for name, found in _again(make, find, batch):
         if found != expected:
             row = next(row for row, pair in enumerate(zip(found, expected, strict=True)) if pair[0] != pair[1])
-            raise FilterError(f"{name}: of document {row} the filter says {found[row]!r}, before {expected[row]!r}")
+            raise PluginError(f"{name}: of document {row} the filter says {found[row]!r}, before {expected[row]!r}")
     if _digest(batch) != before:
-        raise FilterError("the filter changed the documents that it was given")
+        raise PluginError("the filter changed the documents that it was given")
     return expected
 
 

@@ -16,9 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.errors import CppmillError, FilterError
-from schemas.filters import FILTERS_GROUP, Find, describe_filter, find_filter
+from schemas.errors import CppmillError, PluginError
 from schemas.options import IngestOptions
+from schemas.plugins import FILTERS_GROUP, READERS_GROUP, Find, describe_filter, find_filter, find_reader
 from schemas.reasons import Column, Filtered
 from schemas.tables import FILTER_INPUT
 from transforms.filters.decontamination import Benchmark
@@ -114,7 +114,7 @@ def find_details(name: str, find: Find, documents: pa.RecordBatch) -> pa.Array[A
     """Return what a filter says of each document of a batch of FILTER_INPUT: a text, or null for what is kept.
 
     Raises:
-        FilterError: If the filter raises, or does not say it of each document; it names filter and documents.
+        PluginError: If the filter raises, or does not say it of each document; it names filter and documents.
     """
     if not documents.num_rows:
         return pa.array([], pa.string())
@@ -124,9 +124,9 @@ def find_details(name: str, find: Find, documents: pa.RecordBatch) -> pa.Array[A
     except (CppmillError, MemoryError):
         raise
     except Exception as error:
-        raise FilterError(f"{_place(name, documents)}: it raised {type(error).__name__}: {error}") from error
+        raise PluginError(f"{_place(name, documents)}: it raised {type(error).__name__}: {error}") from error
     if len(details) != documents.num_rows:
-        raise FilterError(f"{_place(name, documents)}: it returned {len(details)} values")
+        raise PluginError(f"{_place(name, documents)}: it returned {len(details)} values")
     return details
 
 
@@ -141,7 +141,7 @@ def make_content_filter(options: IngestOptions, benchmark: Benchmark | None = No
 
     Raises:
         ConfigError: If a filter is not installed, refuses its options, or needs a library that is not installed.
-        FilterError: If a filter cannot be imported.
+        PluginError: If a filter cannot be imported.
 
     Example:
         >>> make_content_filter(IngestOptions())(b"int a;\0", None).reason
@@ -161,7 +161,7 @@ def _make(name: str, table: Mapping[str, Any]) -> Find:
     except (CppmillError, MemoryError):
         raise
     except Exception as error:
-        raise FilterError(f"{describe_filter(name)}: it cannot start: {type(error).__name__}: {error}") from error
+        raise PluginError(f"{describe_filter(name)}: it cannot start: {type(error).__name__}: {error}") from error
 
 
 def filter_versions(options: IngestOptions, benchmark: Benchmark | None) -> dict[str, str]:
@@ -180,9 +180,10 @@ def filter_versions(options: IngestOptions, benchmark: Benchmark | None) -> dict
     return versions
 
 
-def other_filter_versions(options: IngestOptions) -> dict[str, str]:
-    """Return the versions of the filters of other distributions that are on, and of what decides in them."""
-    return _versions(options.filters)
+def plugin_versions(options: IngestOptions) -> dict[str, str]:
+    """Return the versions of the filters and readers of other distributions, and of what decides in the filters."""
+    readers = {f"{READERS_GROUP}:{name}": find_reader(name).version for name in options.readers}
+    return _versions(options.filters) | readers
 
 
 def _versions(names: Iterable[str]) -> dict[str, str]:

@@ -17,10 +17,10 @@ import pytest
 from pydantic import BaseModel
 
 from configs.runs import load_run_config
-from schemas import filters
-from schemas.errors import ConfigError, FilterError
-from schemas.filters import Filter, each_document, find_filter, forget_installed
+from schemas import plugins
+from schemas.errors import ConfigError, PluginError
 from schemas.options import IngestOptions
+from schemas.plugins import Filter, each_document, find_filter, forget_installed
 from transforms.filters.decontamination import Benchmark, read_benchmark
 from transforms.filters.properties import SAMPLES, check_filter
 from transforms.filters.verdicts import filter_versions, make_content_filter
@@ -28,7 +28,7 @@ from transforms.ingest.input_units import plan_inputs
 from transforms.sources.listing import list_inputs
 from transforms.storage.folder import OutputFolder
 
-PACKAGE = Path(__file__).parents[4] / "docs" / "how-to" / "filter-package"
+PACKAGE = Path(__file__).parents[4] / "docs" / "how-to" / "plugin-package"
 NAME = "mostly_comments"
 COMMENT = b"// only a comment\n"
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -50,8 +50,8 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleT
     metadata = site / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: 0.1.0\n")
-    points = project["entry-points"][filters.FILTERS_GROUP]
-    lines = [f"[{filters.FILTERS_GROUP}]", *(f"{name} = {value}" for name, value in points.items())]
+    groups = project["entry-points"].items()
+    lines = [line for group, points in groups for line in (f"[{group}]", *map(" = ".join, points.items()))]
     (metadata / "entry_points.txt").write_text("\n".join(lines))
     monkeypatch.syspath_prepend(site)
     forget_installed()
@@ -139,18 +139,18 @@ def test_a_run_has_all_options_of_a_filter_and_none_that_it_lacks(example: Modul
 
 
 def test_a_filter_that_fails_is_named(example: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(options: BaseModel) -> filters.Find:
+    def fail(options: BaseModel) -> plugins.Find:
         return lambda documents: [1 / 0 for _ in range(documents.num_rows)]
 
     for made, said in (
-        (Filter(version="7", make=fail), r"filter 'mostly_comments' 7 \(cppmill-mostly-comments 0.1.0\), on 1 .*Zero"),
+        (Filter(version="7", make=fail), r"filter 'mostly_comments' 7 \(cppmill-example 0.1.0\), on 1 .*Zero"),
         (Filter(version="7", make=lambda _: lambda documents: []), "it returned 0 values"),
         (Filter(version="7", make=lambda _: 1 / 0), "cannot start: ZeroDivisionError"),
         ("no filter", "mostly_comments:FILTER is no cppmill.Filter"),
     ):
         monkeypatch.setattr(example, "FILTER", made)
         forget_installed()
-        with pytest.raises(FilterError, match=said):
+        with pytest.raises(PluginError, match=said):
             make_content_filter(IngestOptions(filters={NAME: {}}))(COMMENT, None)
 
 
@@ -182,7 +182,7 @@ class Counting:
     [("size", "in batches of 1"), ("remembers", "a second time"), ("writes", "changed the documents")],
 )
 def test_a_filter_without_the_properties_is_found(fault: str, said: str) -> None:
-    with pytest.raises(FilterError, match=said):
+    with pytest.raises(PluginError, match=said):
         check_filter(Filter(version="1", make=lambda _: Counting(fault)))
 
 
@@ -190,3 +190,59 @@ def test_a_filter_of_one_document_at_a_time_gets_its_bytes() -> None:
     assert check_filter(Filter(version="1", make=lambda _: each_document(lambda text: text.decode("latin-1")))) == [
         text.decode("latin-1") for text in SAMPLES
     ]
+
+
+SECTIONS = b"==== a.cpp\nint a;\n==== note.md\nno C++\n==== b/c.h\nint c;\n"
+
+
+def test_a_reader_of_others_gives_documents_of_files_with_its_extension(
+    example: ModuleType, tmp_path: Path, out: OutputFolder, run_ingest: Callable[..., Any]
+) -> None:
+    corpus = tmp_path / "p"
+    corpus.mkdir()
+    (corpus / "all.sections").write_bytes(SECTIONS)
+    (corpus / "bad.sections").write_bytes(b"int a;\n")
+    (corpus / "d.cpp").write_bytes(b"int d;\n")
+    result = run_ingest([corpus], out, IngestOptions(readers=("sections",)))
+    assert result.contents == {
+        "all.sections/a.cpp": b"int a;\n",
+        "all.sections/b/c.h": b"int c;\n",
+        "d.cpp": b"int d;\n",
+    }
+    assert sorted(result.rejects) == [
+        ("all.sections/note.md", "filtered", "extension"),
+        ("bad.sections", "dead", "corrupt"),
+    ]
+
+
+def test_another_version_of_a_reader_reads_its_files_again_and_no_others(
+    example: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / "all.sections").write_bytes(SECTIONS)
+    (tmp_path / "p" / "d.cpp").write_bytes(b"int d;\n")
+
+    def keys(**options: Any) -> dict[str, str]:
+        asked = IngestOptions(**options)
+        units = plan_inputs(list_inputs([str(tmp_path / "p")], asked), asked)
+        return {unit.payload["kind"]: unit.key for unit in units}
+
+    before = keys(readers=("sections",))
+    module = importlib.import_module("sections")
+    monkeypatch.setattr(module, "READER", replace(module.READER, version="2"))
+    forget_installed()
+    after = keys(readers=("sections",))
+    assert after["file"] == before["file"]
+    assert after["other"] != before["other"]
+    with pytest.raises(ConfigError, match="reader 'nothing' is not installed"):
+        load_run_config(flags={"--out": str(tmp_path / "out"), "--readers": "nothing"})
+
+
+def test_a_reader_that_fails_is_named(
+    example: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: OutputFolder, run_ingest: Any
+) -> None:
+    (tmp_path / "all.sections").write_bytes(SECTIONS)
+    monkeypatch.setattr(importlib.import_module("sections"), "READER", plugins.Reader(version="3", read=lambda _: 1))
+    forget_installed()
+    with pytest.raises(PluginError, match=r"reader 'sections' 3 \(cppmill-example 0.1.0\), in all.sections: TypeError"):
+        run_ingest([tmp_path / "all.sections"], out, IngestOptions(readers=("sections",)))
