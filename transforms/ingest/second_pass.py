@@ -14,8 +14,8 @@ from itertools import groupby
 from operator import itemgetter
 
 from schemas.options import IngestOptions
-from schemas.redactions import REDACTED, documents_schema
 from schemas.units import OutputFile, Unit, UnitReceipt
+from transforms.filters.redaction_counts import REDACTED, documents_schema
 from transforms.ingest.decisions import Decisions, decide
 from transforms.ingest.document_shards import Detect, write_documents, write_rejects
 from transforms.ingest.second_reading import SecondReading

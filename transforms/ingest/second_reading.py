@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from schemas.ledger import Ledger
 from schemas.reasons import Column, Dead
-from schemas.redactions import count_redactions, sum_redactions
 from schemas.tables import FINGERPRINTS, REDACTED_COLUMNS, REJECTS
+from transforms.filters.redaction_counts import count_redactions, sum_redactions
 from transforms.ingest.decisions import Decisions
 from transforms.ingest.fingerprints import read_fingerprints
 from transforms.sources.batches import Flags, is_equal

@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from schemas.redactions import documents_schema
 from schemas.tables import tokens_schema
+from transforms.filters.redaction_counts import documents_schema
 from transforms.records.in_toto import products
 
 CONFORMS_TO = "http://mlcommons.org/croissant/1.0"

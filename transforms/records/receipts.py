@@ -15,8 +15,8 @@ from schemas.digests import add_digests, sha256_json
 from schemas.errors import ConfigError, IntegrityError
 from schemas.ledger import Ledger
 from schemas.options import RunOptions
-from schemas.redactions import REDACTED, Redactions, sum_redactions
 from schemas.units import UnitReceipt
+from transforms.filters.redaction_counts import REDACTED, Redactions, sum_redactions
 from transforms.records.record import read_record
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.losses import LOST, sum_losses

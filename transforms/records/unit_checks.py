@@ -20,9 +20,9 @@ import pyarrow.parquet as pq
 from schemas.ledger import Ledger
 from schemas.options import alters_content
 from schemas.reasons import Column
-from schemas.redactions import REDACTED, Redactions, count_redactions, sum_redactions
 from schemas.tables import PLATFORM_VOCAB_SIZE, REDACTED_COLUMNS
 from schemas.units import RUN_STAGES, UNITS, Stage, UnitReceipt, current_path, is_unit_receipt, unit_key
+from transforms.filters.redaction_counts import REDACTED, Redactions, count_redactions, sum_redactions
 from transforms.records.platforms import platform_vocab_size
 from transforms.records.receipts import RECEIPT, named_files
 from transforms.storage.folder import OutputFolder

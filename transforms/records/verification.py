@@ -19,8 +19,8 @@ from schemas.digests import add_digests
 from schemas.errors import CppmillError, IntegrityError
 from schemas.ledger import Ledger
 from schemas.options import REENCODED, TokenizeOptions, alters_content
-from schemas.redactions import REDACTED
 from schemas.units import Stage
+from transforms.filters.redaction_counts import REDACTED
 from transforms.records.contents import ContentCheck
 from transforms.records.platforms import PLATFORM_VOCAB, has_own_platforms, platform_vocab_size
 from transforms.records.receipts import RECEIPT, control_text, find_receipt, named_files, num_altered, num_redacted
