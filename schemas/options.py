@@ -148,10 +148,7 @@ class IngestOptions(Options):
     decontaminate_min_ngrams: Annotated[int, Field(ge=1, le=MAX_JSON_INTEGER), FILTER] = 1
     """Drop a document that shares at least this many different runs of words."""
 
-    filters: Annotated[
-        dict[Annotated[str, Field(pattern=FILTER_NAME)], dict[str, Any]],
-        Field(examples=[{"license_header": {"lines": 30}}]),
-    ] = {}
+    filters: dict[Annotated[str, Field(pattern=FILTER_NAME)], dict[str, Any]] = {}
     """Filters that other distributions have, by name, each with a table of its options.
 
     They apply after those above, in the order of their names. While there are none, the key is left out of the
@@ -174,7 +171,7 @@ class IngestOptions(Options):
     open_archives: Annotated[bool, READING] = True
     """Read archives, Parquet and JSONL files in folders; otherwise they are `filtered[extension]`."""
 
-    readers: Annotated[tuple[Annotated[str, Field(pattern=r"^[a-z0-9_]+$")], ...], READING] = ()
+    readers: tuple[Annotated[str, Field(pattern=r"^[a-z0-9_]+$")], ...] = ()
     """Read files with these extensions too, each by the reader of another distribution (docs/how-to/filters.md).
 
     While there are none, the key is left out of the canonical form.

@@ -235,7 +235,7 @@ def test_another_version_of_a_reader_reads_its_files_again_and_no_others(
     assert after["file"] == before["file"]
     assert after["other"] != before["other"]
     with pytest.raises(ConfigError, match="reader 'nothing' is not installed"):
-        load_run_config(flags={"--out": str(tmp_path / "out"), "--readers": "nothing"})
+        load_run_config(flags={"--out": str(tmp_path / "out"), "--set": ['ingest.readers=["nothing"]']})
 
 
 def test_a_reader_that_fails_is_named(
