@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 import cppmill_core
 
@@ -19,10 +20,12 @@ from configs.layers import Layer, Tables, place_of
 from configs.own_platforms import add_platforms
 from configs.places import WILDCARDS
 from configs.problems import did_you_mean
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, PluginError
 from schemas.licenses import canonical_license, license_identifiers
 from schemas.options import BENCHMARK_DIGEST
 from schemas.places import is_remote, missing_package
+from schemas.plugins import describe_filter, find_filter, find_reader
+from schemas.reasons import Filtered
 
 _LINES = {"cpp-words-2": "cpp-lines-2", "text-words-1": "text-sentences-1"}
 """The patterns of the lines that superwords are learned in, by the pattern of words."""
@@ -145,12 +148,53 @@ def check_filters(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:
         module, extra = _LIBRARIES[key]
         name = module.replace("_", "-")
         yield f"{place_of(layers, 'ingest', key)}: needs {name}, which is not installed: pip install 'cppmill[{extra}]'"
+    yield from _check_readers(asked.get("readers"), layers)
+    yield from _check_redaction(ingest, layers)
     if "allowed_licenses" not in missing:
         yield from _check_licenses(asked.get("allowed_licenses"), layers)
     yield from _check_benchmarks(asked.get("decontaminate"), layers)
+    yield from _check_others(asked.get("filters"), layers)
     if "near_duplicate_similarity" in asked and ingest.get("drop_duplicates") is False:
         place = place_of(layers, "ingest", "near_duplicate_similarity")
         yield f"{place}: near-duplicates are found among distinct documents; leave drop_duplicates on"
+
+
+def _check_redaction(ingest: Mapping[str, Any], layers: Sequence[Layer]) -> Iterator[str]:
+    """Yield a line if secrets are to be replaced and cannot be found, or documents with them are to be dropped too."""
+    if "secret" not in (ingest.get("redact") or ()):
+        return
+    module, extra = _LIBRARIES["drop_secrets"]
+    if not importlib.util.find_spec(module):
+        place = place_of(layers, "ingest", "redact")
+        name = module.replace("_", "-")
+        yield f"{place}: needs {name}, which is not installed: pip install 'cppmill[{extra}]'"
+    if ingest.get("drop_secrets"):
+        place = place_of(layers, "ingest", "drop_secrets")
+        yield f"{place}: redact replaces secrets, so none is left to drop documents for; leave one of them out"
+
+
+def _check_readers(names: object, layers: Sequence[Layer]) -> Iterator[str]:
+    """Yield a line for every reader of another distribution that is not there."""
+    for index, name in enumerate(names if isinstance(names, tuple) else ()):
+        try:
+            find_reader(name)
+        except (ConfigError, PluginError) as error:
+            yield f"{place_of(layers, 'ingest', 'readers', index=index)}: {error}"
+
+
+def _check_others(filters: object, layers: Sequence[Layer]) -> Iterator[str]:
+    """Yield a line for every filter of another distribution that is not there or refuses its options."""
+    for name, table in filters.items() if isinstance(filters, Mapping) else ():
+        place = f"{place_of(layers, 'ingest', 'filters')}: "
+        if name in tuple(Filtered):
+            yield f"{place}{name!r} is a reason of cppmill's own; its filters are keys of [ingest]"
+        elif isinstance(table, Mapping):
+            try:
+                found = find_filter(name)
+                found.read_options(name, table)
+                yield from [] if found.version else [f"{place}{describe_filter(name)} has no version"]
+            except (ConfigError, PluginError) as error:
+                yield f"{place}{error}"
 
 
 def _check_benchmarks(places: object, layers: Sequence[Layer]) -> Iterator[str]:

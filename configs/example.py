@@ -103,6 +103,8 @@ def _entry(key: str, field: FieldInfo) -> str:
 
 
 def _toml(value: Any) -> str:  # noqa: ANN401 - any TOML value
+    if value == {}:
+        return "{}"
     if isinstance(value, tuple):
         return f"[{', '.join(map(_toml, value))}]"
     return f"{value:_}" if isinstance(value, int) and not isinstance(value, bool) else show(value)

@@ -184,8 +184,17 @@ def merge_layers(layers: Sequence[Layer]) -> dict[str, dict[str, Any]]:
     merged: dict[str, dict[str, Any]] = {}
     for layer in layers:
         for name in layer.values:
-            merged.setdefault(name, {}).update(layer.table(name))
+            table = merged.setdefault(name, {})
+            for key, value in layer.table(name).items():
+                table[key] = _merged(table.get(key), value)
     return merged
+
+
+def _merged(before: object, value: object) -> object:
+    """Return a value over that of an earlier layer: a table keeps the keys that it does not have."""
+    if not isinstance(before, Mapping) or not isinstance(value, Mapping):
+        return value
+    return {**before, **{key: _merged(before.get(key), entry) for key, entry in value.items()}}
 
 
 def place_of(layers: Sequence[Layer], table: str, key: str, *, index: int | None = None) -> str:

@@ -68,6 +68,7 @@ def _allowed(schema: Mapping[str, Any]) -> str:
         "boolean": "true or false",
         "string": "a string",
         "array": "a list of strings",
+        "object": "tables, each with a name of a-z, 0-9 and _",
         "integer": "a whole number",
         "number": "a number",
     }

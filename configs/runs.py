@@ -23,6 +23,7 @@ from schemas.errors import ConfigError
 from schemas.options import BuildOptions, IngestOptions, RunOptions, ScanOptions, TokenizeOptions
 from schemas.passwords import hide_secrets
 from schemas.places import is_remote
+from schemas.plugins import find_filter
 from schemas.units import Stage
 
 Place = InstanceOf[Path] | PathText
@@ -166,6 +167,20 @@ def _change_places(run: Mapping[str, Any], keys: Collection[str], change: Callab
     return {key: changed(value) if key in keys else value for key, value in run.items()}
 
 
+def with_all_options(ingest: IngestOptions) -> IngestOptions:
+    """Return options of ingest in which every filter of another distribution has all of its own, defaults among them.
+
+    A key or receipt then says what the filter had, whatever its defaults are later.
+    """
+    if not ingest.filters:
+        return ingest
+    filters = {
+        name: find_filter(name).read_options(name, table).model_dump(mode="json")
+        for name, table in ingest.filters.items()
+    }
+    return ingest.model_copy(update={"filters": filters})
+
+
 def to_place(text: str) -> Path | str:
     """Return a path, or a URL as it is."""
     return text if is_remote(text) else Path(text)
@@ -174,7 +189,7 @@ def to_place(text: str) -> Path | str:
 def _assemble(tables: Mapping[str, Mapping[str, Any]], *, profile: str) -> RunConfig:
     """Return the configuration of tables whose values were checked."""
     run = RunTableOptions(**tables.get("run", {}))
-    ingest = IngestOptions(**tables.get("ingest", {}))
+    ingest = with_all_options(IngestOptions(**tables.get("ingest", {})))
     options = RunOptions(
         ingest=ingest,
         scan=ScanOptions(**tables.get("scan", {})),

@@ -24,15 +24,22 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pipelines.library.commands import check, plan, retokenize, run, verify
     from pipelines.library.runs import Run, open_run
-    from schemas.errors import BlockedError, ConfigError, CppmillError, IntegrityError
+    from schemas.errors import BlockedError, ConfigError, CppmillError, IntegrityError, PluginError
+    from schemas.plugins import Filter, Reader, each_document
+    from transforms.filters.properties import check_filter
 
 __all__ = [
     "BlockedError",
     "ConfigError",
     "CppmillError",
+    "Filter",
     "IntegrityError",
+    "PluginError",
+    "Reader",
     "Run",
     "check",
+    "check_filter",
+    "each_document",
     "open_run",
     "plan",
     "retokenize",
@@ -43,7 +50,9 @@ __all__ = [
 _HOMES = {
     **dict.fromkeys(("check", "plan", "retokenize", "run", "verify"), "pipelines.library.commands"),
     **dict.fromkeys(("Run", "open_run"), "pipelines.library.runs"),
-    **dict.fromkeys(("BlockedError", "ConfigError", "CppmillError", "IntegrityError"), "schemas.errors"),
+    **dict.fromkeys(("BlockedError", "ConfigError", "CppmillError", "PluginError", "IntegrityError"), "schemas.errors"),
+    **dict.fromkeys(("Filter", "Reader", "each_document"), "schemas.plugins"),
+    "check_filter": "transforms.filters.properties",
 }
 """The module of each name of the library; it is imported when the name is used."""
 

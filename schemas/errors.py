@@ -67,6 +67,10 @@ class BlockedError(LockedError):
     exit_code = ExitCode.BLOCKED
 
 
+class PluginError(CppmillError):
+    """A filter or reader that fails: it raises, does not return what it should, or cannot be imported."""
+
+
 class EngineError(CppmillError):
     """An engine or service that refuses a job, or ends it, for a reason of its own."""
 

@@ -26,6 +26,9 @@ DistinctiveShape = Literal["double_underscore", "screaming_case", "api_prefix", 
 DISTINCTIVE_SHAPES: tuple[DistinctiveShape, ...] = ("double_underscore", "screaming_case", "api_prefix", "compound")
 """All of them."""
 
+FILTER_NAME = r"^[a-z][a-z0-9_]{0,63}$"
+"""What a filter can be called: its name is a key of TOML and a reason in ledgers."""
+
 Unlicensed = Literal["drop", "keep"]
 """What happens to documents without a licence where there is an allow-list."""
 
@@ -35,7 +38,10 @@ VocabularyKind = Literal["bpe", "sentencepiece-bpe", "sentencepiece-unigram"]
 HfTemplate = Literal["none", "bos", "bos-eos"]
 """What `tokenizers` and `transformers` put around a text (`tokenizer_build.templates`)."""
 
-ALTERING_OPTIONS = ("convert_wide_text",)
+Redacted = Literal["email", "ip", "secret"]
+"""What can be replaced in documents (`transforms.filters.redaction`)."""
+
+ALTERING_OPTIONS = ("convert_wide_text", "redact")
 """The options of ingest by which the content of a document may differ from the bytes of the source."""
 
 NEAR_DUPLICATE_OPTIONS = ("near_duplicate_similarity", "near_duplicate_tokens", "near_duplicate_permutations")
@@ -97,6 +103,15 @@ class IngestOptions(Options):
     The column `source_doc_id` then has the SHA-256 of the bytes that were converted.
     """
 
+    redact: Annotated[tuple[Redacted, ...], READING] = ()
+    """Replace what is found of these in documents, such as email,ip,secret: addresses, and what drop_secrets finds.
+
+    While it is off, this option and the next one are left out of the canonical form.
+    """
+
+    redact_with: Annotated[Literal["words", "same-length"], READING] = "words"
+    """Replace it by words such as REDACTED_EMAIL, or by text of the same length."""
+
     drop_duplicates: Annotated[bool, FILTER] = True
     """Keep one copy of documents with equal bytes."""
 
@@ -133,6 +148,13 @@ class IngestOptions(Options):
     decontaminate_min_ngrams: Annotated[int, Field(ge=1, le=MAX_JSON_INTEGER), FILTER] = 1
     """Drop a document that shares at least this many different runs of words."""
 
+    filters: dict[Annotated[str, Field(pattern=FILTER_NAME)], dict[str, Any]] = {}
+    """Filters that other distributions have, by name, each with a table of its options.
+
+    They apply after those above, in the order of their names. While there are none, the key is left out of the
+    canonical form.
+    """
+
     near_duplicate_similarity: Annotated[float | None, Field(ge=0.5, le=1.0, examples=[0.8]), FILTER] = None
     """Keep one of the documents that have at least this share of their code in common, such as 0.8.
 
@@ -148,6 +170,12 @@ class IngestOptions(Options):
 
     open_archives: Annotated[bool, READING] = True
     """Read archives, Parquet and JSONL files in folders; otherwise they are `filtered[extension]`."""
+
+    readers: tuple[Annotated[str, Field(pattern=r"^[a-z0-9_]+$")], ...] = ()
+    """Read files with these extensions too, each by the reader of another distribution (docs/how-to/filters.md).
+
+    While there are none, the key is left out of the canonical form.
+    """
 
     document_separator: Annotated[
         str | None, Field(min_length=1, examples=["<|endoftext|>"]), Option(heading=READING.heading, default="none")
@@ -222,6 +250,8 @@ class IngestOptions(Options):
         unused += [name for name in ("drop_minified", "drop_secrets", *ALTERING_OPTIONS) if not getattr(self, name)]
         unused += NEAR_DUPLICATE_OPTIONS if self.near_duplicate_similarity is None else []
         unused += [name for name, default in _BOUNDS.items() if getattr(self, name) == default]
+        unused += [] if self.redact else ["redact_with"]
+        unused += [name for name in ("filters", "readers") if not getattr(self, name)]
         unused += ["document_separator"] if self.document_separator is None else []
         return leave_out(values(self), unused)
 

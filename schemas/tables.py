@@ -54,6 +54,9 @@ def altered_schema(schema: pa.Schema, *, altered: bool) -> pa.Schema:
 TEXTS = pa.schema(list(DOCUMENTS)[:-2])
 """Documents as a single pass reads them, before platforms are looked for."""
 
+REDACTED_COLUMNS = required_columns(redacted_emails=_UINT32, redacted_ips=_UINT32, redacted_secrets=_UINT32)
+"""How many places of a document were replaced; columns of the documents shards of runs that redact."""
+
 REJECTS = required_columns(project=_TEXT, path=_TEXT, num_bytes=_UINT64, column=_TEXT, reason=_TEXT, detail=_TEXT)
 """`documents/rejects-*.parquet`: one row per document that is not kept, with its column and reason in the ledger."""
 
@@ -76,6 +79,16 @@ READ = (
 
 READ_DIGESTS = READ.remove(READ.get_field_index("content"))
 """READ without the bytes."""
+
+FILTER_INPUT = (
+    required_columns(doc_id=_TEXT, project=_TEXT, path=_TEXT, num_bytes=_UINT64)
+    .append(_LICENSE)
+    .append(required("content", pa.large_binary()))
+)
+"""What a filter on content gets: documents of any number and order that passed the filters before it.
+
+None is empty, and none too large. `license` is what the source says about the licence, in whatever form.
+"""
 
 DUPLICATE_CANDIDATES = required_columns(doc_id=_TEXT, project=_TEXT, path=_TEXT, unit=_UINT32, row=_UINT32)
 """What passed all other filters, to choose the kept copy from; `unit` counts input units in source order."""

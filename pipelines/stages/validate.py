@@ -34,6 +34,7 @@ from schemas.units import (
     unit_key,
 )
 from transforms.records.platforms import PLATFORM_VOCAB
+from transforms.filters.verdicts import plugin_versions
 from transforms.records.receipts import RECEIPT, RunFacts, TokenizerFacts, describe_receipt, make_receipt
 from transforms.records.recorded import recorded_files
 from transforms.storage.folder import OutputFolder
@@ -152,7 +153,7 @@ def _publish_receipt(
         options=recorded_options(session.config.options, out),
         platform_vocab_digest=platforms.digest,
         own_platform_vocab_size=platforms.size if platforms.is_own else None,
-        code=code_versions(),
+        code={**code_versions(), **plugin_versions(session.config.options.ingest)},
         files=files,
     )
     receipt = make_receipt(facts)

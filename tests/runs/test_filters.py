@@ -13,6 +13,7 @@ FILTERS = """
 drop_minified = true
 drop_secrets = true
 convert_wide_text = true
+redact = ["email", "ip"]
 allowed_licenses = ["MIT"]
 unlicensed = "keep"
 decontaminate = ["{benchmark}"]
@@ -35,6 +36,7 @@ def filtered(run, tmp_path):
     (sources / "licensed.h").write_text("// SPDX-License-Identifier: GPL-3.0-only\nint licensed;\n")
     (sources / "table.h").write_text("{" + "0x12, 0x34,\n" * 200 + "}")
     (sources / "token.h").write_text(f'int a;\nconst char* token = "{KEY}";\n')
+    (sources / "mail.h").write_text("// Jane <jane@acme.org>, joe@acme.org\nint mail;\n")
     wide = (run.sources / "numpy" / "numpy" / "npy_cpu.h").read_text()
     (sources / "wide.h").write_text(wide, encoding="utf-16")
     benchmark = tmp_path / "benchmark.h"
@@ -63,10 +65,13 @@ def test_every_filter_is_in_the_ledger_and_the_rejects_and_the_run_is_proven(fil
     receipt = (out / "receipt.json").read_text()
     assert json.loads(receipt)["ledger"]["documents"]["filtered"] == {reason: 1 for reason, _ in DROPPED.values()}
     assert not any(KEY.encode() in path.read_bytes() for path in out.rglob("*") if path.is_file())
-    assert json.loads(receipt)["corpus"]["altered"] == 1
+    corpus = json.loads(receipt)["corpus"]
+    assert corpus["altered"] == 2
+    assert corpus["redacted"]["redacted_emails"] == {"documents": 1, "places": 2}
     documents = pq.read_table(out / "documents", columns=["path", "content", "source_doc_id"]).to_pylist()
     converted = {row["path"]: row for row in documents if row["source_doc_id"]}
-    assert converted.keys() == {"wide.h"}
+    assert converted.keys() == {"mail.h", "wide.h"}
+    assert converted["mail.h"]["content"].startswith(b"// Jane <REDACTED_EMAIL>, REDACTED_EMAIL")
     assert converted["wide.h"]["content"] == (run.sources / "numpy" / "numpy" / "npy_cpu.h").read_bytes()
     assert not checker(out)
     assert cppmill("verify", out).returncode == 0

@@ -22,9 +22,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.lib.stride_tricks import sliding_window_view
+from pydantic import BaseModel, InstanceOf
 
 from schemas.errors import ConfigError
 from schemas.options import IngestOptions
+from schemas.plugins import Filter, each_document
 from schemas.tables import BENCHMARK_NGRAMS
 from transforms.filters.benchmark_texts import BenchmarkText, read_texts
 from transforms.filters.ngrams import Hashes, Ngrams, hash_words, iter_ngrams
@@ -227,3 +229,17 @@ def _first_of_each(table: pa.Table) -> pa.Table:
 def _write(path: Path, table: pa.Table) -> int:
     pq.write_table(table, path, compression="zstd")
     return int(table.num_rows)
+
+
+class Contamination(BaseModel):
+    """The options of the filter `contaminated`: the index of the benchmark, whose digest is in keys, and a number."""
+
+    benchmark: InstanceOf[Benchmark]
+    least: int
+
+
+FILTER = Filter(
+    make=lambda options: each_document(BenchmarkFilter(options.benchmark, least=options.least).find_contamination),
+    options=Contamination,
+)
+"""The filter `contaminated`."""

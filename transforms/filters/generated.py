@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from schemas.plugins import Filter, each_document
+
 _HEAD_BYTES = 4096
 _HEAD_LINES = 20
 
@@ -38,3 +40,7 @@ def find_generated(content: bytes) -> str | None:
     head = b"\n".join(content[:_HEAD_BYTES].split(b"\n")[:_HEAD_LINES])
     found = _GENERATED.search(head)
     return " ".join(found[0].decode("ascii", "replace").split())[:80] if found else None
+
+
+FILTER = Filter(make=lambda _: each_document(find_generated))
+"""The filter `generated`."""

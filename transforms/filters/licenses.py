@@ -6,10 +6,15 @@ A licence text, or the name of one in words, is not read: a document without tag
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
-from schemas.licenses import canonical_license, parse_expression, spdx_licenses
+import pyarrow as pa
+from pydantic import BaseModel
+
+from schemas.licenses import PACKAGE, canonical_license, parse_expression, spdx_licenses
 from schemas.options import Unlicensed
+from schemas.plugins import Filter, Find
 from transforms.sources.document import bounded
 from transforms.sources.license_terms import all_of
 
@@ -87,3 +92,25 @@ class AllowList:
         if expression is None or expression in _TELLS_NONE:
             return "tells no licence" if self._unlicensed == "drop" else None
         return None if self.allows(expression) else f"{origin} {expression}"
+
+
+class Allowed(BaseModel):
+    """The options of the filter `license`."""
+
+    allowed_licenses: tuple[str, ...]
+    unlicensed: Unlicensed
+
+
+def _make(options: Allowed) -> Find:
+    allowed = AllowList(options.allowed_licenses, unlicensed=options.unlicensed)
+
+    def find(documents: pa.RecordBatch) -> Iterator[str | None]:
+        contents: list[Any] = documents.column("content").to_pylist()
+        names: list[Any] = documents.column("license").to_pylist()
+        return map(allowed.find_forbidden, contents, names)
+
+    return find
+
+
+FILTER = Filter(make=_make, version=READING, options=Allowed, packages=(PACKAGE,))
+"""The filter `license`."""

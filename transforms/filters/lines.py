@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import io
 
+from pydantic import BaseModel
+
+from schemas.plugins import Filter, each_document
+
 _MAX_COUNTED_LINES = 1_000_000
 
 
@@ -38,3 +42,26 @@ def unique_line_ratio(content: bytes) -> float:
             if count == _MAX_COUNTED_LINES:
                 break
     return len(seen) / count if count else 1.0
+
+
+class LongLines(BaseModel):
+    """The option of the filter `long_lines`."""
+
+    longest: int
+
+
+class UniqueLines(BaseModel):
+    """The option of the filter `unique_lines`."""
+
+    least: float
+
+
+LONG_LINES = Filter(
+    make=lambda options: each_document(lambda content: find_long_line(content, options.longest)), options=LongLines
+)
+"""The filter `long_lines`."""
+
+UNIQUE_LINES = Filter(
+    make=lambda options: each_document(lambda content: find_repeated_lines(content, options.least)), options=UniqueLines
+)
+"""The filter `unique_lines`."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from schemas.plugins import Filter, each_document
+
 _LEAST_BYTES = 1000
 """Smaller files are left alone: a header with one long line, a short table beside the code that it belongs to."""
 
@@ -47,3 +49,7 @@ def _in_long_lines(content: bytes) -> int:
     ends = np.flatnonzero(np.frombuffer(content, dtype=np.uint8) == ord("\n"))
     lengths = np.diff(ends, prepend=-1, append=len(content)) - 1
     return int(lengths[lengths > _LONG_LINE_BYTES].sum())
+
+
+FILTER = Filter(make=lambda _: each_document(find_minified))
+"""The filter `minified`."""

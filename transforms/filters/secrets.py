@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from schemas.errors import ConfigError
+from schemas.plugins import Filter, each_document
 
 if TYPE_CHECKING:
     from detect_secrets.plugins.base import RegexBasedDetector
@@ -52,6 +53,14 @@ _KEY_MATERIAL = re.compile(
 )
 """A header and 32 characters of key. Between them may be what C++ puts there: ends and starts of strings, escapes of
 any depth (a string of JSON has two backslashes), continued lines, comment marks; and lines of PEM's own."""
+
+_KEY_LINES = re.compile(rb"[A-Za-z0-9+/=]{32,}(?:(?:[\s\"'+,/*#]|\\++[nr]?+)*+[A-Za-z0-9+/=]{16,})*+")
+"""The lines of a key, where no footer says how many there are."""
+
+KEY_TEXT = re.compile(rb"\\++[nr]?+|(?P<text>[A-Za-z0-9+/=]*[A-Za-z0-9=][+/]*)")
+"""Escapes of C++ between the characters of a key, and runs of these; two slashes alone are a comment."""
+
+_MOST_KEY_BYTES = 32 << 10
 
 _WEB_TOKEN_PARTS = re.compile(rb"eyJ[A-Za-z0-9_=-]++(?:\.[A-Za-z0-9_=-]++)?+")
 """The two parts of a web token that are looked at, of any length; a run without a second part is passed in one step."""
@@ -98,6 +107,49 @@ class SecretDetectors:
                 if line := _first_line(content, start, end, plugin):
                     return f"{plugin.secret_type} in line {line}"
         return None
+
+    def find_places(self, content: bytes) -> Iterator[tuple[int, int]]:
+        """Yield where secrets are; those of several detectors may overlap.
+
+        Of a private key this is what is between its header and its footer, of the others the token.
+        """
+        lower = content.lower()
+        for markers, plugin in self._detectors:
+            web_token, done = plugin.secret_type == _WEB_TOKEN, 0
+            for start, end in _web_tokens(content) if web_token else _windows(markers, lower):
+                if plugin.secret_type == _PRIVATE_KEY:
+                    for place in _key_places(content, max(start, done), end):
+                        yield place
+                        done = place[1]
+                else:
+                    yield from _token_places(content, start, end, plugin)
+
+
+def _key_places(content: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield where the material of the private keys is whose headers are in a part of a text."""
+    while header := _KEY_MATERIAL.search(content, start, end):
+        private = content.find(b"Private-Lines:", header.end(), header.end() + _MOST_KEY_BYTES)
+        is_putty = content.startswith(b"PuTTY", header.start()) and private >= 0  # its public half comes first
+        material = _KEY_LINES.search(content, private if is_putty else header.start())
+        if material is None:
+            return
+        footer = content.find(b"-----END", material.start(), material.start() + _MOST_KEY_BYTES)
+        ends = [found.end() for found in KEY_TEXT.finditer(content, material.start(), footer) if found["text"]]
+        start = max(ends[-1] if footer >= 0 and ends else material.end(), header.end())
+        yield material.start(), start
+
+
+def _token_places(content: bytes, start: int, end: int, plugin: RegexBasedDetector) -> Iterator[tuple[int, int]]:
+    """Yield where the tokens are that a detector finds in a part of a text."""
+    text = content[start:end].decode("latin-1")
+    valid = set(_finds(plugin, text))
+    for pattern in plugin.denylist if valid else ():
+        for found in pattern.finditer(text):
+            group = next((number for number in range(1, pattern.groups + 1) if len(found[number] or "") >= 20), 0)
+            if plugin.secret_type == _AWS_KEY and not _is_isolated(content, found[group]):
+                continue
+            if plugin.secret_type != _WEB_TOKEN or found[0] in valid:
+                yield start + found.start(group), start + found.end(group)
 
 
 def _load(name: str) -> RegexBasedDetector:
@@ -148,3 +200,7 @@ def _first_line(content: bytes, start: int, end: int, plugin: RegexBasedDetector
 def _is_isolated(content: bytes, token: str) -> bool:
     """Return whether a token is no part of a longer word."""
     return re.search(rb"(?<![A-Za-z0-9])%s(?![A-Za-z0-9])" % re.escape(token.encode("latin-1")), content) is not None
+
+
+FILTER = Filter(make=lambda _: each_document(SecretDetectors().find_secret), packages=(PACKAGE,))
+"""The filter `secret`."""

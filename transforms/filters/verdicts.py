@@ -7,30 +7,27 @@ are chosen afterwards, among the documents that pass here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from schemas import licenses
+from schemas.errors import CppmillError, PluginError
 from schemas.options import IngestOptions
+from schemas.plugins import FILTERS_GROUP, READERS_GROUP, Find, describe_filter, find_filter, find_reader
 from schemas.reasons import Column, Filtered
-from transforms.filters import secrets
-from transforms.filters.decontamination import Benchmark, BenchmarkFilter
-from transforms.filters.generated import find_generated
-from transforms.filters.licenses import READING, AllowList
-from transforms.filters.lines import find_long_line, find_repeated_lines
-from transforms.filters.minified import find_minified
-from transforms.filters.secrets import SecretDetectors
-from transforms.sources.batches import is_equal
-from transforms.sources.wide_text import WIDE_MARKS
+from schemas.tables import FILTER_INPUT
+from transforms.filters.decontamination import Benchmark
+from transforms.filters.redaction import REDACTION
+from transforms.sources.batches import is_equal, to_batch
+from transforms.sources.document import Document
 
-_ORDER = {reason: place for place, reason in enumerate(Filtered)}
-
-Finder = Callable[[bytes, str | None], str | None]
+_VERSION_KEYS = {str(Filtered.LICENSE): "licenses"}
+"""The keys of versions that had a name before filters had entry points."""
 
 
 class Verdict(NamedTuple):
@@ -51,12 +48,12 @@ class ContentFilter:
     Attributes:
         max_bytes: Larger documents are dropped.
         drop_binary: Whether documents with a NUL byte are.
-        finders: The filters that read the text, in order.
+        finders: The filters that read the text, by name, in order.
     """
 
     max_bytes: int
     drop_binary: bool
-    finders: tuple[tuple[Filtered, Finder], ...]
+    finders: Mapping[str, Find]
 
     @property
     def reads_text(self) -> bool:
@@ -65,9 +62,8 @@ class ContentFilter:
 
     def __call__(self, content: bytes, license_name: str | None) -> Verdict:
         """Return what becomes of a document, by its bytes and the licence that its source names."""
-        has_nul = b"\0" in content
-        is_wide = has_nul and content.startswith(WIDE_MARKS)
-        return self._by_bytes(len(content), has_nul, is_wide) or self._by_text(content, license_name)
+        document = Document("", "", len(content), content, license=license_name)
+        return dict(self.judge(to_batch([document], keep=True))).get(0, KEPT)
 
     def judge(self, documents: pa.RecordBatch) -> Iterator[tuple[int, Verdict]]:
         """Yield row and verdict of the documents that are not kept, among those of a batch that were looked at.
@@ -77,39 +73,75 @@ class ContentFilter:
         """
         num_bytes = documents.column("num_bytes").to_numpy()
         has_nul, is_wide = (documents.column(name).to_numpy(zero_copy_only=False) for name in ("has_nul", "is_wide"))
-        judged = ~is_equal(documents.column("doc_id"), "")
-        if not self.reads_text:
-            judged &= (num_bytes == 0) | (num_bytes > self.max_bytes) | (has_nul & self.drop_binary)
-        for row in np.flatnonzero(judged).tolist():
-            verdict = self._by_bytes(int(num_bytes[row]), bool(has_nul[row]), bool(is_wide[row]))
-            if verdict is None:
-                license_name = documents.column("license")[row].as_py() or documents.column("terms")[row].as_py()
-                verdict = self._by_text(documents.column("content")[row].as_py(), license_name)
-            if verdict is not KEPT:
-                yield row, verdict
+        looked_at = ~is_equal(documents.column("doc_id"), "")
+        dropped = looked_at & ((num_bytes == 0) | (num_bytes > self.max_bytes) | (has_nul & self.drop_binary))
+        for row in np.flatnonzero(dropped).tolist():
+            yield row, self._by_bytes(int(num_bytes[row]), bool(is_wide[row]))
+        if self.reads_text:
+            yield from self._by_text(documents, np.flatnonzero(looked_at & ~dropped))
 
-    def _by_bytes(self, num_bytes: int, has_nul: bool, is_wide: bool) -> Verdict | None:
+    def _by_bytes(self, num_bytes: int, is_wide: bool) -> Verdict:
+        """Return why a document is dropped by its size or its NUL bytes."""
         if not num_bytes:
             return Verdict(Column.EMPTY)
         if num_bytes > self.max_bytes:
             return Verdict(Column.FILTERED, Filtered.SIZE)
-        if not (has_nul and self.drop_binary):
-            return None
         return Verdict(Column.FILTERED, Filtered.WIDE_TEXT if is_wide else Filtered.BINARY)
 
-    def _by_text(self, content: bytes, license_name: str | None) -> Verdict:
-        for reason, find in self.finders:
-            detail = find(content, license_name)
-            if detail is not None:
-                return Verdict(Column.FILTERED, reason, detail)
-        return KEPT
+    def _by_text(self, documents: pa.RecordBatch, rows: npt.NDArray[np.intp]) -> Iterator[tuple[int, Verdict]]:
+        """Yield what the filters on text drop of some rows of a batch; each sees what those before it left."""
+        left = _filter_input(documents, rows)
+        for name, find in self.finders.items():
+            details = find_details(name, find, left)
+            is_dropped = pc.is_valid(details).to_numpy(zero_copy_only=False)
+            if is_dropped.any():
+                words: list[Any] = details.drop_null().to_pylist()
+                for row, detail in zip(rows[is_dropped].tolist(), words, strict=True):
+                    yield row, Verdict(Column.FILTERED, name, detail)
+                rows, left = rows[~is_dropped], left.filter(pa.array(~is_dropped))
+
+
+def _filter_input(documents: pa.RecordBatch, rows: npt.NDArray[np.intp]) -> pa.RecordBatch:
+    """Return rows of a batch of READ as a batch of FILTER_INPUT."""
+    columns: dict[str, Any] = {name: documents.column(name) for name in FILTER_INPUT.names}
+    is_named = pc.fill_null(pc.not_equal(columns["license"], pa.scalar("")), pa.scalar(False))
+    columns["license"] = pc.if_else(is_named, columns["license"], documents.column("terms"))
+    found = pa.RecordBatch.from_arrays(list(columns.values()), schema=FILTER_INPUT)
+    return found if len(rows) == documents.num_rows else found.take(rows)
+
+
+def find_details(name: str, find: Find, documents: pa.RecordBatch) -> pa.Array[Any]:
+    """Return what a filter says of each document of a batch of FILTER_INPUT: a text, or null for what is kept.
+
+    Raises:
+        PluginError: If the filter raises, or does not say it of each document; it names filter and documents.
+    """
+    if not documents.num_rows:
+        return pa.array([], pa.string())
+    try:
+        found = find(documents)
+        details = pa.array(found if isinstance(found, pa.Array) else list(found), pa.string())
+    except (CppmillError, MemoryError):
+        raise
+    except Exception as error:
+        raise PluginError(f"{_place(name, documents)}: it raised {type(error).__name__}: {error}") from error
+    if len(details) != documents.num_rows:
+        raise PluginError(f"{_place(name, documents)}: it returned {len(details)} values")
+    return details
+
+
+def _place(name: str, documents: pa.RecordBatch) -> str:
+    """Return which filter failed on which documents."""
+    first = " ".join(str(documents.column(column)[0]) for column in ("project", "path"))
+    return f"{describe_filter(name)}, on {documents.num_rows} documents from {first} on"
 
 
 def make_content_filter(options: IngestOptions, benchmark: Benchmark | None = None) -> ContentFilter:
     r"""Return the filters that are on, as one.
 
     Raises:
-        ConfigError: If a filter needs a library that is not installed.
+        ConfigError: If a filter is not installed, refuses its options, or needs a library that is not installed.
+        PluginError: If a filter cannot be imported.
 
     Example:
         >>> make_content_filter(IngestOptions())(b"int a;\0", None).reason
@@ -118,34 +150,66 @@ def make_content_filter(options: IngestOptions, benchmark: Benchmark | None = No
     return ContentFilter(
         max_bytes=options.max_document_bytes,
         drop_binary=options.drop_binary,
-        finders=tuple(sorted(_finders(options, benchmark), key=lambda item: _ORDER[item[0]])),
+        finders={name: _make(name, table) for name, table in _chosen(options, benchmark)},
     )
 
 
+def _make(name: str, table: Mapping[str, Any]) -> Find:
+    found = find_filter(name)
+    try:
+        return found.make(found.read_options(name, table))
+    except (CppmillError, MemoryError):
+        raise
+    except Exception as error:
+        raise PluginError(f"{describe_filter(name)}: it cannot start: {type(error).__name__}: {error}") from error
+
+
 def filter_versions(options: IngestOptions, benchmark: Benchmark | None) -> dict[str, str]:
-    """Return what decides in the filters that are on, besides options: versions of libraries, digest of a benchmark."""
-    deciding = {licenses.PACKAGE: bool(options.allowed_licenses), secrets.PACKAGE: options.drop_secrets}
-    versions = {package: version(package) for package, is_on in deciding.items() if is_on}
-    if options.allowed_licenses:
-        versions["licenses"] = READING
-    return versions if benchmark is None else {**versions, "benchmark": benchmark.digest}
+    """Return what decides in the filters that are on, besides options: their versions, those of libraries, a benchmark.
 
-
-def _finders(options: IngestOptions, benchmark: Benchmark | None) -> Iterator[tuple[Filtered, Finder]]:
-    """Yield the filters on text that are on: each says why a document is dropped, or None if it is not."""
-    if options.drop_generated:
-        yield Filtered.GENERATED, lambda content, _: find_generated(content)
-    if (longest := options.max_line_bytes) is not None:
-        yield Filtered.LONG_LINES, lambda content, _: find_long_line(content, longest)
-    if (least := options.min_unique_line_ratio) is not None:
-        yield Filtered.UNIQUE_LINES, lambda content, _: find_repeated_lines(content, least)
-    if options.allowed_licenses:
-        yield Filtered.LICENSE, AllowList(options.allowed_licenses, unlicensed=options.unlicensed).find_forbidden
-    if options.drop_minified:
-        yield Filtered.MINIFIED, lambda content, _: find_minified(content)
-    if options.drop_secrets:
-        detectors = SecretDetectors()
-        yield Filtered.SECRET, lambda content, _: detectors.find_secret(content)
+    Raises:
+        ConfigError: If a filter is not installed.
+    """
+    versions = _versions(name for name, _ in _chosen(options, benchmark))
     if benchmark is not None:
-        shared = BenchmarkFilter(benchmark, least=options.decontaminate_min_ngrams)
-        yield Filtered.CONTAMINATED, lambda content, _: shared.find_contamination(content)
+        versions["benchmark"] = benchmark.digest
+    if options.redact:
+        versions["redaction"] = REDACTION
+    if "secret" in options.redact:
+        versions |= find_filter(Filtered.SECRET).versions()
+    return versions
+
+
+def plugin_versions(options: IngestOptions) -> dict[str, str]:
+    """Return the versions of the filters and readers of other distributions, and of what decides in the filters."""
+    readers = {f"{READERS_GROUP}:{name}": find_reader(name).version for name in options.readers}
+    return _versions(options.filters) | readers
+
+
+def _versions(names: Iterable[str]) -> dict[str, str]:
+    versions = dict[str, str]()
+    for name in names:
+        found = find_filter(name)
+        versions |= found.versions()
+        if found.version:
+            versions[_VERSION_KEYS.get(name, f"{FILTERS_GROUP}:{name}")] = found.version
+    return versions
+
+
+def _chosen(options: IngestOptions, benchmark: Benchmark | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the filters on text that are on with their options, in order: those of cppmill, then the others by name."""
+    if options.drop_generated:
+        yield Filtered.GENERATED, {}
+    if options.max_line_bytes is not None:
+        yield Filtered.LONG_LINES, {"longest": options.max_line_bytes}
+    if options.min_unique_line_ratio is not None:
+        yield Filtered.UNIQUE_LINES, {"least": options.min_unique_line_ratio}
+    if options.allowed_licenses:
+        yield Filtered.LICENSE, {"allowed_licenses": options.allowed_licenses, "unlicensed": options.unlicensed}
+    if options.drop_minified:
+        yield Filtered.MINIFIED, {}
+    if options.drop_secrets:
+        yield Filtered.SECRET, {}
+    if benchmark is not None:
+        yield Filtered.CONTAMINATED, {"benchmark": benchmark, "least": options.decontaminate_min_ngrams}
+    yield from sorted(options.filters.items())

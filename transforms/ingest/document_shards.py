@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from schemas.tables import DATA_FORMAT_VERSION, DOCUMENTS, REJECTS, altered_schema
+from schemas.tables import DATA_FORMAT_VERSION, DOCUMENTS, REJECTS
 from transforms.sources.batches import BATCH_BYTES, BATCH_ROWS
 from transforms.units.batches import fixed_row_groups
 from transforms.units.prefetch import prefetch
@@ -25,7 +25,7 @@ _DICTIONARIES = ["project", "license", "platform_info"]
 
 
 def write_documents(
-    path: Path, documents: Iterable[pa.RecordBatch], *, detect: Detect | None, altered: bool = False
+    path: Path, documents: Iterable[pa.RecordBatch], *, detect: Detect | None, schema: pa.Schema = DOCUMENTS
 ) -> int:
     """Write a shard of documents, a row group at a time, and return the number of rows.
 
@@ -35,9 +35,9 @@ def write_documents(
         path: Where to.
         documents: Batches of READ, in order.
         detect: Finds platforms; without it no document has any.
-        altered: Whether the documents have the column `source_doc_id`.
+        schema: The columns, as `documents_schema` gives them.
     """
-    schema = altered_schema(DOCUMENTS, altered=altered).with_metadata({"cppmill.format": str(DATA_FORMAT_VERSION)})
+    schema = schema.with_metadata({"cppmill.format": str(DATA_FORMAT_VERSION)})
     statistics = [name for name in schema.names if name not in ("content", "platform_info", "platform_ids")]
     rows = 0
     with pq.ParquetWriter(

@@ -13,13 +13,14 @@ from typing import Any
 
 from schemas.digests import path_fraction
 from schemas.options import NEAR_DUPLICATE_OPTIONS, IngestOptions
+from schemas.plugins import find_reader
 from schemas.reasons import Filtered
 from schemas.tables import DATA_FORMAT_VERSION
 from schemas.units import Stage, Unit
 from transforms.filters.decontamination import Benchmark
 from transforms.filters.verdicts import filter_versions
 from transforms.sources.document import accepts_extension, display_path, in_sample
-from transforms.sources.listing import GROUPED, Input, Kind, Listing, Root, stem_of
+from transforms.sources.listing import GROUPED, Input, Kind, Listing, Root, extension_of, stem_of
 from transforms.units.chunking import cut
 
 READER_VERSION = 1
@@ -29,7 +30,7 @@ _TABLE_VERSION = 2
 """The same for tables: since the first version they find the column of the text."""
 
 _NOT_READ_BY = (
-    *("unit_bytes", "max_input_seconds", "drop_duplicates", "detect_platforms", "decontaminate"),
+    *("unit_bytes", "max_input_seconds", "drop_duplicates", "detect_platforms", "decontaminate", "readers"),
     *NEAR_DUPLICATE_OPTIONS,
 )
 _DECIDED_BY_PLAN = ("sample", "limit")
@@ -110,6 +111,8 @@ def _read_key(payload: dict[str, Any], options: IngestOptions, versions: dict[st
         "options": {name: value for name, value in options.to_json().items() if name not in unread},
         "inputs": payload,
     }
+    if payload["kind"] == Kind.OTHER:
+        value["reader"] = find_reader(extension_of(payload["inputs"][0][0])).version
     if versions:
         value["filters"] = versions
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode("ascii")).hexdigest()

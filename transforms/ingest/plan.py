@@ -14,6 +14,7 @@ from typing import Any
 from schemas.errors import IntegrityError
 from schemas.options import IngestOptions
 from schemas.units import Stage, Unit, unit_key
+from transforms.filters.redaction import REDACTION
 from transforms.ingest.dedup.clusters import FOLDER, has_near_duplicates, near_duplicates_by_unit, near_duplicates_name
 from transforms.ingest.dedup.exact import duplicates_by_unit, duplicates_name, has_duplicates
 from transforms.ingest.fingerprints import IS_READ, find_digest, fingerprints_digest, fingerprints_name
@@ -122,7 +123,8 @@ def plan_ingest(
         raise IntegrityError(f"{out.root}: the first pass of ingest is not finished; run it before units are planned")
     shares = _shares(out, found.duplicates, duplicates_by_unit)
     near_shares = _shares(out, found.near_duplicates, near_duplicates_by_unit)
-    config = {**config, "detect_platforms": options.detect_platforms}
+    redact = {"redact": [*sorted(options.redact), options.redact_with, REDACTION]} if options.redact else {}
+    config = {**config, "detect_platforms": options.detect_platforms, **redact}
     seen = Counter[str]()
     planned = []
     for unit, digest in zip(found.units, found.digests, strict=True):

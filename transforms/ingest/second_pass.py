@@ -15,10 +15,11 @@ from operator import itemgetter
 
 from schemas.options import IngestOptions
 from schemas.units import OutputFile, Unit, UnitReceipt
+from transforms.filters.redaction_counts import REDACTED, documents_schema
 from transforms.ingest.decisions import Decisions, decide
 from transforms.ingest.document_shards import Detect, write_documents, write_rejects
 from transforms.ingest.second_reading import SecondReading
-from transforms.sources.readers import read_batches
+from transforms.ingest.unit_documents import read_unit
 from transforms.storage.folder import OutputFolder
 from transforms.units.flow import Flow, RunUnits
 
@@ -66,6 +67,7 @@ def ingest_unit(unit: Unit, settings: WriteSettings) -> UnitReceipt:
             "documents": reading.ledger.documents.kept,
             "bytes": reading.ledger.num_bytes.kept,
             **({"altered": reading.altered} if settings.options.alters_content else {}),
+            **({REDACTED: reading.redacted} if settings.options.redact else {}),
         },
         ledger=reading.ledger.to_json(),
     )
@@ -79,13 +81,13 @@ def _publish_shards(
         reading.skip()
         return
     detect = settings.make_detect() if settings.make_detect and settings.options.detect_platforms else None
-    documents = read_batches(
+    documents = read_unit(
         unit, settings.options, decisions.kept, keep=True, threads=settings.threads, ends=decisions.ends
     )
     for shard, group in groupby(reading.compare(documents), key=itemgetter(0)):
         name = f"documents/part-{unit.key}-{shard:05d}.parquet"
-        altered = settings.options.alters_content
-        write = partial(write_documents, documents=map(itemgetter(1), group), detect=detect, altered=altered)
+        schema = documents_schema(settings.options.to_json())
+        write = partial(write_documents, documents=map(itemgetter(1), group), detect=detect, schema=schema)
         yield settings.out.publish(name, write)
 
 

@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 
 from schemas.ledger import Ledger
 from schemas.reasons import Column, Dead
-from schemas.tables import FINGERPRINTS, REJECTS
+from schemas.tables import FINGERPRINTS, REDACTED_COLUMNS, REJECTS
+from transforms.filters.redaction_counts import count_redactions, sum_redactions
 from transforms.ingest.decisions import Decisions
 from transforms.ingest.fingerprints import read_fingerprints
 from transforms.sources.batches import Flags, is_equal
@@ -27,11 +28,12 @@ class SecondReading:
     Attributes:
         ledger: What became of the documents so far.
         altered: How many of those that are kept have other bytes than the source.
+        redacted: What was replaced in those that are kept.
     """
 
     def __init__(self, decisions: Decisions) -> None:
         """Begin with the first row of the fingerprints."""
-        self.ledger, self.altered = Ledger(), 0
+        self.ledger, self.altered, self.redacted = Ledger(), 0, sum_redactions([])
         self._decisions, self._first = decisions, 0
         self._changed, self._appeared = np.zeros(len(decisions.kept), dtype=bool), list[pa.RecordBatch]()
 
@@ -50,6 +52,8 @@ class SecondReading:
             kept = self._decisions.kept[first : self._first] & same
             documents = _only(batch, kept)
             self.altered += _num_altered(documents)
+            if REDACTED_COLUMNS.names[0] in documents.schema.names:
+                self.redacted = sum_redactions([self.redacted, count_redactions(documents)])
             yield from _by_shard(documents, self._decisions.shards[first : self._first][kept])
         for known in rows.rest():
             self._settle(known, np.ones(known.num_rows, dtype=bool))

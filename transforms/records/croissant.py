@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from schemas.options import alters_content
-from schemas.tables import DOCUMENTS, altered_schema, tokens_schema
+from schemas.tables import tokens_schema
+from transforms.filters.redaction_counts import documents_schema
 from transforms.records.in_toto import products
 
 CONFORMS_TO = "http://mlcommons.org/croissant/1.0"
@@ -31,6 +31,9 @@ MEANINGS = {
     "platform_ids": "platforms that the document is written for, ids of the platform vocabulary",
     "platform_info": "the evidence for the platforms, JSON",
     "source_doc_id": "SHA-256 of the bytes in the source, if the content was made from others",
+    "redacted_emails": "number of e-mail addresses that were replaced in the content",
+    "redacted_ips": "number of IP addresses that were replaced in the content",
+    "redacted_secrets": "number of keys and tokens that were replaced in the content",
     "prefix_token_ids": "tokens of a comment that names the platforms",
 }
 """The meaning of each column of the shards."""
@@ -119,7 +122,7 @@ def make_croissant(
 def table_schemas(receipt: dict[str, Any]) -> dict[str, pa.Schema]:
     """Return the schemas of a run's two tables, `documents` and `tokens`."""
     prefix = receipt["configs"]["tokenize"]["platform_prefix"]
-    documents = altered_schema(DOCUMENTS, altered=alters_content(receipt["configs"]["ingest"]))
+    documents = documents_schema(receipt["configs"]["ingest"])
     return {"documents": documents, "tokens": tokens_schema(receipt["tokenizer"]["vocab_size"], prefix=prefix)}
 
 

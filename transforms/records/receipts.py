@@ -16,6 +16,7 @@ from schemas.errors import ConfigError, IntegrityError
 from schemas.ledger import Ledger
 from schemas.options import RunOptions
 from schemas.units import UnitReceipt
+from transforms.filters.redaction_counts import REDACTED, Redactions, sum_redactions
 from transforms.records.record import read_record
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.losses import LOST, sum_losses
@@ -95,6 +96,7 @@ def make_receipt(facts: RunFacts) -> dict[str, Any]:
             "documents": dataset["documents"],
             "bytes": dataset["bytes"],
             **({"altered": num_altered(facts.documents)} if facts.options.ingest.alters_content else {}),
+            **({REDACTED: num_redacted(facts.documents)} if facts.options.ingest.redact else {}),
         },
         "tokenizer": {name: value for name, value in vars(facts.tokenizer).items() if value is not None},
         "dataset": dataset,
@@ -177,6 +179,8 @@ def describe_receipt(receipt: dict[str, Any]) -> list[str]:
         lines.append(
             f"altered   {receipt['corpus']['altered']:,} of the kept documents have other bytes than their source"
         )
+    for name, numbers in receipt["corpus"].get(REDACTED, {}).items():
+        lines.append(f"redacted  {numbers['places']:,} {name.partition('_')[2]} in {numbers['documents']:,} documents")
     if LOST in receipt["ledger"]:
         lines.append(f"lost      {_describe_losses(receipt['ledger'][LOST])}")
     ratio = dataset["bytes"] / dataset["tokens"] if dataset["tokens"] else 0.0
@@ -225,6 +229,11 @@ def _check_kept(ledger: Ledger, dataset: dict[str, Any]) -> None:
     ):
         if kept != written:
             raise IntegrityError(f"the ledger has {kept} kept {name}, the token shards have {written}")
+
+
+def num_redacted(receipts: Sequence[UnitReceipt]) -> Redactions:
+    """Return what was replaced in the kept documents of ingest units of a run that redacts."""
+    return sum_redactions(receipt.totals[REDACTED] for receipt in receipts)
 
 
 def num_altered(receipts: Sequence[UnitReceipt]) -> int:

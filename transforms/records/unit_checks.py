@@ -20,8 +20,9 @@ import pyarrow.parquet as pq
 from schemas.ledger import Ledger
 from schemas.options import alters_content
 from schemas.reasons import Column
-from schemas.tables import PLATFORM_VOCAB_SIZE
+from schemas.tables import PLATFORM_VOCAB_SIZE, REDACTED_COLUMNS
 from schemas.units import RUN_STAGES, UNITS, Stage, UnitReceipt, current_path, is_unit_receipt, unit_key
+from transforms.filters.redaction_counts import REDACTED, Redactions, count_redactions, sum_redactions
 from transforms.records.platforms import platform_vocab_size
 from transforms.records.receipts import RECEIPT, named_files
 from transforms.storage.folder import OutputFolder
@@ -193,15 +194,19 @@ def _check_kept(run: RunUnits) -> Iterator[str]:
 
 def _check_ledger(run: RunUnits, unit: UnitReceipt) -> Iterator[str]:
     """Count what became of the documents of a unit from its shards and its rejects."""
-    where, found, altered = run.out.where(unit.path), Ledger(), 0
-    has_sources = alters_content(run.receipt["configs"]["ingest"])
+    where, found, altered, redacted = run.out.where(unit.path), Ledger(), 0, list[Redactions]()
+    ingest = run.receipt["configs"]["ingest"]
+    more = ["source_doc_id"] if alters_content(ingest) else []
+    more += REDACTED_COLUMNS.names if ingest.get("redact") else []
     for output in unit.outputs:
         is_kept = output.path in run.documents
         keys = ("num_bytes",) if is_kept else ("column", "reason", "num_bytes")
         with run.out.open_ranges(output.path) as file:
-            rows = pq.ParquetFile(file).read([*keys, "source_doc_id"] if is_kept else list(keys), use_threads=False)
-        if "source_doc_id" in rows.column_names:
+            rows = pq.ParquetFile(file).read([*keys, *more] if is_kept else list(keys), use_threads=False)
+        if is_kept and more:
             altered += rows.num_rows - rows.column("source_doc_id").null_count
+        if is_kept and ingest.get("redact"):
+            redacted.append(count_redactions(rows))
         values = [rows.column(key).to_pylist() for key in keys]
         for entry in zip(*values, strict=True):
             column, reason, num_bytes = (Column.KEPT, "", *entry) if is_kept else entry
@@ -209,9 +214,11 @@ def _check_ledger(run: RunUnits, unit: UnitReceipt) -> Iterator[str]:
     if found.to_json() != unit.ledger:
         counted = json.dumps(found.to_json())
         yield f"{where}: its ledger is {json.dumps(unit.ledger)}, its documents and rejects give {counted}"
-    kept = {"documents": found.documents.kept, "bytes": found.num_bytes.kept}
-    if has_sources:
+    kept: dict[str, Any] = {"documents": found.documents.kept, "bytes": found.num_bytes.kept}
+    if more:
         kept["altered"] = altered
+    if ingest.get("redact"):
+        kept[REDACTED] = sum_redactions(redacted)
     if unit.totals != kept:
         yield f"{where}: its totals are {json.dumps(unit.totals)}, its documents give {json.dumps(kept)}"
 

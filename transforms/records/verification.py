@@ -20,9 +20,10 @@ from schemas.errors import CppmillError, IntegrityError
 from schemas.ledger import Ledger
 from schemas.options import REENCODED, TokenizeOptions, alters_content
 from schemas.units import Stage
+from transforms.filters.redaction_counts import REDACTED
 from transforms.records.contents import ContentCheck
 from transforms.records.platforms import PLATFORM_VOCAB, has_own_platforms, platform_vocab_size
-from transforms.records.receipts import RECEIPT, control_text, find_receipt, named_files, num_altered
+from transforms.records.receipts import RECEIPT, control_text, find_receipt, named_files, num_altered, num_redacted
 from transforms.records.record import check_files, check_record, malformed
 from transforms.records.unit_checks import RunUnits, check_units, read_units
 from transforms.storage.folder import OutputFolder
@@ -135,6 +136,10 @@ def _check_ledger(out: OutputFolder, receipt: dict[str, Any], units: RunUnits) -
         altered, said = num_altered(units.by_stage[Stage.INGEST]), receipt["corpus"].get("altered")
         if altered != said:
             yield f"{out.where(RECEIPT)}: it says corpus altered {said}, the unit receipts sum to {altered}"
+    if receipt["configs"]["ingest"].get("redact"):
+        redacted, said = num_redacted(units.by_stage[Stage.INGEST]), receipt["corpus"].get(REDACTED)
+        if redacted != said:
+            yield f"{out.where(RECEIPT)}: it says redacted {said}, the unit receipts sum to {redacted}"
 
 
 def _check_control_text(out: OutputFolder, receipt: dict[str, Any], units: RunUnits) -> Iterator[str]:

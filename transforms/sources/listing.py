@@ -35,6 +35,7 @@ class Kind(StrEnum):
     PARQUET = "parquet"
     JSONL = "jsonl"
     TEXT = "text"
+    OTHER = "other"
 
 
 GROUPED = (Kind.FILE, Kind.TEXT)
@@ -195,9 +196,21 @@ def list_inputs(sources: Sequence[str], options: IngestOptions) -> Listing:
             found = [_as(item, Kind.FILE) for item in found]
         if options.document_separator is not None:
             found = [_as(item, Kind.TEXT) if item.path.lower().endswith(_TEXT_SUFFIX) else item for item in found]
+        if options.readers:
+            found = [_as(item, Kind.OTHER) if _is_other(item, options.readers) else item for item in found]
         listing.inputs.extend(sorted(found, key=lambda item: raw_path(item.path)))
     _log(listing)
     return listing
+
+
+def _is_other(item: Input, readers: Sequence[str]) -> bool:
+    """Return whether a reader of another distribution reads a file."""
+    return item.kind is Kind.FILE and not item.reason and extension_of(item.path) in readers
+
+
+def extension_of(path: str) -> str:
+    """Return what is behind the last dot of a path, in lower case."""
+    return path.rpartition(".")[2].lower()
 
 
 def _as(item: Input, kind: Kind) -> Input:

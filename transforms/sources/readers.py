@@ -10,16 +10,18 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
+from schemas.errors import CppmillError, PluginError
 from schemas.options import IngestOptions
 from schemas.places import is_remote
+from schemas.plugins import describe_reader, find_reader
 from schemas.reasons import Dead, Filtered
 from schemas.units import Unit
 from transforms.sources import under_way
 from transforms.sources.batches import Flags, batch_documents, to_documents
-from transforms.sources.document import Archive, DamageError, Document, display_path
+from transforms.sources.document import Archive, DamageError, Document, bounded, display_path
 from transforms.sources.files import open_input, os_error_reason
 from transforms.sources.jsonl import iter_jsonl
-from transforms.sources.listing import Kind, codec_of
+from transforms.sources.listing import Kind, codec_of, extension_of
 from transforms.sources.loose import projects_of, read_loose
 from transforms.sources.parquet import iter_parquet
 from transforms.sources.streams import MemberStream
@@ -31,6 +33,8 @@ from transforms.storage.urls import input_errors
 
 logger = logging.getLogger(__name__)
 
+_MAX_DETAIL_BYTES = 256
+
 _STREAM_READERS: dict[Kind, Callable[[Archive, MemberStream], Iterator[Document]]] = {
     Kind.TAR: iter_tar,
     Kind.JSONL: iter_jsonl,
@@ -41,6 +45,38 @@ _BOUNDS = {
     Dead.TIMEOUT: "ingest.max_input_seconds",
 }
 """The options that bound what an honest input may expand to, and how long it may take."""
+
+
+def _iter_other(archive: Archive, file: BinaryIO) -> Iterator[Document]:
+    """Yield what the reader of another distribution gives for a file.
+
+    Raises:
+        ConfigError: If the reader is not installed here.
+        DamageError: If the reader says that the file is damaged, or it gives more than an honest one holds.
+        PluginError: If the reader fails.
+    """
+    extension = extension_of(archive.path)
+    reader, members = find_reader(extension), None
+    while True:
+        try:
+            members = members or iter(reader.read(file))
+            name, content = next(members)
+            size = len(memoryview(content))
+            drop = archive.drops(name) or (Filtered.SIZE if size > archive.options.max_document_bytes else None)
+        except StopIteration:
+            return
+        except (CppmillError, OSError, MemoryError):
+            raise
+        except UnicodeError as error:
+            raise DamageError(Dead.CORRUPT, type(error).__name__) from error
+        except ValueError as error:
+            raise DamageError(Dead.CORRUPT, bounded(str(error), _MAX_DETAIL_BYTES)) from error
+        except Exception as error:
+            place = f"{describe_reader(extension)}, in {display_path(archive.path)}"
+            raise PluginError(f"{place}: {type(error).__name__}: {error}") from error
+        archive.grow_row(size)
+        yield archive.filtered(name, drop, size) if drop else archive.document(name, bytes(content))
+
 
 _FILE_READERS: dict[Kind, Callable[[Archive, BinaryIO], Iterator[Document]]] = {
     Kind.ZIP: iter_zip,
@@ -147,6 +183,9 @@ def _members(unit: Unit, archive: Archive) -> Generator[Document]:
     if kind in _STREAM_READERS:
         with closing(MemberStream(archive, open_counted, codec_of(path))) as stream:
             yield from _STREAM_READERS[kind](archive, stream)
+    elif kind is Kind.OTHER:
+        with open_input(root, path) as file:  # a reader of others may use all that a file has
+            yield from _iter_other(archive, file)
     else:
         with open_counted() as file:
             yield from _FILE_READERS[kind](archive, file)

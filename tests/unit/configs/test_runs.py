@@ -77,6 +77,8 @@ def other_value(flag: Flag) -> object:
         "--allowed-licenses": "MIT,ISC",
         "--decontaminate": "s3://b/x",
         "--unlicensed": "keep",
+        "--redact": "email,ip",
+        "--redact-with": "same-length",
         "--unit-pattern": "cpp-lines-1",
         "--drop-duplicates": True,
         "--detect-platforms": True,

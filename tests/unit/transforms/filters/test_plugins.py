@@ -1,0 +1,248 @@
+"""Filters by entry point: those of cppmill, the example package of the docs, and filters that fail."""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pydantic import BaseModel
+
+from configs.runs import load_run_config
+from schemas import plugins
+from schemas.errors import ConfigError, PluginError
+from schemas.options import IngestOptions
+from schemas.plugins import Filter, each_document, find_filter, forget_installed
+from transforms.filters.decontamination import Benchmark, read_benchmark
+from transforms.filters.properties import SAMPLES, check_filter
+from transforms.filters.verdicts import filter_versions, make_content_filter
+from transforms.ingest.input_units import plan_inputs
+from transforms.sources.listing import list_inputs
+from transforms.storage.folder import OutputFolder
+
+PACKAGE = Path(__file__).parents[4] / "docs" / "how-to" / "plugin-package"
+NAME = "mostly_comments"
+COMMENT = b"// only a comment\n"
+OPTIONS: dict[str, dict[str, Any]] = {
+    "generated": {},
+    "license": {"allowed_licenses": ("Apache-2.0",), "unlicensed": "keep"},
+    "long_lines": {"longest": 100},
+    "minified": {},
+    "secret": {},
+    "unique_lines": {"least": 0.5},
+}
+
+
+@pytest.fixture
+def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """The example package, on the path with the metadata that an installer would write."""
+    site = tmp_path / "site"
+    shutil.copytree(PACKAGE, site)
+    project = tomllib.loads((site / "pyproject.toml").read_text())["project"]
+    metadata = site / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: 0.1.0\n")
+    groups = project["entry-points"].items()
+    lines = [line for group, points in groups for line in (f"[{group}]", *map(" = ".join, points.items()))]
+    (metadata / "entry_points.txt").write_text("\n".join(lines))
+    monkeypatch.syspath_prepend(site)
+    forget_installed()
+    yield importlib.import_module(NAME)
+    forget_installed()
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_a_filter_of_cppmill_has_the_properties_that_others_must_have(name: str) -> None:
+    found = check_filter(find_filter(name), OPTIONS[name])
+    assert any(found), "none of the samples is dropped"
+
+
+def test_the_filter_of_benchmarks_has_them_too(tmp_path: Path) -> None:
+    file = tmp_path / "benchmark.cpp"
+    file.write_text("template <class Widget> int count_all_of(Widget first, Widget last, int start, int step);\n")
+    benchmark = read_benchmark(IngestOptions(decontaminate=(str(file),)))
+    assert isinstance(benchmark, Benchmark)
+    found = check_filter(
+        find_filter("contaminated"), {"benchmark": benchmark, "least": 1}, documents=[*SAMPLES, file.read_bytes()]
+    )
+    assert [text is None for text in found] == [True] * len(SAMPLES) + [False]
+
+
+def test_the_tests_of_the_example_pass(example: ModuleType) -> None:
+    tests = vars(importlib.import_module("test_mostly_comments"))
+    called = [test() for name, test in tests.items() if name.startswith("test_")]
+    assert len(called) == 2
+
+
+def test_a_filter_of_others_drops_documents_under_its_name(
+    example: ModuleType, tmp_path: Path, out: OutputFolder, run_ingest: Callable[..., Any]
+) -> None:
+    corpus = tmp_path / "p"
+    corpus.mkdir()
+    for name, content in (("a.cpp", COMMENT), ("b.cpp", b"int b;\n"), ("c.cpp", b"// @generated\n")):
+        (corpus / name).write_bytes(content)
+    result = run_ingest([corpus], out, IngestOptions(filters={NAME: {"most": 0.5}}, drop_generated=True))
+    assert result.ledger.to_json()["documents"]["filtered"] == {NAME: 1, "generated": 1}
+    rejected = {row["path"]: row["detail"] for row in result.table("rejects").to_pylist()}
+    assert rejected["a.cpp"] == "0.94 of it are comments"
+
+
+def test_options_and_version_are_in_keys_and_no_key_is_another_without_filters(
+    example: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.cpp").write_bytes(COMMENT)
+
+    def key(**options: Any) -> str:
+        asked = IngestOptions(**options)
+        (unit,) = plan_inputs(list_inputs([str(tmp_path / "a.cpp")], asked), asked)
+        return unit.key
+
+    plain, first = key(), key(filters={NAME: {"most": 0.5}})
+    keys = {plain, first, key(filters={NAME: {"most": 0.6}})}
+    monkeypatch.setattr(example, "FILTER", replace(example.FILTER, version="2"))
+    forget_installed()
+    assert len(keys | {key(filters={NAME: {"most": 0.5}})}) == 4
+    assert key() == plain
+    assert "filters" not in IngestOptions().to_json()
+    on = IngestOptions(drop_generated=True, drop_secrets=True, allowed_licenses=("MIT",), max_line_bytes=9)
+    named = {name: version(name) for name in ("license-expression", "detect-secrets")}
+    assert filter_versions(on, None) == {**named, "licenses": "2"}
+
+
+def test_a_run_has_all_options_of_a_filter_and_none_that_it_lacks(example: ModuleType, tmp_path: Path) -> None:
+    def load(table: str, *more: str) -> dict[str, Any]:
+        file = tmp_path / "run.toml"
+        file.write_text(table)
+        config = load_run_config(file=file, flags={"--out": str(tmp_path / "out"), "--set": list(more)})
+        return config.options.ingest.to_json()["filters"]
+
+    assert load(f"[ingest.filters.{NAME}]") == {NAME: {"most": 0.9}}
+    assert load(f"[ingest.filters.{NAME}]", f"ingest.filters.{NAME}.most=0.4") == {NAME: {"most": 0.4}}
+    for table, said in (
+        (f"[ingest.filters.{NAME}]\nleast = 1", "has no option 'least' (known: most)"),
+        (f"[ingest.filters.{NAME}]\nmost = 7", "option 'most': Input should be less than or equal to 1"),
+        ("[ingest.filters.nothing_here]", "filter 'nothing_here' is not installed"),
+        ("[ingest.filters.secret]", "'secret' is a reason of cppmill's own"),
+        ("[ingest.filters.Bad-Name]", "tables, each with a name of"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            load(table)
+        assert said in str(caught.value)
+
+
+def test_a_filter_that_fails_is_named(example: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(options: BaseModel) -> plugins.Find:
+        return lambda documents: [1 / 0 for _ in range(documents.num_rows)]
+
+    for made, said in (
+        (Filter(version="7", make=fail), r"filter 'mostly_comments' 7 \(cppmill-example 0.1.0\), on 1 .*Zero"),
+        (Filter(version="7", make=lambda _: lambda documents: []), "it returned 0 values"),
+        (Filter(version="7", make=lambda _: 1 / 0), "cannot start: ZeroDivisionError"),
+        ("no filter", "mostly_comments:FILTER is no cppmill.Filter"),
+    ):
+        monkeypatch.setattr(example, "FILTER", made)
+        forget_installed()
+        with pytest.raises(PluginError, match=said):
+            make_content_filter(IngestOptions(filters={NAME: {}}))(COMMENT, None)
+
+
+def test_a_worker_without_the_filter_says_which_one_it_lacks() -> None:
+    with pytest.raises(ConfigError, match="filter 'mostly_comments' is not installed for .*python"):
+        make_content_filter(IngestOptions(filters={NAME: {}}))
+
+
+class Counting:
+    """A filter that looks at its neighbours, remembers, or writes into its input."""
+
+    def __init__(self, fault: str) -> None:
+        self.fault, self.seen = fault, 0
+
+    def __call__(self, documents: pa.RecordBatch) -> list[str | None]:
+        self.seen += documents.num_rows
+        if self.fault == "writes":
+            data = documents.column("content").buffers()[2]
+            memory = (pa.foreign_buffer(data.address, data.size, data)).address
+            import ctypes
+
+            ctypes.memset(memory, 65, 1)
+        counted = {"size": documents.num_rows, "remembers": self.seen, "writes": 0}[self.fault]
+        return [str(counted)] * documents.num_rows
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [("size", "in batches of 1"), ("remembers", "a second time"), ("writes", "changed the documents")],
+)
+def test_a_filter_without_the_properties_is_found(fault: str, said: str) -> None:
+    with pytest.raises(PluginError, match=said):
+        check_filter(Filter(version="1", make=lambda _: Counting(fault)))
+
+
+def test_a_filter_of_one_document_at_a_time_gets_its_bytes() -> None:
+    assert check_filter(Filter(version="1", make=lambda _: each_document(lambda text: text.decode("latin-1")))) == [
+        text.decode("latin-1") for text in SAMPLES
+    ]
+
+
+SECTIONS = b"==== a.cpp\nint a;\n==== note.md\nno C++\n==== b/c.h\nint c;\n"
+
+
+def test_a_reader_of_others_gives_documents_of_files_with_its_extension(
+    example: ModuleType, tmp_path: Path, out: OutputFolder, run_ingest: Callable[..., Any]
+) -> None:
+    corpus = tmp_path / "p"
+    corpus.mkdir()
+    (corpus / "all.sections").write_bytes(SECTIONS)
+    (corpus / "bad.sections").write_bytes(b"int a;\n")
+    (corpus / "d.cpp").write_bytes(b"int d;\n")
+    result = run_ingest([corpus], out, IngestOptions(readers=("sections",)))
+    assert result.contents == {
+        "all.sections/a.cpp": b"int a;\n",
+        "all.sections/b/c.h": b"int c;\n",
+        "d.cpp": b"int d;\n",
+    }
+    assert sorted(result.rejects) == [
+        ("all.sections/note.md", "filtered", "extension"),
+        ("bad.sections", "dead", "corrupt"),
+    ]
+
+
+def test_another_version_of_a_reader_reads_its_files_again_and_no_others(
+    example: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / "all.sections").write_bytes(SECTIONS)
+    (tmp_path / "p" / "d.cpp").write_bytes(b"int d;\n")
+
+    def keys(**options: Any) -> dict[str, str]:
+        asked = IngestOptions(**options)
+        units = plan_inputs(list_inputs([str(tmp_path / "p")], asked), asked)
+        return {unit.payload["kind"]: unit.key for unit in units}
+
+    before = keys(readers=("sections",))
+    module = importlib.import_module("sections")
+    monkeypatch.setattr(module, "READER", replace(module.READER, version="2"))
+    forget_installed()
+    after = keys(readers=("sections",))
+    assert after["file"] == before["file"]
+    assert after["other"] != before["other"]
+    with pytest.raises(ConfigError, match="reader 'nothing' is not installed"):
+        load_run_config(flags={"--out": str(tmp_path / "out"), "--set": ['ingest.readers=["nothing"]']})
+
+
+def test_a_reader_that_fails_is_named(
+    example: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: OutputFolder, run_ingest: Any
+) -> None:
+    (tmp_path / "all.sections").write_bytes(SECTIONS)
+    monkeypatch.setattr(importlib.import_module("sections"), "READER", plugins.Reader(version="3", read=lambda _: 1))
+    forget_installed()
+    with pytest.raises(PluginError, match=r"reader 'sections' 3 \(cppmill-example 0.1.0\), in all.sections: TypeError"):
+        run_ingest([tmp_path / "all.sections"], out, IngestOptions(readers=("sections",)))
