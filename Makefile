@@ -268,7 +268,7 @@ lock-%:
 
 clean: ## Delete everything that make made
 	rm -rf $(VENV) .make native/target native/fuzz/artifacts dist build *.egg-info $(FUZZ_OUT) $(HOSTILE_OUT) $(SITE)
-	rm -rf $(addprefix out/,demo demo-* demo.npz adopted byte-tables.npz card config.json hello.cpp mask.json numpy os.json sources store tokens.html)
+	rm -rf $(addprefix out/,demo demo-* demo.npz adopted byte-tables.npz card config.json hello.cpp lineage.jsonl mask.json numpy os.json sources store tokens.html)
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 # A folder that must be given, checked before anything is installed.

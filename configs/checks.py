@@ -22,7 +22,7 @@ from configs.places import WILDCARDS
 from configs.problems import did_you_mean
 from schemas.errors import ConfigError, PluginError
 from schemas.licenses import canonical_license, license_identifiers
-from schemas.options import BENCHMARK_DIGEST
+from schemas.options import FILE_DIGEST
 from schemas.places import is_remote, missing_package
 from schemas.plugins import describe_filter, find_filter, find_reader
 from schemas.reasons import Filtered
@@ -154,6 +154,7 @@ def check_filters(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:
         yield from _check_licenses(asked.get("allowed_licenses"), layers)
     yield from _check_benchmarks(asked.get("decontaminate"), layers)
     yield from _check_others(asked.get("filters"), layers)
+    yield from _check_withdrawn(asked.get("withdrawn"), layers)
     if "near_duplicate_similarity" in asked and ingest.get("drop_duplicates") is False:
         place = place_of(layers, "ingest", "near_duplicate_similarity")
         yield f"{place}: near-duplicates are found among distinct documents; leave drop_duplicates on"
@@ -200,8 +201,13 @@ def _check_others(filters: object, layers: Sequence[Layer]) -> Iterator[str]:
 def _check_benchmarks(places: object, layers: Sequence[Layer]) -> Iterator[str]:
     for index, text in enumerate(places if isinstance(places, tuple) else ()):
         if isinstance(text, str) and text and not _may_exist(text):
-            reason = _ONLY_DIGEST if text.startswith(BENCHMARK_DIGEST) else "no such file or folder"
+            reason = _ONLY_DIGEST if text.startswith(FILE_DIGEST) else "no such file or folder"
             yield f"{place_of(layers, 'ingest', 'decontaminate', index=index)}: {reason}"
+
+
+def _check_withdrawn(file: object, layers: Sequence[Layer]) -> Iterator[str]:
+    if isinstance(file, str) and not _may_exist(file):
+        yield f"{place_of(layers, 'ingest', 'withdrawn')}: no such file; `cppmill withdraw FILE` makes one"
 
 
 def check_platforms(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:

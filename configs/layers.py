@@ -146,6 +146,7 @@ def receipt_layer(
     """
     stages = ("ingest", "tokenize", *(("scan", "build") if with_tokenizer else ()))
     tables: dict[str, Any] = {name: dict(configs[name]) for name in stages}
+    tables["ingest"].pop("withdrawn", None)  # a receipt has only the digest of the list
     tables["run"] = {"max_dead_fraction": configs["max_dead_fraction"]}
     if platforms is not None:
         tables["run"]["platforms"] = platforms

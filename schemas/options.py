@@ -73,8 +73,8 @@ class Options(BaseModel):
 DEFAULT_CONTENT_COLUMN = "content"
 """The column of the text unless another one is named; only in its place another one is looked for."""
 
-BENCHMARK_DIGEST = "sha256:"
-"""How a receipt names a benchmark: this and the digest of its contents, in place of its paths."""
+FILE_DIGEST = "sha256:"
+"""How a receipt names a benchmark or a list: this and the digest of its contents, in place of its paths."""
 
 
 _BOUNDS = {"max_rows_per_byte": 1, "max_input_seconds": 600}
@@ -153,6 +153,14 @@ class IngestOptions(Options):
 
     They apply after those above, in the order of their names. While there are none, the key is left out of the
     canonical form.
+    """
+
+    withdrawn: Annotated[
+        str | None, Field(examples=["withdrawn.json"]), Option(heading=FILTER.heading, metavar="FILE", places=True)
+    ] = None
+    """Drop the documents of this list, which cppmill withdraw makes.
+
+    Unit keys and receipts name what is in it, not its path. While there is none, it is left out of the canonical form.
     """
 
     near_duplicate_similarity: Annotated[float | None, Field(ge=0.5, le=1.0, examples=[0.8]), FILTER] = None
@@ -248,6 +256,7 @@ class IngestOptions(Options):
         decontaminate = ("decontaminate", "decontaminate_ngram_words", "decontaminate_min_ngrams")
         unused += [] if self.decontaminate else decontaminate
         unused += [name for name in ("drop_minified", "drop_secrets", *ALTERING_OPTIONS) if not getattr(self, name)]
+        unused += ["withdrawn"] if self.withdrawn is None else []
         unused += NEAR_DUPLICATE_OPTIONS if self.near_duplicate_similarity is None else []
         unused += [name for name, default in _BOUNDS.items() if getattr(self, name) == default]
         unused += [] if self.redact else ["redact_with"]

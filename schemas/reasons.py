@@ -35,6 +35,7 @@ class Filtered(StrEnum):
     MINIFIED = "minified"
     SECRET = "secret"
     CONTAMINATED = "contaminated"
+    WITHDRAWN = "withdrawn"
     NEAR_DUPLICATE = "near_duplicate"
 
 

@@ -18,7 +18,7 @@ import typer
 from configs.flags import SET
 from configs.tables import FLAGS, PEER_FLAGS
 from pipelines.cli import arguments as args
-from pipelines.cli import exports, runs, shell, tokenizers, vocab
+from pipelines.cli import exports, publishing, runs, shell, takedown, tokenizers, vocab
 from pipelines.cli.groups import Group, GroupedCommands
 from pipelines.cli.options import EXIT_CODES, BeamCommand, as_help, described, with_flags
 from pipelines.console.console import Output, command_session, exit_on_error
@@ -40,7 +40,8 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-for _group in (shell.commands, tokenizers.commands, exports.commands, runs.commands):
+_GROUPS = (shell, tokenizers, exports, runs, takedown, publishing)
+for _group in (module.commands for module in _GROUPS):
     app.add_typer(_group)
 app.add_typer(vocab.vocab, rich_help_panel=Group.VOCABULARY)
 
@@ -197,6 +198,7 @@ def verify(
             help="Part of the documents to encode again, chosen by content hash; 1 for all.",
         ),
     ] = REENCODED,
+    signed_by: args.SignedBy = None,
     as_json: args.OneJson = False,
     verbose: args.Verbose = False,
 ) -> None:
@@ -207,6 +209,7 @@ def verify(
     Examples:
       cppmill verify llvm
       cppmill verify llvm --reencode 1
+      cppmill verify llvm --signed-by ~/.ssh/allowed_signers
       cppmill verify /data/cpp --json
     """
     output = Output(as_json=as_json, one_document=True, verbose=verbose)
@@ -214,7 +217,7 @@ def verify(
         from pipelines.cli.tables import print_differences
         from pipelines.versions import verify
 
-        found, record = verify.verify(run, reencode, reporter), verify.record(run)
+        found, record = verify.verify(run, reencode, reporter, signed_by=signed_by), verify.record(run)
         print_differences(found, run, record=record, reencode=reencode, as_json=as_json)
 
 

@@ -64,6 +64,15 @@ SetValues = Annotated[
     typer.Option("--set", metavar="TABLE.KEY=VALUE", parser=as_typed, help=SET_HELP),
 ]
 
+SignedBy = Annotated[
+    Path | None,
+    typer.Option(
+        "--signed-by",
+        metavar="FILE",
+        help="One of these must have signed the receipt: a file of allowed signers, as ssh-keygen takes it.",
+    ),
+]
+
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object per line on standard output, for programs.")]

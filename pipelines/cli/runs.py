@@ -147,10 +147,10 @@ def retokenize(
 
         drift = read_options(DriftOptions, {name: flags.pop(name) for name in DRIFT_FLAGS}, DRIFT_FLAGS)
         request = Request(file=config, flags={**flags, SET: set_values}, keep=keep, drift=drift)
-        _print_outcome(retokenize(request, reporter), output)
+        print_outcome(retokenize(request, reporter), output)
 
 
-def _print_outcome(outcome: Retokenization, output: Output) -> None:
+def print_outcome(outcome: Retokenization, output: Output) -> None:
     """Print what changed: JSON objects, or tables; alerts of drift go to the error stream even if it is quiet.
 
     Raises:

@@ -1,10 +1,11 @@
-"""The entry of a receipt for the benchmark that documents were compared with: its digest, not its path."""
+"""The entries of a receipt for files that filters read, a benchmark and a list: their digests, not their paths."""
 
 from __future__ import annotations
 
 from schemas.errors import ConfigError
-from schemas.options import BENCHMARK_DIGEST, RunOptions
+from schemas.options import FILE_DIGEST, RunOptions
 from transforms.filters.decontamination import Benchmark, read_benchmark
+from transforms.filters.withdrawals import WITHDRAWN, read_withdrawals
 from transforms.storage.folder import CACHE, OutputFolder
 
 _RECORD = f"{CACHE}/stages/benchmark"
@@ -19,11 +20,12 @@ def remember_benchmark(benchmark: Benchmark | None, out: OutputFolder) -> None:
 
 
 def recorded_options(options: RunOptions, out: OutputFolder) -> RunOptions:
-    """Return options as a receipt has them: with the benchmark's digest in place of its paths.
+    """Return options as a receipt has them: with the digests of a benchmark and a list in place of their paths.
 
     Raises:
-        ConfigError: If the benchmark is not the one that the documents in OUT were compared with.
+        ConfigError: If they are not those that the documents in OUT were compared with.
     """
+    options = _with_list(options, out)
     benchmark = read_benchmark(options.ingest)
     if benchmark is None:
         return options
@@ -36,5 +38,19 @@ def recorded_options(options: RunOptions, out: OutputFolder) -> RunOptions:
             f"ingest.decontaminate: the benchmark has changed since the documents in {out.root} were compared with "
             "it; run `cppmill run` again"
         )
-    ingest = options.ingest.model_copy(update={"decontaminate": (f"{BENCHMARK_DIGEST}{made}",)})
+    ingest = options.ingest.model_copy(update={"decontaminate": (f"{FILE_DIGEST}{made}",)})
+    return options.model_copy(update={"ingest": ingest})
+
+
+def _with_list(options: RunOptions, out: OutputFolder) -> RunOptions:
+    """Return options with the digest of the list of withdrawn documents."""
+    withdrawals = read_withdrawals(options.ingest.withdrawn)
+    if withdrawals is None:
+        return options
+    if withdrawals.digest != out.digest(WITHDRAWN):
+        raise ConfigError(
+            f"ingest.withdrawn: the list has changed since the documents in {out.root} were compared with it; run "
+            "`cppmill run` again"
+        )
+    ingest = options.ingest.model_copy(update={"withdrawn": f"{FILE_DIGEST}{withdrawals.digest}"})
     return options.model_copy(update={"ingest": ingest})

@@ -20,6 +20,7 @@ from schemas.ledger import Ledger
 from schemas.reasons import Filtered
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.filters.decontamination import Benchmark, published, read_benchmark
+from transforms.filters.withdrawals import keep_withdrawals, published_withdrawals, read_withdrawals
 from transforms.ingest.dedup.candidates import duplicate_partitions
 from transforms.ingest.dedup.clusters import (
     ClusterSettings,
@@ -33,7 +34,7 @@ from transforms.ingest.dedup.exact import choose_duplicates, clear_duplicates, d
 from transforms.ingest.dedup.lsh import NearSettings, find_near_pairs, near_partitions
 from transforms.ingest.fingerprints import fingerprints_name
 from transforms.ingest.first_pass import FirstPassSettings, fingerprint_inputs
-from transforms.ingest.input_units import plan_inputs
+from transforms.ingest.input_units import UNMARKED, plan_inputs
 from transforms.ingest.plan import FirstPass, add_digests, find_first_pass, look_up_choices, plan_ingest, prune_cache
 from transforms.ingest.second_pass import WriteSettings, write_units
 from transforms.sources.listing import list_inputs
@@ -53,10 +54,12 @@ def ingest(session: Session) -> list[UnitReceipt]:
     units = plan_documents(session, found)
     receipts = session.run_units(Stage.INGEST, units, second_pass(session))
     remember_benchmark(benchmark, session.out)
+    keep_withdrawals(read_withdrawals(options.withdrawn), session.out)
     publish_platforms(session.platforms, session.out)
     for unit, receipt in zip(units, receipts, strict=True):
         if not receipt.is_final:
-            session.out.remove(str(unit.payload["fingerprints"]))
+            for name in (unit.payload["fingerprints"], fingerprints_name(unit.payload.get(UNMARKED, unit.key))):
+                session.out.remove(name)
     prune_cache(found, session.out, options)
     check_dead(session, receipts)
     return receipts
@@ -84,11 +87,13 @@ def first_pass_settings(session: Session, benchmark: Benchmark | None, *, partit
         benchmark: What `read_benchmark` makes of the options.
         partitions: How many partitions duplicates are chosen in.
     """
+    withdrawals = read_withdrawals(session.config.options.ingest.withdrawn)
     return FirstPassSettings(
         out=session.out,
         options=session.config.options.ingest,
         partitions=partitions,
         benchmark=benchmark.name if benchmark else "",
+        withdrawn=withdrawals.name if withdrawals else "",
         rehash=session.config.rehash,
         threads=session.config.worker_threads,
     )
@@ -104,7 +109,8 @@ def list_units(config: RunConfig, benchmark: Benchmark | None = None) -> list[Un
     Raises:
         ConfigError: If there is no file in the sources.
     """
-    units = plan_inputs(list_inputs(config.sources, config.options.ingest), config.options.ingest, benchmark)
+    options = config.options.ingest
+    units = plan_inputs(list_inputs(config.sources, options), options, benchmark, read_withdrawals(options.withdrawn))
     if not units:
         raise ConfigError(f"SOURCE {', '.join(config.sources)}: there is no regular file in it")
     return units
@@ -138,7 +144,7 @@ def read_inputs(session: Session, found: FirstPass, benchmark: Benchmark | None)
     choose = choose_duplicates(out) if options.drop_duplicates else ()
     clear_duplicates(out)
     watched = {unit: fingerprints_name(unit.key) for unit in unread}
-    with published(benchmark, out):
+    with published(benchmark, out), published_withdrawals(read_withdrawals(options.withdrawn), out):
         session.execute("read", found.marked_units, (*fingerprint_inputs(settings), *choose), watched=watched)
     found = add_digests(found, out)
     if options.drop_duplicates:

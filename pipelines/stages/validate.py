@@ -33,9 +33,10 @@ from schemas.units import (
     is_unit_receipt,
     unit_key,
 )
-from transforms.records.platforms import PLATFORM_VOCAB
 from transforms.filters.verdicts import plugin_versions
-from transforms.records.receipts import RECEIPT, RunFacts, TokenizerFacts, describe_receipt, make_receipt
+from transforms.records.exclusion import describe_exclusion
+from transforms.records.platforms import PLATFORM_VOCAB
+from transforms.records.receipts import RECEIPT, SIGNATURE, RunFacts, TokenizerFacts, describe_receipt, make_receipt
 from transforms.records.recorded import recorded_files
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.shards import check_origin
@@ -139,6 +140,7 @@ def _publish_receipt(
     files = {name: out.digest(name) or "" for name in sorted(keep - shards)}
     made = {output.path for receipt in build_receipts(session) for output in receipt.outputs}
     _check_tokenizer_files(out, files, made)
+    options = recorded_options(session.config.options, out)
     facts = RunFacts(
         documents=documents,
         tokens=tokens,
@@ -150,17 +152,19 @@ def _publish_receipt(
             vocabulary=manifest.get("vocabulary", {}).get("digest"),
             kept=is_of_other_documents(session, documents) or None,
         ),
-        options=recorded_options(session.config.options, out),
+        options=options,
         platform_vocab_digest=platforms.digest,
         own_platform_vocab_size=platforms.size if platforms.is_own else None,
         code={**code_versions(), **plugin_versions(session.config.options.ingest)},
         files=files,
+        exclusion=describe_exclusion(out, sorted(shards)) if options.ingest.withdrawn else None,
     )
     receipt = make_receipt(facts)
     data = canonical_json(receipt)
     if not out.exists(RECEIPT) or out.read_bytes(RECEIPT) != data:
+        out.remove(SIGNATURE)  # it is of the receipt that goes
         out.publish_bytes(RECEIPT, data)
-    for name in listed - keep - shards - {RECEIPT}:
+    for name in listed - keep - shards - {RECEIPT, SIGNATURE}:
         out.remove(name)
     for name in [name for name in out.strangers() if name.startswith(_OWN_FOLDERS)]:
         out.remove(name)
@@ -212,7 +216,7 @@ def _named_files(session: Session, receipts: Sequence[UnitReceipt], listed: Coll
     tokenizer = {name for name in listed if name.startswith("tokenizer/")}
     for receipt in session.current(Stage.SCAN) if build_receipts(session) else ():
         named |= {receipt.path, *(output.path for output in receipt.outputs)}
-    others = {name for name in listed if not name.startswith(_OWN_FOLDERS) and name != RECEIPT}
+    others = {name for name in listed if not name.startswith(_OWN_FOLDERS) and name not in (RECEIPT, SIGNATURE)}
     return named | tokenizer | others
 
 

@@ -40,8 +40,10 @@ class FinishedRun(NamedTuple):
 
 
 def is_same(before: FinishedRun, after: FinishedRun) -> bool:
-    """Return whether two runs made the same dataset of the same input with the same tokenizer."""
+    """Return whether two runs made the same dataset of the same input, list and tokenizer."""
     old, new = before.receipt, after.receipt
+    if old["configs"]["ingest"].get("withdrawn") != new["configs"]["ingest"].get("withdrawn"):
+        return False
     return old["dataset"]["digest"] == new["dataset"]["digest"] and all(old[name] == new[name] for name in _COMPARED)
 
 

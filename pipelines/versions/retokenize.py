@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ from schemas.errors import (
     NothingKeptError,
 )
 from schemas.units import Stage
+from transforms.filters.withdrawals import WITHDRAWN, Withdrawals, read_withdrawals, withdrawn_in
 from transforms.records.platforms import PLATFORM_VOCAB, has_own_platforms
 from transforms.records.receipts import RECEIPT, read_receipt
 from transforms.records.versions import Versions
@@ -49,6 +52,7 @@ class Request:
         options: What wins over the flags, as the keyword arguments of a program; None if there is nothing.
         keep: How many versions stay.
         drift: What is recorded of drift, and the thresholds of its alerts.
+        withdrawals: What is withdrawn from now on, besides what the store's list has.
     """
 
     file: Path | None
@@ -56,6 +60,7 @@ class Request:
     options: Layer | None = None
     keep: int
     drift: DriftOptions = field(default_factory=DriftOptions)
+    withdrawals: Withdrawals = field(default_factory=Withdrawals)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +158,7 @@ def _retokenize(request: Request, asked: RunConfig, versions: Versions, reporter
     current = versions.current
     before = None if current is None else _finished(versions, current)
     config = asked if before is None else _go_on(request, asked, before)
+    config = _with_withdrawals(request, config, versions, before)
     if before is not None and is_up_to_date(config, before):
         versions.discard()
         return _outcome(versions, None, request.keep)
@@ -194,6 +200,9 @@ def is_up_to_date(config: RunConfig, before: FinishedRun) -> bool:
         config: The configuration, with the tokenizer to use.
         before: The finished run.
     """
+    withdrawals = read_withdrawals(config.options.ingest.withdrawn)
+    if withdrawals is not None and withdrawn_in(before.out) != withdrawals:
+        return False
     planned = run.plan(config.model_copy(update={"out": before.out.root}))
     shards = {unit.unit for unit in planned if unit.stage == Stage.VALIDATE}
     return all(unit.action == "skip" for unit in planned) and shards == set(before.shards.values())
@@ -213,6 +222,22 @@ def _go_on(request: Request, asked: RunConfig, before: FinishedRun) -> RunConfig
     if config.tokenizer is not None:
         return config
     return config.model_copy(update={"tokenizer": f"{before.out.root}/tokenizer"})
+
+
+def _with_withdrawals(request: Request, config: RunConfig, versions: Versions, before: FinishedRun | None) -> RunConfig:
+    """Return the configuration with the store's list of withdrawn documents, after adding what is new to it.
+
+    What was withdrawn stays withdrawn: also what is in the list of the version before, and of a file that is given.
+    """
+    kept = withdrawn_in(versions.folder)
+    lists = [kept, read_withdrawals(config.options.ingest.withdrawn), before and withdrawn_in(before.out)]
+    wanted = reduce(or_, filter(None, lists), request.withdrawals)
+    if not any(lists) and not any(wanted.counts.values()):
+        return config
+    if wanted != kept:
+        versions.folder.publish_bytes(WITHDRAWN, wanted.to_bytes())
+    ingest = config.options.ingest.model_copy(update={"withdrawn": f"{versions.folder.root}/{WITHDRAWN}"})
+    return config.model_copy(update={"options": config.options.model_copy(update={"ingest": ingest})})
 
 
 def _without_first(request: Request) -> Request:

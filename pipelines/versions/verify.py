@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Literal
 
 import cppmill_core
@@ -22,25 +23,35 @@ from tokenizer_build.lock import revision as find_release
 from tokenizer_build.vocabulary import VOCABULARY_JSON
 from transforms.records.manifests import MANIFEST, verify_export
 from transforms.records.receipts import RECEIPT, read_receipt
+from transforms.records.signatures import check_signature
 from transforms.records.trials import is_trial, verify_trial
 from transforms.records.unit_checks import read_units
 from transforms.records.verification import verify_run
 from transforms.storage.folder import OutputFolder
 
 
-def verify(out: str, reencode: float = REENCODED, reporter: Reporter | None = None) -> list[str]:
+def verify(
+    out: str, reencode: float = REENCODED, reporter: Reporter | None = None, *, signed_by: Path | None = None
+) -> list[str]:
     """Return every difference between OUT, a path or a URL, and its receipt or manifest; empty if there is none.
 
     Args:
         out: The folder of a run, a trial or an export.
         reencode: The part of a run's documents to encode again, 0 to 1, chosen by the digests of their contents.
         reporter: Where the progress of reading a run's token shards goes; nowhere by default.
+        signed_by: The file of the signers of whom one must have signed the run's receipt; None if none need have.
+
+    Raises:
+        ConfigError: If that file cannot be read.
     """
     folder = OutputFolder(out)
+    signatures = [] if signed_by is None else list(check_signature(folder, signed_by))
     if record(out) == "manifest":
-        return verify_export(folder)
+        return [*signatures, *verify_export(folder)]
     if is_trial(folder):
-        return verify_trial(folder)
+        return [*signatures, *verify_trial(folder)]
+    if signatures:
+        return signatures
     on_shard = partial(_report_shard, reporter or Reporters())
     return verify_run(folder, threads=os.cpu_count() or 1, reencode=reencode, on_shard=on_shard) or [
         *_check_vocabulary(folder),

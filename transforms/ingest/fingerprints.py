@@ -194,15 +194,30 @@ def _write(
     options: IngestOptions,
     signatures: SignatureWriter | None = None,
 ) -> int:
-    """Write the fingerprints of a unit's documents; the digest of the rows goes into the footer."""
+    """Write the fingerprints of a unit's documents, and sign those that pass."""
+
+    def fingerprints() -> Iterator[pa.RecordBatch]:
+        first = 0
+        for batch in documents:
+            rows = fingerprint(batch, filters)
+            if signatures:
+                _sign(signatures, first, batch, rows)
+            first += rows.num_rows
+            yield rows
+
+    digest, count = write_fingerprints(path, fingerprints(), options)
+    if signatures:
+        signatures.finish(digest)
+    return count
+
+
+def write_fingerprints(path: Path, batches: Iterator[pa.RecordBatch], options: IngestOptions) -> tuple[str, int]:
+    """Write fingerprints, and return the digest of the rows, which goes into the footer, and their number."""
     digest, count, unread = hashlib.sha256(), 0, 0
 
     def fingerprints() -> Iterator[pa.RecordBatch]:
         nonlocal count, unread
-        for batch in documents:
-            rows = fingerprint(batch, filters)
-            if signatures:
-                _sign(signatures, count, batch, rows)
+        for rows in batches:
             digest.update(cppmill_core.json_rows(rows))
             count += rows.num_rows
             unread += sum(int(is_equal(rows.column("reason"), reason).sum()) for reason in _UNREAD)
@@ -216,9 +231,7 @@ def _write(
         writer.add_key_value_metadata(
             {name.decode(): value.decode() for name, value in {**facts, _SEAL: _seal(facts)}.items()}
         )
-    if signatures:
-        signatures.finish(digest.hexdigest())
-    return count
+    return digest.hexdigest(), count
 
 
 def _sign(signatures: SignatureWriter, first: int, documents: pa.RecordBatch, rows: pa.RecordBatch) -> None:

@@ -19,6 +19,7 @@ from schemas.tables import DATA_FORMAT_VERSION
 from schemas.units import Stage, Unit
 from transforms.filters.decontamination import Benchmark
 from transforms.filters.verdicts import filter_versions
+from transforms.filters.withdrawals import Withdrawals
 from transforms.sources.document import accepts_extension, display_path, in_sample
 from transforms.sources.listing import GROUPED, Input, Kind, Listing, Root, extension_of, stem_of
 from transforms.units.chunking import cut
@@ -31,18 +32,27 @@ _TABLE_VERSION = 2
 
 _NOT_READ_BY = (
     *("unit_bytes", "max_input_seconds", "drop_duplicates", "detect_platforms", "decontaminate", "readers"),
-    *NEAR_DUPLICATE_OPTIONS,
+    *("withdrawn", *NEAR_DUPLICATE_OPTIONS),
 )
+
+UNMARKED = "unmarked"
+"""Names, in a unit's payload, the key of its fingerprints without withdrawals."""
+
 _DECIDED_BY_PLAN = ("sample", "limit")
 
 
-def plan_inputs(listing: Listing, options: IngestOptions, benchmark: Benchmark | None = None) -> list[Unit]:
+def plan_inputs(
+    listing: Listing,
+    options: IngestOptions,
+    benchmark: Benchmark | None = None,
+    withdrawals: Withdrawals | None = None,
+) -> list[Unit]:
     """Return the input units of a listing, in source order, within a source by their first path.
 
     Loose and text files are cut by content-defined boundaries; an archive, Parquet or JSONL file is a unit by itself.
     The key of a unit changes when its files, their sizes or versions, or an option that bears on reading them does. The
     payload holds `root`, `kind`, `project`, `inputs` as [path, bytes, version, reason], and `index`, the unit's
-    number.
+    number. With withdrawals the key changes with their list, and the payload names the `UNMARKED` one.
     """
     versions = filter_versions(options, benchmark)
     units = list[Unit]()
@@ -55,7 +65,12 @@ def plan_inputs(listing: Listing, options: IngestOptions, benchmark: Benchmark |
             parts.extend(grouped[first:last] for first, last in pairwise([0, *ends]))
         parts.sort(key=lambda part: part[0].path.encode("utf-8", "surrogateescape"))
         units += [_unit(root, part, index, options, versions) for index, part in enumerate(parts, start=len(units))]
-    return units
+    return units if withdrawals is None else [_marked(unit, withdrawals) for unit in units]
+
+
+def _marked(unit: Unit, withdrawals: Withdrawals) -> Unit:
+    key = hashlib.sha256(f"{unit.key}{withdrawals.digest}".encode("ascii")).hexdigest()
+    return replace(unit, key=key, payload={**unit.payload, UNMARKED: unit.key})
 
 
 def _with_verdicts(files: Sequence[Input], options: IngestOptions) -> list[Input]:

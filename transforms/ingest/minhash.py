@@ -188,6 +188,16 @@ def read_signatures(path: Path, permutations: int) -> Iterator[Signed]:
             yield Signed(batch.column("row").to_numpy(), signatures)
 
 
+def copy_signatures(source: Path, path: Path, kept: npt.NDArray[np.bool_], digest: str) -> int:
+    """Write the signatures of the rows that are kept, with the digest of their fingerprints; return their number."""
+    table = pq.read_table(source)
+    table = table.filter(pa.array(kept[table.column("row").to_numpy()]))
+    with pq.ParquetWriter(path, table.schema, compression="zstd") as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({_DIGEST.decode("ascii"): digest})
+    return table.num_rows
+
+
 def signed_digest(out: OutputFolder, name: str) -> str:
     """Return the digest of the fingerprints that a file of signatures is of.
 

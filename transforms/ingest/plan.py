@@ -18,6 +18,7 @@ from transforms.filters.redaction import REDACTION
 from transforms.ingest.dedup.clusters import FOLDER, has_near_duplicates, near_duplicates_by_unit, near_duplicates_name
 from transforms.ingest.dedup.exact import duplicates_by_unit, duplicates_name, has_duplicates
 from transforms.ingest.fingerprints import IS_READ, find_digest, fingerprints_digest, fingerprints_name
+from transforms.ingest.input_units import UNMARKED
 from transforms.ingest.minhash import finds_near_duplicates, signatures_name
 from transforms.sources.listing import Kind
 from transforms.storage.folder import CACHE, OutputFolder
@@ -164,10 +165,11 @@ def prune_cache(found: FirstPass, out: OutputFolder, options: IngestOptions) -> 
         out: The output folder; only for the holder of its lock.
         options: The options of ingest.
     """
-    kept = {fingerprints_name(unit.key) for unit in found.units}
+    keys = [key for unit in found.units for key in (unit.key, unit.payload.get(UNMARKED)) if key]
+    kept = {fingerprints_name(key) for key in keys}
     kept |= {duplicates_name(found.units, found.digests), found.near_duplicates or ""}
     if finds_near_duplicates(options):
-        kept |= {signatures_name(unit.key, options) for unit in found.units}
+        kept |= {signatures_name(key, options) for key in keys}
     folders = (f"{CACHE}/fingerprints", f"{CACHE}/duplicates", f"{CACHE}/signatures", FOLDER)
     stale = [name for folder in folders for name in out.files(folder) if name not in kept]
     for name in stale:

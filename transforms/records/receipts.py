@@ -22,6 +22,9 @@ from transforms.storage.folder import OutputFolder
 from transforms.tokens.losses import LOST, sum_losses
 
 RECEIPT = "receipt.json"
+SIGNATURE = f"{RECEIPT}.sig"
+"""The signature of the receipt: the only file in OUT that a receipt does not name, besides itself."""
+
 RECEIPT_FORMAT = "cppmill-receipt-1"
 
 
@@ -57,6 +60,7 @@ class RunFacts:
         platform_vocab_digest: SHA-256 of the platform vocabulary file.
         code: Versions of the code and of the dependencies that determine the output's bytes.
         files: SHA-256 of every other file in OUT, by path.
+        exclusion: The root of the tree of doc_ids, with a list of withdrawn documents; else None.
         own_platform_vocab_size: Number of ids of a vocabulary with platforms of the user's own; None without any.
     """
 
@@ -69,6 +73,7 @@ class RunFacts:
     code: dict[str, str]
     files: dict[str, str]
     own_platform_vocab_size: int | None = None
+    exclusion: dict[str, Any] | None = None
 
 
 def make_receipt(facts: RunFacts) -> dict[str, Any]:
@@ -110,6 +115,7 @@ def make_receipt(facts: RunFacts) -> dict[str, Any]:
         "configs": facts.options.to_json(),
         "code": facts.code,
         "files": dict(sorted(facts.files.items())),
+        **({} if facts.exclusion is None else {"exclusion": facts.exclusion}),
     }
     return {**receipt, "digest": sha256_json(receipt)}
 

@@ -6,7 +6,7 @@ A record has a `format` and a `digest`, the SHA-256 of the record without the di
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from schemas.digests import canonical_json, sha256_json
@@ -51,7 +51,9 @@ def check_record(out: OutputFolder, name: str, record: Mapping[str, Any]) -> Ite
         yield f"{out.where(name)}: it is not canonical JSON"
 
 
-def check_files(out: OutputFolder, name: str, expected: Mapping[str, str], *, kind: str) -> Iterator[str]:
+def check_files(
+    out: OutputFolder, name: str, expected: Mapping[str, str], *, kind: str, beside: Collection[str] = ()
+) -> Iterator[str]:
     """Yield every difference between the files of a folder and their SHA-256 in a record, by reading every byte.
 
     Whatever else is below the folder is a difference too: some readers follow links to folders.
@@ -61,10 +63,11 @@ def check_files(out: OutputFolder, name: str, expected: Mapping[str, str], *, ki
         name: The file of the record, which the record itself does not name.
         expected: SHA-256 of each file.
         kind: What the record is called in messages.
+        beside: Files that may be there although the record does not name them.
     """
     for stranger in out.strangers():
         yield f"{out.where(stranger)}: not a file but a link or the like, which the {kind} does not name"
-    present = set(out.files()) - {name}
+    present = set(out.files()) - {name, *beside}
     for missing in sorted(expected.keys() - present):
         yield f"{out.where(missing)}: the {kind} names it, but it is missing"
     for unknown in sorted(present - expected.keys()):

@@ -22,8 +22,17 @@ from schemas.options import REENCODED, TokenizeOptions, alters_content
 from schemas.units import Stage
 from transforms.filters.redaction_counts import REDACTED
 from transforms.records.contents import ContentCheck
+from transforms.records.exclusion import check_withdrawn
 from transforms.records.platforms import PLATFORM_VOCAB, has_own_platforms, platform_vocab_size
-from transforms.records.receipts import RECEIPT, control_text, find_receipt, named_files, num_altered, num_redacted
+from transforms.records.receipts import (
+    RECEIPT,
+    SIGNATURE,
+    control_text,
+    find_receipt,
+    named_files,
+    num_altered,
+    num_redacted,
+)
 from transforms.records.record import check_files, check_record, malformed
 from transforms.records.unit_checks import RunUnits, check_units, read_units
 from transforms.storage.folder import OutputFolder
@@ -57,7 +66,7 @@ def verify_run(
     try:
         differences = [
             *check_record(out, RECEIPT, receipt),
-            *check_files(out, RECEIPT, named_files(receipt), kind="receipt"),
+            *check_files(out, RECEIPT, named_files(receipt), kind="receipt", beside=[SIGNATURE]),
         ]
         if differences:
             return differences
@@ -69,6 +78,7 @@ def verify_run(
             *check_units(units),
             *_check_ledger(out, receipt, units),
             *_check_control_text(out, receipt, units),
+            *check_withdrawn(out, receipt, sorted(units.documents)),
         ]
         return differences or list(_check_shards(units, threads, reencode, on_shard))
     except IntegrityError as error:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
 from transforms.sources.document import bounded, label
 
 _MAX_BYTES = 16 << 10
 _NO_TEXT = "(what is no text)"
+_NAME = re.compile(r"[\w.+:-]+")
 
 
 def read_terms(value: object) -> str | None:
@@ -31,6 +33,18 @@ def all_of(texts: Iterable[str]) -> str | None:
         return names[0] if names else None
     joined = " AND ".join(f"({name})" for name in names) if all(map(_is_balanced, names)) else ", ".join(names)
     return bounded(joined, _MAX_BYTES)
+
+
+def named_licenses(expression: str) -> Iterator[str]:
+    """Yield an expression as it is, and every name in it.
+
+    Example:
+        >>> list(named_licenses("MIT OR GPL-2.0-only"))
+        ['MIT OR GPL-2.0-only', 'MIT', 'OR', 'GPL-2.0-only']
+    """
+    if expression:
+        yield expression
+        yield from _NAME.findall(expression)
 
 
 def _is_balanced(text: str) -> bool:

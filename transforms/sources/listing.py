@@ -21,7 +21,7 @@ from schemas.places import is_remote
 from transforms.sources.document import display_path, raw_path
 from transforms.sources.files import os_error_reason
 from transforms.sources.globs import Glob, is_glob, split_glob
-from transforms.storage.urls import is_web, open_url, store_errors
+from transforms.storage.urls import HUB, is_web, open_url, store_errors
 
 logger = module_logger(__name__)
 
@@ -65,6 +65,7 @@ _LOCAL_SCHEMES = ("file://", "local://")
 _VERSION_KEYS = (
     "ETag",
     "etag",
+    "blob_id",
     "md5Hash",
     "generation",
     "mtime",
@@ -292,6 +293,7 @@ class _Walk:
 def _list_remote(source: str, index: int, listing: Listing) -> Iterator[Input]:
     """Yield the files of an fsspec URL and note its root."""
     system, path = open_url(source)
+    system.invalidate_cache()  # a branch of the Hub may have moved since this process listed it
     root, is_file = path.rstrip("/"), False
     if is_glob(source):
         root = split_glob(path)[0].rstrip("/")
@@ -303,7 +305,8 @@ def _list_remote(source: str, index: int, listing: Listing) -> Iterator[Input]:
         is_file = described["type"] == "file" and not is_page(str(described.get("url", "")))
         found = {root: described} if is_file else system.find(root, detail=True)
         root = root.rpartition("/")[0] if is_file else root
-    listing.roots.append(Root(location=_location(source, path, root), name=_root_name(root), is_file=is_file))
+    name = _root_name(root).partition("@")[0] if source.startswith(f"{HUB}://") else _root_name(root)
+    listing.roots.append(Root(location=_location(source, path, root), name=name, is_file=is_file))
     hidden = set()
     for name, info in found.items():
         relative = name[len(root) :].lstrip("/")

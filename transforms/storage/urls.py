@@ -20,6 +20,9 @@ from transforms.storage.s3 import S3Objects
 OBJECTS: dict[str, Callable[[], Objects]] = {"s3": S3Objects, "gs": GcsObjects}
 """The kinds of object stores, by the scheme of their URLs; `schemas.places` has the package that each needs."""
 
+HUB = "hf"
+"""The scheme of the Hugging Face Hub, which can be read, not written."""
+
 _LIBRARIES = ("aiobotocore", "aiohttp", "botocore", "gcsfs", "google", "requests")
 """The packages whose exceptions are failures of a store."""
 
@@ -39,6 +42,8 @@ def open_url(url: str) -> tuple[Any, str]:
     if is_web(url):  # there a path is the whole URL, and would have the password
         user = user_of(url)
         system, path = fsspec.core.url_to_fs(url, **({} if user is None else {"client_kwargs": {"auth": _auth(*user)}}))
+    elif scheme == HUB:
+        system, path = _open_hub(url)
     elif "::" in url:
         system, path = _open_archive(with_password(url))
     else:
@@ -54,6 +59,13 @@ def open_file(root: str, path: str) -> tuple[Any, str]:
     """
     system, base = open_url(root)
     return system, with_query(f"{base}/{path}")
+
+
+def _open_hub(url: str) -> tuple[Any, str]:
+    from transforms.storage.hub import open_hub  # its library takes a while to load
+
+    system: Any = open_hub()
+    return system, system._strip_protocol(url)
 
 
 @lru_cache(maxsize=8)

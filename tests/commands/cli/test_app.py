@@ -342,18 +342,18 @@ class TestVerify:
     """The command `verify`."""
 
     def test_no_difference_is_exit_code_0(self, install: Install, tmp_path: Path) -> None:
-        install("versions.verify", verify=lambda *_: [], record=lambda out: "receipt")
+        install("versions.verify", verify=lambda *_, **__: [], record=lambda out: "receipt")
         assert call("verify", str(tmp_path)).exit_code == 0
 
     def test_a_missing_folder_is_wrong_usage(self, install: Install) -> None:
-        install("versions.verify", verify=lambda *_: pytest.fail("started"))
+        install("versions.verify", verify=lambda *_, **__: pytest.fail("started"))
         result = call("verify", "/no/such")
         assert result.exit_code == 2
         assert "/no/such" in result.stderr
 
     def test_differences_are_exit_code_1_and_the_first_are_shown(self, install: Install, tmp_path: Path) -> None:
         found = [f"tokens/part-{i}.parquet: differs" for i in range(25)]
-        install("versions.verify", verify=lambda *_: found, record=lambda out: "receipt")
+        install("versions.verify", verify=lambda *_, **__: found, record=lambda out: "receipt")
         result = call("verify", str(tmp_path))
         assert result.exit_code == 1
         assert result.stdout.splitlines()[0] == "tokens/part-0.parquet: differs"
@@ -362,7 +362,7 @@ class TestVerify:
 
     @pytest.mark.parametrize("found", [[], [f"tokens/part-{i}.parquet: differs" for i in range(25)]], ids=len)
     def test_json_is_one_object_with_all_of_them(self, found: list[str], install: Install, tmp_path: Path) -> None:
-        install("versions.verify", verify=lambda *_: found, record=lambda out: "manifest")
+        install("versions.verify", verify=lambda *_, **__: found, record=lambda out: "manifest")
         result = call("verify", str(tmp_path), "--json")
         assert (result.exit_code, result.stderr) == (int(bool(found)), "")
         assert json.loads(result.stdout) == {

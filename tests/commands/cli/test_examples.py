@@ -69,6 +69,7 @@ def checkout(run, processes, tmp_path):
     shutil.copytree(run.out, tmp_path / "out" / "demo", copy_function=os.link)
     for name in ("setup.py", "README.md"):
         shutil.copy(ROOT / name, tmp_path)
+    shutil.copytree(ROOT / "checks", tmp_path / "checks")
     return tmp_path
 
 

@@ -124,6 +124,7 @@ def test_a_filter_is_set_by_its_flag(flag: str, typed: object, key: str, value: 
             "--allowed-licenses Apache 2: no SPDX identifier; did you mean Apache-2.0",
         ),
         ("--decontaminate", "/no/such", "--decontaminate /no/such: no such file or folder"),
+        ("--withdrawn", "/no/such", "--withdrawn /no/such: no such file; `cppmill withdraw FILE` makes one"),
         ("--unlicensed", "maybe", '--unlicensed maybe: not allowed; it takes one of "drop", "keep"'),
         ("--extensions", "cpp,.CC", '--extensions .CC: not allowed; lower case and no dot: "cc"'),
     ],

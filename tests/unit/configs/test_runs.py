@@ -76,6 +76,7 @@ def other_value(flag: Flag) -> object:
     special = {
         "--allowed-licenses": "MIT,ISC",
         "--decontaminate": "s3://b/x",
+        "--withdrawn": "s3://b/x",
         "--unlicensed": "keep",
         "--redact": "email,ip",
         "--redact-with": "same-length",

@@ -42,6 +42,7 @@ def test_filters_that_are_off_leave_no_trace_in_keys_and_receipts() -> None:
         ({"drop_minified": True}, {"drop_minified": True}),
         ({"drop_secrets": True}, {"drop_secrets": True}),
         ({"decontaminate_ngram_words": 9}, {}),
+        ({"withdrawn": "list.json"}, {"withdrawn": "list.json"}),
         (
             {"decontaminate": ("b.jsonl",)},
             {"decontaminate": ["b.jsonl"], "decontaminate_ngram_words": 13, "decontaminate_min_ngrams": 1},

@@ -1,0 +1,141 @@
+"""Commands that take documents out of datasets, and prove it: arguments to calls of programs, imported late."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipelines.cli import arguments as args
+from pipelines.cli.groups import Group
+from pipelines.cli.options import described
+from pipelines.cli.runs import RETOKENIZE_CODES, print_outcome
+from pipelines.console.console import Output, command_session
+from schemas.errors import ConfigError, ExitCode
+
+commands = typer.Typer()
+
+
+def _words(text: str | None) -> list[str]:
+    return [word.strip() for word in (text or "").split(",") if word.strip()]
+
+
+@described(commands, under=Group.PUBLISH, exit_codes=RETOKENIZE_CODES)
+def withdraw(
+    target: Annotated[
+        str,
+        typer.Argument(metavar="STORE|FILE.json", help="The store of `retokenize`, or the file of a list for `run`."),
+    ],
+    doc_ids: Annotated[
+        str | None, typer.Option("--doc-ids", metavar="FILE", help="A doc_id (SHA-256) per line; - reads them.")
+    ] = None,
+    paths: Annotated[
+        str | None,
+        typer.Option("--paths", metavar="FILE", help="A path per line, as in documents; with a / at its end a folder."),
+    ] = None,
+    projects: Annotated[str | None, typer.Option("--projects", metavar="A,B", help="Whole projects.")] = None,
+    licenses: Annotated[
+        str | None,
+        typer.Option("--licenses", metavar="A,B", help="What the source says is under these licences."),
+    ] = None,
+    copies: Annotated[
+        bool, typer.Option("--copies", help="Withdraw equal contents too, wherever the current version has them.")
+    ] = False,
+    sources: Annotated[
+        list[str] | None,
+        typer.Option("--source", metavar="SOURCE", help="Make the version at once, of this source; may be repeated."),
+    ] = None,
+    config: args.Config = None,
+    keep: Annotated[
+        int, typer.Option("--keep", metavar="N", min=1, help="Keep this many versions; older ones hold what went.")
+    ] = 3,
+    quiet: args.Quiet = False,
+    as_json: args.Json = False,
+    verbose: args.Verbose = False,
+) -> None:
+    """Take documents out of a store of versions, for good.
+
+    They are added to STORE/withdrawn.json, by hash. With --source the next version is made at once, as `retokenize`
+    makes it; otherwise the next `retokenize` makes it. The documents are `filtered[withdrawn]` from then on, ids do not
+    move, and only units that had them are made again. Versions that hold them are named: --keep 1 deletes them. For a
+    single run, FILE.json is a list for `run --withdrawn`.
+
+    Examples:
+      cppmill withdraw /data/cpp --paths gone.txt --source ~/src --keep 1
+      cppmill withdraw withdrawn.json --projects acme,zlib
+    """
+    output = Output(quiet=quiet, as_json=as_json, verbose=verbose)
+    with command_session(output) as reporter:
+        from pipelines.versions import withdraw as program
+
+        asked = program.make_withdrawals(
+            doc_ids=program.read_values(doc_ids) if doc_ids else (),
+            paths=program.read_values(paths) if paths else (),
+            projects=_words(projects),
+            licenses=_words(licenses),
+        )
+        if program.is_list(target):
+            if sources or copies:
+                raise ConfigError(f"{target}: --source and --copies need a store, not the file of a list")
+            lines = list(program.extend_list(Path(target), asked))
+        else:
+            asked, lines = program.record(target, asked, copies=copies)
+        for line in lines:
+            reporter.note(line)
+        if not sources:
+            return
+        from pipelines.versions.retokenize import Request, retokenize
+
+        flags = {"SOURCE": sources, "--store": target}
+        print_outcome(retokenize(Request(file=config, flags=flags, keep=keep, withdrawals=asked), reporter), output)
+
+
+@described(commands, under=Group.PUBLISH, name="prove-absent")
+def prove_absent(
+    run: args.RunFolder,
+    doc_id: Annotated[str, typer.Argument(metavar="DOC_ID", help="SHA-256 of the document's bytes.")],
+) -> None:
+    """Print the proof, as JSON, that a document is not in a dataset.
+
+    checks/check_exclusion.py checks it without cppmill, from the root alone, which is in the receipt of every run with
+    a list of withdrawn documents. Exit code 1 if the document is in the dataset; what is printed then proves that.
+
+    Example:
+      cppmill prove-absent llvm e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855 > proof.json
+    """
+    with command_session(Output(), advice="nothing was changed"):
+        from transforms.records.exclusion import prove
+        from transforms.records.receipts import read_checked_receipt
+        from transforms.storage.folder import OutputFolder
+
+        out = OutputFolder(run)
+        proof = prove(out, read_checked_receipt(out), doc_id)
+        typer.echo(json.dumps(proof))
+        if proof["is_in"]:
+            typer.echo(f"{doc_id} is in the dataset of {run}", err=True)
+            raise SystemExit(int(ExitCode.FAILED_CHECK))
+
+
+@described(commands, under=Group.PUBLISH)
+def affected(
+    store: Annotated[str, typer.Argument(metavar="STORE", help="The store of `retokenize`, with withdrawn documents.")],
+    places: Annotated[
+        list[str] | None, typer.Argument(metavar="[EXPORT|CHECKPOINT]...", help="Exports, and stamped checkpoints.")
+    ] = None,
+    as_json: args.Json = False,
+) -> None:
+    """Name the versions, exports and checkpoints that have withdrawn documents.
+
+    Versions of the store, also those that were deleted after the withdrawal; exports by the receipt that they were made
+    from; checkpoints by the position of the loader, as `trace` reads it: which withdrawn documents the training
+    consumed up to there.
+
+    Example:
+      cppmill affected /data/cpp exports/llvm-8k checkpoints/*.pt
+    """
+    with command_session(Output(as_json=as_json), advice="nothing was changed"):
+        from pipelines.exports.affected import print_affected
+
+        print_affected(store, places or [], as_json=as_json)

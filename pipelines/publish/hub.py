@@ -1,0 +1,216 @@
+"""The program of `cppmill push`: a finished run as a dataset repository of the Hugging Face Hub.
+
+The repository gets the shards of documents and tokens, the tokenizer, `platform_vocab.json`, the receipt and its
+signature, and what `cppmill provenance` writes. What is there with the same digest is not sent again, so a push goes on
+after a kill. New shards come first, in commits of some files each; their names contain keys, so nothing that is there
+changes. The last commit has everything else and deletes old shards, so receipt and card are those of complete data.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, RepoFile
+from huggingface_hub.constants import DEFAULT_REVISION, ENDPOINT
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+from huggingface_hub.utils.sha import git_hash
+from huggingface_hub.utils.tqdm import disable_progress_bars
+
+from pipelines.publish.provenance import write_provenance
+from schemas.digests import sha256_file
+from schemas.errors import ConfigError, CppmillError, IntegrityError, StoreError
+from transforms.records.croissant import Publication
+from transforms.records.in_toto import BUILDER, PRODUCTS, products
+from transforms.records.platforms import PLATFORM_VOCAB
+from transforms.records.receipts import RECEIPT, SIGNATURE, read_checked_receipt
+from transforms.storage.folder import OutputFolder
+from transforms.storage.hub import is_of_hub
+
+logger = logging.getLogger(__name__)
+
+ATTEMPTS = 5
+"""How often a push goes on by itself after the Hub failed."""
+
+PAUSE_SECONDS = 2.0
+"""How long it waits before the first of these; twice as long before each other one."""
+
+COMMIT_FILES = 100
+"""Most shards in a commit, as the Hub advises."""
+
+_DATA = ("documents/", "tokens/")
+_SERVER_ERROR = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repository:
+    """Where to push to.
+
+    Attributes:
+        name: ORG/NAME.
+        revision: The branch; made if it does not exist.
+        private: Whether a repository that does not exist is made private.
+    """
+
+    name: str
+    revision: str = DEFAULT_REVISION
+    private: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class File:
+    """A file to be in the repository.
+
+    Attributes:
+        path: Its path there.
+        sha256: Its digest.
+        out: The folder that has it under the same path.
+    """
+
+    path: str
+    sha256: str
+    out: OutputFolder
+
+
+def endpoint() -> str:
+    """Return the Hub's URL: `HF_ENDPOINT` of the environment, else the public one."""
+    return os.environ.get("HF_ENDPOINT", ENDPOINT).rstrip("/")
+
+
+def push(run: str, repository: Repository, publication: Publication) -> Iterator[str]:
+    """Push a run that was verified, and yield lines about it.
+
+    Args:
+        run: The run's folder, or its URL.
+        repository: Where to.
+        publication: What the card says besides the receipt.
+
+    Raises:
+        ConfigError: If the name is none, or the Hub refuses token or name.
+        IntegrityError: If a file is not what the receipt says.
+        StoreError: If the Hub fails after all attempts.
+    """
+    out = OutputFolder(run)
+    receipt = read_checked_receipt(out)
+    disable_progress_bars()
+    api = HfApi(endpoint=endpoint(), token=os.environ.get("HF_TOKEN") or False)
+    with tempfile.TemporaryDirectory(prefix="cppmill-push-") as folder:
+        described = Path(folder) / "card"
+        list(write_provenance(run, described, publication, builder=BUILDER))
+        files = [*run_files(out, receipt), *_card_files(described)]
+        _persist(lambda: _prepare(api, repository), repository)
+        sent = _persist(lambda: _send(api, repository, files), repository)
+    where = f"{endpoint()}/datasets/{repository.name}/tree/{repository.revision}"
+    yield f"{where}: {len(files):,} files, {sent:,} of them sent, receipt {receipt['digest']}"
+
+
+def run_files(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[File]:
+    """Yield the files of a run that are published: products, the platform vocabulary, the receipt and its signature."""
+    for folder in PRODUCTS:
+        yield from (File(path=name, sha256=sha256, out=out) for name, sha256 in products(receipt, folder).items())
+    if PLATFORM_VOCAB in receipt["files"]:
+        yield File(path=PLATFORM_VOCAB, sha256=receipt["files"][PLATFORM_VOCAB], out=out)
+    yield from (File(path=name, sha256=out.hash(name), out=out) for name in (RECEIPT, SIGNATURE) if out.exists(name))
+
+
+def _card_files(folder: Path) -> Iterator[File]:
+    out = OutputFolder(folder)
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and not path.is_symlink():
+            yield File(path=path.name, sha256=sha256_file(path), out=out)
+
+
+def _prepare(api: HfApi, repository: Repository) -> int:
+    """Make the repository and the branch, if they are not there."""
+    api.create_repo(repository.name, repo_type="dataset", private=repository.private or None, exist_ok=True)
+    if repository.revision != DEFAULT_REVISION:
+        api.create_branch(repository.name, branch=repository.revision, repo_type="dataset", exist_ok=True)
+    return 0
+
+
+def _send(api: HfApi, repository: Repository, files: Sequence[File]) -> int:
+    """Send what the repository lacks, and return how many files that were."""
+    there = {
+        entry.path: entry
+        for entry in api.list_repo_tree(
+            repository.name, recursive=True, revision=repository.revision, repo_type="dataset"
+        )
+        if isinstance(entry, RepoFile)
+    }
+    missing = [file for file in files if not _is_there(file, there.get(file.path))]
+    names = {file.path for file in files}
+    stale = [path for path in there if path.startswith((*_DATA, "tokenizer/", SIGNATURE)) and path not in names]
+    shards = [file for file in missing if file.path.startswith(_DATA)]
+    for first in range(0, len(shards), COMMIT_FILES):
+        group = shards[first : first + COMMIT_FILES]
+        _commit(api, repository, group, [], message=f"{len(group)} shards")
+    rest = [file for file in missing if not file.path.startswith(_DATA)]
+    if rest or stale:
+        _commit(api, repository, rest, stale, message="Card, receipt and tokenizer")
+    return len(missing)
+
+
+def _is_there(file: File, entry: RepoFile | None) -> bool:
+    if entry is None:
+        return False
+    if entry.lfs is not None:
+        return bool(entry.lfs.sha256 == file.sha256)
+    return bool(entry.blob_id == git_hash(file.out.read_bytes(file.path)))
+
+
+def _commit(api: HfApi, repository: Repository, files: Sequence[File], stale: Sequence[str], *, message: str) -> None:
+    """Upload files and commit them, and delete others in the same commit."""
+    with ExitStack() as stack:
+        added = []
+        for file in files:
+            path = stack.enter_context(file.out.open_local(file.path))
+            added.append(CommitOperationAdd(path_in_repo=file.path, path_or_fileobj=str(path)))
+            found = sha256_file(path)
+            if found != file.sha256:
+                raise IntegrityError(f"{file.out.where(file.path)}: its SHA-256 is {found}, not {file.sha256}")
+        deleted = [CommitOperationDelete(path_in_repo=path) for path in stale]
+        api.create_commit(
+            repository.name,
+            [*added, *deleted],
+            commit_message=message,
+            revision=repository.revision,
+            repo_type="dataset",
+        )
+
+
+def _persist(work: Callable[[], int], repository: Repository) -> int:
+    """Do work that can be begun again, until it is done or the Hub has failed too often."""
+    for attempt in range(ATTEMPTS):
+        try:
+            return work()
+        except Exception as error:
+            failure = _failure(error, repository)
+            if failure is None:
+                raise
+            if attempt == ATTEMPTS - 1 or not isinstance(failure, StoreError):
+                raise failure from error
+            logger.warning("%s; trying again", failure)
+            time.sleep(PAUSE_SECONDS * 2**attempt)
+    raise AssertionError
+
+
+def _failure(error: Exception, repository: Repository) -> CppmillError | None:
+    """Return the error to raise: of usage if the Hub refuses, of a store if it fails; None for any other."""
+    is_upload = type(error) is RuntimeError and error.__cause__ is not None  # which names the file that failed
+    cause = error.__cause__ if is_upload else error
+    if isinstance(cause, HFValidationError):
+        return ConfigError(f"ORG/NAME {repository.name}: {cause}")
+    if cause is None or not is_of_hub(cause):
+        return None
+    reason = " ".join(str(cause).split())
+    status = cause.response.status_code if isinstance(cause, HfHubHTTPError) else _SERVER_ERROR
+    if status < _SERVER_ERROR:
+        return ConfigError(f"{repository.name}: the Hub refuses it: {reason}; HF_TOKEN must be allowed to write there")
+    return StoreError(f"{repository.name}: the Hub failed: {reason}; push again, which sends only what is missing")

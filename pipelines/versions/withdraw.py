@@ -1,0 +1,113 @@
+"""The program of `cppmill withdraw`: documents that leave a store of versions, and do not come back.
+
+Their list is `withdrawn.json` in the store (`transforms.filters.withdrawals`). Every later version obeys it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from pipelines.stages.session import locked
+from schemas.errors import ConfigError
+from schemas.places import is_remote
+from transforms.filters.withdrawals import WITHDRAWN, Withdrawals, read_withdrawals, withdrawn_in
+from transforms.records.affected import listed_doc_ids, record_affected
+from transforms.records.versions import Versions
+
+_DOC_ID = re.compile("[0-9a-fA-F]{64}")
+
+
+def read_values(file: str) -> list[str]:
+    """Return the lines of a file that are not empty; `-` is the standard input.
+
+    Raises:
+        ConfigError: If it cannot be read.
+    """
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8", "surrogateescape")
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
+    return [line for line in text.split("\n") if line.strip()]
+
+
+def make_withdrawals(
+    *,
+    doc_ids: Sequence[str] = (),
+    paths: Sequence[str] = (),
+    projects: Sequence[str] = (),
+    licenses: Sequence[str] = (),
+) -> Withdrawals:
+    """Return the list of what a user names.
+
+    Raises:
+        ConfigError: If nothing is named, or a doc_id is none.
+    """
+    values: Mapping[str, Sequence[str]] = {
+        "doc_ids": [doc_id.split()[0] for doc_id in doc_ids],  # as `sha256sum` prints them, with a name behind
+        "paths": paths,
+        "projects": projects,
+        "licenses": licenses,
+    }
+    if not any(values.values()):
+        raise ConfigError("nothing to withdraw: give --doc-ids, --paths, --projects or --licenses")
+    for doc_id in values["doc_ids"]:
+        if not _DOC_ID.fullmatch(doc_id):
+            raise ConfigError(f"--doc-ids: {doc_id}: not a doc_id; it is the SHA-256 of the document's bytes")
+    return Withdrawals.of(values)
+
+
+def is_list(target: str) -> bool:
+    """Return whether a target is the file of a list, not a store."""
+    return target.endswith(".json") and not is_remote(target)
+
+
+def extend_list(file: Path, asked: Withdrawals) -> Iterator[str]:
+    """Add to the file of a list, which `ingest.withdrawn` takes, and yield lines about it."""
+    known = read_withdrawals(str(file)) if file.exists() else None
+    wanted = asked if known is None else known | asked
+    file.write_bytes(wanted.to_bytes())
+    yield f"{file}: {describe_counts(wanted)}"
+
+
+def check_store(store: str) -> Versions:
+    """Return the versions of a store.
+
+    Raises:
+        ConfigError: If it is the folder of a run, or there is none.
+    """
+    versions = Versions(store)
+    versions.check_place()
+    if not versions.names:
+        raise ConfigError(f"{store}: no version of a dataset; give the --store of `cppmill retokenize`, or FILE.json")
+    return versions
+
+
+def record(store: str, asked: Withdrawals, *, copies: bool) -> tuple[Withdrawals, list[str]]:
+    """Add to the list of a store, and return what was added and lines about it; the store's next version obeys it.
+
+    Args:
+        store: The store.
+        asked: What is withdrawn.
+        copies: Withdraw the contents of the documents that are listed too, wherever else they lie.
+
+    Raises:
+        LockedError: If another run is at work in the store.
+    """
+    versions = check_store(store)
+    with locked(versions.folder):
+        if copies and versions.current is not None:
+            asked |= Withdrawals.of({"doc_ids": listed_doc_ids(versions.out(versions.current), asked)})
+        wanted = (withdrawn_in(versions.folder) or Withdrawals()) | asked
+        versions.folder.publish_bytes(WITHDRAWN, wanted.to_bytes())
+        found = record_affected(versions, wanted)
+    lines = [f"{versions.folder.where(WITHDRAWN)}: {describe_counts(wanted)}"]
+    return asked, [*lines, *(holding.line for holding in found if holding.documents)]
+
+
+def describe_counts(withdrawals: Withdrawals) -> str:
+    """Return how much a list has."""
+    counts = withdrawals.counts
+    return ", ".join(f"{number:,} {kind}" for kind, number in counts.items() if number) or "nothing"

@@ -1,0 +1,55 @@
+"""OpenLineage events of a run: what the receipt says, of the client's own types, in a file and at a server alike."""
+
+import json
+import shutil
+import uuid
+
+from openlineage.client import event_v2
+
+from tests.json_server import JsonServer
+
+
+def test_the_events_are_what_the_receipt_says_and_are_sent_as_they_are_written(run, cppmill, tmp_path):
+    cppmill("lineage", run.out, "--out", tmp_path / "events.jsonl", "--name", "headers")
+    written = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    start, end = written
+    assert [event["eventType"] for event in written] == ["START", "COMPLETE"]
+    assert start["eventTime"] <= end["eventTime"]
+    assert start["run"]["runId"] == end["run"]["runId"] == str(uuid.UUID(end["run"]["runId"]))
+    assert end["schemaURL"] == event_v2.RunEvent._get_schema()
+    receipt, outputs = run.receipt, {item["name"]: item for item in end["outputs"]}
+    versions = {name: item["facets"]["version"]["datasetVersion"] for name, item in outputs.items()}
+    assert versions == {
+        "headers/documents": receipt["corpus"]["digest"],
+        "headers/tokens": receipt["dataset"]["digest"],
+        "headers/tokenizer": receipt["tokenizer"]["digest"],
+    }
+    assert outputs["headers/tokens"]["outputFacets"]["outputStatistics"]["fileCount"] == len(
+        receipt["dataset"]["shards"]
+    )
+    assert "token_ids" in [field["name"] for field in outputs["headers/tokens"]["facets"]["schema"]["fields"]]
+    received = []
+
+    def take(method, path, sent):
+        received.append((method, path, sent))
+        return 201, {}
+
+    with JsonServer(take) as server:
+        cppmill("lineage", run.out, "--send", f"http://127.0.0.1:{server.port}", "--name", "headers")
+    assert [(method, path) for method, path, _ in received] == [("POST", "/api/v1/lineage")] * 2
+    for event, (_, _, sent) in zip(written, received, strict=True):
+        sent["run"]["facets"] = {name: sent["run"]["facets"][name] for name in event["run"]["facets"]}
+        assert sent == event
+
+
+def test_without_a_log_the_time_must_be_given_and_a_server_that_refuses_is_an_error(run, cppmill, tmp_path):
+    shutil.copytree(run.out, tmp_path / "copy", ignore=shutil.ignore_patterns(".cache"))
+    to_file = ("lineage", tmp_path / "copy", "--out", tmp_path / "events.jsonl")
+    done = cppmill(*to_file, check=False)
+    assert (done.returncode, "give --time" in done.stderr) == (2, True)
+    cppmill(*to_file, "--time", "2026-11-30T12:00:00Z")
+    assert '"eventTime": "2026-11-30T12:00:00Z"' in (tmp_path / "events.jsonl").read_text()
+    with JsonServer(lambda *_: (403, {})) as server:
+        done = cppmill("lineage", run.out, "--send", f"http://127.0.0.1:{server.port}", check=False)
+    assert (done.returncode, "did not take the events" in done.stderr) == (1, True)
+    assert cppmill("lineage", run.out, check=False).returncode == 2

@@ -1,0 +1,94 @@
+"""Withdrawing from a store: a version without the documents, made of touched units alone, whatever comes later."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from cppmill_core.loader import Loader
+
+from tests.prepared import SourcesAndStore
+
+GONE = "numpy/numpy/npy_math.h"
+
+
+@pytest.fixture
+def store(run, tmp_path):
+    """The sources of the finished run, and a store whose first version it is."""
+    shutil.copytree(run.out, tmp_path / "store/versions/v000001", copy_function=shutil.copy2)
+    (tmp_path / "store/current").symlink_to("versions/v000001")
+    return SourcesAndStore(run.sources, tmp_path / "store")
+
+
+def documents(out):
+    rows = [pq.read_table(path, columns=["doc_id", "path"]).to_pylist() for path in out.glob("tokens/*.parquet")]
+    return {row["path"]: row["doc_id"] for part in rows for row in part}
+
+
+def test_a_withdrawn_document_is_gone_for_good_and_that_is_proven(store, tmp_path, cppmill, checker):
+    before = documents(store.out("v000001"))
+    (tmp_path / "paths.txt").write_text(f"{GONE}\n")
+    options = ("--paths", tmp_path / "paths.txt", "--keep", "1")
+    done = cppmill("withdraw", store.place, *options, "--source", store.sources, "--json")
+    outcome = json.loads(done.stdout.splitlines()[-1])
+    assert outcome["changes"]["documents"]["removed"] == 1
+    assert outcome["changes"]["ids"]["moved"] == 0
+    assert outcome["changes"]["shards"]["written"] == 1, "only the unit that had it is made again"
+    assert outcome["removed"] == ["v000001"]
+    out = store.out("v000002")
+    assert documents(out) == {path: doc_id for path, doc_id in before.items() if path != GONE}
+    receipt = store.receipt("v000002")
+    assert receipt["ledger"]["documents"]["filtered"]["withdrawn"] == 1
+    assert receipt["exclusion"]["doc_ids"] == len(before) - 1
+    cppmill("verify", out)
+    assert checker(out) == ""
+    assert json.loads(cppmill("prove-absent", out, before[GONE]).stdout)["root"] == receipt["exclusion"]["root"]
+    assert cppmill("prove-absent", out, next(iter(before.values())), check=False).returncode == 1
+    assert cppmill(*store.command, check=False).returncode == 10
+    (store.place / "withdrawn.json").unlink()
+    assert cppmill(*store.command, check=False).returncode == 10, "the list of the version counts too"
+    assert GONE not in documents(out)
+    shutil.copy(out / "withdrawn.json", store.place)
+    (out / "withdrawn.json").unlink()
+    assert "withdrawn.json" in cppmill("verify", out, check=False).stdout
+
+
+def test_without_sources_the_list_waits_for_the_next_version(store, tmp_path, cppmill):
+    (tmp_path / "ids").write_text(f"{documents(store.out('v000001'))[GONE].upper()}  npy_math.h\n")
+    said = cppmill("withdraw", store.place, "--doc-ids", tmp_path / "ids", "--projects", "nobody").stderr
+    assert "1 doc_ids, 1 projects" in said
+    assert "v000001: 1 withdrawn documents" in said
+    check_affected(store, tmp_path, cppmill)
+    cppmill(*store.command, "--no-drift")
+    assert GONE not in documents(store.out("v000002"))
+
+
+def check_affected(store, folder, cppmill):
+    """The version, an export of it and who trained on the document are named, and nobody else."""
+    export = folder / "export"
+    cppmill("sequences", store.out("v000001"), "--out", export, "--length", "1024", "--quiet")
+    first = Loader(store.out("v000001") / "tokens", shuffle=False)
+    states = {"early": first.state_dict(steps=1), "late": first.state_dict(steps=first.steps())}
+    states["packed"] = Loader(export / "sequences", batch_rows=10_000).state_dict(steps=1)
+    for name, state in {**states, "other": {**states["late"], "dataset": 64 * "0"}}.items():
+        (folder / f"{name}.json").write_text(json.dumps(state))
+    places = [export, *(folder / f"{name}.json" for name in ("early", "late", "packed", "other"))]
+    lines = cppmill("affected", store.place, *places, "--json").stdout.splitlines()
+    found = {Path(line["place"]).stem: (line["verdict"], line["documents"]) for line in map(json.loads, lines)}
+    yes, no, unknown = ("affected", 1), ("not affected", 0), ("not known", None)
+    expected = {"v000001": yes, "export": yes, "early": no, "late": yes, "packed": yes, "other": unknown}
+    assert found == expected
+
+
+def test_what_cannot_be_withdrawn_is_said(store, tmp_path, cppmill):
+    (tmp_path / "ids").write_text("npy_math.h\n")
+    for arguments, message in (
+        ((store.place,), "nothing to withdraw"),
+        ((store.place, "--doc-ids", tmp_path / "ids"), "npy_math.h: not a doc_id"),
+        ((store.out("v000001"), "--projects", "numpy"), "the folder of a run or an export, not a store"),
+        ((tmp_path / "list.json", "--projects", "numpy", "--copies"), "--source and --copies need a store"),
+    ):
+        done = cppmill("withdraw", *arguments, check=False)
+        assert done.returncode == 2
+        assert message in done.stderr

@@ -1,0 +1,216 @@
+"""Withdrawn documents: a list by doc_id, path, project and licence, of which only hashes are kept.
+
+The list itself publishes no path and no name: an entry is the SHA-256 of its kind and its value. Whoever knows a value
+can look for it in the list; nobody can read the values from it. Names of public projects can be guessed.
+
+It is applied to fingerprints, not to texts: another list reads no source again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from schemas.digests import canonical_json
+from schemas.errors import ConfigError, IntegrityError
+from schemas.places import is_remote
+from transforms.sources.license_terms import named_licenses
+from transforms.storage.folder import CACHE, OutputFolder
+from transforms.storage.urls import open_url, store_errors
+
+WITHDRAWN = "withdrawn.json"
+"""The list in OUT and in a store of versions."""
+
+WITHDRAWN_FORMAT = "cppmill-withdrawn-1"
+KINDS = ("doc_ids", "paths", "projects", "licenses")
+COLUMNS = ("doc_id", "project", "path", "license")
+"""The columns that `Withdrawals.find` looks at."""
+
+_PUBLISHED = f"{CACHE}/withdrawn"
+_WORDS = {"doc_ids": "doc_id", "paths": "path", "projects": "project", "licenses": "licence"}
+
+
+@lru_cache(maxsize=1 << 16)
+def entry(kind: str, value: str) -> str:
+    """Return the entry of a value: the SHA-256 of its kind, a zero byte and the value.
+
+    Example:
+        >>> entry("projects", "zlib")[:16]
+        '0e3f2aeb7fa76ea5'
+    """
+    return sha256(f"{kind}\0{_normal(kind, value)}".encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _normal(kind: str, value: str) -> str:
+    return value.lower() if kind in ("doc_ids", "licenses") else value
+
+
+@dataclass(frozen=True, eq=False)
+class Withdrawals:
+    """What is withdrawn.
+
+    Attributes:
+        entries: The entries by kind; a kind may be missing.
+    """
+
+    entries: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, values: Mapping[str, Iterable[str]]) -> Withdrawals:
+        """Return the list of values by kind; a path that ends with a slash is all that is below it."""
+        return cls({kind: frozenset(entry(kind, value) for value in values.get(kind, ())) for kind in KINDS})
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, where: str) -> Withdrawals:
+        """Read a list back.
+
+        Raises:
+            IntegrityError: If it is not one.
+        """
+        try:
+            value = json.loads(data)
+            if value.pop("format") != WITHDRAWN_FORMAT or value.keys() != set(KINDS):
+                raise ValueError("other keys or another format")
+            entries = {kind: frozenset(map(str, value[kind])) for kind in KINDS}
+            if any(len(text) != 64 for texts in entries.values() for text in texts):
+                raise ValueError("an entry is no SHA-256")
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise IntegrityError(
+                f"{where}: not a list of format {WITHDRAWN_FORMAT} ({error}); `cppmill withdraw` makes one"
+            ) from error
+        return cls(entries)
+
+    def to_bytes(self) -> bytes:
+        """Return the list as canonical JSON, the same bytes for the same entries."""
+        return canonical_json({"format": WITHDRAWN_FORMAT, **{kind: sorted(self._of(kind)) for kind in KINDS}})
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the list."""
+        return sha256(self.to_bytes()).hexdigest()
+
+    @property
+    def name(self) -> str:
+        """Where workers find it, relative to OUT."""
+        return f"{_PUBLISHED}/{self.digest}.json"
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The number of entries by kind."""
+        return {kind: len(self._of(kind)) for kind in KINDS}
+
+    def __or__(self, other: Withdrawals) -> Withdrawals:
+        """Return the entries of both."""
+        return Withdrawals({kind: self._of(kind) | other._of(kind) for kind in KINDS})
+
+    def __eq__(self, other: object) -> bool:
+        """Compare the entries."""
+        return isinstance(other, Withdrawals) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        """Hash the entries."""
+        return hash(self.digest)
+
+    def _of(self, kind: str) -> frozenset[str]:
+        return self.entries.get(kind, frozenset())
+
+    def find(self, documents: pa.RecordBatch | pa.Table) -> Iterator[tuple[int, str]]:
+        """Yield the rows that are withdrawn, and a few words for people.
+
+        Args:
+            documents: Rows with the columns `COLUMNS`.
+        """
+        columns: list[list[Any]] = [documents.column(name).to_pylist() for name in COLUMNS]
+        for row, (doc_id, project, path, license) in enumerate(zip(*columns, strict=True)):
+            kind = self._kind(doc_id, project, path, license)
+            if kind is not None:
+                yield row, f"its {_WORDS[kind]} is in the list of withdrawn documents"
+
+    def _kind(self, doc_id: str, project: str, path: str, license: str | None) -> str | None:
+        """Return by what a document is withdrawn, None if it is not."""
+        values = {
+            "doc_ids": (doc_id,),
+            "paths": (path, *_folders(path)),
+            "projects": (project,),
+            "licenses": named_licenses(license or ""),
+        }
+        for kind, names in values.items():
+            listed = self._of(kind)
+            if listed and not listed.isdisjoint(entry(kind, name) for name in names):
+                return kind
+        return None
+
+
+def _folders(path: str) -> Iterator[str]:
+    """Yield the folders that a path lies in, each with a slash at its end."""
+    end = path.rfind("/")
+    while end >= 0:
+        yield path[: end + 1]
+        end = path.rfind("/", 0, end)
+
+
+def read_withdrawals(place: str | None) -> Withdrawals | None:
+    """Return the list at a place, a path or a URL; None without a place.
+
+    Raises:
+        ConfigError: If there is none.
+        IntegrityError: If it is no such list.
+        StoreError: If a store fails, or refuses the credentials.
+    """
+    if place is None:
+        return None
+    try:
+        return Withdrawals.from_bytes(_read(place), where=place)
+    except OSError as error:
+        raise ConfigError(f"ingest.withdrawn: {place}: cannot be read: {error.strerror or error}") from error
+
+
+def _read(place: str) -> bytes:
+    if not is_remote(place):
+        return Path(place).expanduser().read_bytes()
+    with store_errors(place):
+        system, path = open_url(place)
+        return bytes(system.cat_file(path))
+
+
+def withdrawn_in(folder: OutputFolder) -> Withdrawals | None:
+    """Return the list of a run or a store; None if it has none."""
+    try:
+        data = folder.read_bytes(WITHDRAWN)
+    except FileNotFoundError:
+        return None
+    return Withdrawals.from_bytes(data, where=folder.where(WITHDRAWN))
+
+
+@contextmanager
+def published_withdrawals(withdrawals: Withdrawals | None, out: OutputFolder) -> Iterator[None]:
+    """Let workers load a list by its name, from OUT, as long as this lasts; without one do nothing."""
+    if withdrawals is None:
+        yield
+        return
+    out.publish_bytes(withdrawals.name, withdrawals.to_bytes())
+    try:
+        yield
+    finally:
+        out.remove_folder(_PUBLISHED)
+
+
+def load_withdrawals(name: str, out: OutputFolder) -> Withdrawals:
+    """Return a list that is published under a name."""
+    return Withdrawals.from_bytes(out.read_bytes(name), where=out.where(name))
+
+
+def keep_withdrawals(withdrawals: Withdrawals | None, out: OutputFolder) -> None:
+    """Write the list of a run into OUT, or remove that of an earlier run; nothing if it is there already."""
+    if withdrawals is None:
+        out.remove(WITHDRAWN)
+    elif out.digest(WITHDRAWN) != withdrawals.digest:
+        out.publish_bytes(WITHDRAWN, withdrawals.to_bytes())
