@@ -45,7 +45,7 @@ def pieces(corpus: Path, num_bytes: int) -> Iterator[bytes]:
     held = b""
     while files:
         for path in files:
-            held += path.read_bytes()
+            held += path.read_bytes().replace(b"\0", b"")  # with a NUL byte it would be dropped as binary
             whole = len(held) // num_bytes * num_bytes
             yield from (held[at : at + num_bytes] for at in range(0, whole, num_bytes))
             held = held[whole:]
