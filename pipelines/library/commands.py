@@ -187,7 +187,8 @@ def read_table(model: type[Model], name: str, values: Mapping[str, Any]) -> Mode
         ConfigError: With one line for every problem.
     """
     form = f"{name}: {{name}} = {{value}}"
-    return read_layer(model, Layer(origin="", values={"options": values}, form=form))
+    options = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+    return read_layer(model, Layer(origin="", values={"options": options}, form=form))
 
 
 def _file(config: PlaceText | None) -> Path | None:
