@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from configs.flags import Model, read_layer
 from configs.keywords import read_keywords
-from configs.layers import Layer
+from configs.layers import Layer, freeze
 from pipelines.console.progress import Reporter, Reporters
 from pipelines.library.runs import Run, open_run
 from schemas.drift_options import DriftOptions
@@ -187,7 +187,7 @@ def read_table(model: type[Model], name: str, values: Mapping[str, Any]) -> Mode
         ConfigError: With one line for every problem.
     """
     form = f"{name}: {{name}} = {{value}}"
-    return read_layer(model, Layer(origin="", values={"options": values}, form=form))
+    return read_layer(model, Layer(origin="", values={"options": freeze(values)}, form=form))
 
 
 def _file(config: PlaceText | None) -> Path | None:

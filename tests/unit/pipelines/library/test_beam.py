@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections import Counter
 
 import apache_beam as beam
@@ -92,6 +93,15 @@ def test_documents_are_read_with_a_row_for_each_that_is_not_kept(run, kept, run_
     assert table(found["documents"], TEXTS).equals(kept.select(TEXTS.names).sort_by("path"))
     rejects = pq.read_table(sorted((run.out / "documents").glob("rejects-*")))
     assert table(found["rejected"], REJECTS).equals(rejects.sort_by("path"))
+
+
+def test_documents_are_redacted_as_those_of_a_run(run_transform, tmp_path):
+    (tmp_path / "a.h").write_text("// by jane.doe@cppmill-mail.net\n")
+    (found,) = run_transform(ReadCpp(sources=tmp_path, ingest={"redact": ["email"]}))
+    assert found.schema.equals(TEXTS)
+    (text,) = found.column("content").to_pylist()
+    assert b"jane" not in text
+    assert hashlib.sha256(text).hexdigest() == found.column("doc_id")[0].as_py()
 
 
 def read_both(pipeline, sources):
