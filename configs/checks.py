@@ -24,7 +24,7 @@ from schemas.errors import ConfigError, PluginError
 from schemas.licenses import canonical_license, license_identifiers
 from schemas.options import FILE_DIGEST
 from schemas.places import is_remote, missing_package
-from schemas.plugins import describe_filter, find_filter, find_reader
+from schemas.plugins.entry_points import describe_filter, find_filter, find_reader
 from schemas.reasons import Filtered
 
 _LINES = {"cpp-words-2": "cpp-lines-2", "text-words-1": "text-sentences-1"}

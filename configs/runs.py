@@ -23,7 +23,7 @@ from schemas.errors import ConfigError
 from schemas.options import BuildOptions, IngestOptions, RunOptions, ScanOptions, TokenizeOptions
 from schemas.passwords import hide_secrets
 from schemas.places import is_remote
-from schemas.plugins import find_filter
+from schemas.plugins.entry_points import find_filter
 from schemas.units import Stage
 
 Place = InstanceOf[Path] | PathText

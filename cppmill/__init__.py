@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pipelines.library.commands import check, plan, retokenize, run, verify
     from pipelines.library.runs import Run, open_run
     from schemas.errors import BlockedError, ConfigError, CppmillError, IntegrityError, PluginError
-    from schemas.plugins import Filter, Reader, each_document
+    from schemas.plugins.entry_points import Filter, Reader, each_document
     from transforms.filters.properties import check_filter
 
 __all__ = [
@@ -51,7 +51,7 @@ _HOMES = {
     **dict.fromkeys(("check", "plan", "retokenize", "run", "verify"), "pipelines.library.commands"),
     **dict.fromkeys(("Run", "open_run"), "pipelines.library.runs"),
     **dict.fromkeys(("BlockedError", "ConfigError", "CppmillError", "PluginError", "IntegrityError"), "schemas.errors"),
-    **dict.fromkeys(("Filter", "Reader", "each_document"), "schemas.plugins"),
+    **dict.fromkeys(("Filter", "Reader", "each_document"), "schemas.plugins.entry_points"),
     "check_filter": "transforms.filters.properties",
 }
 """The module of each name of the library; it is imported when the name is used."""

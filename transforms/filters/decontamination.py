@@ -26,7 +26,7 @@ from pydantic import BaseModel, InstanceOf
 
 from schemas.errors import ConfigError
 from schemas.options import IngestOptions
-from schemas.plugins import Filter, each_document
+from schemas.plugins.entry_points import Filter, each_document
 from schemas.tables import BENCHMARK_NGRAMS
 from transforms.filters.benchmark_texts import BenchmarkText, read_texts
 from transforms.filters.ngrams import Hashes, Ngrams, hash_words, iter_ngrams

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from schemas.plugins import Filter, each_document
+from schemas.plugins.entry_points import Filter, each_document
 
 _HEAD_BYTES = 4096
 _HEAD_LINES = 20

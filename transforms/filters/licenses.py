@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from schemas.licenses import PACKAGE, canonical_license, parse_expression, spdx_licenses
 from schemas.options import Unlicensed
-from schemas.plugins import Filter, Find
+from schemas.plugins.entry_points import Filter, Find
 from transforms.sources.document import bounded
 from transforms.sources.license_terms import all_of
 

@@ -6,7 +6,7 @@ import io
 
 from pydantic import BaseModel
 
-from schemas.plugins import Filter, each_document
+from schemas.plugins.entry_points import Filter, each_document
 
 _MAX_COUNTED_LINES = 1_000_000
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from schemas.plugins import Filter, each_document
+from schemas.plugins.entry_points import Filter, each_document
 
 _LEAST_BYTES = 1000
 """Smaller files are left alone: a header with one long line, a short table beside the code that it belongs to."""

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from schemas.errors import PluginError
-from schemas.plugins import Filter, Find
+from schemas.plugins.entry_points import Filter, Find
 from schemas.tables import FILTER_INPUT
 from transforms.filters.verdicts import find_details
 

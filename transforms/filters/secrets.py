@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from schemas.errors import ConfigError
-from schemas.plugins import Filter, each_document
+from schemas.plugins.entry_points import Filter, each_document
 
 if TYPE_CHECKING:
     from detect_secrets.plugins.base import RegexBasedDetector

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from schemas.errors import CppmillError, PluginError
 from schemas.options import IngestOptions
-from schemas.plugins import FILTERS_GROUP, READERS_GROUP, Find, describe_filter, find_filter, find_reader
+from schemas.plugins.entry_points import FILTERS_GROUP, READERS_GROUP, Find, describe_filter, find_filter, find_reader
 from schemas.reasons import Column, Filtered
 from schemas.tables import FILTER_INPUT
 from transforms.filters.decontamination import Benchmark

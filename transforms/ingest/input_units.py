@@ -13,7 +13,7 @@ from typing import Any
 
 from schemas.digests import path_fraction
 from schemas.options import NEAR_DUPLICATE_OPTIONS, IngestOptions
-from schemas.plugins import find_reader
+from schemas.plugins.entry_points import find_reader
 from schemas.reasons import Filtered
 from schemas.tables import DATA_FORMAT_VERSION
 from schemas.units import Stage, Unit

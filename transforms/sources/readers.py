@@ -13,7 +13,7 @@ import pyarrow as pa
 from schemas.errors import CppmillError, PluginError
 from schemas.options import IngestOptions
 from schemas.places import is_remote
-from schemas.plugins import describe_reader, find_reader
+from schemas.plugins.entry_points import describe_reader, find_reader
 from schemas.reasons import Dead, Filtered
 from schemas.units import Unit
 from transforms.sources import under_way

@@ -17,10 +17,10 @@ import pytest
 from pydantic import BaseModel
 
 from configs.runs import load_run_config
-from schemas import plugins
 from schemas.errors import ConfigError, PluginError
 from schemas.options import IngestOptions
-from schemas.plugins import Filter, each_document, find_filter, forget_installed
+from schemas.plugins import entry_points as plugins
+from schemas.plugins.entry_points import Filter, each_document, find_filter, forget_installed
 from transforms.filters.decontamination import Benchmark, read_benchmark
 from transforms.filters.properties import SAMPLES, check_filter
 from transforms.filters.verdicts import filter_versions, make_content_filter

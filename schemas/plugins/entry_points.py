@@ -48,7 +48,7 @@ class Filter:
         packages: Distributions whose installed version decides too.
 
     Example:
-        >>> from schemas.plugins import Filter, each_document
+        >>> from schemas.plugins.entry_points import Filter, each_document
         >>> tiny = Filter(version="1", make=lambda _: each_document(lambda text: "tiny" if len(text) < 9 else None))
         >>> list(tiny.make(tiny.options())(pa.record_batch({"content": [b"int a;", b"int main() {}"]})))
         ['tiny', None]
