@@ -33,8 +33,8 @@ from schemas.units import (
     is_unit_receipt,
     unit_key,
 )
-from transforms.records.platforms import PLATFORM_VOCAB
 from transforms.filters.verdicts import plugin_versions
+from transforms.records.platforms import PLATFORM_VOCAB
 from transforms.records.receipts import RECEIPT, RunFacts, TokenizerFacts, describe_receipt, make_receipt
 from transforms.records.recorded import recorded_files
 from transforms.storage.folder import OutputFolder
