@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Container, Generator, Iterator
 from contextlib import closing, nullcontext
 from itertools import repeat
@@ -11,6 +10,7 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from schemas.errors import CppmillError, PluginError
+from schemas.logs import module_logger
 from schemas.options import IngestOptions
 from schemas.places import is_remote
 from schemas.plugins.entry_points import describe_reader, find_reader
@@ -31,7 +31,7 @@ from transforms.sources.wide_text import convert_wide_text
 from transforms.sources.zip import iter_zip
 from transforms.storage.urls import input_errors
 
-logger = logging.getLogger(__name__)
+logger = module_logger(__name__)
 
 _MAX_DETAIL_BYTES = 256
 
