@@ -1,6 +1,8 @@
-"""Tokenizers that are given to a run: tokenizer directories, and those of other programs, which are adopted first.
+"""What is given to a run by place: the URLs that it reads, and its tokenizer.
 
-`make engines NAME=tokenizers` fetches the files of published ones into the cache, where they have short names.
+URLs are asked before anything starts: is it there, and do the credentials allow reading it? A tokenizer of another
+program is adopted first; `make engines NAME=tokenizers` fetches published ones into the cache, where they have short
+names.
 """
 
 from __future__ import annotations
@@ -15,15 +17,39 @@ from cppmill_core.adoption import find_source, program_of, write_directory
 from cppmill_core.manifests import BOS, EOS, LOSSY, MANIFEST
 
 from configs.published import is_published
+from configs.runs import RunConfig
 from pipelines.engines.cache import engine_path
-from pipelines.stages.places import no_tokenizer
+from pipelines.stages.platforms import read_platforms
 from schemas.errors import ConfigError
 from schemas.places import is_remote
 from transforms.records.versions import follow_current
+from transforms.sources.listing import check_source
 from transforms.storage.folder import OutputFolder
 
 _HOSTILE = (bytes(range(256)), b"  a\t\r\n", "\u2581 \ufffd\u00e9\U0001f600".encode(), b"<EOS><s>\x00\xf0\xe2\x96\x81")
 """What a tokenizer must give back before it is taken."""
+
+
+def check_urls(config: RunConfig) -> None:
+    """Check the sources, the tokenizer and the platforms of a run that are URLs, with a request or two each.
+
+    Raises:
+        ConfigError: If one does not exist, its package is not installed, or a platform cannot be used.
+        StoreError: If a store fails, or refuses the credentials.
+    """
+    for source in map(str, config.sources):
+        if is_remote(source):
+            check_source(source)
+    tokenizer = str(config.tokenizer or "")
+    if is_remote(tokenizer) and not OutputFolder(follow_current(tokenizer)).exists(MANIFEST):
+        raise no_tokenizer(tokenizer)
+    if is_remote(str(config.platforms or "")):
+        read_platforms(config.platforms)
+
+
+def no_tokenizer(place: Path | str) -> ConfigError:
+    """Return the error for a place that is given as a tokenizer directory and is none."""
+    return ConfigError(f"--tokenizer {place}: there is no {MANIFEST} in it; give a directory that `cppmill build` made")
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from pipelines.console.signals import done_before_end
 from pipelines.engines.config import EngineConfig
 from pipelines.engines.execution import OpenEngine, open_engine
 from pipelines.engines.worker_check import check_workers
-from pipelines.stages.places import check_urls
+from pipelines.stages.given import check_urls
 from pipelines.stages.platforms import read_platforms
 from pipelines.stages.vocabulary import local_vocabulary
 from schemas.errors import ConfigError, IntegrityError, StoreError

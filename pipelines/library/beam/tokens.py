@@ -17,7 +17,7 @@ from cppmill_core.manifests import MANIFEST
 from pipelines.library.beam.batches import ToBatches
 from pipelines.library.beam.rows import TokenFile
 from pipelines.library.commands import PlaceText, read_table
-from pipelines.stages.places import no_tokenizer
+from pipelines.stages.given import no_tokenizer
 from schemas.errors import ConfigError
 from schemas.options import TokenizeOptions
 from transforms.records.versions import follow_current

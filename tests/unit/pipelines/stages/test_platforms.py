@@ -9,8 +9,8 @@ import pytest
 
 from configs.platforms import published_platforms
 from configs.runs import load_run_config
+from pipelines.stages.given import check_urls
 from pipelines.stages.peers import describe_run
-from pipelines.stages.places import check_urls
 from pipelines.stages.platforms import made_platforms, publish_platforms, read_platforms
 from schemas.errors import ConfigError
 from transforms.storage.folder import OutputFolder
