@@ -1,4 +1,4 @@
-"""What the machine refuses: space on a disk, a size of a file, descriptors, memory; in one line with what to do."""
+"""What the machine refuses: space, a size of a file, descriptors, memory, a folder for a file; in one line each."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from pathlib import Path
 from schemas.errors import ResourceError
 
 _NUMBERS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EROFS, errno.EIO)
+
+_MISPLACED = (errno.EISDIR, errno.ELOOP, errno.ENOTDIR)
 
 _IN_TRACEBACK = re.compile(
     r"^(?:\w+\.)*\w*Error: \[Errno (\d+)\] (.*)$|^(?:\w+\.)*(?:ArrowMemoryError|MemoryError)\b.*$", re.M
@@ -49,7 +51,7 @@ def explain_refusal(error: BaseException, *, where: str = "", place: Path | None
     """
     if isinstance(error, MemoryError):
         return _describe(errno.ENOMEM, where, place)
-    if not isinstance(error, OSError) or error.errno not in _NUMBERS:
+    if not isinstance(error, OSError) or error.errno not in _NUMBERS + _MISPLACED:
         return None
     name = where or str(error.filename or "")
     return _describe(error.errno, name, place or (Path(name) if name else None))
@@ -84,6 +86,8 @@ def _describe(number: int, where: str, place: Path | None) -> str:
     if number == errno.ENOMEM:
         limit = _limit(resource.RLIMIT_AS)
         return f"{begin}no more memory (ulimit -v: {limit}); give --threads 1 and less --memory-bytes, or more memory"
+    if number in _MISPLACED:
+        return f"{begin}a folder, or a link to itself, is in the place of a file; remove it, and run again"
     if number == errno.EROFS:
         return f"{begin}the file system cannot be written; name another place"
     return f"{begin}the disk failed (input/output error); check it, and run again"

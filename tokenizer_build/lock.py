@@ -10,12 +10,16 @@ cppmill (`cppmill-1`) only pin ids, as every user's scan decides for itself whic
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Any
 
 from schemas.digests import sha256_file, sha256_json
 from schemas.errors import VocabularyConfigError
@@ -32,6 +36,9 @@ PUBLISHED = "published"
 
 SHIPPED = "cppmill-"
 """How the names of releases of the vocabulary begin that comes with cppmill."""
+
+_FIXED = ("control", "pinned", "atomic")
+"""The strengths of bands of fixed tokens."""
 
 _VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]*")
 
@@ -142,6 +149,7 @@ def release_vocabulary(directory: Path, tokenizer: Path, version: str) -> int:
     """Lock every fixed token of a built tokenizer under a new version, and record the tokenizer as that release.
 
     Lines are added at the end of both files, each rewritten atomically; a release that was interrupted can be repeated.
+    Another release in the same folder waits for this one.
 
     Args:
         directory: The vocabulary folder.
@@ -152,8 +160,14 @@ def release_vocabulary(directory: Path, tokenizer: Path, version: str) -> int:
         The number of ids that became locked.
 
     Raises:
-        VocabularyConfigError: If the version was used before or is malformed, or the tokenizer disagrees with the lock.
+        VocabularyConfigError: If the version was used before or is malformed, the tokenizer disagrees with the lock, or
+            its manifest has a token that is not where its band is.
     """
+    with _alone(directory):
+        return _release(directory, tokenizer, version)
+
+
+def _release(directory: Path, tokenizer: Path, version: str) -> int:
     lock, releases = read_lock(directory), read_releases(directory)
     if not _VERSION.fullmatch(version) or version in (*releases, PUBLISHED, UNRELEASED):
         taken = ", ".join(releases) or "none"
@@ -161,6 +175,7 @@ def release_vocabulary(directory: Path, tokenizer: Path, version: str) -> int:
     manifest = json.loads((tokenizer / "manifest.json").read_bytes())
     if version.startswith(SHIPPED) and (directory / INHERITED).is_dir():
         raise VocabularyConfigError(f"version {version!r}: {SHIPPED}… are releases of cppmill; choose another name")
+    _check_bands(manifest, tokenizer)
     found = lock if version.startswith(SHIPPED) else lock.binding
     known = {(entry.token, entry.id) for entry in found.entries}
     rows = sorted((token["id"], token["token"]) for token in manifest["tokens"])
@@ -169,6 +184,29 @@ def release_vocabulary(directory: Path, tokenizer: Path, version: str) -> int:
     _append(directory / LOCK_NAME, (f"{json.dumps(entry.token)}\t{entry.id}\t{version}" for entry in added))
     _append(directory / RELEASES_NAME, [f"{version}\t{sha256_file(tokenizer / 'manifest.json')}"])
     return len(added)
+
+
+def _check_bands(manifest: Mapping[str, Any], tokenizer: Path) -> None:
+    """Refuse a manifest with a token outside its band: a learned one, say, that was written among the fixed ones."""
+    bands = {band["name"]: band for band in manifest.get("bands", ())}
+    for token in manifest["tokens"] if bands else ():
+        band = bands.get(token["band"])
+        if band is None or not band["first"] <= token["id"] <= band["last"] or band["strength"] not in _FIXED:
+            raise VocabularyConfigError(
+                f"{tokenizer}: {token['token']!r} has id {token['id']}, which is not in the band {token['band']!r}; "
+                "restore the tokenizer, or build it again"
+            )
+
+
+@contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """Wait for other releases in a folder; the lock is the folder's own, so it leaves no file."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def check_built_from(directory: Path, tokenizer: Path) -> None:

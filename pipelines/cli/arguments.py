@@ -11,6 +11,7 @@ from configs.flags import SET_HELP
 from pipelines.cli.options import as_typed
 from pipelines.console.console import exit_on_error
 from schemas.places import is_remote
+from schemas.printing import printable
 
 
 def run_folder(value: str) -> str:
@@ -37,7 +38,7 @@ def begun_folder(value: str) -> str:
 def known_folder(value: str, *, advice: str = "it takes the folder of a finished run, or its URL") -> str:
     """Return a folder as it was typed, if there is one; that of a URL is looked at by the command."""
     if not is_remote(value) and not Path(value).is_dir():
-        raise typer.BadParameter(f"{value}: no such folder; {advice}")
+        raise typer.BadParameter(f"{printable(value)}: no such folder; {advice}")
     return value
 
 

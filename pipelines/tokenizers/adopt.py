@@ -65,7 +65,10 @@ def _publish(out: Path, write: Callable[[Path], list[str]]) -> list[str]:
     try:
         lines = write(staged)
         staged.chmod(0o755)
-        staged.replace(out)
+        try:
+            staged.replace(out)
+        except OSError as error:
+            raise ConfigError(f"--out {out}: it exists by now; name a new folder") from error
     finally:
         shutil.rmtree(staged, ignore_errors=True)
     return lines

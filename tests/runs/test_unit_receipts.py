@@ -1,6 +1,7 @@
 """A unit receipt that was changed is never taken for a finished unit: its unit runs again, with the same result."""
 
 import json
+import os
 import shutil
 
 import polars
@@ -186,3 +187,30 @@ def test_a_version_beside_an_old_one_reuses_its_units(old_run, cppmill, tmp_path
     cppmill("verify", second)
     assert all(json.loads(path.read_bytes())["format"] == "cppmill-unit-2" for path in unit_receipts(second))
     assert json.loads((second / "receipt.json").read_bytes())["policy"]["control_text"] == {}
+
+
+def test_a_pipe_in_place_of_a_unit_receipt_holds_nothing_up_and_is_made_again(copied_run, cppmill):
+    receipt = unit_receipts(copied_run.out, "proofs")[0]
+    receipt.unlink()
+    os.mkfifo(receipt)
+    cppmill(*copied_run.command)
+    assert receipt.is_file()
+    cppmill("verify", copied_run.out)
+
+
+def test_a_link_to_itself_is_named_and_goes_with_the_next_run(copied_run, cppmill):
+    (copied_run.out / "proofs/x").symlink_to("x")
+    done = cppmill("verify", copied_run.out, check=False)
+    assert (done.returncode, "proofs/x" in done.stdout) == (1, True)
+    cppmill(*copied_run.command)
+    cppmill("verify", copied_run.out)
+
+
+def test_a_folder_in_place_of_a_unit_receipt_is_named_in_one_line(copied_run, cppmill):
+    receipt = unit_receipts(copied_run.out, "proofs")[0]
+    receipt.unlink()
+    receipt.mkdir()
+    done = cppmill(*copied_run.command, check=False)
+    assert done.returncode != 0
+    assert "Traceback" not in done.stderr
+    assert receipt.name in done.stderr.splitlines()[-1]

@@ -23,6 +23,7 @@ from transforms.storage.lock import FolderLock, find_holder
 from transforms.storage.log import FileLog
 from transforms.storage.protocol import CACHE, LOCK, Holder, Status
 
+_NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _NO_LINKS = (errno.EPERM, errno.EXDEV, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS)
 """Errors of a file system without hard links, or that allows no more of this file."""
 
@@ -56,7 +57,9 @@ class LocalStore:
         """Return size and modification time; pipes and devices, which reading would wait for, are no files."""
         try:
             status = (self._root / name).stat()
-        except (FileNotFoundError, NotADirectoryError):
+        except OSError as error:
+            if error.errno not in _NO_FILE:
+                raise
             return None
         if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
             return None
@@ -68,11 +71,11 @@ class LocalStore:
 
     def read_bytes(self, name: str) -> bytes:
         """Return a file's bytes."""
-        return (self._root / name).read_bytes()
+        return self._file(name).read_bytes()
 
     def open_local(self, name: str) -> AbstractContextManager[Path]:
         """Return the file itself."""
-        path = self._root / name
+        path = self._file(name)
         path.stat()
         return nullcontext(path)
 
@@ -82,8 +85,15 @@ class LocalStore:
 
     def open_ranges(self, name: str) -> AbstractContextManager[pa.NativeFile]:
         """Open the file itself."""
-        path: Any = os.fsencode(self._root / name)  # the stubs lack bytes
+        path: Any = os.fsencode(self._file(name))  # the stubs lack bytes
         return pa.OSFile(path, mode="r")
+
+    def _file(self, name: str) -> Path:
+        """Return the path of a file to read; a pipe, which reading would wait for, is none."""
+        path = self._root / name
+        if path.is_fifo():
+            raise FileNotFoundError(errno.ENOENT, "a pipe is no file", str(path))
+        return path
 
     def put(self, name: str, temporary: Path, *, sha256: str) -> None:
         """Flush the file, which is on the same file system, to disk and rename it."""
@@ -116,7 +126,7 @@ class LocalStore:
             if entry.is_dir(follow_symlinks=False):
                 folders.append(prefix + entry.name)
             else:
-                yield prefix + entry.name, entry.is_file()
+                yield prefix + entry.name, _is_file(entry)
         for folder in folders:
             yield from self._walk(folder)
 
@@ -198,6 +208,14 @@ class LocalStore:
         temporary.symlink_to(target)
         temporary.replace(self._root / name)
         _sync(self._root)
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry is a file or leads to one; a link to itself leads nowhere."""
+    try:
+        return entry.is_file()
+    except OSError:
+        return False
 
 
 def _sync(path: Path) -> None:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -160,3 +162,27 @@ def test_a_missing_lock_is_refused(tiny_vocabulary: Path) -> None:
     (tiny_vocabulary / "ids.lock").unlink()
     with pytest.raises(VocabularyConfigError, match="without it ids could move"):
         load_vocabulary(tiny_vocabulary)
+
+
+def test_releases_at_once_lock_each_id_once(tiny_vocabulary: Path, tmp_path: Path) -> None:
+    tokenizers = [write_manifest(tmp_path / str(i), {64: "auto", 65 + i: f"word{i}"}) for i in range(8)]
+    release = partial(release_vocabulary, tiny_vocabulary)
+    with ThreadPoolExecutor(8) as threads:
+        added = list(threads.map(release, tokenizers, [f"1.{i}" for i in range(8)]))
+    assert sorted(added) == [1] * 7 + [2]
+    assert read_lock(tiny_vocabulary).by_id.keys() == {0, 64, *range(65, 73)}
+    assert len(read_releases(tiny_vocabulary)) == 8
+
+
+@pytest.mark.parametrize(("band", "id_"), [("library", 9000), ("learned", 9000), ("gone", 64)])
+def test_a_token_that_is_not_in_a_band_of_fixed_ones_is_not_released(
+    band: str, id_: int, tiny_vocabulary: Path, tmp_path: Path
+) -> None:
+    tokenizer = write_manifest(tmp_path / "one", {64: "auto"})
+    manifest = json.loads((tokenizer / "manifest.json").read_bytes())
+    bands = [("keywords", 64, 319, "pinned"), ("library", 1500, 4699, "pinned"), ("learned", 7200, 16383, "learned")]
+    manifest["bands"] = [dict(zip(("name", "first", "last", "strength"), row, strict=True)) for row in bands]
+    manifest["tokens"] = [{"id": id_, "token": "float128", "band": band}]
+    (tokenizer / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(VocabularyConfigError, match=rf"'float128' has id {id_}, which is not in the band '{band}'"):
+        release_vocabulary(tiny_vocabulary, tokenizer, "1.0")
