@@ -162,7 +162,8 @@ def check_filters(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:
 
 def _check_redaction(ingest: Mapping[str, Any], layers: Sequence[Layer]) -> Iterator[str]:
     """Yield a line if secrets are to be replaced and cannot be found, or documents with them are to be dropped too."""
-    if "secret" not in (ingest.get("redact") or ()):
+    kinds = ingest.get("redact")
+    if not isinstance(kinds, list | tuple) or "secret" not in kinds:
         return
     module, extra = _LIBRARIES["drop_secrets"]
     if not importlib.util.find_spec(module):

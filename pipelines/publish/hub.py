@@ -8,7 +8,6 @@ changes. The last commit has everything else and deletes old shards, so receipt 
 
 from __future__ import annotations
 
-import logging
 import os
 import tempfile
 import time
@@ -27,6 +26,7 @@ from huggingface_hub.utils.tqdm import disable_progress_bars
 from pipelines.publish.provenance import write_provenance
 from schemas.digests import sha256_file
 from schemas.errors import ConfigError, CppmillError, IntegrityError, StoreError
+from schemas.logs import module_logger
 from transforms.records.croissant import Publication
 from transforms.records.in_toto import BUILDER, PRODUCTS, products
 from transforms.records.platforms import PLATFORM_VOCAB
@@ -34,7 +34,7 @@ from transforms.records.receipts import RECEIPT, SIGNATURE, read_checked_receipt
 from transforms.storage.folder import OutputFolder
 from transforms.storage.hub import is_of_hub
 
-logger = logging.getLogger(__name__)
+logger = module_logger(__name__)
 
 ATTEMPTS = 5
 """How often a push goes on by itself after the Hub failed."""

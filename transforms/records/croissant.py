@@ -122,7 +122,7 @@ def make_croissant(
 def table_schemas(receipt: dict[str, Any]) -> dict[str, pa.Schema]:
     """Return the schemas of a run's two tables, `documents` and `tokens`."""
     prefix = receipt["configs"]["tokenize"]["platform_prefix"]
-    documents = documents_schema(receipt["configs"]["ingest"])
+    documents = documents_schema(receipt["configs"].get("ingest", {}))
     return {"documents": documents, "tokens": tokens_schema(receipt["tokenizer"]["vocab_size"], prefix=prefix)}
 
 

@@ -201,8 +201,11 @@ def _check_ledger(run: RunUnits, unit: UnitReceipt) -> Iterator[str]:
     for output in unit.outputs:
         is_kept = output.path in run.documents
         keys = ("num_bytes",) if is_kept else ("column", "reason", "num_bytes")
-        with run.out.open_ranges(output.path) as file:
-            rows = pq.ParquetFile(file).read([*keys, *more] if is_kept else list(keys), use_threads=False)
+        with run.out.open_ranges(output.path) as file, pq.ParquetFile(file) as table:
+            if is_kept and not set(more) <= set(table.schema_arrow.names):
+                yield f"{run.out.where(output.path)}: by the options content is altered, and it lacks {', '.join(more)}"
+                return
+            rows = table.read([*keys, *more] if is_kept else list(keys), use_threads=False)
         if is_kept and more:
             altered += rows.num_rows - rows.column("source_doc_id").null_count
         if is_kept and ingest.get("redact"):

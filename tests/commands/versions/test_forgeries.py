@@ -147,7 +147,7 @@ FORGERIES = {
     "size in the options": (options(build={"vocab_size": 65536}), "its vocab_size is 12288"),
     "profile in the options": (options(build={"profile": "demo"}), "its profile is hybrid-64k"),
     "platforms in the options": (options(ingest={"detect_platforms": False}), "none were searched for"),
-    "conversion in the options": (options(ingest={"convert_wide_text": True}), "its totals are"),
+    "conversion in the options": (options(ingest={"convert_wide_text": True}), "it lacks source_doc_id"),
     "limit in the options": (options(ingest={"max_document_bytes": 10}), "the options allow 10"),
 }
 

@@ -41,5 +41,5 @@ def test_a_default_of_a_page_is_that_of_the_model(page: str, heading: str, table
 def test_the_filters_of_the_page_are_keys_with_flags() -> None:
     text = (HOW_TO / "filters.md").read_text().split("| key of `[ingest]` | reason |")[1].split("\n\n")[0]
     keys = {key for line in text.splitlines() for key in re.findall(r"`(\w+)`", line.split("|")[1])} - {"ingest"}
-    assert len(keys) == 12
+    assert len(keys) == 13
     assert keys <= KEYS["ingest"] & {flag.key for flag in FLAGS.values()}

@@ -96,7 +96,7 @@ def test_a_key_moves_with_the_libraries_that_the_filters_decide_by(
     corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, filtered = plan(corpus)[0].key, plan(corpus, allowed_licenses=("MIT",))[0].key
-    monkeypatch.setattr("transforms.filters.verdicts.version", lambda name: "0")
+    monkeypatch.setattr("schemas.plugins.entry_points.version", lambda name: "0")
     assert plan(corpus)[0].key == before
     assert plan(corpus, allowed_licenses=("MIT",))[0].key not in (before, filtered)
 
