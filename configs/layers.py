@@ -87,6 +87,21 @@ class Layer:
                 yield f"{self.place(table, key, index=index)}: not allowed; lower case and no dot: {fixed}"
 
 
+def without_refused(tables: Tables, models: Mapping[str, type[BaseModel]]) -> dict[str, dict[str, Any]]:
+    """Return merged tables without what is unknown or refused by its model, which `Layer.problems` reports.
+
+    Args:
+        tables: The merged tables.
+        models: The model of each table.
+    """
+    accepted = {}
+    for name, values in tables.items():
+        known = {key: value for key, value in values.items() if name in models and key in models[name].model_fields}
+        refused = {str(error["loc"][0]) for error in _errors(models[name], known)} if known else set()
+        accepted[name] = {key: value for key, value in known.items() if key not in refused}
+    return accepted
+
+
 def _errors(model: type[BaseModel], values: Mapping[str, Any]) -> list[ErrorDetails]:
     """Return what a model refuses of values, not what it lacks; nothing is converted to another type."""
     try:

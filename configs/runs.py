@@ -16,7 +16,7 @@ from pydantic import Field, InstanceOf
 from configs.checks import check_build, check_filters, check_patterns, check_platforms, check_project_cap
 from configs.execution import PathText, Peer, RunExecutionOptions, Threads, default_worker_threads, usable_threads
 from configs.flags import SET, Flag, read_flags, read_set_values
-from configs.layers import Layer, merge_layers, read_file, read_profile
+from configs.layers import Layer, merge_layers, read_file, read_profile, without_refused
 from configs.places import check_places
 from configs.tables import DEFAULT_PROFILE, FLAGS, KEYS, TABLES, RunTableOptions
 from schemas.errors import ConfigError
@@ -113,9 +113,10 @@ def load_run_config(
     tables = merge_layers(layers)
     tables["run"] = _without_secrets(_expand_home(tables.get("run", {})))
     if readable:  # else what is missing may be in what could not be read
-        problems += check_places(tables, layers=layers, needs_sources=needs_sources)
+        accepted = without_refused(tables, TABLES)
+        problems += check_places(accepted, layers=layers, needs_sources=needs_sources)
         for check in (check_patterns, check_project_cap, check_build, check_filters, check_platforms):
-            problems += check(tables, layers)
+            problems += check(accepted, layers)
     if problems:
         raise ConfigError("\n".join(dict.fromkeys(problems)))
     return _assemble(tables, profile=profile)

@@ -23,6 +23,7 @@ from tokenizer_build.lock import revision as find_release
 from tokenizer_build.vocabulary import VOCABULARY_JSON
 from transforms.records.manifests import MANIFEST, verify_export
 from transforms.records.receipts import RECEIPT, read_receipt
+from transforms.records.record import malformed
 from transforms.records.signatures import check_signature
 from transforms.records.trials import is_trial, verify_trial
 from transforms.records.unit_checks import read_units
@@ -53,11 +54,15 @@ def verify(
     if signatures:
         return signatures
     on_shard = partial(_report_shard, reporter or Reporters())
-    return verify_run(folder, threads=os.cpu_count() or 1, reencode=reencode, on_shard=on_shard) or [
-        *_check_vocabulary(folder),
-        *_check_built(folder),
-        *check_counts(read_units(folder, read_receipt(folder))),
-    ]
+    differences = verify_run(folder, threads=os.cpu_count() or 1, reencode=reencode, on_shard=on_shard)
+    try:
+        return differences or [
+            *_check_vocabulary(folder),
+            *_check_built(folder),
+            *check_counts(read_units(folder, read_receipt(folder))),
+        ]
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        return [malformed(folder, RECEIPT, error, kind="receipt")]
 
 
 def _report_shard(reporter: Reporter, done: int, shards: int) -> None:

@@ -15,10 +15,11 @@ EXAMPLE = "$ cppmill status OUT --serve\n"
 
 
 @pytest.fixture
-def served(run, processes, repository):
+def served(copied_run, cppmill, processes, repository):
     """The address that the example of the documentation printed; the command ends by Ctrl-C as it should."""
+    cppmill(*copied_run.command)
     assert EXAMPLE in (repository / "docs/how-to/running.md").read_text()
-    words = EXAMPLE.replace("OUT", str(run.out)).split()[2:]
+    words = EXAMPLE.replace("OUT", str(copied_run.out)).split()[2:]
     with processes.command(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         yield process.stdout.readline().strip()
         process.send_signal(signal.SIGINT)
@@ -31,17 +32,17 @@ def get(url, **headers):
         return answer.headers, answer.read().decode()
 
 
-def test_page_and_status_are_served_to_this_machine_until_ctrl_c(run, served):
+def test_page_and_status_are_served_to_this_machine_until_ctrl_c(copied_run, served):
     assert served.startswith("http://127.0.0.1:")
     headers, page = get(served)
     policy = headers["Content-Security-Policy"]
     assert policy.startswith("default-src 'none'; style-src 'sha256-")
     assert "connect-src 'self'" in policy
     assert "unsafe" not in policy + page
-    assert str(run.out) in page
+    assert str(copied_run.out) in page
     assert "http://" not in page
     said = json.loads(get(f"{served}status.json")[1])
-    assert (said["out"], said["state"], said["receipt"]) == (str(run.out), "done", run.receipt["digest"])
+    assert (said["out"], said["state"], said["receipt"]) == (str(copied_run.out), "done", copied_run.receipt["digest"])
     assert {stage["stage"] for stage in said["stages"]} >= {"ingest", "tokenize"}
     for path, host, code in (("x", "localhost", 404), ("status.json", "evil.example", 403)):
         with pytest.raises(urllib.error.HTTPError) as refused:
