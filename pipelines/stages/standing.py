@@ -16,10 +16,10 @@ from pipelines.stages.scan_receipts import split_receipts
 from pipelines.stages.session import Session
 from pipelines.stages.vocabulary import recorded_digest, token_pattern
 from schemas.errors import ConfigError, IntegrityError
-from schemas.units import RECEIPT_FOLDERS, TOKENIZER_STAGES, Stage, Unit, UnitReceipt
+from schemas.units import RECEIPT_FOLDERS, TOKENIZER_STAGES, Stage, Unit, UnitReceipt, is_unit_receipt
 from tokenizer_build.lock import vocabulary_digest
 from tokenizer_build.vocabulary import read_vocabulary
-from transforms.records.receipts import find_receipt
+from transforms.records.receipts import RECEIPT, find_receipt
 from transforms.tokens.tokenizer import manifest_digest, read_manifest
 
 KEPT = "the tokenizer in OUT is kept; --rebuild-tokenizer builds another"
@@ -71,10 +71,15 @@ def build_receipts(session: Session) -> list[UnitReceipt]:
     """Return the receipt of the build of OUT's tokenizer; none if it was copied into OUT.
 
     Raises:
-        IntegrityError: If it is damaged: without it, nobody knows what the tokenizer was built from.
+        IntegrityError: If it is damaged, or gone though the receipt of the run names it: without it, nobody knows what
+            the tokenizer was built from.
     """
     try:
-        return [session.read_unit(name) for name in session.out.receipts(Stage.BUILD)]
+        found = [session.read_unit(name) for name in session.out.receipts(Stage.BUILD)]
+        for name in () if found else (find_receipt(session.out) or {}).get("files", ()):
+            if is_unit_receipt(name, Stage.BUILD):
+                raise IntegrityError(f"{session.out.where(name)}: missing, and {RECEIPT} names it")
+        return found
     except IntegrityError as error:
         raise IntegrityError(f"{error}; or restore the file, {_REBUILD}") from error
 

@@ -189,6 +189,16 @@ def test_a_version_beside_an_old_one_reuses_its_units(old_run, cppmill, tmp_path
     assert json.loads((second / "receipt.json").read_bytes())["policy"]["control_text"] == {}
 
 
+def test_a_receipt_of_the_build_that_is_gone_is_missed_and_a_rebuild_makes_it_again(copied_run, cppmill):
+    before = copied_run.tree()
+    path = unit_receipts(copied_run.out, "tokenizer")[0]
+    path.unlink()
+    done = cppmill(*copied_run.command, check=False)
+    assert (done.returncode, "missing" in done.stderr, "--rebuild-tokenizer" in done.stderr) == (1, True, True)
+    cppmill(*copied_run.command, "--rebuild-tokenizer")
+    assert copied_run.tree() == before
+
+
 def test_a_pipe_in_place_of_a_unit_receipt_holds_nothing_up_and_is_made_again(copied_run, cppmill):
     receipt = unit_receipts(copied_run.out, "proofs")[0]
     receipt.unlink()
