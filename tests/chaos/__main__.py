@@ -39,14 +39,14 @@ STORE_EVERY = 4
 class Suite:
     """One seed at work in a folder."""
 
-    def __init__(self, folder: Path, seed: int, processes: ProcessServer, stack: ExitStack) -> None:
-        """Make the run that the commands begin with, and start an object store if there is one."""
+    def __init__(self, folder: Path, seed: int, processes: ProcessServer, stack: ExitStack | None = None) -> None:
+        """Make the run that the commands begin with; with a stack, which ends it, start the object store if it is there."""
         self.folder, self.seed, self.texts = folder, seed, real_texts()
         self.temporary = folder / "tmp"
         self.temporary.mkdir()
         self.environment = {**os.environ, "TMPDIR": str(self.temporary), "HF_HUB_OFFLINE": "1"}
         self.processes, self.stores = processes, None
-        if has_store():
+        if stack is not None and has_store():
             rounds = StoreRounds(folder / "store", processes, self.environment, SECONDS_A_COMMAND)
             self.stores = stack.enter_context(rounds)
         self.base = folder / "base"
