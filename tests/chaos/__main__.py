@@ -40,7 +40,7 @@ class Suite:
     """One seed at work in a folder."""
 
     def __init__(self, folder: Path, seed: int, processes: ProcessServer, stack: ExitStack | None = None) -> None:
-        """Make the run that the commands begin with; with a stack, which ends it, start the object store if it is there."""
+        """Make the run that commands begin with; with a stack, which ends it, start the object store if it is there."""
         self.folder, self.seed, self.texts = folder, seed, real_texts()
         self.temporary = folder / "tmp"
         self.temporary.mkdir()
