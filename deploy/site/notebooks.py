@@ -11,6 +11,8 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +39,11 @@ def _blocks(cell: dict[str, Any]) -> Iterator[str]:
 
 
 def printed_by(cell: dict[str, Any]) -> Iterator[str]:
-    """Yield what a cell of code has printed, and the text of its value."""
-    for output in cell["outputs"]:
-        found = output["text"] if output["output_type"] == "stream" else output["data"]["text/plain"]
-        yield found if isinstance(found, str) else "".join(found)
+    """Yield what a cell of code has printed, however many pieces it came in, and the text of its value."""
+    for kind, outputs in groupby(cell["outputs"], key=itemgetter("output_type")):
+        texts = [output["text"] if kind == "stream" else output["data"]["text/plain"] for output in outputs]
+        joined = [text if isinstance(text, str) else "".join(text) for text in texts]
+        yield from ["".join(joined)] if kind == "stream" else joined
 
 
 def execute(notebook: Path, folder: Path) -> dict[str, Any]:
