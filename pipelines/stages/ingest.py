@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import cppmill_core
@@ -17,10 +17,11 @@ from pipelines.stages.session import Session
 from schemas.digests import sha256_json
 from schemas.errors import BadInputError, ConfigError, NothingKeptError
 from schemas.ledger import Ledger
+from schemas.options import IngestOptions
 from schemas.reasons import Filtered
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.filters.decontamination import Benchmark, published, read_benchmark
-from transforms.filters.withdrawals import keep_withdrawals, published_withdrawals, read_withdrawals
+from transforms.filters.withdrawals import Withdrawals, keep_withdrawals, published_withdrawals, read_withdrawals
 from transforms.ingest.dedup.candidates import duplicate_partitions
 from transforms.ingest.dedup.clusters import (
     ClusterSettings,
@@ -41,6 +42,27 @@ from transforms.sources.listing import list_inputs
 from transforms.units.flow import Flow
 
 
+@dataclass(frozen=True)
+class Lists:
+    """What documents are compared with, as the files that the options name had it when they were read, once a stage.
+
+    Attributes:
+        benchmark: The benchmark; None without one.
+        withdrawals: The list of withdrawn documents; None without one.
+    """
+
+    benchmark: Benchmark | None = None
+    withdrawals: Withdrawals | None = None
+
+    @classmethod
+    def read(cls, options: IngestOptions) -> Lists:
+        """Read the files."""
+        return cls(read_benchmark(options), read_withdrawals(options.withdrawn))
+
+
+NOTHING = Lists()
+
+
 def ingest(session: Session) -> list[UnitReceipt]:
     """Read what is new among the sources and return the receipts of all ingest units.
 
@@ -49,12 +71,12 @@ def ingest(session: Session) -> list[UnitReceipt]:
         BadInputError: If more documents are dead than allowed; the rejects are written by then.
     """
     options = session.config.options.ingest
-    benchmark = read_benchmark(options)
-    found = run_first_pass(session, benchmark)
+    lists = Lists.read(options)
+    found = run_first_pass(session, lists)
     units = plan_documents(session, found)
     receipts = session.run_units(Stage.INGEST, units, second_pass(session))
-    remember_benchmark(benchmark, session.out)
-    keep_withdrawals(read_withdrawals(options.withdrawn), session.out)
+    remember_benchmark(lists.benchmark, session.out)
+    keep_withdrawals(lists.withdrawals, session.out)
     publish_platforms(session.platforms, session.out)
     for unit, receipt in zip(units, receipts, strict=True):
         if not receipt.is_final:
@@ -76,75 +98,74 @@ def second_pass(session: Session) -> Flow:
 
 def first_pass(session: Session) -> Flow:
     """Return the flow that reads units in the first pass; the candidates that it yields are not complete."""
-    return fingerprint_inputs(first_pass_settings(session, read_benchmark(session.config.options.ingest), partitions=1))
+    return fingerprint_inputs(first_pass_settings(session, Lists.read(session.config.options.ingest), partitions=1))
 
 
-def first_pass_settings(session: Session, benchmark: Benchmark | None, *, partitions: int) -> FirstPassSettings:
+def first_pass_settings(session: Session, lists: Lists, *, partitions: int) -> FirstPassSettings:
     """Return what the units of the first pass are run with.
 
     Args:
         session: The session.
-        benchmark: What `read_benchmark` makes of the options.
+        lists: What the options name.
         partitions: How many partitions duplicates are chosen in.
     """
-    withdrawals = read_withdrawals(session.config.options.ingest.withdrawn)
     return FirstPassSettings(
         out=session.out,
         options=session.config.options.ingest,
         partitions=partitions,
-        benchmark=benchmark.name if benchmark else "",
-        withdrawn=withdrawals.name if withdrawals else "",
+        benchmark=lists.benchmark.name if lists.benchmark else "",
+        withdrawn=lists.withdrawals.name if lists.withdrawals else "",
         rehash=session.config.rehash,
         threads=session.config.worker_threads,
     )
 
 
-def list_units(config: RunConfig, benchmark: Benchmark | None = None) -> list[Unit]:
+def list_units(config: RunConfig, lists: Lists = NOTHING) -> list[Unit]:
     """List the sources and return the input units.
 
     Args:
         config: The configuration of the run.
-        benchmark: What `read_benchmark` makes of its options.
+        lists: What its options name.
 
     Raises:
         ConfigError: If there is no file in the sources.
     """
     options = config.options.ingest
-    units = plan_inputs(list_inputs(config.sources, options), options, benchmark, read_withdrawals(options.withdrawn))
+    units = plan_inputs(list_inputs(config.sources, options), options, lists.benchmark, lists.withdrawals)
     if not units:
         raise ConfigError(f"SOURCE {', '.join(config.sources)}: there is no regular file in it")
     return units
 
 
-def run_first_pass(session: Session, benchmark: Benchmark | None) -> FirstPass:
+def run_first_pass(session: Session, lists: Lists) -> FirstPass:
     """Read what is new among the sources, choose which copies are kept, and return what was found.
 
     Args:
         session: The session.
-        benchmark: What `read_benchmark` makes of the options.
+        lists: What the options name.
 
     Raises:
         ConfigError: If there is no file in the sources.
     """
-    units = list_units(session.config, benchmark)
+    units = list_units(session.config, lists)
     found = find_first_pass(units, session.out, session.config.options.ingest, rehash=session.config.rehash)
     if found.duplicates is None:
-        found = read_inputs(session, found, benchmark)
+        found = read_inputs(session, found, lists)
     if found.near_duplicates is None:
         found = compare_inputs(session, found)
     return found
 
 
-def read_inputs(session: Session, found: FirstPass, benchmark: Benchmark | None) -> FirstPass:
+def read_inputs(session: Session, found: FirstPass, lists: Lists) -> FirstPass:
     """Make the fingerprints of input units that lack them, and choose which copies of duplicates are kept."""
     options, out, unread = session.config.options.ingest, session.out, found.unread
     started = time.monotonic()
     session.reporter.stage_started("read", len(unread), sum(unit.num_bytes for unit in unread))
-    settings = first_pass_settings(session, benchmark, partitions=duplicate_partitions(found.units))
+    settings = first_pass_settings(session, lists, partitions=duplicate_partitions(found.units))
     choose = choose_duplicates(out) if options.drop_duplicates else ()
     clear_duplicates(out)
     watched = {unit: fingerprints_name(unit.key) for unit in unread}
-    with published(benchmark, out), published_withdrawals(read_withdrawals(options.withdrawn), out):
+    with published(lists.benchmark, out), published_withdrawals(lists.withdrawals, out):
         session.execute("read", found.marked_units, (*fingerprint_inputs(settings), *choose), watched=watched)
     found = add_digests(found, out)
     if options.drop_duplicates:
@@ -181,7 +202,7 @@ def plan_documents(session: Session, found: FirstPass) -> list[Unit]:
 def plan(session: Session) -> StagePlan:
     """Return what `ingest` would do."""
     options = session.config.options.ingest
-    inputs = list_units(session.config, read_benchmark(options))
+    inputs = list_units(session.config, Lists.read(options))
     found = find_first_pass(inputs, session.out, options, rehash=session.config.rehash)
     if found.unread:
         units = [to_run("read", unit.label, "new, changed, or to be read again") for unit in found.unread]

@@ -92,6 +92,16 @@ class Redactor:
         return pattern.sub(lambda found: mask * len(found[0]) if found["text"] else found[0], text)
 
 
+def redacted(documents: Iterator[pa.RecordBatch], options: IngestOptions) -> Iterator[pa.RecordBatch]:
+    """Return batches of READ as both passes of ingest see them: redacted if options ask for that.
+
+    Raises:
+        ConfigError: As `make_redactor`.
+    """
+    redactor = make_redactor(options)
+    return documents if redactor is None else map(redactor.redact_batch, documents)
+
+
 def make_redactor(options: IngestOptions) -> Redactor | None:
     """Return what redacts documents as options ask for; None if they ask for nothing.
 

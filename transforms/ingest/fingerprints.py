@@ -21,11 +21,12 @@ from schemas.options import IngestOptions
 from schemas.reasons import Column, Dead
 from schemas.tables import FINGERPRINTS, altered_schema
 from schemas.units import Unit
+from transforms.filters.redaction import redacted
 from transforms.filters.verdicts import ContentFilter, Verdict
 from transforms.ingest.minhash import SignatureWriter, finds_near_duplicates, signatures_name, signed_digest
-from transforms.ingest.unit_documents import read_unit
 from transforms.sources.batches import BATCH_ROWS, is_equal
 from transforms.sources.document import bounded
+from transforms.sources.readers import read_batches
 from transforms.storage.folder import CACHE, OutputFolder
 from transforms.units.batches import fixed_row_groups
 from transforms.units.execution import count_unit, run_once
@@ -93,7 +94,7 @@ def fingerprint_unit(
     def make(unit: Unit) -> str:
         name = fingerprints_name(unit.key)
         keep = filters.reads_text or finds_near_duplicates(options) or options.alters_content
-        documents = read_unit(unit, options, keep=keep, threads=threads)
+        documents = redacted(read_batches(unit, options, keep=keep, threads=threads), options)
         if finds_near_duplicates(options):
             signed = partial(_write_signed, documents=documents, filters=filters, name=name, out=out, options=options)
             out.publish(signatures_name(unit.key, options), signed)

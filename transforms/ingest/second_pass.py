@@ -15,11 +15,12 @@ from operator import itemgetter
 
 from schemas.options import IngestOptions
 from schemas.units import OutputFile, Unit, UnitReceipt
+from transforms.filters.redaction import redacted
 from transforms.filters.redaction_counts import REDACTED, documents_schema
 from transforms.ingest.decisions import Decisions, decide
 from transforms.ingest.document_shards import Detect, write_documents, write_rejects
 from transforms.ingest.second_reading import SecondReading
-from transforms.ingest.unit_documents import read_unit
+from transforms.sources.readers import read_batches
 from transforms.storage.folder import OutputFolder
 from transforms.units.flow import Flow, RunUnits
 
@@ -81,12 +82,11 @@ def _publish_shards(
         reading.skip()
         return
     detect = settings.make_detect() if settings.make_detect and settings.options.detect_platforms else None
-    documents = read_unit(
-        unit, settings.options, decisions.kept, keep=True, threads=settings.threads, ends=decisions.ends
-    )
+    options, schema = settings.options, documents_schema(settings.options.to_json())
+    read = read_batches(unit, options, decisions.kept, keep=True, threads=settings.threads, ends=decisions.ends)
+    documents = redacted(read, options)
     for shard, group in groupby(reading.compare(documents), key=itemgetter(0)):
         name = f"documents/part-{unit.key}-{shard:05d}.parquet"
-        schema = documents_schema(settings.options.to_json())
         write = partial(write_documents, documents=map(itemgetter(1), group), detect=detect, schema=schema)
         yield settings.out.publish(name, write)
 

@@ -13,11 +13,12 @@ from schemas.options import IngestOptions
 from schemas.reasons import Column
 from schemas.tables import DOCUMENTS, REJECTS, TEXTS
 from schemas.units import Unit
+from transforms.filters.redaction import redacted
 from transforms.filters.verdicts import ContentFilter
 from transforms.ingest.document_shards import Detect, find_platforms
 from transforms.ingest.fingerprints import fingerprint
-from transforms.ingest.unit_documents import read_unit
 from transforms.sources.batches import is_equal
+from transforms.sources.readers import read_batches
 from transforms.sources.tables import read_column, read_content
 
 WHOLE_CORPUS = ("drop_duplicates", "near_duplicate_similarity", "decontaminate")
@@ -35,7 +36,7 @@ def read_texts(
         filters: The filters on content that they ask for.
         threads: The most threads to digest documents with.
     """
-    for batch in read_unit(unit, options, keep=True, threads=threads):
+    for batch in redacted(read_batches(unit, options, keep=True, threads=threads), options):
         found = fingerprint(batch, filters)
         kept = is_equal(found.column("column"), Column.KEPT)
         yield _select(batch.filter(pa.array(kept)), TEXTS), _select(found.filter(pa.array(~kept)), REJECTS)
