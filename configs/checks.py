@@ -143,11 +143,9 @@ def check_filters(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:
     """Yield a line for every filter that cannot be used as it is asked for."""
     ingest = tables.get("ingest", {})
     asked = {key: value for key, value in ingest.items() if value}
-    missing = [key for key, (module, _) in _LIBRARIES.items() if key in asked and not importlib.util.find_spec(module)]
+    missing = [key for key in _LIBRARIES if key in asked and _missing(key)]
     for key in missing:
-        module, extra = _LIBRARIES[key]
-        name = module.replace("_", "-")
-        yield f"{place_of(layers, 'ingest', key)}: needs {name}, which is not installed: pip install 'cppmill[{extra}]'"
+        yield f"{place_of(layers, 'ingest', key)}: {_missing(key)}"
     yield from _check_readers(asked.get("readers"), layers)
     yield from _check_redaction(ingest, layers)
     if "allowed_licenses" not in missing:
@@ -160,16 +158,20 @@ def check_filters(tables: Tables, layers: Sequence[Layer]) -> Iterator[str]:
         yield f"{place}: near-duplicates are found among distinct documents; leave drop_duplicates on"
 
 
+def _missing(key: str) -> str:
+    """Return what to say of the library that a key needs; nothing if it is there."""
+    module, extra = _LIBRARIES[key]
+    if importlib.util.find_spec(module):
+        return ""
+    return f"needs {module.replace('_', '-')}, which is not installed: pip install 'cppmill[{extra}]'"
+
+
 def _check_redaction(ingest: Mapping[str, Any], layers: Sequence[Layer]) -> Iterator[str]:
     """Yield a line if secrets are to be replaced and cannot be found, or documents with them are to be dropped too."""
-    kinds = ingest.get("redact")
-    if not isinstance(kinds, list | tuple) or "secret" not in kinds:
+    if "secret" not in (ingest.get("redact") or ()):
         return
-    module, extra = _LIBRARIES["drop_secrets"]
-    if not importlib.util.find_spec(module):
-        place = place_of(layers, "ingest", "redact")
-        name = module.replace("_", "-")
-        yield f"{place}: needs {name}, which is not installed: pip install 'cppmill[{extra}]'"
+    if missing := _missing("drop_secrets"):
+        yield f"{place_of(layers, 'ingest', 'redact')}: {missing}"
     if ingest.get("drop_secrets"):
         place = place_of(layers, "ingest", "drop_secrets")
         yield f"{place}: redact replaces secrets, so none is left to drop documents for; leave one of them out"

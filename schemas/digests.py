@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import rfc8785
+
+HEX_DIGEST = re.compile("[0-9a-f]{64}")
+"""A SHA-256 in lower-case hex, as keys, doc_ids and digests of files are written."""
 
 _MODULUS = 1 << 256
 

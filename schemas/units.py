@@ -62,6 +62,9 @@ RUN_STAGES = (Stage.INGEST, Stage.SCAN, Stage.BUILD, Stage.TOKENIZE, Stage.VALID
 TOKENIZER_STAGES = (Stage.SCAN, Stage.BUILD)
 """The stages that make a tokenizer: a run with one given leaves them out."""
 
+DOCUMENTS_PREFIX, REJECTS_PREFIX = "documents/part-", "documents/rejects-"
+"""How the names of the outputs of ingest begin."""
+
 EXPORT_FOLDERS = tuple(RECEIPT_FOLDERS[stage] for stage in (Stage.SHARDS, Stage.SEQUENCES))
 """Where exports write, below their own folder."""
 

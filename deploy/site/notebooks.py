@@ -12,7 +12,6 @@ import os
 import tempfile
 from collections.abc import Iterator
 from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +38,9 @@ def _blocks(cell: dict[str, Any]) -> Iterator[str]:
 
 
 def printed_by(cell: dict[str, Any]) -> Iterator[str]:
-    """Yield what a cell of code has printed, however many pieces it came in, and the text of its value."""
-    for kind, outputs in groupby(cell["outputs"], key=itemgetter("output_type")):
-        texts = [output["text"] if kind == "stream" else output["data"]["text/plain"] for output in outputs]
-        joined = [text if isinstance(text, str) else "".join(text) for text in texts]
-        yield from ["".join(joined)] if kind == "stream" else joined
+    """Yield what a cell of code has printed, and the text of its value."""
+    for output in cell["outputs"]:
+        yield "".join(output["text"] if output["output_type"] == "stream" else output["data"]["text/plain"])
 
 
 def execute(notebook: Path, folder: Path) -> dict[str, Any]:
@@ -73,15 +70,20 @@ def _only_text(content: dict[str, Any]) -> dict[str, Any]:
         cell["metadata"] = {}
         if cell["cell_type"] == "code":
             cell["execution_count"] = None
-            cell["outputs"] = [_plain(output) for output in cell["outputs"]]
+            cell["outputs"] = list(_plain(cell["outputs"]))
     return content
 
 
-def _plain(output: dict[str, Any]) -> dict[str, Any]:
-    if output["output_type"] == "stream":
-        return output
-    data = {"text/plain": output["data"]["text/plain"]}
-    return {"output_type": "execute_result", "execution_count": None, "metadata": {}, "data": data}
+def _plain(outputs: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the outputs of a cell; what is printed comes in any number of pieces, and is one here."""
+    for (kind, name), group in groupby(outputs, key=lambda output: (output["output_type"], output.get("name"))):
+        if kind == "stream":
+            text = "".join("".join(output["text"]) for output in group)
+            yield {"name": name, "output_type": kind, "text": text.splitlines(keepends=True)}
+            continue
+        for output in group:
+            data = {"text/plain": output["data"]["text/plain"]}
+            yield {"output_type": "execute_result", "execution_count": None, "metadata": {}, "data": data}
 
 
 def main() -> None:

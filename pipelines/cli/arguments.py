@@ -83,6 +83,11 @@ OneJson = Annotated[bool, typer.Option("--json", help="One JSON object on standa
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the logs of the libraries too.")]
 
 
+def names(text: str | None) -> list[str]:
+    """Return the names in an argument with commas between them."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
 def local_tokenizer(value: str) -> Path:
     """Return the path of a tokenizer; one at a URL is copied to this machine for as long as the command runs."""
     if not is_remote(value):

@@ -18,10 +18,6 @@ from schemas.errors import ConfigError, ExitCode
 commands = typer.Typer()
 
 
-def _words(text: str | None) -> list[str]:
-    return [word.strip() for word in (text or "").split(",") if word.strip()]
-
-
 @described(commands, under=Group.PUBLISH, exit_codes=RETOKENIZE_CODES)
 def withdraw(
     target: Annotated[
@@ -73,8 +69,8 @@ def withdraw(
         asked = program.make_withdrawals(
             doc_ids=program.read_values(doc_ids) if doc_ids else (),
             paths=program.read_values(paths) if paths else (),
-            projects=_words(projects),
-            licenses=_words(licenses),
+            projects=args.names(projects),
+            licenses=args.names(licenses),
         )
         if program.is_list(target):
             if sources or copies:

@@ -107,7 +107,7 @@ def add(
             given,
             category=category,
             match=match,
-            api_prefixes=[prefix.strip() for prefix in api_prefixes.split(",") if prefix.strip()],
+            api_prefixes=args.names(api_prefixes),
             keep=keep,
             band=band,
             pattern=pattern,

@@ -14,6 +14,7 @@ from pipelines.tokenizers.places import local_tokenizer
 from schemas.errors import ConfigError
 from schemas.ledger import Ledger, Tally
 from schemas.places import is_remote
+from schemas.units import DOCUMENTS_PREFIX, REJECTS_PREFIX
 from transforms.records.receipts import RECEIPT, named_files, read_receipt
 from transforms.records.versions import find_run
 from transforms.storage.folder import OutputFolder
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from cppmill_core import AnyTokenizer
 
 TABLES: dict[str, str] = {
-    "documents": "documents/part-",
-    "rejects": "documents/rejects-",
+    "documents": DOCUMENTS_PREFIX,
+    "rejects": REJECTS_PREFIX,
     "tokens": "tokens/part-",
     "words": "counts/words/part-",
     "terms": "counts/terms.parquet",

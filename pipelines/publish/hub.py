@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, RepoFile
 from huggingface_hub.constants import DEFAULT_REVISION, ENDPOINT
@@ -35,6 +35,8 @@ from transforms.storage.folder import OutputFolder
 from transforms.storage.hub import is_of_hub
 
 logger = module_logger(__name__)
+
+T = TypeVar("T")
 
 ATTEMPTS = 5
 """How often a push goes on by itself after the Hub failed."""
@@ -127,12 +129,11 @@ def _card_files(folder: Path) -> Iterator[File]:
             yield File(path=path.name, sha256=sha256_file(path), out=out)
 
 
-def _prepare(api: HfApi, repository: Repository) -> int:
+def _prepare(api: HfApi, repository: Repository) -> None:
     """Make the repository and the branch, if they are not there."""
     api.create_repo(repository.name, repo_type="dataset", private=repository.private or None, exist_ok=True)
     if repository.revision != DEFAULT_REVISION:
         api.create_branch(repository.name, branch=repository.revision, repo_type="dataset", exist_ok=True)
-    return 0
 
 
 def _send(api: HfApi, repository: Repository, files: Sequence[File]) -> int:
@@ -185,7 +186,7 @@ def _commit(api: HfApi, repository: Repository, files: Sequence[File], stale: Se
         )
 
 
-def _persist(work: Callable[[], int], repository: Repository) -> int:
+def _persist(work: Callable[[], T], repository: Repository) -> T:
     """Do work that can be begun again, until it is done or the Hub has failed too often."""
     for attempt in range(ATTEMPTS):
         try:

@@ -25,6 +25,7 @@ from schemas.errors import IntegrityError
 from schemas.ledger import Ledger
 from schemas.printing import printable
 from schemas.reasons import Column
+from schemas.units import DOCUMENTS_PREFIX, REJECTS_PREFIX
 from transforms.records.receipts import named_files
 from transforms.storage.folder import OutputFolder
 
@@ -33,7 +34,6 @@ EXAMPLES, PROJECTS, PLOTTED = 8, 8, 6
 
 EXCERPT_BYTES = 600
 
-DOCUMENTS, REJECTS = "documents/part-", "documents/rejects-"
 """How the names of the files begin."""
 
 _LEAST_POWER, _MOST_POWER = 4, 22
@@ -116,11 +116,11 @@ class RunFiles:
 
     def rejects(self) -> Iterator[pd.DataFrame]:
         """Yield the rows of what was left out."""
-        yield from self._frames(REJECTS, None)
+        yield from self._frames(REJECTS_PREFIX, None)
 
     def documents(self, *columns: str) -> Iterator[pd.DataFrame]:
         """Yield columns of the documents that were kept."""
-        yield from self._frames(DOCUMENTS, columns)
+        yield from self._frames(DOCUMENTS_PREFIX, columns)
 
     def kept_names(self) -> frozenset[str]:
         """Return the names of the documents that were kept."""
@@ -129,7 +129,7 @@ class RunFiles:
     def excerpts(self, names: frozenset[str]) -> dict[str, str]:
         """Return how documents begin, by their names; only row groups that hold one of them are read whole."""
         found: dict[str, str] = {}
-        for file in self._files(DOCUMENTS):
+        for file in self._files(DOCUMENTS_PREFIX):
             for place in range(file.num_row_groups):
                 keys = names_of(file.read_row_group(place, columns=["project", "path"]).to_pandas())
                 wanted = [row for row, key in enumerate(keys) if key in names]

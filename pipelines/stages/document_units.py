@@ -8,12 +8,12 @@ from typing import Any
 
 import cppmill_core
 
-from schemas.units import OutputFile, Stage, Unit, UnitReceipt, unit_key
+from schemas.units import DOCUMENTS_PREFIX, OutputFile, Stage, Unit, UnitReceipt, unit_key
 
 
 def document_shards(documents: Sequence[UnitReceipt]) -> list[OutputFile]:
     """Return the documents shards, not the rejects, among the outputs of ingest units."""
-    return [output for receipt in documents for output in receipt.outputs if output.path.startswith("documents/part-")]
+    return [output for receipt in documents for output in receipt.outputs if output.path.startswith(DOCUMENTS_PREFIX)]
 
 
 def content_bytes(documents: Sequence[UnitReceipt]) -> dict[str, int]:

@@ -19,7 +19,7 @@ from schemas.errors import BadInputError, ConfigError, NothingKeptError
 from schemas.ledger import Ledger
 from schemas.options import IngestOptions
 from schemas.reasons import Filtered
-from schemas.units import Stage, Unit, UnitReceipt
+from schemas.units import REJECTS_PREFIX, Stage, Unit, UnitReceipt
 from transforms.filters.decontamination import Benchmark, published, read_benchmark
 from transforms.filters.withdrawals import Withdrawals, keep_withdrawals, published_withdrawals, read_withdrawals
 from transforms.ingest.dedup.candidates import duplicate_partitions
@@ -227,7 +227,7 @@ def check_dead(session: Session, receipts: list[UnitReceipt]) -> None:
     allowed = session.config.options.max_dead_fraction
     if total and dead / total > allowed:
         reasons = ", ".join(f"{reason} {number:,}" for reason, number in sorted(ledger.documents.dead.items()))
-        rejects = session.out.where("documents/rejects-*.parquet")
+        rejects = session.out.where(f"{REJECTS_PREFIX}*.parquet")
         raise BadInputError(
             f"{dead:,} of {total:,} documents ({dead / total:.2%}) could not be used: {reasons}; "
             f"allowed are {allowed:.2%}. {rejects} names each; fix the sources, or allow more with --max-dead-fraction"
@@ -242,9 +242,10 @@ def check_kept(session: Session, receipts: Sequence[UnitReceipt]) -> None:
     reasons = [(f"{column}[{reason}]" if reason else str(column), n) for column, reason, n in ledger.entries() if n]
     shown = ", ".join(f"{name} {number:,}" for name, number in reasons)
     ways = "--extensions names those to take" if Filtered.EXTENSION in ledger.filtered else "docs/how-to/filters.md"
+    rejects = session.out.where(f"{REJECTS_PREFIX}*.parquet")
     raise NothingKeptError(
         f"SOURCE {', '.join(session.config.sources)}: none of {ledger.total:,} documents is kept: {shown}; "
-        f"{session.out.where('documents/rejects-*.parquet')} names each ({ways})"
+        f"{rejects} names each ({ways})"
     )
 
 

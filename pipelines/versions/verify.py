@@ -23,7 +23,7 @@ from tokenizer_build.lock import revision as find_release
 from tokenizer_build.vocabulary import VOCABULARY_JSON
 from transforms.records.manifests import MANIFEST, verify_export
 from transforms.records.receipts import RECEIPT, read_receipt
-from transforms.records.record import malformed
+from transforms.records.record import MALFORMED, malformed
 from transforms.records.signatures import check_signature
 from transforms.records.trials import is_trial, verify_trial
 from transforms.records.unit_checks import read_units
@@ -61,7 +61,7 @@ def verify(
             *_check_built(folder),
             *check_counts(read_units(folder, read_receipt(folder))),
         ]
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except MALFORMED as error:
         return [malformed(folder, RECEIPT, error, kind="receipt")]
 
 

@@ -5,19 +5,18 @@ Their list is `withdrawn.json` in the store (`transforms.filters.withdrawals`). 
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pipelines.stages.session import locked
+from schemas.digests import HEX_DIGEST
 from schemas.errors import ConfigError
+from schemas.files import write_file
 from schemas.places import is_remote
 from transforms.filters.withdrawals import WITHDRAWN, Withdrawals, read_withdrawals, withdrawn_in
 from transforms.records.affected import listed_doc_ids, record_affected
 from transforms.records.versions import Versions
-
-_DOC_ID = re.compile("[0-9a-fA-F]{64}")
 
 
 def read_values(file: str) -> list[str]:
@@ -54,7 +53,7 @@ def make_withdrawals(
     if not any(values.values()):
         raise ConfigError("nothing to withdraw: give --doc-ids, --paths, --projects or --licenses")
     for doc_id in values["doc_ids"]:
-        if not _DOC_ID.fullmatch(doc_id):
+        if not HEX_DIGEST.fullmatch(doc_id.lower()):
             raise ConfigError(f"--doc-ids: {doc_id}: not a doc_id; it is the SHA-256 of the document's bytes")
     return Withdrawals.of(values)
 
@@ -68,7 +67,7 @@ def extend_list(file: Path, asked: Withdrawals) -> Iterator[str]:
     """Add to the file of a list, which `ingest.withdrawn` takes, and yield lines about it."""
     known = read_withdrawals(str(file)) if file.exists() else None
     wanted = asked if known is None else known | asked
-    file.write_bytes(wanted.to_bytes())
+    write_file(file, wanted.to_bytes())
     yield f"{file}: {describe_counts(wanted)}"
 
 

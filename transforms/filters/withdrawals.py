@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from schemas.digests import canonical_json
 from schemas.errors import ConfigError, IntegrityError
@@ -147,6 +148,12 @@ class Withdrawals:
             if listed and not listed.isdisjoint(entry(kind, name) for name in names):
                 return kind
         return None
+
+
+def read_columns(out: OutputFolder, name: str) -> pa.Table:
+    """Read the columns that `Withdrawals.find` looks at from a documents shard."""
+    with out.open_ranges(name) as file:
+        return pq.read_table(file, columns=list(COLUMNS), use_threads=False)
 
 
 def _folders(path: str) -> Iterator[str]:

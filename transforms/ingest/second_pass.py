@@ -14,7 +14,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from schemas.options import IngestOptions
-from schemas.units import OutputFile, Unit, UnitReceipt
+from schemas.units import DOCUMENTS_PREFIX, REJECTS_PREFIX, OutputFile, Unit, UnitReceipt
 from transforms.filters.redaction import redacted
 from transforms.filters.redaction_counts import REDACTED, documents_schema
 from transforms.ingest.decisions import Decisions, decide
@@ -86,7 +86,7 @@ def _publish_shards(
     read = read_batches(unit, options, decisions.kept, keep=True, threads=settings.threads, ends=decisions.ends)
     documents = redacted(read, options)
     for shard, group in groupby(reading.compare(documents), key=itemgetter(0)):
-        name = f"documents/part-{unit.key}-{shard:05d}.parquet"
+        name = f"{DOCUMENTS_PREFIX}{unit.key}-{shard:05d}.parquet"
         write = partial(write_documents, documents=map(itemgetter(1), group), detect=detect, schema=schema)
         yield settings.out.publish(name, write)
 
@@ -95,4 +95,4 @@ def _publish_rejects(unit: Unit, reading: SecondReading, out: OutputFolder) -> I
     """Publish what is not kept, once all is read."""
     if reading.ledger.documents.total > reading.ledger.documents.kept:
         write = partial(write_rejects, rejects=reading.rejects())
-        yield out.publish(f"documents/rejects-{unit.key}.parquet", write)
+        yield out.publish(f"{REJECTS_PREFIX}{unit.key}.parquet", write)

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 
 from schemas.digests import canonical_json
 from schemas.reasons import Column
-from transforms.filters.withdrawals import COLUMNS, Withdrawals
+from schemas.units import DOCUMENTS_PREFIX, REJECTS_PREFIX
+from transforms.filters.withdrawals import Withdrawals, read_columns
 from transforms.records.receipts import RECEIPT, read_receipt
 from transforms.records.record import read_record
 from transforms.records.versions import Versions
@@ -50,16 +51,15 @@ class Holding:
 
 def listed_rows(out: OutputFolder, withdrawals: Withdrawals) -> Iterator[dict[str, Any]]:
     """Yield doc_id, project, path and license of the documents of a run that a list has."""
-    for name in (name for name in out.files("documents") if name.startswith("documents/part-")):
-        with out.open_ranges(name) as file:
-            rows = pq.read_table(file, columns=list(COLUMNS), use_threads=False)
+    for name in (name for name in out.files("documents") if name.startswith(DOCUMENTS_PREFIX)):
+        rows = read_columns(out, name)
         yield from rows.take(pa.array([row for row, _ in withdrawals.find(rows)], pa.int64())).to_pylist()
 
 
 def listed_doc_ids(out: OutputFolder, withdrawals: Withdrawals) -> set[str]:
     """Return the doc_ids of what a list has in a run, also where only a copy of it is kept."""
     found = {row["doc_id"] for row in listed_rows(out, withdrawals)}
-    for name in (name for name in out.files("documents") if name.startswith("documents/rejects-")):
+    for name in (name for name in out.files("documents") if name.startswith(REJECTS_PREFIX)):
         with out.open_ranges(name) as file:
             rows = pq.read_table(file, use_threads=False)
         copies = [row for row in rows.to_pylist() if row["column"] == Column.DUPLICATE]

@@ -6,7 +6,6 @@ are those that the tokenizer gives. The sample is chosen by the digests of conte
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from schemas.digests import HEX_DIGEST
 from schemas.options import alters_content
 from transforms.tokens.shards import take_rows
 from transforms.tokens.tokenize import encode_documents
@@ -26,7 +26,6 @@ from transforms.tokens.tokenizer import TokenizeSettings, open_tokenizer
 from transforms.units.batches import list_column, read_row_groups
 
 _HEX_DIGITS = 13
-_DOC_ID = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(kw_only=True)
@@ -107,7 +106,7 @@ class ContentCheck:
         elif has_sources:
             named = zip(*(rows.column(name).to_pylist() for name in ("path", "doc_id", "source_doc_id")), strict=True)
             for path, doc_id, source in named:
-                if source is not None and (source == doc_id or not _DOC_ID.fullmatch(source)):
+                if source is not None and (source == doc_id or not HEX_DIGEST.fullmatch(source)):
                     yield f"{where}: {path} has source_doc_id {source!r}, which is no SHA-256 of other bytes"
 
 

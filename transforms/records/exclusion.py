@@ -10,7 +10,6 @@ The root proves this if its leaves are sorted and are those of the shards. `veri
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
@@ -21,9 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from schemas.digests import HEX_DIGEST
 from schemas.errors import ConfigError, IntegrityError
 from schemas.options import FILE_DIGEST
-from transforms.filters.withdrawals import COLUMNS, WITHDRAWN, withdrawn_in
+from transforms.filters.withdrawals import WITHDRAWN, read_columns, withdrawn_in
 from transforms.records.receipts import RECEIPT
 from transforms.storage.folder import OutputFolder, naming_damage
 
@@ -32,7 +32,6 @@ EXCLUSION = "exclusion"
 
 PROOF_FORMAT = "cppmill-exclusion-1"
 
-_DOC_ID = re.compile("[0-9a-f]{64}")
 _LEAF, _NODE, _ROOT = b"\0", b"\1", b"\2"
 
 
@@ -109,7 +108,7 @@ def prove(out: OutputFolder, receipt: Mapping[str, Any], doc_id: str) -> dict[st
         IntegrityError: If the shards do not give the root of the receipt.
     """
     doc_id = doc_id.lower()
-    if not _DOC_ID.fullmatch(doc_id):
+    if not HEX_DIGEST.fullmatch(doc_id):
         raise ConfigError(
             f"DOC_ID {doc_id}: not a doc_id; it is the SHA-256 of the bytes, as `sha256sum FILE` prints it"
         )
@@ -148,9 +147,7 @@ def check_withdrawn(out: OutputFolder, receipt: Mapping[str, Any], documents: Se
     if withdrawals is None or said != found:
         return
     for name in documents:
-        with out.open_ranges(name) as file:
-            rows = pq.read_table(file, columns=list(COLUMNS), use_threads=False)
-        for row, detail in withdrawals.find(rows):
+        for row, detail in withdrawals.find(read_columns(out, name)):
             yield f"{out.where(name)}: row {row} is withdrawn: {detail}"
     expected = describe_exclusion(out, [shard["path"] for shard in receipt["dataset"]["shards"]])
     if receipt.get(EXCLUSION) != expected:

@@ -13,7 +13,7 @@ from schemas.digests import canonical_json, sha256_json
 from schemas.errors import IntegrityError
 from schemas.units import RECEIPT_FOLDERS, OutputFile, Stage, receipt_folder
 from transforms.records.platforms import platform_vocab_size
-from transforms.records.record import check_files, check_record, malformed, read_record
+from transforms.records.record import MALFORMED, check_files, check_record, malformed, read_record
 from transforms.storage.folder import OutputFolder
 
 MANIFEST = "manifest.json"
@@ -118,5 +118,5 @@ def verify_export(out: OutputFolder) -> list[str]:
         ]
     except IntegrityError as error:
         return [str(error)]
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except MALFORMED as error:
         return [malformed(out, MANIFEST, error, kind="manifest")]

@@ -13,6 +13,9 @@ from schemas.digests import canonical_json, sha256_json
 from schemas.errors import IntegrityError
 from transforms.storage.folder import OutputFolder
 
+MALFORMED = (KeyError, TypeError, AttributeError, ValueError)
+"""What reading a record raises if its values are not of the form that its format has."""
+
 
 def read_record(out: OutputFolder, name: str, *, kind: str, record_format: str, advice: str) -> dict[str, Any] | None:
     """Return a record, or None if there is none.

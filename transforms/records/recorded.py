@@ -7,7 +7,7 @@ from typing import Any
 
 from schemas.errors import IntegrityError
 from transforms.records import manifests, receipts
-from transforms.records.record import check_record
+from transforms.records.record import MALFORMED, check_record
 from transforms.storage.folder import OutputFolder
 
 _RECORDS: dict[str, tuple[Callable[[OutputFolder], dict[str, Any] | None], Callable[[dict[str, Any]], dict[str, str]]]]
@@ -28,6 +28,6 @@ def recorded_files(out: OutputFolder) -> dict[str, str]:
             record = read(out)
             if record is not None and not any(check_record(out, name, record)):
                 return files(record)
-        except (IntegrityError, KeyError, TypeError, AttributeError, ValueError):
+        except (IntegrityError, *MALFORMED):
             continue  # `verify` says what is wrong with it
     return {}

@@ -11,7 +11,7 @@ from schemas.digests import canonical_json, sha256_json
 from schemas.errors import IntegrityError
 from schemas.units import OutputFile
 from transforms.records.receipts import RECEIPT
-from transforms.records.record import check_files, check_record, malformed, read_record
+from transforms.records.record import MALFORMED, check_files, check_record, malformed, read_record
 from transforms.storage.folder import OutputFolder
 
 TRIAL_FORMAT = "cppmill-trial-1"
@@ -53,5 +53,5 @@ def verify_trial(out: OutputFolder) -> list[str]:
         return [*check_record(out, RECEIPT, receipt), *check_files(out, RECEIPT, files, kind="receipt")]
     except IntegrityError as error:
         return [str(error)]
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except MALFORMED as error:
         return [malformed(out, RECEIPT, error, kind="receipt")]

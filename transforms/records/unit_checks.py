@@ -21,7 +21,16 @@ from schemas.ledger import Ledger
 from schemas.options import alters_content
 from schemas.reasons import Column
 from schemas.tables import PLATFORM_VOCAB_SIZE, REDACTED_COLUMNS
-from schemas.units import RUN_STAGES, UNITS, Stage, UnitReceipt, current_path, is_unit_receipt, unit_key
+from schemas.units import (
+    DOCUMENTS_PREFIX,
+    RUN_STAGES,
+    UNITS,
+    Stage,
+    UnitReceipt,
+    current_path,
+    is_unit_receipt,
+    unit_key,
+)
 from transforms.filters.redaction_counts import REDACTED, Redactions, count_redactions, sum_redactions
 from transforms.records.platforms import platform_vocab_size
 from transforms.records.receipts import RECEIPT, named_files
@@ -43,7 +52,7 @@ class RunUnits:
     @property
     def documents(self) -> dict[str, str]:
         """The SHA-256 of each documents shard, by path."""
-        return {name: digest for name, digest in self.files.items() if name.startswith("documents/part-")}
+        return {name: digest for name, digest in self.files.items() if name.startswith(DOCUMENTS_PREFIX)}
 
     @cached_property
     def tokenize_units(self) -> dict[str, UnitReceipt]:

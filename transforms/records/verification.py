@@ -33,7 +33,7 @@ from transforms.records.receipts import (
     num_altered,
     num_redacted,
 )
-from transforms.records.record import check_files, check_record, malformed
+from transforms.records.record import MALFORMED, check_files, check_record, malformed
 from transforms.records.unit_checks import RunUnits, check_units, read_units
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.losses import sum_losses
@@ -83,7 +83,7 @@ def verify_run(
         return differences or list(_check_shards(units, threads, reencode, on_shard))
     except IntegrityError as error:
         return [str(error)]
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except MALFORMED as error:
         return [malformed(out, RECEIPT, error, kind="receipt")]
 
 

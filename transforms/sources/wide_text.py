@@ -18,8 +18,7 @@ _FORMS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-WIDE_MARKS = tuple(mark for mark, _ in _FORMS)
-"""The byte-order marks."""
+"""Byte-order marks, and the encodings that they are of."""
 
 
 def to_utf8(content: bytes) -> bytes | None:

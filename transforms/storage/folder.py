@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +18,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from schemas.digests import sha256_file
+from schemas.digests import HEX_DIGEST, sha256_file
 from schemas.errors import IntegrityError
 from schemas.places import is_remote
 from schemas.resources import naming_file
@@ -48,9 +47,6 @@ Result = TypeVar("Result")
 _DIGESTS = f"{CACHE}/digests.json"
 SET_ASIDE = f"{CACHE}/set-aside"
 """Where damaged unit receipts are kept, under their names."""
-
-
-_KEY = re.compile("[0-9a-f]{64}")
 
 
 class UnsealedError(IntegrityError):
@@ -277,7 +273,7 @@ class OutputFolder:
             # By the keys in their names: a damaged receipt may name anything.
             keys = {unit.key for unit in stale}
             for folder in {RECEIPT_FOLDERS[unit.stage] for unit in stale}:
-                for name in [name for name in self.files(folder) if keys.intersection(_KEY.findall(name))]:
+                for name in [name for name in self.files(folder) if keys.intersection(HEX_DIGEST.findall(name))]:
                     self.remove(name)
             for unit in stale:
                 self.remove(unit.receipt_path)
