@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from schemas.errors import ConfigError
 from schemas.logs import module_logger
@@ -77,8 +77,7 @@ _VERSION_KEYS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(NamedTuple):
     """One regular file below a source.
 
     Attributes:
@@ -144,6 +143,8 @@ def kind_of(path: str) -> Kind:
         >>> kind_of("a/Src.TAR.GZ"), kind_of("a/x.cpp")
         (<Kind.TAR: 'tar'>, <Kind.FILE: 'file'>)
     """
+    if path.rpartition(".")[2].lower() not in _LAST_PARTS:
+        return Kind.FILE  # most files are no archives
     return _SUFFIXES.get(_suffix(path), (Kind.FILE, ""))[0]
 
 
@@ -160,8 +161,6 @@ def stem_of(path: str) -> str:
 
 def _suffix(path: str) -> str:
     """Return the known suffix that a path ends in, lower case; empty if none."""
-    if path.rpartition(".")[2].lower() not in _LAST_PARTS:
-        return ""  # most files are no archives
     parts = path.rpartition("/")[2].lower().split(".")
     for count in (2, 1):
         suffix = "".join(f".{part}" for part in parts[-count:])
@@ -264,25 +263,32 @@ class _Walk:
                 path = prefix + entry.name
                 taken = whole or pattern is None or pattern.matches(path)
                 if taken or (pattern is not None and pattern.may_hold(path)):
-                    yield from self._entry(entry, path, taken=taken)
+                    item = self._look_at(entry, path, taken=taken)
+                    if item is not None:
+                        yield item
 
-    def _entry(self, entry: os.DirEntry[str], path: str, *, taken: bool) -> Iterator[Input]:
-        """Yield an entry if it is a file that is taken, and note it if it is anything else."""
+    def _look_at(self, entry: os.DirEntry[str], path: str, *, taken: bool) -> Input | None:
+        """Return an entry if it is a file that is taken, and note it if it is anything else."""
         try:
-            if entry.is_symlink():
-                self._listing.links.append(path)
-            elif entry.is_dir(follow_symlinks=False):
-                if entry.name.startswith("."):
-                    self._listing.hidden.append(path)
-                else:
-                    self._folders.append((f"{path}/", taken))
-            elif not entry.is_file(follow_symlinks=False):
-                self._listing.special.append(path)
+            if not entry.is_file(follow_symlinks=False):
+                self._note(entry, path, taken=taken)
             elif taken:
                 status = entry.stat(follow_symlinks=False)
-                yield Input(self._source, path, status.st_size, str(status.st_mtime_ns), kind_of(path))
+                return Input(self._source, path, status.st_size, str(status.st_mtime_ns), kind_of(path))
         except OSError as error:
-            yield self._dead(path, error)
+            return self._dead(path, error)
+        return None
+
+    def _note(self, entry: os.DirEntry[str], path: str, *, taken: bool) -> None:
+        """Note an entry that is no file."""
+        if entry.is_symlink():
+            self._listing.links.append(path)
+        elif not entry.is_dir(follow_symlinks=False):
+            self._listing.special.append(path)
+        elif entry.name.startswith("."):
+            self._listing.hidden.append(path)
+        else:
+            self._folders.append((f"{path}/", taken))
 
     def _dead(self, path: str, error: OSError) -> Input:
         """Return the entry of a folder or file that cannot be looked at."""
