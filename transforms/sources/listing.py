@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+import cppmill_core
+
 from schemas.errors import ConfigError
 from schemas.logs import module_logger
 from schemas.options import IngestOptions
@@ -61,6 +63,10 @@ _SUFFIXES: dict[str, tuple[Kind, str]] = {
     ".jsonl.zst": (Kind.JSONL, "zst"),
 }
 _LAST_PARTS = frozenset(suffix.rpartition(".")[2] for suffix in _SUFFIXES)
+_IS_FILE, _IS_FOLDER, _IS_LINK = range(3)
+_FOLDERS_AT_ONCE = 16
+"""Folders that are listed at the same time: on a cold disk or a network each is a wait."""
+
 _LOCAL_SCHEMES = ("file://", "local://")
 _VERSION_KEYS = (
     "ETag",
@@ -252,47 +258,46 @@ class _Walk:
         """Yield the files that a pattern matches, all without one; a folder that it matches is taken whole."""
         self._folders = [("", pattern is None)]
         while self._folders:
-            prefix, whole = self._folders.pop()
-            try:
-                with os.scandir(f"{self._root}/{prefix}") as entries:
-                    found = list(entries)
-            except OSError as error:
-                yield self._dead(prefix.rstrip("/") or ".", error)
-                continue
-            for entry in found:
-                path = prefix + entry.name
-                taken = whole or pattern is None or pattern.matches(path)
+            wave, self._folders = self._folders, []
+            names, root = [prefix for prefix, _ in wave], os.fsencode(self._root)
+            listed = cppmill_core.list_folders(root, names, threads=_FOLDERS_AT_ONCE)
+            for (prefix, whole), entries in zip(wave, listed, strict=True):
+                if isinstance(entries, int):
+                    yield self._dead(prefix.rstrip("/") or ".", entries)
+                else:
+                    yield from self._files(prefix, entries, None if whole else pattern)
+
+    def _files(
+        self, prefix: str, entries: list[tuple[str, int, int, int, int]], pattern: Glob | None
+    ) -> Iterator[Input]:
+        """Yield the files of a folder that a pattern matches, and note what is no file."""
+        for name, kind, num_bytes, modified, error in entries:
+            path = prefix + name
+            taken = pattern is None or pattern.matches(path)
+            if kind != _IS_FILE:
                 if taken or (pattern is not None and pattern.may_hold(path)):
-                    item = self._look_at(entry, path, taken=taken)
-                    if item is not None:
-                        yield item
-
-    def _look_at(self, entry: os.DirEntry[str], path: str, *, taken: bool) -> Input | None:
-        """Return an entry if it is a file that is taken, and note it if it is anything else."""
-        try:
-            if not entry.is_file(follow_symlinks=False):
-                self._note(entry, path, taken=taken)
+                    self._note(name, path, kind, taken=taken)
             elif taken:
-                status = entry.stat(follow_symlinks=False)
-                return Input(self._source, path, status.st_size, str(status.st_mtime_ns), kind_of(path))
-        except OSError as error:
-            return self._dead(path, error)
-        return None
+                yield (
+                    self._dead(path, error)
+                    if error
+                    else Input(self._source, path, num_bytes, str(modified), kind_of(path))
+                )
 
-    def _note(self, entry: os.DirEntry[str], path: str, *, taken: bool) -> None:
+    def _note(self, name: str, path: str, kind: int, *, taken: bool) -> None:
         """Note an entry that is no file."""
-        if entry.is_symlink():
+        if kind == _IS_LINK:
             self._listing.links.append(path)
-        elif not entry.is_dir(follow_symlinks=False):
+        elif kind != _IS_FOLDER:
             self._listing.special.append(path)
-        elif entry.name.startswith("."):
+        elif name.startswith("."):
             self._listing.hidden.append(path)
         else:
             self._folders.append((f"{path}/", taken))
 
-    def _dead(self, path: str, error: OSError) -> Input:
+    def _dead(self, path: str, error: int) -> Input:
         """Return the entry of a folder or file that cannot be looked at."""
-        reason, _ = os_error_reason(error)
+        reason, _ = os_error_reason(OSError(error, os.strerror(error)))
         return Input(self._source, path, 0, "", Kind.FILE, reason)
 
 
