@@ -67,6 +67,9 @@ _IS_FILE, _IS_FOLDER, _IS_LINK = range(3)
 _FOLDERS_AT_ONCE = 16
 """Folders that are listed at the same time: on a cold disk or a network each is a wait."""
 
+_FOLDERS_PER_CALL = 1024
+"""Folders whose entries are in memory at the same time."""
+
 _LOCAL_SCHEMES = ("file://", "local://")
 _VERSION_KEYS = (
     "ETag",
@@ -258,7 +261,8 @@ class _Walk:
         """Yield the files that a pattern matches, all without one; a folder that it matches is taken whole."""
         self._folders = [("", pattern is None)]
         while self._folders:
-            wave, self._folders = self._folders, []
+            wave = self._folders[-_FOLDERS_PER_CALL:]
+            del self._folders[-_FOLDERS_PER_CALL:]
             names, root = [prefix for prefix, _ in wave], os.fsencode(self._root)
             listed = cppmill_core.list_folders(root, names, threads=_FOLDERS_AT_ONCE)
             for (prefix, whole), entries in zip(wave, listed, strict=True):
