@@ -7,6 +7,7 @@ Beam takes seconds.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module, metadata
@@ -19,7 +20,7 @@ from configs.flags import SET
 from configs.tables import FLAGS, PEER_FLAGS
 from pipelines.cli import arguments as args
 from pipelines.cli import exports, publishing, runs, shell, takedown, tokenizers, vocab
-from pipelines.cli.groups import Group, GroupedCommands
+from pipelines.cli.groups import PROGRAM, Group, GroupedCommands, narrowed
 from pipelines.cli.options import EXIT_CODES, BeamCommand, as_help, described, with_flags
 from pipelines.console.console import Output, command_session, exit_on_error
 from schemas.declarations import ARGUMENTS
@@ -316,4 +317,4 @@ def decode(
 def main() -> None:
     """Run the command line."""
     shell.answer_shell()
-    app(prog_name=shell.PROGRAM)
+    narrowed(app, sys.argv[1:])(prog_name=PROGRAM)

@@ -64,7 +64,7 @@ def as_typed(value: str) -> str:
     return value
 
 
-def with_flags(flags: Mapping[str, Flag]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def with_flags(flags: Mapping[str, Flag]) -> Callable[[Callable[..., None]], FlaggedCommand]:
     """Give a command the options of flags: they take the place of its parameter `flags`, which gets their values.
 
     Args:
@@ -76,27 +76,47 @@ def with_flags(flags: Mapping[str, Flag]) -> Callable[[Callable[..., None]], Cal
         >>> command(name="cpp")
         {'--name': 'cpp'}
     """
-    options = {flag.key: (name, flag) for name, flag in flags.items() if name != BEAM_OPTIONS}
+    return functools.partial(FlaggedCommand, flags)
 
-    def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        @functools.wraps(function)
-        def command(**values: Any) -> None:  # noqa: ANN401
-            given = {name: values.pop(key) for key, (name, _) in options.items()}
-            if BEAM_OPTIONS in flags:
-                given[BEAM_OPTIONS] = values.pop("context").meta.get(_BEAM_OPTIONS_KEY, [])
-            function(flags=given, **values)
 
+class FlaggedCommand:
+    """A command with the options of flags; these are made once it is called or its help is read.
+
+    Args:
+        flags: The flags.
+        function: The command, with a parameter `flags`.
+    """
+
+    def __init__(self, flags: Mapping[str, Flag], function: Callable[..., None]) -> None:
+        """Keep both."""
+        functools.update_wrapper(self, function, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+        self._flags, self._function = flags, function
+        self._options = {flag.key: (name, flag) for name, flag in flags.items() if name != BEAM_OPTIONS}
+
+    def __call__(self, **values: Any) -> None:  # noqa: ANN401
+        """Call the function."""
+        given = {name: values.pop(key) for key, (name, _) in self._options.items()}
+        if BEAM_OPTIONS in self._flags:
+            given[BEAM_OPTIONS] = values.pop("context").meta.get(_BEAM_OPTIONS_KEY, [])
+        self._function(flags=given, **values)
+
+    @functools.cached_property
+    def __signature__(self) -> inspect.Signature:
+        """The parameters that typer makes options of."""
         parameters = []
-        if BEAM_OPTIONS in flags:
+        if BEAM_OPTIONS in self._flags:
             parameters.append(inspect.Parameter("context", _KEYWORD, annotation=typer.Context))
-        for parameter in inspect.signature(function, eval_str=True).parameters.values():
-            declared = [_parameter(name, flag) for name, flag in options.values()]
-            parameters += declared if parameter.name == "flags" else [parameter.replace(kind=_KEYWORD)]
-        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-        return command
+        for parameter in inspect.signature(self._function, eval_str=True).parameters.values():
+            if parameter.name == "flags":
+                parameters += [_parameter(name, flag) for name, flag in self._options.values()]
+            else:
+                parameters.append(parameter.replace(kind=_KEYWORD))
+        return inspect.Signature(parameters)
 
-    return decorate
+    @property
+    def __annotations__(self) -> dict[str, Any]:  # type: ignore[override]
+        """The types of the parameters."""
+        return {parameter.name: parameter.annotation for parameter in self.__signature__.parameters.values()}
 
 
 def _parameter(name: str, flag: Flag) -> inspect.Parameter:
@@ -157,6 +177,7 @@ def described(
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         text = as_help(inspect.getdoc(function) or "")
-        return group.command(name, help=text, epilog=exit_codes, cls=cls, rich_help_panel=under)(function)
+        named = name or function.__name__.replace("_", "-")
+        return group.command(named, help=text, epilog=exit_codes, cls=cls, rich_help_panel=under)(function)
 
     return decorate

@@ -8,15 +8,11 @@ from typing import Annotated, Literal
 
 import typer
 
-from pipelines.cli.groups import Group
+from pipelines.cli.groups import ASKED, PROGRAM, Group
 from pipelines.cli.options import described
 from pipelines.console.console import exit_on_error
 
 commands = typer.Typer()
-
-PROGRAM = "cppmill"
-ASKED = "_CPPMILL_COMPLETE"
-"""The variable by which a shell asks this program for completions."""
 
 
 @described(commands, under=Group.RUN)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cppmill_core
 import pyarrow as pa
@@ -31,19 +31,20 @@ from schemas.errors import ConfigError, IntegrityError
 from schemas.options import RunOptions, TokenizeOptions
 from schemas.tables import GROUPED_WORDS, WORDS
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt, unit_key
-from tokenizer_build.build import ScanCounts, build_tokenizer
-from tokenizer_build.compare.diff import diff_directories
-from tokenizer_build.findings import FINDINGS_MD
 from tokenizer_build.own import LOCKS
-from tokenizer_build.sentencepiece import build_sentencepiece, trainer_version
 from transforms.scan.kinds import Kind
 from transforms.scan.tables import read_counts
 from transforms.storage.folder import OutputFolder
-from transforms.tokens.tokenizer import document_ends, end_name
+from transforms.tokens.tokenizer import document_ends, end_name, keep_loaded
+
+if TYPE_CHECKING:
+    from tokenizer_build.build import ScanCounts
 
 
 def run(config: RunConfig, reporter: Reporter) -> None:
     """Build the tokenizer from the counts in OUT, and report all findings."""
+    from tokenizer_build.findings import FINDINGS_MD
+
     with open_session(config, reporter) as session:
         check_standing(session)
         if keeps_any(session) and not build_receipts(session):
@@ -104,6 +105,8 @@ def plan(session: Session, counts: Sequence[UnitReceipt]) -> StagePlan:
 
 def plan_build(session: Session, counts: UnitReceipt) -> Unit:
     """Return the unit of the build: keyed by the counts' digests, the vocabulary files and the options."""
+    from tokenizer_build.sentencepiece import trainer_version
+
     config: dict[str, Any] = {
         "build": session.config.options.build.to_json(),
         "pattern": session.config.options.scan.pattern,
@@ -134,6 +137,7 @@ def install_tokenizer(session: Session, place: Path | str) -> None:
         check_ends(tokenizer, session.config.options.tokenize, where=f"--tokenizer {place}")
         if _install(session, source):
             session.reporter.note(f"tokenizer {tokenizer.digest} of {tokenizer.vocab_size:,} ids copied from {place}")
+        keep_loaded(session.out, tokenizer)
         if "kind" in json.loads((source / MANIFEST).read_bytes()):
             session.reporter.note(f"tokenizer run by {program_of(tokenizer)}")
         for line in template_notes(tokenizer, source, session.config.options):
@@ -229,6 +233,9 @@ def write_tokenizer(
         is_own_vocabulary: Whether it is the user's own, and recorded in the tokenizer.
         threads: Threads of the native core; the bytes do not depend on them.
     """
+    from tokenizer_build.build import build_tokenizer  # what trains is loaded where a tokenizer is built
+    from tokenizer_build.sentencepiece import build_sentencepiece
+
     if options.build.kind != "bpe":
         return build_sentencepiece(
             counts.words, vocabulary_dir=vocabulary, options=options.build, pattern=options.scan.pattern, out=folder
@@ -254,6 +261,8 @@ def read_scan_counts(out: OutputFolder, names: Sequence[str], *, by_group: bool)
         names: Paths of the files, relative to it.
         by_group: Whether words and lines come with the number of their file, which is that of their projects.
     """
+    from tokenizer_build.build import ScanCounts
+
     words, lines = ([name for name in names if name.startswith(f"counts/{kind}/")] for kind in ("words", "units"))
 
     def read(files: Sequence[str]) -> pa.RecordBatchReader:
@@ -328,6 +337,8 @@ def _note_moved_ids(session: Session, staged: Path) -> None:
     """Say how many ids another tokenizer moves, if it takes the place of one."""
     if not session.out.exists(f"tokenizer/{MANIFEST}"):
         return
+    from tokenizer_build.compare.diff import diff_directories
+
     with session.out.open_local_folder("tokenizer") as old:
         try:
             found = diff_directories(old, staged)

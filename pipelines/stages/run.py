@@ -12,7 +12,6 @@ from configs.runs import RunConfig
 from pipelines.console.progress import Reporter, Reporters
 from pipelines.engines.execution import open_engine
 from pipelines.stages import build, ingest, scan, tokenize, validate
-from pipelines.stages.gain import describe_gain
 from pipelines.stages.peers import run_as_peer
 from pipelines.stages.program import PlannedUnit, StageProgram, to_run, to_skip
 from pipelines.stages.session import Session, engine_config, open_session
@@ -64,6 +63,8 @@ def run_stages(session: Session) -> None:
         if program.stage is Stage.INGEST:
             ingest.check_kept(session, receipts[Stage.INGEST])
     if receipts.get(Stage.BUILD) == [] and _receipt_bytes(session.out) != before:
+        from pipelines.stages.gain import describe_gain
+
         for line in describe_gain(session, receipts[Stage.INGEST], receipts[Stage.TOKENIZE]):
             session.reporter.note(line)
 

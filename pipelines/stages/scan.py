@@ -20,7 +20,6 @@ from pipelines.stages.standing import KEPT, build_receipts, keeps_tokenizer
 from schemas.digests import sha256_json
 from schemas.options import ScanOptions
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt, unit_key
-from tokenizer_build.lint import load_vocabulary
 from transforms.scan.count import ScanSettings, scan_documents
 from transforms.scan.kinds import count_kinds
 from transforms.scan.merge import GROUPS, merge_shards
@@ -104,6 +103,8 @@ def scan_settings(session: Session) -> ScanSettings:
 
 def scanner_config(options: ScanOptions, folder: Path) -> str:
     """Return the configuration of the native scanner for the vocabulary of a folder, as JSON."""
+    from tokenizer_build.lint import load_vocabulary
+
     vocabulary, _ = load_vocabulary(folder)
     return json.dumps(
         {

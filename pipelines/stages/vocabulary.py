@@ -15,8 +15,6 @@ from schemas.digests import sha256_file
 from schemas.errors import ConfigError
 from schemas.options import RunOptions
 from schemas.places import is_remote
-from tokenizer_build.build import pattern_split
-from tokenizer_build.lint import check_own_tokens, load_vocabulary
 from tokenizer_build.lock import LOCK_NAME, RELEASES_NAME, UNRELEASED, parse_releases, revision, vocabulary_digest
 from tokenizer_build.own import LOCKS
 from tokenizer_build.vocabulary import VOCABULARY_JSON, band_file_paths, read_vocabulary
@@ -58,6 +56,9 @@ def check_vocabulary(folder: Path, options: RunOptions) -> None:
     Raises:
         VocabularyConfigError: With a line for each problem.
     """
+    from tokenizer_build.build import pattern_split  # what trains is loaded where a tokenizer is built
+    from tokenizer_build.lint import check_own_tokens, load_vocabulary
+
     vocabulary, _ = load_vocabulary(folder)
     check_own_tokens(vocabulary, pattern_split(token_pattern(options)))
 

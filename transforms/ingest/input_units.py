@@ -75,20 +75,16 @@ def _marked(unit: Unit, withdrawals: Withdrawals) -> Unit:
 
 def _with_verdicts(files: Sequence[Input], options: IngestOptions) -> list[Input]:
     """Return loose files with the reason of the first filter that drops them unread."""
-    decided = [item if item.reason else _judged(item, options) for item in files]
+    verdicts = (item.reason or _verdict(item, options) for item in files)
+    decided = [item._replace(reason=reason) if reason else item for item, reason in zip(files, verdicts, strict=True)]
     if options.limit is None:
         return decided
     open_places = (place for place, item in enumerate(decided) if item.reason in ("", Filtered.SIZE))
     taken = set(heapq.nsmallest(options.limit, open_places, key=lambda place: path_fraction(decided[place].path)))
     return [
-        replace(item, reason=Filtered.LIMIT) if item.reason in ("", Filtered.SIZE) and place not in taken else item
+        item._replace(reason=Filtered.LIMIT) if item.reason in ("", Filtered.SIZE) and place not in taken else item
         for place, item in enumerate(decided)
     ]
-
-
-def _judged(item: Input, options: IngestOptions) -> Input:
-    verdict = _verdict(item, options)
-    return replace(item, reason=verdict) if verdict else item
 
 
 def _verdict(item: Input, options: IngestOptions) -> str:

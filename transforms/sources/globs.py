@@ -6,8 +6,6 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from fsspec.utils import glob_translate
-
 _WILDCARDS = frozenset("*?[")
 
 
@@ -59,5 +57,7 @@ class Glob:
     @cached_property
     def _folders(self) -> list[re.Pattern[str]]:
         """The pattern up to each of its components."""
+        from fsspec.utils import glob_translate  # most sources are no globs, and fsspec loads asyncio
+
         ends = range(1, len(self._parts) + 1)
         return [re.compile(glob_translate("/".join(self._parts[:end]))) for end in ends]

@@ -11,7 +11,9 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
+
+import cppmill_core
 
 from schemas.errors import ConfigError
 from schemas.logs import module_logger
@@ -61,6 +63,13 @@ _SUFFIXES: dict[str, tuple[Kind, str]] = {
     ".jsonl.zst": (Kind.JSONL, "zst"),
 }
 _LAST_PARTS = frozenset(suffix.rpartition(".")[2] for suffix in _SUFFIXES)
+_IS_FILE, _IS_FOLDER, _IS_LINK = range(3)
+_FOLDERS_AT_ONCE = 16
+"""Folders that are listed at the same time: on a cold disk or a network each is a wait."""
+
+_FOLDERS_PER_CALL = 1024
+"""Folders whose entries are in memory at the same time."""
+
 _LOCAL_SCHEMES = ("file://", "local://")
 _VERSION_KEYS = (
     "ETag",
@@ -77,8 +86,7 @@ _VERSION_KEYS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(NamedTuple):
     """One regular file below a source.
 
     Attributes:
@@ -144,6 +152,8 @@ def kind_of(path: str) -> Kind:
         >>> kind_of("a/Src.TAR.GZ"), kind_of("a/x.cpp")
         (<Kind.TAR: 'tar'>, <Kind.FILE: 'file'>)
     """
+    if path.rpartition(".")[2].lower() not in _LAST_PARTS:
+        return Kind.FILE  # most files are no archives
     return _SUFFIXES.get(_suffix(path), (Kind.FILE, ""))[0]
 
 
@@ -160,8 +170,6 @@ def stem_of(path: str) -> str:
 
 def _suffix(path: str) -> str:
     """Return the known suffix that a path ends in, lower case; empty if none."""
-    if path.rpartition(".")[2].lower() not in _LAST_PARTS:
-        return ""  # most files are no archives
     parts = path.rpartition("/")[2].lower().split(".")
     for count in (2, 1):
         suffix = "".join(f".{part}" for part in parts[-count:])
@@ -253,40 +261,47 @@ class _Walk:
         """Yield the files that a pattern matches, all without one; a folder that it matches is taken whole."""
         self._folders = [("", pattern is None)]
         while self._folders:
-            prefix, whole = self._folders.pop()
-            try:
-                with os.scandir(f"{self._root}/{prefix}") as entries:
-                    found = list(entries)
-            except OSError as error:
-                yield self._dead(prefix.rstrip("/") or ".", error)
-                continue
-            for entry in found:
-                path = prefix + entry.name
-                taken = whole or pattern is None or pattern.matches(path)
-                if taken or (pattern is not None and pattern.may_hold(path)):
-                    yield from self._entry(entry, path, taken=taken)
-
-    def _entry(self, entry: os.DirEntry[str], path: str, *, taken: bool) -> Iterator[Input]:
-        """Yield an entry if it is a file that is taken, and note it if it is anything else."""
-        try:
-            if entry.is_symlink():
-                self._listing.links.append(path)
-            elif entry.is_dir(follow_symlinks=False):
-                if entry.name.startswith("."):
-                    self._listing.hidden.append(path)
+            wave = self._folders[-_FOLDERS_PER_CALL:]
+            del self._folders[-_FOLDERS_PER_CALL:]
+            names, root = [prefix for prefix, _ in wave], os.fsencode(self._root)
+            listed = cppmill_core.list_folders(root, names, threads=_FOLDERS_AT_ONCE)
+            for (prefix, whole), entries in zip(wave, listed, strict=True):
+                if isinstance(entries, int):
+                    yield self._dead(prefix.rstrip("/") or ".", entries)
                 else:
-                    self._folders.append((f"{path}/", taken))
-            elif not entry.is_file(follow_symlinks=False):
-                self._listing.special.append(path)
-            elif taken:
-                status = entry.stat(follow_symlinks=False)
-                yield Input(self._source, path, status.st_size, str(status.st_mtime_ns), kind_of(path))
-        except OSError as error:
-            yield self._dead(path, error)
+                    yield from self._files(prefix, entries, None if whole else pattern)
 
-    def _dead(self, path: str, error: OSError) -> Input:
+    def _files(
+        self, prefix: str, entries: list[tuple[str, int, int, int, int]], pattern: Glob | None
+    ) -> Iterator[Input]:
+        """Yield the files of a folder that a pattern matches, and note what is no file."""
+        for name, kind, num_bytes, modified, error in entries:
+            path = prefix + name
+            taken = pattern is None or pattern.matches(path)
+            if kind != _IS_FILE:
+                if taken or (pattern is not None and pattern.may_hold(path)):
+                    self._note(name, path, kind, taken=taken)
+            elif taken:
+                yield (
+                    self._dead(path, error)
+                    if error
+                    else Input(self._source, path, num_bytes, str(modified), kind_of(path))
+                )
+
+    def _note(self, name: str, path: str, kind: int, *, taken: bool) -> None:
+        """Note an entry that is no file."""
+        if kind == _IS_LINK:
+            self._listing.links.append(path)
+        elif kind != _IS_FOLDER:
+            self._listing.special.append(path)
+        elif name.startswith("."):
+            self._listing.hidden.append(path)
+        else:
+            self._folders.append((f"{path}/", taken))
+
+    def _dead(self, path: str, error: int) -> Input:
         """Return the entry of a folder or file that cannot be looked at."""
-        reason, _ = os_error_reason(error)
+        reason, _ = os_error_reason(OSError(error, os.strerror(error)))
         return Input(self._source, path, 0, "", Kind.FILE, reason)
 
 

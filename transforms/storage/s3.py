@@ -11,8 +11,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import fsspec
-
 from transforms.storage.aws_keys import load_aws_keys
 from transforms.storage.protocol import ConflictError, Status
 
@@ -38,6 +36,8 @@ _SHA256 = "sha256"
 def _open_system(process: int) -> Any:  # noqa: ANN401 - s3fs has no annotations
     """Return the file system of a process; all its threads share the connections."""
     load_aws_keys()
+    import fsspec  # it loads asyncio, which local files do not need
+
     system = fsspec.filesystem("s3", config_kwargs=_CONFIG, use_listings_cache=False, skip_instance_cache=True)
     system.retries = _ROUNDS
     return system

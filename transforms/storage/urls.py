@@ -8,8 +8,6 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
-import fsspec
-
 from schemas.errors import ConfigError, CppmillError, StoreError
 from schemas.passwords import redacted, user_of, with_password, with_query
 from schemas.places import missing_package
@@ -41,13 +39,13 @@ def open_url(url: str) -> tuple[Any, str]:
         return OBJECTS[scheme]().system, path
     if is_web(url):  # there a path is the whole URL, and would have the password
         user = user_of(url)
-        system, path = fsspec.core.url_to_fs(url, **({} if user is None else {"client_kwargs": {"auth": _auth(*user)}}))
+        system, path = _url_to_fs(url, **({} if user is None else {"client_kwargs": {"auth": _auth(*user)}}))
     elif scheme == HUB:
         system, path = _open_hub(url)
     elif "::" in url:
         system, path = _open_archive(with_password(url))
     else:
-        system, path = fsspec.core.url_to_fs(with_password(url))
+        system, path = _url_to_fs(with_password(url))
     return system, str(path)
 
 
@@ -71,8 +69,15 @@ def _open_hub(url: str) -> tuple[Any, str]:
 @lru_cache(maxsize=8)
 def _open_archive(url: str) -> tuple[Any, str]:
     """Return the file system in an archive; fsspec closes the archive when nobody has it any more."""
-    system, path = fsspec.core.url_to_fs(url)
+    system, path = _url_to_fs(url)
     return system, str(path)
+
+
+def _url_to_fs(url: str, **options: Any) -> tuple[Any, Any]:  # noqa: ANN401
+    from fsspec.core import url_to_fs  # it loads asyncio, which local files do not need
+
+    found: tuple[Any, Any] = url_to_fs(url, **options)
+    return found
 
 
 def is_web(url: str) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from cppmill_core.columns import numbers
 
 from schemas.errors import IntegrityError
 from transforms.storage.folder import OutputFolder
@@ -49,12 +50,12 @@ def rows_by_unit(path: Path) -> Iterator[tuple[int, pa.Table]]:
 
 def row_bytes(rows: pa.Table) -> bytes:
     """Return the row numbers of a unit's rows as bytes, for digests."""
-    return rows.column("row").to_numpy().astype("<u4").tobytes()
+    return b"".join(numbers(chunk).astype("<u4").tobytes() for chunk in rows.column("row").chunks)
 
 
 def _cut_by_unit(file: pq.ParquetFile) -> Iterator[tuple[int, pa.RecordBatch]]:
     for batch in file.iter_batches(use_threads=False):
-        units, starts = np.unique(batch.column("unit").to_numpy(), return_index=True)
+        units, starts = np.unique(numbers(batch.column("unit")), return_index=True)
         ends = np.append(starts[1:], batch.num_rows)
         for unit, start, length in zip(units.tolist(), starts.tolist(), (ends - starts).tolist(), strict=True):
             yield unit, batch.slice(start, length)

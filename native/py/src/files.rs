@@ -1,7 +1,10 @@
 //! Python binding of the core's files module.
 
+use std::ffi::OsString;
+
 use cppmill_core::files::{self, Files};
 use pyo3::prelude::*;
+use pyo3::types::PyList;
 use pyo3_arrow::{PyArray, PyRecordBatch};
 
 use crate::errors::without_gil;
@@ -29,6 +32,35 @@ fn read_files<'py>(
     PyRecordBatch::new(found).into_pyarrow(py)
 }
 
+/// Lists folders.
+#[pyfunction]
+#[pyo3(signature = (root, folders, *, threads = 1))]
+#[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
+fn list_folders<'py>(
+    py: Python<'py>,
+    root: &[u8],
+    folders: Vec<OsString>,
+    threads: usize,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let bytes = folders.len() * BYTES_PER_FILE;
+    let found = interruptible(py, bytes, |stop| files::list_folders(root, &folders, threads, stop))?;
+    found.into_iter().map(|listed| to_entries(py, listed)).collect()
+}
+
+/// A list of tuples, or the number of an error.
+fn to_entries(py: Python<'_>, listed: files::Listed) -> PyResult<Bound<'_, PyAny>> {
+    match listed {
+        Err(number) => Ok(number.into_pyobject(py)?.into_any()),
+        Ok(entries) => {
+            let tuple = |entry: files::Entry| {
+                (entry.name, entry.kind as u8, entry.num_bytes, entry.modified_ns, entry.error).into_pyobject(py)
+            };
+            let tuples = entries.into_iter().map(tuple).collect::<PyResult<Vec<_>>>()?;
+            Ok(PyList::new(py, tuples)?.into_any())
+        }
+    }
+}
+
 /// Digests documents in memory.
 #[pyfunction]
 #[pyo3(signature = (content, threads = 1))]
@@ -40,6 +72,7 @@ fn digest_contents(py: Python<'_>, content: PyArray, threads: usize) -> PyResult
 
 /// Adds this file's functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(list_folders, module)?)?;
     module.add_function(wrap_pyfunction!(read_files, module)?)?;
     module.add_function(wrap_pyfunction!(digest_contents, module)?)
 }

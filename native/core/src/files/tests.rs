@@ -9,7 +9,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, UInt64Type};
 use arrow_array::{BinaryArray, RecordBatch, UInt64Array};
 
-use super::{Files, digest_contents, read_files};
+use super::{EntryKind, Files, digest_contents, list_folders, read_files};
 use crate::digest::sha256_hex;
 use crate::{ErrorKind, Stop};
 
@@ -174,6 +174,39 @@ fn documents_in_memory_are_digested_the_same_on_any_number_of_threads() -> Resul
             assert_eq!(batch.column(0).as_string::<i32>().value(row), sha256_hex(content));
             assert_eq!(batch.column(1).as_boolean().value(row), content.contains(&0));
         }
+    }
+    Ok(())
+}
+
+#[test]
+fn folders_are_listed_without_following_links_the_same_on_any_number_of_threads() -> Result<(), Box<dyn Error>> {
+    let folder = Folder::new("list")?;
+    fs::create_dir_all(folder.0.join("below"))?;
+    folder.write(&[("a.h", b"int x;".to_vec()), ("below/b.h", Vec::new())])?;
+    symlink("a.h", folder.0.join("link"))?;
+    let asked = ["", "below/", "gone/", "a.h/"].map(Into::into);
+    for threads in [1, 3] {
+        let listed = list_folders(folder.0.as_os_str().as_encoded_bytes(), &asked, threads, &Stop::default())?;
+        let found: Vec<_> = listed
+            .into_iter()
+            .map(|entries| {
+                entries.map(|entries| {
+                    let mut entries: Vec<_> = entries
+                        .into_iter()
+                        .map(|entry| (entry.name, entry.kind, entry.num_bytes, entry.modified_ns > 0, entry.error))
+                        .collect();
+                    entries.sort();
+                    entries
+                })
+            })
+            .collect();
+        let top = vec![
+            ("a.h".into(), EntryKind::File, 6, true, 0),
+            ("below".into(), EntryKind::Folder, 0, false, 0),
+            ("link".into(), EntryKind::Link, 0, false, 0),
+        ];
+        let below = vec![("b.h".into(), EntryKind::File, 0, true, 0)];
+        assert_eq!(found, [Ok(top), Ok(below), Err(libc::ENOENT), Err(libc::ENOTDIR)]);
     }
     Ok(())
 }

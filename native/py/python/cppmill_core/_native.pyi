@@ -702,6 +702,25 @@ def json_rows(rows: pa.RecordBatch) -> bytes:
         b'["a.cpp", 1][null, 2]'
     """
 
+def list_folders(
+    root: bytes, folders: list[str], *, threads: int = 1
+) -> list[int | list[tuple[str, int, int, int, int]]]:
+    """List folders, many at a time; links are not followed.
+
+    Args:
+        root: The folder that they are below.
+        folders: Their paths below it, surrogate escapes allowed.
+        threads: How many folders are listed at the same time.
+
+    Returns:
+        For each the number of the operating system's error, or its entries in no order: name, kind (0 a file, 1 a
+        folder, 2 a link, 3 anything else), and of a file its size, its time of modification in nanoseconds, and the
+        number of the error that looking at it gave, 0 for none.
+
+    Raises:
+        OSError: the threads cannot be started.
+    """
+
 def read_files(
     root: bytes, paths: pa.Array[Any], num_bytes: pa.Array[Any], *, max_bytes: int, keep: bool = False, threads: int = 1
 ) -> pa.RecordBatch:

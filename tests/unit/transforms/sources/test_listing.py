@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import cppmill_core
 import fsspec
 import pytest
 
@@ -109,16 +111,13 @@ def test_a_link_given_as_a_source_is_followed_once(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_read_is_in_the_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, "a.h", "closed/b.h", "gone/c.h")
-    real = os.scandir
+    real, errors = cppmill_core.list_folders, {"closed/": errno.EACCES, "gone/": errno.ENOENT}
 
-    def scandir(path: str) -> Any:
-        if path.rstrip("/").endswith("closed"):
-            raise PermissionError(13, "denied")
-        if path.rstrip("/").endswith("gone"):
-            raise FileNotFoundError(2, "gone")
-        return real(path)
+    def list_folders(root: bytes, folders: list[str], *, threads: int) -> list[Any]:
+        found = real(root, folders, threads=threads)
+        return [errors.get(folder, entries) for folder, entries in zip(folders, found, strict=True)]
 
-    monkeypatch.setattr(os, "scandir", scandir)
+    monkeypatch.setattr(cppmill_core, "list_folders", list_folders)
     found = {item.path: item.reason for item in listed(tmp_path).inputs}
     assert found == {"a.h": "", "closed": "unreadable", "gone": "vanished"}
 
