@@ -51,6 +51,15 @@ def altered_schema(schema: pa.Schema, *, altered: bool) -> pa.Schema:
     return schema.append(_SOURCE_DOC_ID) if altered else schema
 
 
+LICENSE_SOURCE = required("license_source", _TEXT)
+"""Where a licence is from, one of LICENSE_SOURCES.
+
+A column of documents and fingerprints if licences are looked for.
+"""
+
+LICENSE_SOURCES = ("source", "tag", "text", "folder", "none")
+"""What names a licence: the source, a tag, a text or notice, a licence file of a folder, nothing."""
+
 TEXTS = pa.schema(list(DOCUMENTS)[:-2])
 """Documents as a single pass reads them, before platforms are looked for."""
 

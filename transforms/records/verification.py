@@ -18,9 +18,8 @@ from cppmill_core.platforms import parse_platform_vocab
 from schemas.digests import add_digests
 from schemas.errors import CppmillError, IntegrityError
 from schemas.ledger import Ledger
-from schemas.options import REENCODED, TokenizeOptions, alters_content
+from schemas.options import REENCODED, TokenizeOptions
 from schemas.units import Stage
-from transforms.filters.redaction_counts import REDACTED
 from transforms.records.contents import ContentCheck
 from transforms.records.exclusion import check_withdrawn
 from transforms.records.platforms import PLATFORM_VOCAB, has_own_platforms, platform_vocab_size
@@ -28,10 +27,9 @@ from transforms.records.receipts import (
     RECEIPT,
     SIGNATURE,
     control_text,
+    corpus_counts,
     find_receipt,
     named_files,
-    num_altered,
-    num_redacted,
 )
 from transforms.records.record import MALFORMED, check_files, check_record, malformed
 from transforms.records.unit_checks import RunUnits, check_units, read_units
@@ -142,14 +140,10 @@ def _check_ledger(out: OutputFolder, receipt: dict[str, Any], units: RunUnits) -
             f"{out.where(RECEIPT)}: its ledger is {json.dumps(receipt['ledger'])}, the unit receipts sum to "
             f"{json.dumps(total)}"
         )
-    if alters_content(receipt["configs"]["ingest"]):
-        altered, said = num_altered(units.by_stage[Stage.INGEST]), receipt["corpus"].get("altered")
-        if altered != said:
-            yield f"{out.where(RECEIPT)}: it says corpus altered {said}, the unit receipts sum to {altered}"
-    if receipt["configs"]["ingest"].get("redact"):
-        redacted, said = num_redacted(units.by_stage[Stage.INGEST]), receipt["corpus"].get(REDACTED)
-        if redacted != said:
-            yield f"{out.where(RECEIPT)}: it says redacted {said}, the unit receipts sum to {redacted}"
+    for name, number in corpus_counts(units.by_stage[Stage.INGEST], receipt["configs"]["ingest"]).items():
+        said = receipt["corpus"].get(name)
+        if number != said:
+            yield f"{out.where(RECEIPT)}: it says corpus {name} {said}, the unit receipts sum to {number}"
 
 
 def _check_control_text(out: OutputFolder, receipt: dict[str, Any], units: RunUnits) -> Iterator[str]:
