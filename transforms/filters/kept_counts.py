@@ -26,10 +26,8 @@ Counts = dict[str, Any]
 def documents_schema(ingest: Mapping[str, Any]) -> pa.Schema:
     """Return the schema of the documents shards of a run, by its options of ingest in their canonical form."""
     schema = altered_schema(DOCUMENTS, altered=alters_content(ingest))
-    more = [
-        *(REDACTED_COLUMNS if ingest.get("redact") else ()),
-        *([LICENSE_SOURCE] * bool(ingest.get("find_licenses"))),
-    ]
+    more = list(REDACTED_COLUMNS) if ingest.get("redact") else []
+    more += [LICENSE_SOURCE] if ingest.get("find_licenses") else []
     return pa.schema([*schema, *more])
 
 

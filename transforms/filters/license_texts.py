@@ -1,4 +1,4 @@
-"""Licences by their text: what `licenseclassifier` recognises in the first comments of a document, or in a licence file.
+"""Licences by their text: what `licenseclassifier` recognises in a document's first comments, or in a licence file.
 
 That library has the patterns of Google's `licensecheck`, which pkg.go.dev decides by: whole texts, the notices that
 licences ask for at the top of a file, and links to them. A licence that is only named ("under the MIT licence") is not

@@ -73,8 +73,8 @@ def _schema(*, altered: bool, licensed: bool) -> pa.Schema:
 
 def _schemas() -> Iterator[pa.Schema]:
     """Yield all of these."""
-    for altered, licensed in product((False, True), repeat=2):
-        yield _schema(altered=altered, licensed=licensed)
+    for altered, has_licenses in product((False, True), repeat=2):
+        yield _schema(altered=altered, licensed=has_licenses)
 
 
 def fingerprints_name(key: str) -> str:

@@ -53,7 +53,8 @@ def plan_inputs(
     Loose and text files are cut by content-defined boundaries; an archive, Parquet or JSONL file is a unit by itself.
     The key of a unit changes when its files, their sizes or versions, or an option that bears on reading them does. The
     payload holds `root`, `kind`, `project`, `inputs` as [path, bytes, version, reason], and `index`, the unit's
-    number; if licences of folders are looked for, `license_files` as [path, bytes, version] too. With withdrawals the key changes with their list, and the payload names the `UNMARKED` one.
+    number; if licences of folders are looked for, the `license_files` that bear on it as [path, bytes, version] too.
+    With withdrawals the key changes with their list, and the payload names the `UNMARKED` one.
     """
     versions = filter_versions(options, benchmark)
     units = list[Unit]()
