@@ -1,13 +1,15 @@
 """Licences by their text: what `licenseclassifier` recognises in a document's first comments, or in a licence file.
 
 That library has the patterns of Google's `licensecheck`, which pkg.go.dev decides by: whole texts, the notices that
-licences ask for at the top of a file, and links to them. A licence that is only named ("under the MIT licence") is not
-one. What is recognised in one text holds together: it is an expression with AND.
+licences ask for at the top of a file, and links to them. Two short notices that it lacks and C++ is full of are added.
+Another licence that is only named ("under a BSD licence") is none. What is recognised in one text holds together: it
+is an expression with AND.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 
@@ -35,6 +37,20 @@ _HOLDER = re.compile(rb"(?:copyright|\(c\)|\xc2\xa9)[\s:]*(?:\(c\)|\xc2\xa9|[0-9
 _AROUND = b" \t\r*/!#<>|=-+"
 _BLANK_LINES = re.compile(rb"\n\n+")
 _OR_LATER = "-or-later"
+_NOTICES = {
+    "BSL-1.0": re.compile(rb"boost\s+software\s+licen[cs]e,?(?:\s+-)?\s+version\s+1\.0", re.IGNORECASE),
+    "MIT": re.compile(rb"under\s+(?:the\s+)?(?:terms\s+of\s+)?(?:the\s+)?MIT\s+licen[cs]e", re.IGNORECASE),
+}
+"""Notices that say which licence holds, and that the library does not know."""
+
+_CONDITIONS = re.compile(
+    rb"licen[cs]|redistribut|public domain|warrant|permission (?:is|to)|permitted provided", re.IGNORECASE
+)
+_LICENSE_FILE = re.compile(
+    rb"(?i:(?:licen[cs]e|copying|copyright)\.(?:txt|md|rst|html)"
+    rb"|\b(?:licen[cs]e|copying|copyright)\W+file|\bfile\W+(?:(?:named|called)\W+)?(?:licen[cs]e|copying|copyright)\b)"
+    rb"|\b[Ss]ee\W+(?:the\W+)?(?:LICEN[CS]E|COPYING|COPYRIGHT)\b"
+)
 _MEMOIZED = 4096
 
 
@@ -47,7 +63,20 @@ def find_notices(head: bytes) -> str | None:
         'Apache-2.0'
     """
     comments = (_essence(comment) for comment in _COMMENT.findall(head) if _SPEAKS_OF_LICENSES.search(comment))
-    return all_of(name for text in comments if text for name in _recognise(text, 0.0))
+    return all_of(name for text in comments if text for name in _recognise_notice(text))
+
+
+def states_other_conditions(head: bytes) -> bool:
+    r"""Return whether a document's first comments speak of conditions, and of no licence file that may have them.
+
+    Such a document is under what it says, recognised or not, and inherits no licence.
+
+    Example:
+        >>> [states_other_conditions(text) for text in (b"// For licensees of Acme.\n", b"// See the LICENSE file.\n")]
+        [True, False]
+    """
+    comments = b"\n".join(_COMMENT.findall(head))
+    return bool(_CONDITIONS.search(comments)) and not _LICENSE_FILE.search(comments)
 
 
 def identify_license_file(content: bytes) -> str | None:
@@ -70,6 +99,12 @@ def _essence(comment: bytes) -> bytes:
     paragraphs = _BLANK_LINES.split(text.strip(b"\n"))
     places = [place for place, paragraph in enumerate(paragraphs) if _OF_A_LICENSE.search(paragraph)]
     return b"\n\n".join(paragraphs[places[0] : places[-1] + 1]) if places else b""
+
+
+def _recognise_notice(text: bytes) -> Iterator[str]:
+    """Yield the identifiers of the licences in a notice, by the library and by the notices that it lacks."""
+    yield from _recognise(text, 0.0)
+    yield from (name for name, pattern in _NOTICES.items() if pattern.search(text))
 
 
 @lru_cache(maxsize=_MEMOIZED)

@@ -18,7 +18,12 @@ from schemas.options import IngestOptions
 from schemas.places import is_remote
 from schemas.tables import LICENSE_SOURCE, LICENSE_SOURCES
 from schemas.units import Unit
-from transforms.filters.license_texts import HEAD_BYTES, find_notices, identify_license_file
+from transforms.filters.license_texts import (
+    HEAD_BYTES,
+    find_notices,
+    identify_license_file,
+    states_other_conditions,
+)
 from transforms.filters.licenses import find_tags, names_license
 from transforms.sources.batches import is_equal
 from transforms.sources.license_files import enclosing_folders, folder_of, read_license_files
@@ -87,7 +92,7 @@ class LicenseFinder:
             yield "text", text
         folder = next((name for name in enclosing_folders(path) if name in self.folders), "")
         inherited = self.folders.get(folder)
-        if inherited:
+        if inherited and not states_other_conditions(head):
             yield "folder", inherited
 
 

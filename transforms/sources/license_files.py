@@ -26,7 +26,7 @@ LICENSE_FILES = "license_files"
 _MAX_BYTES = 256 << 10
 """No licence is so long; what is longer is not looked at, and so not identified."""
 
-_NAME = re.compile(r"(?:(?:un)?licen[cs]es?|copying)(?:[-._][^/]*)?", re.IGNORECASE)
+_NAME = re.compile(r"(?:(?:un)?licen[cs]es?|copying|copyright)(?:[-._][^/]*)?", re.IGNORECASE)
 
 
 def is_license_file(path: str, options: IngestOptions) -> bool:
