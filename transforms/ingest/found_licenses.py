@@ -26,7 +26,7 @@ from transforms.filters.license_texts import (
 )
 from transforms.filters.licenses import find_tags, names_license
 from transforms.sources.batches import is_equal
-from transforms.sources.license_files import enclosing_folders, folder_of, read_license_files
+from transforms.sources.license_files import enclosing_folders, folder_of, names_holders, read_license_files
 from transforms.sources.license_terms import all_of
 from transforms.storage.urls import input_errors
 
@@ -97,10 +97,15 @@ class LicenseFinder:
 
 
 def _read_folders(unit: Unit, options: IngestOptions) -> dict[str, str | None]:
-    """Return the licences of folders by their licence files; all files of a folder hold, and each must be known."""
+    """Return the licences of folders by their licence files; all files of a folder hold, and each must be known.
+
+    A file COPYRIGHT beside others is passed over if it holds no licence: many name the holders alone.
+    """
     found, root = dict[str, list[str | None]](), unit.payload["root"]
     with input_errors(root) if is_remote(root) else nullcontext():
         for path, content in read_license_files(unit, options):
             name = None if content is None else identify_license_file(content)
-            found.setdefault(folder_of(path), []).append(name)
+            names = found.setdefault(folder_of(path), [])
+            if name or not names_holders(path):
+                names.append(name)
     return {folder: all_of(map(str, names)) if all(names) else None for folder, names in found.items()}

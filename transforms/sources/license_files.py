@@ -26,7 +26,8 @@ LICENSE_FILES = "license_files"
 _MAX_BYTES = 256 << 10
 """No licence is so long; what is longer is not looked at, and so not identified."""
 
-_NAME = re.compile(r"(?:(?:un)?licen[cs]es?|copying|copyright)(?:[-._][^/]*)?", re.IGNORECASE)
+_HOLDERS = "copyright"
+_NAME = re.compile(rf"(?:(?:un)?licen[cs]es?|copying|{_HOLDERS})(?:[-._][^/]*)?", re.IGNORECASE)
 
 
 def is_license_file(path: str, options: IngestOptions) -> bool:
@@ -37,6 +38,11 @@ def is_license_file(path: str, options: IngestOptions) -> bool:
         [True, False, False]
     """
     return _NAME.fullmatch(path.rpartition("/")[2]) is not None and not accepts_extension(path, options)
+
+
+def names_holders(path: str) -> bool:
+    """Return whether a licence file may say who has the rights, and nothing of a licence, by its name."""
+    return path.rpartition("/")[2].lower().startswith(_HOLDERS)
 
 
 def folder_of(path: str) -> str:
