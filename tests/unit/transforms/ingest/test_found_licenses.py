@@ -97,7 +97,7 @@ def test_tags_come_before_texts_and_these_before_the_nearest_folder(
 
 @pytest.mark.parametrize(("places", "known"), [("tags", {"tag"}), ("texts", {"tag", "text"})])
 def test_each_place_goes_further_than_the_one_before(
-    corpus: Path, out: OutputFolder, run_ingest: Callable[..., Any], places: str, known: set[str]
+    corpus: Path, out: OutputFolder, run_ingest: Callable[..., Any], places: Any, known: set[str]
 ) -> None:
     rows = found(run_ingest([corpus], out, IngestOptions(find_licenses=places)))
     assert rows == {path: row if row[1] in known else (None, "none") for path, row in FOUND.items()}
