@@ -15,7 +15,7 @@ from schemas.digests import path_fraction
 from schemas.options import NEAR_DUPLICATE_OPTIONS, IngestOptions
 from schemas.plugins.entry_points import find_reader
 from schemas.reasons import Filtered
-from schemas.tables import DATA_FORMAT_VERSION
+from schemas.tables import DATA_FORMAT_VERSION, SOURCE_DOC_ID
 from schemas.units import Stage, Unit
 from transforms.filters.decontamination import Benchmark
 from transforms.filters.verdicts import filter_versions
@@ -70,11 +70,12 @@ def plan_inputs(
         for index, part in enumerate(parts, start=len(units)):
             nearest = nearest_license_files(part, by_folder) if part[0].kind in GROUPED else []
             units.append(_unit(root, part, index, options, versions, nearest))
-    return units if withdrawals is None else [_marked(unit, withdrawals) for unit in units]
+    return units if withdrawals is None else [_marked(unit, withdrawals, options) for unit in units]
 
 
-def _marked(unit: Unit, withdrawals: Withdrawals) -> Unit:
-    key = hashlib.sha256(f"{unit.key}{withdrawals.digest}".encode("ascii")).hexdigest()
+def _marked(unit: Unit, withdrawals: Withdrawals, options: IngestOptions) -> Unit:
+    looked_at = SOURCE_DOC_ID if options.alters_content else ""  # earlier versions looked at doc_id alone
+    key = hashlib.sha256(f"{unit.key}{withdrawals.digest}{looked_at}".encode("ascii")).hexdigest()
     return replace(unit, key=key, payload={**unit.payload, UNMARKED: unit.key})
 
 
