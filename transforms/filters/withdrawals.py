@@ -133,10 +133,9 @@ class Withdrawals:
                 as a doc_id too.
         """
         columns: list[list[Any]] = [documents.column(name).to_pylist() for name in COLUMNS]
-        is_altered = SOURCE_DOC_ID in documents.schema.names
-        sources: Iterable[Any] = (
-            documents.column(SOURCE_DOC_ID).to_pylist() if is_altered else repeat(None, documents.num_rows)
-        )
+        sources: Iterable[Any] = repeat(None, documents.num_rows)
+        if SOURCE_DOC_ID in documents.schema.names:
+            sources = documents.column(SOURCE_DOC_ID).to_pylist()
         for row, (doc_id, project, path, license, source) in enumerate(zip(*columns, sources, strict=True)):
             kind = self._kind([doc_id, source] if source else [doc_id], project, path, license)
             if kind is not None:
