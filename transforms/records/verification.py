@@ -19,7 +19,7 @@ from schemas.digests import add_digests
 from schemas.errors import CppmillError, IntegrityError
 from schemas.ledger import Ledger
 from schemas.options import REENCODED, TokenizeOptions
-from schemas.units import Stage
+from schemas.units import UNITS, Stage
 from transforms.records.contents import ContentCheck
 from transforms.records.exclusion import check_withdrawn
 from transforms.records.platforms import PLATFORM_VOCAB, has_own_platforms, platform_vocab_size
@@ -67,7 +67,7 @@ def verify_run(
             *check_files(out, RECEIPT, named_files(receipt), kind="receipt", beside=[SIGNATURE]),
         ]
         if differences:
-            return differences
+            return [*_explain_published(out, receipt), *differences]
         units = read_units(out, receipt)
         differences = [
             *_check_policy(out, receipt),
@@ -83,6 +83,17 @@ def verify_run(
         return [str(error)]
     except MALFORMED as error:
         return [malformed(out, RECEIPT, error, kind="receipt")]
+
+
+def _explain_published(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
+    """Say what a copy without unit receipts is: `cppmill push` publishes none, and no counts and rejects."""
+    is_apart = any(name.startswith(f"{UNITS}/") for name in named_files(receipt))
+    if is_apart and not any(out.files(UNITS)):
+        yield (
+            f"{out.root}: there are no unit receipts, as in what `cppmill push` publishes, which also lacks counts and "
+            f"rejects; only the whole OUT can be verified. Compare {RECEIPT} with that of the run that was verified, "
+            "and each file with its SHA-256 in it"
+        )
 
 
 def _check_tokenizer(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
