@@ -41,6 +41,7 @@ _ONLY_BPE = ("superwords_after", "max_token_bytes", "hf_template")
 
 _LIBRARIES = {
     "allowed_licenses": ("license_expression", "licenses"),
+    "find_licenses": ("licenseclassifier", "licenses"),
     "drop_secrets": ("detect_secrets", "secrets"),
     "near_duplicate_similarity": ("rensa", "near-duplicates"),
 }

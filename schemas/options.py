@@ -8,7 +8,7 @@ keys and is frozen; `model_dump(mode="json")` is its canonical form. A field als
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
@@ -37,6 +37,12 @@ VocabularyKind = Literal["bpe", "sentencepiece-bpe", "sentencepiece-unigram"]
 
 HfTemplate = Literal["none", "bos", "bos-eos"]
 """What `tokenizers` and `transformers` put around a text (`tokenizer_build.templates`)."""
+
+FindLicenses = Literal["tags", "texts", "folders"]
+"""Where licences are looked for; each goes further than those before it."""
+
+FIND_LICENSES: tuple[FindLicenses, ...] = get_args(FindLicenses)
+"""All of them, in this order."""
 
 Redacted = Literal["email", "ip", "secret"]
 """What can be replaced in documents (`transforms.filters.redaction`)."""
@@ -111,6 +117,16 @@ class IngestOptions(Options):
 
     redact_with: Annotated[Literal["words", "same-length"], READING] = "words"
     """Replace it by words such as REDACTED_EMAIL, or by text of the same length."""
+
+    find_licenses: Annotated[
+        FindLicenses | None, Field(examples=["folders"]), Option(heading=READING.heading, default="none")
+    ] = None
+    """Look for the licence of documents of which the source names none: tags, texts or folders.
+
+    Texts are those of licences in the first comments, after tags; folders adds the licence file of the nearest folder.
+    The column `license_source` then says where a licence is from. While it is off, it is left out of the canonical
+    form.
+    """
 
     drop_duplicates: Annotated[bool, FILTER] = True
     """Keep one copy of documents with equal bytes."""
@@ -256,7 +272,7 @@ class IngestOptions(Options):
         decontaminate = ("decontaminate", "decontaminate_ngram_words", "decontaminate_min_ngrams")
         unused += [] if self.decontaminate else decontaminate
         unused += [name for name in ("drop_minified", "drop_secrets", *ALTERING_OPTIONS) if not getattr(self, name)]
-        unused += ["withdrawn"] if self.withdrawn is None else []
+        unused += [name for name in ("withdrawn", "find_licenses") if getattr(self, name) is None]
         unused += NEAR_DUPLICATE_OPTIONS if self.near_duplicate_similarity is None else []
         unused += [name for name, default in _BOUNDS.items() if getattr(self, name) == default]
         unused += [] if self.redact else ["redact_with"]

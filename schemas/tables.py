@@ -37,7 +37,7 @@ DOCUMENTS = required_columns(
 ).insert(5, _LICENSE)
 """`documents/part-*.parquet`: one row a kept document; `content` holds its exact bytes, `doc_id` their SHA-256."""
 
-_SOURCE_DOC_ID = pa.field("source_doc_id", _TEXT)
+SOURCE_DOC_ID = "source_doc_id"
 """SHA-256 of the bytes in the source where `content` holds others, null elsewhere."""
 
 
@@ -48,8 +48,17 @@ def altered_schema(schema: pa.Schema, *, altered: bool) -> pa.Schema:
         schema: Their schema in all other runs.
         altered: Whether an option is on that alters content; otherwise nothing is added.
     """
-    return schema.append(_SOURCE_DOC_ID) if altered else schema
+    return schema.append(pa.field(SOURCE_DOC_ID, _TEXT)) if altered else schema
 
+
+LICENSE_SOURCE = required("license_source", _TEXT)
+"""Where a licence is from, one of LICENSE_SOURCES.
+
+A column of documents and fingerprints if licences are looked for.
+"""
+
+LICENSE_SOURCES = ("source", "tag", "text", "folder", "none")
+"""What names a licence: the source, a tag, a text or notice, a licence file of a folder, nothing."""
 
 TEXTS = pa.schema(list(DOCUMENTS)[:-2])
 """Documents as a single pass reads them, before platforms are looked for."""

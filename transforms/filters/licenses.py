@@ -1,13 +1,14 @@
 """The allow-list of licences, by SPDX: what the source says about a document, else the tags in its first lines.
 
-A licence text, or the name of one in words, is not read: a document without tag and metadata has no licence.
+The name of a licence in words is not read. Texts and licence files of folders are if `ingest.find_licenses` asks for
+them (`transforms.ingest.found_licenses`); without it a document without tag and metadata has no licence.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import pyarrow as pa
 from pydantic import BaseModel
@@ -45,6 +46,11 @@ def find_tags(content: bytes) -> str | None:
     return all_of(_tag(match[1]) for match in found if match.start(1) < _HEAD_BYTES)
 
 
+def names_license(text: str | None) -> TypeGuard[str]:
+    """Return whether a licence is named, and not only that none is known."""
+    return bool(text) and str(text).strip() not in ("", *_TELLS_NONE)
+
+
 def _tag(line: bytes) -> str:
     """The expression in the rest of a tag's line; what is too long is cut so that it cannot be read."""
     text = _COMMENT_END.split(line.decode("utf-8", "replace"), maxsplit=1)[0]
@@ -54,12 +60,19 @@ def _tag(line: bytes) -> str:
 class AllowList:
     """The licences that are allowed; each expression is evaluated once."""
 
-    def __init__(self, allowed: tuple[str, ...], *, unlicensed: Unlicensed) -> None:
-        """Take SPDX identifiers, with exceptions or without, and what happens to documents without a licence."""
+    def __init__(self, allowed: tuple[str, ...], *, unlicensed: Unlicensed, are_found: bool = False) -> None:
+        """Take SPDX identifiers, with exceptions or without, and what happens to documents without a licence.
+
+        Args:
+            allowed: The identifiers.
+            unlicensed: What happens to documents without a licence.
+            are_found: Whether licences may be from elsewhere than the source.
+        """
         names = {canonical_license(name) or name for name in allowed}
         later = {name.removesuffix(_ONLY) + _OR_LATER for name in names if name.endswith(_ONLY)}
         self._allowed = names | later
         self._unlicensed = unlicensed
+        self._origin = "found" if are_found else "the source says"
         self._verdicts = dict[str, bool]()
 
     def allows(self, expression: str) -> bool:
@@ -86,10 +99,10 @@ class AllowList:
 
     def find_forbidden(self, content: bytes, license_name: str | None) -> str | None:
         """Return under what a document is that is not allowed, None if it is."""
-        origin, expression = "the source says", (license_name or "").strip() or None
-        if expression is None or expression in _TELLS_NONE:
-            origin, expression = "tagged", find_tags(content)
-        if expression is None or expression in _TELLS_NONE:
+        origin, expression = self._origin, (license_name or "").strip()
+        if not names_license(expression):
+            origin, expression = "tagged", find_tags(content) or ""
+        if not names_license(expression):
             return "tells no licence" if self._unlicensed == "drop" else None
         return None if self.allows(expression) else f"{origin} {expression}"
 
@@ -99,10 +112,11 @@ class Allowed(BaseModel):
 
     allowed_licenses: tuple[str, ...]
     unlicensed: Unlicensed
+    are_found: bool = False
 
 
 def _make(options: Allowed) -> Find:
-    allowed = AllowList(options.allowed_licenses, unlicensed=options.unlicensed)
+    allowed = AllowList(options.allowed_licenses, unlicensed=options.unlicensed, are_found=options.are_found)
 
     def find(documents: pa.RecordBatch) -> Iterator[str | None]:
         contents: list[Any] = documents.column("content").to_pylist()

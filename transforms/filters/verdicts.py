@@ -22,6 +22,7 @@ from schemas.plugins.entry_points import FILTERS_GROUP, READERS_GROUP, Find, des
 from schemas.reasons import Column, Filtered
 from schemas.tables import FILTER_INPUT
 from transforms.filters.decontamination import Benchmark
+from transforms.filters.license_texts import found_licenses_version
 from transforms.filters.redaction import REDACTION
 from transforms.sources.batches import is_equal, to_batch
 from transforms.sources.document import Document
@@ -175,6 +176,8 @@ def filter_versions(options: IngestOptions, benchmark: Benchmark | None) -> dict
         versions["benchmark"] = benchmark.digest
     if options.redact:
         versions["redaction"] = REDACTION
+    if options.find_licenses:
+        versions["found_licenses"] = found_licenses_version(options.find_licenses)
     if "secret" in options.redact:
         versions |= find_filter(Filtered.SECRET).versions()
     return versions
@@ -205,7 +208,11 @@ def _chosen(options: IngestOptions, benchmark: Benchmark | None) -> Iterator[tup
     if options.min_unique_line_ratio is not None:
         yield Filtered.UNIQUE_LINES, {"least": options.min_unique_line_ratio}
     if options.allowed_licenses:
-        yield Filtered.LICENSE, {"allowed_licenses": options.allowed_licenses, "unlicensed": options.unlicensed}
+        found = options.find_licenses is not None
+        yield (
+            Filtered.LICENSE,
+            {"allowed_licenses": options.allowed_licenses, "unlicensed": options.unlicensed, "are_found": found},
+        )
     if options.drop_minified:
         yield Filtered.MINIFIED, {}
     if options.drop_secrets:

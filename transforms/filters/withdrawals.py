@@ -9,11 +9,12 @@ It is applied to fingerprints, not to texts: another list reads no source again.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from hashlib import sha256
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ import pyarrow.parquet as pq
 from schemas.digests import canonical_json
 from schemas.errors import ConfigError, IntegrityError
 from schemas.places import is_remote
+from schemas.tables import SOURCE_DOC_ID
 from transforms.sources.license_terms import named_licenses
 from transforms.storage.folder import CACHE, OutputFolder
 from transforms.storage.urls import open_url, store_errors
@@ -127,18 +129,22 @@ class Withdrawals:
         """Yield the rows that are withdrawn, and a few words for people.
 
         Args:
-            documents: Rows with the columns `COLUMNS`.
+            documents: Rows with the columns `COLUMNS`; where content was altered, with `source_doc_id`, which counts
+                as a doc_id too.
         """
         columns: list[list[Any]] = [documents.column(name).to_pylist() for name in COLUMNS]
-        for row, (doc_id, project, path, license) in enumerate(zip(*columns, strict=True)):
-            kind = self._kind(doc_id, project, path, license)
+        sources: Iterable[Any] = repeat(None, documents.num_rows)
+        if SOURCE_DOC_ID in documents.schema.names:
+            sources = documents.column(SOURCE_DOC_ID).to_pylist()
+        for row, (doc_id, project, path, license, source) in enumerate(zip(*columns, sources, strict=True)):
+            kind = self._kind([doc_id, source] if source else [doc_id], project, path, license)
             if kind is not None:
                 yield row, f"its {_WORDS[kind]} is in the list of withdrawn documents"
 
-    def _kind(self, doc_id: str, project: str, path: str, license: str | None) -> str | None:
+    def _kind(self, doc_ids: Sequence[str], project: str, path: str, license: str | None) -> str | None:
         """Return by what a document is withdrawn, None if it is not."""
         values = {
-            "doc_ids": (doc_id,),
+            "doc_ids": doc_ids,
             "paths": (path, *_folders(path)),
             "projects": (project,),
             "licenses": named_licenses(license or ""),
@@ -153,7 +159,9 @@ class Withdrawals:
 def read_columns(out: OutputFolder, name: str) -> pa.Table:
     """Read the columns that `Withdrawals.find` looks at from a documents shard."""
     with out.open_ranges(name) as file:
-        return pq.read_table(file, columns=list(COLUMNS), use_threads=False)
+        names = pq.read_schema(file).names
+        altered = [SOURCE_DOC_ID] if SOURCE_DOC_ID in names else []
+        return pq.read_table(file, columns=[*COLUMNS, *altered], use_threads=False)
 
 
 def _folders(path: str) -> Iterator[str]:

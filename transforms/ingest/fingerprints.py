@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,11 @@ import pyarrow.parquet as pq
 from schemas.errors import IntegrityError
 from schemas.options import IngestOptions
 from schemas.reasons import Column, Dead
-from schemas.tables import FINGERPRINTS, altered_schema
+from schemas.tables import FINGERPRINTS, LICENSE_SOURCE, altered_schema
 from schemas.units import Unit
 from transforms.filters.redaction import redacted
 from transforms.filters.verdicts import ContentFilter, Verdict
+from transforms.ingest.found_licenses import licensed
 from transforms.ingest.minhash import SignatureWriter, finds_near_duplicates, signatures_name, signed_digest
 from transforms.sources.batches import BATCH_ROWS, is_equal
 from transforms.sources.document import bounded
@@ -49,9 +51,10 @@ def fingerprint(documents: pa.RecordBatch, filters: ContentFilter) -> pa.RecordB
         filters: The filters.
 
     Returns:
-        A batch of FINGERPRINTS, with the column `source_doc_id` if the documents have it.
+        A batch of FINGERPRINTS, with the columns `source_doc_id` and `license_source` if the documents have them.
     """
-    schema = altered_schema(FINGERPRINTS, altered="source_doc_id" in documents.schema.names)
+    names = documents.schema.names
+    schema = _schema(altered="source_doc_id" in names, licensed=LICENSE_SOURCE.name in names)
     columns: dict[str, pa.Array[Any]] = {name: documents.column(name) for name in schema.names}
     verdicts: dict[str, list[Any]] = {name: documents.column(name).to_pylist() for name in Verdict._fields}
     for row, verdict in filters.judge(documents):
@@ -60,6 +63,18 @@ def fingerprint(documents: pa.RecordBatch, filters: ContentFilter) -> pa.RecordB
     verdicts["detail"] = [bounded(detail, _MAX_DETAIL_BYTES) for detail in verdicts["detail"]]
     columns |= {name: pa.array(values, pa.string()) for name, values in verdicts.items()}
     return pa.RecordBatch.from_arrays(list(columns.values()), schema=schema)
+
+
+def _schema(*, altered: bool, licensed: bool) -> pa.Schema:
+    """Return the schema of fingerprints, by whether content may be altered and licences are looked for."""
+    schema = altered_schema(FINGERPRINTS, altered=altered)
+    return schema.append(LICENSE_SOURCE) if licensed else schema
+
+
+def _schemas() -> Iterator[pa.Schema]:
+    """Yield all of these."""
+    for altered, has_licenses in product((False, True), repeat=2):
+        yield _schema(altered=altered, licensed=has_licenses)
 
 
 def fingerprints_name(key: str) -> str:
@@ -94,7 +109,9 @@ def fingerprint_unit(
     def make(unit: Unit) -> str:
         name = fingerprints_name(unit.key)
         keep = filters.reads_text or finds_near_duplicates(options) or options.alters_content
+        keep = keep or options.find_licenses is not None
         documents = redacted(read_batches(unit, options, keep=keep, threads=threads), options)
+        documents = licensed(documents, unit, options)
         if finds_near_duplicates(options):
             signed = partial(_write_signed, documents=documents, filters=filters, name=name, out=out, options=options)
             out.publish(signatures_name(unit.key, options), signed)
@@ -163,7 +180,7 @@ def read_fingerprints(path: Path) -> Iterator[pa.RecordBatch]:
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             digest, expected = hashlib.sha256(), (file.metadata.metadata or {})[_DIGEST].decode("ascii")
-            if not any(file.schema_arrow.equals(altered_schema(FINGERPRINTS, altered=on)) for on in (False, True)):
+            if not any(map(file.schema_arrow.equals, _schemas())):
                 raise ValueError("it has other columns")
             for batch in file.iter_batches(BATCH_ROWS, use_threads=False):
                 digest.update(cppmill_core.json_rows(batch))
@@ -224,7 +241,7 @@ def write_fingerprints(path: Path, batches: Iterator[pa.RecordBatch], options: I
             unread += sum(int(is_equal(rows.column("reason"), reason).sum()) for reason in _UNREAD)
             yield rows
 
-    schema = altered_schema(FINGERPRINTS, altered=options.alters_content)
+    schema = _schema(altered=options.alters_content, licensed=options.find_licenses is not None)
     with pq.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True) as writer:
         for table in fixed_row_groups(fingerprints(), BATCH_ROWS):
             writer.write_table(table)

@@ -15,12 +15,13 @@ from schemas.digests import path_fraction
 from schemas.options import NEAR_DUPLICATE_OPTIONS, IngestOptions
 from schemas.plugins.entry_points import find_reader
 from schemas.reasons import Filtered
-from schemas.tables import DATA_FORMAT_VERSION
+from schemas.tables import DATA_FORMAT_VERSION, SOURCE_DOC_ID
 from schemas.units import Stage, Unit
 from transforms.filters.decontamination import Benchmark
 from transforms.filters.verdicts import filter_versions
 from transforms.filters.withdrawals import Withdrawals
 from transforms.sources.document import accepts_extension, display_path, in_sample
+from transforms.sources.license_files import LICENSE_FILES, license_files_by_folder, nearest_license_files
 from transforms.sources.listing import GROUPED, Input, Kind, Listing, Root, extension_of, stem_of
 from transforms.units.chunking import cut
 
@@ -52,24 +53,29 @@ def plan_inputs(
     Loose and text files are cut by content-defined boundaries; an archive, Parquet or JSONL file is a unit by itself.
     The key of a unit changes when its files, their sizes or versions, or an option that bears on reading them does. The
     payload holds `root`, `kind`, `project`, `inputs` as [path, bytes, version, reason], and `index`, the unit's
-    number. With withdrawals the key changes with their list, and the payload names the `UNMARKED` one.
+    number; if licences of folders are looked for, the `license_files` that bear on it as [path, bytes, version] too.
+    With withdrawals the key changes with their list, and the payload names the `UNMARKED` one.
     """
     versions = filter_versions(options, benchmark)
     units = list[Unit]()
     for source, group in groupby(listing.inputs, key=lambda item: item.source):
         root, inputs = listing.roots[source], list(group)
+        by_folder = license_files_by_folder(inputs, options) if options.find_licenses == "folders" else {}
         parts = [[item] for item in inputs if item.kind not in GROUPED]
         loose = _with_verdicts([item for item in inputs if item.kind == Kind.FILE], options)
         for grouped in (loose, [item for item in inputs if item.kind == Kind.TEXT]):
             ends = cut(((item.path, 0 if item.reason else item.num_bytes) for item in grouped), options.unit_bytes)
             parts.extend(grouped[first:last] for first, last in pairwise([0, *ends]))
         parts.sort(key=lambda part: part[0].path.encode("utf-8", "surrogateescape"))
-        units += [_unit(root, part, index, options, versions) for index, part in enumerate(parts, start=len(units))]
-    return units if withdrawals is None else [_marked(unit, withdrawals) for unit in units]
+        for index, part in enumerate(parts, start=len(units)):
+            nearest = nearest_license_files(part, by_folder) if part[0].kind in GROUPED else []
+            units.append(_unit(root, part, index, options, versions, nearest))
+    return units if withdrawals is None else [_marked(unit, withdrawals, options) for unit in units]
 
 
-def _marked(unit: Unit, withdrawals: Withdrawals) -> Unit:
-    key = hashlib.sha256(f"{unit.key}{withdrawals.digest}".encode("ascii")).hexdigest()
+def _marked(unit: Unit, withdrawals: Withdrawals, options: IngestOptions) -> Unit:
+    looked_at = SOURCE_DOC_ID if options.alters_content else ""  # earlier versions looked at doc_id alone
+    key = hashlib.sha256(f"{unit.key}{withdrawals.digest}{looked_at}".encode("ascii")).hexdigest()
     return replace(unit, key=key, payload={**unit.payload, UNMARKED: unit.key})
 
 
@@ -95,7 +101,14 @@ def _verdict(item: Input, options: IngestOptions) -> str:
     return Filtered.SIZE if item.num_bytes > options.max_document_bytes else ""
 
 
-def _unit(root: Root, inputs: list[Input], index: int, options: IngestOptions, versions: dict[str, str]) -> Unit:
+def _unit(
+    root: Root,
+    inputs: list[Input],
+    index: int,
+    options: IngestOptions,
+    versions: dict[str, str],
+    license_files: Sequence[tuple[str, int, str]],
+) -> Unit:
     first = inputs[0]
     payload: dict[str, Any] = {
         "root": root.location,
@@ -103,6 +116,8 @@ def _unit(root: Root, inputs: list[Input], index: int, options: IngestOptions, v
         "project": root.name if first.kind in GROUPED else stem_of(first.path),
         "inputs": [[item.path, item.num_bytes, item.version, str(item.reason)] for item in inputs],
     }
+    if license_files:
+        payload[LICENSE_FILES] = [list(file) for file in license_files]
     more = f" and {len(inputs) - 1} more" if len(inputs) > 1 else ""
     return Unit(
         stage=Stage.INGEST,

@@ -125,7 +125,8 @@ def plan_ingest(
     shares = _shares(out, found.duplicates, duplicates_by_unit)
     near_shares = _shares(out, found.near_duplicates, near_duplicates_by_unit)
     redact = {"redact": [*sorted(options.redact), options.redact_with, REDACTION]} if options.redact else {}
-    config = {**config, "detect_platforms": options.detect_platforms, **redact}
+    found_licenses = {"find_licenses": True} if options.find_licenses else {}  # the fingerprints have what was found
+    config = {**config, "detect_platforms": options.detect_platforms, **redact, **found_licenses}
     seen = Counter[str]()
     planned = []
     for unit, digest in zip(found.units, found.digests, strict=True):

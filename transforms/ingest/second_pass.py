@@ -15,8 +15,8 @@ from operator import itemgetter
 
 from schemas.options import IngestOptions
 from schemas.units import DOCUMENTS_PREFIX, REJECTS_PREFIX, OutputFile, Unit, UnitReceipt
+from transforms.filters.kept_counts import documents_schema
 from transforms.filters.redaction import redacted
-from transforms.filters.redaction_counts import REDACTED, documents_schema
 from transforms.ingest.decisions import Decisions, decide
 from transforms.ingest.document_shards import Detect, write_documents, write_rejects
 from transforms.ingest.second_reading import SecondReading
@@ -58,7 +58,7 @@ def ingest_unit(unit: Unit, settings: WriteSettings) -> UnitReceipt:
     out = settings.out
     with out.open_local(unit.payload["fingerprints"]) as fingerprints:
         decisions = decide(unit, fingerprints, out, settings.options)
-        reading = SecondReading(decisions)
+        reading = SecondReading(decisions, settings.options.to_json())
         outputs = [*_publish_shards(unit, decisions, reading, settings), *_publish_rejects(unit, reading, out)]
     return UnitReceipt(
         stage=unit.stage,
@@ -67,8 +67,7 @@ def ingest_unit(unit: Unit, settings: WriteSettings) -> UnitReceipt:
         totals={
             "documents": reading.ledger.documents.kept,
             "bytes": reading.ledger.num_bytes.kept,
-            **({"altered": reading.altered} if settings.options.alters_content else {}),
-            **({REDACTED: reading.redacted} if settings.options.redact else {}),
+            **reading.counts,
         },
         ledger=reading.ledger.to_json(),
     )

@@ -5,8 +5,9 @@ A shard then holds what its unit was planned for; what differs is `dead[changed]
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +16,8 @@ import pyarrow.compute as pc
 
 from schemas.ledger import Ledger
 from schemas.reasons import Column, Dead
-from schemas.tables import FINGERPRINTS, REDACTED_COLUMNS, REJECTS
-from transforms.filters.redaction_counts import count_redactions, sum_redactions
+from schemas.tables import FINGERPRINTS, LICENSE_SOURCE, REJECTS
+from transforms.filters.kept_counts import count_kept, sum_counts
 from transforms.ingest.decisions import Decisions
 from transforms.ingest.fingerprints import read_fingerprints
 from transforms.sources.batches import Flags, is_equal
@@ -27,14 +28,13 @@ class SecondReading:
 
     Attributes:
         ledger: What became of the documents so far.
-        altered: How many of those that are kept have other bytes than the source.
-        redacted: What was replaced in those that are kept.
+        counts: What else is counted of those that are kept.
     """
 
-    def __init__(self, decisions: Decisions) -> None:
-        """Begin with the first row of the fingerprints."""
-        self.ledger, self.altered, self.redacted = Ledger(), 0, sum_redactions([])
-        self._decisions, self._first = decisions, 0
+    def __init__(self, decisions: Decisions, ingest: Mapping[str, Any]) -> None:
+        """Begin with the first row of the fingerprints; `ingest` is the canonical form of its options."""
+        self.ledger, self.counts = Ledger(), sum_counts([], ingest)
+        self._decisions, self._ingest, self._first = decisions, ingest, 0
         self._changed, self._appeared = np.zeros(len(decisions.kept), dtype=bool), list[pa.RecordBatch]()
 
     def compare(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -50,10 +50,8 @@ class SecondReading:
             self._settle(known, ~same)
             self._add_appeared(batch.slice(known.num_rows))
             kept = self._decisions.kept[first : self._first] & same
-            documents = _only(batch, kept)
-            self.altered += _num_altered(documents)
-            if REDACTED_COLUMNS.names[0] in documents.schema.names:
-                self.redacted = sum_redactions([self.redacted, count_redactions(documents)])
+            documents = _only(_with_licenses(batch, known), kept)
+            self.counts = sum_counts([self.counts, count_kept(documents, self._ingest)], self._ingest)
             yield from _by_shard(documents, self._decisions.shards[first : self._first][kept])
         for known in rows.rest():
             self._settle(known, np.ones(known.num_rows, dtype=bool))
@@ -108,11 +106,14 @@ class _Rows:
         yield from self._batches
 
 
-def _num_altered(documents: pa.RecordBatch) -> int:
-    """Return how many documents have other bytes than the source."""
-    if "source_doc_id" not in documents.schema.names:
-        return 0
-    return documents.num_rows - documents.column("source_doc_id").null_count
+def _with_licenses(documents: pa.RecordBatch, known: pa.RecordBatch) -> pa.RecordBatch:
+    """Return documents that the first pass knows, with the licences that it found, if it looked for any."""
+    if LICENSE_SOURCE.name not in known.schema.names:
+        return documents
+    documents = documents.slice(0, known.num_rows)
+    arrays = [known.column(name) if name == "license" else documents.column(name) for name in documents.schema.names]
+    found = pa.RecordBatch.from_arrays(arrays, schema=documents.schema)
+    return found.append_column(LICENSE_SOURCE, known.column(LICENSE_SOURCE.name))
 
 
 def _are_same(known: pa.RecordBatch, documents: pa.RecordBatch) -> Flags:

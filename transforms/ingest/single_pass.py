@@ -17,6 +17,7 @@ from transforms.filters.redaction import redacted
 from transforms.filters.verdicts import ContentFilter
 from transforms.ingest.document_shards import Detect, find_platforms
 from transforms.ingest.fingerprints import fingerprint
+from transforms.ingest.found_licenses import licensed
 from transforms.sources.batches import is_equal
 from transforms.sources.readers import read_batches
 from transforms.sources.tables import read_column, read_content
@@ -36,7 +37,8 @@ def read_texts(
         filters: The filters on content that they ask for.
         threads: The most threads to digest documents with.
     """
-    for batch in redacted(read_batches(unit, options, keep=True, threads=threads), options):
+    documents = redacted(read_batches(unit, options, keep=True, threads=threads), options)
+    for batch in licensed(documents, unit, options):
         found = fingerprint(batch, filters)
         kept = is_equal(found.column("column"), Column.KEPT)
         yield _select(batch.filter(pa.array(kept)), TEXTS), _select(found.filter(pa.array(~kept)), REJECTS)

@@ -19,7 +19,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from schemas.digests import HEX_DIGEST
-from schemas.options import alters_content
+from schemas.options import FIND_LICENSES, alters_content
+from schemas.tables import LICENSE_SOURCE, LICENSE_SOURCES
+from transforms.filters.license_texts import HEAD_BYTES
+from transforms.filters.licenses import find_tags, names_license
 from transforms.tokens.shards import take_rows
 from transforms.tokens.tokenize import encode_documents
 from transforms.tokens.tokenizer import TokenizeSettings, open_tokenizer
@@ -91,11 +94,28 @@ class ContentCheck:
                 yield f"{where}: {path} has {size} bytes of content with SHA-256 {found}, not {said}"
             if num_bytes > self.ingest["max_document_bytes"]:
                 yield f"{where}: {path} has {num_bytes} bytes, the options allow {self.ingest['max_document_bytes']}"
-        if self.ingest.get("license_column") is None and rows.column("license").null_count < rows.num_rows:
-            yield f"{where}: there are licences, and by the options no column was read for them"
+        yield from self._check_licenses(rows, where)
         if not self.ingest["detect_platforms"] and len(list_column(rows, "platform_ids").flatten()):
             yield f"{where}: there are platforms, and by the options none were searched for"
         yield from self._check_sources(rows, where)
+
+    def _check_licenses(self, rows: pa.RecordBatch, where: str) -> Iterator[str]:
+        """Check where licences are said to be from: a place that the options name; a tag is in the document."""
+        has_column, finds = self.ingest.get("license_column") is not None, self.ingest.get("find_licenses")
+        licenses: list[Any] = rows.column("license").to_pylist()
+        if not finds:
+            if not has_column and any(name is not None for name in licenses):
+                yield f"{where}: there are licences, and by the options no column was read for them"
+            return
+        places = {"none", *LICENSE_SOURCES[1 : 2 + FIND_LICENSES.index(finds)], *(["source"] if has_column else [])}
+        content, paths = rows.column("content"), rows.column("path")
+        for row, (name, source) in enumerate(zip(licenses, rows.column(LICENSE_SOURCE.name).to_pylist(), strict=True)):
+            if source not in places or (source == "none") != (name is None):
+                yield f"{where}: {paths[row]} has the licence {name!r} from {source!r}, which the options do not give"
+            elif source != "source":
+                tag = find_tags(bytes(memoryview(content[row].as_buffer())[:HEAD_BYTES]))
+                if (source == "tag") != names_license(tag) or (source == "tag" and name != tag):
+                    yield f"{where}: {paths[row]} has the licence {name!r} from {source!r}, and its tags say {tag!r}"
 
     def _check_sources(self, rows: pa.RecordBatch, where: str) -> Iterator[str]:
         """Check the digests of what was altered: they are there only if an option alters content, and are others."""

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from schemas.tables import tokens_schema
-from transforms.filters.redaction_counts import documents_schema
+from transforms.filters.kept_counts import documents_schema
 from transforms.records.in_toto import products
 
 CONFORMS_TO = "http://mlcommons.org/croissant/1.0"
@@ -26,6 +26,7 @@ MEANINGS = {
     "content": "the document's exact bytes",
     "num_bytes": "number of bytes of the document",
     "license": "licence, if the source gives it",
+    "license_source": "where the licence is from: source, tag, text, folder or none",
     "num_tokens": "number of token ids",
     "token_ids": "the document's tokens; BOS and EOS included where the policy has them",
     "platform_ids": "platforms that the document is written for, ids of the platform vocabulary",

@@ -7,7 +7,7 @@ used.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from schemas.errors import ConfigError, IntegrityError
 from schemas.ledger import Ledger
 from schemas.options import RunOptions
 from schemas.units import UnitReceipt
-from transforms.filters.redaction_counts import REDACTED, Redactions, sum_redactions
+from transforms.filters.kept_counts import ALTERED, LICENSES, REDACTED, Counts, sum_counts
 from transforms.records.record import read_record
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.losses import LOST, sum_losses
@@ -100,8 +100,7 @@ def make_receipt(facts: RunFacts) -> dict[str, Any]:
             "digest": add_digests(proof.totals["corpus_digest"] for proof in facts.proofs),
             "documents": dataset["documents"],
             "bytes": dataset["bytes"],
-            **({"altered": num_altered(facts.documents)} if facts.options.ingest.alters_content else {}),
-            **({REDACTED: num_redacted(facts.documents)} if facts.options.ingest.redact else {}),
+            **corpus_counts(facts.documents, facts.options.ingest.to_json()),
         },
         "tokenizer": {name: value for name, value in vars(facts.tokenizer).items() if value is not None},
         "dataset": dataset,
@@ -181,12 +180,15 @@ def describe_receipt(receipt: dict[str, Any]) -> list[str]:
         lines.append(
             f"{column:<9} {sum(documents[column].values()):,} documents" + (f" ({reasons})" if reasons else "")
         )
-    if "altered" in receipt["corpus"]:
+    if ALTERED in receipt["corpus"]:
         lines.append(
-            f"altered   {receipt['corpus']['altered']:,} of the kept documents have other bytes than their source"
+            f"altered   {receipt['corpus'][ALTERED]:,} of the kept documents have other bytes than their source"
         )
     for name, numbers in receipt["corpus"].get(REDACTED, {}).items():
         lines.append(f"redacted  {numbers['places']:,} {name.partition('_')[2]} in {numbers['documents']:,} documents")
+    if LICENSES in receipt["corpus"]:
+        found = ", ".join(f"{name} {number:,}" for name, number in receipt["corpus"][LICENSES].items())
+        lines.append(f"licences  of the kept documents, by where they are from: {found}")
     if LOST in receipt["ledger"]:
         lines.append(f"lost      {_describe_losses(receipt['ledger'][LOST])}")
     ratio = dataset["bytes"] / dataset["tokens"] if dataset["tokens"] else 0.0
@@ -237,14 +239,9 @@ def _check_kept(ledger: Ledger, dataset: dict[str, Any]) -> None:
             raise IntegrityError(f"the ledger has {kept} kept {name}, the token shards have {written}")
 
 
-def num_redacted(receipts: Sequence[UnitReceipt]) -> Redactions:
-    """Return what was replaced in the kept documents of ingest units of a run that redacts."""
-    return sum_redactions(receipt.totals[REDACTED] for receipt in receipts)
-
-
-def num_altered(receipts: Sequence[UnitReceipt]) -> int:
-    """Return how many kept documents of ingest units have other bytes than their source."""
-    return sum(receipt.totals.get("altered", 0) for receipt in receipts)
+def corpus_counts(receipts: Sequence[UnitReceipt], ingest: Mapping[str, Any]) -> Counts:
+    """Return what else `corpus` has of the kept documents of ingest units, by the options of ingest."""
+    return sum_counts((receipt.totals for receipt in receipts), ingest)
 
 
 def control_text(receipts: Sequence[UnitReceipt]) -> dict[str, int]:

@@ -18,9 +18,8 @@ import cppmill_core
 import pyarrow.parquet as pq
 
 from schemas.ledger import Ledger
-from schemas.options import alters_content
 from schemas.reasons import Column
-from schemas.tables import PLATFORM_VOCAB_SIZE, REDACTED_COLUMNS
+from schemas.tables import PLATFORM_VOCAB_SIZE
 from schemas.units import (
     DOCUMENTS_PREFIX,
     RUN_STAGES,
@@ -31,7 +30,7 @@ from schemas.units import (
     is_unit_receipt,
     unit_key,
 )
-from transforms.filters.redaction_counts import REDACTED, Redactions, count_redactions, sum_redactions
+from transforms.filters.kept_counts import added_columns, count_kept, sum_counts
 from transforms.records.platforms import platform_vocab_size
 from transforms.records.receipts import RECEIPT, named_files
 from transforms.storage.folder import OutputFolder
@@ -203,22 +202,18 @@ def _check_kept(run: RunUnits) -> Iterator[str]:
 
 def _check_ledger(run: RunUnits, unit: UnitReceipt) -> Iterator[str]:
     """Count what became of the documents of a unit from its shards and its rejects."""
-    where, found, altered, redacted = run.out.where(unit.path), Ledger(), 0, list[Redactions]()
-    ingest = run.receipt["configs"]["ingest"]
-    more = ["source_doc_id"] if alters_content(ingest) else []
-    more += REDACTED_COLUMNS.names if ingest.get("redact") else []
+    where, found, ingest = run.out.where(unit.path), Ledger(), run.receipt["configs"]["ingest"]
+    counts, more = sum_counts([], ingest), added_columns(ingest)
     for output in unit.outputs:
         is_kept = output.path in run.documents
         keys = ("num_bytes",) if is_kept else ("column", "reason", "num_bytes")
         with run.out.open_ranges(output.path) as file, pq.ParquetFile(file) as table:
             if is_kept and not set(more) <= set(table.schema_arrow.names):
-                yield f"{run.out.where(output.path)}: by the options content is altered, and it lacks {', '.join(more)}"
+                yield f"{run.out.where(output.path)}: by the options it has {', '.join(more)}, and it lacks some"
                 return
             rows = table.read([*keys, *more] if is_kept else list(keys), use_threads=False)
-        if is_kept and more:
-            altered += rows.num_rows - rows.column("source_doc_id").null_count
-        if is_kept and ingest.get("redact"):
-            redacted.append(count_redactions(rows))
+        if is_kept:
+            counts = sum_counts([counts, count_kept(rows, ingest)], ingest)
         values = [rows.column(key).to_pylist() for key in keys]
         for entry in zip(*values, strict=True):
             column, reason, num_bytes = (Column.KEPT, "", *entry) if is_kept else entry
@@ -226,11 +221,7 @@ def _check_ledger(run: RunUnits, unit: UnitReceipt) -> Iterator[str]:
     if found.to_json() != unit.ledger:
         counted = json.dumps(found.to_json())
         yield f"{where}: its ledger is {json.dumps(unit.ledger)}, its documents and rejects give {counted}"
-    kept: dict[str, Any] = {"documents": found.documents.kept, "bytes": found.num_bytes.kept}
-    if more:
-        kept["altered"] = altered
-    if ingest.get("redact"):
-        kept[REDACTED] = sum_redactions(redacted)
+    kept = {"documents": found.documents.kept, "bytes": found.num_bytes.kept, **counts}
     if unit.totals != kept:
         yield f"{where}: its totals are {json.dumps(unit.totals)}, its documents give {json.dumps(kept)}"
 

@@ -94,7 +94,7 @@ class _RowGroup:
             name for name in wanted if name and schema.get_field_index(name) >= 0 and _is_text(schema.field(name).type)
         ]
         self._columns = list(dict.fromkeys(found))
-        terms = options.license_column if options.allowed_licenses else None
+        terms = options.license_column if options.allowed_licenses or options.find_licenses else None
         is_there = terms and terms not in found and schema.get_field_index(terms) >= 0
         self._terms = [terms] if terms and is_there else []
 

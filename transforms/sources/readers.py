@@ -134,7 +134,7 @@ def _archived(unit: Unit, options: IngestOptions, ends: Container[int] | None) -
             yield archive.entry(reason, "", num_bytes=num_bytes)
             row += 1
             continue
-        with closing(_archive_documents(unit, archive)) as documents:
+        with closing(read_members(unit, archive)) as documents:
             for rows, document in enumerate(documents):
                 is_end = ends is not None and row in ends
                 yield _ended(archive, archive.timeout, rows) if is_end else document
@@ -143,8 +143,8 @@ def _archived(unit: Unit, options: IngestOptions, ends: Container[int] | None) -
                     break
 
 
-def _archive_documents(unit: Unit, archive: Archive) -> Generator[Document]:
-    """Yield the members of an archive up to the limit, then an entry for damage that cut none."""
+def read_members(unit: Unit, archive: Archive) -> Generator[Document]:
+    """Yield the members of an archive of a unit up to the limit, then an entry for damage that cut none."""
     taken = rows = 0
     limit = archive.options.limit
     with closing(_members(unit, archive)) as members:

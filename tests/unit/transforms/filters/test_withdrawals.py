@@ -31,6 +31,12 @@ def test_a_document_is_found_by_what_is_listed_and_by_nothing_else(values, rows)
     assert [row for row, _ in Withdrawals.of(values).find(TABLE)] == rows
 
 
+def test_an_altered_document_is_found_by_its_source_too():
+    found = TABLE.append_column("source_doc_id", [["d" * 64, None, None]])
+    for listed, expected in (("D" * 64, [0]), ("a" * 64, [0]), ("c" * 64, [2])):
+        assert [row for row, _ in Withdrawals.of({"doc_ids": [listed]}).find(found)] == expected
+
+
 def test_a_list_comes_back_from_its_bytes_which_name_nothing():
     made = Withdrawals.of({"paths": ["acme/secret/key.h"], "projects": ["zlib"], "doc_ids": ["a" * 64]})
     data = made.to_bytes()

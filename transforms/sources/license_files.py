@@ -1,0 +1,126 @@
+"""The files that hold the licences of folders: which they are, which of them bear on a unit, and what is in them.
+
+A plan finds those of loose files by their names, in the listing, so that a unit depends on nothing that another one
+reads. An archive is one unit, and a reading of its own finds those in it. Tables have none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from schemas.options import IngestOptions
+from schemas.reasons import Filtered
+from schemas.units import Unit
+from transforms.sources.document import Archive, accepts_extension, display_path
+from transforms.sources.files import open_input, os_error_reason
+from transforms.sources.listing import GROUPED, Input, Kind
+from transforms.sources.readers import read_members
+
+LICENSE_FILES = "license_files"
+"""Names, in a unit's payload, the files that bear on it: a list of path, listed bytes and version."""
+
+_MAX_BYTES = 256 << 10
+"""No licence is so long; what is longer is not looked at, and so not identified."""
+
+_HOLDERS = "copyright"
+_NAME = re.compile(rf"(?:(?:un)?licen[cs]es?|copying|{_HOLDERS})(?:[-._][^/]*)?", re.IGNORECASE)
+
+
+def is_license_file(path: str, options: IngestOptions) -> bool:
+    """Return whether a file holds a licence by its name: LICENSE, COPYING.LESSER, licence.txt, and no source of code.
+
+    Example:
+        >>> [is_license_file(name, IngestOptions()) for name in ("a/LICENSE-MIT", "a/license.cpp", "a/relicense")]
+        [True, False, False]
+    """
+    return _NAME.fullmatch(path.rpartition("/")[2]) is not None and not accepts_extension(path, options)
+
+
+def names_holders(path: str) -> bool:
+    """Return whether a licence file may say who has the rights, and nothing of a licence, by its name."""
+    return path.rpartition("/")[2].lower().startswith(_HOLDERS)
+
+
+def folder_of(path: str) -> str:
+    """Return the folder that a file is in, empty for the top one."""
+    return path.rpartition("/")[0]
+
+
+def enclosing_folders(path: str) -> Iterator[str]:
+    """Yield the folders that a file is in, the nearest first.
+
+    Example:
+        >>> list(enclosing_folders("a/b/c.h"))
+        ['a/b', 'a', '']
+    """
+    while path:
+        path = folder_of(path)
+        yield path
+
+
+def license_files_by_folder(inputs: Iterable[Input], options: IngestOptions) -> dict[str, list[Input]]:
+    """Return the licence files of a source by folder."""
+    found = dict[str, list[Input]]()
+    for item in inputs:
+        if is_license_file(item.path, options):
+            found.setdefault(folder_of(item.path), []).append(item)
+    return found
+
+
+def nearest_license_files(inputs: Iterable[Input], by_folder: Mapping[str, list[Input]]) -> list[tuple[str, int, str]]:
+    """Return path, listed bytes and version of the licence files that are nearest to some inputs, by path."""
+    folders = {folder_of(item.path): item.path for item in inputs}
+    nearest = {next((name for name in enclosing_folders(path) if name in by_folder), None) for path in folders.values()}
+    files = [item for folder in nearest if folder is not None for item in by_folder[folder]]
+    return sorted((item.path, item.num_bytes, item.version) for item in files)
+
+
+def read_license_files(unit: Unit, options: IngestOptions) -> Iterator[tuple[str, bytes | None]]:
+    """Yield path, as documents show theirs, and content of the licence files that bear on a unit.
+
+    The content is None if it cannot be read or is too long to be a licence.
+    """
+    if unit.payload["kind"] in GROUPED:
+        for path, num_bytes, _ in unit.payload.get(LICENSE_FILES, ()):
+            yield display_path(path), _read(unit.payload["root"], path, num_bytes)
+    elif unit.payload["kind"] in (Kind.TAR, Kind.ZIP):
+        yield from _read_members(unit, options)
+
+
+def _read(root: str, path: str, num_bytes: int) -> bytes | None:
+    if num_bytes > _MAX_BYTES:
+        return None
+    try:
+        with open_input(root, path) as file:
+            content = file.read(_MAX_BYTES + 1)
+    except OSError as error:
+        os_error_reason(error)
+        return None
+    return content if len(content) <= _MAX_BYTES else None
+
+
+def _read_members(unit: Unit, options: IngestOptions) -> Iterator[tuple[str, bytes | None]]:
+    changes: dict[str, Any] = {"limit": None, "max_document_bytes": _MAX_BYTES}
+    for path, num_bytes, _, reason in unit.payload["inputs"]:
+        archive = _LicenseFiles(path, num_bytes, unit.payload["project"], options.model_copy(update=changes))
+        if not reason:
+            with closing(read_members(unit, archive)) as members:
+                for member in members:
+                    if is_license_file(member.path, options):
+                        yield member.path, member.content
+
+
+@dataclass
+class _LicenseFiles(Archive):
+    """An archive of which the licence files are read, and nothing else."""
+
+    def drops(self, member: str, *, has_extension: bool = True) -> Filtered | None:
+        """Return that a member is dropped unless it holds a licence."""
+        return None if has_extension and is_license_file(member, self.options) else Filtered.EXTENSION
+
+    def log(self) -> None:
+        """Say nothing: the reading of the documents does."""
