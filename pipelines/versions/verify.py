@@ -13,15 +13,17 @@ import cppmill_core
 
 from configs.vocabulary import VOCABULARY
 from pipelines.console.progress import Reporter, Reporters
+from pipelines.exports.checks import check_export
 from pipelines.stages.vocabulary import recorded_digest, travelled_revision
 from pipelines.versions.count_checks import check_counts
+from schemas.errors import ConfigError
 from schemas.options import REENCODED
 from schemas.units import EXPORT_FOLDERS, Stage, is_unit_receipt
-from tokenizer_build.artifact import MANIFEST_JSON, VOCAB_TSV, derive_table
+from tokenizer_build.artifact import MANIFEST_JSON, VOCAB_TSV, derive_table, find_foreign_contents
 from tokenizer_build.lock import RELEASES_NAME, read_releases
 from tokenizer_build.lock import revision as find_release
 from tokenizer_build.vocabulary import VOCABULARY_JSON
-from transforms.records.manifests import MANIFEST, verify_export
+from transforms.records.manifests import MANIFEST
 from transforms.records.receipts import RECEIPT, read_receipt
 from transforms.records.record import MALFORMED, malformed
 from transforms.records.signatures import check_signature
@@ -32,23 +34,32 @@ from transforms.storage.folder import OutputFolder
 
 
 def verify(
-    out: str, reencode: float = REENCODED, reporter: Reporter | None = None, *, signed_by: Path | None = None
+    out: str,
+    reencode: float = REENCODED,
+    reporter: Reporter | None = None,
+    *,
+    signed_by: Path | None = None,
+    run: str | None = None,
 ) -> list[str]:
     """Return every difference between OUT, a path or a URL, and its receipt or manifest; empty if there is none.
 
     Args:
         out: The folder of a run, a trial or an export.
-        reencode: The part of a run's documents to encode again, 0 to 1, chosen by the digests of their contents.
+        reencode: The part of a run's documents to encode again, 0 to 1, chosen by the digests of their contents; of an
+            export that of its files to make again from `run`.
         reporter: Where the progress of reading a run's token shards goes; nowhere by default.
         signed_by: The file of the signers of whom one must have signed the run's receipt; None if none need have.
+        run: The run that an export was made from; None looks at the export alone.
 
     Raises:
-        ConfigError: If that file cannot be read.
+        ConfigError: If that file cannot be read, or there is a run for what is no export.
     """
     folder = OutputFolder(out)
     signatures = [] if signed_by is None else list(check_signature(folder, signed_by))
     if record(out) == "manifest":
-        return [*signatures, *verify_export(folder)]
+        return [*signatures, *check_export(folder, None if run is None else OutputFolder(run), share=reencode)]
+    if run is not None:
+        raise ConfigError(f"--run {run}: {out} is no export; leave it out")
     if is_trial(folder):
         return [*signatures, *verify_trial(folder)]
     if signatures:
@@ -97,6 +108,9 @@ def _check_built(out: OutputFolder) -> Iterator[str]:
                 found, said = manifest.get(name), receipt["configs"]["build"].get(name)
                 if name in manifest and found != said:
                     yield f"{place}: its {name} is {found}, the options of the receipt say {said}"
+        if "kind" not in manifest:
+            for name in find_foreign_contents(folder):
+                yield f"{out.where(f'tokenizer/{name}')}: its content is not what the manifest gives"
         if (folder / VOCAB_TSV).is_file() and "kind" not in manifest:
             table = "".join(derive_table(folder, cppmill_core.load_tokenizer(folder)))
             if (folder / VOCAB_TSV).read_bytes() != table.encode():
