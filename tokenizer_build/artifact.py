@@ -206,7 +206,6 @@ def _tokenizer_config(roles: dict[str, str]) -> Json:
 
 
 def _manifest(parts: TokenizerParts) -> Json:
-    bands = parts.slots.all_bands
     first = parts.first_superword_merge
     return {
         **({} if first is None else {"superwords": {"first_merge": first}}),
@@ -214,12 +213,20 @@ def _manifest(parts: TokenizerParts) -> Json:
         "format": MANIFEST_FORMAT,
         "profile": parts.profile,
         "pattern": parts.pattern_name,
-        "vocab_size": parts.slots.vocab_size,
+        **describe_slots(parts.slots),
+    }
+
+
+def describe_slots(slots: Slots) -> Json:
+    """Return the part of a manifest that a plan of ids decides."""
+    bands = slots.all_bands
+    return {
+        "vocab_size": slots.vocab_size,
         "bands": [{"name": b.name, "first": b.first, "last": b.last, "strength": b.strength.value} for b in bands],
         "tokens": [
-            {"id": t.id, "token": t.token, "strength": t.strength.value, "band": t.band.name} for t in parts.slots.fixed
+            {"id": t.id, "token": t.token, "strength": t.strength.value, "band": t.band.name} for t in slots.fixed
         ],
-        "reserved": ranges(parts.slots.reserved),
+        "reserved": ranges(slots.reserved),
     }
 
 

@@ -15,7 +15,9 @@ from configs.vocabulary import VOCABULARY
 from pipelines.console.progress import Reporter, Reporters
 from pipelines.exports.checks import check_export
 from pipelines.stages.vocabulary import recorded_digest, travelled_revision
+from pipelines.versions.build_checks import check_build
 from pipelines.versions.count_checks import check_counts
+from pipelines.versions.layout_checks import check_layout
 from schemas.errors import ConfigError
 from schemas.options import REENCODED
 from schemas.units import EXPORT_FOLDERS, Stage, is_unit_receipt
@@ -67,10 +69,15 @@ def verify(
     on_shard = partial(_report_shard, reporter or Reporters())
     differences = verify_run(folder, threads=os.cpu_count() or 1, reencode=reencode, on_shard=on_shard)
     try:
-        return differences or [
+        if differences:
+            return differences
+        units = read_units(folder, read_receipt(folder))
+        return [
+            *check_layout(units),
             *_check_vocabulary(folder),
             *_check_built(folder),
-            *check_counts(read_units(folder, read_receipt(folder))),
+            *check_counts(units),
+            *check_build(units),
         ]
     except MALFORMED as error:
         return [malformed(folder, RECEIPT, error, kind="receipt")]
