@@ -91,14 +91,14 @@ def edit_receipt(out, **totals):
     seal(path, receipt)
 
 
-def table(change):
+def table(change, **more):
     """Return a forgery of the sequences; the footer stays."""
 
     def edit(out):
         path = first(out, "sequences/*.parquet")
         footer = pq.read_metadata(path).metadata
         del footer[b"ARROW:schema"]
-        pq.write_table(change(pq.read_table(path)).replace_schema_metadata(footer), path)
+        pq.write_table(change(pq.read_table(path)).replace_schema_metadata(footer | more), path)
 
     return edit
 
@@ -134,7 +134,7 @@ FORGERIES = {
     "a start": ("sequences", column("starts", first_changed(lambda starts: [1, *starts[1:]]))),
     "a name of a document": ("sequences", column("doc_ids", first_changed(lambda names: ["x", *names[1:]]))),
     "one more column": ("sequences", table(one_more_column)),
-    "a footer": ("sequences", table(lambda rows: rows)),
+    "a footer": ("sequences", table(lambda rows: rows, author="x")),
     "the ledger of a unit": ("sequences", lambda out: edit_receipt(out, documents_in=7)),
 }
 
