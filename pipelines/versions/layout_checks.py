@@ -89,7 +89,7 @@ def check_layout(run: RunUnits) -> Iterator[str]:
         if name.startswith("documents/rejects-"):
             yield from _check_reasons(run, name, options)
     if options.drop_duplicates:
-        yield from _check_copies(run)
+        yield from check_copies(run)
 
 
 def _check_keys(run: RunUnits) -> Iterator[str]:
@@ -155,7 +155,7 @@ def _check_reasons(run: RunUnits, name: str, options: IngestOptions) -> Iterator
         rows = table.read(["column", "reason", "path"], use_threads=False)
     kinds = rows.select(["column", "reason"]).group_by(["column", "reason"]).aggregate([]).to_pylist()
     for kind in kinds:
-        if not _is_possible(kind["column"], kind["reason"], options):
+        if not is_possible(kind["column"], kind["reason"], options):
             yield f"{run.out.where(name)}: by the options nothing is {kind['column']} for the reason {kind['reason']!r}"
     dropped: list[Any] = rows.filter(pc.field("reason") == str(Filtered.EXTENSION)).column("path").to_pylist()
     wrong = next((path for path in dropped if accepts_extension(path, options)), None)
@@ -163,7 +163,8 @@ def _check_reasons(run: RunUnits, name: str, options: IngestOptions) -> Iterator
         yield f"{run.out.where(name)}: {wrong} has an extension that the options accept"
 
 
-def _is_possible(column: str, reason: str, options: IngestOptions) -> bool:
+def is_possible(column: str, reason: str, options: IngestOptions) -> bool:
+    """Return whether the options drop documents for a reason, in a column of the ledger."""
     if column == Column.DEAD:
         return reason in set(Dead)
     if column != Column.FILTERED:
@@ -174,7 +175,7 @@ def _is_possible(column: str, reason: str, options: IngestOptions) -> bool:
     return reason in (Filtered.EXTENSION, Filtered.SIZE) or reason in options.filters
 
 
-def _check_copies(run: RunUnits) -> Iterator[str]:
+def check_copies(run: RunUnits) -> Iterator[str]:
     """Find a document that is kept twice, by the digest of its bytes in the source."""
     found = []
     for name in sorted(run.documents):

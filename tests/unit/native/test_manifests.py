@@ -38,10 +38,15 @@ def lose_merges_of_fixed(rules):
     rules["model"]["merges"] = merges
 
 
+def strip_around_a_control(rules):
+    rules["added_tokens"][0]["lstrip"] = True
+
+
 CHANGES = {
     "two fixed ids are swapped": (swap_fixed, "id 100 is"),
     "a reserved id is used": (use_reserved, "(?i)reserved"),
     "two special tokens are swapped": (swap_controls, "control token .<BOS>."),
+    "space around a control token is eaten": (strip_around_a_control, "has lstrip = True"),
     "a fixed token cannot be reached": (lose_merges_of_fixed, "no merge makes"),
 }
 
@@ -72,7 +77,18 @@ def change(directory):
 def test_a_contradiction_is_named(change, name):
     function, message = CHANGES[name]
     with pytest.raises(cppmill_core.CoreError, match=message):
-        cppmill_core.load_tokenizer(change(function))
+        cppmill_core.Tokenizer.from_dir(change(function))
+
+
+@pytest.mark.parametrize("name", ["tokenizer_config.json", "special_tokens_map.json"])
+def test_a_role_that_another_token_plays_is_named(directory, name):
+    file, manifest = directory / name, directory / "manifest.json"
+    file.write_text(json.dumps({**json.loads(file.read_bytes()), "eos_token": "<BOS>"}))
+    promises = json.loads(manifest.read_bytes())
+    promises["files"][name] = hashlib.sha256(file.read_bytes()).hexdigest()
+    manifest.write_text(json.dumps(promises))
+    with pytest.raises(cppmill_core.CoreError, match=f"{name}: eos_token is '<BOS>'"):
+        cppmill_core.load_tokenizer(directory)
 
 
 def test_what_a_build_writes_agrees(directory):
