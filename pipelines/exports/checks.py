@@ -103,7 +103,7 @@ def _check_receipts(out: OutputFolder, manifest: dict[str, Any], receipts: Seque
         if receipt.stage is not stage or receipt.path not in names or receipt.ledger:
             yield f"{out.where(receipt.path)}: no receipt of a unit of {stage} by its stage, key or ledger"
         for output in receipt.outputs:
-            if out.exists(output.path) and out.describe(output.path, rows=output.rows) != output:
+            if not out.exists(output.path) or out.describe(output.path, rows=output.rows) != output:
                 yield f"{out.where(receipt.path)}: {output.path} has another size or SHA-256 than it says"
     if len({receipt.path for receipt in receipts}) != len(names) or not all(is_unit_receipt(n, stage) for n in names):
         yield f"{out.where(MANIFEST)}: it does not name each receipt of a unit of {stage} once"
