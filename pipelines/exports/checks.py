@@ -20,6 +20,7 @@ from configs.execution import usable_threads
 from pipelines.exports import sequences, shards
 from pipelines.exports.frame import ExportSource, open_source
 from pipelines.stages.validate import code_versions
+from schemas.digests import add_digests
 from schemas.errors import CppmillError, IntegrityError
 from schemas.export_options import SequenceOptions, ShardOptions
 from schemas.options import REENCODED, Options
@@ -82,8 +83,8 @@ def check_export(out: OutputFolder, run: OutputFolder | None = None, *, share: f
         differences = [
             *_check_receipts(out, manifest, receipts),
             *_check_manifest(out, manifest, kind, options, receipts, run),
-            *kind.check(out, manifest, options, receipts),
         ]
+        differences = differences or list(kind.check(out, manifest, options, receipts))
         if differences or run is None:
             return differences
         return list(_check_made(out, manifest, kind, options, receipts, run, share))
@@ -156,6 +157,8 @@ def _check_shards(
         vocab_size=manifest["tokenizer"]["vocab_size"],
         platforms=manifest.get("platform_vocab", {}).get("size", 0),
     )
+    if add_digests(receipt.totals["dataset_digest"] for receipt in receipts) != manifest["dataset"]["digest"]:
+        yield f"{out.where(MANIFEST)}: the digests of its files do not sum to that of the dataset"
     yield from _problems([partial(shard_checks.check_files, receipts, facts)])
     yield from _problems(partial(shard_checks.check_unit, receipt, facts) for receipt in receipts)
 

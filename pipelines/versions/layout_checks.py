@@ -29,6 +29,7 @@ from transforms.records.unit_checks import RunUnits
 from transforms.scan.kinds import PARTS, Family
 from transforms.scan.tables import merged_schema, partial_schema
 from transforms.sources.document import accepts_extension
+from transforms.sources.listing import Kind, kind_of
 from transforms.tokens.losses import LOST
 
 _DOC_ID_DIGITS = 24
@@ -73,6 +74,7 @@ _OPTION_OF: dict[str, str] = {
 }
 """The option that drops documents for a reason; it has another value where it drops none."""
 
+_TABLES = (Kind.PARQUET, Kind.JSONL, Kind.TEXT)
 _OFF = {"sample": 1.0}
 
 
@@ -88,6 +90,8 @@ def check_layout(run: RunUnits) -> Iterator[str]:
     for name in sorted(run.files):
         if name.startswith("documents/rejects-"):
             yield from _check_reasons(run, name, options)
+    if not (options.readers or options.document_separator):
+        yield from _check_extensions(run, options)
     if options.drop_duplicates:
         yield from check_copies(run)
 
@@ -173,6 +177,18 @@ def is_possible(column: str, reason: str, options: IngestOptions) -> bool:
     if name is not None:
         return getattr(options, name) not in (_OFF.get(name), False, None, ())
     return reason in (Filtered.EXTENSION, Filtered.SIZE) or reason in options.filters
+
+
+def _check_extensions(run: RunUnits, options: IngestOptions) -> Iterator[str]:
+    """Check that documents have accepted extensions, but for rows of tables, which need no path."""
+    for name in sorted(run.documents):
+        with run.out.open_ranges(name) as file, pq.ParquetFile(file) as table:
+            paths: list[Any] = table.read(["path"], use_threads=False).column("path").to_pylist()
+        for path in paths:
+            folders = path.split("/")[:-1]
+            if not accepts_extension(path, options) and not any(kind_of(folder) in _TABLES for folder in folders):
+                yield f"{run.out.where(name)}: {path} has an extension that the options do not accept"
+                break
 
 
 def check_copies(run: RunUnits) -> Iterator[str]:

@@ -19,13 +19,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from schemas.digests import HEX_DIGEST
-from schemas.options import alters_content
+from schemas.options import IngestOptions, alters_content
+from schemas.reasons import Column
+from transforms.filters.verdicts import ContentFilter, make_content_filter
 from transforms.tokens.shards import take_rows
 from transforms.tokens.tokenize import encode_documents
 from transforms.tokens.tokenizer import TokenizeSettings, open_tokenizer
 from transforms.units.batches import list_column, read_row_groups
 
 _HEX_DIGITS = 13
+_BY_CONTENT = ("max_document_bytes", "drop_binary", "drop_generated", "max_line_bytes", "min_unique_line_ratio")
+"""Options of filters that decide by a document's bytes alone, whatever is installed."""
 
 
 @dataclass(kw_only=True)
@@ -36,12 +40,14 @@ class ContentCheck:
         settings: Tokenizer and policy.
         ingest: The options of ingest that the receipt records.
         reencode: The part of the documents to encode again, 0 to 1; above 0 at least one of a shard.
+        filters: What would have dropped a document, looked at for the same part; None for runs of other versions.
         control_text: How often the text of each control token occurs, counted by `check`.
     """
 
     settings: TokenizeSettings
     ingest: Mapping[str, Any]
     reencode: float
+    filters: ContentFilter | None = None
     control_text: Counter[str] = field(default_factory=Counter)
 
     def check(self, shard: str, documents: str) -> Iterator[str]:
@@ -68,6 +74,7 @@ class ContentCheck:
                     picked = rows.take(inside - start)
                     again = encode_documents(picked, tokenizer, self.settings.options, threads=self.settings.threads)
                     yield from _compare(again, take_rows(tokens, inside), inside, out.where(shard))
+                    yield from self._check_filters(picked, where)
                 start += rows.num_rows
 
     def _choose(self, sources: pq.ParquetFile) -> npt.NDArray[np.int64]:
@@ -97,6 +104,15 @@ class ContentCheck:
             yield f"{where}: there are platforms, and by the options none were searched for"
         yield from self._check_sources(rows, where)
 
+    def _check_filters(self, rows: pa.RecordBatch, where: str) -> Iterator[str]:
+        """Yield the documents that the options would have dropped by their content."""
+        if self.filters is None:
+            return
+        for path, content in zip(*(rows.column(name).to_pylist() for name in ("path", "content")), strict=True):
+            column, reason, _ = self.filters(content, None)
+            if column != Column.KEPT:
+                yield f"{where}: {path} is kept, and by the options it is {column} {reason}".rstrip()
+
     def _check_sources(self, rows: pa.RecordBatch, where: str) -> Iterator[str]:
         """Check the digests of what was altered: they are there only if an option alters content, and are others."""
         has_sources = "source_doc_id" in rows.schema.names
@@ -108,6 +124,17 @@ class ContentCheck:
             for path, doc_id, source in named:
                 if source is not None and (source == doc_id or not HEX_DIGEST.fullmatch(source)):
                     yield f"{where}: {path} has source_doc_id {source!r}, which is no SHA-256 of other bytes"
+
+
+def filters_of(receipt: Mapping[str, Any]) -> ContentFilter | None:
+    """Return the filters of a run that need nothing but a document's content; None if they cannot be looked at.
+
+    Those of other versions may decide otherwise, and content that was altered is no longer what they decided about.
+    """
+    ingest = receipt["configs"]["ingest"]
+    if receipt["code"].get("cppmill-core") != cppmill_core.__version__ or alters_content(ingest):
+        return None
+    return make_content_filter(IngestOptions.model_validate({k: v for k, v in ingest.items() if k in _BY_CONTENT}))
 
 
 def _compare(again: pa.RecordBatch, written: pa.Table, numbers: npt.NDArray[np.int64], where: str) -> Iterator[str]:

@@ -21,7 +21,7 @@ from schemas.ledger import Ledger
 from schemas.options import REENCODED, TokenizeOptions, alters_content
 from schemas.units import Stage
 from transforms.filters.redaction_counts import REDACTED
-from transforms.records.contents import ContentCheck
+from transforms.records.contents import ContentCheck, filters_of
 from transforms.records.exclusion import check_withdrawn
 from transforms.records.platforms import PLATFORM_VOCAB, has_own_platforms, platform_vocab_size
 from transforms.records.receipts import (
@@ -191,7 +191,8 @@ def _prove(
     """Return the totals counted from one shard, or what is wrong with it."""
     shard, unit = line["path"], units.tokenize_units[line["unit"]]
     (documents,) = unit.inputs
-    contents = ContentCheck(settings=settings, ingest=units.receipt["configs"]["ingest"], reencode=reencode)
+    ingest, filters = units.receipt["configs"]["ingest"], filters_of(units.receipt)
+    contents = ContentCheck(settings=settings, ingest=ingest, reencode=reencode, filters=filters)
     try:
         totals = prove_shard(shard, documents, unit_key=unit.key, settings=settings, digests={})
         wrong = list(contents.check(shard, documents))

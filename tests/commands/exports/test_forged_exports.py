@@ -139,6 +139,15 @@ FORGERIES = {
 }
 
 
+def test_a_file_that_only_a_unit_receipt_names_is_missed(copy):
+    out = copy("bin")
+    name = first(out, "shards/*.bin").relative_to(out).as_posix()
+    (out / name).unlink()
+    manifest = unsealed(out / "manifest.json")
+    seal(out / "manifest.json", {**manifest, "files": [file for file in manifest["files"] if file["path"] != name]})
+    assert f"{name} has another size or SHA-256" in " ".join(verify(str(out)))
+
+
 @pytest.mark.parametrize("name", FORGERIES)
 def test_what_contradicts_itself_is_found_without_the_run(copy, name):
     kind, forge = FORGERIES[name]
