@@ -19,7 +19,6 @@ from pydantic import ValidationError
 from configs.execution import usable_threads
 from pipelines.exports import sequences, shards
 from pipelines.exports.frame import ExportSource, open_source
-from pipelines.stages.validate import code_versions
 from schemas.digests import add_digests
 from schemas.errors import CppmillError, IntegrityError
 from schemas.export_options import SequenceOptions, ShardOptions
@@ -29,6 +28,7 @@ from transforms.exports.sequences import checks as sequence_checks
 from transforms.exports.sequences.export import sequence_unit
 from transforms.exports.shards import checks as shard_checks
 from transforms.exports.shards.writer import write_shard
+from transforms.records.code import code_versions
 from transforms.records.manifests import MANIFEST, ExportFacts, make_manifest, read_manifest, verify_export
 from transforms.records.receipts import read_checked_receipt
 from transforms.records.record import malformed

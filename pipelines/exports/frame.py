@@ -16,9 +16,9 @@ import cppmill_core
 from configs.exports import ExportConfig, ExportOptions
 from pipelines.console.progress import Reporter
 from pipelines.stages.session import Session, open_session
-from pipelines.stages.validate import code_versions
 from schemas.errors import ConfigError, IntegrityError
 from schemas.units import Stage, Unit, UnitReceipt, unit_key
+from transforms.records.code import code_versions
 from transforms.records.manifests import MANIFEST, ExportFacts, foreign_files, make_manifest, publish_manifest
 from transforms.records.receipts import read_receipt
 from transforms.storage.folder import OutputFolder

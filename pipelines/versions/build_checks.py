@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 from configs.vocabulary import VOCABULARY
 from pipelines.stages.build import build_config, read_scan_counts
 from pipelines.stages.scan import merge_key, scan_config
-from pipelines.stages.validate import code_versions
 from pipelines.stages.vocabulary import recorded_digest, token_pattern
 from schemas.options import RunOptions
 from schemas.units import Stage, UnitReceipt, unit_key
@@ -25,14 +24,15 @@ from tokenizer_build.artifact import describe_slots
 from tokenizer_build.build import open_vocabulary, pattern_split, plan_vocabulary
 from tokenizer_build.decision_files import DECISIONS_PARQUET, DECISIONS_TXT, decision_lines, decision_rows
 from tokenizer_build.lock import RELEASES_NAME
+from transforms.records.code import is_installed
 from transforms.records.receipts import RECEIPT
 from transforms.records.unit_checks import RunUnits
 from transforms.tokens.tokenizer import read_manifest
 
 
 def check_build(run: RunUnits) -> Iterator[str]:
-    """Yield what keys, decisions and manifest of a tokenizer built in a run contradict."""
-    if not run.by_stage[Stage.BUILD] or run.receipt["code"] != code_versions():
+    """Yield what keys, decisions and manifest of a tokenizer contradict, which a run has built."""
+    if not is_installed(run.receipt["code"]):
         return
     options = RunOptions.model_validate(run.receipt["configs"])
     yield from _check_traces(run, options)

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from cppmill_core.platforms import PLATFORM_VOCAB as PUBLISHED
 
-from pipelines.stages.validate import code_versions
 from schemas.digests import sha256_file
 from schemas.options import IngestOptions, RunOptions
 from schemas.reasons import Column, Dead, Filtered
@@ -23,12 +22,13 @@ from schemas.tables import PARTITIONED_WORDS, REJECTS, WORDS
 from schemas.units import Stage
 from tokenizer_build.decision_files import DECISIONS
 from transforms.filters.redaction_counts import REDACTED, documents_schema
+from transforms.records.code import is_installed
 from transforms.records.platforms import has_own_platforms
 from transforms.records.receipts import RECEIPT
 from transforms.records.unit_checks import RunUnits
 from transforms.scan.kinds import PARTS, Family
 from transforms.scan.tables import merged_schema, partial_schema
-from transforms.sources.document import accepts_extension
+from transforms.sources.document import accepts_extension, in_sample
 from transforms.sources.listing import Kind, kind_of
 from transforms.tokens.losses import LOST
 
@@ -44,7 +44,6 @@ _KEYS: dict[str, set[str]] = {
     "dataset": {"digest", "shards", *_TOTALS},
     "policy": {"bos", "eos", "control_text"},
     "platform_vocab": {"digest", "size"},
-    "code": set(code_versions()),
 }
 """The keys of a receipt, by table."""
 
@@ -116,7 +115,7 @@ def _check_keys(run: RunUnits) -> Iterator[str]:
 def _check_options(run: RunUnits) -> Iterator[str]:
     """Check that the options are those of a run, each in its form, and what is published with this version."""
     options, where = RunOptions.model_validate(run.receipt["configs"]), run.out.where(RECEIPT)
-    if run.receipt["code"] != code_versions():
+    if not is_installed(run.receipt["code"]):
         return
     for name, value in options.to_json().items():
         if run.receipt["configs"].get(name) != value:
@@ -145,9 +144,9 @@ def _check_columns(run: RunUnits, name: str, schema: pa.Schema) -> Iterator[str]
         found, footer = table.schema_arrow, table.metadata.metadata or {}
     known = {field.name: field.type for field in schema}
     wrong = [field.name for field in found if known.get(field.name) != field.type]
-    if wrong or len(set(found.names)) < len(found.names):
+    if wrong or found.names != [name for name in schema.names if name in found.names]:
         shown = (wrong or found.names)[0]
-        yield f"{run.out.where(name)}: the column {shown!r} is not of this table, or of another type"
+        yield f"{run.out.where(name)}: the column {shown!r} is not of this table there, or of another type"
     unknown = sorted(footer.keys() - {b"ARROW:schema", b"cppmill.format"})
     if unknown:
         yield f"{run.out.where(name)}: its footer has the key {unknown[0].decode(errors='replace')!r}"
@@ -180,15 +179,21 @@ def is_possible(column: str, reason: str, options: IngestOptions) -> bool:
 
 
 def _check_extensions(run: RunUnits, options: IngestOptions) -> Iterator[str]:
-    """Check that documents have accepted extensions, but for rows of tables, which need no path."""
+    """Check that documents are in the sample and have accepted extensions, but for rows of tables, without paths."""
     for name in sorted(run.documents):
         with run.out.open_ranges(name) as file, pq.ParquetFile(file) as table:
             paths: list[Any] = table.read(["path"], use_threads=False).column("path").to_pylist()
         for path in paths:
-            folders = path.split("/")[:-1]
-            if not accepts_extension(path, options) and not any(kind_of(folder) in _TABLES for folder in folders):
+            if not accepts_extension(path, options) and not _is_in_table(path):
                 yield f"{run.out.where(name)}: {path} has an extension that the options do not accept"
                 break
+            if not in_sample(path, options.sample):
+                yield f"{run.out.where(name)}: {path} is not in the sample that the options take"
+                break
+
+
+def _is_in_table(path: str) -> bool:
+    return any(kind_of(folder) in _TABLES for folder in path.split("/")[:-1])
 
 
 def check_copies(run: RunUnits) -> Iterator[str]:

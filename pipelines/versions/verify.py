@@ -13,9 +13,7 @@ import cppmill_core
 
 from configs.vocabulary import VOCABULARY
 from pipelines.console.progress import Reporter, Reporters
-from pipelines.exports.checks import check_export
 from pipelines.stages.vocabulary import recorded_digest, travelled_revision
-from pipelines.versions.build_checks import check_build
 from pipelines.versions.count_checks import check_counts
 from pipelines.versions.layout_checks import check_layout
 from schemas.errors import ConfigError
@@ -30,7 +28,7 @@ from transforms.records.receipts import RECEIPT, read_receipt
 from transforms.records.record import MALFORMED, malformed
 from transforms.records.signatures import check_signature
 from transforms.records.trials import is_trial, verify_trial
-from transforms.records.unit_checks import read_units
+from transforms.records.unit_checks import RunUnits, read_units
 from transforms.records.verification import verify_run
 from transforms.storage.folder import OutputFolder
 
@@ -59,6 +57,8 @@ def verify(
     folder = OutputFolder(out)
     signatures = [] if signed_by is None else list(check_signature(folder, signed_by))
     if record(out) == "manifest":
+        from pipelines.exports.checks import check_export  # loads all that makes exports
+
         return [*signatures, *check_export(folder, None if run is None else OutputFolder(run), share=reencode)]
     if run is not None:
         raise ConfigError(f"--run {run}: {out} is no export; leave it out")
@@ -77,10 +77,18 @@ def verify(
             *_check_vocabulary(folder),
             *_check_built(folder),
             *check_counts(units),
-            *check_build(units),
+            *_check_build(units),
         ]
     except MALFORMED as error:
         return [malformed(folder, RECEIPT, error, kind="receipt")]
+
+
+def _check_build(units: RunUnits) -> Iterator[str]:
+    """Derive the build of a tokenizer again, if there is one."""
+    if units.by_stage[Stage.BUILD]:
+        from pipelines.versions.build_checks import check_build  # loads all that builds tokenizers
+
+        yield from check_build(units)
 
 
 def _report_shard(reporter: Reporter, done: int, shards: int) -> None:

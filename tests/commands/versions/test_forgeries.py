@@ -206,7 +206,7 @@ OF_THIS_VERSION = {
     "word partitions": (options(scan={"word_partitions": 17}), "the options of the scan give 17"),
     "a key of the receipt": (receipt(corpus={"note": 1}), "corpus has the key 'note'"),
     "a key of a proof": (unit("proofs", lambda value: value["totals"].update(note=1)), "it has the key 'note'"),
-    "a column": (more_columns, "the column 'author' is not of this table"),
+    "a column": (more_columns, "the column 'author' is not of this table there"),
     "a decision": (
         column("tokenizer/decisions.parquet", "rule", lambda rows: ["used"] * len(rows)),
         "decide otherwise",
