@@ -11,8 +11,10 @@ from typing import Literal
 
 import cppmill_core
 
+from configs.platforms import published_platforms
 from configs.vocabulary import VOCABULARY
 from pipelines.console.progress import Reporter, Reporters
+from pipelines.stages.platforms import make_detect
 from pipelines.stages.vocabulary import recorded_digest, travelled_revision
 from pipelines.versions.count_checks import check_counts
 from pipelines.versions.layout_checks import check_layout
@@ -67,7 +69,8 @@ def verify(
     if signatures:
         return signatures
     on_shard = partial(_report_shard, reporter or Reporters())
-    differences = verify_run(folder, threads=os.cpu_count() or 1, reencode=reencode, on_shard=on_shard)
+    detect = make_detect(published_platforms().rules, 1)
+    differences = verify_run(folder, threads=os.cpu_count() or 1, reencode=reencode, on_shard=on_shard, detect=detect)
     try:
         if differences:
             return differences

@@ -7,7 +7,7 @@ are those that the tokenizer gives. The sample is chosen by the digests of conte
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +27,7 @@ from transforms.tokens.tokenize import encode_documents
 from transforms.tokens.tokenizer import TokenizeSettings, open_tokenizer
 from transforms.units.batches import list_column, read_row_groups
 
+Detect = Callable[[pa.RecordBatch], pa.RecordBatch]
 _HEX_DIGITS = 13
 _BY_CONTENT = ("max_document_bytes", "drop_binary", "drop_generated", "max_line_bytes", "min_unique_line_ratio")
 """Options of filters that decide by a document's bytes alone, whatever is installed."""
@@ -41,6 +42,7 @@ class ContentCheck:
         ingest: The options of ingest that the receipt records.
         reencode: The part of the documents to encode again, 0 to 1; above 0 at least one of a shard.
         filters: What would have dropped a document, looked at for the same part; None for runs of other versions.
+        detect: Finds platforms, as of `write_documents`, for the same part; None if they cannot be found again.
         control_text: How often the text of each control token occurs, counted by `check`.
     """
 
@@ -48,6 +50,7 @@ class ContentCheck:
     ingest: Mapping[str, Any]
     reencode: float
     filters: ContentFilter | None = None
+    detect: Detect | None = None
     control_text: Counter[str] = field(default_factory=Counter)
 
     def check(self, shard: str, documents: str) -> Iterator[str]:
@@ -75,6 +78,7 @@ class ContentCheck:
                     again = encode_documents(picked, tokenizer, self.settings.options, threads=self.settings.threads)
                     yield from _compare(again, take_rows(tokens, inside), inside, out.where(shard))
                     yield from self._check_filters(picked, where)
+                    yield from self._check_platforms(picked, where)
                 start += rows.num_rows
 
     def _choose(self, sources: pq.ParquetFile) -> npt.NDArray[np.int64]:
@@ -113,6 +117,17 @@ class ContentCheck:
             if column != Column.KEPT:
                 yield f"{where}: {path} is kept, and by the options it is {column} {reason}".rstrip()
 
+    def _check_platforms(self, rows: pa.RecordBatch, where: str) -> Iterator[str]:
+        """Yield the documents whose platforms are not those that are found."""
+        if self.detect is None:
+            return
+        found = self.detect(rows.select(["path", "content"]))
+        for name in found.schema.names:
+            pairs = zip(rows.column(name).to_pylist(), found.column(name).to_pylist(), strict=True)
+            for path, (said, again) in zip(rows.column("path").to_pylist(), pairs, strict=True):
+                if said != again:
+                    yield f"{where}: {path} has {name} {said}, and its content gives {again}"
+
     def _check_sources(self, rows: pa.RecordBatch, where: str) -> Iterator[str]:
         """Check the digests of what was altered: they are there only if an option alters content, and are others."""
         has_sources = "source_doc_id" in rows.schema.names
@@ -126,13 +141,16 @@ class ContentCheck:
                     yield f"{where}: {path} has source_doc_id {source!r}, which is no SHA-256 of other bytes"
 
 
-def filters_of(receipt: Mapping[str, Any]) -> ContentFilter | None:
-    """Return the filters of a run that need nothing but a document's content; None if they cannot be looked at.
+def is_repeatable(receipt: Mapping[str, Any]) -> bool:
+    """Return whether documents are still what a run decided about, in the same way as the installed version does."""
+    is_same = receipt["code"].get("cppmill-core") == cppmill_core.__version__
+    return is_same and not alters_content(receipt["configs"]["ingest"])
 
-    Those of other versions may decide otherwise, and content that was altered is no longer what they decided about.
-    """
+
+def filters_of(receipt: Mapping[str, Any]) -> ContentFilter | None:
+    """Return the filters of a run that need nothing but a document's content; None if they cannot be looked at."""
     ingest = receipt["configs"]["ingest"]
-    if receipt["code"].get("cppmill-core") != cppmill_core.__version__ or alters_content(ingest):
+    if not is_repeatable(receipt):
         return None
     return make_content_filter(IngestOptions.model_validate({k: v for k, v in ingest.items() if k in _BY_CONTENT}))
 
