@@ -80,14 +80,21 @@ def test_a_contradiction_is_named(change, name):
         cppmill_core.Tokenizer.from_dir(change(function))
 
 
-@pytest.mark.parametrize("name", ["tokenizer_config.json", "special_tokens_map.json"])
-def test_a_role_that_another_token_plays_is_named(directory, name):
+ROLES = [
+    ("tokenizer_config.json", {"eos_token": "<BOS>"}, "eos_token is '<BOS>'"),
+    ("special_tokens_map.json", {"eos_token": "<BOS>"}, "eos_token is '<BOS>'"),
+    ("tokenizer_config.json", {"auto_map": {"AutoTokenizer": "evil.Evil"}}, "it has 'auto_map'"),
+]
+
+
+@pytest.mark.parametrize(("name", "change", "message"), ROLES, ids=[message for *_, message in ROLES])
+def test_what_transformers_must_not_be_told_is_named(directory, name, change, message):
     file, manifest = directory / name, directory / "manifest.json"
-    file.write_text(json.dumps({**json.loads(file.read_bytes()), "eos_token": "<BOS>"}))
+    file.write_text(json.dumps({**json.loads(file.read_bytes()), **change}))
     promises = json.loads(manifest.read_bytes())
     promises["files"][name] = hashlib.sha256(file.read_bytes()).hexdigest()
     manifest.write_text(json.dumps(promises))
-    with pytest.raises(cppmill_core.CoreError, match=f"{name}: eos_token is '<BOS>'"):
+    with pytest.raises(cppmill_core.CoreError, match=f"{name}: {message}"):
         cppmill_core.load_tokenizer(directory)
 
 

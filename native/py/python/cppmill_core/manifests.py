@@ -58,6 +58,11 @@ _ROLE_FILES = ("tokenizer_config.json", "special_tokens_map.json")
 _ROLES = {"bos_token": BOS, "eos_token": EOS, "pad_token": "<PAD>", "unk_token": "<UNK>"}
 """The control token of each role, where there is one of that name."""
 
+_EXTRA = "additional_special_tokens"
+_SETTINGS = {"add_prefix_space", "backend", "clean_up_tokenization_spaces", "model_max_length", "split_special_tokens"}
+_SETTINGS |= {"tokenizer_class", _EXTRA}
+"""What else a `tokenizer_config.json` of ours has; `auto_map`, for one, would make `transformers` load code."""
+
 _ALPHABET = frozenset(CHARACTERS)
 _AGREEING: set[str] = set()
 """Digests of tokenizers whose files this process found to agree; a digest stands for all bytes of a directory."""
@@ -173,6 +178,8 @@ def _find_problems(folder: Path, tokenizer: AnyTokenizer) -> Iterator[str]:
         rules = _read_rules(folder / TOKENIZER)
         yield from _check_names(manifest, rules)
         if "kind" not in manifest:
+            if manifest.get("pattern") != getattr(tokenizer, "pattern", None):
+                yield f"its pattern is {getattr(tokenizer, 'pattern', None)}, not {manifest.get('pattern')}"
             yield from _check_ids(manifest, rules)
             yield from _check_merges(manifest, rules)
             yield from _check_flags(rules)
@@ -277,6 +284,9 @@ def _check_roles(folder: Path, manifest: Mapping[str, Any]) -> Iterator[str]:
                 yield f"{name}: {role} is {token!r}"
         if name == _ROLE_FILES[0] and content.get("split_special_tokens") is not True:
             yield f"{name}: split_special_tokens is {content.get('split_special_tokens')}"
+        known = {*_ROLES, *(_SETTINGS if name == _ROLE_FILES[0] else ())}
+        yield from (f"{name}: it has {key!r}, which no build writes" for key in sorted(content.keys() - known))
+        yield from (f"{name}: {extra!r} is no control token" for extra in set(content.get(_EXTRA, ())) - control)
 
 
 def _names(manifest: Mapping[str, Any]) -> dict[str, int]:
