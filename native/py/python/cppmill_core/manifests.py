@@ -178,8 +178,8 @@ def _find_problems(folder: Path, tokenizer: AnyTokenizer) -> Iterator[str]:
         rules = _read_rules(folder / TOKENIZER)
         yield from _check_names(manifest, rules)
         if "kind" not in manifest:
-            if manifest.get("pattern") != getattr(tokenizer, "pattern", None):
-                yield f"its pattern is {getattr(tokenizer, 'pattern', None)}, not {manifest.get('pattern')}"
+            if "pattern" in manifest and manifest["pattern"] != getattr(tokenizer, "pattern", None):
+                yield f"its pattern is {getattr(tokenizer, 'pattern', None)}, not {manifest['pattern']}"
             yield from _check_ids(manifest, rules)
             yield from _check_merges(manifest, rules)
             yield from _check_flags(rules)
