@@ -83,7 +83,7 @@ FILE_DIGEST = "sha256:"
 """How a receipt names a benchmark or a list: this and the digest of its contents, in place of its paths."""
 
 
-_BOUNDS = {"max_rows_per_byte": 1, "max_input_seconds": 600}
+_BOUNDS = {"max_dense_bytes": 256 * MEBIBYTE, "max_rows_per_byte": 1, "max_input_seconds": 600}
 """Bounds on inputs that are left out of the canonical form while they have these values, which were no options once."""
 
 
@@ -245,6 +245,13 @@ class IngestOptions(Options):
 
     max_expansion: Annotated[int, Field(ge=2), READING] = 1000
     """Stop reading an archive that grows beyond this many times its size (and 1 GiB)."""
+
+    max_dense_bytes: Annotated[int, Field(ge=1, le=MAX_JSON_INTEGER), READING] = _BOUNDS["max_dense_bytes"]
+    """Stop reading an archive at this many bytes where they are more than a hundred times its size.
+
+    Few sources are so dense, and a bomb of 2 MB would hold a run for minutes. The default is left out of the canonical
+    form.
+    """
 
     max_rows_per_byte: Annotated[int, Field(ge=1, le=1 << 20), READING] = _BOUNDS["max_rows_per_byte"]
     """Stop reading a table or archive with more rows or members than this for each byte of it (and 262,144).

@@ -16,6 +16,33 @@ _NUMBERS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE,
 
 _MISPLACED = (errno.EISDIR, errno.ELOOP, errno.ENOTDIR)
 
+_UNMAPPED = "failed to map segment"
+"""What the loader says of a library for which there is no memory."""
+
+_NO_THREAD = re.compile(r"^can't start new thread$|^cannot start \d+ threads?\b")
+"""What Python and the native core say if the machine starts no more threads."""
+
+LEAST_ADDRESS_SPACE = 3 << 30
+"""Bytes of address space with which small runs end well; much of it is reserved and never used."""
+
+
+def check_address_space(where: str) -> None:
+    """Refuse to begin where the limit of the address space would end this process without a word.
+
+    Args:
+        where: What is about to be made, for the message.
+
+    Raises:
+        ResourceError: Naming the limit and what is needed.
+    """
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY and limit < LEAST_ADDRESS_SPACE:
+        raise ResourceError(
+            f"{where}: the address space is limited to {limit:,} bytes (ulimit -v {limit >> 10}); at least "
+            f"{LEAST_ADDRESS_SPACE:,} are needed (ulimit -v {LEAST_ADDRESS_SPACE >> 10}), for large inputs more"
+        )
+
+
 _IN_TRACEBACK = re.compile(
     r"^(?:\w+\.)*\w*Error: \[Errno (\d+)\] (.*)$|^(?:\w+\.)*(?:ArrowMemoryError|MemoryError)\b.*$", re.M
 )
@@ -49,8 +76,10 @@ def explain_refusal(error: BaseException, *, where: str = "", place: Path | None
         where: The file that is concerned, where the error does not name it.
         place: A file or folder on the file system that is concerned.
     """
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or _UNMAPPED in str(error):
         return _describe(errno.ENOMEM, where, place)
+    if _NO_THREAD.search(str(error)) and isinstance(error, OSError | RuntimeError):
+        return _describe(errno.EAGAIN, where, place)
     if not isinstance(error, OSError) or error.errno not in _NUMBERS + _MISPLACED:
         return None
     name = where or str(error.filename or "")
@@ -82,6 +111,11 @@ def _describe(number: int, where: str, place: Path | None) -> str:
         limit = _limit(resource.RLIMIT_NOFILE)
         return (
             f"{begin}no more files can be open at once (ulimit -n: {limit}); raise that to 1,024, or give --threads 1"
+        )
+    if number == errno.EAGAIN:
+        limit, space = _limit(resource.RLIMIT_NPROC), _limit(resource.RLIMIT_AS)
+        return (
+            f"{begin}no more threads can be started (ulimit -u: {limit}, -v: {space}); raise that, or give --threads 1"
         )
     if number == errno.ENOMEM:
         limit = _limit(resource.RLIMIT_AS)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from cppmill_core import PATTERNS
 from cppmill_core.byte_alphabet import spell
 from cppmill_core.manifests import MANIFEST_FORMAT, ranges
 from cppmill_core.protocol import AnyTokenizer
@@ -68,11 +70,12 @@ def write_tokenizer(parts: TokenizerParts, out: Path) -> str:
     Returns:
         The tokenizer's digest: the SHA-256 of manifest.json, lower-case hex.
     """
-    roles = _special_roles(parts.slots)
-    rules, config = apply_template(parts.template, _tokenizer(parts), _tokenizer_config(roles))
-    _write_json(out / TOKENIZER_JSON, rules)
-    _write_json(out / TOKENIZER_CONFIG_JSON, config)
-    _write_json(out / SPECIAL_TOKENS_MAP_JSON, roles)
+    control = [(slot.id, slot.spelling) for slot in parts.ids if slot.strength is Strength.CONTROL]
+    vocab = {slot.spelling: slot.id for slot in parts.ids}
+    merges = [[spell(left), spell(right)] for left, right in parts.merges]
+    contents = _contents(control, parts.pattern_regex, vocab, merges, parts.template)
+    for name, content in contents.items():
+        _write_json(out / name, content)
     (out / VOCAB_TSV).write_text("".join(_table_lines(parts.ids)), encoding=_UTF8, newline="")
     return _write_manifest(_manifest(parts), parts.template, out)
 
@@ -101,24 +104,64 @@ def copy_with_template(source: Path, template: HfTemplate, out: Path) -> str:
     return _write_manifest(json.loads((source / MANIFEST_JSON).read_bytes()), template, out)
 
 
-def _tokenizer(parts: TokenizerParts) -> Json:
+def find_foreign_contents(folder: Path) -> Iterator[str]:
+    """Yield the files of a directory that `write_tokenizer` wrote whose content is not what the manifest gives.
+
+    Of `tokenizer.json` vocabulary and merges are taken as they are.
+
+    Args:
+        folder: The directory.
+    """
+    manifest = json.loads((folder / MANIFEST_JSON).read_bytes())
+    found = {name: json.loads((folder / name).read_bytes()) for name in DIGESTED_FILES}
+    control = [(token["id"], token["token"]) for token in manifest["tokens"] if token["strength"] == Strength.CONTROL]
+    model = found[TOKENIZER_JSON]["model"]
+    learned: Json = {name: type(model[name])() for name in ("vocab", "merges")}
+    model.update(learned)
+    regex, template = PATTERNS[manifest["pattern"]], manifest.get("hf_template", "none")
+    expected = _contents(sorted(control), regex, learned["vocab"], learned["merges"], template)
+    yield from (name for name in DIGESTED_FILES if _sorted_json(found[name]) != _sorted_json(expected[name]))
+
+
+def _sorted_json(value: Json) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def _contents(
+    control: Sequence[tuple[int, str]], regex: str, vocab: Json, merges: Sequence[Any], template: HfTemplate
+) -> dict[str, Json]:
+    """Return the contents of the files that an encoder needs, by name.
+
+    Args:
+        control: Ids and names of the control tokens, by id.
+        regex: The pre-token pattern.
+        vocab: Ids by spelling.
+        merges: Pairs of spellings in rank order.
+        template: What goes around a text.
+    """
+    roles = _special_roles([name for _, name in control])
+    rules, config = apply_template(template, _tokenizer(control, regex, vocab, merges), _tokenizer_config(roles))
+    return {TOKENIZER_JSON: rules, TOKENIZER_CONFIG_JSON: config, SPECIAL_TOKENS_MAP_JSON: roles}
+
+
+def _tokenizer(control: Sequence[tuple[int, str]], regex: str, vocab: Json, merges: Sequence[Any]) -> Json:
     return {
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": [_added_token(slot) for slot in parts.ids if slot.strength is Strength.CONTROL],
+        "added_tokens": [_added_token(id_, name) for id_, name in control],
         "normalizer": None,
-        "pre_tokenizer": _pre_tokenizer(parts.pattern_regex),
+        "pre_tokenizer": _pre_tokenizer(regex),
         "post_processor": None,
         "decoder": _byte_level(),
-        "model": _model(parts),
+        "model": _model(vocab, merges),
     }
 
 
-def _added_token(slot: Slot) -> Json:
+def _added_token(id_: int, name: str) -> Json:
     """Return a control token as a special added token: its id is the one that the model's vocabulary holds."""
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-    return {"id": slot.id, "content": slot.spelling, **flags}
+    return {"id": id_, "content": name, **flags}
 
 
 def _pre_tokenizer(regex: str) -> Json:
@@ -130,7 +173,7 @@ def _byte_level() -> Json:
     return {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
 
 
-def _model(parts: TokenizerParts) -> Json:
+def _model(vocab: Json, merges: Sequence[Any]) -> Json:
     return {
         "type": "BPE",
         "dropout": None,
@@ -140,14 +183,13 @@ def _model(parts: TokenizerParts) -> Json:
         "fuse_unk": False,
         "byte_fallback": False,
         "ignore_merges": False,
-        "vocab": {slot.spelling: slot.id for slot in parts.ids},
-        "merges": [[spell(left), spell(right)] for left, right in parts.merges],
+        "vocab": vocab,
+        "merges": merges,
     }
 
 
-def _special_roles(slots: Slots) -> dict[str, str]:
+def _special_roles(names: Sequence[str]) -> dict[str, str]:
     """Return the control tokens that `transformers` is told of; where none has the name, the first ends a text."""
-    names = [token.token for token in slots.fixed if token.strength is Strength.CONTROL]
     roles = {role: name for role, name in _SPECIAL_ROLES.items() if name in names}
     return roles or {"eos_token": names[0]}
 
@@ -166,7 +208,6 @@ def _tokenizer_config(roles: dict[str, str]) -> Json:
 
 
 def _manifest(parts: TokenizerParts) -> Json:
-    bands = parts.slots.all_bands
     first = parts.first_superword_merge
     return {
         **({} if first is None else {"superwords": {"first_merge": first}}),
@@ -174,12 +215,20 @@ def _manifest(parts: TokenizerParts) -> Json:
         "format": MANIFEST_FORMAT,
         "profile": parts.profile,
         "pattern": parts.pattern_name,
-        "vocab_size": parts.slots.vocab_size,
+        **describe_slots(parts.slots),
+    }
+
+
+def describe_slots(slots: Slots) -> Json:
+    """Return the part of a manifest that a plan of ids decides."""
+    bands = slots.all_bands
+    return {
+        "vocab_size": slots.vocab_size,
         "bands": [{"name": b.name, "first": b.first, "last": b.last, "strength": b.strength.value} for b in bands],
         "tokens": [
-            {"id": t.id, "token": t.token, "strength": t.strength.value, "band": t.band.name} for t in parts.slots.fixed
+            {"id": t.id, "token": t.token, "strength": t.strength.value, "band": t.band.name} for t in slots.fixed
         ],
-        "reserved": ranges(parts.slots.reserved),
+        "reserved": ranges(slots.reserved),
     }
 
 

@@ -45,9 +45,14 @@ def write_decisions(decisions: Iterable[Decision], morphemes: Iterable[Decision]
         morphemes: What `decide_morphemes` returned.
         out: An existing folder.
     """
-    rows = [_row(decision) for decision in (*decisions, *morphemes)]
+    rows = decision_rows(decisions, morphemes)
     pq.write_table(pa.Table.from_pylist(rows, schema=DECISIONS), out / DECISIONS_PARQUET, compression="zstd")
-    (out / DECISIONS_TXT).write_text("".join(_lines(rows)), encoding="utf-8", newline="")
+    (out / DECISIONS_TXT).write_text("".join(decision_lines(rows)), encoding="utf-8", newline="")
+
+
+def decision_rows(decisions: Iterable[Decision], morphemes: Iterable[Decision]) -> list[dict[str, Any]]:
+    """Return the rows of the table: the candidates, then the morphemes."""
+    return [_row(decision) for decision in (*decisions, *morphemes)]
 
 
 def _row(decision: Decision) -> dict[str, Any]:
@@ -63,7 +68,7 @@ def _row(decision: Decision) -> dict[str, Any]:
     }
 
 
-def _lines(rows: Sequence[dict[str, Any]]) -> Iterable[str]:
+def decision_lines(rows: Sequence[dict[str, Any]]) -> Iterable[str]:
     """Yield the lines of an aligned table; a share is in per cent."""
     shown = [[name if name != "document_share" else "share" for name in _COLUMNS], *map(_shown, rows)]
     widths = [max(len(line[column]) for line in shown) for column in range(len(_COLUMNS))]

@@ -196,9 +196,18 @@ def verify(
             metavar="FRACTION",
             min=0,
             max=1,
-            help="Part of the documents to encode again, chosen by content hash; 1 for all.",
+            help="Part of the documents to encode again, chosen by content hash, of an export of the files; 1 for all.",
         ),
     ] = REENCODED,
+    made_from: Annotated[
+        str | None,
+        typer.Option(
+            "--run",
+            metavar="RUN",
+            parser=args.run_folder,
+            help="The run of an export: make a part of its files again from it; else the run is not looked at.",
+        ),
+    ] = None,
     signed_by: args.SignedBy = None,
     as_json: args.OneJson = False,
     verbose: args.Verbose = False,
@@ -211,15 +220,17 @@ def verify(
       cppmill verify llvm
       cppmill verify llvm --reencode 1
       cppmill verify llvm --signed-by ~/.ssh/allowed_signers
+      cppmill verify llvm-8k --run llvm
       cppmill verify /data/cpp --json
     """
     output = Output(as_json=as_json, one_document=True, verbose=verbose)
     with command_session(output, advice="nothing was changed") as reporter:
-        from pipelines.cli.tables import print_differences
+        from pipelines.cli.tables import Answer, print_differences
         from pipelines.versions import verify
 
-        found, record = verify.verify(run, reencode, reporter, signed_by=signed_by), verify.record(run)
-        print_differences(found, run, record=record, reencode=reencode, as_json=as_json)
+        found = verify.verify(run, reencode, reporter, signed_by=signed_by, run=made_from)
+        answer = Answer(out=run, record=verify.record(run), reencoded=reencode, run=made_from)
+        print_differences(found, answer, as_json=as_json)
 
 
 @described(app, under=Group.RUN)

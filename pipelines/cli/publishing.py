@@ -79,10 +79,11 @@ def push(
 
 def _check_verified(run: str, signed_by: Path | None) -> None:
     """Verify a run, and end with exit code 1 if anything is wrong."""
-    from pipelines.cli.tables import print_differences
+    from pipelines.cli.tables import Answer, print_differences
     from pipelines.versions import verify
 
-    print_differences(verify.verify(run, signed_by=signed_by), run, record="receipt", reencode=REENCODED, as_json=False)
+    found = verify.verify(run, signed_by=signed_by)
+    print_differences(found, Answer(out=run, record="receipt", reencoded=REENCODED), as_json=False)
 
 
 @described(commands, under=Group.PUBLISH)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -67,31 +68,52 @@ def print_outcomes(outcomes: Sequence[EngineRun], *, as_json: bool) -> None:
         typer.echo(f"{outcome.way:10} {seconds:>8}  {digests or outcome.reason}")
 
 
-def print_differences(differences: Sequence[str], out: str, *, record: str, reencode: float, as_json: bool) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What `verify` looked at.
+
+    Attributes:
+        out: The folder.
+        record: What differences are from: `receipt` or `manifest`.
+        reencoded: The part of the documents that was encoded again, of an export of the files that were made again.
+        run: The run of an export; None if it was not looked at.
+    """
+
+    out: str
+    record: str
+    reencoded: float
+    run: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values; only the answer on an export has `run`."""
+        return {name: value for name, value in vars(self).items() if name != "run" or self.record == "manifest"}
+
+
+def print_differences(differences: Sequence[str], answer: Answer, *, as_json: bool) -> None:
     """Print what `verify` found: lines, or a JSON object.
 
     Args:
         differences: A line each.
-        out: The folder.
-        record: What they are differences from: `receipt` or `manifest`.
-        reencode: The part of the documents that was encoded again.
+        answer: What was looked at.
         as_json: JSON instead of lines.
 
     Raises:
         SystemExit: With exit code 1 if it found anything.
     """
     if as_json:
-        found = {"out": out, "record": record, "reencoded": reencode, "is_true": not differences}
-        typer.echo(json.dumps({**found, "differences": list(differences)}))
+        typer.echo(json.dumps({**answer.to_json(), "is_true": not differences, "differences": list(differences)}))
     else:
-        _print_lines(differences, out, record=record)
+        _print_lines(differences, answer)
     if differences:
         raise SystemExit(int(ExitCode.FAILED_CHECK))
 
 
-def _print_lines(differences: Sequence[str], out: str, *, record: str) -> None:
+def _print_lines(differences: Sequence[str], answer: Answer) -> None:
+    out, record = answer.out, answer.record
     if not differences:
         typer.echo(f"{out}: everything is what the {record} says")
+        if record == "manifest" and answer.run is None:
+            typer.echo(f"{out}: the run was not looked at; `cppmill verify {out} --run RUN` compares with it")
         return
     for line in differences[:SHOWN_DIFFERENCES]:
         typer.echo(line)

@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
 from typing import TextIO
 
 from pipelines.console.failures import find_failure, is_reported, print_failure
@@ -113,10 +114,24 @@ def exit_on_error(output: Output | None = None) -> Iterator[None]:
         yield
 
 
+class _TerminatedError(KeyboardInterrupt):
+    """SIGTERM outside of a session, which handles it itself."""
+
+
 def _let_interrupts_raise() -> None:
-    """Let Ctrl-C raise KeyboardInterrupt from now on; until a command begins, it ends the process (`cppmill.main`)."""
-    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) == signal.SIG_DFL:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Let Ctrl-C and SIGTERM raise from now on, so that temporary files are removed.
+
+    Until a command begins, they end the process (`cppmill.main`).
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, _raise_terminated)):
+        if signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, handler)
+
+
+def _raise_terminated(_number: int, _frame: FrameType | None) -> None:
+    raise _TerminatedError
 
 
 @contextmanager
@@ -127,6 +142,9 @@ def _errors_as_exits(output: Output | None) -> Iterator[None]:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter's last flush fails again
         raise SystemExit(ExitCode.FAILED_CHECK) from None
+    except _TerminatedError:
+        sys.stderr.write("stopped by SIGTERM\n")
+        raise SystemExit(128 + signal.SIGTERM) from None
     except KeyboardInterrupt:
         sys.stderr.write("stopped by Ctrl-C\n")
         raise SystemExit(ExitCode.INTERRUPTED) from None

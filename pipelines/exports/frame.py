@@ -6,7 +6,7 @@ instead of a receipt. The run itself is only read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic
@@ -16,9 +16,9 @@ import cppmill_core
 from configs.exports import ExportConfig, ExportOptions
 from pipelines.console.progress import Reporter
 from pipelines.stages.session import Session, open_session
-from pipelines.stages.validate import code_versions
 from schemas.errors import ConfigError, IntegrityError
 from schemas.units import Stage, Unit, UnitReceipt, unit_key
+from transforms.records.code import code_versions
 from transforms.records.manifests import MANIFEST, ExportFacts, foreign_files, make_manifest, publish_manifest
 from transforms.records.receipts import read_receipt
 from transforms.storage.folder import OutputFolder
@@ -26,27 +26,27 @@ from transforms.tokens.shards import TokenShard, token_shards
 from transforms.tokens.tokenizer import manifest_digest
 from transforms.units.flow import Flow
 
+RunStage = Callable[[Stage, Sequence[Unit], Flow], list[UnitReceipt]]
+"""Runs the units of a stage through a flow and returns their receipts, in order."""
+
 
 @dataclass(frozen=True, kw_only=True)
-class Export(Generic[ExportOptions]):
-    """An export in progress.
+class ExportSource(Generic[ExportOptions]):
+    """What an export is made from: it decides every byte.
 
     Attributes:
-        session: The session in the folder of the export: `run_units` carries out its stages.
         run: The folder of the run.
         receipt: The receipt of the run.
         shards: Its token shards, in the order of their paths: the same wherever and however the run was carried out.
+        options: What else decides the bytes.
+        core_version: Version of the native core that makes it, or made it.
     """
 
-    session: Session[ExportConfig[ExportOptions]]
     run: OutputFolder
     receipt: dict[str, Any]
     shards: Sequence[TokenShard]
-
-    @property
-    def options(self) -> ExportOptions:
-        """What decides the bytes of the export, besides the run."""
-        return self.session.config.options
+    options: ExportOptions
+    core_version: str = cppmill_core.__version__
 
     def unit(
         self,
@@ -70,7 +70,7 @@ class Export(Generic[ExportOptions]):
         """
         key = unit_key(
             stage,
-            core_version=cppmill_core.__version__,
+            core_version=self.core_version,
             config={"tokenizer": self.receipt["tokenizer"]["digest"], **config},
             inputs=inputs,
         )
@@ -94,6 +94,17 @@ class Export(Generic[ExportOptions]):
             )
             for shard in self.shards
         ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Export(ExportSource[ExportOptions]):
+    """An export in progress.
+
+    Attributes:
+        session: The session in the folder of the export: `run_units` carries out its stages.
+    """
+
+    session: Session[ExportConfig[ExportOptions]]
 
     def run_units(self, stage: Stage, units: Sequence[Unit], flow: Flow) -> list[UnitReceipt]:
         """Run the units that are not up to date, and return the receipts of all, in order.
@@ -159,7 +170,30 @@ def open_export(
         IntegrityError: If the receipt cannot be read, or the tokenizer is not the one that it names.
         LockedError: If something else is writing there.
     """
-    run = OutputFolder(config.run)
+    source = open_source(OutputFolder(config.run), config.options)
+    foreign = next(foreign_files(OutputFolder(config.out), stage), None)
+    if foreign is not None:
+        raise ConfigError(
+            f"--out {config.out}: it holds {foreign}, which no export of {stage} wrote; name another folder"
+        )
+    with open_session(config, reporter) as session:
+        yield Export(session=session, **vars(source))
+
+
+def open_source(
+    run: OutputFolder, options: ExportOptions, *, core_version: str = cppmill_core.__version__
+) -> ExportSource[ExportOptions]:
+    """Open a finished run to export it.
+
+    Args:
+        run: Its folder.
+        options: The options of the export.
+        core_version: Version of the native core that makes it, or made it.
+
+    Raises:
+        ConfigError: If the run is not finished.
+        IntegrityError: If the receipt cannot be read, or the tokenizer is not the one that it names.
+    """
     receipt = read_receipt(run)
     found, expected = manifest_digest(run), receipt["tokenizer"]["digest"]
     if found != expected:
@@ -167,10 +201,5 @@ def open_export(
             f"{run.where('tokenizer')}: the tokenizer's digest is {found or 'none'}, the receipt says {expected}; put "
             "that one back, or run again"
         )
-    foreign = next(foreign_files(OutputFolder(config.out), stage), None)
-    if foreign is not None:
-        raise ConfigError(
-            f"--out {config.out}: it holds {foreign}, which no export of {stage} wrote; name another folder"
-        )
-    with open_session(config, reporter) as session:
-        yield Export(session=session, run=run, receipt=receipt, shards=token_shards(receipt))
+    shards = token_shards(receipt)
+    return ExportSource(run=run, receipt=receipt, shards=shards, options=options, core_version=core_version)

@@ -13,8 +13,8 @@ from configs.exports import ExportConfig, load_export_config
 from configs.mixtures import read_mixture
 from configs.tables import SEQUENCE_FLAGS
 from pipelines.console.progress import Reporter
-from pipelines.exports.frame import Export, open_export
-from schemas.errors import ConfigError
+from pipelines.exports.frame import Export, ExportSource, RunStage, open_export
+from schemas.errors import ConfigError, IntegrityError
 from schemas.export_options import SequenceOptions
 from schemas.options import TokenizeOptions
 from schemas.units import Stage, Unit, UnitReceipt
@@ -22,6 +22,7 @@ from transforms.exports.sequences.export import UNIT_TOKENS, SequenceSettings, s
 from transforms.exports.sequences.fill_in_middle import fim_ids
 from transforms.exports.sequences.repositories import ProjectRows, ProjectSettings, find_projects, separator_id
 from transforms.exports.sequences.segments import LEFT_OUT, WEIGHT, check_ledger
+from transforms.storage.folder import OutputFolder
 from transforms.tokens.shards import TokenShard
 from transforms.tokens.tokenizer import TokenizeSettings, open_tokenizer
 from transforms.units.chunking import cut
@@ -56,28 +57,27 @@ def run(config: ExportConfig[SequenceOptions], reporter: Reporter) -> None:
     """Make the sequences of a finished run, and the manifest."""
     with open_export(config, reporter, Stage.SEQUENCES) as export:
         check_prefix(export)
-        settings = sequence_settings(export)
+        settings = sequence_settings(export, export.session.out, threads=export.session.config.worker_threads)
         check_tokenizer(settings)
-        units = plan_repositories(export) if export.options.repositories else plan_documents(export)
+        units = plan_units(export, settings, export.session.run_units)
         make = RunUnits(work=sequence_unit, settings=settings)
         receipts = export.run_units(Stage.SEQUENCES, units, (make,))
         totals = sum_totals(receipts)
-        check_ledger(totals, where=export.session.out.root)
+        check_totals(export, totals, where=export.session.out.root)
         export.publish(Stage.SEQUENCES, receipts, totals=dict(sorted(totals.items())))
         for line in describe(totals, export.options):
             reporter.note(line)
 
 
-def sequence_settings(export: Export[SequenceOptions]) -> SequenceSettings:
-    """Return what the workers need."""
-    receipt = export.receipt
-    source = TokenizeSettings(
-        out=export.run,
-        tokenizer_digest=receipt["tokenizer"]["digest"],
-        options=TokenizeOptions.model_validate(receipt["configs"]["tokenize"]),
-        threads=export.session.config.worker_threads,
+def sequence_settings(source: ExportSource[SequenceOptions], out: OutputFolder, *, threads: int) -> SequenceSettings:
+    """Return what the workers need to write into a folder."""
+    tokens = TokenizeSettings(
+        out=source.run,
+        tokenizer_digest=source.receipt["tokenizer"]["digest"],
+        options=TokenizeOptions.model_validate(source.receipt["configs"]["tokenize"]),
+        threads=threads,
     )
-    return SequenceSettings(out=export.session.out, source=source, options=export.options)
+    return SequenceSettings(out=out, source=tokens, options=source.options)
 
 
 def check_tokenizer(settings: SequenceSettings) -> None:
@@ -111,55 +111,62 @@ def check_prefix(export: Export[SequenceOptions]) -> None:
         )
 
 
-def plan_documents(export: Export[SequenceOptions]) -> list[Unit]:
+def plan_units(source: ExportSource[SequenceOptions], settings: SequenceSettings, run_units: RunStage) -> list[Unit]:
+    """Return the units of sequences; `run_units` runs those that find the projects, if they are to be joined."""
+    return plan_repositories(source, settings, run_units) if source.options.repositories else plan_documents(source)
+
+
+def plan_documents(source: ExportSource[SequenceOptions]) -> list[Unit]:
     """Return units of token shards: a shard more or less changes one or two of them."""
-    ends = cut([(shard.sha256, shard.tokens) for shard in export.shards], UNIT_TOKENS)
-    groups = [export.shards[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-    return [_unit(export, group, {}, label=group[0].path) for group in groups]
+    ends = cut([(shard.sha256, shard.tokens) for shard in source.shards], UNIT_TOKENS)
+    groups = [source.shards[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    return [_unit(source, group, {}, label=group[0].path) for group in groups]
 
 
-def plan_repositories(export: Export[SequenceOptions]) -> list[Unit]:
+def plan_repositories(
+    source: ExportSource[SequenceOptions], settings: SequenceSettings, run_units: RunStage
+) -> list[Unit]:
     """Find the projects of all token shards, and return units of whole projects, by name.
 
     Where a project's rows are is all that is known of it here; its tokens are read by one worker.
     """
-    find = RunUnits(work=find_projects, settings=ProjectSettings(out=export.session.out, run=export.run))
-    lookups = export.shard_units(Stage.PROJECTS, config={})
-    receipts = export.run_units(Stage.PROJECTS, lookups, (find,))
+    find = RunUnits(work=find_projects, settings=ProjectSettings(out=settings.out, run=source.run))
+    lookups = source.shard_units(Stage.PROJECTS, config={})
+    receipts = run_units(Stage.PROJECTS, lookups, (find,))
     projects: dict[str, list[ProjectRows]] = {}
-    for shard, receipt in zip(export.shards, receipts, strict=True):
+    for shard, receipt in zip(source.shards, receipts, strict=True):
         for project, start, end, tokens in receipt.totals["projects"]:
             projects.setdefault(project, []).append(ProjectRows(project, shard.path, start, end, tokens))
     names = sorted(projects, key=str.encode)
     ends = cut([(name, sum(rows.tokens for rows in projects[name])) for name in names], UNIT_TOKENS)
     groups = [names[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-    return [_repository_unit(export, [rows for name in group for rows in projects[name]]) for group in groups]
+    return [_repository_unit(source, [rows for name in group for rows in projects[name]]) for group in groups]
 
 
-def _repository_unit(export: Export[SequenceOptions], rows: Sequence[ProjectRows]) -> Unit:
-    shards = {shard.path: shard for shard in export.shards}
+def _repository_unit(source: ExportSource[SequenceOptions], rows: Sequence[ProjectRows]) -> Unit:
+    shards = {shard.path: shard for shard in source.shards}
     used = [shards[path] for path in sorted({row.shard for row in rows})]
     listed = [list(row) for row in rows]
     tokens = sum(row.tokens for row in rows)
-    num_bytes = sum(shard.num_bytes for shard in export.shards) * tokens // max(1, sum(s.tokens for s in export.shards))
+    num_bytes = sum(shard.num_bytes for shard in source.shards) * tokens // max(1, sum(s.tokens for s in source.shards))
     label = f"{rows[0].project}, {len({row.project for row in rows}):,} projects"
-    return _unit(export, used, {"projects": listed}, label=label, num_bytes=num_bytes)
+    return _unit(source, used, {"projects": listed}, label=label, num_bytes=num_bytes)
 
 
 def _unit(
-    export: Export[SequenceOptions],
+    source: ExportSource[SequenceOptions],
     shards: Sequence[TokenShard],
     payload: dict[str, Any],
     *,
     label: str,
     num_bytes: int | None = None,
 ) -> Unit:
-    return export.unit(
+    return source.unit(
         Stage.SEQUENCES,
         label,
         {"shards": [shard.to_json() for shard in shards], **payload},
         inputs={"shards": [shard.sha256 for shard in shards], **payload},
-        config={"tokenize": export.receipt["configs"]["tokenize"], "options": export.options.to_json()},
+        config={"tokenize": source.receipt["configs"]["tokenize"], "options": source.options.to_json()},
         num_bytes=sum(shard.num_bytes for shard in shards) if num_bytes is None else num_bytes,
     )
 
@@ -170,6 +177,21 @@ def sum_totals(receipts: Sequence[UnitReceipt]) -> Counter[str]:
     for receipt in receipts:
         totals.update(receipt.totals)
     return totals
+
+
+def check_totals(source: ExportSource[SequenceOptions], totals: Counter[str], *, where: str) -> None:
+    """Check that the ledger balances, and that what came in is the dataset.
+
+    Raises:
+        IntegrityError: If it does not.
+    """
+    check_ledger(totals, where=where)
+    dataset = source.receipt["dataset"]
+    for name in ("documents", "tokens"):
+        if totals[f"{name}_in"] != dataset[name]:
+            raise IntegrityError(
+                f"{where}: {totals[f'{name}_in']:,} {name} came in, and the run has {dataset[name]:,}; export again"
+            )
 
 
 def describe(totals: Counter[str], options: SequenceOptions) -> list[str]:

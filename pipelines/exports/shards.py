@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -11,7 +11,7 @@ from cppmill_core.manifests import BOS
 
 from configs.exports import ExportConfig
 from pipelines.console.progress import Reporter
-from pipelines.exports.frame import Export, open_export
+from pipelines.exports.frame import Export, ExportSource, RunStage, open_export
 from pipelines.tokenizers.codec import load_tokenizer
 from schemas.digests import add_digests
 from schemas.errors import ConfigError, IntegrityError
@@ -24,6 +24,7 @@ from transforms.exports.shards.platforms import ENDING
 from transforms.exports.shards.splits import SPLITS, SplitSettings, count_splits
 from transforms.exports.shards.streams import Borders
 from transforms.exports.shards.writer import ShardSettings, file_name, write_shard
+from transforms.storage.folder import OutputFolder
 from transforms.tokens.tokenizer import end_name
 from transforms.units.flow import RunUnits
 
@@ -36,43 +37,44 @@ def run(config: ExportConfig[ShardOptions], reporter: Reporter) -> None:
         IntegrityError: If what was written does not add up to the dataset.
     """
     with open_export(config, reporter, Stage.SHARDS) as export:
-        settings = shard_settings(export)
-        units = plan_units(export, count_documents(export), settings)
+        settings = shard_settings(export, export.session.out, threads=export.session.config.worker_threads)
+        units = plan_units(export, settings, export.session.run_units)
         write = RunUnits(work=write_shard, settings=settings)
         receipts = export.run_units(Stage.SHARDS, units, (write,))
-        totals = sum_splits(export, receipts, settings)
-        manifest = export.publish(Stage.SHARDS, receipts, totals=totals, facts=_facts(receipts))
+        totals = sum_splits(receipts)
+        check_splits(export, totals, more=settings.borders.more, where=settings.out.root)
+        manifest = export.publish(Stage.SHARDS, receipts, totals=totals, facts=describe_files(receipts))
         for line in describe(export, manifest, settings):
             reporter.note(line)
 
 
-def shard_settings(export: Export[ShardOptions]) -> ShardSettings:
-    """Return what the workers need.
+def shard_settings(source: ExportSource[ShardOptions], out: OutputFolder, *, threads: int) -> ShardSettings:
+    """Return what the workers need to write into a folder.
 
     Raises:
         ConfigError: If the format cannot hold the ids, or the tokenizer lacks the id that documents are to begin with.
     """
-    vocab_size = export.receipt["tokenizer"]["vocab_size"]
-    if export.options.format == "bin" and vocab_size > MAX_BIN_VOCABULARY:
+    vocab_size = source.receipt["tokenizer"]["vocab_size"]
+    if source.options.format == "bin" and vocab_size > MAX_BIN_VOCABULARY:
         raise ConfigError(
-            f"--format bin: it holds ids below {MAX_BIN_VOCABULARY:,}, and the vocabulary of {export.run.root} has "
+            f"--format bin: it holds ids below {MAX_BIN_VOCABULARY:,}, and the vocabulary of {source.run.root} has "
             f"{vocab_size:,} ids; take --format megatron"
         )
     return ShardSettings(
-        out=export.session.out,
-        run=export.run,
-        options=export.options,
-        borders=find_borders(export),
+        out=out,
+        run=source.run,
+        options=source.options,
+        borders=find_borders(source),
         vocab_size=vocab_size,
-        threads=export.session.config.worker_threads,
+        threads=threads,
     )
 
 
-def find_borders(export: Export[ShardOptions]) -> Borders:
-    """Return which control tokens surround documents, in the run's receipt and in the export."""
-    policy, wanted = export.receipt["policy"], export.options.bos
-    tokenize = TokenizeOptions.model_validate(export.receipt["configs"]["tokenize"])
-    with export.run.open_local_folder("tokenizer") as directory:
+def find_borders(source: ExportSource[ShardOptions]) -> Borders:
+    """Return which control tokens surround documents, in the run's receipt and in the source."""
+    policy, wanted = source.receipt["policy"], source.options.bos
+    tokenize = TokenizeOptions.model_validate(source.receipt["configs"]["tokenize"])
+    with source.run.open_local_folder("tokenizer") as directory:
         tokenizer = load_tokenizer(directory, argument="RUN")
 
     def control(name: str) -> int:
@@ -89,45 +91,56 @@ def find_borders(export: Export[ShardOptions]) -> Borders:
     )
 
 
-def count_documents(export: Export[ShardOptions]) -> list[UnitReceipt]:
-    """Count, in each token shard, what is in each split."""
-    options = export.options
+def plan_units(source: ExportSource[ShardOptions], settings: ShardSettings, run_units: RunStage) -> list[Unit]:
+    """Return one unit per file, after counting what each token shard has in each split.
+
+    Args:
+        source: The run and the options.
+        settings: What the workers need.
+        run_units: Runs the units that count.
+    """
+    options = source.options
     config = {"split_by": options.split_by, "validation_fraction": options.validation_fraction}
-    units = export.shard_units(Stage.SPLITS, config=config)
-    settings = SplitSettings(
-        out=export.session.out,
-        run=export.run,
+    splits = SplitSettings(
+        out=settings.out,
+        run=source.run,
         split_by=options.split_by,
         validation_fraction=options.validation_fraction,
     )
-    count = RunUnits(work=count_splits, settings=settings)
-    return export.session.run_units(Stage.SPLITS, units, (count,))
-
-
-def plan_units(export: Export[ShardOptions], counts: Sequence[UnitReceipt], settings: ShardSettings) -> list[Unit]:
-    """Return one unit per file."""
+    count = RunUnits(work=count_splits, settings=splits)
+    counts = run_units(Stage.SPLITS, source.shard_units(Stage.SPLITS, config=config), (count,))
     plans = plan_files(
-        [count.totals for count in counts], more=settings.borders.more, shard_tokens=export.options.shard_tokens
+        [count.totals for count in counts], more=settings.borders.more, shard_tokens=options.shard_tokens
     )
-    return [_plan_unit(export, plan) for plan in plans]
+    return [_plan_unit(source, plan) for plan in plans]
 
 
-def sum_splits(
-    export: Export[ShardOptions], receipts: Sequence[UnitReceipt], settings: ShardSettings
-) -> dict[str, dict[str, Any]]:
-    """Return what each split adds up to, and check that both together are the dataset, each document once.
+def sum_splits(receipts: Sequence[UnitReceipt]) -> dict[str, dict[str, Any]]:
+    """Return what each split adds up to."""
+    return {
+        split: _sum_split([receipt for receipt in receipts if receipt.totals["split"] == split]) for split in SPLITS
+    }
+
+
+def check_splits(
+    source: ExportSource[ShardOptions], totals: Mapping[str, dict[str, Any]], *, more: int, where: str
+) -> None:
+    """Check that both splits together are the dataset, each document once.
+
+    Args:
+        source: The run.
+        totals: What `sum_splits` returns.
+        more: How many tokens more each document has in the export.
+        where: The export, for messages.
 
     Raises:
         IntegrityError: If they are not.
     """
-    totals: dict[str, dict[str, Any]] = {
-        split: _sum_split([receipt for receipt in receipts if receipt.totals["split"] == split]) for split in SPLITS
-    }
-    dataset = export.receipt["dataset"]
+    dataset = source.receipt["dataset"]
     expected = {
         "documents": dataset["documents"],
         "bytes": dataset["bytes"],
-        "tokens": dataset["tokens"] + settings.borders.more * dataset["documents"],
+        "tokens": dataset["tokens"] + more * dataset["documents"],
         "dataset_digest": dataset["digest"],
     }
     found: dict[str, Any] = {
@@ -137,10 +150,9 @@ def sum_splits(
     for name, value in expected.items():
         if found[name] != value:
             raise IntegrityError(
-                f"{settings.out.root}: both splits have {name} {found[name]}, the run's receipt asks for {value}; "
+                f"{where}: both splits have {name} {found[name]}, the run's receipt asks for {value}; "
                 "delete the folder and export again"
             )
-    return totals
 
 
 def describe(export: Export[ShardOptions], manifest: dict[str, Any], settings: ShardSettings) -> list[str]:
@@ -177,18 +189,18 @@ def _advice(manifest: dict[str, Any], settings: ShardSettings) -> list[str]:
     return lines
 
 
-def _plan_unit(export: Export[ShardOptions], plan: FilePlan) -> Unit:
+def _plan_unit(source: ExportSource[ShardOptions], plan: FilePlan) -> Unit:
     parts: list[dict[str, Any]] = [
-        {"shard": export.shards[number].to_json(), "place": place} for number, place in plan.parts
+        {"shard": source.shards[number].to_json(), "place": place} for number, place in plan.parts
     ]
-    policy = {name: export.receipt["policy"][name] for name in ("bos", "eos")}
-    dataset = export.receipt["dataset"]
-    return export.unit(
+    policy = {name: source.receipt["policy"][name] for name in ("bos", "eos")}
+    dataset = source.receipt["dataset"]
+    return source.unit(
         Stage.SHARDS,
-        f"{file_name(export.options, plan.split, plan.index)}.bin",
+        f"{file_name(source.options, plan.split, plan.index)}.bin",
         {"split": plan.split, "index": plan.index, "begin": plan.begin, "end": plan.end, "parts": parts},
         inputs=[plan.split, plan.begin, plan.end, [[part["shard"]["sha256"], part["place"]] for part in parts]],
-        config={"options": export.options.to_json(), "policy": policy},
+        config={"options": source.options.to_json(), "policy": policy},
         num_bytes=dataset["bytes"] * (plan.end - plan.begin) // max(dataset["tokens"], 1),
     )
 
@@ -202,7 +214,7 @@ def _sum_split(receipts: Sequence[UnitReceipt]) -> dict[str, Any]:
     }
 
 
-def _facts(receipts: Sequence[UnitReceipt]) -> dict[str, dict[str, Any]]:
+def describe_files(receipts: Sequence[UnitReceipt]) -> dict[str, dict[str, Any]]:
     """Return what the manifest says of each file, by its ending: its split, its tokens and the SHA-256 of these."""
     names = {".bin": ("split", "tokens", "ids_sha256"), ENDING: ("split", "tokens")}
     return {

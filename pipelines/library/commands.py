@@ -94,20 +94,23 @@ def plan(
     return whole_run.plan(_load(sources, out, config, options))
 
 
-def verify(place: PlaceText, *, reencode: float = REENCODED) -> list[str]:
+def verify(place: PlaceText, *, reencode: float = REENCODED, run: PlaceText | None = None) -> list[str]:
     """Return every difference between a run, a trial or an export and its receipt; empty if there is none.
 
     Args:
         place: Its folder or URL; a store stands for its current version.
-        reencode: The part of a run's documents to encode again, 0 to 1, chosen by content hash.
+        reencode: The part of a run's documents to encode again, 0 to 1, chosen by content hash; of an export that of
+            its files to make again.
+        run: The run that an export was made from; without it the export is looked at alone.
 
     Raises:
-        ConfigError: If there is no receipt.
+        ConfigError: If there is no receipt, or there is a run for what is no export.
         IntegrityError: If the receipt cannot be read.
     """
     from pipelines.versions import verify as program
 
-    return program.verify(find_run(os.fspath(place)), reencode)
+    source = None if run is None else find_run(os.fspath(run))
+    return program.verify(find_run(os.fspath(place)), reencode, run=source)
 
 
 def retokenize(

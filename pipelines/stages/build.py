@@ -105,19 +105,30 @@ def plan(session: Session, counts: Sequence[UnitReceipt]) -> StagePlan:
 
 def plan_build(session: Session, counts: UnitReceipt) -> Unit:
     """Return the unit of the build: keyed by the counts' digests, the vocabulary files and the options."""
-    from tokenizer_build.sentencepiece import trainer_version
-
-    config: dict[str, Any] = {
-        "build": session.config.options.build.to_json(),
-        "pattern": session.config.options.scan.pattern,
-        **_unit_pattern(session.config.options),
-        **({} if session.config.options.build.kind == "bpe" else {"sentencepiece": trainer_version()}),
-        "vocabulary": vocabulary_key(session.vocabulary, is_own=session.config.vocab is not None),
-    }
+    config = build_config(session.config.options, session.vocabulary, is_own=session.config.vocab is not None)
     inputs = {output.path: output.sha256 for output in counts.outputs}
     key = unit_key(Stage.BUILD, core_version=cppmill_core.__version__, config=config, inputs=inputs)
     size = sum(output.num_bytes for output in counts.outputs)
     return Unit(stage=Stage.BUILD, key=key, num_bytes=size, label="tokenizer", payload={})
+
+
+def build_config(options: RunOptions, vocabulary: Path, *, is_own: bool) -> dict[str, Any]:
+    """Return what the key of a build depends on, besides the counts.
+
+    Args:
+        options: The run's options.
+        vocabulary: The folder of the vocabulary.
+        is_own: Whether it is the user's own.
+    """
+    from tokenizer_build.sentencepiece import trainer_version
+
+    return {
+        "build": options.build.to_json(),
+        "pattern": options.scan.pattern,
+        **_unit_pattern(options),
+        **({} if options.build.kind == "bpe" else {"sentencepiece": trainer_version()}),
+        "vocabulary": vocabulary_key(vocabulary, is_own=is_own),
+    }
 
 
 def install_tokenizer(session: Session, place: Path | str) -> None:

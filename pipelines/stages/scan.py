@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import cppmill_core
 
@@ -120,8 +121,12 @@ def scanner_config(options: ScanOptions, folder: Path) -> str:
 
 def plan_scan(documents: Sequence[UnitReceipt], settings: ScanSettings) -> list[Unit]:
     """Return one unit for each documents shard."""
-    config = {"scanner": _config_digest(settings.scanner_config)}
-    return plan_shards(Stage.SCAN, documents, config=config)
+    return plan_shards(Stage.SCAN, documents, config={"scanner": _config_digest(settings.scanner_config)})
+
+
+def scan_config(options: ScanOptions, folder: Path) -> dict[str, Any]:
+    """Return what the keys of a scan's units depend on, besides the documents, with the vocabulary of a folder."""
+    return {"scanner": _config_digest(scanner_config(options, folder))}
 
 
 @lru_cache(maxsize=1)
@@ -131,10 +136,13 @@ def _config_digest(scanner_config: str) -> str:
 
 def plan_merge(units: Sequence[Unit]) -> Unit:
     """Return the unit that merges the counts of `units`; its receipt commits the merged counts."""
-    key = unit_key(
-        Stage.SCAN, core_version=cppmill_core.__version__, config={}, inputs=sorted(unit.key for unit in units)
-    )
+    key = merge_key(unit.key for unit in units)
     return Unit(stage=Stage.SCAN, key=key, num_bytes=0, label="merged counts", payload={})
+
+
+def merge_key(keys: Iterable[str]) -> str:
+    """Return the key of the merged counts of units with these keys."""
+    return unit_key(Stage.SCAN, core_version=cppmill_core.__version__, config={}, inputs=sorted(keys))
 
 
 def _merged_files(session: Session, settings: ScanSettings) -> tuple[OutputFile, ...]:

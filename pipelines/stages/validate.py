@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from importlib.metadata import version
 from typing import Any
 
 import cppmill_core
@@ -34,6 +33,7 @@ from schemas.units import (
     unit_key,
 )
 from transforms.filters.verdicts import plugin_versions
+from transforms.records.code import code_versions
 from transforms.records.exclusion import describe_exclusion
 from transforms.records.platforms import PLATFORM_VOCAB
 from transforms.records.receipts import RECEIPT, SIGNATURE, RunFacts, TokenizerFacts, describe_receipt, make_receipt
@@ -45,7 +45,6 @@ from transforms.tokens.validate import validate_unit
 from transforms.units.flow import Flow, RunUnits
 
 _OWN_FOLDERS = (f"{UNITS}/", "counts/", *(f"{RECEIPT_FOLDERS[stage]}/" for stage in RUN_STAGES))
-_DEPENDENCIES = ("pyarrow", "numpy", "apache-beam", "tokenizers")
 
 
 def validate(session: Session, documents: Sequence[UnitReceipt], tokens: Sequence[UnitReceipt]) -> list[UnitReceipt]:
@@ -116,15 +115,6 @@ def plan_validate(tokens: Sequence[UnitReceipt], settings: TokenizeSettings) -> 
             Unit(stage=Stage.VALIDATE, key=key, num_bytes=receipt.totals["bytes"], label=shard.path, payload=payload)
         )
     return units
-
-
-def code_versions() -> dict[str, str]:
-    """Return the versions of the code and of the dependencies that decide bytes."""
-    return {
-        "cppmill": version("cppmill"),
-        "cppmill-core": cppmill_core.__version__,
-        **{name: version(name) for name in _DEPENDENCIES},
-    }
 
 
 def _publish_receipt(

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from configs.outputs import check_outside
 from pipelines.console.lines import format_seconds
 from pipelines.console.progress import Reporter
-from pipelines.stages.validate import code_versions
 from pipelines.trial import results
 from pipelines.trial.budget import share_budget
 from pipelines.trial.entrants import TrialEntrant, open_entrants
@@ -25,6 +24,7 @@ from pipelines.trial.texts import TrialText, read_trial_text
 from schemas.digests import canonical_json, sha256_json
 from schemas.errors import ConfigError
 from schemas.trial_options import TrialOptions
+from transforms.records.code import code_versions
 from transforms.records.receipts import RECEIPT
 from transforms.records.trials import make_trial_receipt, publish_trial_receipt
 from transforms.storage.folder import CACHE, OutputFolder

@@ -11,58 +11,87 @@ from typing import Literal
 
 import cppmill_core
 
+from configs.platforms import published_platforms
 from configs.vocabulary import VOCABULARY
 from pipelines.console.progress import Reporter, Reporters
+from pipelines.stages.platforms import make_detect
 from pipelines.stages.vocabulary import recorded_digest, travelled_revision
 from pipelines.versions.count_checks import check_counts
+from pipelines.versions.layout_checks import check_layout
+from schemas.errors import ConfigError
 from schemas.options import REENCODED
 from schemas.units import EXPORT_FOLDERS, Stage, is_unit_receipt
-from tokenizer_build.artifact import MANIFEST_JSON, VOCAB_TSV, derive_table
+from tokenizer_build.artifact import MANIFEST_JSON, VOCAB_TSV, derive_table, find_foreign_contents
 from tokenizer_build.lock import RELEASES_NAME, read_releases
 from tokenizer_build.lock import revision as find_release
 from tokenizer_build.vocabulary import VOCABULARY_JSON
-from transforms.records.manifests import MANIFEST, verify_export
+from transforms.records.manifests import MANIFEST
 from transforms.records.receipts import RECEIPT, read_receipt
 from transforms.records.record import MALFORMED, malformed
 from transforms.records.signatures import check_signature
 from transforms.records.trials import is_trial, verify_trial
-from transforms.records.unit_checks import read_units
+from transforms.records.unit_checks import RunUnits, read_units
 from transforms.records.verification import verify_run
 from transforms.storage.folder import OutputFolder
 
 
 def verify(
-    out: str, reencode: float = REENCODED, reporter: Reporter | None = None, *, signed_by: Path | None = None
+    out: str,
+    reencode: float = REENCODED,
+    reporter: Reporter | None = None,
+    *,
+    signed_by: Path | None = None,
+    run: str | None = None,
 ) -> list[str]:
     """Return every difference between OUT, a path or a URL, and its receipt or manifest; empty if there is none.
 
     Args:
         out: The folder of a run, a trial or an export.
-        reencode: The part of a run's documents to encode again, 0 to 1, chosen by the digests of their contents.
+        reencode: The part of a run's documents to encode again, 0 to 1, chosen by the digests of their contents; of an
+            export that of its files to make again from `run`.
         reporter: Where the progress of reading a run's token shards goes; nowhere by default.
         signed_by: The file of the signers of whom one must have signed the run's receipt; None if none need have.
+        run: The run that an export was made from; None looks at the export alone.
 
     Raises:
-        ConfigError: If that file cannot be read.
+        ConfigError: If that file cannot be read, or there is a run for what is no export.
     """
     folder = OutputFolder(out)
     signatures = [] if signed_by is None else list(check_signature(folder, signed_by))
     if record(out) == "manifest":
-        return [*signatures, *verify_export(folder)]
+        from pipelines.exports.checks import check_export  # loads all that makes exports
+
+        return [*signatures, *check_export(folder, None if run is None else OutputFolder(run), share=reencode)]
+    if run is not None:
+        raise ConfigError(f"--run {run}: {out} is no export; leave it out")
     if is_trial(folder):
         return [*signatures, *verify_trial(folder)]
     if signatures:
         return signatures
     on_shard = partial(_report_shard, reporter or Reporters())
-    differences = verify_run(folder, threads=os.cpu_count() or 1, reencode=reencode, on_shard=on_shard)
+    detect = make_detect(published_platforms().rules, 1)
+    differences = verify_run(folder, threads=os.cpu_count() or 1, reencode=reencode, on_shard=on_shard, detect=detect)
     try:
-        return differences or [
+        if differences:
+            return differences
+        units = read_units(folder, read_receipt(folder))
+        return [
+            *check_layout(units),
             *_check_vocabulary(folder),
             *_check_built(folder),
-            *check_counts(read_units(folder, read_receipt(folder))),
+            *check_counts(units),
+            *_check_build(units),
         ]
     except MALFORMED as error:
         return [malformed(folder, RECEIPT, error, kind="receipt")]
+
+
+def _check_build(units: RunUnits) -> Iterator[str]:
+    """Derive the build of a tokenizer again, if there is one."""
+    if units.by_stage[Stage.BUILD]:
+        from pipelines.versions.build_checks import check_build  # loads all that builds tokenizers
+
+        yield from check_build(units)
 
 
 def _report_shard(reporter: Reporter, done: int, shards: int) -> None:
@@ -97,6 +126,9 @@ def _check_built(out: OutputFolder) -> Iterator[str]:
                 found, said = manifest.get(name), receipt["configs"]["build"].get(name)
                 if name in manifest and found != said:
                     yield f"{place}: its {name} is {found}, the options of the receipt say {said}"
+        if "kind" not in manifest:
+            for name in find_foreign_contents(folder):
+                yield f"{out.where(f'tokenizer/{name}')}: its content is not what the manifest gives"
         if (folder / VOCAB_TSV).is_file() and "kind" not in manifest:
             table = "".join(derive_table(folder, cppmill_core.load_tokenizer(folder)))
             if (folder / VOCAB_TSV).read_bytes() != table.encode():

@@ -5,7 +5,8 @@
 A damage is a flipped bit, a cut, zeros, or nothing left. After it `verify` must name the file, unless it is part of the
 cache, and a `run` must end with the files of before, or with an error that names a file. With `mended` digests, where
 every receipt is signed again for the damage, no command may end in anything but an answer: what only signatures can
-prove is accepted, a traceback is not.
+prove is accepted, a traceback is not. Of exports nothing is: beside the run `verify` must find every damage, mended or
+not.
 """
 
 from __future__ import annotations
@@ -27,6 +28,15 @@ from tests.chaos.jobs import ANYTHING, SMALL, tree
 from tests.processes import ProcessServer
 
 RESERVED = (".lock",)
+EXPORTS = {
+    "bin": ("shards", "--platform-ids", "--split-by", "document", "--validation-fraction", "0.3"),
+    "pairs": ("shards", "--format", "megatron", "--split-by", "document", "--validation-fraction", "0.3"),
+    "sequences": ("sequences", "--length", "256", "--fim", "0.3"),
+}
+"""Commands that make exports of a run, without run and folder."""
+
+EXPORT_EVERY = 4
+"""Of so many damages one is of an export."""
 
 
 def kinds(out: Path) -> dict[str, list[Path]]:
@@ -64,6 +74,27 @@ def mend(out: Path) -> None:
         _rewrite(path, lambda value: _mend_unit(value, out))
     _rewrite(out / "tokenizer/manifest.json", lambda value: _mend_files(value["files"], out / "tokenizer"), seal=False)
     _rewrite(out / "receipt.json", lambda value: _mend_receipt(value, out))
+
+
+def mend_export(out: Path) -> None:
+    """Do the same for an export."""
+    for path in sorted(out.rglob("_unit-*.json")):
+        _rewrite(path, lambda value: _mend_unit(value, out))
+    _rewrite(out / "manifest.json", lambda value: _mend_manifest(value, out))
+
+
+def _restore_versions(out: Path, base: Path) -> None:
+    """Put back the versions in a manifest, of which no other file says anything."""
+    if (out / "manifest.json").read_bytes() != (base / "manifest.json").read_bytes():
+        code = json.loads((base / "manifest.json").read_bytes())["code"]
+        _rewrite(out / "manifest.json", lambda value: value.update(code=code))
+
+
+def _mend_manifest(value: dict[str, Any], out: Path) -> None:
+    _mend_files(value["receipts"], out)
+    for file in value["files"]:
+        if (out / file["path"]).is_file():
+            file.update(sha256=sha256_file(out / file["path"]), num_bytes=(out / file["path"]).stat().st_size)
 
 
 def _mend_unit(value: dict[str, Any], out: Path) -> None:
@@ -125,6 +156,27 @@ class Corruption(Suite):
             yield f"{title}: run again gives other files"
         shutil.rmtree(out)
 
+    def attempt_export(self, random: Random, number: int) -> Iterator[str]:
+        """Damage a file of an export, and yield what `verify` beside the run may not answer."""
+        name = random.choice(sorted(EXPORTS))
+        base, out, source = self.folder / name, self.folder / f"copy-{number}", str(self.base / "out")
+        if not base.exists():
+            self.must(*EXPORTS[name], source, "--out", str(base))
+            shutil.rmtree(base / ".cache", ignore_errors=True)
+        shutil.copytree(base, out)
+        path = random.choice(random.choice(sorted(kinds(out).values())))
+        before = tree(out)
+        how, is_mended = damage(path, random), random.random() < 0.7
+        if is_mended:
+            mend_export(out)
+            _restore_versions(out, base)
+        title = f"{name}, {path.relative_to(out)}: {how}{', mended' if is_mended else ''}"
+        code, said, err = self.run("verify", str(out), "--run", source, "--reencode", "1")
+        yield from _unclear(title, "verify", code, said + err)
+        if code == 0 and tree(out) != before:
+            yield f"{title}: verify says that all is well"
+        shutil.rmtree(out)
+
     def run(self, *words: str) -> tuple[int, str, str]:
         """Run a command and return how it ended."""
         process = self.processes.command(*words, env=self.environment, stdout=-1, stderr=-1)
@@ -148,7 +200,11 @@ def main() -> int:
         names = sorted(kinds(suite.base / "out"))
         Random(seed).shuffle(names)
         while time.monotonic() < end:
-            for problem in suite.attempt(names[number % len(names)], Random(f"{seed}-{number}"), number):
+            random = Random(f"{seed}-{number}")
+            is_export = number % EXPORT_EVERY == EXPORT_EVERY - 1
+            kind = names[number % len(names)]
+            found = suite.attempt_export(random, number) if is_export else suite.attempt(kind, random, number)
+            for problem in found:
                 print(f"corruption: seed {seed} number {number}: {problem}", flush=True)
                 wrong += 1
             number += 1

@@ -7,7 +7,7 @@ are those that the tokenizer gives. The sample is chosen by the digests of conte
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,16 +19,21 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from schemas.digests import HEX_DIGEST
-from schemas.options import FIND_LICENSES, alters_content
+from schemas.options import FIND_LICENSES, IngestOptions, alters_content
+from schemas.reasons import Column
 from schemas.tables import LICENSE_SOURCE, LICENSE_SOURCES
 from transforms.filters.license_texts import HEAD_BYTES
 from transforms.filters.licenses import find_tags, names_license
+from transforms.filters.verdicts import ContentFilter, make_content_filter
 from transforms.tokens.shards import take_rows
 from transforms.tokens.tokenize import encode_documents
 from transforms.tokens.tokenizer import TokenizeSettings, open_tokenizer
 from transforms.units.batches import list_column, read_row_groups
 
+Detect = Callable[[pa.RecordBatch], pa.RecordBatch]
 _HEX_DIGITS = 13
+_BY_CONTENT = ("max_document_bytes", "drop_binary", "drop_generated", "max_line_bytes", "min_unique_line_ratio")
+"""Options of filters that decide by a document's bytes alone, whatever is installed."""
 
 
 @dataclass(kw_only=True)
@@ -39,12 +44,16 @@ class ContentCheck:
         settings: Tokenizer and policy.
         ingest: The options of ingest that the receipt records.
         reencode: The part of the documents to encode again, 0 to 1; above 0 at least one of a shard.
+        filters: What would have dropped a document, looked at for the same part; None for runs of other versions.
+        detect: Finds platforms, as of `write_documents`, for the same part; None if they cannot be found again.
         control_text: How often the text of each control token occurs, counted by `check`.
     """
 
     settings: TokenizeSettings
     ingest: Mapping[str, Any]
     reencode: float
+    filters: ContentFilter | None = None
+    detect: Detect | None = None
     control_text: Counter[str] = field(default_factory=Counter)
 
     def check(self, shard: str, documents: str) -> Iterator[str]:
@@ -71,6 +80,8 @@ class ContentCheck:
                     picked = rows.take(inside - start)
                     again = encode_documents(picked, tokenizer, self.settings.options, threads=self.settings.threads)
                     yield from _compare(again, take_rows(tokens, inside), inside, out.where(shard))
+                    yield from self._check_filters(picked, where)
+                    yield from self._check_platforms(picked, where)
                 start += rows.num_rows
 
     def _choose(self, sources: pq.ParquetFile) -> npt.NDArray[np.int64]:
@@ -117,6 +128,26 @@ class ContentCheck:
                 if (source == "tag") != names_license(tag) or (source == "tag" and name != tag):
                     yield f"{where}: {paths[row]} has the licence {name!r} from {source!r}, and its tags say {tag!r}"
 
+    def _check_filters(self, rows: pa.RecordBatch, where: str) -> Iterator[str]:
+        """Yield the documents that the options would have dropped by their content."""
+        if self.filters is None:
+            return
+        for path, content in zip(*(rows.column(name).to_pylist() for name in ("path", "content")), strict=True):
+            column, reason, _ = self.filters(content, None)
+            if column != Column.KEPT:
+                yield f"{where}: {path} is kept, and by the options it is {column} {reason}".rstrip()
+
+    def _check_platforms(self, rows: pa.RecordBatch, where: str) -> Iterator[str]:
+        """Yield the documents whose platforms are not those that are found."""
+        if self.detect is None:
+            return
+        found = self.detect(rows.select(["path", "content"]))
+        for name in found.schema.names:
+            pairs = zip(rows.column(name).to_pylist(), found.column(name).to_pylist(), strict=True)
+            for path, (said, again) in zip(rows.column("path").to_pylist(), pairs, strict=True):
+                if said != again:
+                    yield f"{where}: {path} has {name} {said}, and its content gives {again}"
+
     def _check_sources(self, rows: pa.RecordBatch, where: str) -> Iterator[str]:
         """Check the digests of what was altered: they are there only if an option alters content, and are others."""
         has_sources = "source_doc_id" in rows.schema.names
@@ -128,6 +159,20 @@ class ContentCheck:
             for path, doc_id, source in named:
                 if source is not None and (source == doc_id or not HEX_DIGEST.fullmatch(source)):
                     yield f"{where}: {path} has source_doc_id {source!r}, which is no SHA-256 of other bytes"
+
+
+def is_repeatable(receipt: Mapping[str, Any]) -> bool:
+    """Return whether documents are still what a run decided about, in the same way as the installed version does."""
+    is_same = receipt["code"].get("cppmill-core") == cppmill_core.__version__
+    return is_same and not alters_content(receipt["configs"]["ingest"])
+
+
+def filters_of(receipt: Mapping[str, Any]) -> ContentFilter | None:
+    """Return the filters of a run that need nothing but a document's content; None if they cannot be looked at."""
+    ingest = receipt["configs"]["ingest"]
+    if not is_repeatable(receipt):
+        return None
+    return make_content_filter(IngestOptions.model_validate({k: v for k, v in ingest.items() if k in _BY_CONTENT}))
 
 
 def _compare(again: pa.RecordBatch, written: pa.Table, numbers: npt.NDArray[np.int64], where: str) -> Iterator[str]:

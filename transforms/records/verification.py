@@ -20,7 +20,7 @@ from schemas.errors import CppmillError, IntegrityError
 from schemas.ledger import Ledger
 from schemas.options import REENCODED, TokenizeOptions
 from schemas.units import UNITS, Stage
-from transforms.records.contents import ContentCheck
+from transforms.records.contents import ContentCheck, Detect, filters_of, is_repeatable
 from transforms.records.exclusion import check_withdrawn
 from transforms.records.platforms import PLATFORM_VOCAB, has_own_platforms, platform_vocab_size
 from transforms.records.receipts import (
@@ -45,7 +45,12 @@ OnShard = Callable[[int, int], None]
 
 
 def verify_run(
-    out: OutputFolder, *, threads: int, reencode: float = REENCODED, on_shard: OnShard = lambda done, shards: None
+    out: OutputFolder,
+    *,
+    threads: int,
+    reencode: float = REENCODED,
+    on_shard: OnShard = lambda done, shards: None,
+    detect: Detect | None = None,
 ) -> list[str]:
     """Return every difference between OUT and its receipt; empty if there is none.
 
@@ -54,6 +59,7 @@ def verify_run(
         threads: How many shards are read at the same time.
         reencode: The part of the documents to encode again, 0 to 1.
         on_shard: Called with the number of token shards that are read back and with that of all, from 0 on.
+        detect: Finds the platforms that come with cppmill, to find those of the same documents again.
     """
     try:
         receipt = find_receipt(out)
@@ -78,7 +84,7 @@ def verify_run(
             *_check_control_text(out, receipt, units),
             *check_withdrawn(out, receipt, sorted(units.documents)),
         ]
-        return differences or list(_check_shards(units, threads, reencode, on_shard))
+        return differences or list(_check_shards(units, threads, reencode, on_shard, detect))
     except IntegrityError as error:
         return [str(error)]
     except MALFORMED as error:
@@ -167,7 +173,9 @@ def _check_control_text(out: OutputFolder, receipt: dict[str, Any], units: RunUn
         )
 
 
-def _check_shards(units: RunUnits, threads: int, reencode: float, on_shard: OnShard) -> Iterator[str]:
+def _check_shards(
+    units: RunUnits, threads: int, reencode: float, on_shard: OnShard, detect: Detect | None
+) -> Iterator[str]:
     receipt = units.receipt
     results: list[dict[str, Any] | list[str]] = []
     settings = TokenizeSettings(
@@ -176,7 +184,9 @@ def _check_shards(units: RunUnits, threads: int, reencode: float, on_shard: OnSh
         options=TokenizeOptions.model_validate(receipt["configs"]["tokenize"]),
         platform_vocab_size=platform_vocab_size(receipt),
     )
-    check = partial(_prove, units=units, settings=settings, reencode=reencode)
+    has_published = receipt["configs"]["ingest"]["detect_platforms"] and not has_own_platforms(receipt)
+    again = detect if has_published and is_repeatable(receipt) else None
+    check = partial(_prove, units=units, settings=settings, reencode=reencode, detect=again)
     shards = receipt["dataset"]["shards"]
     on_shard(0, len(shards))
     with ThreadPoolExecutor(max_workers=threads) as pool:
@@ -191,12 +201,13 @@ def _check_shards(units: RunUnits, threads: int, reencode: float, on_shard: OnSh
 
 
 def _prove(
-    line: dict[str, Any], *, units: RunUnits, settings: TokenizeSettings, reencode: float
+    line: dict[str, Any], *, units: RunUnits, settings: TokenizeSettings, reencode: float, detect: Detect | None
 ) -> dict[str, Any] | list[str]:
     """Return the totals counted from one shard, or what is wrong with it."""
     shard, unit = line["path"], units.tokenize_units[line["unit"]]
     (documents,) = unit.inputs
-    contents = ContentCheck(settings=settings, ingest=units.receipt["configs"]["ingest"], reencode=reencode)
+    ingest, filters = units.receipt["configs"]["ingest"], filters_of(units.receipt)
+    contents = ContentCheck(settings=settings, ingest=ingest, reencode=reencode, filters=filters, detect=detect)
     try:
         totals = prove_shard(shard, documents, unit_key=unit.key, settings=settings, digests={})
         wrong = list(contents.check(shard, documents))

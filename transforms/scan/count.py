@@ -21,7 +21,7 @@ from schemas.units import Stage, Unit, UnitReceipt
 from transforms.scan.kinds import Family, part_path
 from transforms.scan.tables import write_counts
 from transforms.scan.words import write_partitions
-from transforms.storage.folder import OutputFolder
+from transforms.storage.folder import OutputFolder, naming_damage
 from transforms.units.batches import read_row_groups
 from transforms.units.execution import count_unit, run_unit
 from transforms.units.flow import Batch, FlatMap, Flow
@@ -120,7 +120,7 @@ def read_documents(shards: Iterable[Path], *, read_ahead: bool) -> Iterator[pa.R
 
 
 def _read_shard(shard: Path) -> Iterator[pa.RecordBatch]:
-    with pq.ParquetFile(shard) as file:
+    with naming_damage(str(shard)), pq.ParquetFile(shard) as file:
         yield from read_row_groups(file, ["project", "content"])
 
 

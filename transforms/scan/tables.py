@@ -35,6 +35,11 @@ def partial_schema(family: Family) -> pa.Schema:
     return required_columns(**dict.fromkeys(keys, pa.string()), **dict.fromkeys(values, pa.uint64()))
 
 
+def merged_schema(family: Family) -> pa.Schema:
+    """Return the columns of merged counts of any family but words, lines and statistics."""
+    return _MERGED[family]
+
+
 def _partial_columns(family: Family) -> tuple[list[str], list[str]]:
     """Return the columns of partial counts that are keys, and those that are added up."""
     if family == Family.STATISTICS:

@@ -23,6 +23,9 @@ logger = module_logger(__name__)
 MAX_NAME_BYTES = 4096
 """Longer paths are cut in the middle, with a hash in place of what was cut."""
 
+_DENSE_EXPANSION = 100
+"""How many times its size an archive may grow whatever its size; sources are compressed to a twentieth at best."""
+
 _ARCHIVE_FLOOR_BYTES = 1 << 30
 _ROW_OVERHEAD_BYTES = 64
 _BYTES_PER_SECOND = 100_000
@@ -119,7 +122,8 @@ class Archive:
     @property
     def max_grown_bytes(self) -> int:
         """The size to which it may expand."""
-        return max(self.options.max_expansion * self.num_bytes, _ARCHIVE_FLOOR_BYTES)
+        most = max(self.options.max_expansion * self.num_bytes, _ARCHIVE_FLOOR_BYTES)
+        return min(most, max(_DENSE_EXPANSION * self.num_bytes, self.options.max_dense_bytes))
 
     def grow(self, num_bytes: int) -> None:
         """Count bytes that came out of it.

@@ -41,7 +41,7 @@ _STREAM_READERS: dict[Kind, Callable[[Archive, MemberStream], Iterator[Document]
     Kind.TEXT: iter_text,
 }
 _BOUNDS = {
-    Dead.EXPANSION: "ingest.max_expansion or ingest.max_rows_per_byte",
+    Dead.EXPANSION: "ingest.max_expansion, ingest.max_dense_bytes or ingest.max_rows_per_byte",
     Dead.TIMEOUT: "ingest.max_input_seconds",
 }
 """The options that bound what an honest input may expand to, and how long it may take."""

@@ -328,6 +328,7 @@ class _LeaseObject:
 
 
 _LOCK = ".lock"
+_UNNAMED, _UNNAMED_SECONDS = ".new-", 60
 
 
 def scratch_folder() -> Path:
@@ -337,22 +338,34 @@ def scratch_folder() -> Path:
 
 @lru_cache(maxsize=1)
 def _make_folder(process: int) -> Path:
-    """Create the folder of a process; a forked process has another id, and so its own folder."""
+    """Create the folder of a process; a forked process has another id, and so its own folder.
+
+    It gets its name once its lock is held, so whoever sees the name and a free lock knows that the process has ended.
+    """
     parent = Path(tempfile.gettempdir()) / f"cppmill-{os.getuid()}"
-    parent.mkdir(mode=0o700, exist_ok=True)
-    with FileLock(parent / _LOCK):
-        for folder in parent.iterdir():
-            if folder.is_dir() and _is_abandoned(folder):
-                shutil.rmtree(folder, ignore_errors=True)
-        folder = Path(tempfile.mkdtemp(prefix=f"{process}-", dir=parent))
-        lock = FileLock(folder / _LOCK, thread_local=False)
-        lock.acquire()
+    new = _make_unnamed(parent)
+    lock = FileLock(new / _LOCK, thread_local=False)
+    lock.acquire()
+    folder = new.rename(parent / f"{process}-{new.name.removeprefix(_UNNAMED)}")
+    for other in parent.iterdir():
+        if other != folder and other.is_dir() and _is_abandoned(other):
+            shutil.rmtree(other, ignore_errors=True)
     atexit.register(_remove, folder, lock)
     return folder
 
 
+def _make_unnamed(parent: Path) -> Path:
+    """Create a folder in a parent that another process may remove whenever it is empty."""
+    while True:
+        parent.mkdir(mode=0o700, exist_ok=True)
+        with suppress(FileNotFoundError):
+            return Path(tempfile.mkdtemp(prefix=_UNNAMED, dir=parent))
+
+
 def _is_abandoned(folder: Path) -> bool:
-    """Tell whether the process that created a folder has ended."""
+    """Tell whether the process that created a folder has ended; one without its name yet gets a minute."""
+    if folder.name.startswith(_UNNAMED) and time.time() - folder.stat().st_mtime < _UNNAMED_SECONDS:
+        return False
     try:
         with FileLock(folder / _LOCK, timeout=0):
             return True
@@ -363,3 +376,5 @@ def _is_abandoned(folder: Path) -> bool:
 def _remove(folder: Path, lock: FileLock) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     lock.release()
+    with suppress(OSError):  # not empty
+        folder.parent.rmdir()

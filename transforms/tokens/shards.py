@@ -128,8 +128,15 @@ def facts_of(digest: str, vocab_size: int) -> dict[str, str]:
     return {"format": str(DATA_FORMAT_VERSION), "tokenizer": digest, "vocab_size": str(vocab_size)}
 
 
+_FOOTER = {
+    b"ARROW:schema",
+    *(f"cppmill.{n}".encode() for n in ("format", "tokenizer", "vocab_size", "max_token_id", "unit")),
+}
+"""The keys of the footer of a file of tokens."""
+
+
 def check_footer(tokens: pq.ParquetFile, where: str, expected: dict[str, str]) -> None:
-    """Raise IntegrityError, naming both values, if a file's footer does not say what it must.
+    """Raise IntegrityError, naming both values, if a file's footer does not say what it must, or has another key.
 
     Args:
         tokens: The open file.
@@ -137,6 +144,8 @@ def check_footer(tokens: pq.ParquetFile, where: str, expected: dict[str, str]) -
         expected: Values by name, without the prefix `cppmill.`.
     """
     metadata = tokens.metadata.metadata or {}
+    for key in sorted(metadata.keys() - _FOOTER):
+        raise IntegrityError(f"{where}: its footer has the key {key.decode(errors='replace')!r}, which is none of ours")
     for name, value in expected.items():
         found = metadata.get(f"cppmill.{name}".encode(), b"").decode()
         if found != value:

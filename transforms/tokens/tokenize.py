@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from schemas.options import PrefixForm, TokenizeOptions
 from schemas.tables import tokens_schema
 from schemas.units import Stage, Unit, UnitReceipt
+from transforms.storage.folder import naming_damage
 from transforms.tokens.shards import footer
 from transforms.tokens.tokenizer import TokenizeSettings, document_ends, open_tokenizer
 from transforms.units.batches import list_column, read_row_groups
@@ -136,7 +137,7 @@ def open_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
 
 def _documents(shard: Path) -> Iterator[pa.RecordBatch]:
     """Yield the row groups of a documents shard, without the columns that a token shard has no use for."""
-    with pq.ParquetFile(shard) as file:
+    with naming_damage(str(shard)), pq.ParquetFile(shard) as file:
         yield from read_row_groups(file, _COLUMNS)
 
 

@@ -6,6 +6,7 @@ mod errors;
 mod files;
 mod interrupt;
 mod lex;
+mod memory;
 mod platform;
 mod scan;
 mod tokenizer;

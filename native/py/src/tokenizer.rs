@@ -228,9 +228,10 @@ struct Tokenizer(encode::Tokenizer);
 impl Tokenizer {
     #[staticmethod]
     #[pyo3(signature = (path, digest = None))]
-    #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it extracts")]
-    fn from_dir(py: Python<'_>, path: PathBuf, digest: Option<&str>) -> PyResult<Self> {
-        without_gil(py, || encode::Tokenizer::from_dir(&path, digest)).map(Self)
+    fn from_dir(py: Python<'_>, path: PathBuf, digest: Option<&str>) -> PyResult<Py<Self>> {
+        let loaded = Py::new(py, Self(without_gil(py, || encode::Tokenizer::from_dir(&path, digest))?))?;
+        py.import("cppmill_core.manifests")?.call_method1("check_agreement", (path, &loaded))?;
+        Ok(loaded)
     }
 
     /// For pickle: where it was read from, and that it must still be the same.

@@ -366,7 +366,7 @@ class TestVerify:
         result = call("verify", str(tmp_path), "--json")
         assert (result.exit_code, result.stderr) == (int(bool(found)), "")
         assert json.loads(result.stdout) == {
-            **{"out": str(tmp_path), "record": "manifest", "reencoded": 0.01},
+            **{"out": str(tmp_path), "record": "manifest", "reencoded": 0.01, "run": None},
             **{"is_true": not found, "differences": found},
         }
 

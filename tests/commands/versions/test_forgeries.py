@@ -12,9 +12,14 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import transforms.tokens.tokenize
+from pipelines.versions.layout_checks import check_copies, is_possible
 from pipelines.versions.verify import verify
 from schemas.digests import canonical_json, sha256_file, sha256_json
 from schemas.errors import CppmillError
+from schemas.options import IngestOptions
+from tokenizer_build.artifact import find_foreign_contents
+from transforms.records.unit_checks import RunUnits
+from transforms.storage.folder import OutputFolder
 from transforms.units.batches import list_column
 
 
@@ -160,6 +165,85 @@ def test_a_forgery_that_is_signed_again_is_found(copied_run, name):
     forge(copied_run.out)
     sign_again(copied_run.out)
     assert message in " ".join(verify(str(copied_run.out)))
+
+
+def more_columns(out):
+    path = out / "counts/terms.parquet"
+    table = pq.read_table(path)
+    pq.write_table(table.append_column("author", pa.array(["x"] * len(table))), path)
+
+
+def decision_lines(out):
+    path = out / "tokenizer/decisions.txt"
+    path.write_bytes(path.read_bytes().replace(b"token", b"names", 1))
+
+
+def configuration(out):
+    rewrite(out / "tokenizer/tokenizer_config.json", lambda value: value.update(model_max_length=512))
+    mend_tokenizer(out)
+
+
+def mend_tokenizer(out):
+    """Make the digests of a tokenizer's files true in its manifest, and that of the manifest in the receipt."""
+    folder = out / "tokenizer"
+
+    def mend(value):
+        value["files"] = {name: sha256_file(folder / name) for name in value["files"]}
+
+    rewrite(folder / "manifest.json", mend)
+    receipt(tokenizer={"digest": sha256_file(folder / "manifest.json")})(out)
+
+
+def all_used(rules):
+    return ["used"] * len(rules)
+
+
+OF_THIS_VERSION = {
+    "an option of the build": (options(build={"min_hits": 11}), "is the vocabulary of this installation"),
+    "an option that there is not": (options(ingest={"note": 1}), "Extra inputs are not permitted"),
+    "extensions": (options(ingest={"extensions": ["cpp"]}), "an extension that the options do not accept"),
+    "a filter on content": (options(ingest={"max_line_bytes": 1}), "by the options it is filtered long_lines"),
+    "word partitions": (options(scan={"word_partitions": 17}), "the options of the scan give 17"),
+    "a key of the receipt": (receipt(corpus={"note": 1}), "corpus has the key 'note'"),
+    "a key of a proof": (unit("proofs", lambda value: value["totals"].update(note=1)), "it has the key 'note'"),
+    "a column": (more_columns, "the column 'author' is not of this table there"),
+    "a decision": (
+        column("tokenizer/decisions.parquet", "rule", lambda rows: ["used"] * len(rows)),
+        "decide otherwise",
+    ),
+    "the text of decisions": (decision_lines, "decisions.txt: not the table"),
+}
+
+
+@pytest.mark.parametrize("name", OF_THIS_VERSION)
+def test_what_a_run_of_this_version_does_not_write_is_found(copied_run, name):
+    forge, message = OF_THIS_VERSION[name]
+    forge(copied_run.out)
+    sign_again(copied_run.out)
+    found = " ".join(verify(str(copied_run.out)))
+    assert found
+    assert message in found
+
+
+def test_files_beside_a_tokenizer_are_those_of_its_manifest(copied_run):
+    configuration(copied_run.out)
+    assert list(find_foreign_contents(copied_run.out / "tokenizer")) == ["tokenizer_config.json"]
+
+
+def test_rejects_have_reasons_that_the_options_give():
+    assert is_possible("filtered", "generated", IngestOptions(drop_generated=True))
+    assert not is_possible("filtered", "generated", IngestOptions())
+    assert not is_possible("duplicate", "", IngestOptions(drop_duplicates=False))
+
+
+def test_a_document_that_is_kept_twice_is_found(tmp_path):
+    for number, names in enumerate((["a" * 64, "b" * 64], ["c" * 64, "a" * 64])):
+        path = tmp_path / f"documents/part-{number}.parquet"
+        path.parent.mkdir(exist_ok=True)
+        pq.write_table(pa.table({"doc_id": names}), path)
+    files = {path.relative_to(tmp_path).as_posix(): "" for path in tmp_path.rglob("*.parquet")}
+    (found,) = check_copies(RunUnits(OutputFolder(str(tmp_path)), {}, {}, files))
+    assert "aaaa… is there 2 times" in found
 
 
 def test_signing_again_alone_is_no_difference(copied_run):

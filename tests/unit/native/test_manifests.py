@@ -38,10 +38,15 @@ def lose_merges_of_fixed(rules):
     rules["model"]["merges"] = merges
 
 
+def strip_around_a_control(rules):
+    rules["added_tokens"][0]["lstrip"] = True
+
+
 CHANGES = {
     "two fixed ids are swapped": (swap_fixed, "id 100 is"),
     "a reserved id is used": (use_reserved, "(?i)reserved"),
     "two special tokens are swapped": (swap_controls, "control token .<BOS>."),
+    "space around a control token is eaten": (strip_around_a_control, "has lstrip = True"),
     "a fixed token cannot be reached": (lose_merges_of_fixed, "no merge makes"),
 }
 
@@ -72,7 +77,25 @@ def change(directory):
 def test_a_contradiction_is_named(change, name):
     function, message = CHANGES[name]
     with pytest.raises(cppmill_core.CoreError, match=message):
-        cppmill_core.load_tokenizer(change(function))
+        cppmill_core.Tokenizer.from_dir(change(function))
+
+
+ROLES = [
+    ("tokenizer_config.json", {"eos_token": "<BOS>"}, "eos_token is '<BOS>'"),
+    ("special_tokens_map.json", {"eos_token": "<BOS>"}, "eos_token is '<BOS>'"),
+    ("tokenizer_config.json", {"auto_map": {"AutoTokenizer": "evil.Evil"}}, "it has 'auto_map'"),
+]
+
+
+@pytest.mark.parametrize(("name", "change", "message"), ROLES, ids=[message for *_, message in ROLES])
+def test_what_transformers_must_not_be_told_is_named(directory, name, change, message):
+    file, manifest = directory / name, directory / "manifest.json"
+    file.write_text(json.dumps({**json.loads(file.read_bytes()), **change}))
+    promises = json.loads(manifest.read_bytes())
+    promises["files"][name] = hashlib.sha256(file.read_bytes()).hexdigest()
+    manifest.write_text(json.dumps(promises))
+    with pytest.raises(cppmill_core.CoreError, match=f"{name}: {message}"):
+        cppmill_core.load_tokenizer(directory)
 
 
 def test_what_a_build_writes_agrees(directory):

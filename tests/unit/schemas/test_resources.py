@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import resource
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import pytest
 
 from pipelines.console.failures import find_user_error
 from schemas.errors import ExitCode, ResourceError
-from schemas.resources import explain_refusal
+from schemas.resources import LEAST_ADDRESS_SPACE, check_address_space, explain_refusal
 from transforms.storage.folder import OutputFolder
 
 
@@ -41,6 +43,9 @@ REFUSALS = [
     (OSError(errno.EMFILE, "Too many open files", "x.cpp"), "x.cpp: no more files can be open at once (ulimit -n: "),
     (MemoryError(), "no more memory (ulimit -v: "),
     (pa.ArrowMemoryError("malloc of size 9 failed"), "no more memory (ulimit -v: "),
+    (RuntimeError("can't start new thread"), "no more threads can be started (ulimit -u: "),
+    (OSError("cannot start 16 threads: Resource temporarily unavailable"), "no more threads can be started (ulimit"),
+    (ImportError("libarrow.so: failed to map segment from shared object"), "no more memory (ulimit -v: "),
     (RuntimeError("Traceback\nOSError: [Errno 28] No space left: '/tmp/a/b'\n"), "/tmp/a/b: no space left in /tmp: "),
     (RuntimeError("Traceback\n  File\nMemoryError\n"), "no more memory (ulimit -v: "),
 ]
@@ -53,6 +58,22 @@ def test_a_refusal_is_one_line_that_says_what_to_do(error: Exception, begin: str
     assert found.message.startswith(begin)
     assert "\n" not in found.message
     assert found.exit_code is ExitCode.FAILED_CHECK
+
+
+def test_a_limit_of_the_address_space_is_named_before_anything_is_done(limited: Callable[[int, int], None]) -> None:
+    limited(resource.RLIMIT_AS, LEAST_ADDRESS_SPACE - 1)
+    with pytest.raises(ResourceError, match=r"^out: the address space is limited to 3,221,225,471 bytes"):
+        check_address_space("out")
+
+
+def test_memory_that_the_core_does_not_get_ends_in_one_line() -> None:
+    code = (
+        "import resource, cppmill_core; resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)); "
+        "cppmill_core.split('cpp-words-1', b'a ' * (1 << 27))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: no more memory: ")
 
 
 def test_other_errors_are_no_refusals() -> None:

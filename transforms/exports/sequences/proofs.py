@@ -77,7 +77,7 @@ def prove_sequences(
             found = list(_segments(batch, options, pad_id, where=f"{path}, from row {at}"))
             counted["sequences"] += batch.num_rows
             counted["positions"] += batch.num_rows * options.length
-            counted["positions_with_loss"] += _loss(batch, options, where=f"{path}, from row {at}")
+            counted["positions_with_loss"] += find_loss(batch, options, where=f"{path}, from row {at}")
             _prove_platforms(batch, texts, options, where=f"{path}, from row {at}")
             _prove_files(batch, by_name, where=f"{path}, from row {at}")
             segments += len(found)
@@ -93,7 +93,7 @@ def prove_sequences(
 
 
 def _segments(batch: pa.RecordBatch, options: SequenceOptions, pad_id: int, *, where: str) -> Iterator[_StoredSegment]:
-    ids = _matrix(batch, "token_ids", options.length)
+    ids = matrix(batch, "token_ids", options.length)
     names = [name for name in batch.schema.names if name not in ("token_ids", "loss_mask")]
     rows: list[dict[str, Any]] = batch.select(names).to_pylist()
     for number, row in enumerate(rows):
@@ -161,9 +161,9 @@ def _prove_files(batch: pa.RecordBatch, texts: dict[str, SourceText], *, where: 
             raise IntegrityError(f"{where}, row {number}: its files, {row['file_doc_ids']}, differ from the projects'")
 
 
-def _loss(batch: pa.RecordBatch, options: SequenceOptions, *, where: str) -> int:
+def find_loss(batch: pa.RecordBatch, options: SequenceOptions, *, where: str) -> int:
     """Return how many positions have loss, after a look at each."""
-    mask = _matrix(batch, "loss_mask", options.length)
+    mask = matrix(batch, "loss_mask", options.length)
     used: Any = batch["num_tokens"].to_numpy()
     expected = np.arange(options.length) < used[:, None]
     for row, starts in enumerate(batch["starts"].to_pylist()):
@@ -176,7 +176,8 @@ def _loss(batch: pa.RecordBatch, options: SequenceOptions, *, where: str) -> int
     return int(mask.sum())
 
 
-def _matrix(batch: pa.RecordBatch, name: str, length: int) -> npt.NDArray[Any]:
+def matrix(batch: pa.RecordBatch, name: str, length: int) -> npt.NDArray[Any]:
+    """Return a column of lists of one length as rows of a matrix."""
     column: Any = batch[name]
     values: npt.NDArray[Any] = column.flatten().to_numpy(zero_copy_only=False)
     return values.reshape(batch.num_rows, length)

@@ -209,12 +209,12 @@ class ByteTables:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write an .npz file: the three arrays, and `format`, `tokenizer` and `convention` as strings.
 
-        Equal tables give equal files.
+        Equal tables give equal files. The file is there whole or, if it cannot be written, as it was before.
 
         Raises:
             OSError: If the file cannot be written.
         """
-        Path(path).write_bytes(self.to_bytes())
+        _write_whole(Path(path), self.to_bytes())
 
     def to_bytes(self) -> bytes:
         """Return what `save` writes."""
@@ -317,3 +317,18 @@ def _has_dummy_prefix(processor: Any) -> bool:  # noqa: ANN401 - an optional pac
     if normalized.endswith(SPACE):
         raise InvalidInputError("the model puts the marker of a space behind words, not before them: no tables for it")
     return bool(normalized.startswith(SPACE))
+
+
+def _write_whole(path: Path, data: bytes) -> None:
+    """Write a file under another name, flush it, and rename it."""
+    target = path.resolve()
+    part = target.with_name(f".{target.name}.part")
+    try:
+        with part.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(target)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
@@ -50,6 +51,18 @@ LOSSY = "lossy"
 """The key of the reasons why an adopted tokenizer loses text; a lossless one has none."""
 
 _SHOWN = 3
+_FLAGS = {"special": True, "normalized": False, "lstrip": False, "rstrip": False, "single_word": False}
+"""What an added token has in a `tokenizer.json` of ours."""
+
+_ROLE_FILES = ("tokenizer_config.json", "special_tokens_map.json")
+_ROLES = {"bos_token": BOS, "eos_token": EOS, "pad_token": "<PAD>", "unk_token": "<UNK>"}
+"""The control token of each role, where there is one of that name."""
+
+_EXTRA = "additional_special_tokens"
+_SETTINGS = {"add_prefix_space", "backend", "clean_up_tokenization_spaces", "model_max_length", "split_special_tokens"}
+_SETTINGS |= {"tokenizer_class", _EXTRA}
+"""What else a `tokenizer_config.json` of ours has; `auto_map`, for one, would make `transformers` load code."""
+
 _ALPHABET = frozenset(CHARACTERS)
 _AGREEING: set[str] = set()
 """Digests of tokenizers whose files this process found to agree; a digest stands for all bytes of a directory."""
@@ -131,7 +144,7 @@ def ranges(ids: Iterable[int]) -> list[list[int]]:
     return found
 
 
-def check_agreement(folder: Path, tokenizer: AnyTokenizer) -> None:
+def check_agreement(folder: str | os.PathLike[str], tokenizer: AnyTokenizer) -> None:
     """Check that the files of a tokenizer directory agree; once a process for each digest.
 
     Args:
@@ -139,11 +152,15 @@ def check_agreement(folder: Path, tokenizer: AnyTokenizer) -> None:
         tokenizer: The tokenizer.
 
     Raises:
-        CorruptDataError: Naming the first promises of the manifest that `tokenizer.json` breaks.
+        CorruptDataError: Naming the first promises of the manifest that `tokenizer.json` or a file beside it breaks.
     """
     if tokenizer.digest in _AGREEING:
         return
-    problems = list(_find_problems(folder, tokenizer))
+    folder = Path(folder)
+    try:
+        problems = list(_find_problems(folder, tokenizer))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CorruptDataError(f"{folder}: its files are not laid out as those of a tokenizer ({error!r})") from error
     if problems:
         more = f"; and {len(problems) - _SHOWN:,} more" if len(problems) > _SHOWN else ""
         raise CorruptDataError(
@@ -161,8 +178,12 @@ def _find_problems(folder: Path, tokenizer: AnyTokenizer) -> Iterator[str]:
         rules = _read_rules(folder / TOKENIZER)
         yield from _check_names(manifest, rules)
         if "kind" not in manifest:
+            if "pattern" in manifest and manifest["pattern"] != getattr(tokenizer, "pattern", None):
+                yield f"its pattern is {getattr(tokenizer, 'pattern', None)}, not {manifest['pattern']}"
             yield from _check_ids(manifest, rules)
             yield from _check_merges(manifest, rules)
+            yield from _check_flags(rules)
+            yield from _check_roles(folder, manifest)
 
 
 @dataclass(frozen=True)
@@ -172,13 +193,15 @@ class _Rules:
     vocab: Mapping[str, int]
     merges: list[tuple[str, str]]
     added: Mapping[str, int]
+    flags: Mapping[str, Mapping[str, Any]]
 
 
 def _read_rules(file: Path) -> _Rules:
     rules = json.loads(file.read_bytes())
     merges = [tuple(merge if isinstance(merge, list) else merge.split(" ")) for merge in rules["model"]["merges"]]
     added = {token["content"]: token["id"] for token in rules["added_tokens"] if token["special"]}
-    return _Rules(rules["model"]["vocab"], merges, added)
+    flags = {token["content"]: {name: token.get(name) for name in _FLAGS} for token in rules["added_tokens"]}
+    return _Rules(rules["model"]["vocab"], merges, added, flags)
 
 
 def _check_tokens(manifest: Mapping[str, Any], tokenizer: AnyTokenizer) -> Iterator[str]:
@@ -239,6 +262,31 @@ def _check_merges(manifest: Mapping[str, Any], rules: _Rules) -> Iterator[str]:
         if strange:
             yield f"the merge of {left!r} and {right!r}: {strange[0]!r} is no token of text"
     yield from (f"no merge makes {text!r}" for text in sorted(texts - made) if len(text) > 1)
+
+
+def _check_flags(rules: _Rules) -> Iterator[str]:
+    """Check that control tokens are taken as they are: a flag would let `tokenizers` eat the space around them."""
+    for token, flags in rules.flags.items():
+        wrong = [name for name, value in flags.items() if value is not _FLAGS[name]]
+        if wrong:
+            yield f"the added token {token!r} has {wrong[0]} = {flags[wrong[0]]}"
+
+
+def _check_roles(folder: Path, manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Check which control tokens `transformers` is told of, in the two files beside `tokenizer.json`."""
+    control = {token["token"] for token in manifest["tokens"] if token["strength"] == "control"}
+    files = [name for name in _ROLE_FILES if name in manifest["files"]]
+    for name in files:
+        content = json.loads((folder / name).read_bytes())
+        for role, token in content.items():
+            expected = _ROLES.get(role, token)
+            if role.endswith("_token") and (token not in control or (expected in control and token != expected)):
+                yield f"{name}: {role} is {token!r}"
+        if name == _ROLE_FILES[0] and content.get("split_special_tokens") is not True:
+            yield f"{name}: split_special_tokens is {content.get('split_special_tokens')}"
+        known = {*_ROLES, *(_SETTINGS if name == _ROLE_FILES[0] else ())}
+        yield from (f"{name}: it has {key!r}, which no build writes" for key in sorted(content.keys() - known))
+        yield from (f"{name}: {extra!r} is no control token" for extra in set(content.get(_EXTRA, ())) - control)
 
 
 def _names(manifest: Mapping[str, Any]) -> dict[str, int]:

@@ -93,11 +93,18 @@ def test_a_sample_is_nested_in_a_larger_one() -> None:
 
 
 def test_growth_beyond_measure_is_damage() -> None:
-    archive = Archive("a.zip", 10, "a", IngestOptions(max_expansion=2))
+    archive = Archive("a.zip", 10, "a", IngestOptions(max_expansion=2, max_dense_bytes=1 << 31))
     archive.grow(1 << 30)
     with pytest.raises(DamageError) as raised:
         archive.grow(1)
     assert raised.value.reason is Dead.EXPANSION
+
+
+def test_a_small_archive_may_not_be_dense() -> None:
+    archive = Archive("a.zip", 2 << 20, "a", IngestOptions())
+    archive.grow(256 << 20)
+    with pytest.raises(DamageError, match="expands to more than 268435456 bytes"):
+        archive.grow(1)
 
 
 def test_a_large_archive_may_grow_in_proportion() -> None:

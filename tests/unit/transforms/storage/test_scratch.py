@@ -49,3 +49,4 @@ def test_a_folder_goes_with_its_process_but_not_with_a_killed_one(tmp_path, star
     assert folders(tmp_path) == {first}, "of the living one nothing is taken"
     living.communicate()
     assert folders(tmp_path) == set()
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,211 @@
+"""Whether the files of a run have the layout of the present formats and nothing besides: columns, keys, footers, rows.
+
+Readers take what is there. An unknown column or key, or a document that is there twice, would go on into training
+although no record promises it. Runs of older versions lack columns and keys, and are accepted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from cppmill_core.platforms import PLATFORM_VOCAB as PUBLISHED
+
+from schemas.digests import sha256_file
+from schemas.options import IngestOptions, RunOptions
+from schemas.reasons import Column, Dead, Filtered
+from schemas.tables import PARTITIONED_WORDS, REJECTS, WORDS
+from schemas.units import REJECTS_PREFIX, Stage
+from tokenizer_build.decision_files import DECISIONS
+from transforms.filters.kept_counts import ALTERED, LICENSES, REDACTED, documents_schema
+from transforms.records.code import is_installed
+from transforms.records.platforms import has_own_platforms
+from transforms.records.receipts import RECEIPT
+from transforms.records.unit_checks import RunUnits
+from transforms.scan.kinds import PARTS, Family
+from transforms.scan.tables import merged_schema, partial_schema
+from transforms.sources.document import accepts_extension, in_sample
+from transforms.sources.listing import Kind, kind_of
+from transforms.tokens.losses import LOST
+
+_DOC_ID_DIGITS = 24
+"""Of the doc_id, to compare documents by: 96 bits."""
+
+_TOTALS = {"documents", "bytes", "tokens", "max_token_id"}
+_KEYS: dict[str, set[str]] = {
+    "": {"format", "corpus", "tokenizer", "dataset", "policy", "ledger", "platform_vocab", "configs", "code", "files"}
+    | {"exclusion", "digest"},
+    "corpus": {"digest", "documents", "bytes", ALTERED, REDACTED, LICENSES},
+    "tokenizer": {"digest", "revision", "vocab_size", "vocabulary", "kept"},
+    "dataset": {"digest", "shards", *_TOTALS},
+    "policy": {"bos", "eos", "control_text"},
+    "platform_vocab": {"digest", "size"},
+}
+"""The keys of a receipt, by table."""
+
+_SHARD_KEYS = {"path", "sha256", "rows", "unit", *_TOTALS - {"documents"}}
+_UNIT_TOTALS = {
+    Stage.SCAN: set[str](),
+    Stage.BUILD: set[str](),
+    Stage.TOKENIZE: {*_TOTALS, "control_text"},
+    Stage.VALIDATE: {*_TOTALS, "dataset_digest", "corpus_digest", LOST},
+}
+"""The keys of the totals of unit receipts; those of ingest are derived again."""
+
+_OPTION_OF: dict[str, str] = {
+    Filtered.SAMPLE: "sample",
+    Filtered.LIMIT: "limit",
+    Filtered.BINARY: "drop_binary",
+    Filtered.WIDE_TEXT: "drop_binary",
+    Filtered.GENERATED: "drop_generated",
+    Filtered.LONG_LINES: "max_line_bytes",
+    Filtered.UNIQUE_LINES: "min_unique_line_ratio",
+    Filtered.LICENSE: "allowed_licenses",
+    Filtered.MINIFIED: "drop_minified",
+    Filtered.SECRET: "drop_secrets",
+    Filtered.CONTAMINATED: "decontaminate",
+    Filtered.WITHDRAWN: "withdrawn",
+    Filtered.NEAR_DUPLICATE: "near_duplicate_similarity",
+}
+"""The option that drops documents for a reason; it has another value where it drops none."""
+
+_TABLES = (Kind.PARQUET, Kind.JSONL, Kind.TEXT)
+_OFF = {"sample": 1.0}
+
+
+def check_layout(run: RunUnits) -> Iterator[str]:
+    """Yield every column, key, footer, reason and copy of a document that a run of this version does not write."""
+    yield from _check_keys(run)
+    yield from _check_options(run)
+    for name in sorted(run.files):
+        schema = _schema(name, run.receipt["configs"]["ingest"]) if name.endswith(".parquet") else None
+        if schema is not None:
+            yield from _check_columns(run, name, schema)
+    options = IngestOptions.model_validate(run.receipt["configs"]["ingest"])
+    for name in sorted(run.files):
+        if name.startswith(REJECTS_PREFIX):
+            yield from _check_reasons(run, name, options)
+    if not (options.readers or options.document_separator):
+        yield from _check_extensions(run, options)
+    if options.drop_duplicates:
+        yield from check_copies(run)
+
+
+def _check_keys(run: RunUnits) -> Iterator[str]:
+    """Compare the keys of the receipt and of unit receipts with those that are known."""
+    where, receipt = run.out.where(RECEIPT), run.receipt
+    found = [(name or "the receipt", receipt[name] if name else receipt, known) for name, known in _KEYS.items()]
+    found += [("a shard", line, _SHARD_KEYS) for line in receipt["dataset"]["shards"]]
+    for name, table, known in found:
+        if unknown := sorted(table.keys() - known):
+            yield f"{where}: {name} has the key {unknown[0]!r}, which no run writes"
+    if not all(isinstance(version, str) and version for version in receipt["code"].values()):
+        yield f"{where}: its code is no list of versions"
+    for stage, totals in _UNIT_TOTALS.items():
+        for unit in run.by_stage[stage]:
+            unknown = sorted(unit.totals.keys() - totals) or sorted(unit.ledger)
+            if unknown:
+                yield f"{run.out.where(unit.path)}: it has the key {unknown[0]!r}, which no unit of {stage} writes"
+
+
+def _check_options(run: RunUnits) -> Iterator[str]:
+    """Check that the options are those of a run, each in its form, and what is published with this version."""
+    options, where = RunOptions.model_validate(run.receipt["configs"]), run.out.where(RECEIPT)
+    if not is_installed(run.receipt["code"]):
+        return
+    for name, value in options.to_json().items():
+        if run.receipt["configs"].get(name) != value:
+            yield f"{where}: its options of {name} are not in the form in which a run writes them"
+    if not has_own_platforms(run.receipt) and run.receipt["platform_vocab"]["digest"] != sha256_file(PUBLISHED):
+        yield f"{where}: its platform vocabulary is not the one of this version, and none of the user's own"
+
+
+def _schema(name: str, ingest: Mapping[str, Any]) -> pa.Schema | None:
+    """Return the columns that a file may have; None for token shards, whose columns are proved with their rows."""
+    if name.startswith("documents/"):
+        return REJECTS if name.startswith(REJECTS_PREFIX) else documents_schema(ingest)
+    if name == "tokenizer/decisions.parquet":
+        return DECISIONS
+    folder, _, file = name.rpartition("/")
+    if folder == PARTS:
+        family = Family(file.partition("-")[0])
+        return PARTITIONED_WORDS if family.is_partitioned else partial_schema(family)
+    if folder.startswith("counts/"):
+        return WORDS
+    return merged_schema(Family(file.removesuffix(".parquet"))) if folder == "counts" else None
+
+
+def _check_columns(run: RunUnits, name: str, schema: pa.Schema) -> Iterator[str]:
+    with run.out.open_ranges(name) as file, pq.ParquetFile(file) as table:
+        found, footer = table.schema_arrow, table.metadata.metadata or {}
+    known = {field.name: field.type for field in schema}
+    wrong = [field.name for field in found if known.get(field.name) != field.type]
+    if wrong or found.names != [name for name in schema.names if name in found.names]:
+        shown = (wrong or found.names)[0]
+        yield f"{run.out.where(name)}: the column {shown!r} is not of this table there, or of another type"
+    unknown = sorted(footer.keys() - {b"ARROW:schema", b"cppmill.format"})
+    if unknown:
+        yield f"{run.out.where(name)}: its footer has the key {unknown[0].decode(errors='replace')!r}"
+
+
+def _check_reasons(run: RunUnits, name: str, options: IngestOptions) -> Iterator[str]:
+    """Check that the options drop documents for the reasons that rejects have."""
+    with run.out.open_ranges(name) as file, pq.ParquetFile(file) as table:
+        rows = table.read(["column", "reason", "path"], use_threads=False)
+    kinds = rows.select(["column", "reason"]).group_by(["column", "reason"]).aggregate([]).to_pylist()
+    for kind in kinds:
+        if not is_possible(kind["column"], kind["reason"], options):
+            yield f"{run.out.where(name)}: by the options nothing is {kind['column']} for the reason {kind['reason']!r}"
+    dropped: list[Any] = rows.filter(pc.field("reason") == str(Filtered.EXTENSION)).column("path").to_pylist()
+    wrong = next((path for path in dropped if accepts_extension(path, options)), None)
+    if wrong is not None:
+        yield f"{run.out.where(name)}: {wrong} has an extension that the options accept"
+
+
+def is_possible(column: str, reason: str, options: IngestOptions) -> bool:
+    """Return whether the options drop documents for a reason, in a column of the ledger."""
+    if column == Column.DEAD:
+        return reason in set(Dead)
+    if column != Column.FILTERED:
+        return not reason and (column == Column.EMPTY or (column == Column.DUPLICATE and options.drop_duplicates))
+    name = _OPTION_OF.get(reason)
+    if name is not None:
+        return getattr(options, name) not in (_OFF.get(name), False, None, ())
+    return reason in (Filtered.EXTENSION, Filtered.SIZE) or reason in options.filters
+
+
+def _check_extensions(run: RunUnits, options: IngestOptions) -> Iterator[str]:
+    """Check that documents are in the sample and have accepted extensions, but for rows of tables, without paths."""
+    for name in sorted(run.documents):
+        with run.out.open_ranges(name) as file, pq.ParquetFile(file) as table:
+            paths: list[Any] = table.read(["path"], use_threads=False).column("path").to_pylist()
+        for path in paths:
+            if not accepts_extension(path, options) and not _is_in_table(path):
+                yield f"{run.out.where(name)}: {path} has an extension that the options do not accept"
+                break
+            if not in_sample(path, options.sample):
+                yield f"{run.out.where(name)}: {path} is not in the sample that the options take"
+                break
+
+
+def _is_in_table(path: str) -> bool:
+    return any(kind_of(folder) in _TABLES for folder in path.split("/")[:-1])
+
+
+def check_copies(run: RunUnits) -> Iterator[str]:
+    """Find a document that is kept twice, by the digest of its bytes in the source."""
+    found = []
+    for name in sorted(run.documents):
+        with run.out.open_ranges(name) as file, pq.ParquetFile(file) as table:
+            names = [column for column in ("source_doc_id", "doc_id") if column in table.schema_arrow.names]
+            columns = table.read(names, use_threads=False).columns
+        ids = pc.utf8_slice_codeunits(pc.coalesce(*columns), 0, _DOC_ID_DIGITS)
+        found.append(np.array(ids.to_pylist(), f"S{_DOC_ID_DIGITS}"))
+    copies, times = np.unique(np.concatenate([np.zeros(0, f"S{_DOC_ID_DIGITS}"), *found]), return_counts=True)
+    if (times > 1).any():
+        copy, number = copies[times > 1][0].decode(), int(times.max())
+        yield f"{run.out.where('documents')}: the document {copy}… is there {number} times, and copies are dropped"

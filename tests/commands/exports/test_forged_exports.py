@@ -1,0 +1,243 @@
+"""An export that was changed and signed again, every digest true, is found out: by itself, or beside its run."""
+
+import json
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from configs.exports import load_export_config
+from configs.tables import SEQUENCE_FLAGS, SHARD_FLAGS
+from pipelines.console.progress import Reporters
+from pipelines.exports import sequences, shards
+from pipelines.versions.verify import verify
+from schemas.digests import canonical_json, sha256_file, sha256_json
+from schemas.errors import ConfigError
+from schemas.export_options import SequenceOptions, ShardOptions
+from transforms.exports.shards.formats import BIN_HEADER_BYTES, hash_ids
+
+SMALL = {"--split-by": "document", "--validation-fraction": "0.2", "--shard-tokens": "20000"}
+KINDS = {
+    "bin": (shards, ShardOptions, SHARD_FLAGS, {**SMALL, "--platform-ids": True}),
+    "pairs": (shards, ShardOptions, SHARD_FLAGS, {**SMALL, "--format": "megatron"}),
+    "sequences": (sequences, SequenceOptions, SEQUENCE_FLAGS, {"--length": "256", "--fim": "0.3"}),
+    "repositories": (sequences, SequenceOptions, SEQUENCE_FLAGS, {"--length": "1024", "--repositories": True}),
+}
+
+
+@pytest.fixture(scope="module")
+def exports(run, tmp_path_factory):
+    """An export of each kind; not to be changed."""
+    folder = tmp_path_factory.mktemp("exports")
+    for name, (program, model, flags, values) in KINDS.items():
+        given = {"--out": str(folder / name), **values}
+        program.run(load_export_config(model, run=str(run.out), values=given, flags=flags), Reporters())
+        shutil.rmtree(folder / name / ".cache", ignore_errors=True)
+    return folder
+
+
+@pytest.fixture
+def copy(exports, tmp_path):
+    """A copy of an export of a kind, that a test may change."""
+    return lambda name: shutil.copytree(exports / name, tmp_path / name)
+
+
+def seal(path, value):
+    path.write_bytes(canonical_json({**value, "digest": sha256_json(value)}))
+
+
+def unsealed(path):
+    return {name: value for name, value in json.loads(path.read_bytes()).items() if name != "digest"}
+
+
+def sign_again(out, change=lambda manifest: None):
+    """Make every digest true again, of files, of ids, of unit receipts and of the manifest, after a change of that."""
+    for path in out.rglob("_unit-*.json"):
+        receipt = unsealed(path)
+        for output in receipt["outputs"]:
+            file = out / output["path"]
+            output |= {"sha256": sha256_file(file), "num_bytes": file.stat().st_size}
+            if file.suffix == ".bin":
+                skip = 0 if file.with_suffix(".idx").exists() else BIN_HEADER_BYTES
+                receipt["totals"]["ids_sha256"] = hash_ids(file, skip=skip)
+        seal(path, receipt)
+    manifest = unsealed(out / "manifest.json")
+    manifest["receipts"] = {name: sha256_file(out / name) for name in manifest["receipts"]}
+    for file in manifest["files"]:
+        path = out / file["path"]
+        file |= {"sha256": sha256_file(path), "num_bytes": path.stat().st_size}
+        if path.suffix == ".bin":
+            file["ids_sha256"] = hash_ids(path, skip=0 if path.with_suffix(".idx").exists() else BIN_HEADER_BYTES)
+    change(manifest)
+    seal(out / "manifest.json", manifest)
+
+
+def flip(path, place, bits=1):
+    data = bytearray(path.read_bytes())
+    data[place] ^= bits
+    path.write_bytes(data)
+
+
+def first(out, pattern):
+    return sorted(out.glob(pattern))[0]
+
+
+def edit_receipt(out, **totals):
+    path = first(out, "**/_unit-*.json")
+    receipt = unsealed(path)
+    receipt["totals"] |= totals
+    seal(path, receipt)
+
+
+def table(change, **more):
+    """Return a forgery of the sequences; the footer stays."""
+
+    def edit(out):
+        path = first(out, "sequences/*.parquet")
+        footer = pq.read_metadata(path).metadata
+        del footer[b"ARROW:schema"]
+        pq.write_table(change(pq.read_table(path)).replace_schema_metadata(footer | more), path)
+
+    return edit
+
+
+def column(name, change):
+    def changed(rows):
+        place = rows.schema.get_field_index(name)
+        values = pa.array(change(rows.column(name).to_pylist()), rows.schema.field(place).type)
+        return rows.set_column(place, rows.schema.field(place), values)
+
+    return table(changed)
+
+
+def one_more_column(rows):
+    return rows.append_column("author", pa.array(["x"] * len(rows)))
+
+
+def first_changed(new):
+    return lambda rows: [new(rows[0]), *rows[1:]]
+
+
+FORGERIES = {
+    "a magic number": ("bin", lambda out: flip(first(out, "shards/*.bin"), 0)),
+    "an id beyond the vocabulary": ("bin", lambda out: flip(first(out, "shards/*.bin"), -1, 0xFF)),
+    "a BOS that is none": ("bin", lambda out: flip(first(out, "shards/cpp_train_*.bin"), BIN_HEADER_BYTES)),
+    "a platform": ("bin", lambda out: flip(first(out, "shards/*.platforms"), -1, 0x7F)),
+    "the place of a document": ("pairs", lambda out: flip(first(out, "shards/*.idx"), -9)),
+    "the type of ids": ("pairs", lambda out: flip(first(out, "shards/*.idx"), 17, 12)),
+    "documents of a unit": ("pairs", lambda out: edit_receipt(out, documents=7)),
+    "more totals": ("pairs", lambda out: edit_receipt(out, note="x")),
+    "an id of a sequence": ("sequences", column("token_ids", first_changed(lambda ids: [65535, *ids[1:]]))),
+    "a mask": ("sequences", column("loss_mask", first_changed(lambda mask: [not mask[0], *mask[1:]]))),
+    "a start": ("sequences", column("starts", first_changed(lambda starts: [1, *starts[1:]]))),
+    "a name of a document": ("sequences", column("doc_ids", first_changed(lambda names: ["x", *names[1:]]))),
+    "one more column": ("sequences", table(one_more_column)),
+    "a footer": ("sequences", table(lambda rows: rows, author="x")),
+    "the ledger of a unit": ("sequences", lambda out: edit_receipt(out, documents_in=7)),
+}
+
+
+def test_a_file_that_only_a_unit_receipt_names_is_missed(copy):
+    out = copy("bin")
+    name = first(out, "shards/*.bin").relative_to(out).as_posix()
+    (out / name).unlink()
+    manifest = unsealed(out / "manifest.json")
+    seal(out / "manifest.json", {**manifest, "files": [file for file in manifest["files"] if file["path"] != name]})
+    assert f"{name} has another size or SHA-256" in " ".join(verify(str(out)))
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_what_contradicts_itself_is_found_without_the_run(copy, name):
+    kind, forge = FORGERIES[name]
+    out = copy(kind)
+    forge(out)
+    sign_again(out)
+    assert verify(str(out)) != []
+
+
+def leaves(value, path=()):
+    """Every place of a JSON value that holds no object or array."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    found = [leaf for name, entry in inner for leaf in leaves(entry, (*path, name))]
+    return found if isinstance(value, dict | list) and value else [path]
+
+
+def other(value):
+    if isinstance(value, bool):
+        return not value
+    return value + 1 if isinstance(value, int | float) else f"{value}x"
+
+
+@pytest.mark.parametrize("kind", ["bin", "sequences"])
+def test_no_place_of_a_manifest_can_be_changed_beside_the_run(run, copy, kind):
+    out = copy(kind)
+    manifest, missed = unsealed(out / "manifest.json"), []
+    for path in leaves(manifest):
+        if path[0] in ("files", "receipts") and path[1] not in (0, next(iter(manifest["receipts"]))):
+            continue  # all files have the same places
+        changed = json.loads(json.dumps(manifest))
+        at = changed
+        for name in path[:-1]:
+            at = at[name]
+        at[path[-1]] = other(at[path[-1]])
+        seal(out / "manifest.json", changed)
+        if not verify(str(out), 0, run=str(run.out)):
+            missed.append(path)
+    assert [path for path in missed if path[0] != "code"] == []
+
+
+def other_ids(out):
+    """Put two ids that are no BOS in each other's place."""
+    path = first(out, "shards/cpp_train_*.bin")
+    ids = np.fromfile(path, "<u2")
+    place = len(ids) - 2
+    ids[place], ids[place + 1] = ids[place + 1], ids[place]
+    ids.tofile(path)
+
+
+def other_document(rows):
+    return [["f" * 64 for _ in names] for names in rows]
+
+
+CONSISTENT = {
+    "two ids of a shard": ("bin", other_ids),
+    "two ids of a pair": ("pairs", lambda out: flip(first(out, "shards/cpp_train_*.bin"), 100)),
+    "the documents of sequences": ("sequences", column("doc_ids", other_document)),
+}
+
+
+@pytest.mark.parametrize("name", CONSISTENT)
+def test_what_is_consistent_is_found_beside_the_run(run, copy, name):
+    kind, forge = CONSISTENT[name]
+    out = copy(kind)
+    assert verify(str(out), 1, run=str(run.out)) == []
+    forge(out)
+    sign_again(out)
+    assert any("made again from the run" in line for line in verify(str(out), 1, run=str(run.out)))
+
+
+def test_an_export_of_another_run_is_found(copied_run, copy):
+    def change(receipt):
+        receipt["code"]["cppmill"] = "0.0.0"
+        return receipt
+
+    out, path = copy("bin"), copied_run.out / "receipt.json"
+    seal(path, change(unsealed(path)))
+    assert [line.partition(": ")[2] for line in verify(str(out), run=str(copied_run.out))] == [
+        f"its dataset is not what unit receipts and {copied_run.out} give"
+    ]
+
+
+def test_the_answer_says_whether_the_run_was_looked_at(run, exports, cppmill):
+    alone = cppmill("verify", exports / "bin")
+    assert "the run was not looked at" in alone.stdout
+    beside = cppmill("verify", exports / "repositories", "--run", run.out)
+    assert "the run was not looked at" not in beside.stdout
+    assert json.loads(cppmill("verify", exports / "bin", "--json").stdout)["run"] is None
+
+
+def test_a_run_is_for_an_export(run):
+    with pytest.raises(ConfigError, match="is no export"):
+        verify(str(run.out), run=str(run.out))

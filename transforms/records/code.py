@@ -1,0 +1,24 @@
+"""The versions of the code and of the dependencies that decide the bytes of a run or an export."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import version
+
+import cppmill_core
+
+_DEPENDENCIES = ("pyarrow", "numpy", "apache-beam", "tokenizers")
+
+
+def code_versions() -> dict[str, str]:
+    """Return the versions that are installed; those of plug-ins are the run's."""
+    return {
+        "cppmill": version("cppmill"),
+        "cppmill-core": cppmill_core.__version__,
+        **{name: version(name) for name in _DEPENDENCIES},
+    }
+
+
+def is_installed(code: Mapping[str, str]) -> bool:
+    """Return whether what a record says of versions is what is installed; it may say more, of plug-ins."""
+    return all(code.get(name) == number for name, number in code_versions().items())
