@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from filelock import FileLock
-from playwright.sync_api import sync_playwright
 from typer import testing
 from typer.main import get_command
 
@@ -239,6 +238,8 @@ def stages(run, tmp_path_factory):
 @pytest.fixture(scope="module")
 def browser():
     """A headless Chromium."""
+    from playwright.sync_api import sync_playwright
+
     program = shutil.which("chromium")
     assert program, "no chromium on PATH: make engines NAME=chromium"
     with sync_playwright() as driver:

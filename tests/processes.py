@@ -270,7 +270,7 @@ def import_everything():
 
 
 def run(code):
-    """Run code and end as Python does, but for clearing the modules: that would copy nearly every page of the server."""
+    """Run code and end as Python does, but do not clear the modules, which would copy nearly every page."""
     status = None
     try:
         exec(compile(code, "<string>", "exec"), {"__name__": "__main__"})

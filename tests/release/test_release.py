@@ -16,8 +16,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
 
 from deploy.release.bills import Toolchain
 from deploy.release.crates import TARGETS, linked_crates
@@ -89,6 +87,9 @@ def test_the_licences_are_in_the_wheel(core: dict[str, bytes], repository: Path)
 def test_the_bill_of_the_wheel_names_every_crate(
     core: dict[str, bytes], dist: Path, machine: str, repository: Path
 ) -> None:
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+
     [bill] = fnmatch.filter(core, "*.dist-info/sboms/*")
     assert core[bill] == (dist / BILLS[machine]).read_bytes()
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(core[bill].decode()) is None
