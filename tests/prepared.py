@@ -187,6 +187,21 @@ def sources(prepared):
     return prepared("sources", copy_headers)
 
 
+def write_hostile(folder, *flags):
+    """Write the hostile corpus into a new folder."""
+    program = ROOT / "checks" / "hostile_corpus.py"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", [str(program), str(folder), *flags])
+        runpy.run_path(str(program), run_name="__main__")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def hostile_corpus(prepared):
+    """The hostile corpus without its two big files."""
+    return prepared("hostile", lambda folder: write_hostile(folder / "corpus")) / "corpus"
+
+
 @pytest.fixture(scope="session")
 def run(sources, prepared):
     """A finished run; not to be changed."""
