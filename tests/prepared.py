@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import runpy
 import shutil
 import subprocess
@@ -9,7 +10,7 @@ import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, wraps
 from io import StringIO
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from typer.main import get_command
 from configs.runs import load_run_config
 from pipelines.cli.app import app
 from pipelines.console.progress import Reporters
+from pipelines.report import plots
 from pipelines.stages import run as whole_run
 from pipelines.stages import scan as scan_program
 from pipelines.stages.session import Session, open_session
@@ -36,6 +38,29 @@ UNIT_BYTES = 1 << 17
 
 # Each command would build the tree of all commands again.
 testing._get_command = cache(get_command)
+
+
+def remembered(function):
+    """Return a function that gives again what it gave for the same arguments."""
+    given = {}
+
+    @wraps(function)
+    def remember(*arguments, **named):
+        key = pickle.dumps((arguments, named))
+        if key not in given:
+            given[key] = function(*arguments, **named)
+        return given[key]
+
+    return remember
+
+
+@pytest.fixture(scope="session", autouse=True)
+def drawn_once():
+    """Draw each plot of a page once, which takes 60 ms: most pages of the tests are of the same run."""
+    with pytest.MonkeyPatch.context() as patch:
+        for plot in (plots.bars, plots.curve, plots.flow, plots.histogram, plots.trend):
+            patch.setattr(plots, plot.__name__, remembered(plot))
+        yield
 
 
 @dataclass(frozen=True)
