@@ -121,14 +121,27 @@ def test_a_link_to_a_folder_of_the_repository_leads_to_its_files(site):
     assert (folder / "crontab").is_file()
 
 
-def test_a_link_to_nothing_fails_the_build(monkeypatch, tmp_path, capsys):
-    """In a checkout with a few pages and no modules, whose only wrong links are two of a page."""
-    for name in [*OUTSIDE, "docs/how-to/running.md", "docs/how-to/new.md"]:
+@pytest.fixture
+def write_page(monkeypatch, tmp_path):
+    """Write a page of a checkout that has a few others and no modules."""
+    for name in [*OUTSIDE, "docs/how-to/running.md"]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("# Page\n")
-    (tmp_path / "docs" / "how-to" / "new.md").write_text("# New\n\n[gone](gone.md) and [nowhere](running.md#nowhere)\n")
     monkeypatch.setattr(pages, "ROOT", tmp_path)
     monkeypatch.setattr(pages, "PACKAGES", {})
+    return (tmp_path / "docs" / "how-to" / "new.md").write_text
+
+
+def test_links_lead_from_page_to_page(write_page, tmp_path):
+    write_page("# New\n\n[page](running.md#page) and [elsewhere](https://example.org/)\n")
+    assert main([str(tmp_path / "site")]) == 0
+    text = (tmp_path / "site" / "how-to" / "new.html").read_text()
+    assert '<a href="running.html#page">page</a>' in text
+    assert '<a href="https://example.org/">elsewhere</a>' in text
+
+
+def test_a_link_to_nothing_fails_the_build(write_page, tmp_path, capsys):
+    write_page("# New\n\n[gone](gone.md) and [nowhere](running.md#nowhere)\n")
     assert main([str(tmp_path / "site")]) == 2
     said = capsys.readouterr().err
     assert re.findall("^Warning: (.*)", said, re.MULTILINE) == ["page does not exist", "anchor does not exist"]
