@@ -133,11 +133,15 @@ def write_page(monkeypatch, tmp_path):
 
 
 def test_links_lead_from_page_to_page(write_page, tmp_path):
-    write_page("# New\n\n[page](running.md#page) and [elsewhere](https://example.org/)\n")
+    (tmp_path / "deploy" / "schedule").mkdir(parents=True)
+    (tmp_path / "deploy" / "schedule" / "crontab").write_text("# Never\n")
+    write_page("# New\n\n[page](running.md#page), [elsewhere](https://example.org/), [files](../../deploy/schedule)\n")
     assert main([str(tmp_path / "site")]) == 0
     text = (tmp_path / "site" / "how-to" / "new.html").read_text()
     assert '<a href="running.html#page">page</a>' in text
     assert '<a href="https://example.org/">elsewhere</a>' in text
+    assert '<a href="../source/deploy/schedule/index.html">files</a>' in text
+    assert 'href="crontab"' in (tmp_path / "site/source/deploy/schedule/index.html").read_text()
 
 
 def test_a_link_to_nothing_fails_the_build(write_page, tmp_path, capsys):
