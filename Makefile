@@ -98,7 +98,7 @@ test: setup $(STAMPS)/test ## Run the tests of the native core and of the Python
 engines: setup $(STAMPS)/test ## Fetch Flink, Spark, Prism, two object stores, torch and megatron-core into a cache outside of here, and a browser (NAME=flink: one)
 	@$(BIN)/python -m deploy.local fetch $(NAME)
 
-test-engines: engines ## Run the tests that need what `make engines` fetches: each engine, its faults, the object stores, torch
+test-engines: engines ## Run the tests that need what `make engines` fetches, or take long: engines, faults, object stores, torch, examples
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations=20 -m "engines and not image"
 
 fuzz: setup $(CARGO_FUZZ_HOME)/bin/cargo-fuzz ## Fuzz the native core for SECONDS=60 a target (TARGET=encode: one)

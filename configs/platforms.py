@@ -10,7 +10,7 @@ import json
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -79,18 +79,35 @@ def load_platform_rules(path: Path = PLATFORMS) -> str:
         >>> [rule["label"] for rule in json.loads(load_platform_rules())["labels"]][:2]
         ['windows', 'linux']
     """
+    return _canonical_rules(path, _read(path))
+
+
+@lru_cache(maxsize=4)
+def _canonical_rules(path: Path, text: str) -> str:
+    """Return the rules of a file's text; each run of a process asks for them."""
     vocab = json.loads(PLATFORM_VOCAB.read_text(encoding="utf-8"))
-    rules = _read(path)
+    rules = _parse(path, text)
     _check_names(path, rules, vocab["categories"])
     labels = list(_labels(path, rules, vocab["categories"]))
     return rfc8785.dumps({"labels": labels, "max_ids": vocab["max_ids_per_document"]}).decode()
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> str:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path}: the platform rules cannot be read: {error}") from error
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unreadable(path, error) from error
+
+
+def _parse(path: Path, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> ConfigError:
+    return ConfigError(f"{path}: the platform rules cannot be read: {error}")
 
 
 def _check_names(path: Path, rules: dict[str, Any], categories: dict[str, dict[str, int]]) -> None:

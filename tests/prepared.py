@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import runpy
 import shutil
 import subprocess
@@ -9,7 +10,7 @@ import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, wraps
 from io import StringIO
 from pathlib import Path
 
@@ -17,13 +18,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from filelock import FileLock
-from playwright.sync_api import sync_playwright
 from typer import testing
 from typer.main import get_command
 
 from configs.runs import load_run_config
 from pipelines.cli.app import app
 from pipelines.console.progress import Reporters
+from pipelines.report import plots
 from pipelines.stages import run as whole_run
 from pipelines.stages import scan as scan_program
 from pipelines.stages.session import Session, open_session
@@ -37,6 +38,29 @@ UNIT_BYTES = 1 << 17
 
 # Each command would build the tree of all commands again.
 testing._get_command = cache(get_command)
+
+
+def remembered(function):
+    """Return a function that gives again what it gave for the same arguments."""
+    given = {}
+
+    @wraps(function)
+    def remember(*arguments, **named):
+        key = pickle.dumps((arguments, named))
+        if key not in given:
+            given[key] = function(*arguments, **named)
+        return given[key]
+
+    return remember
+
+
+@pytest.fixture(scope="session", autouse=True)
+def drawn_once():
+    """Draw each plot of a page once, which takes 60 ms: most pages of the tests are of the same run."""
+    with pytest.MonkeyPatch.context() as patch:
+        for plot in (plots.bars, plots.curve, plots.flow, plots.histogram, plots.trend):
+            patch.setattr(plots, plot.__name__, remembered(plot))
+        yield
 
 
 @dataclass(frozen=True)
@@ -188,6 +212,21 @@ def sources(prepared):
     return prepared("sources", copy_headers)
 
 
+def write_hostile(folder, *flags):
+    """Write the hostile corpus into a new folder."""
+    program = ROOT / "checks" / "hostile_corpus.py"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", [str(program), str(folder), *flags])
+        runpy.run_path(str(program), run_name="__main__")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def hostile_corpus(prepared):
+    """The hostile corpus without its two big files."""
+    return prepared("hostile", lambda folder: write_hostile(folder / "corpus")) / "corpus"
+
+
 @pytest.fixture(scope="session")
 def run(sources, prepared):
     """A finished run; not to be changed."""
@@ -239,6 +278,8 @@ def stages(run, tmp_path_factory):
 @pytest.fixture(scope="module")
 def browser():
     """A headless Chromium."""
+    from playwright.sync_api import sync_playwright
+
     program = shutil.which("chromium")
     assert program, "no chromium on PATH: make engines NAME=chromium"
     with sync_playwright() as driver:

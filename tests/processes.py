@@ -4,12 +4,14 @@ Importing Beam takes seconds, a fork milliseconds. A forked process is one of it
 streams, signals and exit code; nothing of a test is in it. The server has one thread and runs no command itself.
 """
 
+import atexit
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -253,7 +255,6 @@ def import_everything():
     import gc
     import importlib
     import pkgutil
-    import threading
 
     import apache_beam.runners.portability.fn_api_runner.fn_runner  # noqa: F401
     import typer.main
@@ -268,6 +269,25 @@ def import_everything():
     assert threading.active_count() == 1, "what is forked would lack the other threads"
 
 
+def run(code):
+    """Run code and end as Python does, but do not clear the modules, which would copy nearly every page."""
+    status = None
+    try:
+        exec(compile(code, "<string>", "exec"), {"__name__": "__main__"})
+    except SystemExit as ended:
+        status = ended.code
+        if isinstance(status, str):
+            raise
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        sys.exit(status)  # Python says what it always says of a stream that is gone, and nothing of a closed one
+    os._exit(int(status or 0) & 0xFF)
+
+
 if __name__ == "__main__":
     import_everything()
-    exec(compile(serve(sys.argv[1]), "<string>", "exec"), {"__name__": "__main__"})
+    run(serve(sys.argv[1]))

@@ -138,7 +138,7 @@ def check_own_tokens(vocabulary: Vocabulary, split: Split) -> None:
     Raises:
         VocabularyConfigError: With a line for each such token: its pieces, and what would do.
     """
-    cut = [token for token in split_tokens(vocabulary, split) if token.token in vocabulary.own]
+    cut = _cut(filter(lambda token: token.token in vocabulary.own, vocabulary.tokens), split)
     if cut:
         raise VocabularyConfigError("\n".join(_split(token, split) for token in cut))
 
@@ -160,7 +160,11 @@ def _split(token: FixedToken, split: Split) -> str:
 
 def split_tokens(vocabulary: Vocabulary, split: Split) -> list[FixedToken]:
     """Return the fixed tokens that a pattern cuts into several words, by id; control tokens are never split."""
-    ordinary = (token for token in vocabulary.tokens if token.strength is not Strength.CONTROL)
+    return _cut(vocabulary.tokens, split)
+
+
+def _cut(tokens: Iterable[FixedToken], split: Split) -> list[FixedToken]:
+    ordinary = (token for token in tokens if token.strength is not Strength.CONTROL)
     return [token for token in ordinary if len(split(token.token)) != 1]
 
 

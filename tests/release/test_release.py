@@ -16,8 +16,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
 
 from deploy.release.bills import Toolchain
 from deploy.release.crates import TARGETS, linked_crates
@@ -86,12 +84,20 @@ def test_the_licences_are_in_the_wheel(core: dict[str, bytes], repository: Path)
     assert ending(core, "*.dist-info/licenses/THIRD_PARTY_LICENSES") == (repository / PATH).read_bytes()
 
 
+def mistake_of_bill(text: str) -> object:
+    """Return what is wrong with a bill of materials."""
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+
+    return JsonStrictValidator(SchemaVersion.V1_6).validate_str(text)
+
+
 def test_the_bill_of_the_wheel_names_every_crate(
     core: dict[str, bytes], dist: Path, machine: str, repository: Path
 ) -> None:
     [bill] = fnmatch.filter(core, "*.dist-info/sboms/*")
     assert core[bill] == (dist / BILLS[machine]).read_bytes()
-    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(core[bill].decode()) is None
+    assert mistake_of_bill(core[bill].decode()) is None
     components = {f"{item['name']} {item['version']}" for item in json.loads(core[bill])["components"]}
     toolchain = Toolchain.of(repository)
     crates = {crate.label for crate in linked_crates(repository)}
@@ -99,7 +105,9 @@ def test_the_bill_of_the_wheel_names_every_crate(
 
 
 def test_the_bill_of_cppmill_has_the_digests_of_the_native_wheels(dist: Path, machine: str) -> None:
-    components = json.loads((dist / f"cppmill-{VERSION}.cdx.json").read_text())["components"]
+    text = (dist / f"cppmill-{VERSION}.cdx.json").read_text()
+    assert mistake_of_bill(text) is None
+    components = json.loads(text)["components"]
     [core] = [item for item in components if item["name"] == "cppmill-core"]
     digests = {item["content"] for place in core["externalReferences"] for item in place["hashes"]}
     assert hashlib.sha256((dist / CORES[machine]).read_bytes()).hexdigest() in digests

@@ -4,45 +4,27 @@
 """
 
 import json
-import runpy
-import sys
 import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.prepared import write_hostile
 
 
-def write_corpus(folder, *flags):
-    """Write the hostile corpus into a new folder."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["hostile_corpus.py", str(folder), *flags])
-        runpy.run_path(str(ROOT / "checks" / "hostile_corpus.py"), run_name="__main__")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def hostile(run, processes, tmp_path_factory):
-    """A run over the hostile corpus with the tokenizer of the other run, and its peak memory in bytes."""
-    folder = tmp_path_factory.mktemp("hostile")
-    corpus, out = write_corpus(folder / "corpus", "--big"), folder / "out"
+def command(run, corpus, out):
+    """The arguments that run the hostile corpus with the tokenizer of the other run."""
     options = ("--tokenizer", run.out / "tokenizer", "--max-dead-fraction", "1")
-    process = processes.command("run", corpus / "files", corpus / "archives", "--out", out, *options)
-    peak = 0
-    while process.poll() is None:
-        peak = max(peak, peak_memory_bytes(process.pid))
-        time.sleep(0.02)
-    assert process.returncode == 0
-    assert peak > 1e8, "the peak was not read"
-    return corpus, out, peak
+    return ["run", corpus / "files", corpus / "archives", "--out", out, *options]
 
 
 @pytest.fixture(scope="module")
-def small_corpus(tmp_path_factory):
-    """The hostile corpus without its two big files."""
-    return write_corpus(tmp_path_factory.mktemp("small") / "corpus")
+def hostile(run, cppmill, hostile_corpus, tmp_path_factory):
+    """A run over the hostile corpus."""
+    out = tmp_path_factory.mktemp("hostile") / "out"
+    cppmill(*command(run, hostile_corpus, out))
+    return out
 
 
 def peak_memory_bytes(pid):
@@ -56,21 +38,31 @@ def peak_memory_bytes(pid):
 
 
 def test_every_broken_archive_is_in_the_ledger(hostile):
-    _, out, _ = hostile
-    rejects = [row for path in (out / "documents").glob("rejects-*.parquet") for row in pq.read_table(path).to_pylist()]
+    rejects = [
+        row for path in (hostile / "documents").glob("rejects-*.parquet") for row in pq.read_table(path).to_pylist()
+    ]
     dead = {row["path"].split("/")[0]: row["reason"] for row in rejects if row["column"] == "dead"}
     broken = {"truncated.tar.gz", "not_a.tar", "bad_crc.zip", "truncated.zip", "bad_lines.jsonl", "truncated.jsonl.gz"}
     assert broken | {"wrong_column.parquet", "corrupt.parquet"} <= dead.keys()
     assert not {"good.tar.gz", "good.parquet", "traversal.zip"} & dead.keys()
 
 
-def test_memory_stays_below_two_gigabytes(hostile):
-    assert hostile[2] < 2e9
+@pytest.mark.engines
+def test_memory_stays_below_two_gigabytes(run, processes, tmp_path):
+    """With a line of 50 MB and a bomb of 1 GB, which take seconds to make; those of the pipeline's test are smaller."""
+    corpus = write_hostile(tmp_path / "corpus", "--big")
+    process = processes.command(*command(run, corpus, tmp_path / "out"))
+    peak = 0
+    while process.poll() is None:
+        peak = max(peak, peak_memory_bytes(process.pid))
+        time.sleep(0.02)
+    assert process.returncode == 0
+    assert peak > 1e8, "the peak was not read"
+    assert peak < 2e9
 
 
 def test_control_text_is_counted(hostile):
-    _, out, _ = hostile
-    counted = json.loads((out / "receipt.json").read_bytes())["policy"]["control_text"]
+    counted = json.loads((hostile / "receipt.json").read_bytes())["policy"]["control_text"]
     assert counted == {
         "<EOS>": 1,
         "<BOS>": 1,
@@ -82,16 +74,16 @@ def test_control_text_is_counted(hostile):
     }
 
 
-def test_too_much_bad_input_ends_with_code_3_and_its_rejects_written(small_corpus, cppmill, tmp_path):
+def test_too_much_bad_input_ends_with_code_3_and_its_rejects_written(hostile_corpus, cppmill, tmp_path):
     options = ("--out", tmp_path / "out", "--max-dead-fraction", "0.001")
-    done = cppmill("ingest", small_corpus / "archives", *options, check=False)
+    done = cppmill("ingest", hostile_corpus / "archives", *options, check=False)
     assert done.returncode == 3, done.stderr
     assert "--max-dead-fraction" in done.stderr
     assert list((tmp_path / "out" / "documents").glob("rejects-*.parquet"))
 
 
-def test_a_vocabulary_that_cannot_be_filled_fails_with_the_possible_size(small_corpus, cppmill, tmp_path):
-    done = cppmill("run", small_corpus / "files", "--out", tmp_path / "out", "--vocab-size", "65536", check=False)
+def test_a_vocabulary_that_cannot_be_filled_fails_with_the_possible_size(hostile_corpus, cppmill, tmp_path):
+    done = cppmill("run", hostile_corpus / "files", "--out", tmp_path / "out", "--vocab-size", "65536", check=False)
     assert done.returncode in (1, 2)
     assert "65536" in done.stderr.replace(",", "")
     assert "vocab" in done.stderr

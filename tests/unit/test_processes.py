@@ -53,6 +53,14 @@ def test_a_process_inherits_the_environment_as_it_is_now(processes, monkeypatch)
     assert process.communicate(timeout=60)[0] == "now\n"
 
 
+def test_a_process_waits_for_its_threads_and_then_does_what_was_registered_for_its_end(processes):
+    thread = "threading.Thread(target=lambda: (time.sleep(0.01), print('thread'))).start()"
+    code = f"import atexit, threading, time; atexit.register(print, 'end'); {thread}; raise SystemExit(3)"
+    with processes.start(code, stdout=PIPE) as process:
+        assert process.communicate(timeout=60) == ("thread\nend\n", None)
+        assert process.returncode == 3
+
+
 def test_nothing_of_one_process_is_left_in_the_next(processes):
     assert processes.start("import os, configs; configs.left = os.environ['LEFT'] = 'x'").wait(timeout=60) == 0
     code = "import os, configs; raise SystemExit(hasattr(configs, 'left') or 'LEFT' in os.environ)"

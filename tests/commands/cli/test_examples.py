@@ -87,7 +87,12 @@ def follow(commands, checkout):
         assert done.returncode == 0, f"{command[-1]}\n{done.stdout}\n{done.stderr}"
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if any(scripts(page))], ids=lambda page: page.stem)
+def marked(page: Path) -> object:
+    """The page as a parameter: the README's examples are tried each time, those of other pages with the engines."""
+    return pytest.param(page, marks=() if page.name == "README.md" else pytest.mark.engines, id=page.stem)
+
+
+@pytest.mark.parametrize("page", [marked(page) for page in PAGES if any(scripts(page))])
 def test_examples_on_the_demo_work(page, checkout):
     follow(scripts(page), checkout)
 

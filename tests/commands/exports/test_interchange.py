@@ -1,12 +1,11 @@
-"""Others read what a run wrote: tokenizers, transformers, datasets, duckdb, polars."""
+"""Others read what a run wrote: tokenizers, transformers, datasets, duckdb, polars.
 
-import datasets
-import duckdb
-import polars
+Each is imported where it is used, as every worker of the tests imports this file.
+"""
+
 import pyarrow.parquet as pq
 import pytest
 import tokenizers
-import transformers
 
 CONTROL = 'x <EOS> "<BOS>" <FIM_PREFIX>y // <PAD><UNK> <CODE_START>\n'
 
@@ -41,6 +40,8 @@ def test_tokenizers_gives_our_ids_on_every_document(run, documents):
 
 
 def test_transformers_gives_our_ids_on_every_document(run, documents):
+    import transformers
+
     theirs = transformers.AutoTokenizer.from_pretrained(run.out / "tokenizer")
     assert len(theirs) == run.receipt["tokenizer"]["vocab_size"]
     encoded = theirs(list(documents), add_special_tokens=False)["input_ids"]
@@ -49,6 +50,7 @@ def test_transformers_gives_our_ids_on_every_document(run, documents):
 
 def test_control_text_is_ordinary_text_to_transformers_and_to_us(run):
     import cppmill_core
+    import transformers
 
     ours = cppmill_core.Tokenizer.from_dir(run.out / "tokenizer").encode(CONTROL).to_pylist()
     theirs = transformers.AutoTokenizer.from_pretrained(run.out / "tokenizer")
@@ -58,6 +60,8 @@ def test_control_text_is_ordinary_text_to_transformers_and_to_us(run):
 
 
 def test_datasets_reads_the_shards(run, tmp_path):
+    import datasets
+
     loaded = datasets.load_dataset(
         "parquet", data_files=str(run.out / "tokens" / "*.parquet"), split="train", cache_dir=str(tmp_path)
     )
@@ -66,6 +70,8 @@ def test_datasets_reads_the_shards(run, tmp_path):
 
 
 def test_duckdb_reads_the_shards(run):
+    import duckdb
+
     columns = "count(*), sum(num_tokens), max(list_max(token_ids)), sum(len(token_ids))"
     query = f"select {columns} from '{run.out}/tokens/*.parquet'"
     dataset = run.receipt["dataset"]
@@ -74,6 +80,8 @@ def test_duckdb_reads_the_shards(run):
 
 
 def test_polars_reads_the_shards(run):
+    import polars
+
     table = polars.read_parquet(f"{run.out}/tokens/*.parquet")
     dataset = run.receipt["dataset"]
     assert table.height == dataset["documents"]

@@ -1,4 +1,7 @@
-"""The command `provenance` on finished runs, read back by the libraries that its three files are for."""
+"""The command `provenance` on finished runs, read back by the libraries that its three files are for.
+
+The large ones are imported where they are used, as every worker of the tests imports this file.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,8 @@ import subprocess
 import textwrap
 from itertools import islice
 
-import datasets
-import mlcroissant
 import pyarrow.parquet as pq
 import pytest
-import transformers
 from google.protobuf import json_format
 from huggingface_hub import DatasetCard
 from in_toto_attestation.predicates.provenance.v1.provenance_pb2 import Provenance
@@ -105,6 +105,8 @@ def test_the_statement_says_what_the_receipt_says(run, licensed, folder):
 # Of mlcroissant: its parser of RDF, and its use of pandas.
 @pytest.mark.filterwarnings("ignore:ConjunctiveGraph:DeprecationWarning", "ignore:The inplace keyword")
 def test_mlcroissant_finds_nothing_wrong_and_reads_the_rows(run, folder, monkeypatch):
+    import mlcroissant
+
     monkeypatch.setattr("socket.socket.connect", lambda *_: pytest.fail("the network was asked"))
     found = mlcroissant.Dataset(jsonld=folder / "croissant.json")
     assert not found.metadata.ctx.issues.errors
@@ -130,6 +132,9 @@ def test_every_file_of_the_croissant_description_has_its_digest(folder):
 
 
 def test_datasets_follows_the_card(run, folder, tmp_path):
+    import datasets
+    import transformers
+
     def load(*name):
         return datasets.load_dataset(str(folder), *name, split="train", cache_dir=str(tmp_path))
 
@@ -146,6 +151,8 @@ def test_datasets_follows_the_card(run, folder, tmp_path):
 
 
 def test_datasets_does_not_return_cached_rows_of_another_folder_of_this_name(run, folder, licensed, tmp_path):
+    import datasets
+
     assert folder.name == (licensed / "card").name
     for card, rows in ((folder, run.receipt["dataset"]["documents"]), (licensed / "card", 9)):
         for config in ("tokens", "documents"):

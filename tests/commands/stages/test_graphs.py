@@ -102,7 +102,9 @@ def dataflow_jobs(stages, ranges, tmp_path_factory):
     return folder
 
 
-@pytest.fixture(params=[*STAGES, *(pytest.param(f"dataflow-{name}", marks=pytest.mark.engines) for name in STAGES)])
+@pytest.fixture(
+    scope="module", params=[*STAGES, *(pytest.param(f"dataflow-{name}", marks=pytest.mark.engines) for name in STAGES)]
+)
 def graph(request, stages, ranges):
     """The pipeline of a stage for many units, as it is sent to an engine, and its coders by id."""
     engine, _, stage = request.param.rpartition("-")

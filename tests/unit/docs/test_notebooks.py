@@ -22,6 +22,7 @@ def printed(content: dict) -> list[list[str]]:
     return [list(printed_by(cell)) for cell in content["cells"] if cell["cell_type"] == "code"]
 
 
+@pytest.mark.engines  # a kernel and a run in it take nine seconds
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
 def test_a_notebook_prints_what_it_says(notebook: Path, tmp_path: Path) -> None:
     """If this fails for a good reason, `python -m deploy.site.notebooks FILE` writes what it prints now."""

@@ -13,6 +13,7 @@ from cppmill_core import Tokenizer
 
 LINES_OF = {"cpp-words-1": "cpp-lines-1", "cpp-words-2": "cpp-lines-2"}
 WORDS_OF = {lines: words for words, lines in LINES_OF.items()}
+PATTERNS = [*LINES_OF, *WORDS_OF]
 CONTROL = ["<PAD>", "<UNK>", "<BOS>", "<EOS>", "<FIM_PREFIX>", "<FIM_SUFFIX>", "<FIM_MIDDLE>"]
 RESERVED = ["<RESERVED_7>", "<RESERVED_8>"]
 LEARNED = 3000
@@ -35,10 +36,22 @@ def headers() -> list[bytes]:
     return [content for content in contents if 0 < len(content) < 300_000]
 
 
-@pytest.fixture(scope="session", params=[*LINES_OF, *WORDS_OF])
-def directory(request: pytest.FixtureRequest, headers: list[bytes], prepared: Callable[..., Path]) -> Path:
-    """A tokenizer directory; with superwords if its pattern cuts lines."""
-    return prepared(f"native-{request.param}", lambda folder: write_tokenizer(folder, request.param, headers))
+@pytest.fixture(scope="session")
+def make_directory(headers: list[bytes], prepared: Callable[..., Path]) -> Callable[[str], Path]:
+    """Make the tokenizer directory of a pattern, once; with superwords if the pattern cuts lines."""
+    return lambda pattern: prepared(f"native-{pattern}", lambda folder: write_tokenizer(folder, pattern, headers))
+
+
+@pytest.fixture(scope="session")
+def directories(make_directory: Callable[[str], Path]) -> list[Path]:
+    """The tokenizer directories of all patterns, for tests that draw texts: drawing takes longer than encoding."""
+    return [make_directory(pattern) for pattern in PATTERNS]
+
+
+@pytest.fixture(scope="session", params=PATTERNS)
+def directory(request: pytest.FixtureRequest, make_directory: Callable[[str], Path]) -> Path:
+    """A tokenizer directory."""
+    return make_directory(request.param)
 
 
 @pytest.fixture(scope="session")

@@ -6,8 +6,6 @@ import json
 import tomllib
 
 import pytest
-from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
 
 from deploy.release.bills import Toolchain, crates_bill, packages_bill
 from deploy.release.crates import linked_crates
@@ -48,6 +46,9 @@ def package_text(repository, wheel, other_wheel):
 
 
 def test_both_are_valid(core_text, package_text):
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+
     validator = JsonStrictValidator(SchemaVersion.V1_6)
     assert validator.validate_str(core_text) is None
     assert validator.validate_str(package_text) is None

@@ -6,7 +6,6 @@ import contextlib
 import html
 import os
 import re
-import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -14,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.site import building
+from deploy.site import building, pages
+from deploy.site.__main__ import main
 from deploy.site.pages import OUTSIDE, modules, navigation, repository_place, site_place
 
 
@@ -52,30 +52,33 @@ def build(checkout, target):
 
 @pytest.fixture(scope="module")
 def site(repository: Path, tmp_path_factory):
-    """The site of this checkout."""
+    """The site of this checkout; it takes ten seconds, so its tests run with those of engines."""
     folder = tmp_path_factory.mktemp("site") / "built"
     done = build(repository, folder)
     assert done.returncode == 0, done.stderr
     return folder
 
 
+@pytest.mark.engines
 def test_every_page_is_in_the_navigation(site, repository):
     text = (site / "index.html").read_text()
     links = re.findall(r'<a href="(?:\./)?([^"]+)" class="md-nav__link', text)
     docs = repository / "docs"
-    pages = [page.relative_to(docs).with_suffix("").as_posix() for page in docs.rglob("*.md")]
-    assert len(pages) > 10
+    names = [page.relative_to(docs).with_suffix("").as_posix() for page in docs.rglob("*.md")]
+    assert len(names) > 10
     outside = ["reference/vocabulary", "explanation/changelog", "how-to/deploying"]
-    for name in [*pages, *outside, "api/cppmill_core", "api/schemas.tables"]:
+    for name in [*names, *outside, "api/cppmill_core", "api/schemas.tables"]:
         assert f"{name}.html" in links, name
 
 
+@pytest.mark.engines
 def test_the_api_pages_have_the_docstrings_of_the_native_core(site):
     text = (site / "api" / "cppmill_core.html").read_text()
     assert 'id="cppmill_core.Tokenizer.encode_parts"' in text
     assert "Control('FIM_PREFIX')" in html.unescape(re.sub(r"<[^>]+>", "", text))
 
 
+@pytest.mark.engines
 def test_opening_a_page_fetches_nothing_from_elsewhere(site):
     fetched = {url for page in site.rglob("*.html") for url in Fetched(page.read_text()).urls}
     assert len(fetched) > 3
@@ -101,6 +104,7 @@ def test_the_search_finds_pages_of_a_site_opened_from_disk(site, browser, scheme
     page.close()
 
 
+@pytest.mark.engines
 def test_links_lead_to_files_as_no_server_makes_a_page_of_a_folder(site):
     """A page opened from disk is a file, and so is what its logo leads to; only a server gives 404.html."""
     for page in set(site.rglob("*.html")) - {site / "404.html"}:
@@ -109,6 +113,7 @@ def test_links_lead_to_files_as_no_server_makes_a_page_of_a_folder(site):
             assert (page.parent / link).is_file(), f"{page}: {link}"
 
 
+@pytest.mark.engines
 def test_a_link_to_a_folder_of_the_repository_leads_to_its_files(site):
     folder = site / "source" / "deploy" / "schedule"
     assert 'href="../source/deploy/schedule/index.html"' in (site / "how-to" / "scheduling.html").read_text()
@@ -116,22 +121,36 @@ def test_a_link_to_a_folder_of_the_repository_leads_to_its_files(site):
     assert (folder / "crontab").is_file()
 
 
-def test_a_link_to_nothing_fails_the_build(repository, tmp_path):
-    """In a checkout with a few pages and modules, whose only wrong links are two of a page."""
-    for name in ("deploy/site", "schemas"):
-        shutil.copytree(repository / name, tmp_path / name)
-    for name in ("Makefile", "deploy/__init__.py"):
-        shutil.copy(repository / name, tmp_path / name)
-    pages = [*OUTSIDE, "docs/how-to/running.md", "docs/how-to/new.md"]
-    for name in [*pages, "native/py/python/cppmill_core/__init__.py"]:
+@pytest.fixture
+def write_page(monkeypatch, tmp_path):
+    """Write a page of a checkout that has a few others and no modules."""
+    for name in [*OUTSIDE, "docs/how-to/running.md"]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("# Page\n")
-    (tmp_path / "docs" / "how-to" / "new.md").write_text("# New\n\n[gone](gone.md) and [nowhere](running.md#nowhere)\n")
-    done = build(tmp_path, tmp_path / "site")
-    assert done.returncode != 0
-    assert re.findall("^Warning: (.*)", done.stderr, re.MULTILINE) == ["page does not exist", "anchor does not exist"]
-    assert "gone.md" in done.stderr
-    assert "nowhere" in done.stderr
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    monkeypatch.setattr(pages, "PACKAGES", {})
+    return (tmp_path / "docs" / "how-to" / "new.md").write_text
+
+
+def test_links_lead_from_page_to_page(write_page, tmp_path):
+    (tmp_path / "deploy" / "schedule").mkdir(parents=True)
+    (tmp_path / "deploy" / "schedule" / "crontab").write_text("# Never\n")
+    write_page("# New\n\n[page](running.md#page), [elsewhere](https://example.org/), [files](../../deploy/schedule)\n")
+    assert main([str(tmp_path / "site")]) == 0
+    text = (tmp_path / "site" / "how-to" / "new.html").read_text()
+    assert '<a href="running.html#page">page</a>' in text
+    assert '<a href="https://example.org/">elsewhere</a>' in text
+    assert '<a href="../source/deploy/schedule/index.html">files</a>' in text
+    assert 'href="crontab"' in (tmp_path / "site/source/deploy/schedule/index.html").read_text()
+
+
+def test_a_link_to_nothing_fails_the_build(write_page, tmp_path, capsys):
+    write_page("# New\n\n[gone](gone.md) and [nowhere](running.md#nowhere)\n")
+    assert main([str(tmp_path / "site")]) == 2
+    said = capsys.readouterr().err
+    assert re.findall("^Warning: (.*)", said, re.MULTILINE) == ["page does not exist", "anchor does not exist"]
+    assert "gone.md" in said
+    assert "nowhere" in said
     assert not (tmp_path / "site").exists()
 
 

@@ -2,6 +2,7 @@
 
 import random
 import statistics
+from pathlib import Path
 
 import cppmill_core
 import pytest
@@ -75,6 +76,11 @@ piece = st.one_of(st.sampled_from([text.encode() for text in PIECES]), st.sample
 texts = st.lists(piece, max_size=12).map(b"".join)
 
 
+@pytest.fixture(scope="module")
+def tokenizers(directories: list[Path]) -> list[Tokenizer]:
+    return [Tokenizer.from_dir(directory) for directory in directories]
+
+
 def assert_stable(tokenizer: Tokenizer, ids: list[int], followed: bytes) -> int:
     stable = tokenizer.stable_prefix(ids)
     assert tokenizer.encode(followed).to_pylist()[:stable] == ids[:stable]
@@ -91,8 +97,9 @@ def assert_stable(tokenizer: Tokenizer, ids: list[int], followed: bytes) -> int:
 @example(b"   ", b"x")
 @example(b"a \xe2\x82", b"\xac")
 @settings(max_examples=400)
-def test_stable_ids_stay_whatever_follows(tokenizer: Tokenizer, text: bytes, more: bytes) -> None:
-    assert_stable(tokenizer, tokenizer.encode(text).to_pylist(), text + more)
+def test_stable_ids_stay_whatever_follows(tokenizers: list[Tokenizer], text: bytes, more: bytes) -> None:
+    for tokenizer in tokenizers:
+        assert_stable(tokenizer, tokenizer.encode(text).to_pylist(), text + more)
 
 
 def test_stable_ids_of_real_text_stay_wherever_it_is_cut_and_most_are_stable(
@@ -116,14 +123,15 @@ def test_stable_ids_of_real_text_stay_wherever_it_is_cut_and_most_are_stable(
 @given(st.lists(st.integers(0, 3000), max_size=20), texts)
 @settings(max_examples=200)
 def test_stable_ids_agree_with_encoding_even_if_it_would_not_give_the_others(
-    tokenizer: Tokenizer, ids: list[int], more: bytes
+    tokenizers: list[Tokenizer], ids: list[int], more: bytes
 ) -> None:
-    texts = [tokenizer.token_bytes(id_) for id_ in ids]
-    last = max((place + 1 for place, text in enumerate(texts) if text is None), default=0)
-    stable = tokenizer.stable_prefix(ids)
-    assert stable >= last
-    followed = tokenizer.decode(ids[last:]) + more
-    assert tokenizer.encode(followed).to_pylist()[: stable - last] == ids[last:stable]
+    for tokenizer in tokenizers:
+        texts = [tokenizer.token_bytes(id_) for id_ in ids]
+        last = max((place + 1 for place, text in enumerate(texts) if text is None), default=0)
+        stable = tokenizer.stable_prefix(ids)
+        assert stable >= last
+        followed = tokenizer.decode(ids[last:]) + more
+        assert tokenizer.encode(followed).to_pylist()[: stable - last] == ids[last:stable]
 
 
 @pytest.mark.parametrize("length", [600, 5000, 200_000])

@@ -63,17 +63,23 @@ pieces = st.one_of(
 )
 
 
-@pytest.fixture(scope="session")
-def hugging_face(directory: Path) -> HuggingFace:
-    """The directory as `tokenizers` loads it, with control tokens in text as ordinary text."""
+def load_in_hugging_face(directory: Path) -> HuggingFace:
+    """Return the directory as `tokenizers` loads it, with control tokens in text as ordinary text."""
     loaded = HuggingFace.from_file(str(directory / "tokenizer.json"))
     loaded.encode_special_tokens = True
     return loaded
 
 
-@pytest.fixture(scope="session")
-def byte_ids(tokenizer: Tokenizer) -> dict[bytes | None, int]:
-    """The id of each token by its bytes."""
+@pytest.fixture(scope="module")
+def loaded(directories: list[Path]) -> list[tuple[Tokenizer, HuggingFace, dict[bytes | None, int]]]:
+    """Each directory as both load it, and the id of each token by its bytes."""
+    tokenizers = map(Tokenizer.from_dir, directories)
+    return [
+        (one, load_in_hugging_face(path), ids_by_bytes(one)) for one, path in zip(tokenizers, directories, strict=True)
+    ]
+
+
+def ids_by_bytes(tokenizer: Tokenizer) -> dict[bytes | None, int]:
     return {tokenizer.token_bytes(id_): id_ for id_ in range(tokenizer.vocab_size)}
 
 
@@ -95,9 +101,10 @@ def expected(hugging_face: HuggingFace, byte_ids: dict[bytes | None, int], data:
 @example(b"\xe2\x82\xac\xe2\x82 \xe2")
 @settings(max_examples=300)
 def test_any_bytes_have_the_ids_of_hugging_face(
-    tokenizer: Tokenizer, hugging_face: HuggingFace, byte_ids: dict[bytes | None, int], data: bytes
+    loaded: list[tuple[Tokenizer, HuggingFace, dict[bytes | None, int]]], data: bytes
 ) -> None:
-    ids = tokenizer.encode(data)
-    assert ids.to_pylist() == expected(hugging_face, byte_ids, data)
-    assert tokenizer.decode(ids) == data
-    assert tokenizer.count(data) == len(ids)
+    for tokenizer, hugging_face, byte_ids in loaded:
+        ids = tokenizer.encode(data)
+        assert ids.to_pylist() == expected(hugging_face, byte_ids, data)
+        assert tokenizer.decode(ids) == data
+        assert tokenizer.count(data) == len(ids)

@@ -12,7 +12,7 @@ import pytest
 from cppmill_core.loader import Dataset, Loader, Place
 from cppmill_core.order.shuffling import EpochOrder
 from cppmill_core.order.steps import History, Leg, Stretch, read_legs
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.token_shards import FILES, ROWS, write_shards
@@ -70,11 +70,12 @@ def row_numbers(dataset: Dataset, stretch: Stretch) -> Made:
 
 
 LEGS = st.lists(
-    st.tuples(st.integers(1, 3), st.integers(1, 5), st.booleans(), st.integers(1, 20)), min_size=1, max_size=4
+    st.tuples(st.integers(1, 3), st.integers(1, 5), st.booleans(), st.integers(1, 14)), min_size=1, max_size=3
 )
 
 
 @given(LEGS)
+@settings(max_examples=50)  # each trains for a whole epoch or several
 def test_every_step_is_the_one_that_was_made(dataset: Dataset, legs: list[tuple[int, int, bool, int]]) -> None:
     made: list[Made] = []
     state: dict[str, Any] | None = None

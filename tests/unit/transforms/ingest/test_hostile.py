@@ -7,14 +7,12 @@ import json
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from pipelines.engines.graph import RunFlow
@@ -43,24 +41,17 @@ BROKEN = {
 }
 
 
-@pytest.fixture(scope="session")
-def hostile(repository: Path, prepared: Callable[..., Path]) -> Path:
-    command = [sys.executable, str(repository / "checks" / "hostile_corpus.py")]
-    make = lambda folder: subprocess.run([*command, str(folder / "corpus")], check=True)  # noqa: E731
-    return prepared("hostile", make) / "corpus"
-
-
-def test_the_hostile_corpus_goes_through_the_pipeline(hostile: Path, tmp_path: Path) -> None:
+def test_the_hostile_corpus_goes_through_the_pipeline(hostile_corpus: Path, tmp_path: Path) -> None:
     out, options = OutputFolder(tmp_path / "out"), IngestOptions(unit_bytes=1 << 16)
-    sources = [str(hostile / "files"), str(hostile / "archives")]
+    sources = [str(hostile_corpus / "files"), str(hostile_corpus / "archives")]
     receipts = run_pipelines(sources, out, options)
     ledger = Ledger.sum(Ledger.from_json(receipt.ledger, where=receipt.key) for receipt in receipts)
-    check_expectations(hostile, out, ledger)
+    check_expectations(hostile_corpus, out, ledger)
 
 
-def test_the_pipeline_and_the_functions_agree(hostile: Path, tmp_path: Path, run_ingest: Any) -> None:
+def test_the_pipeline_and_the_functions_agree(hostile_corpus: Path, tmp_path: Path, run_ingest: Any) -> None:
     options = IngestOptions()
-    sources = [str(hostile / "files"), str(hostile / "archives")]
+    sources = [str(hostile_corpus / "files"), str(hostile_corpus / "archives")]
     receipts = run_pipelines(sources, OutputFolder(tmp_path / "beam"), options)
     direct = run_ingest(sources, OutputFolder(tmp_path / "direct"), options).receipts
     assert sorted(receipts, key=lambda receipt: receipt.key) == sorted(direct, key=lambda receipt: receipt.key)
@@ -135,9 +126,9 @@ def run_pipelines(sources: list[str], out: OutputFolder, options: IngestOptions)
     return [receipt for receipt in receipts if receipt]
 
 
-def check_expectations(hostile: Path, out: OutputFolder, ledger: Ledger) -> None:
+def check_expectations(hostile_corpus: Path, out: OutputFolder, ledger: Ledger) -> None:
     """Hold what came out against expect.json, the rejects and the ledger."""
-    expect = json.loads((hostile / "expect.json").read_bytes())
+    expect = json.loads((hostile_corpus / "expect.json").read_bytes())
     table = tables(out, "part")
     found = table["doc_id"].to_pylist()
     assert not set(expect["kept"]) - set(found)
@@ -150,7 +141,7 @@ def check_expectations(hostile: Path, out: OutputFolder, ledger: Ledger) -> None
     for archive, reason in BROKEN.items():
         assert any(path.startswith(archive) and reason == given for path, given in rejects), archive
     assert len(rejects) == ledger.documents.total - ledger.documents.kept
-    files = [path for path in (hostile / "files").rglob("*") if path.is_file() and not path.is_symlink()]
+    files = [path for path in (hostile_corpus / "files").rglob("*") if path.is_file() and not path.is_symlink()]
     shown = set(table["path"].to_pylist()) | {path for path, _ in rejects}
     assert sum("/" not in path and not path.startswith(tuple(BROKEN)) for path in shown) == len(files)
 
