@@ -164,9 +164,25 @@ impl Pattern {
     /// Takes time linear in the length of `text`, whatever it holds. A word can be as long as `text`.
     #[inline]
     pub fn split<'a>(&self, text: &'a [u8], mut each: impl FnMut(&'a [u8])) {
+        if let Kind::Foreign(_) = self.0 {
+            return self.split_by_starts(text, each);
+        }
         let mut classes = Classes::default();
         self.classify(text, &mut classes);
         self.split_classified(text, &classes, |_, start, end| each(&text[start..end]));
+    }
+
+    /// The same as [`Self::split`], as an encoder does it.
+    fn split_by_starts<'a>(&self, text: &'a [u8], mut each: impl FnMut(&'a [u8])) {
+        let (mut starts, mut at) = (Starts::default(), 0);
+        let mut word = |end: usize| each(&text[std::mem::replace(&mut at, end)..end]);
+        for_runs(text, |run| match run {
+            Run::Valid(start, end) => {
+                starts.find(*self, &text[start..end]);
+                starts.words(&text[start..end], 0, |ends| ends.behind(start).each(&mut word));
+            }
+            Run::Invalid(byte) => word(byte + 1),
+        });
     }
 
     /// Sets `classes` to the classes of `text`, if this pattern uses them.
@@ -210,6 +226,18 @@ impl Pattern {
             at = self.end(run, at);
             each(at);
         }
+    }
+
+    /// Calls `each` with the end of the word that starts at `start`, or of several if only these can be cut alone, and
+    /// returns the last one.
+    #[inline]
+    fn cut(self, run: &[u8], start: usize, each: &mut impl FnMut(usize)) -> usize {
+        if let Kind::Foreign(foreign) = self.0 {
+            return foreign.cut(run, start, each);
+        }
+        let end = self.end(run, start);
+        each(end);
+        end
     }
 
     /// The end of the word that starts at `start`; of another program's, of all words.

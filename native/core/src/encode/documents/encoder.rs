@@ -106,7 +106,7 @@ impl Encoder {
         let words = WordEncoder { merges: &self.merges, cache, scratch, merged, pending, run: text, at: 0, stop };
         match &self.segmentation {
             Segmentation::Words => encode_words(starts, words, out),
-            Segmentation::Foreign(added) => encode_foreign(self.pattern, added, words, out),
+            Segmentation::Foreign(added) => encode_foreign(self.pattern, starts, added, words, out),
             Segmentation::WholeLines => encode_whole_lines(self.pattern, words, out),
             Segmentation::Lines(superwords) => {
                 encode_lines(starts, LineEncoder::new(superwords, starts, words, memory), text, out);
@@ -134,13 +134,22 @@ fn encode_words<T: Id>(starts: &Starts, mut words: WordEncoder<'_, T>, out: &mut
     words.settle_all(out);
 }
 
-fn encode_foreign<T: Id>(pattern: Pattern, added: &AddedTokens, mut words: WordEncoder<'_, T>, out: &mut Vec<T>) {
+fn encode_foreign<T: Id>(
+    pattern: Pattern,
+    starts: &mut Starts,
+    added: &AddedTokens,
+    mut words: WordEncoder<'_, T>,
+    out: &mut Vec<T>,
+) {
     each_run(words.run, |run, start, is_valid| {
         if !is_valid {
             return words.take_end(run.len(), out);
         }
         added.parts(run, start, &mut |from, to, token| match token {
-            None => pattern.ends(&run[..to], from, |end| words.take_end(end, out)),
+            None => {
+                starts.find(pattern, &run[from..to]);
+                starts.words(&run[from..to], 0, |ends| words.take_ends(ends.behind(from), out));
+            }
             Some(id) => {
                 words.settle_all(out);
                 out.push(T::new(id));

@@ -11,6 +11,7 @@ mod o200k;
 mod sequence;
 
 use category::Text;
+use sequence::{Found, Split};
 
 /// A step of a pre-tokenizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,39 +100,57 @@ impl Foreign {
     }
 
     /// Calls `each` with the end of every word in `run[start..]`; the run is UTF-8.
-    #[inline]
     pub(super) fn ends(self, run: &[u8], start: usize, mut each: impl FnMut(usize)) {
-        let text = Text::new(run);
+        match self.cutter() {
+            Cutter::Words(end) => {
+                let mut at = start;
+                while at < run.len() {
+                    at = end(Text::new(run), at);
+                    each(at);
+                }
+            }
+            Cutter::Splits(splits) => sequence::ends(splits, run, start, &mut each),
+        }
+    }
+
+    /// Calls `each` with the end of the word that starts at `start`, before the end of the run; or, where splits come
+    /// one after another, with those of all words up to where whatever follows changes nothing. Returns the last one.
+    pub(super) fn cut(self, run: &[u8], start: usize, each: &mut impl FnMut(usize)) -> usize {
+        match self.cutter() {
+            Cutter::Words(end) => {
+                let end = end(Text::new(run), start);
+                each(end);
+                end
+            }
+            Cutter::Splits(splits) => {
+                let end = sequence::border(run, start);
+                sequence::ends(splits, &run[..end], start, each);
+                end
+            }
+        }
+    }
+
+    #[inline]
+    fn cutter(self) -> Cutter {
+        use deepseek::{cased, cjk, digit, kana, last_spaces, letters, newline, numbers, punctuation, signs};
         match self {
-            Self::Gpt2 => words(text, start, each, |at| gpt2::word_end(text, at)),
-            Self::Cl100k => words(text, start, each, |at| cl100k::word_end(text, at, 3)),
-            Self::Qwen2 => words(text, start, each, |at| cl100k::word_end(text, at, 1)),
-            Self::O200k => words(text, start, each, |at| o200k::word_end(text, at)),
-            Self::Tekken => words(text, start, each, |at| o200k::tekken_end(text, at)),
-            Self::StarCoder2 => {
-                let words = |text: Text<'_>, at| sequence::Found::Match(gpt2::word_end(text, at));
-                sequence::ends(&[deepseek::digit, words], run, start, &mut each);
-            }
-            Self::DeepSeekV3 => {
-                sequence::ends(&[deepseek::numbers, deepseek::kana, deepseek::words], run, start, &mut each);
-            }
-            Self::DeepSeekCoder => {
-                use deepseek::{cjk, digit, letters, newline, punctuation};
-                sequence::ends(&[newline, letters, punctuation, cjk, digit], run, start, &mut each);
-            }
-            Self::DeepSeekV2 => {
-                use deepseek::{cased, cjk, digit, last_spaces, newline, signs};
-                sequence::ends(&[newline, cased, signs, last_spaces, cjk, digit], run, start, &mut each);
-            }
+            Self::Gpt2 => Cutter::Words(gpt2::word_end),
+            Self::Cl100k => Cutter::Words(|text, at| cl100k::word_end(text, at, 3)),
+            Self::Qwen2 => Cutter::Words(|text, at| cl100k::word_end(text, at, 1)),
+            Self::O200k => Cutter::Words(o200k::word_end),
+            Self::Tekken => Cutter::Words(o200k::tekken_end),
+            Self::StarCoder2 => Cutter::Splits(&[digit, |text, at| Found::Match(gpt2::word_end(text, at))]),
+            Self::DeepSeekV3 => Cutter::Splits(&[numbers, kana, deepseek::words]),
+            Self::DeepSeekCoder => Cutter::Splits(&[newline, letters, punctuation, cjk, digit]),
+            Self::DeepSeekV2 => Cutter::Splits(&[newline, cased, signs, last_spaces, cjk, digit]),
         }
     }
 }
 
-#[inline]
-fn words(text: Text<'_>, start: usize, mut each: impl FnMut(usize), end: impl Fn(usize) -> usize) {
-    let mut at = start;
-    while at < text.len() {
-        at = end(at);
-        each(at);
-    }
+/// How a run is cut.
+enum Cutter {
+    /// By the end of the word at a place.
+    Words(fn(Text<'_>, usize) -> usize),
+    /// By splits, one after another.
+    Splits(&'static [Split]),
 }

@@ -34,3 +34,12 @@ pub(super) fn ends(splits: &[Split], run: &[u8], start: usize, each: &mut dyn Fn
         ends(others, run, left, each);
     }
 }
+
+/// The first place behind `start` where every split cuts, and from where on none depends on what is before: behind an
+/// ASCII letter, in front of ASCII white space or a digit. The end of the run if there is none.
+pub(super) fn border(run: &[u8], start: usize) -> usize {
+    let cuts = |pair: &[u8]| {
+        pair[0].is_ascii_alphabetic() && (pair[1].is_ascii_digit() || matches!(pair[1], b' ' | b'\t' | b'\n' | b'\r'))
+    };
+    run[start..].windows(2).position(cuts).map_or(run.len(), |at| start + at + 1)
+}

@@ -69,35 +69,35 @@ struct Before {
 /// The mask of the first so many bytes.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "a few instructions")]
-fn first(length: usize) -> u64 {
+pub(super) fn first(length: usize) -> u64 {
     if length < BYTES { (1 << length) - 1 } else { u64::MAX }
 }
 
 /// The mask of the bytes behind those in `mask`.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "one instruction")]
-fn behind(mask: u64, before: u64) -> u64 {
+pub(super) fn behind(mask: u64, before: u64) -> u64 {
     mask << 1 | before
 }
 
 /// The mask of the bytes `distance` behind those in `mask`, of which `before` are those of the block before.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "two instructions")]
-fn prior(mask: u64, before: u64, distance: u32) -> u64 {
+pub(super) fn prior(mask: u64, before: u64, distance: u32) -> u64 {
     mask << distance | before >> (u64::BITS - distance)
 }
 
 /// The mask of the bytes that one in `mask` follows, whose continuation is `next`.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "one instruction")]
-fn ahead(mask: u64, next: u64) -> u64 {
+pub(super) fn ahead(mask: u64, next: u64) -> u64 {
     mask >> 1 | next << 63
 }
 
 /// The bytes of `runs` from those in `seeds`, which are in `runs`, to the end of their runs.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "a few instructions")]
-fn fill(runs: u64, seeds: u64) -> u64 {
+pub(super) fn fill(runs: u64, seeds: u64) -> u64 {
     runs & !runs.wrapping_add(seeds)
 }
 
@@ -117,8 +117,9 @@ fn starts<const JOINS: bool>(
     // The first colon of a `::` directly behind a name, and the second one: they belong to the name.
     let scope = if JOINS { of.colon & behind(word, before.word) & ahead(of.colon, next.colon) } else { 0 };
     let scope_end = behind(scope, before.scope);
-    let mark = of.mark & !scope & !scope_end;
-    let solid_ahead = ahead(word | mark, next.word | next.mark);
+    let mark = of.mark & text & !scope & !scope_end;
+    let next_mark = next.mark & first(next_length);
+    let solid_ahead = ahead(word | mark, next.word | next_mark);
     let digit_ahead = ahead(of.digit, next.digit);
     // Blanks behind a newline belong to it; of the others the last, if it is a space, joins the word or the marks
     // behind it.
@@ -187,24 +188,34 @@ fn watched_runs(of: &Masks, run_starts: u64, before: &Before) -> u64 {
     fill(of.word, run_starts & (of.digit | behind(of.closing, before.closing)) | of.word & before.watched & 1)
 }
 
-/// Appends the starts of `text`, whose masks `masks` makes; `JOINS` is for `cpp-words-2`.
+/// Appends the starts of `text`: of each block `masks` makes the masks, and `starts` of the masks of two neighbours, and
+/// of how many of their bytes are text, the starts of the first.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
-pub(super) fn append<const JOINS: bool>(text: &[u8], masks: impl Fn(&[u8; BYTES]) -> Masks, out: &mut Vec<Block>) {
+pub(super) fn append<M: Copy + Default>(
+    text: &[u8],
+    masks: impl Fn(&[u8; BYTES]) -> M,
+    mut starts: impl FnMut(&M, &M, [usize; 2]) -> Block,
+    out: &mut Vec<Block>,
+) {
     let (whole, rest) = text.as_chunks::<BYTES>();
     let mut last = [0; BYTES];
     last[..rest.len()].copy_from_slice(rest);
-    let last = {
-        let made = masks(&last);
-        Masks { mark: made.mark & ((1 << rest.len()) - 1), ..made }
-    };
-    let mut before = Before::default();
+    let last = masks(&last);
     let mut here = whole.first().map_or(last, &masks);
     for at in 0..whole.len() {
         let next = whole.get(at + 1).map_or(last, &masks);
         let next_length = if at + 1 < whole.len() { BYTES } else { rest.len() };
-        out.push(starts::<JOINS>(&here, &next, [BYTES, next_length], &mut before));
+        out.push(starts(&here, &next, [BYTES, next_length]));
         here = next;
     }
-    out.push(starts::<JOINS>(&last, &Masks::default(), [rest.len(), 0], &mut before));
+    out.push(starts(&last, &M::default(), [rest.len(), 0]));
+}
+
+/// Appends the starts of `text` in a pattern of ours; `JOINS` is for `cpp-words-2`.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
+pub(super) fn append_ours<const JOINS: bool>(text: &[u8], masks: impl Fn(&[u8; BYTES]) -> Masks, out: &mut Vec<Block>) {
+    let mut before = Before::default();
+    append(text, masks, |here, next, lengths| starts::<JOINS>(here, next, lengths, &mut before), out);
 }

@@ -15,11 +15,12 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod fallback;
+mod foreign;
 mod masks;
 #[cfg(test)]
 mod tests;
 
-use masks::{BYTES, Block, append};
+use masks::{BYTES, Block, append_ours};
 
 use super::cpp_lines_2::Lines;
 use super::{Kind, Pattern};
@@ -64,6 +65,19 @@ impl Ends {
         Self { base: end, bits: 1, level: Level::Fallback }
     }
 
+    /// The same in a text that has so many bytes more in front.
+    #[inline]
+    pub(crate) fn behind(self, bytes: usize) -> Self {
+        Self { base: self.base + bytes, ..self }
+    }
+
+    /// Calls `each` with them, in order.
+    pub(crate) fn each(self, each: &mut impl FnMut(usize)) {
+        let mut places = [0; BYTES];
+        let count = self.put(&mut places);
+        places[..count].iter().for_each(|&end| each(end as usize));
+    }
+
     /// Writes them to the first of `places`, and anything behind them; returns how many they are.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "for each block")]
@@ -84,7 +98,7 @@ impl Ends {
     }
 }
 
-/// The starts of a text. Made to be used again for the next text.
+/// The starts of a text; none of a pattern without rules for them. Made to be used again for the next text.
 pub(crate) struct Starts {
     blocks: Vec<Block>,
     level: Level,
@@ -101,12 +115,16 @@ impl Default for Starts {
 const MAX_KEPT: usize = 1 << 20;
 
 impl Starts {
-    /// Finds the starts in `text`, any bytes, of the words and the lines of `pattern`.
+    /// Finds the starts in `text`, any bytes, of the words and the lines of `pattern`; of another program's pattern those
+    /// of the words only, if there are rules for it.
     pub(crate) fn find(&mut self, pattern: Pattern, text: &[u8]) {
         self.pattern = pattern;
         self.blocks.clear();
         self.blocks.shrink_to(MAX_KEPT);
         self.blocks.reserve(text.len() / BYTES + 1);
+        if let Kind::Foreign(foreign) = pattern.0 {
+            return foreign::append(foreign, self.level, text, &mut self.blocks);
+        }
         if pattern.is_text() {
             // Where everything is odd, `Pattern::end` cuts everything.
             return self.blocks.resize(text.len() / BYTES + 1, Block { words: 0, odd: u64::MAX, lines: 0 });
@@ -116,7 +134,7 @@ impl Starts {
 
     fn append<const JOINS: bool>(&mut self, text: &[u8]) {
         match self.level {
-            Level::Fallback => append::<JOINS>(text, fallback::masks, &mut self.blocks),
+            Level::Fallback => append_ours::<JOINS>(text, fallback::masks, &mut self.blocks),
             #[cfg(target_arch = "x86_64")]
             Level::Avx2 => avx2::append::<JOINS>(text, &mut self.blocks),
             #[cfg(target_arch = "x86_64")]
@@ -128,6 +146,9 @@ impl Starts {
     /// runs of valid UTF-8 of the text that was given to [`Self::find`], at the same place.
     #[inline]
     pub(crate) fn words(&self, run: &[u8], start: usize, mut each: impl FnMut(Ends)) {
+        if self.blocks.is_empty() {
+            return self.pattern.ends(run, start, |end| each(Ends::one(end)));
+        }
         let mut at = start;
         while at < run.len() {
             let found = self.odd_from(run, at, &mut each);
@@ -241,8 +262,7 @@ impl Starts {
     #[inline(never)]
     fn cut_odd(&self, run: &[u8], mut at: usize, each: &mut impl FnMut(usize)) -> usize {
         loop {
-            at = self.pattern.words().end(run, at);
-            each(at);
+            at = self.pattern.words().cut(run, at, each);
             if at == run.len() || self.blocks[at / BYTES].words & (1 << (at % BYTES)) != 0 {
                 return at;
             }

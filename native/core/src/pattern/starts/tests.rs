@@ -98,11 +98,7 @@ fn words_and_lines_are_those_of(pattern: Pattern) {
         let run = text.as_bytes();
         starts.find(pattern, run);
         let [mut found, mut expected, mut lines, mut expected_lines, mut words] = [const { Vec::new() }; 5];
-        starts.words(run, 0, |ends| {
-            let mut places = [0; BYTES];
-            let count = ends.put(&mut places);
-            found.extend(places[..count].iter().map(|&end| end as usize));
-        });
+        starts.words(run, 0, |ends| ends.each(&mut |end| found.push(end)));
         pattern.words().ends(run, 0, |end| expected.push(end));
         assert_eq!(found, expected, "{pattern:?} {text:?}");
         starts.lines(run, 0, |end| lines.push(end));
@@ -124,6 +120,29 @@ fn words_and_lines_are_those_of(pattern: Pattern) {
 }
 
 #[test]
+fn words_of_other_programs_are_those_of_their_splitters() {
+    let more =
+        ["'s", "'LL", "//", "/", "\n/", "HTTPServer", "fooBar", "1234567", "'", "名五", "\u{a0}", "\u{3000}", "\u{85}"];
+    let wide = [" ".repeat(70), "\t\n".repeat(40), "7".repeat(131)];
+    let pieces: Vec<&str> = PIECES.into_iter().chain(more).chain(wide.iter().map(String::as_str)).collect();
+    let (mut state, mut starts, levels) = (1, Starts::default(), levels());
+    for pattern in Pattern::foreign() {
+        for round in 0..30_000 {
+            starts.level = levels[round / 3 % levels.len()];
+            let count = 1 + random(&mut state, if round % 8 == 0 { 120 } else { 12 });
+            let (kinds, shift) = ([5, 20, pieces.len()][round % 3], random(&mut state, pieces.len()));
+            let text: String = (0..count).map(|_| pieces[(random(&mut state, kinds) + shift) % pieces.len()]).collect();
+            let run = text.as_bytes();
+            let [mut found, mut expected] = [const { Vec::new() }; 2];
+            starts.find(pattern, run);
+            starts.words(run, 0, |ends| ends.each(&mut |end| found.push(end)));
+            pattern.ends(run, 0, |end| expected.push(end));
+            assert_eq!(found, expected, "{pattern:?} {text:?}");
+        }
+    }
+}
+
+#[test]
 #[allow(unsafe_code, reason = "instructions that not every processor has")]
 fn the_fast_masks_are_those_of_the_table() {
     for byte in 0..=u8::MAX {
@@ -133,6 +152,8 @@ fn the_fast_masks_are_those_of_the_table() {
         if super::avx2::available() {
             // SAFETY: the processor has AVX2.
             assert_eq!(unsafe { super::avx2::masks(&bytes) }, expected);
+            // SAFETY: as above.
+            assert_eq!(unsafe { super::foreign::avx2::masks(&bytes) }, super::foreign::bytes::of(&bytes));
         }
         #[cfg(target_arch = "x86_64")]
         if super::avx512::available() {
