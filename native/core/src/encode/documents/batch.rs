@@ -12,7 +12,7 @@ use super::encoder::Encoder;
 use super::workers::Workers;
 use crate::encode::id::Id;
 use crate::encode::markers::Markers;
-use crate::memory::use_large_pages;
+use crate::memory::{use_large_pages, zeros};
 use crate::pieces::{on_threads, pieces};
 use crate::{Error, Result, Stop};
 
@@ -48,7 +48,7 @@ pub(crate) fn encode_batch<T: Id>(
 ) -> Result<ListArray> {
     let ranges = pieces(documents.iter().map(|document| document.len()), threads);
     let encode = |range: Range<usize>| encode_piece(encoder, workers, &documents[range], markers, stop);
-    list_array(on_threads(threads, ranges, encode)?)
+    list_array(on_threads(threads, ranges, encode)?, threads)
 }
 
 /// Counts the ids of each document, with up to `threads` threads.
@@ -94,7 +94,8 @@ fn encode_piece<T: Id>(
     })
 }
 
-pub(crate) fn list_array<T: Id>(mut pieces: Vec<DocumentIds<T>>) -> Result<ListArray> {
+/// Joins pieces into one list array, with up to `threads` threads.
+pub(crate) fn list_array<T: Id>(mut pieces: Vec<DocumentIds<T>>, threads: usize) -> Result<ListArray> {
     let total = pieces.iter().map(|piece| piece.ids.len()).sum();
     let mut offsets = vec![0_i32];
     let mut before = 0;
@@ -110,13 +111,27 @@ pub(crate) fn list_array<T: Id>(mut pieces: Vec<DocumentIds<T>>) -> Result<ListA
     }
     let ids = match pieces.as_mut_slice() {
         [only] => std::mem::take(&mut only.ids),
-        several => several.iter().fold(Vec::with_capacity(total), |mut ids, piece| {
-            ids.extend_from_slice(&piece.ids);
-            ids
-        }),
+        several => join(several, total, threads)?,
     };
     let values = PrimitiveArray::<T::Arrow>::new(ids.into(), None);
     let field = Field::new("item", T::Arrow::DATA_TYPE, true);
     let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
     Ok(ListArray::try_new(Arc::new(field), offsets, Arc::new(values), None)?)
+}
+
+/// The ids of all pieces, `total` of them. Copying, and clearing the memory for it, takes as long as a tenth of encoding.
+fn join<T: Id>(pieces: &[DocumentIds<T>], total: usize, threads: usize) -> Result<Vec<T>> {
+    let mut ids = zeros(total);
+    let (mut rest, mut parts) = (ids.as_mut_slice(), Vec::with_capacity(pieces.len()));
+    for piece in pieces {
+        let (part, behind) = rest.split_at_mut(piece.ids.len());
+        parts.push((part, &piece.ids));
+        rest = behind;
+    }
+    let copy = |(part, ids): (&mut [T], &Vec<T>)| {
+        part.copy_from_slice(ids);
+        Ok(())
+    };
+    on_threads(threads, parts, copy)?;
+    Ok(ids)
 }

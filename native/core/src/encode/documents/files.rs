@@ -39,7 +39,7 @@ pub(crate) fn encode_files<T: Id>(
             Ok(piece)
         })
     };
-    list_array(on_threads(threads, pieces(lengths.iter().copied(), threads), encode_range)?)
+    list_array(on_threads(threads, pieces(lengths.iter().copied(), threads), encode_range)?, threads)
 }
 
 fn length_of(path: &Path) -> Result<usize> {

@@ -94,25 +94,19 @@ impl<T: Id> WordIds<T> {
         lanes[lanes.len() - 1].id() as usize
     }
 
-    /// Appends the ids of the first of `all` to `out`, up to one that has more ids than fit there; returns how many
-    /// words were done.
+    /// Writes the ids of the first of `all` to `room`, up to one that has more ids than are kept here or that does not
+    /// fit; returns how many words were done, and how many ids they have.
     #[inline]
-    pub(crate) fn append_few(all: &[Self], out: &mut Vec<T>) -> usize {
-        let lanes = T::Lanes::default().as_ref().len();
-        let (before, mut length, mut done) = (out.len(), 0, 0);
-        out.resize(before + all.len() * lanes, T::new(0));
-        let room = &mut out[before..];
+    pub(crate) fn write_few(all: &[Self], room: &mut [T]) -> (usize, usize) {
+        let (mut length, mut done) = (0, 0);
         for found in all {
-            let count = found.count();
-            if count == 0 {
-                break;
-            }
-            room[length..][..lanes].copy_from_slice(found.0.as_ref());
+            let (count, lanes) = (found.count(), found.0.as_ref());
+            let Some(place) = room.get_mut(length..length + lanes.len()).filter(|_| count > 0) else { break };
+            place.copy_from_slice(lanes);
             length += count;
             done += 1;
         }
-        out.truncate(before + length);
-        done
+        (done, length)
     }
 }
 

@@ -14,6 +14,8 @@ use crate::stop::NEVER;
 
 /// How many words are looked up together at most.
 const BATCH: usize = 256 + BLOCK;
+/// Room for the ids of a batch, but for those of words that have more than fit into a near table.
+const FEW: usize = BATCH * 8;
 /// How many words are taken at once at most.
 const BLOCK: usize = 64;
 /// How many hashes are remembered to recognise a word that a batch has twice.
@@ -43,6 +45,8 @@ pub(crate) struct PendingWords<T: Id> {
     places: [u32; BATCH],
     /// Those that are not known, but are long or the same as others.
     again: [u16; BATCH],
+    /// The ids of words, before they are put out.
+    few: [T; FEW],
 }
 
 impl<T: Id> Default for PendingWords<T> {
@@ -58,6 +62,7 @@ impl<T: Id> Default for PendingWords<T> {
             keys: [Key::default(); BATCH],
             places: [0; BATCH],
             again: [0; BATCH],
+            few: [T::new(0); FEW],
         }
     }
 }
@@ -279,7 +284,10 @@ impl<'a, T: Id> WordEncoder<'a, T> {
     fn write_all(&mut self, out: &mut Vec<T>) {
         let mut index = 0;
         while index < self.pending.length {
-            index += WordIds::append_few(&self.pending.found[index..self.pending.length], out);
+            let PendingWords { found, few, length, .. } = &mut *self.pending;
+            let (done, ids) = WordIds::write_few(&found[index..*length], few);
+            out.extend_from_slice(&few[..ids]);
+            index += done;
             if index == self.pending.length {
                 break;
             }

@@ -4,7 +4,7 @@
 
 use std::arch::x86_64::{__m256i, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_set1_epi8, _mm256_slli_epi16};
 
-use super::masks::{BYTES, Block, Masks, append_ours};
+use super::masks::{BYTES, Block, Masks, Ours, append as append_masks};
 use crate::blocks::vectors::{Table, look_up, mask, or};
 
 /// Whether this processor can do it.
@@ -24,7 +24,7 @@ pub(super) fn append<const JOINS: bool>(text: &[u8], out: &mut Vec<Block>) {
 
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 fn append_blocks<const JOINS: bool>(text: &[u8], out: &mut Vec<Block>) {
-    append_ours::<JOINS>(text, |bytes| masks(bytes), out);
+    append_masks(text, Ours::<JOINS>::default(), |bytes| masks(bytes), out);
 }
 
 #[target_feature(enable = "avx2")]

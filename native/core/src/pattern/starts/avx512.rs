@@ -8,7 +8,7 @@ use std::arch::x86_64::{
     _mm512_set1_epi32, _mm512_test_epi8_mask,
 };
 
-use super::masks::{BYTES, Block, Masks, append_ours};
+use super::masks::{BYTES, Block, Masks, Ours, append as append_masks};
 
 /// Whether this processor can do it.
 #[inline]
@@ -31,7 +31,7 @@ pub(super) fn append<const JOINS: bool>(text: &[u8], out: &mut Vec<Block>) {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi1,bmi2,popcnt")]
 fn append_blocks<const JOINS: bool>(text: &[u8], out: &mut Vec<Block>) {
-    append_ours::<JOINS>(text, |bytes| masks(bytes), out);
+    append_masks(text, Ours::<JOINS>::default(), |bytes| masks(bytes), out);
 }
 
 /// Writes `base` plus the place of each bit to the first of `places`, and anything behind them.

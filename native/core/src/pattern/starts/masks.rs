@@ -188,14 +188,36 @@ fn watched_runs(of: &Masks, run_starts: u64, before: &Before) -> u64 {
     fill(of.word, run_starts & (of.digit | behind(of.closing, before.closing)) | of.word & before.watched & 1)
 }
 
-/// Appends the starts of `text`: of each block `masks` makes the masks, and `starts` of the masks of two neighbours, and
-/// of how many of their bytes are text, the starts of the first.
+/// What finds the starts of one block after another.
+pub(super) trait Finder {
+    /// The masks of a block.
+    type Masks: Copy + Default;
+
+    /// The starts of a block; `next` is the one after it. Of their bytes as many are text as `lengths` says.
+    fn starts(&mut self, of: &Self::Masks, next: &Self::Masks, lengths: [usize; 2]) -> Block;
+}
+
+/// What finds the starts of a pattern of ours; `JOINS` is for `cpp-words-2`.
+#[derive(Default)]
+pub(super) struct Ours<const JOINS: bool>(Before);
+
+impl<const JOINS: bool> Finder for Ours<JOINS> {
+    type Masks = Masks;
+
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
+    fn starts(&mut self, of: &Masks, next: &Masks, lengths: [usize; 2]) -> Block {
+        starts::<JOINS>(of, next, lengths, &mut self.0)
+    }
+}
+
+/// Appends the starts of `text`, whose masks `masks` makes.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
-pub(super) fn append<M: Copy + Default>(
+pub(super) fn append<F: Finder>(
     text: &[u8],
-    masks: impl Fn(&[u8; BYTES]) -> M,
-    mut starts: impl FnMut(&M, &M, [usize; 2]) -> Block,
+    mut finder: F,
+    masks: impl Fn(&[u8; BYTES]) -> F::Masks,
     out: &mut Vec<Block>,
 ) {
     let (whole, rest) = text.as_chunks::<BYTES>();
@@ -206,16 +228,8 @@ pub(super) fn append<M: Copy + Default>(
     for at in 0..whole.len() {
         let next = whole.get(at + 1).map_or(last, &masks);
         let next_length = if at + 1 < whole.len() { BYTES } else { rest.len() };
-        out.push(starts(&here, &next, [BYTES, next_length]));
+        out.push(finder.starts(&here, &next, [BYTES, next_length]));
         here = next;
     }
-    out.push(starts(&last, &M::default(), [rest.len(), 0]));
-}
-
-/// Appends the starts of `text` in a pattern of ours; `JOINS` is for `cpp-words-2`.
-#[inline(always)]
-#[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
-pub(super) fn append_ours<const JOINS: bool>(text: &[u8], masks: impl Fn(&[u8; BYTES]) -> Masks, out: &mut Vec<Block>) {
-    let mut before = Before::default();
-    append(text, masks, |here, next, lengths| starts::<JOINS>(here, next, lengths, &mut before), out);
+    out.push(finder.starts(&last, &F::Masks::default(), [rest.len(), 0]));
 }

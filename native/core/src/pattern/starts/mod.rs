@@ -20,7 +20,7 @@ mod masks;
 #[cfg(test)]
 mod tests;
 
-use masks::{BYTES, Block, append_ours};
+use masks::{BYTES, Block, Ours, append};
 
 use super::cpp_lines_2::Lines;
 use super::{Kind, Pattern};
@@ -88,11 +88,13 @@ impl Ends {
             // SAFETY: the processor has AVX-512, or it would not be this level.
             return unsafe { avx512::put(self.base as u32, self.bits, places) };
         }
-        let (mut bits, mut count) = (self.bits, 0);
-        while bits != 0 {
-            places[count % BYTES] = self.base as u32 + bits.trailing_zeros();
-            bits &= bits - 1;
-            count += 1;
+        // Eight at a time, the last of them in vain, so that hardly a branch depends on how many they are.
+        let (mut bits, count) = (self.bits, self.bits.count_ones() as usize);
+        for eight in places.as_chunks_mut::<8>().0.iter_mut().take(count.div_ceil(8)) {
+            for place in eight {
+                *place = self.base as u32 + bits.trailing_zeros();
+                bits &= bits.wrapping_sub(1);
+            }
         }
         count
     }
@@ -134,7 +136,7 @@ impl Starts {
 
     fn append<const JOINS: bool>(&mut self, text: &[u8]) {
         match self.level {
-            Level::Fallback => append_ours::<JOINS>(text, fallback::masks, &mut self.blocks),
+            Level::Fallback => append(text, Ours::<JOINS>::default(), fallback::masks, &mut self.blocks),
             #[cfg(target_arch = "x86_64")]
             Level::Avx2 => avx2::append::<JOINS>(text, &mut self.blocks),
             #[cfg(target_arch = "x86_64")]

@@ -5,9 +5,9 @@
 use std::arch::x86_64::{__m256i, _mm256_andnot_si256, _mm256_cmpeq_epi8, _mm256_set1_epi8, _mm256_slli_epi16};
 
 use super::super::avx2::{available, load};
-use super::super::masks::{BYTES, Block};
+use super::super::masks::{BYTES, Block, append as append_blocks};
 use super::bytes::Bytes;
-use super::{Known, append_with};
+use super::{Known, Words};
 use crate::blocks::vectors::{Table, look_up, mask, or};
 
 /// Appends the starts of `text`. Only where AVX2 is [`available`].
@@ -19,7 +19,7 @@ pub(super) fn append<K: Known>(text: &[u8], out: &mut Vec<Block>) {
 
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 fn append_known<K: Known>(text: &[u8], out: &mut Vec<Block>) {
-    append_with::<K>(text, |bytes| masks(bytes), out);
+    append_blocks(text, Words::<K>::default(), |bytes| masks(bytes), out);
 }
 
 #[target_feature(enable = "avx2")]

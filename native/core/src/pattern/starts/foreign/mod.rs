@@ -9,8 +9,10 @@
 pub(super) mod avx2;
 pub(super) mod bytes;
 
+use std::marker::PhantomData;
+
 use super::Level;
-use super::masks::{BYTES, Block, ahead, append as append_blocks, behind, fill, first, prior};
+use super::masks::{Block, Finder, ahead, append as append_blocks, behind, fill, first, prior};
 use crate::pattern::foreign::Foreign;
 use bytes::Bytes;
 
@@ -93,18 +95,11 @@ known! {
 
 fn append_known<K: Known>(level: Level, text: &[u8], out: &mut Vec<Block>) {
     match level {
-        Level::Fallback => append_with::<K>(text, bytes::of, out),
+        Level::Fallback => append_blocks(text, Words::<K>::default(), bytes::of, out),
         // Of AVX-512 nothing more is used here.
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 | Level::Avx512 => avx2::append::<K>(text, out),
     }
-}
-
-#[inline(always)]
-#[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
-fn append_with<K: Known>(text: &[u8], bytes: impl Fn(&[u8; BYTES]) -> Bytes, out: &mut Vec<Block>) {
-    let mut before = Before::default();
-    append_blocks(text, bytes, |here, next, lengths| starts::<K>(here, next, lengths, &mut before), out);
 }
 
 /// What the bytes before a block leave behind: whole masks, of which mostly the last bit is wanted.
@@ -121,6 +116,28 @@ struct Before {
     leading: u64,
     marks_ending: u64,
     ending: u64,
+}
+
+/// What finds the words of a pre-tokenizer.
+struct Words<K> {
+    before: Before,
+    known: PhantomData<K>,
+}
+
+impl<K> Default for Words<K> {
+    fn default() -> Self {
+        Self { before: Before::default(), known: PhantomData }
+    }
+}
+
+impl<K: Known> Finder for Words<K> {
+    type Masks = Bytes;
+
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
+    fn starts(&mut self, of: &Bytes, next: &Bytes, lengths: [usize; 2]) -> Block {
+        starts::<K>(of, next, lengths, &mut self.before)
+    }
 }
 
 /// The bytes behind those in `mask`, of which `before` are those of the block before.
