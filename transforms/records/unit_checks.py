@@ -210,8 +210,8 @@ def _check_ledger(run: RunUnits, unit: UnitReceipt) -> Iterator[str]:
         is_kept = output.path in run.documents
         keys = ("num_bytes",) if is_kept else ("column", "reason", "num_bytes")
         with run.out.open_ranges(output.path) as file, pq.ParquetFile(file) as table:
-            if is_kept and not set(more) <= set(table.schema_arrow.names):
-                yield f"{run.out.where(output.path)}: by the options it has {', '.join(more)}, and it lacks some"
+            if lacking := set(more if is_kept else ()) - set(table.schema_arrow.names):
+                yield f"{run.out.where(output.path)}: by the options it lacks {', '.join(sorted(lacking))}"
                 return
             rows = table.read([*keys, *more] if is_kept else list(keys), use_threads=False)
         if is_kept:

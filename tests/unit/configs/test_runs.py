@@ -79,6 +79,7 @@ def other_value(flag: Flag) -> object:
         "--withdrawn": "s3://b/x",
         "--unlicensed": "keep",
         "--redact": "email,ip",
+        "--find-licenses": "texts",
         "--redact-with": "same-length",
         "--unit-pattern": "cpp-lines-1",
         "--drop-duplicates": True,

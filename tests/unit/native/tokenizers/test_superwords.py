@@ -105,7 +105,7 @@ def write(directory: Path, content: dict[str, Any], first_merge: int | None) -> 
     written = json.dumps(content).encode()
     (directory / "tokenizer.json").write_bytes(written)
     manifest: dict[str, Any] = {"format": "cppmill-tokenizer-1", "vocab_size": len(content["model"]["vocab"])}
-    manifest["files"] = {"tokenizer.json": hashlib.sha256(written).hexdigest()}
+    manifest |= {"files": {"tokenizer.json": hashlib.sha256(written).hexdigest()}, "tokens": [], "reserved": []}
     if first_merge is not None:
         manifest["superwords"] = {"first_merge": first_merge}
     (directory / "manifest.json").write_text(json.dumps(manifest))

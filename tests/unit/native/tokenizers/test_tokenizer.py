@@ -64,7 +64,9 @@ def directory(headers: list[bytes], prepared: Callable[..., Path]) -> Path:
     """A tokenizer directory that Hugging Face trained on some of the headers."""
 
     def make(folder: Path) -> None:
-        train([content.decode("utf-8", "ignore") for content in headers[::2]]).save(str(folder / "tokenizer.json"))
+        content = json.loads(train([content.decode("utf-8", "ignore") for content in headers[::2]]).to_str())
+        content["added_tokens"] = [token for token in content["added_tokens"] if token["content"] not in RESERVED]
+        (folder / "tokenizer.json").write_text(json.dumps(content))
         write_manifest(folder)
 
     return prepared("native-hugging-face-words", make)

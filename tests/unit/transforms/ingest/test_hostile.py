@@ -72,6 +72,7 @@ import json, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import conftest as driver
+from schemas.options import IngestOptions
 from transforms.storage.folder import OutputFolder
 
 def peak():  # ru_maxrss would start with the memory of pytest
@@ -79,7 +80,8 @@ def peak():  # ru_maxrss would start with the memory of pytest
     return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:")) << 10
 
 before = peak()
-result = driver.ingest([Path(sys.argv[2])], OutputFolder(Path(sys.argv[3])))
+options = IngestOptions(max_dense_bytes=1 << 30)
+result = driver.ingest([Path(sys.argv[2])], OutputFolder(Path(sys.argv[3])), options)
 print(json.dumps([result.ledger.to_json(), peak() - before]))
 """
 
