@@ -8,6 +8,7 @@ input, loading the vocabulary and looking at the ids is outside the clock.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -164,6 +165,7 @@ LOADERS: dict[str, Callable[[Vocabulary, Path, int], Encode]] = {
 def prepare(encoder: str, vocabulary: Vocabulary, sample: Path, threads: int, *, warm: bool) -> Encode:
     """Load a vocabulary and the documents, and encode them once before the clock if the row is of a warm encoder."""
     set_rayon_threads(threads)
+    os.environ["FASTOKENS_BPE_THREADS"] = str(threads)  # its own pool has a thread per processor otherwise
     encode = LOADERS[encoder](vocabulary, sample, threads)
     if warm:
         encode()

@@ -18,6 +18,7 @@ use bytes::Bytes;
 
 /// How a pre-tokenizer cuts ASCII text.
 #[derive(Clone, Copy)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a difference between two regular expressions")]
 struct Rules {
     /// The most digits of a word; 0 if any number of them.
     digits: usize,
