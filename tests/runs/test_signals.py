@@ -177,6 +177,7 @@ def test_a_terminal_is_as_it_was(name: str, processes: ProcessServer, tmp_path: 
 DIRECT = """
 import os, signal, sys, time
 from pipelines.console.signals import stop_on_signals
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 BODY
 """
 

@@ -14,6 +14,7 @@ mod cpp_lines_2;
 mod cpp_words;
 mod cpp_words_2;
 mod foreign;
+mod split;
 mod splitter;
 mod starts;
 mod tail;
@@ -170,19 +171,6 @@ impl Pattern {
         let mut classes = Classes::default();
         self.classify(text, &mut classes);
         self.split_classified(text, &classes, |_, start, end| each(&text[start..end]));
-    }
-
-    /// The same as [`Self::split`], as an encoder does it.
-    fn split_by_starts<'a>(self, text: &'a [u8], mut each: impl FnMut(&'a [u8])) {
-        let (mut starts, mut at) = (Starts::default(), 0);
-        let mut word = |end: usize| each(&text[std::mem::replace(&mut at, end)..end]);
-        for_runs(text, |run| match run {
-            Run::Valid(start, end) => {
-                starts.find(self, &text[start..end]);
-                starts.words(&text[start..end], 0, |ends| ends.behind(start).each(&mut word));
-            }
-            Run::Invalid(byte) => word(byte + 1),
-        });
     }
 
     /// Sets `classes` to the classes of `text`, if this pattern uses them.

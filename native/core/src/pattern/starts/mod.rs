@@ -16,10 +16,12 @@ mod avx2;
 mod avx512;
 mod fallback;
 mod foreign;
+mod level;
 mod masks;
 #[cfg(test)]
 mod tests;
 
+use level::Level;
 use masks::{BYTES, Block, Ours, append};
 
 use super::cpp_lines_2::Lines;
@@ -33,31 +35,6 @@ pub(crate) struct Ends {
     bits: u64,
     #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "there is one level only"))]
     level: Level,
-}
-
-/// What is used of the processor.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Level {
-    Fallback,
-    #[cfg(target_arch = "x86_64")]
-    Avx2,
-    #[cfg(target_arch = "x86_64")]
-    Avx512,
-}
-
-impl Level {
-    /// The fastest that this processor has.
-    fn best() -> Self {
-        #[cfg(target_arch = "x86_64")]
-        if avx512::available() {
-            return Self::Avx512;
-        }
-        #[cfg(target_arch = "x86_64")]
-        if avx2::available() {
-            return Self::Avx2;
-        }
-        Self::Fallback
-    }
 }
 
 impl Ends {

@@ -7,7 +7,7 @@ use std::arch::x86_64::{__m256i, _mm256_andnot_si256, _mm256_cmpeq_epi8, _mm256_
 use super::super::avx2::{available, load};
 use super::super::masks::{BYTES, Block, append as append_blocks};
 use super::bytes::Bytes;
-use super::{Known, Words};
+use super::words::{Known, Words};
 use crate::blocks::vectors::{Table, look_up, mask, or};
 
 /// Appends the starts of `text`. Only where AVX2 is [`available`].
