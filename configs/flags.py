@@ -19,6 +19,7 @@ from pydantic.fields import FieldInfo
 from configs.layers import Layer, freeze
 from schemas.declarations import Option
 from schemas.errors import ConfigError
+from schemas.parsing import parse_toml
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -176,7 +177,7 @@ def read_set_values(texts: Sequence[str], problems: list[str]) -> list[Layer]:
     layers = []
     for text in texts:
         try:
-            values = tomllib.loads(text)
+            values = parse_toml(text)
         except tomllib.TOMLDecodeError as error:
             problems.append(
                 f"{SET} {text}: not TOML: {error}; it takes TABLE.KEY=VALUE, with quotes around a string: "

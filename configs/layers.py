@@ -17,6 +17,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from configs.problems import describe_unknown, describe_value, did_you_mean, show
+from schemas.parsing import parse_toml
 
 Tables = Mapping[str, Mapping[str, Any]]
 
@@ -138,7 +139,7 @@ def freeze(value: Any) -> Any:  # noqa: ANN401 - any TOML value
 def read_file(file: Path, problems: list[str]) -> Layer:
     """Return the layer of a TOML file; what keeps it from being read is added to `problems`."""
     try:
-        return Layer(origin=str(file), values=freeze(tomllib.loads(file.read_bytes().decode("utf-8"))))
+        return Layer(origin=str(file), values=freeze(parse_toml(file.read_bytes().decode("utf-8"))))
     except OSError as error:
         problems.append(f"{file}: cannot be read: {error.strerror}")
     except UnicodeDecodeError as error:

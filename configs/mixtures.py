@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
 from configs.problems import show
 from schemas.errors import ConfigError
 from schemas.export_options import MAX_WEIGHT
+from schemas.parsing import parse_toml
 
 Weights = tuple[tuple[str, float], ...]
 _KEYS = ("default", "projects")
@@ -21,7 +21,7 @@ def read_mixture(file: Path) -> tuple[float, Weights]:
         ConfigError: With one line for every problem.
     """
     try:
-        values = tomllib.loads(file.read_text())
+        values = parse_toml(file.read_text())
     except (OSError, ValueError) as error:
         raise ConfigError(f"--mixture {file}: {error}") from error
     projects = values.get("projects", {})

@@ -31,6 +31,7 @@ from cppmill_core.platforms import PLATFORM_VOCAB
 from configs.platforms import KINDS, Platforms, check_evidence, load_platform_rules, published_platforms
 from configs.problems import did_you_mean, show
 from schemas.errors import ConfigError
+from schemas.parsing import parse_json, parse_toml
 
 OWN = "own"
 """The key of a vocabulary that has the user's tables."""
@@ -77,7 +78,7 @@ def add_platforms(data: bytes, *, where: str) -> Platforms:
         (114, 113)
     """
     tables = _read(data, where)
-    known = json.loads(PLATFORM_VOCAB.read_bytes())
+    known = parse_json(PLATFORM_VOCAB.read_bytes())
     ids = _add_ids(tables, known["categories"], where)
     size = max(known["size"], *(number + 1 for labels in ids.values() for number in labels.values()))
     rules = rfc8785.dumps(_add_rules(tables, ids, where)).decode()
@@ -97,17 +98,17 @@ def recorded_platforms(vocab: bytes, *, where: str) -> Platforms:
 def has_own_platforms(vocab: bytes) -> bool:
     """Return whether the bytes of a `platform_vocab.json` have platforms of the user's own."""
     try:
-        return OWN in json.loads(vocab)
+        return OWN in parse_json(vocab)
     except (ValueError, TypeError):
         return False
 
 
 def _read(data: bytes, where: str) -> dict[str, Any]:
     if has_own_platforms(data):
-        tables = json.loads(data)[OWN]
+        tables = parse_json(data)[OWN]
     else:
         try:
-            tables = tomllib.loads(data.decode("utf-8"))
+            tables = parse_toml(data.decode("utf-8"))
         except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise ConfigError(f"{where}: not TOML: {error}") from error
     if not isinstance(tables, dict) or not tables.keys() - {CATEGORIES}:
@@ -194,7 +195,7 @@ def _own_id(label: str, table: Tables, place: str, names: Mapping[int, str]) -> 
 
 def _add_rules(tables: Tables, ids: Categories, where: str) -> dict[str, Any]:
     """Return the rules of all labels, the file's after those that come with cppmill."""
-    rules: dict[str, Any] = json.loads(load_platform_rules())
+    rules: dict[str, Any] = parse_json(load_platform_rules())
     known = {(rule["category"], rule["label"]): rule for rule in rules["labels"]}
     for category, label, table in _labels(tables):
         place = f"{where}: [{category}.{label}]"

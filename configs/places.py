@@ -6,7 +6,6 @@ to the listing.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePath, PurePosixPath
@@ -14,6 +13,7 @@ from typing import Any, TypeGuard
 
 from configs.layers import Layer, Tables, place_of
 from configs.published import is_foreign
+from schemas.parsing import parse_json
 from schemas.passwords import has_password, redacted
 from schemas.places import OUTPUT_PACKAGES, is_remote, missing_package
 
@@ -111,7 +111,7 @@ def _check_tokenizer(folder: Path, layers: Sequence[Layer]) -> Iterator[str]:
     """
     place = place_of(layers, "run", "tokenizer")
     try:
-        manifest = json.loads((folder / "manifest.json").read_bytes())
+        manifest = parse_json((folder / "manifest.json").read_bytes())
         vocab_size = int(manifest["vocab_size"])
     except OSError:
         if not is_foreign(folder):

@@ -6,7 +6,6 @@ The top of `platforms.toml` describes what each kind of evidence matches. Nothin
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from cppmill_core.platforms import PLATFORM_VOCAB
 
 from configs.problems import did_you_mean, show
 from schemas.errors import ConfigError
+from schemas.parsing import parse_json, parse_toml
 
 PLATFORMS: Path = Path(__file__).with_name("platforms.toml")
 """The rules that come with cppmill."""
@@ -61,7 +61,7 @@ class Platforms:
 def published_platforms() -> Platforms:
     """Return the platforms that come with cppmill."""
     vocab = PLATFORM_VOCAB.read_bytes()
-    return Platforms(vocab=vocab, size=json.loads(vocab)["size"])
+    return Platforms(vocab=vocab, size=parse_json(vocab)["size"])
 
 
 def load_platform_rules(path: Path = PLATFORMS) -> str:
@@ -85,7 +85,7 @@ def load_platform_rules(path: Path = PLATFORMS) -> str:
 @lru_cache(maxsize=4)
 def _canonical_rules(path: Path, text: str) -> str:
     """Return the rules of a file's text; each run of a process asks for them."""
-    vocab = json.loads(PLATFORM_VOCAB.read_text(encoding="utf-8"))
+    vocab = parse_json(PLATFORM_VOCAB.read_text(encoding="utf-8"))
     rules = _parse(path, text)
     _check_names(path, rules, vocab["categories"])
     labels = list(_labels(path, rules, vocab["categories"]))
@@ -101,7 +101,7 @@ def _read(path: Path) -> str:
 
 def _parse(path: Path, text: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(text)
+        return parse_toml(text)
     except tomllib.TOMLDecodeError as error:
         raise _unreadable(path, error) from error
 

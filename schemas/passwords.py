@@ -12,6 +12,8 @@ import re
 from hashlib import sha256
 from urllib.parse import parse_qsl
 
+from schemas.parsing import parse_json
+
 VARIABLE = "CPPMILL_URL_PASSWORDS"
 """The variable: user and password by the URL without them, up to its host."""
 
@@ -100,7 +102,7 @@ def _is_secret(found: re.Match[str]) -> bool:
 
 
 def _queries() -> dict[str, str]:
-    return dict(json.loads(os.environ.get(QUERIES, "{}")))
+    return dict(parse_json(os.environ.get(QUERIES, "{}")))
 
 
 def hide_passwords(url: str) -> str:
@@ -136,4 +138,4 @@ def _whole(plain: str, user: str, password: str) -> str:
 
 
 def _known() -> dict[str, list[str]]:
-    return dict(json.loads(os.environ.get(VARIABLE, "{}")))
+    return dict(parse_json(os.environ.get(VARIABLE, "{}")))

@@ -13,6 +13,7 @@ from typing import Any
 
 from schemas.digests import canonical_json, sha256_json
 from schemas.errors import IntegrityError
+from schemas.parsing import parse_json
 from schemas.reasons import Dead
 from schemas.tables import DATA_FORMAT_VERSION
 
@@ -99,7 +100,7 @@ class Unit:
     @classmethod
     def from_bytes(cls, data: bytes) -> Unit:
         """Read a unit back."""
-        value = json.loads(data)
+        value = parse_json(data)
         return cls(**{**value, "stage": Stage(value["stage"])})
 
 
@@ -156,7 +157,7 @@ class UnitReceipt:
             IntegrityError: If it is not a unit receipt of a known version, or was changed.
         """
         try:
-            value = json.loads(data)
+            value = parse_json(data)
             if value["format"] != OLD_RECEIPT_FORMAT:
                 _check_digest(value)
             del value["format"]
@@ -189,7 +190,7 @@ class UnitReceipt:
 
 def is_sealed(data: bytes) -> bool:
     """Return whether the bytes of a readable unit receipt have its own digest; those of older versions have none."""
-    return bool(json.loads(data)["format"] == RECEIPT_FORMAT)
+    return bool(parse_json(data)["format"] == RECEIPT_FORMAT)
 
 
 def _check_digest(value: dict[str, Any]) -> None:

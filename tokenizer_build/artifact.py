@@ -20,6 +20,7 @@ from cppmill_core.protocol import AnyTokenizer
 
 from schemas.digests import canonical_json, sha256_file
 from schemas.options import HfTemplate
+from schemas.parsing import parse_json
 from tokenizer_build.bands import Strength, reserved_name
 from tokenizer_build.layout import LEARNED, Slot, Slots
 from tokenizer_build.templates import Json, apply_template
@@ -98,10 +99,10 @@ def copy_with_template(source: Path, template: HfTemplate, out: Path) -> str:
     for path in source.iterdir():
         if path.is_file() and path.name not in names and not path.name.startswith("_unit-"):
             shutil.copyfile(path, out / path.name)
-    contents = apply_template(template, *(json.loads((source / name).read_bytes()) for name in names))
+    contents = apply_template(template, *(parse_json((source / name).read_bytes()) for name in names))
     for name, content in zip(names, contents, strict=True):
         _write_json(out / name, content)
-    return _write_manifest(json.loads((source / MANIFEST_JSON).read_bytes()), template, out)
+    return _write_manifest(parse_json((source / MANIFEST_JSON).read_bytes()), template, out)
 
 
 def find_foreign_contents(folder: Path) -> Iterator[str]:
@@ -112,8 +113,8 @@ def find_foreign_contents(folder: Path) -> Iterator[str]:
     Args:
         folder: The directory.
     """
-    manifest = json.loads((folder / MANIFEST_JSON).read_bytes())
-    found = {name: json.loads((folder / name).read_bytes()) for name in DIGESTED_FILES}
+    manifest = parse_json((folder / MANIFEST_JSON).read_bytes())
+    found = {name: parse_json((folder / name).read_bytes()) for name in DIGESTED_FILES}
     control = [(token["id"], token["token"]) for token in manifest["tokens"] if token["strength"] == Strength.CONTROL]
     model = found[TOKENIZER_JSON]["model"]
     learned: Json = {name: type(model[name])() for name in ("vocab", "merges")}
@@ -264,7 +265,7 @@ def derive_table(folder: Path, tokenizer: AnyTokenizer) -> Iterable[str]:
         folder: The directory.
         tokenizer: The tokenizer that was loaded from it.
     """
-    manifest = json.loads((folder / MANIFEST_JSON).read_bytes())
+    manifest = parse_json((folder / MANIFEST_JSON).read_bytes())
     bands = sorted((band["first"], band["last"], band["name"]) for band in manifest["bands"])
     fixed = {row["id"]: (row["token"].encode(), Strength(row["strength"])) for row in manifest["tokens"]}
     for first, last in manifest["reserved"]:

@@ -24,6 +24,7 @@ from typing import Any
 from schemas.digests import sha256_file, sha256_json
 from schemas.errors import VocabularyConfigError
 from schemas.files import write_file
+from schemas.parsing import parse_json
 from tokenizer_build.vocabulary import INHERITED, Vocabulary, read_vocabulary
 
 LOCK_NAME = "ids.lock"
@@ -172,7 +173,7 @@ def _release(directory: Path, tokenizer: Path, version: str) -> int:
     if not _VERSION.fullmatch(version) or version in (*releases, PUBLISHED, UNRELEASED):
         taken = ", ".join(releases) or "none"
         raise VocabularyConfigError(f"version {version!r}: taken, or not of letters, digits, `.+_-`; taken: {taken}")
-    manifest = json.loads((tokenizer / "manifest.json").read_bytes())
+    manifest = parse_json((tokenizer / "manifest.json").read_bytes())
     if version.startswith(SHIPPED) and (directory / INHERITED).is_dir():
         raise VocabularyConfigError(f"version {version!r}: {SHIPPED}… are releases of cppmill; choose another name")
     _check_bands(manifest, tokenizer)
@@ -221,7 +222,7 @@ def check_built_from(directory: Path, tokenizer: Path) -> None:
             tokenizer that records another vocabulary of the user's own, or lacks one where this is one.
     """
     vocabulary = read_vocabulary(directory)
-    manifest = json.loads((tokenizer / "manifest.json").read_bytes())
+    manifest = parse_json((tokenizer / "manifest.json").read_bytes())
     recorded = manifest.get("vocabulary", {}).get("digest")
     if (recorded is not None or vocabulary.own) and recorded != vocabulary_digest(vocabulary):
         raise VocabularyConfigError(
@@ -276,7 +277,7 @@ def revision(releases: Mapping[str, str], digest: str) -> str:
 def _parse_line(line: str, source: str) -> LockedId:
     try:
         text, number, version = line.split("\t")
-        token = json.loads(text)
+        token = parse_json(text)
         if not isinstance(token, str):
             raise ValueError("the token is no string")
         return LockedId(token, int(number), version, source)

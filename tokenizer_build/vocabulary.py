@@ -20,7 +20,6 @@ files is checked in `lint.py`. A tokenizer that was built with a vocabulary of t
 from __future__ import annotations
 
 import difflib
-import json
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -33,6 +32,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from schemas.errors import VocabularyConfigError
+from schemas.parsing import parse_json, parse_toml
 from tokenizer_build.bands import BANDS, DOMAIN, MORPHEMES, Band, Strength, token_strength
 
 VOCABULARY_JSON = "vocabulary.json"
@@ -156,7 +156,7 @@ def nearest(value: str, known: Iterable[str]) -> str:
 
 def _parse_band_file(path: Path, content: bytes) -> BandFile:
     try:
-        raw = tomllib.loads(content.decode("utf-8"))
+        raw = parse_toml(content.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise VocabularyConfigError(f"{path}: not TOML: {error}") from error
     try:
@@ -378,7 +378,7 @@ def _read_recorded(directory: Path) -> Vocabulary:
     path = directory / VOCABULARY_JSON
     bands = {band.name: band for band in BANDS}
     try:
-        value = json.loads(path.read_bytes())
+        value = parse_json(path.read_bytes())
         if value["format"] != VOCABULARY_FORMAT:
             raise ValueError(f"format {value['format']!r}")
         return Vocabulary(

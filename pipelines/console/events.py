@@ -22,6 +22,7 @@ from pipelines.console.progress import Summary
 from pipelines.console.reporters import JsonReporter
 from pipelines.console.signals import done_before_end, is_stopping
 from schemas.errors import BlockedError
+from schemas.parsing import parse_json
 from schemas.passwords import redacted
 from transforms.storage.folder import CACHE, OutputFolder
 
@@ -130,7 +131,7 @@ def parse_events(lines: Iterable[str | bytes]) -> Iterator[dict[str, Any]]:
     """Yield the events of a log; lines that are not events, such as a half-written last one, are skipped."""
     for line in lines:
         try:
-            event = json.loads(line)
+            event = parse_json(line)
         except ValueError:
             continue
         if isinstance(event, dict) and "event" in event:

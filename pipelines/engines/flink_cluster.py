@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import urllib.error
 import urllib.parse
@@ -12,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+from schemas.parsing import parse_json
 
 _ANSWER_SECONDS = 10.0
 _MEBIBYTE = 1 << 20
@@ -130,7 +131,7 @@ class FlinkCluster:
     def _ask(self, path: str, *, method: str = "GET") -> Any:  # noqa: ANN401 - JSON
         request = urllib.request.Request(self.address + path, method=method)
         with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as answer:
-            return json.loads(answer.read() or b"{}")
+            return parse_json(answer.read() or b"{}")
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import socket
 import urllib.request
@@ -14,6 +13,8 @@ from urllib.parse import urlsplit
 
 from apache_beam.options.pipeline_options import PipelineOptions, _BeamArgumentParser
 from typing_extensions import override
+
+from schemas.parsing import parse_json
 
 EXECUTOR_MEBIBYTES = 1024
 """What Spark gives an executor by default; it has room for the largest element, 16 MiB, many times."""
@@ -68,7 +69,7 @@ class SparkMaster:
             return
         page = self.page or f"http://{address.hostname}:{_PAGE_PORT}"
         try:
-            yield from self._missing_resources(json.loads(_read(f"{page}/json/")))
+            yield from self._missing_resources(parse_json(_read(f"{page}/json/")))
             yield from self._missing_version(_read(f"{page}/"), version)
         except (OSError, ValueError, KeyError, TypeError) as error:
             if self.page is not None:

@@ -7,7 +7,7 @@ as `cppmill trace` finds it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,7 +92,7 @@ def find_affected(store: str, places: Sequence[str]) -> Iterator[Finding]:
     for place in (place for place in places if place not in exports):
         if not Path(place).exists():
             raise ConfigError(f"{place}: no such export or checkpoint")
-        yield _of_checkpoint(Path(place), datasets, withdrawals)
+        yield _of_checkpoint(Path(place), datasets, withdrawals, holdings)
 
 
 def _of_version(holding: Holding) -> Finding:
@@ -115,7 +115,9 @@ def _of_export(place: str, source: Holding | None) -> Finding:
     return Finding(kind="export", place=place, verdict=verdict, detail=detail, documents=source.documents)
 
 
-def _of_checkpoint(path: Path, datasets: Sequence[_Dataset], withdrawals: Withdrawals) -> Finding:
+def _of_checkpoint(
+    path: Path, datasets: Sequence[_Dataset], withdrawals: Withdrawals, holdings: Mapping[str, Holding]
+) -> Finding:
     """Find the dataset that a checkpoint read, and the withdrawn documents that it consumed."""
     try:
         state = read_position(path)
@@ -128,7 +130,13 @@ def _of_checkpoint(path: Path, datasets: Sequence[_Dataset], withdrawals: Withdr
                 return Finding(kind="checkpoint", place=str(path), verdict=verdict, detail=detail, documents=consumed)
     except (CoreError, CppmillError, OSError) as error:
         return Finding(kind="checkpoint", place=str(path), verdict=UNKNOWN, detail=str(error))
+    source = holdings.get((state.get("source") or {}).get("receipt", ""))
     detail = "it read none of these versions and exports; name its export too"
+    if source is not None and not source.is_there:
+        detail = (
+            f"it read {source.version}, which had {source.documents:,} withdrawn documents and was deleted from the "
+            "store; how many of them it consumed is not known any more"
+        )
     return Finding(kind="checkpoint", place=str(path), verdict=UNKNOWN, detail=detail)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -19,6 +18,7 @@ from pipelines.tokenizers.codec import load_tokenizer
 from schemas.digests import canonical_json
 from schemas.errors import ConfigError, IntegrityError
 from schemas.files import write_file
+from schemas.parsing import parse_json
 from tokenizer_build.compare.diff import read_ids
 from tokenizer_build.masks import make_mask, read_named_bands
 
@@ -148,7 +148,7 @@ def _proved(receipt: dict[str, Any], mask: Mask) -> Iterator[str]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        value: dict[str, Any] = json.loads(path.read_bytes())
+        value: dict[str, Any] = parse_json(path.read_bytes())
     except (OSError, ValueError) as error:
         raise ConfigError(f"--check {path}: not a receipt ({error})") from error
     return value

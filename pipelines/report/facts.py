@@ -7,7 +7,6 @@ shown; for example, a run with a given tokenizer has no counts.
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ import pyarrow.parquet as pq
 from cppmill_core import AnyTokenizer, PlatformVocab
 
 from pipelines.console.stage_status import StageTime, read_stage_times
+from schemas.parsing import parse_json
 from tokenizer_build.compare.diff import Entry, read_ids
 from tokenizer_build.compare.origins import bands_of
 from tokenizer_build.decision_files import DECISIONS_PARQUET
@@ -91,7 +91,7 @@ def read_facts(
         usage=usage,
         entries=entries,
         bands=bands_of(directory, entries),
-        statistics=json.loads(out.read_bytes("counts/statistics.json")) if counted else None,
+        statistics=parse_json(out.read_bytes("counts/statistics.json")) if counted else None,
         namespaces=_read_namespaces(out) if counted else None,
         decisions=pd.read_parquet(io.BytesIO(decisions.read_bytes())) if decisions.is_file() else None,
         findings=findings.read_text(encoding="utf-8") if findings.is_file() else None,

@@ -5,7 +5,6 @@ The page of a run grows with the vocabulary and with the rows shown of each tabl
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from pipelines.report.trend import describe, render_trend
 from pipelines.tokenizers.codec import load_tokenizer
 from pipelines.tokenizers.show import Palette
 from schemas.errors import ConfigError, IntegrityError
+from schemas.parsing import parse_json
 from schemas.places import is_remote
 from tokenizer_build.artifact import MANIFEST_JSON
 from transforms.drift.record import read_drift
@@ -190,7 +190,7 @@ def read_comparison(file: Path) -> list[dict[str, Any]]:
     """
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
-        records: list[dict[str, Any]] = [json.loads(line) for line in lines if line.strip()]
+        records: list[dict[str, Any]] = [parse_json(line) for line in lines if line.strip()]
         kinds = [record["record"] for record in records]
         if kinds[:1] != ["text"] or set(kinds[1:]) != {"tokenizer"}:
             raise ValueError("not a record of a text, then one per tokenizer")

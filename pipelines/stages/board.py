@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from schemas.parsing import parse_json
 from schemas.units import Unit
 from transforms.storage.folder import OutputFolder
 from transforms.units.peer_locks import PEERS
@@ -76,7 +77,7 @@ def write_board(out: OutputFolder, board: Board) -> None:
 def read_board(out: OutputFolder) -> Board | None:
     """Return the board; None if there is none, or one of another version."""
     try:
-        values = json.loads(out.read_bytes(BOARD))
+        values = parse_json(out.read_bytes(BOARD))
         job = values.pop("job")
         if job is not None:
             job = Job(**{**job, "sha256s": tuple(job["sha256s"])})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 import time
@@ -29,6 +28,7 @@ from pipelines.stages.vocabulary import vocabulary_key
 from schemas.digests import sha256_file
 from schemas.errors import ConfigError, IntegrityError
 from schemas.options import RunOptions, TokenizeOptions
+from schemas.parsing import parse_json
 from schemas.tables import GROUPED_WORDS, WORDS
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt, unit_key
 from tokenizer_build.own import LOCKS
@@ -149,7 +149,7 @@ def install_tokenizer(session: Session, place: Path | str) -> None:
         if _install(session, source):
             session.reporter.note(f"tokenizer {tokenizer.digest} of {tokenizer.vocab_size:,} ids copied from {place}")
         keep_loaded(session.out, tokenizer)
-        if "kind" in json.loads((source / MANIFEST).read_bytes()):
+        if "kind" in parse_json((source / MANIFEST).read_bytes()):
             session.reporter.note(f"tokenizer run by {program_of(tokenizer)}")
         for line in template_notes(tokenizer, source, session.config.options):
             session.reporter.note(line)
@@ -158,7 +158,7 @@ def install_tokenizer(session: Session, place: Path | str) -> None:
 def template_notes(tokenizer: cppmill_core.AnyTokenizer, folder: Path, options: RunOptions) -> Iterator[str]:
     """Yield where the template of a given tokenizer contradicts the run: its policy, or the template asked for."""
     asked = options.build.hf_template
-    if asked not in ("none", json.loads((folder / MANIFEST).read_bytes()).get("hf_template")):
+    if asked not in ("none", parse_json((folder / MANIFEST).read_bytes()).get("hf_template")):
         yield f"hf_template = {asked} is for a build; `cppmill adopt DIR --hf-template {asked}` changes a tokenizer"
     if not (folder / TOKENIZER).is_file():
         return
@@ -289,7 +289,7 @@ def read_scan_counts(out: OutputFolder, names: Sequence[str], *, by_group: bool)
         terms=read_counts(out, "counts/terms.parquet"),
         morphemes=read_counts(out, "counts/morphemes.parquet"),
         namespaces=read_counts(out, "counts/namespaces.parquet"),
-        statistics=json.loads(out.read_bytes("counts/statistics.json")),
+        statistics=parse_json(out.read_bytes("counts/statistics.json")),
     )
 
 

@@ -20,6 +20,7 @@ from pipelines.stages.session import Session, open_session
 from pipelines.stages.standing import KEPT, build_receipts, keeps_tokenizer
 from schemas.digests import sha256_json
 from schemas.options import ScanOptions
+from schemas.parsing import parse_json
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt, unit_key
 from transforms.scan.count import ScanSettings, scan_documents
 from transforms.scan.kinds import count_kinds
@@ -131,7 +132,7 @@ def scan_config(options: ScanOptions, folder: Path) -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def _config_digest(scanner_config: str) -> str:
-    return sha256_json(json.loads(scanner_config))
+    return sha256_json(parse_json(scanner_config))
 
 
 def plan_merge(units: Sequence[Unit]) -> Unit:

@@ -29,6 +29,7 @@ from pipelines.stages.platforms import read_platforms
 from pipelines.stages.vocabulary import local_vocabulary
 from schemas.errors import ConfigError, IntegrityError, StoreError
 from schemas.logs import module_logger
+from schemas.parsing import parse_json
 from schemas.resources import check_address_space
 from schemas.units import (
     RECEIPT_FOLDERS,
@@ -235,7 +236,7 @@ class Session(Generic[Config]):
     def _index(self, stage: Stage) -> dict[str, Any]:
         """Return what `remember` wrote for a stage; empty if it is missing or damaged, as all of the cache may be."""
         try:
-            index = json.loads(self.out.read_bytes(f"{CACHE}/stages/{stage}.json"))
+            index = parse_json(self.out.read_bytes(f"{CACHE}/stages/{stage}.json"))
         except (FileNotFoundError, ValueError):
             return {}
         return index if isinstance(index, dict) else {}

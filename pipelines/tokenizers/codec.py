@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schemas.errors import ConfigError
+from schemas.parsing import parse_json
 
 if TYPE_CHECKING:
     from cppmill_core import AnyTokenizer
@@ -81,7 +82,7 @@ def parse_ids(data: bytes, *, vocab_size: int, where: str) -> list[int]:
     """
     place = "standard input" if where == STANDARD_INPUT else where
     try:
-        ids = json.loads(data)
+        ids = parse_json(data)
     except (ValueError, RecursionError) as error:
         raise ConfigError(
             f"{place}: not JSON ({error}); a JSON array of ids is needed, as `encode` prints it"

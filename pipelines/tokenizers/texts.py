@@ -23,7 +23,7 @@ from schemas.places import OUTPUT_PACKAGES, is_remote
 from schemas.reasons import Column
 from transforms.filters.verdicts import make_content_filter
 from transforms.ingest.input_units import plan_inputs
-from transforms.records.versions import follow_current
+from transforms.records.versions import find_run
 from transforms.sources.document import Document, in_sample
 from transforms.sources.globs import is_glob
 from transforms.sources.listing import list_inputs
@@ -78,7 +78,7 @@ def read_texts(places: Sequence[str], options: IngestOptions, *, argument: str) 
 
 
 def _documents(places: Sequence[str], options: IngestOptions, left_out: Counter[str]) -> Iterator[Document]:
-    for place in map(follow_current, places):
+    for place in map(find_run, places):
         shards = _run_shards(place)
         yield from _of_run(OutputFolder(place), shards, options) if shards else _of_source(place, options, left_out)
 

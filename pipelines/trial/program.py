@@ -23,6 +23,7 @@ from pipelines.trial.entrants import TrialEntrant, open_entrants
 from pipelines.trial.texts import TrialText, read_trial_text
 from schemas.digests import canonical_json, sha256_json
 from schemas.errors import ConfigError
+from schemas.parsing import parse_json
 from schemas.trial_options import TrialOptions
 from transforms.records.code import code_versions
 from transforms.records.receipts import RECEIPT
@@ -210,7 +211,7 @@ def _train_cells(trial: Trial, flops: float, reporter: Reporter) -> list[dict[st
 def _read(out: OutputFolder, name: str, key: str) -> Any:  # noqa: ANN401 - a JSON value
     """Return what was kept in a file for a key, None if there is nothing."""
     try:
-        kept = json.loads(out.read_bytes(name))
+        kept = parse_json(out.read_bytes(name))
         return kept["value"] if kept["key"] == key else None
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None  # only a cache: it is made again

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from schemas.parsing import parse_json
 from schemas.units import Stage
 from transforms.records.unit_checks import RunUnits
 from transforms.scan.kinds import PARTS, Family
@@ -69,7 +69,7 @@ def _check_statistics(run: RunUnits, names: Sequence[str]) -> Iterator[str]:
         return
     summed = pa.concat_tables(tables).group_by("name").aggregate([("value", "sum")])
     values = pa.Table.from_arrays([summed.column(name) for name in ("name", "value_sum")], names=["name", "value"])
-    merged = json.loads(run.out.read_bytes("counts/statistics.json"))
+    merged = parse_json(run.out.read_bytes("counts/statistics.json"))
     if nest_statistics(values) != merged:
         yield f"{run.out.where('counts/statistics.json')}: not the sum of the statistics of shards"
 

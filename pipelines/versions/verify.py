@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from functools import partial
@@ -18,8 +17,9 @@ from pipelines.stages.platforms import make_detect
 from pipelines.stages.vocabulary import recorded_digest, travelled_revision
 from pipelines.versions.count_checks import check_counts
 from pipelines.versions.layout_checks import check_layout
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, IntegrityError
 from schemas.options import REENCODED
+from schemas.parsing import parse_json
 from schemas.units import EXPORT_FOLDERS, Stage, is_unit_receipt
 from tokenizer_build.artifact import MANIFEST_JSON, VOCAB_TSV, derive_table, find_foreign_contents
 from tokenizer_build.lock import RELEASES_NAME, read_releases
@@ -82,6 +82,8 @@ def verify(
             *check_counts(units),
             *_check_build(units),
         ]
+    except IntegrityError as error:
+        return [str(error)]
     except MALFORMED as error:
         return [malformed(folder, RECEIPT, error, kind="receipt")]
 
@@ -120,7 +122,7 @@ def _check_built(out: OutputFolder) -> Iterator[str]:
     """Compare the options of a build with the tokenizer, and `vocab.tsv` with what it is a table of."""
     receipt, place = read_receipt(out), out.where("tokenizer")
     with out.open_local_folder("tokenizer") as folder:
-        manifest = json.loads((folder / MANIFEST_JSON).read_bytes())
+        manifest = parse_json((folder / MANIFEST_JSON).read_bytes())
         if any(is_unit_receipt(name, Stage.BUILD) for name in receipt["files"]):
             for name in ("vocab_size", "profile"):
                 found, said = manifest.get(name), receipt["configs"]["build"].get(name)

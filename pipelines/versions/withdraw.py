@@ -15,7 +15,7 @@ from schemas.errors import ConfigError
 from schemas.files import write_file
 from schemas.places import is_remote
 from transforms.filters.withdrawals import WITHDRAWN, Withdrawals, read_withdrawals, withdrawn_in
-from transforms.records.affected import listed_doc_ids, record_affected
+from transforms.records.affected import listed_doc_ids, record_affected, unmatched
 from transforms.records.versions import Versions
 
 
@@ -102,7 +102,10 @@ def record(store: str, asked: Withdrawals, *, copies: bool) -> tuple[Withdrawals
         wanted = (withdrawn_in(versions.folder) or Withdrawals()) | asked
         versions.folder.publish_bytes(WITHDRAWN, wanted.to_bytes())
         found = record_affected(versions, wanted)
-    lines = [f"{versions.folder.where(WITHDRAWN)}: {describe_counts(wanted)}"]
+        lines = [f"{versions.folder.where(WITHDRAWN)}: {describe_counts(wanted)}"]
+        left = Withdrawals() if versions.current is None else unmatched(versions.out(versions.current), asked)
+        if any(left.counts.values()):
+            lines.append(f"no document of {versions.current} has these of what you named: {describe_counts(left)}")
     return asked, [*lines, *(holding.line for holding in found if holding.documents)]
 
 

@@ -33,6 +33,7 @@ from cppmill_core.sentencepiece.proto import read_model
 
 from schemas.digests import sha256_file, sha256_json
 from schemas.errors import ConfigError
+from schemas.parsing import parse_json
 from tokenizer_build.artifact import MANIFEST_JSON, TOKENIZER_JSON
 from tokenizer_build.compare.published_patterns import PATTERN_OF_RANKS
 
@@ -163,7 +164,7 @@ class HuggingFace:
         """Return the bytes of each id: of the byte-level alphabet, or as SentencePiece spells them."""
         added = self.tokenizer.get_added_tokens_decoder()
         spelled = {number: token for token, number in self.tokenizer.get_vocab().items()}
-        level = "ByteLevel" in json.dumps(json.loads(self.tokenizer.to_str())["decoder"])
+        level = "ByteLevel" in json.dumps(parse_json(self.tokenizer.to_str())["decoder"])
         read = _read_byte_level if level else _read_piece
         found: list[bytes | None] = [
             None if (token := spelled.get(number)) is None else read(token) for number in range(self.vocab_size)

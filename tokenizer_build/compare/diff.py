@@ -7,7 +7,6 @@ other token by its bytes.
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from cppmill_core.manifests import BOS, EOS
 
+from schemas.parsing import parse_json
 from schemas.tables import required
 from tokenizer_build.artifact import MANIFEST_JSON
 from tokenizer_build.bands import Strength, reserved_name
@@ -103,7 +103,7 @@ class TokenizerIds:
 
 def read_ids(directory: Path, tokenizer: cppmill_core.AnyTokenizer) -> TokenizerIds:
     """Read every id of a tokenizer directory."""
-    manifest: dict[str, Any] = json.loads((directory / MANIFEST_JSON).read_bytes())
+    manifest: dict[str, Any] = parse_json((directory / MANIFEST_JSON).read_bytes())
     named = {row["id"]: (row["token"].encode(), Strength(row["strength"])) for row in manifest["tokens"]}
     for first, last in manifest["reserved"]:
         named |= {i: (reserved_name(i).encode(), Strength.RESERVED) for i in range(first, last + 1)}

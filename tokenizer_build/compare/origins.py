@@ -7,7 +7,6 @@ after the other, as the definition says, so that each can be shown; the native c
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -21,6 +20,7 @@ from cppmill_core import AnyTokenizer
 from cppmill_core.byte_alphabet import read_spelling
 
 from schemas.errors import ConfigError
+from schemas.parsing import parse_json
 from tokenizer_build.artifact import MANIFEST_JSON, TOKENIZER_JSON
 from tokenizer_build.bands import Strength
 from tokenizer_build.compare.diff import Entry, read_ids
@@ -43,7 +43,7 @@ def read_bands(directory: Path) -> list[str] | None:
     """
     if not (directory / MANIFEST_JSON).is_file():
         return None
-    manifest: Mapping[str, Any] = json.loads((directory / MANIFEST_JSON).read_bytes())
+    manifest: Mapping[str, Any] = parse_json((directory / MANIFEST_JSON).read_bytes())
     if "tokens" not in manifest or "bands" not in manifest:
         return None
     bands = [LEARNED] * int(manifest["vocab_size"])
@@ -175,7 +175,7 @@ def read_origins(directory: Path, tokenizer: AnyTokenizer) -> Origins:
         raise ConfigError(
             f"{directory}: its merges cannot be followed; give a byte-level BPE that `cppmill build` made"
         )
-    manifest: dict[str, Any] = json.loads((directory / MANIFEST_JSON).read_bytes())
+    manifest: dict[str, Any] = parse_json((directory / MANIFEST_JSON).read_bytes())
     merges = _read_merges(directory / TOKENIZER_JSON)
     entries = read_ids(directory, tokenizer).entries
     return Origins(
@@ -215,7 +215,7 @@ def apply_merges(word: bytes, ranks: Mapping[Pair, int]) -> tuple[list[bytes], l
 
 
 def _read_merges(path: Path) -> tuple[Pair, ...]:
-    found = json.loads(path.read_bytes())["model"]["merges"]
+    found = parse_json(path.read_bytes())["model"]["merges"]
     return tuple((read_spelling(left), read_spelling(right)) for left, right in found)
 
 
@@ -230,6 +230,6 @@ def _count_seed_merges(merges: Sequence[Pair], fixed: Iterable[bytes]) -> int:
 def _superword_ids(directory: Path, manifest: Mapping[str, Any]) -> list[int]:
     if "superwords" not in manifest:
         return []
-    model: Mapping[str, Any] = json.loads((directory / TOKENIZER_JSON).read_bytes())["model"]
+    model: Mapping[str, Any] = parse_json((directory / TOKENIZER_JSON).read_bytes())["model"]
     merges = model["merges"][manifest["superwords"]["first_merge"] :]
     return [model["vocab"][left + right] for left, right in merges]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ import pyarrow.parquet as pq
 
 from schemas.errors import ConfigError
 from schemas.options import DEFAULT_EXTENSIONS, IngestOptions
+from schemas.parsing import parse_json
 from transforms.sources.document import Archive, display_path
 from transforms.sources.files import open_input
 from transforms.sources.listing import Input, Kind, codec_of, list_inputs
@@ -78,7 +78,7 @@ def _jsonl_texts(root: str, item: Input, name: str) -> Iterator[BenchmarkText]:
             number += 1
             if stream.damage:
                 raise ConfigError(f"ingest.decontaminate: {name}:{number}: {stream.damage}")
-            strings = _strings(json.loads(line)) if line.strip() else ()
+            strings = _strings(parse_json(line)) if line.strip() else ()
             yield from (BenchmarkText(name, number, text.encode("utf-8", "replace")) for text in strings)
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"ingest.decontaminate: {name}:{number}: not JSON ({error})") from error

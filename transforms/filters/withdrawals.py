@@ -8,7 +8,6 @@ It is applied to fingerprints, not to texts: another list reads no source again.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ import pyarrow.parquet as pq
 
 from schemas.digests import canonical_json
 from schemas.errors import ConfigError, IntegrityError
+from schemas.parsing import parse_json
 from schemas.places import is_remote
 from schemas.tables import SOURCE_DOC_ID
 from transforms.sources.license_terms import named_licenses
@@ -79,7 +79,7 @@ class Withdrawals:
             IntegrityError: If it is not one.
         """
         try:
-            value = json.loads(data)
+            value = parse_json(data)
             if value.pop("format") != WITHDRAWN_FORMAT or value.keys() != set(KINDS):
                 raise ValueError("other keys or another format")
             entries = {kind: frozenset(map(str, value[kind])) for kind in KINDS}
@@ -132,28 +132,38 @@ class Withdrawals:
             documents: Rows with the columns `COLUMNS`; where content was altered, with `source_doc_id`, which counts
                 as a doc_id too.
         """
-        columns: list[list[Any]] = [documents.column(name).to_pylist() for name in COLUMNS]
-        sources: Iterable[Any] = repeat(None, documents.num_rows)
-        if SOURCE_DOC_ID in documents.schema.names:
-            sources = documents.column(SOURCE_DOC_ID).to_pylist()
-        for row, (doc_id, project, path, license, source) in enumerate(zip(*columns, sources, strict=True)):
-            kind = self._kind([doc_id, source] if source else [doc_id], project, path, license)
+        for row, values in enumerate(_values(documents)):
+            kind = next((kind for kind, names in values.items() if self._has(kind, names)), None)
             if kind is not None:
                 yield row, f"its {_WORDS[kind]} is in the list of withdrawn documents"
 
-    def _kind(self, doc_ids: Sequence[str], project: str, path: str, license: str | None) -> str | None:
-        """Return by what a document is withdrawn, None if it is not."""
-        values = {
-            "doc_ids": doc_ids,
-            "paths": (path, *_folders(path)),
-            "projects": (project,),
-            "licenses": named_licenses(license or ""),
+    def without(self, documents: pa.RecordBatch | pa.Table) -> Withdrawals:
+        """Return the entries that no document has; the rows are those of `find`."""
+        found: dict[str, set[str]] = {kind: set() for kind in KINDS}
+        for values in _values(documents):
+            for kind, names in values.items():
+                if self._of(kind):
+                    found[kind].update(entry(kind, name) for name in names)
+        return Withdrawals({kind: self._of(kind) - found[kind] for kind in KINDS})
+
+    def _has(self, kind: str, names: Sequence[str]) -> bool:
+        listed = self._of(kind)
+        return bool(listed) and not listed.isdisjoint(entry(kind, name) for name in names)
+
+
+def _values(documents: pa.RecordBatch | pa.Table) -> Iterator[dict[str, Sequence[str]]]:
+    """Yield the values that a document can be withdrawn by, by kind."""
+    columns: list[list[Any]] = [documents.column(name).to_pylist() for name in COLUMNS]
+    sources: Iterable[Any] = repeat(None, documents.num_rows)
+    if SOURCE_DOC_ID in documents.schema.names:
+        sources = documents.column(SOURCE_DOC_ID).to_pylist()
+    for doc_id, project, path, license, source in zip(*columns, sources, strict=True):
+        yield {
+            "doc_ids": [doc_id, source] if source else [doc_id],
+            "paths": [path, *_folders(path)],
+            "projects": [project],
+            "licenses": list(named_licenses(license or "")),
         }
-        for kind, names in values.items():
-            listed = self._of(kind)
-            if listed and not listed.isdisjoint(entry(kind, name) for name in names):
-                return kind
-        return None
 
 
 def read_columns(out: OutputFolder, name: str) -> pa.Table:

@@ -56,6 +56,13 @@ def listed_rows(out: OutputFolder, withdrawals: Withdrawals) -> Iterator[dict[st
         yield from rows.take(pa.array([row for row, _ in withdrawals.find(rows)], pa.int64())).to_pylist()
 
 
+def unmatched(out: OutputFolder, withdrawals: Withdrawals) -> Withdrawals:
+    """Return the entries of a list that no document of a run has."""
+    for name in (name for name in out.files("documents") if name.startswith(DOCUMENTS_PREFIX)):
+        withdrawals = withdrawals.without(read_columns(out, name))
+    return withdrawals
+
+
 def listed_doc_ids(out: OutputFolder, withdrawals: Withdrawals) -> set[str]:
     """Return the doc_ids of what a list has in a run, also where only a copy of it is kept."""
     found = {row["doc_id"] for row in listed_rows(out, withdrawals)}

@@ -5,12 +5,12 @@ A record has a `format` and a `digest`, the SHA-256 of the record without the di
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from schemas.digests import canonical_json, sha256_json
 from schemas.errors import IntegrityError
+from schemas.parsing import parse_json
 from transforms.storage.folder import OutputFolder
 
 MALFORMED = (KeyError, TypeError, AttributeError, ValueError)
@@ -35,7 +35,7 @@ def read_record(out: OutputFolder, name: str, *, kind: str, record_format: str, 
     except FileNotFoundError:
         return None
     try:
-        record = json.loads(data)
+        record = parse_json(data)
         if record["format"] != record_format:
             raise ValueError(f"format {record['format']!r}")
     except (ValueError, KeyError, TypeError) as error:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from schemas.digests import canonical_json, sha256_json
 from schemas.errors import IntegrityError
+from schemas.parsing import parse_json
 from schemas.units import OutputFile
 from transforms.records.receipts import RECEIPT
 from transforms.records.record import MALFORMED, check_files, check_record, malformed, read_record
@@ -37,7 +37,7 @@ def publish_trial_receipt(out: OutputFolder, receipt: dict[str, Any]) -> None:
 def is_trial(out: OutputFolder) -> bool:
     """Tell whether the receipt of a folder is that of a trial."""
     try:
-        receipt = json.loads(out.read_bytes(RECEIPT))
+        receipt = parse_json(out.read_bytes(RECEIPT))
     except (FileNotFoundError, ValueError):
         return False
     return isinstance(receipt, dict) and receipt.get("format") == TRIAL_FORMAT

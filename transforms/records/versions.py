@@ -24,6 +24,7 @@ from typing import Any
 
 from schemas.digests import canonical_json
 from schemas.errors import ConfigError, IntegrityError
+from schemas.parsing import parse_json
 from schemas.places import OUTPUT_PACKAGES, is_remote
 from schemas.units import RECEIPT_FOLDERS, UNITS, Stage, UnitReceipt, is_sealed, is_unit_receipt
 from transforms.records.manifests import MANIFEST
@@ -121,7 +122,7 @@ class Versions:
         except FileNotFoundError:
             return None
         try:
-            name = json.loads(data)["version"]
+            name = parse_json(data)["version"]
             if _NAME.fullmatch(name):
                 return str(name)
         except (ValueError, KeyError, TypeError):

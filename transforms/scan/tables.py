@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from schemas.tables import MORPHEMES, NAMESPACES, TERMS, required_columns
 from transforms.scan.kinds import Family
-from transforms.storage.folder import OutputFolder
+from transforms.storage.folder import OutputFolder, naming_damage
 from transforms.units.sorted_runs import Run, merge_runs
 
 STATISTICS = required_columns(name=pa.string(), value=pa.uint64())
@@ -100,8 +100,12 @@ def nest_statistics(statistics: pa.Table) -> dict[str, Any]:
 
 
 def read_counts(out: OutputFolder, name: str) -> pa.Table:
-    """Return a table of counts of OUT."""
-    with out.open_local(name) as path:
+    """Return a table of counts of OUT.
+
+    Raises:
+        IntegrityError: If it is damaged.
+    """
+    with out.open_local(name) as path, naming_damage(out.where(name)):
         return pq.read_table(path, partitioning=None)
 
 

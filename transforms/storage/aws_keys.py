@@ -7,12 +7,12 @@ launcher that has the variable name the secret in an option for Beam (`pipelines
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from typing import Any
 
 from schemas.errors import ConfigError
+from schemas.parsing import parse_json
 
 SECRET_VARIABLE = "CPPMILL_S3_SECRET"
 SECRET_OPTION = "s3_secret"
@@ -54,7 +54,7 @@ def parse_secret(payload: bytes, name: str) -> dict[str, str]:
         {'AWS_REGION': 'eu-central-1'}
     """
     try:
-        found = json.loads(payload)
+        found = parse_json(payload)
     except ValueError:
         found = None  # an error of the parser would quote the secret
     if isinstance(found, dict) and found and all(_is_variable(key, value) for key, value in found.items()):

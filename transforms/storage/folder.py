@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from schemas.digests import HEX_DIGEST, sha256_file
 from schemas.errors import IntegrityError
+from schemas.parsing import parse_json
 from schemas.places import is_remote
 from schemas.resources import naming_file
 from schemas.units import (
@@ -316,7 +317,7 @@ class OutputFolder:
     def load_digests(self) -> None:
         """Load the digests that earlier runs remembered."""
         try:
-            entries: dict[str, list[Any]] = json.loads(self.read_bytes(_DIGESTS))
+            entries: dict[str, list[Any]] = parse_json(self.read_bytes(_DIGESTS))
             self._digests.update({name: (size, version, digest) for name, (size, version, digest) in entries.items()})
         except (FileNotFoundError, ValueError, AttributeError, TypeError):
             self._digests.clear()  # only a cache: missing digests are computed again

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from schemas.errors import LockedError, StoreError
 from schemas.logs import module_logger
+from schemas.parsing import parse_json
 from transforms.storage.protocol import ConflictError, Holder
 
 logger = module_logger(__name__)
@@ -169,7 +170,7 @@ def read_holder(holder: LeaseObject) -> Holder | None:
 
 def _read(holder: LeaseObject) -> dict[str, Any]:
     try:
-        record = json.loads(holder.read())
+        record = parse_json(holder.read())
     except (FileNotFoundError, ValueError):
         return {}
     return record if isinstance(record, dict) else {}

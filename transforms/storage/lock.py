@@ -19,6 +19,7 @@ from filelock import FileLock, Timeout
 
 from schemas.errors import ConfigError, LockedError
 from schemas.logs import module_logger
+from schemas.parsing import parse_json
 from transforms.storage.protocol import CACHE, LOCK, Holder
 
 logger = module_logger(__name__)
@@ -104,7 +105,7 @@ def find_holder(root: Path, name: str = LOCK) -> Holder | None:
 def _read(root: Path, name: str) -> Holder:
     """Return what the last holder of a lock wrote."""
     try:
-        record = json.loads(_holder_path(root, name).read_bytes())
+        record = parse_json(_holder_path(root, name).read_bytes())
         return Holder(str(record["owner"]), token=str(record.get("token", "")))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return Holder("an unknown run")

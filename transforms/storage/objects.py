@@ -27,6 +27,7 @@ from filelock import FileLock, Timeout
 
 from schemas.digests import sha256_file
 from schemas.errors import ConfigError, IntegrityError, LockedError, StoreError
+from schemas.parsing import parse_json
 from transforms.storage.lease import Lease, read_holder
 from transforms.storage.log import ObjectLog
 from transforms.storage.protocol import CACHE, LOCK, ConflictError, Holder, Status, is_keyed
@@ -243,7 +244,7 @@ class ObjectStore:
         if status is None:
             return None, None
         try:
-            return str(json.loads(self.read_bytes(name))["target"]), str(status.version)
+            return str(parse_json(self.read_bytes(name))["target"]), str(status.version)
         except (ValueError, KeyError, TypeError) as error:
             raise IntegrityError(
                 f'{self.where(name)}: not a pointer ({error}); write {{"target": "versions/NAME"}} to it'

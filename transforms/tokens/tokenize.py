@@ -6,7 +6,6 @@ of BOS and EOS inserts control ids. While one row group is encoded, the next is 
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.options import PrefixForm, TokenizeOptions
+from schemas.parsing import parse_json
 from schemas.tables import tokens_schema
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.storage.folder import naming_damage
@@ -104,7 +104,7 @@ def platform_comment(platform_info: str, form: PrefixForm = "labels") -> str:
         >>> platform_comment(info, "categories")
         '// platform: os=linux gpu=cuda std=c++20\n'
     """
-    found: dict[str, Any] = json.loads(platform_info)
+    found: dict[str, Any] = parse_json(platform_info)
     if form == "categories":
         text = " ".join(_by_category(found))
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import threading
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,6 +12,7 @@ from cppmill_core.manifests import BOS, EOS, MANIFEST
 
 from schemas.errors import IntegrityError
 from schemas.options import TokenizeOptions
+from schemas.parsing import parse_json
 from schemas.tables import PLATFORM_VOCAB_SIZE
 from transforms.storage.folder import OutputFolder
 
@@ -101,7 +101,7 @@ def read_manifest(out: OutputFolder, name: str = f"{FOLDER}/{MANIFEST}") -> dict
         IntegrityError: If it is missing or damaged.
     """
     try:
-        manifest = json.loads(out.read_bytes(name))
+        manifest = parse_json(out.read_bytes(name))
         if not all(isinstance(manifest[key], kind) for key, kind in _MANIFEST_TYPES.items()):
             raise TypeError("a value of another type")
     except (FileNotFoundError, ValueError, KeyError, TypeError) as error:

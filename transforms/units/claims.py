@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from schemas.parsing import parse_json
 from schemas.units import Unit
 from transforms.storage.folder import CACHE, OutputFolder
 from transforms.units.flow import FlatMap, Flow
@@ -60,7 +61,7 @@ class Claimant:
 
     def _is_living(self, unit: Unit, is_alive: Callable[[str, str], bool]) -> bool:
         try:
-            claim = json.loads(self.out.read_bytes(_name(unit)))
+            claim = parse_json(self.out.read_bytes(_name(unit)))
             lock, token = str(claim["lock"]), str(claim["token"])
         except (FileNotFoundError, ValueError, KeyError, TypeError):
             return False  # removed by now, or its owner died while it wrote

@@ -27,7 +27,7 @@ PAGES = [ROOT / "README.md", *sorted(set((ROOT / "docs").rglob("*.md")) - {TUTOR
 BLOCK = re.compile(r"(?:(?<=\n\n)|\A)(?: {4}.*\n(?:\n(?= {4}))*)+|(?<=^```sh\n)[\s\S]*?(?=^```$)", re.MULTILINE)
 PYTHON = re.compile(r"(?:from|import) ")
 SHELL = re.compile(r"(?:\$ )?((?:\.venv/bin/|cppmill |make |printf |echo |rm |[A-Z]+=\$).*)")
-ELSEWHERE = re.compile(r"~|…|\bmake |(?<![/\w])[\w-]+\.(?:toml|jsonl|gz)\b")
+ELSEWHERE = re.compile(r"~|…|\bmake |(?<![/\w-])[\w-]+\.(?:toml|jsonl|gz)\b")
 """What needs something of the reader's, or what the fixture did: the demo."""
 
 

@@ -8,6 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 from cppmill_core.loader import Loader
 
+from pipelines.tokenizers.texts import read_texts
+from schemas.options import IngestOptions
 from tests.prepared import SourcesAndStore
 
 GONE = "numpy/numpy/npy_math.h"
@@ -59,6 +61,7 @@ def test_without_sources_the_list_waits_for_the_next_version(store, tmp_path, cp
     said = cppmill("withdraw", store.place, "--doc-ids", tmp_path / "ids", "--projects", "nobody").stderr
     assert "1 doc_ids, 1 projects" in said
     assert "v000001: 1 withdrawn documents" in said
+    assert "no document of v000001 has these of what you named: 1 projects" in said
     check_affected(store, tmp_path, cppmill)
     cppmill(*store.command, "--no-drift")
     assert GONE not in documents(store.out("v000002"))
@@ -92,3 +95,11 @@ def test_what_cannot_be_withdrawn_is_said(store, tmp_path, cppmill):
         done = cppmill("withdraw", *arguments, check=False)
         assert done.returncode == 2
         assert message in done.stderr
+
+
+def test_the_texts_of_a_store_are_those_of_its_current_version(store):
+    def paths(place):
+        batches = read_texts([str(place)], IngestOptions(), argument="--on")
+        return [path for batch in batches for path in batch.column("path").to_pylist()]
+
+    assert paths(store.place) == paths(store.out("v000001")) != []

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from schemas.parsing import parse_json
 from schemas.reasons import Column
 from schemas.tables import DUPLICATE_CANDIDATES
 from schemas.units import Unit
@@ -75,7 +76,7 @@ def _pack(candidates: list[Candidate]) -> Iterator[bytes]:
 
 def unpack_candidates(packed: Iterable[bytes]) -> pa.Table:
     """Return what `duplicate_candidates` packed as a table of DUPLICATE_CANDIDATES."""
-    rows: list[Candidate] = [candidate for part in packed for candidate in json.loads(part)]
+    rows: list[Candidate] = [candidate for part in packed for candidate in parse_json(part)]
     columns = list(zip(*rows, strict=True)) or [()] * len(DUPLICATE_CANDIDATES)
     arrays = [pa.array(values, field.type) for values, field in zip(columns, DUPLICATE_CANDIDATES, strict=True)]
     return pa.Table.from_arrays(arrays, schema=DUPLICATE_CANDIDATES)

@@ -117,7 +117,7 @@ def read_rules(file: Path) -> dict[str, Any]:
     try:
         rules: dict[str, Any] = json.loads(file.read_bytes())
         dict(rules["model"])["vocab"], list(rules["added_tokens"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CorruptDataError(f"{file}: not a tokenizer of the Hugging Face format ({error})") from error
     return rules
 

@@ -82,6 +82,6 @@ def _kind(folder: Path) -> str | None:
         return None
     try:
         kind = json.loads(file.read_bytes()).get("kind")
-    except (ValueError, AttributeError) as error:
+    except (ValueError, AttributeError, RecursionError) as error:
         raise CorruptDataError(f"{file}: not the manifest of a tokenizer ({error})") from error
     return None if kind is None else str(kind)

@@ -87,7 +87,7 @@ def read_manifest(folder: Path, digest: str | None) -> tuple[str, dict[str, Any]
     try:
         manifest: dict[str, Any] = json.loads(data)
         format_, files = manifest["format"], dict(manifest["files"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CorruptDataError(f"{folder / MANIFEST}: not the manifest of a tokenizer ({error})") from error
     if format_ != MANIFEST_FORMAT:
         raise InvalidInputError(
@@ -159,7 +159,7 @@ def check_agreement(folder: str | os.PathLike[str], tokenizer: AnyTokenizer) -> 
     folder = Path(folder)
     try:
         problems = list(_find_problems(folder, tokenizer))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise CorruptDataError(f"{folder}: its files are not laid out as those of a tokenizer ({error!r})") from error
     if problems:
         more = f"; and {len(problems) - _SHOWN:,} more" if len(problems) > _SHOWN else ""
