@@ -159,6 +159,8 @@ class UnitReceipt:
         try:
             value = parse_json(data)
             if value["format"] != OLD_RECEIPT_FORMAT:
+                if data != canonical_json(value):  # a key that is there twice would be read in two ways
+                    raise ValueError("it is not canonical JSON")
                 _check_digest(value)
             del value["format"]
             if not isinstance(value["outputs"], list):

@@ -58,6 +58,8 @@ def test_a_receipt_survives_its_bytes():
         RECEIPT.to_bytes().replace(b'"key"', b'"kee"'),
         RECEIPT.to_bytes().replace(b'"tokens":3', b'"tokens":7'),
         RECEIPT.to_bytes().replace(b"unit-2", b"unit-1"),
+        RECEIPT.to_bytes() + b"\n",
+        RECEIPT.to_bytes().replace(b'{"digest"', b'{"totals":{"tokens":9},"digest"'),
     ],
 )
 def test_what_is_not_a_receipt_is_refused_by_name(data):
