@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +15,8 @@ from schemas.parsing import parse_json
 from schemas.units import Stage
 from transforms.records.unit_checks import RunUnits
 from transforms.scan.kinds import PARTS, Family
-from transforms.scan.tables import nest_statistics
+from transforms.scan.merge import merge_parts
+from transforms.scan.tables import nest_statistics, read_counts
 from transforms.storage.folder import OutputFolder
 from transforms.tokens.tokenizer import read_manifest
 from transforms.units.batches import read_row_groups
@@ -44,6 +47,8 @@ def check_counts(run: RunUnits) -> Iterator[str]:
         if expected != found:
             where = run.out.where(f"counts/{family}")
             yield f"{where}: {', '.join(columns)} add up to {found}, in the counts of shards to {expected}"
+        elif not family.is_partitioned:
+            yield from _check_merged(run.out, family, of_shards)
     yield from _check_statistics(run, [name for name in parts if name.startswith(f"{PARTS}/{Family.STATISTICS}-")])
     if _DECISIONS in run.files:
         yield from _check_decisions(run.out)
@@ -57,6 +62,15 @@ def _sums(out: OutputFolder, names: Sequence[str], columns: Sequence[str]) -> di
                 for column in columns:
                     sums[column] += pc.sum(rows.column(column)).as_py() or 0
     return sums
+
+
+def _check_merged(out: OutputFolder, family: Family, names: Sequence[str]) -> Iterator[str]:
+    """Merge the counts of shards again: the number of projects decides which tokens are fixed, and is no sum."""
+    merged = read_counts(out, f"counts/{family}.parquet")
+    with TemporaryDirectory(prefix="cppmill-") as folder:
+        again = merge_parts(family, [(name, []) for name in names], out, Path(folder))
+    if not merged.select(again.column_names).cast(again.schema).equals(again):
+        yield f"{out.where(f'counts/{family}.parquet')}: not what the counts of shards give when they are merged again"
 
 
 def _check_statistics(run: RunUnits, names: Sequence[str]) -> Iterator[str]:

@@ -13,7 +13,9 @@ import math
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.digests import sha256_json
@@ -129,11 +131,16 @@ def _publish_kind(counted: tuple[str, list[PartRows]], out: OutputFolder) -> str
     kind = Kind.parse(name)
     if kind.family.is_partitioned:
         return out.publish(kind.merged_path, partial(merge_words, _runs(parts, out))).path
-    table = merge_counts(kind.family, _table_runs(kind.family, parts, out), out.temporary)
+    table = merge_parts(kind.family, parts, out, out.temporary)
     if kind.family is Family.STATISTICS:
         data = json.dumps(nest_statistics(table), indent=1, sort_keys=True).encode()
         return out.publish_bytes(kind.merged_path, data).path
     return out.publish(kind.merged_path, partial(write_counts, table=table)).path
+
+
+def merge_parts(family: Family, parts: Iterable[PartRows], out: OutputFolder, folder: Path) -> pa.Table:
+    """Merge partial counts of OUT, of a family that is not partitioned; temporary files go into a folder."""
+    return merge_counts(family, _table_runs(family, parts, out), folder)
 
 
 def _runs(parts: Iterable[PartRows], out: OutputFolder) -> list[WordRun]:

@@ -146,6 +146,7 @@ FORGERIES = {
     "rows of a file": (unit("documents", lambda value: value["outputs"][0].update(rows=0)), "rows, it says"),
     "words": (column("counts/words/part-000*", "count", first_more), "counts/words: count add up to"),
     "terms": (column("counts/terms*", "hits", first_more), "counts/terms: hits, documents add up to"),
+    "projects": (column("counts/namespaces*", "projects", first_more), "not what the counts of shards give"),
     "statistics": (statistics, "not the sum of the statistics"),
     "decisions": (column("tokenizer/decisions*", "hits", first_more), "decisions.parquet: "),
     "table of ids": (table_line, "vocab.tsv: not the table"),
