@@ -18,8 +18,8 @@ from pydantic.fields import FieldInfo
 
 from configs.layers import Layer, freeze
 from schemas.declarations import Option
+from schemas.digests import parse_toml
 from schemas.errors import ConfigError
-from schemas.parsing import parse_toml
 
 Model = TypeVar("Model", bound=BaseModel)
 

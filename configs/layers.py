@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from configs.problems import describe_unknown, describe_value, did_you_mean, show
-from schemas.parsing import parse_toml
+from schemas.digests import parse_toml
 
 Tables = Mapping[str, Mapping[str, Any]]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from configs.problems import show
+from schemas.digests import parse_toml
 from schemas.errors import ConfigError
 from schemas.export_options import MAX_WEIGHT
-from schemas.parsing import parse_toml
 
 Weights = tuple[tuple[str, float], ...]
 _KEYS = ("default", "projects")

@@ -30,8 +30,8 @@ from cppmill_core.platforms import PLATFORM_VOCAB
 
 from configs.platforms import KINDS, Platforms, check_evidence, load_platform_rules, published_platforms
 from configs.problems import did_you_mean, show
+from schemas.digests import parse_json, parse_toml
 from schemas.errors import ConfigError
-from schemas.parsing import parse_json, parse_toml
 
 OWN = "own"
 """The key of a vocabulary that has the user's tables."""

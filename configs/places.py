@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 
 from configs.layers import Layer, Tables, place_of
 from configs.published import is_foreign
-from schemas.parsing import parse_json
+from schemas.digests import parse_json
 from schemas.passwords import has_password, redacted
 from schemas.places import OUTPUT_PACKAGES, is_remote, missing_package
 

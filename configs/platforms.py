@@ -18,8 +18,8 @@ import rfc8785
 from cppmill_core.platforms import PLATFORM_VOCAB
 
 from configs.problems import did_you_mean, show
+from schemas.digests import parse_json, parse_toml
 from schemas.errors import ConfigError
-from schemas.parsing import parse_json, parse_toml
 
 PLATFORMS: Path = Path(__file__).with_name("platforms.toml")
 """The rules that come with cppmill."""

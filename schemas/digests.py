@@ -1,9 +1,11 @@
-"""SHA-256 digests, canonical JSON (RFC 8785), and sums of digests that do not depend on order."""
+"""SHA-256 digests, canonical JSON (RFC 8785), JSON and TOML that may be hostile, and sums of digests in any order."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,34 @@ def canonical_json(value: Any) -> bytes:  # noqa: ANN401 - any JSON value
         rfc8785.CanonicalizationError: For what JSON cannot hold, integers beyond 2^53 among it.
     """
     return rfc8785.dumps(value)
+
+
+def parse_json(data: str | bytes) -> Any:  # noqa: ANN401 - any JSON value
+    """Return the value of a JSON text.
+
+    Raises:
+        ValueError: If it is not JSON, or nested more deeply than Python reads.
+
+    Example:
+        >>> parse_json(b'{"a": [1]}')
+        {'a': [1]}
+    """
+    try:
+        return json.loads(data)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Return the tables of a TOML text.
+
+    Raises:
+        tomllib.TOMLDecodeError: If it is not TOML, or nested more deeply than Python reads.
+    """
+    try:
+        return tomllib.loads(text)
+    except RecursionError as error:
+        raise tomllib.TOMLDecodeError("nested too deeply") from error
 
 
 def sha256_json(value: Any) -> str:  # noqa: ANN401 - any JSON value

@@ -12,7 +12,7 @@ import re
 from hashlib import sha256
 from urllib.parse import parse_qsl
 
-from schemas.parsing import parse_json
+from schemas.digests import parse_json
 
 VARIABLE = "CPPMILL_URL_PASSWORDS"
 """The variable: user and password by the URL without them, up to its host."""

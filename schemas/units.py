@@ -11,9 +11,8 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from schemas.digests import canonical_json, sha256_json
+from schemas.digests import canonical_json, parse_json, sha256_json
 from schemas.errors import IntegrityError
-from schemas.parsing import parse_json
 from schemas.reasons import Dead
 from schemas.tables import DATA_FORMAT_VERSION
 

@@ -18,9 +18,8 @@ from cppmill_core.byte_alphabet import spell
 from cppmill_core.manifests import MANIFEST_FORMAT, ranges
 from cppmill_core.protocol import AnyTokenizer
 
-from schemas.digests import canonical_json, sha256_file
+from schemas.digests import canonical_json, parse_json, sha256_file
 from schemas.options import HfTemplate
-from schemas.parsing import parse_json
 from tokenizer_build.bands import Strength, reserved_name
 from tokenizer_build.layout import LEARNED, Slot, Slots
 from tokenizer_build.templates import Json, apply_template

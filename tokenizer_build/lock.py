@@ -21,10 +21,9 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from schemas.digests import sha256_file, sha256_json
+from schemas.digests import parse_json, sha256_file, sha256_json
 from schemas.errors import VocabularyConfigError
 from schemas.files import write_file
-from schemas.parsing import parse_json
 from tokenizer_build.vocabulary import INHERITED, Vocabulary, read_vocabulary
 
 LOCK_NAME = "ids.lock"

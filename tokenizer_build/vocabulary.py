@@ -31,8 +31,8 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
+from schemas.digests import parse_json, parse_toml
 from schemas.errors import VocabularyConfigError
-from schemas.parsing import parse_json, parse_toml
 from tokenizer_build.bands import BANDS, DOMAIN, MORPHEMES, Band, Strength, token_strength
 
 VOCABULARY_JSON = "vocabulary.json"

@@ -21,8 +21,8 @@ from pipelines.console.failures import find_failure
 from pipelines.console.progress import Summary
 from pipelines.console.reporters import JsonReporter
 from pipelines.console.signals import done_before_end, is_stopping
+from schemas.digests import parse_json
 from schemas.errors import BlockedError
-from schemas.parsing import parse_json
 from schemas.passwords import redacted
 from transforms.storage.folder import CACHE, OutputFolder
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from schemas.parsing import parse_json
+from schemas.digests import parse_json
 
 _ANSWER_SECONDS = 10.0
 _MEBIBYTE = 1 << 20

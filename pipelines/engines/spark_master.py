@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from apache_beam.options.pipeline_options import PipelineOptions, _BeamArgumentParser
 from typing_extensions import override
 
-from schemas.parsing import parse_json
+from schemas.digests import parse_json
 
 EXECUTOR_MEBIBYTES = 1024
 """What Spark gives an executor by default; it has room for the largest element, 16 MiB, many times."""

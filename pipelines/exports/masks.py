@@ -15,10 +15,9 @@ from cppmill_core.working_set import WorkingSet
 
 from configs.outputs import check_parent
 from pipelines.tokenizers.codec import load_tokenizer
-from schemas.digests import canonical_json
+from schemas.digests import canonical_json, parse_json
 from schemas.errors import ConfigError, IntegrityError
 from schemas.files import write_file
-from schemas.parsing import parse_json
 from tokenizer_build.compare.diff import read_ids
 from tokenizer_build.masks import make_mask, read_named_bands
 

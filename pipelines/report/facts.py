@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from cppmill_core import AnyTokenizer, PlatformVocab
 
 from pipelines.console.stage_status import StageTime, read_stage_times
-from schemas.parsing import parse_json
+from schemas.digests import parse_json
 from tokenizer_build.compare.diff import Entry, read_ids
 from tokenizer_build.compare.origins import bands_of
 from tokenizer_build.decision_files import DECISIONS_PARQUET

@@ -19,8 +19,8 @@ from pipelines.report.text import count
 from pipelines.report.trend import describe, render_trend
 from pipelines.tokenizers.codec import load_tokenizer
 from pipelines.tokenizers.show import Palette
+from schemas.digests import parse_json
 from schemas.errors import ConfigError, IntegrityError
-from schemas.parsing import parse_json
 from schemas.places import is_remote
 from tokenizer_build.artifact import MANIFEST_JSON
 from transforms.drift.record import read_drift

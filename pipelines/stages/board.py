@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from schemas.parsing import parse_json
+from schemas.digests import parse_json
 from schemas.units import Unit
 from transforms.storage.folder import OutputFolder
 from transforms.units.peer_locks import PEERS

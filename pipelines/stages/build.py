@@ -25,10 +25,9 @@ from pipelines.stages.scan_receipts import split_receipts
 from pipelines.stages.session import Session, open_session
 from pipelines.stages.standing import KEPT, build_receipts, check_standing, has_tokenizer, keeps_any, keeps_tokenizer
 from pipelines.stages.vocabulary import vocabulary_key
-from schemas.digests import sha256_file
+from schemas.digests import parse_json, sha256_file
 from schemas.errors import ConfigError, IntegrityError
 from schemas.options import RunOptions, TokenizeOptions
-from schemas.parsing import parse_json
 from schemas.tables import GROUPED_WORDS, WORDS
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt, unit_key
 from tokenizer_build.own import LOCKS

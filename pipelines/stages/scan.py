@@ -18,9 +18,8 @@ from pipelines.stages.program import StagePlan, StageProgram, plan_units, to_ski
 from pipelines.stages.scan_receipts import ScanReceipts
 from pipelines.stages.session import Session, open_session
 from pipelines.stages.standing import KEPT, build_receipts, keeps_tokenizer
-from schemas.digests import sha256_json
+from schemas.digests import parse_json, sha256_json
 from schemas.options import ScanOptions
-from schemas.parsing import parse_json
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt, unit_key
 from transforms.scan.count import ScanSettings, scan_documents
 from transforms.scan.kinds import count_kinds

@@ -27,9 +27,9 @@ from pipelines.engines.worker_check import check_workers
 from pipelines.stages.given import check_urls
 from pipelines.stages.platforms import read_platforms
 from pipelines.stages.vocabulary import local_vocabulary
+from schemas.digests import parse_json
 from schemas.errors import ConfigError, IntegrityError, StoreError
 from schemas.logs import module_logger
-from schemas.parsing import parse_json
 from schemas.resources import check_address_space
 from schemas.units import (
     RECEIPT_FOLDERS,

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from schemas.digests import parse_json
 from schemas.errors import ConfigError
-from schemas.parsing import parse_json
 
 if TYPE_CHECKING:
     from cppmill_core import AnyTokenizer

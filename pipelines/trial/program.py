@@ -21,9 +21,8 @@ from pipelines.trial import results
 from pipelines.trial.budget import share_budget
 from pipelines.trial.entrants import TrialEntrant, open_entrants
 from pipelines.trial.texts import TrialText, read_trial_text
-from schemas.digests import canonical_json, sha256_json
+from schemas.digests import canonical_json, parse_json, sha256_json
 from schemas.errors import ConfigError
-from schemas.parsing import parse_json
 from schemas.trial_options import TrialOptions
 from transforms.records.code import code_versions
 from transforms.records.receipts import RECEIPT

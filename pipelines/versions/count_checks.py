@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from schemas.parsing import parse_json
+from schemas.digests import parse_json
 from schemas.units import Stage
 from transforms.records.unit_checks import RunUnits
 from transforms.scan.kinds import PARTS, Family

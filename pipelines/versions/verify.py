@@ -17,9 +17,9 @@ from pipelines.stages.platforms import make_detect
 from pipelines.stages.vocabulary import recorded_digest, travelled_revision
 from pipelines.versions.count_checks import check_counts
 from pipelines.versions.layout_checks import check_layout
+from schemas.digests import parse_json
 from schemas.errors import ConfigError, IntegrityError
 from schemas.options import REENCODED
-from schemas.parsing import parse_json
 from schemas.units import EXPORT_FOLDERS, Stage, is_unit_receipt
 from tokenizer_build.artifact import MANIFEST_JSON, VOCAB_TSV, derive_table, find_foreign_contents
 from tokenizer_build.lock import RELEASES_NAME, read_releases

@@ -112,7 +112,7 @@ def test_a_run_killed_in_every_stage_ends_with_the_same_bytes(run, cppmill, proc
     again = type(run)(run.sources, tmp_path / "out")
     command = [*again.command, "--unit-bytes", unit_bytes, "--json"]
     for stage in STAGES:
-        longest = 0.1 if stage == STAGES[-1] else 0.3  # the last one ends soon, and the run with it
+        longest = 0.01 if stage == STAGES[-1] else 0.3  # the last one ends soon, and the run with it
         kill_in_stage(processes, command, stage, draw.uniform(0.0, longest))
     cppmill(*command)
     assert again.digests() == run.digests()

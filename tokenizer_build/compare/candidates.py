@@ -31,9 +31,8 @@ from cppmill_core.byte_alphabet import read_spelling
 from cppmill_core.sentencepiece import piece_bytes
 from cppmill_core.sentencepiece.proto import read_model
 
-from schemas.digests import sha256_file, sha256_json
+from schemas.digests import parse_json, sha256_file, sha256_json
 from schemas.errors import ConfigError
-from schemas.parsing import parse_json
 from tokenizer_build.artifact import MANIFEST_JSON, TOKENIZER_JSON
 from tokenizer_build.compare.published_patterns import PATTERN_OF_RANKS
 

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from cppmill_core.manifests import BOS, EOS
 
-from schemas.parsing import parse_json
+from schemas.digests import parse_json
 from schemas.tables import required
 from tokenizer_build.artifact import MANIFEST_JSON
 from tokenizer_build.bands import Strength, reserved_name

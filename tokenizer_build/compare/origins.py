@@ -19,8 +19,8 @@ import cppmill_core
 from cppmill_core import AnyTokenizer
 from cppmill_core.byte_alphabet import read_spelling
 
+from schemas.digests import parse_json
 from schemas.errors import ConfigError
-from schemas.parsing import parse_json
 from tokenizer_build.artifact import MANIFEST_JSON, TOKENIZER_JSON
 from tokenizer_build.bands import Strength
 from tokenizer_build.compare.diff import Entry, read_ids

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from schemas.digests import parse_json
 from schemas.errors import ConfigError
 from schemas.options import DEFAULT_EXTENSIONS, IngestOptions
-from schemas.parsing import parse_json
 from transforms.sources.document import Archive, display_path
 from transforms.sources.files import open_input
 from transforms.sources.listing import Input, Kind, codec_of, list_inputs

@@ -20,9 +20,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from schemas.digests import canonical_json
+from schemas.digests import canonical_json, parse_json
 from schemas.errors import ConfigError, IntegrityError
-from schemas.parsing import parse_json
 from schemas.places import is_remote
 from schemas.tables import SOURCE_DOC_ID
 from transforms.sources.license_terms import named_licenses

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from schemas.digests import canonical_json, sha256_json
+from schemas.digests import canonical_json, parse_json, sha256_json
 from schemas.errors import IntegrityError
-from schemas.parsing import parse_json
 from transforms.storage.folder import OutputFolder
 
 MALFORMED = (KeyError, TypeError, AttributeError, ValueError)

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from schemas.digests import canonical_json, sha256_json
+from schemas.digests import canonical_json, parse_json, sha256_json
 from schemas.errors import IntegrityError
-from schemas.parsing import parse_json
 from schemas.units import OutputFile
 from transforms.records.receipts import RECEIPT
 from transforms.records.record import MALFORMED, check_files, check_record, malformed, read_record

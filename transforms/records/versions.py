@@ -22,9 +22,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from schemas.digests import canonical_json
+from schemas.digests import canonical_json, parse_json
 from schemas.errors import ConfigError, IntegrityError
-from schemas.parsing import parse_json
 from schemas.places import OUTPUT_PACKAGES, is_remote
 from schemas.units import RECEIPT_FOLDERS, UNITS, Stage, UnitReceipt, is_sealed, is_unit_receipt
 from transforms.records.manifests import MANIFEST

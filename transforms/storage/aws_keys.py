@@ -11,8 +11,8 @@ import os
 import sys
 from typing import Any
 
+from schemas.digests import parse_json
 from schemas.errors import ConfigError
-from schemas.parsing import parse_json
 
 SECRET_VARIABLE = "CPPMILL_S3_SECRET"
 SECRET_OPTION = "s3_secret"

@@ -18,9 +18,8 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from schemas.digests import HEX_DIGEST, sha256_file
+from schemas.digests import HEX_DIGEST, parse_json, sha256_file
 from schemas.errors import IntegrityError
-from schemas.parsing import parse_json
 from schemas.places import is_remote
 from schemas.resources import naming_file
 from schemas.units import (

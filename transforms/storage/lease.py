@@ -15,9 +15,9 @@ import time
 import uuid
 from typing import Any, Protocol
 
+from schemas.digests import parse_json
 from schemas.errors import LockedError, StoreError
 from schemas.logs import module_logger
-from schemas.parsing import parse_json
 from transforms.storage.protocol import ConflictError, Holder
 
 logger = module_logger(__name__)

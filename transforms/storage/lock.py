@@ -17,9 +17,9 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from schemas.digests import parse_json
 from schemas.errors import ConfigError, LockedError
 from schemas.logs import module_logger
-from schemas.parsing import parse_json
 from transforms.storage.protocol import CACHE, LOCK, Holder
 
 logger = module_logger(__name__)

@@ -25,9 +25,8 @@ from pathlib import Path
 import pyarrow as pa
 from filelock import FileLock, Timeout
 
-from schemas.digests import sha256_file
+from schemas.digests import parse_json, sha256_file
 from schemas.errors import ConfigError, IntegrityError, LockedError, StoreError
-from schemas.parsing import parse_json
 from transforms.storage.lease import Lease, read_holder
 from transforms.storage.log import ObjectLog
 from transforms.storage.protocol import CACHE, LOCK, ConflictError, Holder, Status, is_keyed

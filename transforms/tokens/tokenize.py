@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from schemas.digests import parse_json
 from schemas.options import PrefixForm, TokenizeOptions
-from schemas.parsing import parse_json
 from schemas.tables import tokens_schema
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.storage.folder import naming_damage

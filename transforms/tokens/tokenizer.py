@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import cppmill_core
 from cppmill_core.manifests import BOS, EOS, MANIFEST
 
+from schemas.digests import parse_json
 from schemas.errors import IntegrityError
 from schemas.options import TokenizeOptions
-from schemas.parsing import parse_json
 from schemas.tables import PLATFORM_VOCAB_SIZE
 from transforms.storage.folder import OutputFolder
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from schemas.parsing import parse_json
+from schemas.digests import parse_json
 from schemas.units import Unit
 from transforms.storage.folder import CACHE, OutputFolder
 from transforms.units.flow import FlatMap, Flow

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from schemas.parsing import parse_json
+from schemas.digests import parse_json
 from schemas.reasons import Column
 from schemas.tables import DUPLICATE_CANDIDATES
 from schemas.units import Unit

@@ -10,8 +10,8 @@ from cppmill_core import CorruptDataError
 from cppmill_core.loading import open_any
 
 from configs.mixtures import read_mixture
+from schemas.digests import parse_json, parse_toml
 from schemas.errors import ConfigError, IntegrityError
-from schemas.parsing import parse_json, parse_toml
 from schemas.units import UnitReceipt
 from transforms.records.trials import is_trial
 from transforms.storage.folder import OutputFolder
