@@ -6,6 +6,7 @@ streams, signals and exit code; nothing of a test is in it. The server has one t
 
 import atexit
 import json
+import logging
 import os
 import signal
 import socket
@@ -244,6 +245,7 @@ def become(order, streams):
     os.environ.update(environment)
     sys.stdout.reconfigure(line_buffering=os.isatty(1))
     signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may ignore it
+    logging.getLogger().handlers.clear()  # a library that warned at import gave it one
     if ignored:
         signal.signal(ignored, signal.SIG_IGN)
     return code
