@@ -9,6 +9,7 @@ to a private file, or by ranges. The digest of each file is in the metadata of i
 from __future__ import annotations
 
 import atexit
+import fcntl
 import hashlib
 import json
 import os
@@ -23,7 +24,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
 from schemas.digests import parse_json, sha256_file
 from schemas.errors import ConfigError, IntegrityError, LockedError, StoreError
@@ -347,9 +348,7 @@ def _make_folder(process: int) -> Path:
     lock = FileLock(new / _LOCK, thread_local=False)
     lock.acquire()
     folder = new.rename(parent / f"{process}-{new.name.removeprefix(_UNNAMED)}")
-    for other in parent.iterdir():
-        if other != folder and other.is_dir() and _is_abandoned(other):
-            shutil.rmtree(other, ignore_errors=True)
+    _remove_abandoned(parent, keep=folder)
     atexit.register(_remove, folder, lock)
     return folder
 
@@ -362,15 +361,25 @@ def _make_unnamed(parent: Path) -> Path:
             return Path(tempfile.mkdtemp(prefix=_UNNAMED, dir=parent))
 
 
+def _remove_abandoned(parent: Path, keep: Path) -> None:
+    """Remove the folders of ended processes; others may be doing the same at the same time."""
+    for folder in parent.iterdir():
+        if folder != keep and folder.is_dir() and _is_abandoned(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def _is_abandoned(folder: Path) -> bool:
     """Tell whether the process that created a folder has ended; one without its name yet gets a minute."""
-    if folder.name.startswith(_UNNAMED) and time.time() - folder.stat().st_mtime < _UNNAMED_SECONDS:
-        return False
     try:
-        with FileLock(folder / _LOCK, timeout=0):
-            return True
-    except Timeout:
+        if folder.name.startswith(_UNNAMED) and time.time() - folder.stat().st_mtime < _UNNAMED_SECONDS:
+            return False
+        with (folder / _LOCK).open("rb") as lock:  # `FileLock` would create a folder that is gone by now
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
         return False
+    except FileNotFoundError:  # never locked, or removed since it was listed
+        pass
+    return True
 
 
 def _remove(folder: Path, lock: FileLock) -> None:

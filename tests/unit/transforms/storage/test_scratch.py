@@ -2,8 +2,11 @@
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+
+from transforms.storage.objects import _remove_abandoned
 
 CODE = """
 import os, sys
@@ -49,4 +52,13 @@ def test_a_folder_goes_with_its_process_but_not_with_a_killed_one(tmp_path, star
     assert folders(tmp_path) == {first}, "of the living one nothing is taken"
     living.communicate()
     assert folders(tmp_path) == set()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_any_number_of_processes_may_remove_what_killed_ones_left(tmp_path):
+    for number in range(200):
+        (tmp_path / f"{number}-killed").mkdir()
+    with ThreadPoolExecutor(8) as pool:
+        for result in [pool.submit(_remove_abandoned, tmp_path, tmp_path / "mine") for _ in range(8)]:
+            result.result()
     assert list(tmp_path.iterdir()) == []
