@@ -9,10 +9,9 @@ from pydantic import BaseModel, Field
 from configs.execution import ExecutionOptions, PathText, PeerOptions, RunExecutionOptions
 from configs.flags import Flag, find_flags
 from schemas.declarations import EXECUTION, Option
-from schemas.drift_options import DriftOptions
 from schemas.export_options import SequenceOptions, ShardOptions
 from schemas.options import BuildOptions, Fraction, IngestOptions, ScanOptions, TokenizeOptions
-from schemas.trial_options import TrialOptions
+from schemas.study_options import DriftOptions, TrialOptions
 
 DEFAULT_PROFILE = "hybrid-64k"
 

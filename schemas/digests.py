@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ HEX_DIGEST = re.compile("[0-9a-f]{64}")
 """A SHA-256 in lower-case hex, as keys, doc_ids and digests of files are written."""
 
 _MODULUS = 1 << 256
+_HEX_DIGITS = 13  # 52 bits, which a float holds
 
 
 def canonical_json(value: Any) -> bytes:  # noqa: ANN401 - any JSON value
@@ -74,6 +75,24 @@ def add_digests(digests: Iterable[str]) -> str:
         True
     """
     return f"{sum(int(digest, 16) for digest in digests) % _MODULUS:064x}"
+
+
+def choose_share(digests: Sequence[str], share: float) -> list[int]:
+    """Return the positions of a part of hex digests, the same for everyone: those below a bound; above 0 at least one.
+
+    Args:
+        digests: Digests in hex, each of 13 digits or more.
+        share: The part to choose, 0 to 1.
+
+    Example:
+        >>> choose_share(["c" * 64, "1" * 64, "7" * 64], 0.5)
+        [1, 2]
+    """
+    if not digests or share <= 0:
+        return []
+    least = min(range(len(digests)), key=digests.__getitem__)
+    bound = share * 16**_HEX_DIGITS
+    return [number for number, digest in enumerate(digests) if number == least or int(digest[:_HEX_DIGITS], 16) < bound]
 
 
 def path_fraction(path: str) -> float:

@@ -151,7 +151,7 @@ def candidate(
 
 def scanner_config() -> str:
     """Return the configuration that the scan stage gives the scanner by default."""
-    from configs.vocabulary import VOCABULARY
+    from configs import VOCABULARY
     from pipelines.stages.scan import scanner_config as configure
 
     return configure(ScanOptions(), VOCABULARY)

@@ -28,8 +28,8 @@ from benches.lib.texts import SourceText, batches, list_tree
 from benches.lib.trainers import LINE_PATTERN, PATTERN, count_words
 from benches.lib.vocabularies import count_text_tokens, merge_ours
 from benches.studies.variants import ALL_BYTES, Ingredients, Variant, Vocabulary, read_words
+from configs import VOCABULARY
 from configs.layers import read_profile
-from configs.vocabulary import VOCABULARY
 from pipelines.console.progress import MEGABYTE, Reporter
 from schemas.errors import ConfigError
 from schemas.options import BuildOptions, RunOptions, ScanOptions

@@ -27,7 +27,7 @@ from benches.lib.session import keep_rows
 from benches.lib.texts import SourceText, Tree, list_tree
 from benches.lib.vocabularies import count_text_tokens, merge_ours, words_batch
 from benches.studies.pre_tokens import SHIPPED, SHIPPED_2, studied
-from configs.vocabulary import VOCABULARY
+from configs import VOCABULARY
 from pipelines.console.console import Output, command_session
 from pipelines.console.progress import MEGABYTE, Reporter
 from tokenizer_build.lint import split_tokens

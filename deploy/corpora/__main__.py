@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from configs.vocabulary import VOCABULARY
+from configs import VOCABULARY
 from deploy.corpora.prose import fetch_prose
 from deploy.corpora.sources import fetch, write_lock
 from deploy.programs import run_program

@@ -16,9 +16,9 @@ from pipelines.cli.groups import Group
 from pipelines.cli.options import EXIT_CODES, BeamCommand, described, with_flags
 from pipelines.console.console import Output, command_session, exit_on_error
 from pipelines.console.reporters import JsonReporter
-from schemas.drift_options import DriftOptions
 from schemas.errors import ConfigError, ExitCode
 from schemas.logs import module_logger
+from schemas.study_options import DriftOptions
 
 if TYPE_CHECKING:
     from pipelines.versions.retokenize import Retokenization

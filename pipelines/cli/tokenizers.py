@@ -319,7 +319,7 @@ def trial(
         from configs.flags import read_options
         from pipelines.trial import program
         from pipelines.trial.budget import parse_time
-        from schemas.trial_options import TrialOptions
+        from schemas.study_options import TrialOptions
 
         request = program.TrialRequest(
             tokenizers=tokenizers,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from configs.vocabulary import VOCABULARY
+from configs import VOCABULARY
 from pipelines.cli import arguments as args
 from pipelines.cli.options import EXIT_CODES, described
 from pipelines.console.console import Output, command_session

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from configs.execution import usable_threads
 from pipelines.exports import sequences, shards
 from pipelines.exports.frame import ExportSource, open_source
-from schemas.digests import add_digests
+from schemas.digests import add_digests, choose_share
 from schemas.errors import CppmillError, IntegrityError
 from schemas.export_options import SequenceOptions, ShardOptions
 from schemas.options import REENCODED, Options
@@ -28,14 +28,12 @@ from transforms.exports.sequences import checks as sequence_checks
 from transforms.exports.sequences.export import sequence_unit
 from transforms.exports.shards import checks as shard_checks
 from transforms.exports.shards.writer import write_shard
-from transforms.records.code import code_versions
+from transforms.records.code import code_versions, names_versions
 from transforms.records.manifests import MANIFEST, ExportFacts, make_manifest, read_manifest, verify_export
 from transforms.records.receipts import read_checked_receipt
-from transforms.records.record import malformed
+from transforms.records.record import MALFORMED, malformed
 from transforms.storage.folder import OutputFolder
 from transforms.units.flow import Flow, run_flow
-
-_HEX_DIGITS = 13
 
 Made = tuple[list[Unit], Callable[[Unit], UnitReceipt]]
 """The units of an export, and what makes one of them."""
@@ -92,7 +90,7 @@ def check_export(out: OutputFolder, run: OutputFolder | None = None, *, share: f
         return [str(error)]
     except ValidationError as error:
         return [malformed(out, MANIFEST, ValueError(f"options: {error.errors()[0]['msg']}"), kind="manifest")]
-    except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+    except (*MALFORMED, IndexError) as error:
         return [malformed(out, MANIFEST, error, kind="manifest")]
 
 
@@ -140,12 +138,8 @@ def _check_manifest(
     for name in sorted((made.keys() | manifest.keys()) - {"digest"}):
         if made.get(name) != manifest.get(name):
             yield f"{out.where(MANIFEST)}: its {name} is not what {named} give"
-    if manifest["code"].keys() != code_versions().keys() or not all(map(_is_text, manifest["code"].values())):
+    if manifest["code"].keys() != code_versions().keys() or not names_versions(manifest["code"]):
         yield f"{out.where(MANIFEST)}: its code is no list of versions"
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value)
 
 
 def _check_shards(
@@ -227,16 +221,9 @@ def _check_made(
         kind.check_totals(source, kind.sum_totals(receipts), out.root)
         by_key = {receipt.key: receipt for receipt in receipts}
         is_same_code = manifest["code"] == code_versions()
-        for unit in _choose(units, share):
+        for number in choose_share([unit.key for unit in units], share):
+            unit = units[number]
             yield from _compare(out, folder, by_key[unit.key], make(unit), is_same_code=is_same_code)
-
-
-def _choose(units: Sequence[Unit], share: float) -> list[Unit]:
-    """Return a part of the units, chosen by their keys; above 0 at least one."""
-    if not units or share <= 0:
-        return []
-    least, bound = min(unit.key for unit in units), share * 16**_HEX_DIGITS
-    return [unit for unit in units if unit.key == least or int(unit.key[:_HEX_DIGITS], 16) < bound]
 
 
 def _compare(

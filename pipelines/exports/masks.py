@@ -19,7 +19,7 @@ from schemas.digests import canonical_json, parse_json
 from schemas.errors import ConfigError, IntegrityError
 from schemas.files import write_file
 from tokenizer_build.compare.diff import read_ids
-from tokenizer_build.masks import make_mask, read_named_bands
+from tokenizer_build.subsets.masks import make_mask, read_named_bands
 
 Loaded = TypeVar("Loaded")
 

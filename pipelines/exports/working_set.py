@@ -20,8 +20,8 @@ from schemas.digests import canonical_json
 from schemas.errors import ConfigError
 from schemas.files import write_file
 from tokenizer_build.compare.diff import read_ids
-from tokenizer_build.masks import match_bands, read_named_bands
-from tokenizer_build.working_set import Choice, count_tokens, describe_working_set
+from tokenizer_build.subsets.masks import match_bands, read_named_bands
+from tokenizer_build.subsets.working_set import Choice, count_tokens, describe_working_set
 from transforms.records.receipts import read_receipt
 from transforms.storage.folder import OutputFolder
 

@@ -15,9 +15,9 @@ from configs.keywords import read_keywords
 from configs.layers import Layer, freeze
 from pipelines.console.progress import Reporter, Reporters
 from pipelines.library.runs import Run, open_run
-from schemas.drift_options import DriftOptions
 from schemas.errors import IntegrityError
 from schemas.options import REENCODED
+from schemas.study_options import DriftOptions
 from transforms.records.versions import find_run
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from configs.vocabulary import VOCABULARY
+from configs import VOCABULARY
 from schemas.digests import sha256_file
 from schemas.errors import ConfigError
 from schemas.options import RunOptions

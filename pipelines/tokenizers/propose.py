@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from configs import VOCABULARY
 from configs.execution import usable_threads
-from configs.vocabulary import VOCABULARY
 from pipelines.stages.vocabulary import recorded_digest
 from pipelines.tokenizers.codec import load_tokenizer
 from pipelines.tokenizers.texts import documents_shards, read_shards

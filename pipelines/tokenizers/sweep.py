@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from pydantic import ValidationError
 
-from configs.vocabulary import VOCABULARY
+from configs import VOCABULARY
 from pipelines.console.progress import MEGABYTE, Reporter
 from pipelines.console.tables import format_frame
 from pipelines.stages.build import read_scan_counts, write_tokenizer

@@ -22,7 +22,7 @@ from pipelines.trial.budget import Speed
 from pipelines.trial.entrants import Ids, TrialEntrant, encode
 from pipelines.trial.texts import TrialText
 from schemas.errors import ConfigError
-from schemas.trial_options import TrialOptions
+from schemas.study_options import TrialOptions
 
 POINTS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1)
 """At which shares of the work a model is measured."""

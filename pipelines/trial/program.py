@@ -23,7 +23,7 @@ from pipelines.trial.entrants import TrialEntrant, open_entrants
 from pipelines.trial.texts import TrialText, read_trial_text
 from schemas.digests import canonical_json, parse_json, sha256_json
 from schemas.errors import ConfigError
-from schemas.trial_options import TrialOptions
+from schemas.study_options import TrialOptions
 from transforms.records.code import code_versions
 from transforms.records.receipts import RECEIPT
 from transforms.records.trials import make_trial_receipt, publish_trial_receipt

@@ -14,7 +14,7 @@ from typing import Any
 import cppmill_core
 import pyarrow.parquet as pq
 
-from configs.vocabulary import VOCABULARY
+from configs import VOCABULARY
 from pipelines.stages.build import build_config, read_scan_counts
 from pipelines.stages.scan import merge_key, scan_config
 from pipelines.stages.vocabulary import recorded_digest, token_pattern

@@ -15,16 +15,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from configs.vocabulary import VOCABULARY
+from configs import VOCABULARY
 from pipelines.stages.gain import LOOKED_AT_BYTES
 from pipelines.stages.session import Session
 from pipelines.stages.vocabulary import recorded_digest
 from pipelines.tokenizers.codec import load_tokenizer
 from pipelines.tokenizers.propose import count_words, propose_names
 from pipelines.versions.changes import FinishedRun
-from schemas.drift_options import DriftOptions
 from schemas.errors import ConfigError
 from schemas.options import BuildOptions
+from schemas.study_options import DriftOptions
 from schemas.units import Stage, UnitReceipt, unit_receipt_path
 from tokenizer_build.bands import Strength
 from tokenizer_build.compare.diff import read_ids

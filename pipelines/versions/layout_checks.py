@@ -22,7 +22,7 @@ from schemas.tables import PARTITIONED_WORDS, REJECTS, WORDS
 from schemas.units import REJECTS_PREFIX, Stage
 from tokenizer_build.decision_files import DECISIONS
 from transforms.filters.kept_counts import ALTERED, LICENSES, REDACTED, documents_schema
-from transforms.records.code import is_installed
+from transforms.records.code import is_installed, names_versions
 from transforms.records.platforms import has_own_platforms
 from transforms.records.receipts import RECEIPT
 from transforms.records.unit_checks import RunUnits
@@ -103,7 +103,7 @@ def _check_keys(run: RunUnits) -> Iterator[str]:
     for name, table, known in found:
         if unknown := sorted(table.keys() - known):
             yield f"{where}: {name} has the key {unknown[0]!r}, which no run writes"
-    if not all(isinstance(version, str) and version for version in receipt["code"].values()):
+    if not names_versions(receipt["code"]):
         yield f"{where}: its code is no list of versions"
     for stage, totals in _UNIT_TOTALS.items():
         for unit in run.by_stage[stage]:

@@ -24,7 +24,6 @@ from pipelines.stages.session import locked, open_session
 from pipelines.versions.changes import FinishedRun, find_changes, is_same
 from pipelines.versions.drift import count_parts, record_drift
 from pipelines.versions.trend import record_version
-from schemas.drift_options import DriftOptions
 from schemas.errors import (
     BadInputError,
     BlockedError,
@@ -34,6 +33,7 @@ from schemas.errors import (
     LockedError,
     NothingKeptError,
 )
+from schemas.study_options import DriftOptions
 from schemas.units import Stage
 from transforms.filters.withdrawals import WITHDRAWN, Withdrawals, read_withdrawals, withdrawn_in
 from transforms.records.platforms import PLATFORM_VOCAB, has_own_platforms

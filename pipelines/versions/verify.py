@@ -10,8 +10,8 @@ from typing import Literal
 
 import cppmill_core
 
+from configs import VOCABULARY
 from configs.platforms import published_platforms
-from configs.vocabulary import VOCABULARY
 from pipelines.console.progress import Reporter, Reporters
 from pipelines.stages.platforms import make_detect
 from pipelines.stages.vocabulary import recorded_digest, travelled_revision

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from schemas.trial_options import TrialOptions
+from schemas.study_options import TrialOptions
 from tests.engines import toy_programs as programs
 
 FLOPS = 1.2e6 * 64 * 40

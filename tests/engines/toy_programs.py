@@ -13,7 +13,7 @@ from pipelines.trial.entrants import open_entrants
 from pipelines.trial.program import TrialRequest, run_trial
 from pipelines.trial.texts import TrialText
 from schemas.errors import ConfigError
-from schemas.trial_options import TrialOptions
+from schemas.study_options import TrialOptions
 
 ROWS = 3
 SIZE = {"vocab_size": 50, "width": 16, "layers": 2, "length": 12}

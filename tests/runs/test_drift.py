@@ -18,7 +18,7 @@ from pipelines.report.program import write_report
 from pipelines.stages import run as whole_run
 from pipelines.versions.retokenize import Request, retokenize
 from pipelines.versions.verify import verify
-from schemas.drift_options import DriftOptions
+from schemas.study_options import DriftOptions
 from tests.prepared import SourcesAndStore
 from tokenizer_build.bands import Strength
 from tokenizer_build.compare.diff import read_ids

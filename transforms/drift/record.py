@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.digests import canonical_json
-from schemas.drift_options import DriftOptions
+from schemas.study_options import DriftOptions
 from schemas.tables import ID_COUNTS
 from transforms.records.versions import DRIFT, Versions
 from transforms.storage.folder import CACHE, OutputFolder

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from schemas.options import IngestOptions
 from schemas.places import is_remote
-from schemas.tables import LICENSE_SOURCE, LICENSE_SOURCES
+from schemas.tables import LICENSE_SOURCES
 from schemas.units import Unit
 from transforms.filters.license_texts import (
     HEAD_BYTES,
@@ -25,7 +25,7 @@ from transforms.filters.license_texts import (
     states_other_conditions,
 )
 from transforms.filters.licenses import find_tags, names_license
-from transforms.sources.batches import is_equal
+from transforms.sources.batches import is_equal, set_licenses
 from transforms.sources.license_files import enclosing_folders, folder_of, names_holders, read_license_files
 from transforms.sources.license_terms import all_of
 from transforms.storage.urls import input_errors
@@ -77,10 +77,7 @@ class LicenseFinder:
                 found = next(self._find(head, paths[row].as_py()), None)
                 if found is not None:
                     sources[row], licenses[row] = found
-        columns = {"license": pa.array(licenses, pa.string())}
-        arrays = [columns.get(name, documents.column(name)) for name in documents.schema.names]
-        same = pa.RecordBatch.from_arrays(arrays, schema=documents.schema)
-        return same.append_column(LICENSE_SOURCE, pa.array(sources, pa.string()))
+        return set_licenses(documents, pa.array(licenses, pa.string()), pa.array(sources, pa.string()))
 
     def _find(self, head: bytes, path: str) -> Iterator[tuple[str, str]]:
         """Yield where a document's licence is from, and the licence."""

@@ -20,7 +20,7 @@ from schemas.tables import FINGERPRINTS, LICENSE_SOURCE, REJECTS
 from transforms.filters.kept_counts import count_kept, sum_counts
 from transforms.ingest.decisions import Decisions
 from transforms.ingest.fingerprints import read_fingerprints
-from transforms.sources.batches import Flags, is_equal
+from transforms.sources.batches import Flags, is_equal, set_licenses
 
 
 class SecondReading:
@@ -111,9 +111,7 @@ def _with_licenses(documents: pa.RecordBatch, known: pa.RecordBatch) -> pa.Recor
     if LICENSE_SOURCE.name not in known.schema.names:
         return documents
     documents = documents.slice(0, known.num_rows)
-    arrays = [known.column(name) if name == "license" else documents.column(name) for name in documents.schema.names]
-    found = pa.RecordBatch.from_arrays(arrays, schema=documents.schema)
-    return found.append_column(LICENSE_SOURCE, known.column(LICENSE_SOURCE.name))
+    return set_licenses(documents, known.column("license"), known.column(LICENSE_SOURCE.name))
 
 
 def _are_same(known: pa.RecordBatch, documents: pa.RecordBatch) -> Flags:

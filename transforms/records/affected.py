@@ -51,15 +51,14 @@ class Holding:
 
 def listed_rows(out: OutputFolder, withdrawals: Withdrawals) -> Iterator[dict[str, Any]]:
     """Yield doc_id, project, path and license of the documents of a run that a list has."""
-    for name in (name for name in out.files("documents") if name.startswith(DOCUMENTS_PREFIX)):
-        rows = read_columns(out, name)
+    for rows in _documents(out):
         yield from rows.take(pa.array([row for row, _ in withdrawals.find(rows)], pa.int64())).to_pylist()
 
 
 def unmatched(out: OutputFolder, withdrawals: Withdrawals) -> Withdrawals:
     """Return the entries of a list that no document of a run has."""
-    for name in (name for name in out.files("documents") if name.startswith(DOCUMENTS_PREFIX)):
-        withdrawals = withdrawals.without(read_columns(out, name))
+    for rows in _documents(out):
+        withdrawals = withdrawals.without(rows)
     return withdrawals
 
 
@@ -73,6 +72,13 @@ def listed_doc_ids(out: OutputFolder, withdrawals: Withdrawals) -> set[str]:
         table = rows.from_pylist([{**row, "doc_id": row["detail"], "license": None} for row in copies])
         found |= {copies[row]["detail"] for row, _ in withdrawals.find(table)} if copies else set()
     return found
+
+
+def _documents(out: OutputFolder) -> Iterator[pa.Table]:
+    """Yield what names the documents of a run, a table per shard."""
+    for name in out.files("documents"):
+        if name.startswith(DOCUMENTS_PREFIX):
+            yield read_columns(out, name)
 
 
 def find_holdings(versions: Versions, withdrawals: Withdrawals) -> list[Holding]:

@@ -19,6 +19,11 @@ def code_versions() -> dict[str, str]:
     }
 
 
+def names_versions(code: Mapping[str, object]) -> bool:
+    """Return whether each value of a record's table of versions is a text that may be one."""
+    return all(isinstance(number, str) and number for number in code.values())
+
+
 def is_installed(code: Mapping[str, str]) -> bool:
     """Return whether what a record says of versions is what is installed; it may say more, of plug-ins."""
     return all(code.get(name) == number for name, number in code_versions().items())

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from schemas.digests import HEX_DIGEST
+from schemas.digests import HEX_DIGEST, choose_share
 from schemas.options import FIND_LICENSES, IngestOptions, alters_content
 from schemas.reasons import Column
 from schemas.tables import LICENSE_SOURCE, LICENSE_SOURCES
@@ -31,7 +31,6 @@ from transforms.tokens.tokenizer import TokenizeSettings, open_tokenizer
 from transforms.units.batches import list_column, read_row_groups
 
 Detect = Callable[[pa.RecordBatch], pa.RecordBatch]
-_HEX_DIGITS = 13
 _BY_CONTENT = ("max_document_bytes", "drop_binary", "drop_generated", "max_line_bytes", "min_unique_line_ratio")
 """Options of filters that decide by a document's bytes alone, whatever is installed."""
 
@@ -87,12 +86,7 @@ class ContentCheck:
     def _choose(self, sources: pq.ParquetFile) -> npt.NDArray[np.int64]:
         """Return the rows to encode again."""
         ids: list[Any] = sources.read(columns=["doc_id"]).column("doc_id").to_pylist()
-        if not ids or self.reencode <= 0:
-            return np.zeros(0, np.int64)
-        least = min(range(len(ids)), key=ids.__getitem__)
-        bound = self.reencode * 16**_HEX_DIGITS
-        chosen = [row for row, id_ in enumerate(ids) if row == least or int(id_[:_HEX_DIGITS], 16) < bound]
-        return np.array(chosen, np.int64)
+        return np.array(choose_share(ids, self.reencode), np.int64)
 
     def _check_rows(self, rows: pa.RecordBatch, where: str) -> Iterator[str]:
         content: Any = rows.column("content")  # the stubs know no binary columns of a batch

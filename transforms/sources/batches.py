@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.tables import READ, READ_DIGESTS, altered_schema
+from schemas.tables import LICENSE_SOURCE, READ, READ_DIGESTS, altered_schema
 from transforms.sources.document import Document
 
 Flags = npt.NDArray[np.bool_]
@@ -81,6 +81,13 @@ def replace_contents(documents: pa.RecordBatch, contents: Mapping[int, bytes]) -
         columns["source_doc_id"] = pc.if_else(first, columns["doc_id"], columns["source_doc_id"])
         columns |= {name: pc.replace_with_mask(columns[name], mask, values) for name, values in replaced.items()}
     return pa.RecordBatch.from_arrays(list(columns.values()), schema=altered_schema(READ, altered=True))
+
+
+def set_licenses(documents: pa.RecordBatch, licenses: pa.Array[Any], sources: pa.Array[Any]) -> pa.RecordBatch:
+    """Return a batch of READ with these licences, and where each is from in the column `license_source`."""
+    number = documents.schema.get_field_index("license")
+    found = documents.set_column(number, documents.schema.field(number), licenses)
+    return found.append_column(LICENSE_SOURCE, sources)
 
 
 def is_equal(column: pa.Array[Any], value: str) -> Flags:

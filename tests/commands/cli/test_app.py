@@ -26,7 +26,6 @@ from pipelines.console.failures import Failure
 from pipelines.console.stage_status import StageStatus
 from pipelines.console.status import RunStatus, StoreStatus
 from pipelines.stages.program import PlannedUnit
-from schemas.drift_options import DriftOptions
 from schemas.errors import (
     BadInputError,
     ConfigError,
@@ -37,6 +36,7 @@ from schemas.errors import (
     VocabularyConfigError,
 )
 from schemas.options import RunOptions
+from schemas.study_options import DriftOptions
 
 REPOSITORY = Path(__file__).parents[3]
 STAGES = ("ingest", "scan", "build", "tokenize", "validate")

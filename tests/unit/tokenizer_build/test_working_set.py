@@ -12,7 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenizer_build.compare.diff import TokenizerIds, read_ids
-from tokenizer_build.working_set import Choice, always_allowed, count_tokens, describe_working_set, smallest_cover
+from tokenizer_build.subsets.working_set import (
+    Choice,
+    always_allowed,
+    count_tokens,
+    describe_working_set,
+    smallest_cover,
+)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ Whether the ids are those of a run is not looked at here: for this the files are
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from schemas.digests import HEX_DIGEST
 from schemas.errors import IntegrityError
 from schemas.export_options import SequenceOptions
 from schemas.tables import sequences_schema
@@ -25,7 +25,6 @@ from transforms.tokens.shards import check_footer, facts_of
 
 _BY_FILE = ("file_doc_ids", "file_starts", "file_platform_ids")
 _SINGLE = ("token_ids", "loss_mask", "num_tokens")
-_DOC_ID = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,5 +123,5 @@ def _check_places(batch: pa.RecordBatch, used: Any, facts: SequenceFacts, *, whe
     )
     if not right:
         raise IntegrityError(f"{where}: starts do not ascend from 0 within num_tokens")
-    if not facts.options.repositories and not all(map(_DOC_ID.fullmatch, _flat(batch, "doc_ids"))):
+    if not facts.options.repositories and not all(map(HEX_DIGEST.fullmatch, _flat(batch, "doc_ids"))):
         raise IntegrityError(f"{where}: doc_ids has what is no SHA-256")

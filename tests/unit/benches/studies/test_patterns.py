@@ -20,7 +20,7 @@ from benches.lib.vocabularies import NO_SEEDS, count_text_tokens, words_batch
 from benches.studies import patterns
 from benches.studies.patterns import Result, app, count_split, count_words, markdown, prove_shipped
 from benches.studies.pre_tokens import SHIPPED
-from configs.vocabulary import VOCABULARY
+from configs import VOCABULARY
 from tokenizer_build.compare.published_patterns import GPT2
 from tokenizer_build.reference import Merge, encode, ranks_of
 from tokenizer_build.vocabulary import read_vocabulary

@@ -14,7 +14,7 @@ from benches.lib.trainers import LINE_PATTERN, PATTERN
 from benches.lib.vocabularies import count_text_tokens
 from benches.studies.ablations import grid, read_counts
 from benches.studies.variants import Ingredients, Variant, Vocabulary
-from configs.vocabulary import VOCABULARY
+from configs import VOCABULARY
 from schemas.options import BuildOptions
 
 SIZE, WITH_SUPERWORDS = 8192, 13_000

@@ -16,7 +16,7 @@ from apache_beam.coders import FastPrimitivesCoder, PickleCoder
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.transforms.window import FixedWindows, TimestampedValue
 
-from configs.vocabulary import VOCABULARY
+from configs import VOCABULARY
 from cppmill import ConfigError
 from cppmill.beam import (
     DOCUMENTS,

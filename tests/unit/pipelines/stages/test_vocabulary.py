@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from configs.vocabulary import VOCABULARY
+from configs import VOCABULARY
 from pipelines.stages.vocabulary import find_revision, local_vocabulary, vocabulary_key
 from schemas.errors import ConfigError
 from schemas.places import is_remote

@@ -1,4 +1,4 @@
-"""The typed options of drift: what a version of a dataset is compared by, and what makes a scheduled job alert someone.
+"""The typed options of studies: of drift between versions of a dataset, and of a trial of tokenizers.
 
 They decide no byte of a version, so no key and no receipt has them.
 """
@@ -39,3 +39,31 @@ class DriftOptions(Options):
 
     alert_min_bytes: Annotated[int, Field(ge=0, le=MAX_JSON_INTEGER), _DRIFT] = MEBIBYTE
     """Alert for the compression or the rare ids of new text only if there is this much of it, in bytes."""
+
+
+class TrialOptions(Options):
+    """All that decides the figures of a trial besides tokenizers, texts and work."""
+
+    width: Annotated[int, Field(ge=2, le=1 << 14), Option()] = 128
+    """Width of the model: a multiple of 64, or an even number below."""
+
+    layers: Annotated[int, Field(ge=1, le=1 << 10), Option()] = 4
+    """Layers of the model."""
+
+    length: Annotated[int, Field(ge=2, le=1 << 16), Option()] = 128
+    """Tokens per row."""
+
+    rows: Annotated[int, Field(ge=1, le=1 << 16), Option()] = 4
+    """Rows per step."""
+
+    learning_rate: Annotated[float, Field(gt=0, le=1), Option(metavar="RATE")] = 3e-3
+    """Highest learning rate."""
+
+    seeds: Annotated[int, Field(ge=1, le=1000), Option()] = 2
+    """How often each tokenizer is tried, each time with other initial weights and another order of the documents."""
+
+    sample: Annotated[float, Field(gt=0.0, le=1.0), Option(default="{}, all")] = 1.0
+    """Take this share of the documents to train on, chosen by path; they are held in memory."""
+
+    held_out_bytes: Annotated[int, Field(ge=1, le=MAX_JSON_INTEGER), Option()] = 60_000
+    """Measure on held-out documents of about so many bytes, chosen by the hash of their content."""
