@@ -52,10 +52,14 @@ NOT_IMPORTED := cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cuda-cccl nvid
 MANYLINUX := manylinux_2_28
 X86_64 := x86_64-unknown-linux-gnu
 AARCH64 := aarch64-unknown-linux-gnu
+wheels wheels-aarch64: export GLIBC := $(subst _,.,$(MANYLINUX:manylinux_%=%))
 wheels wheels-aarch64: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
-# No path of this machine is in them.
-REMAP = $(foreach folder,$(wildcard $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src/*),--remap-path-prefix=$(folder)=/crates) \
-	--remap-path-prefix=$(CURDIR)=/cppmill
+# No path of this machine is in the core: a release links the crates that setup compiled and `cargo test` ran. Where the registry's
+# crates lie is known once they are fetched.
+REMAPPED = RUSTFLAGS="$$(printf -- '--remap-path-prefix=%s=/crates ' $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src/*) \
+	--remap-path-prefix=$(CURDIR)=/cppmill"
+# Both links of the core, with this machine's linker and with Zig's, have this name; cargo would take one for the other.
+LINKED := $(or $(CARGO_TARGET_DIR),native/target)/release/deps/lib_native.so
 
 # cargo-fuzz is kept outside: it takes minutes to build and nothing else needs it.
 CARGO_FUZZ_VERSION := 0.13.2
@@ -92,13 +96,13 @@ tokenizer: setup ## Build the ready tokenizer into out/ready, from 5 GB of sourc
 
 test: setup $(STAMPS)/test ## Run the tests of the native core and of the Python packages
 	@# The whole workspace, so that dependencies have the features, and so the builds, that the wheel has.
-	$(CARGO) test $(NATIVE) --workspace --release --locked --quiet
+	$(REMAPPED) $(CARGO) test $(NATIVE) --workspace --release --locked --quiet
 	$(BIN)/python -m pytest -n auto --dist loadfile --durations=20 -m "not engines and not release"
 
 engines: setup $(STAMPS)/test ## Fetch Flink, Spark, Prism, two object stores, torch and megatron-core into a cache outside of here, and a browser (NAME=flink: one)
 	@$(BIN)/python -m deploy.local fetch $(NAME)
 
-test-engines: engines ## Run the tests that need what `make engines` fetches, or take long: engines, faults, object stores, torch, examples
+test-engines: engines ## Run the tests that need what `make engines` fetches, or take long: engines, faults, object stores, torch, examples, benchmarks
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations=20 -m "engines and not image"
 
 fuzz: setup $(CARGO_FUZZ_HOME)/bin/cargo-fuzz ## Fuzz the native core for SECONDS=60 a target (TARGET=encode: one)
@@ -148,7 +152,7 @@ lint: setup $(STAMPS)/lint ## Check style, types, stubs, the direction of import
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest cppmill_core --mypy-config-file pyproject.toml --allowlist native/py/stubtest-allowlist.txt
 	$(BIN)/lint-imports
-	$(CARGO) clippy $(NATIVE) --all-targets --release --locked -- -D warnings
+	$(REMAPPED) $(CARGO) clippy $(NATIVE) --all-targets --release --locked -- -D warnings
 	@if $(CARGO) fmt --version >/dev/null 2>&1; then $(CARGO) fmt $(NATIVE) --all --check; \
 	else echo "Rust formatting not checked: no rustfmt here"; fi
 
@@ -203,17 +207,20 @@ lexer-agreement: needs-CORPUS setup $(STAMPS)/test ## Compare the lexer with lib
 licenses: setup $(STAMPS)/release ## Write native/py/THIRD_PARTY_LICENSES again, of what Cargo.lock links; a licence that is not allowed is an error
 	$(BIN)/python -m deploy.release licenses
 
-# The wheel of one target, with its bill, which $(1) names.
+# The native wheel, with its bill: $(1) names the bill, $(2) is the target, $(3) are arguments of maturin.
 define BUILD_CORE
 $(BIN)/python -m deploy.release crates-bill --target $(2) --out dist/$(1).cdx.json
-PATH="$(CURDIR)/$(BIN):$$PATH" RUSTFLAGS="$(REMAP)" $(BIN)/maturin build --release --locked --quiet --strip --zig \
-	--target $(2) --compatibility $(MANYLINUX) --manifest-path native/py/Cargo.toml \
-	--sbom-include $(CURDIR)/dist/$(1).cdx.json --out dist
+PATH="$(CURDIR)/$(BIN):$(CURDIR)/deploy/release/zig:$$PATH" $(REMAPPED) $(BIN)/maturin build --release --locked --quiet --compatibility $(MANYLINUX) \
+	--manifest-path native/py/Cargo.toml --sbom-include $(CURDIR)/dist/$(1).cdx.json --out dist $(3)
 endef
 
+# Only the binding is compiled again, and linked by Zig: without `--target` and `--zig` the crates are those of setup. The linker
+# is given by name, as cargo hashes it into the code.
 wheels: setup $(STAMPS)/release $(STAMPS)/zig ## Build a release into dist/: manylinux wheels, sources, bills of materials, SHA256SUMS
 	rm -rf dist && mkdir -p dist
-	$(call BUILD_CORE,cppmill-core-$(VERSION),$(X86_64))
+	@rm -f $(LINKED)
+	$(call BUILD_CORE,cppmill-core-$(VERSION),$(X86_64),-- -C strip=symbols -C linker=zigcc)
+	@rm -f $(LINKED)
 	$(BIN)/maturin sdist --manifest-path native/py/Cargo.toml --out dist
 	$(BIN)/python -m build --no-isolation --quiet --sdist --outdir dist .
 	$(BIN)/python -m deploy.release normalize dist/cppmill-$(VERSION).tar.gz
@@ -224,18 +231,18 @@ wheels: setup $(STAMPS)/release $(STAMPS)/zig ## Build a release into dist/: man
 wheels-aarch64: wheels ## Add the native core for aarch64, cross-compiled, to the release in dist/
 	@[ -d "$$(rustc --print sysroot)/lib/rustlib/$(AARCH64)" ] || rustup target add $(AARCH64) || { \
 		echo "The standard library of Rust for $(AARCH64) is missing: rustup target add $(AARCH64)" >&2; exit 1; }
-	$(call BUILD_CORE,cppmill-core-$(VERSION)-aarch64,$(AARCH64))
+	$(call BUILD_CORE,cppmill-core-$(VERSION)-aarch64,$(AARCH64),--strip --zig --target $(AARCH64))
 	$(BIN)/python -m deploy.release packages-bill --core dist/cppmill_core-$(VERSION)-*.whl --out dist/cppmill-$(VERSION).cdx.json
 	$(BIN)/python -m deploy.release sums dist
 
 test-release: wheels ## Run the tests of what `make wheels` makes, in an environment without compilers too
-	$(BIN)/python -m pytest -m "release and not aarch64"
+	$(BIN)/python -m pytest tests/release tests/unit/deploy/release -m "release and not aarch64"
 
 # What it needs is checked first: the build takes minutes.
 test-aarch64: setup $(STAMPS)/release $(STAMPS)/test ## Run the tests of what `make wheels-aarch64` adds, under QEMU
 	$(BIN)/python -m deploy.release emulator
 	@$(MAKE) wheels-aarch64
-	$(BIN)/python -m pytest -m aarch64
+	$(BIN)/python -m pytest tests/release -m aarch64
 
 dataflow-context: wheels ## Gather what the image of deploy/dataflow is built from into dist/dataflow
 	@rm -rf $(DATAFLOW_CONTEXT) && mkdir -p $(DATAFLOW_CONTEXT)
@@ -301,7 +308,7 @@ $(STAMPS)/native: $(NATIVE_SOURCES) $(STAMPS)/run
 	@echo "Building the native core (a first build takes a minute or two)"
 	@rm -rf $(WHEELS) && mkdir -p $(WHEELS)
 	@crates=$$($(CARGO) tree $(NATIVE) --package cppmill-core-py --edges normal,build --prefix none --locked 2>/dev/null | cut -d' ' -f1,2 | sort -u | wc -l); \
-	$(BIN)/maturin build --release --locked --manifest-path native/py/Cargo.toml --out $(WHEELS) 2>&1 | tee $(NATIVE_LOG) \
+	$(REMAPPED) $(BIN)/maturin build --release --locked --manifest-path native/py/Cargo.toml --out $(WHEELS) 2>&1 | tee $(NATIVE_LOG) \
 		| { n=0; while IFS= read -r line; do case "$$line" in *Compiling*) n=$$((n + 1)); \
 			[ $$((n % 20)) -ne 0 ] || echo "  $$n of $$crates crates";; esac; done; } \
 		|| { cat $(NATIVE_LOG) >&2; exit 1; }

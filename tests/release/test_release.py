@@ -146,7 +146,7 @@ def test_it_runs_without_a_compiler_and_makes_the_same_tokenizer(dist: Path, tmp
     python, environment = fresh_environment(tmp_path)
     constraints = tmp_path / "constraints.txt"
     constraints.write_text("".join(f"{name}=={version}\n" for name, version in versions.items()))
-    install = ["-m", "pip", "install", "--quiet", "--only-binary=:all:", "--constraint", constraints]
+    install = ["-m", "pip", "install", "--quiet", "--no-compile", "--only-binary=:all:", "--constraint", constraints]
     run([python, *install, dist / CORES["x86_64"], dist / PURE], environment)
 
     listed = json.loads(run([python, "-m", "pip", "list", "--format=json", "--exclude=pip"], environment))

@@ -122,12 +122,12 @@ def test_worker_processes_end_with_the_command(processes: ProcessServer, tmp_pat
     {READY}
     time.sleep(600)"""
     with running(processes, body, tmp_path) as process:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while len(children := descendants(process.pid)) < 2 and time.monotonic() < deadline:
             time.sleep(0.05)
         assert len(children) == 2
         assert stop(process, signal.SIGTERM)[0] == 143
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while any(_alive(child) for child in children) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(_alive(child) for child in children)

@@ -16,7 +16,7 @@ import cppmill_core
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 PATTERN = "cpp-words-1"
@@ -243,7 +243,6 @@ def test_a_run_that_cannot_be_merged_is_named() -> None:
         cppmill_core.merge_words([words_reader({}).read_all().select(["word"]).to_reader()])
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.binary(max_size=6))).map(b"".join), max_size=5))
 def test_any_bytes_are_counted_to_the_last(texts: list[bytes]) -> None:
     result = scan([("p", text) for text in texts])

@@ -124,7 +124,6 @@ identifiers = st.from_regex(rb"[aB_][abB_0]{0,5}", fullmatch=True)
     vocab_tokens=st.integers(0, 40),
     max_token_bytes=st.one_of(st.none(), st.integers(3, 12)),
 )
-@settings(max_examples=300, deadline=None)
 def test_merges_are_those_of_the_reference(
     words: dict[bytes, int], pinned: set[bytes], atomic: set[bytes], vocab_tokens: int, **options: Any
 ) -> None:
@@ -161,7 +160,7 @@ def grouped(texts: list[dict[bytes, int]]) -> pa.RecordBatchReader:
     word_tokens=st.integers(0, 12),
     superword_tokens=st.integers(0, 8),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60)
 def test_merges_with_a_cap_on_groups_are_those_of_the_reference(
     words: list[dict[bytes, int]],
     lines: list[dict[bytes, int]],
@@ -210,7 +209,6 @@ def test_what_one_group_repeats_gives_way_to_what_all_have() -> None:
     max_words=st.integers(1, 4),
     max_bytes=st.integers(2, 12),
 )
-@settings(max_examples=250, deadline=None)
 def test_superwords_are_those_of_the_reference(
     lines: dict[bytes, int],
     atomic: set[bytes],

@@ -78,12 +78,14 @@ def candidate(name: str, log: Path, digest: str = "same") -> Candidate[None]:
     return Candidate(name=name, prepare=nothing, run=partial(log_turn, name, log, digest))
 
 
+@pytest.mark.engines
 def test_rounds_are_interleaved_and_each_starts_with_another(tmp_path: Path) -> None:
     log = tmp_path / "log"
     compare("b", [candidate(name, log) for name in "xyz"], input_bytes=1, rounds=3)
     assert turns(log) == [*"xyz", *"yzx", *"zxy"]
 
 
+@pytest.mark.engines
 def test_every_run_has_a_process_of_its_own(tmp_path: Path) -> None:
     log = tmp_path / "log"
     compare("b", [candidate(name, log) for name in "xy"], input_bytes=1, rounds=2)
@@ -92,6 +94,7 @@ def test_every_run_has_a_process_of_its_own(tmp_path: Path) -> None:
     assert str(os.getpid()) not in processes
 
 
+@pytest.mark.engines
 def test_a_different_result_gives_no_figures(tmp_path: Path) -> None:
     log = tmp_path / "log"
     rivals = [candidate("ours", log), candidate("peer", log), candidate("wrong", log, "other")]
@@ -118,12 +121,14 @@ def test_preparation_and_hashing_are_outside_the_clock(monkeypatch: pytest.Monke
     assert [(sample.seconds, sample.result.digest) for sample in sent] == [(3, "digest")]
 
 
+@pytest.mark.engines
 def test_the_memory_of_hashing_the_result_does_not_count() -> None:
     sample = run_in_process("b", Candidate(name="x", prepare=nothing, run=hash_pages))
     assert sample.peak_bytes < 200 * MEBIBYTE
     assert sample.result.digest == str(200 * MEBIBYTE)
 
 
+@pytest.mark.engines
 def test_peak_memory_is_the_candidates_own_and_not_the_parents() -> None:
     parents = bytearray(b"x" * (400 * MEBIBYTE))
     small, large = (
@@ -133,6 +138,7 @@ def test_peak_memory_is_the_candidates_own_and_not_the_parents() -> None:
     assert small < 200 * MEBIBYTE < large < len(parents)
 
 
+@pytest.mark.engines
 def test_peak_memory_counts_the_largest_child() -> None:
     sample = run_in_process("b", Candidate(name="x", prepare=nothing, run=partial(write_pages_in_child, 300)))
     assert sample.peak_bytes > 300 * MEBIBYTE

@@ -21,6 +21,7 @@ from benches.speed.encoding import Peer, SampleText, find_peers, measure_countin
 from benches.speed.tokenizing import measure_tokenizing, write_texts
 from pipelines.console.progress import MEGABYTE, Reporters
 
+pytestmark = pytest.mark.engines
 CL100K_PEERS = ["cppmill", "gigatoken", "fastokens", "snaptokens", "tiktoken", "tokenizers"]
 
 

@@ -17,6 +17,7 @@ PARENT = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {CHILD!
 FAILING = "import sys; print('it went wrong', file=sys.stderr); sys.exit(3)"
 
 
+@pytest.mark.engines
 @pytest.mark.usefixtures("in_process")
 def test_runs_agree_and_have_a_row_for_each_stage_with_and_without_beam(tmp_path):
     growth = Growth(Path(np.get_include()), tmp_path, vocab_size=8192, reporter=Reporters())

@@ -61,6 +61,7 @@ def test_the_table_has_a_column_a_project_and_the_bytes(learned: Vocabulary) -> 
     assert lines[3].endswith("| 10.000 |  |")
 
 
+@pytest.mark.engines
 def test_the_command_makes_every_row(tmp_path: Path, tree: Path, scanned_run: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     options = ["--json", str(rows), "--vocab-size", "13000", "--threads", "1"]

@@ -38,6 +38,7 @@ def test_pieces_are_as_they_are_called(name: str, pieces: list[str]) -> None:
     assert re.findall(CUTS[name], "f(a, b) {\n  ") == pieces
 
 
+@pytest.mark.engines
 def test_the_study_measures_cuts_beside_words(tmp_path: Path) -> None:
     for root, numbers in (("train", range(40)), ("held", range(30, 50))):
         folder = tmp_path / root / "project"

@@ -74,6 +74,7 @@ def test_the_table_compares_with_the_shipped_pattern() -> None:
     assert "| 5.000 |  | 1 |" in shipped
 
 
+@pytest.mark.engines
 def test_the_command_prints_every_pattern_and_writes_the_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repository: Path
 ) -> None:

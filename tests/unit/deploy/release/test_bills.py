@@ -45,6 +45,7 @@ def package_text(repository, wheel, other_wheel):
         return packages_bill(repository, [wheel, other_wheel])
 
 
+@pytest.mark.release
 def test_both_are_valid(core_text, package_text):
     from cyclonedx.schema import SchemaVersion
     from cyclonedx.validation.json import JsonStrictValidator

@@ -14,7 +14,7 @@ from cppmill_core import AnyTokenizer, Tokenizer, hugging_face, load_tokenizer, 
 from cppmill_core.adoption import find_source, program_of, write_directory
 from cppmill_core.byte_alphabet import CHARACTERS
 from cppmill_core.manifests import BOS, EOS
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Peer
@@ -114,7 +114,6 @@ def test_headers_and_hostile_bytes_come_back(adopted: AnyTokenizer, headers: lis
     assert adopted.decode_batch(ids, 2, **ends).to_pylist() == documents
 
 
-@settings(max_examples=200)
 @given(data=st.one_of(st.binary(), st.text().map(str.encode), st.text(" \n\t'sx<|>").map(str.encode)))
 def test_any_bytes_come_back(adopted: AnyTokenizer, data: bytes) -> None:
     assert adopted.decode(adopted.encode(data)) == data
@@ -243,7 +242,6 @@ ADDED = [
 ]
 
 
-@settings(max_examples=200)
 @given(pieces=st.lists(st.sampled_from(["<tool>", ">", ">x", "<|endoftext|>", "<", "end|>", "  ", " ", "a", "\n"])))
 def test_added_tokens_that_are_not_special_are_cut_out_of_text(pieces: list[str]) -> None:
     made, adopted = with_added()

@@ -11,7 +11,7 @@ import cppmill_core
 import pyarrow as pa
 import pytest
 from cppmill_core import Tokenizer
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Regex, decoders, models, pre_tokenizers, trainers
 from tokenizers import Tokenizer as HuggingFace
@@ -160,7 +160,6 @@ def test_ids_of_real_files_are_those_of_hugging_face_whatever_the_first_superwor
 
 
 @given(st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.text(st.characters(codec="utf-8"), max_size=3)), max_size=60))
-@settings(max_examples=300, deadline=None)
 def test_ids_of_text_are_those_of_hugging_face(
     tokenizer: Tokenizer, hugging_face: HuggingFace, fragments: list[str]
 ) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from cppmill_core import Tokenizer
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer as HuggingFace
 
@@ -99,7 +99,6 @@ def expected(hugging_face: HuggingFace, byte_ids: dict[bytes | None, int], data:
 @given(st.lists(pieces, max_size=30).map(b"".join))
 @example(b"<EOS><RESERVED_7>")
 @example(b"\xe2\x82\xac\xe2\x82 \xe2")
-@settings(max_examples=300)
 def test_any_bytes_have_the_ids_of_hugging_face(
     loaded: list[tuple[Tokenizer, HuggingFace, dict[bytes | None, int]]], data: bytes
 ) -> None:

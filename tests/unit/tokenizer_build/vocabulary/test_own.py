@@ -13,7 +13,7 @@ from typing import Any
 import cppmill_core
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.digests import sha256_file
@@ -261,7 +261,6 @@ def test_each_name_is_one_id_that_no_release_moves(
         load_vocabulary(own)
 
 
-@settings(max_examples=300)
 @given(data=st.data())
 def test_a_name_is_its_id_wherever_it_is_a_word(
     data: st.DataObject, loaded: cppmill_core.Tokenizer, pinned: dict[str, int], names: list[str]

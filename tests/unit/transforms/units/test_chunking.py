@@ -6,7 +6,7 @@ import random
 from itertools import pairwise
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from schemas.digests import path_fraction
@@ -42,7 +42,6 @@ def test_units_are_the_files_in_order(corpus: dict[str, int]) -> None:
 
 
 @given(corpora, names, st.integers(0, 4_000), st.integers(0, 4_000))
-@settings(max_examples=300)
 def test_a_file_added_removed_or_changed_redoes_two_units_at_most(
     corpus: dict[str, int], name: str, size: int, other: int
 ) -> None:
@@ -56,7 +55,6 @@ def test_a_file_added_removed_or_changed_redoes_two_units_at_most(
 
 
 @given(corpora, names, st.integers(0, 40), st.integers(3, 9))
-@settings(max_examples=300)
 def test_where_a_bound_cuts_a_change_stays_between_the_boundaries_around_it(
     corpus: dict[str, int], name: str, size: int, max_files: int
 ) -> None:
@@ -81,7 +79,6 @@ def test_where_a_bound_cuts_a_change_redoes_few_units() -> None:
 
 
 @given(corpora, names)
-@settings(max_examples=300)
 def test_a_file_above_the_target_is_alone_and_moves_no_other(corpus: dict[str, int], name: str) -> None:
     without = {path: weight for path, weight in corpus.items() if path != name}
     assume(unit_ends(without) == stretch_ends(without))
