@@ -6,6 +6,8 @@ reasons. A TaskManager that dies is not replaced, as on any standalone cluster; 
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 from deploy.local.processes import Service, free_ports
@@ -14,14 +16,15 @@ from pipelines.engines.cache import engine_path
 
 _JOB_MANAGER = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
 _TASK_MANAGER = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
-_JVM = ["-Xmx512m", "-XX:+UseSerialGC"]
-# TaskManagers move little: what compiling well would gain comes too late. The JobManager receives Beam, 157 MB, a job.
-_QUICK = "-XX:TieredStopAtLevel=1"
+# They move little: what compiling well would gain comes too late.
+_JVM = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 # What Flink 1.19 reaches into on Java 17, as in its own distribution's configuration.
 _OPENED = ["lang", "lang.reflect", "io", "net", "nio", "text", "time", "util", "util.concurrent"]
 _OPENED += ["util.concurrent.atomic", "util.concurrent.locks"]
 _JAVA = ["java", *_JVM, *(f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in _OPENED)]
 _JAVA += ["--add-opens=java.base/sun.nio.ch=ALL-UNNAMED", "--add-exports=java.base/sun.net.util=ALL-UNNAMED"]
+_NOT_SENT = "gradle/wrapper/job-server.jar"
+"""Where Beam takes its own jar for that of a build tool, which it does not send along with a job."""
 
 
 class FlinkCluster(Service):
@@ -30,6 +33,8 @@ class FlinkCluster(Service):
     Attributes:
         rest_address: What `--flink_master` takes, `127.0.0.1:PORT`.
         task_managers: Their process ids.
+        job_server: A job server for this cluster, which has Beam on its class path: it does not send Beam, 157 MB, with
+            each job.
     """
 
     def __init__(self, directory: Path, *, task_managers: int = 2, slots: int = 2) -> None:
@@ -49,13 +54,15 @@ class FlinkCluster(Service):
         folder = self._processes.directory
         configuration = _configuration(folder, rpc_port=rpc_port, rest_port=rest_port, slots=slots)
         (folder / "config.yaml").write_text("".join(f"{key}: {value}\n" for key, value in configuration.items()))
-        program = ["-cp", str(engine_path("flink"))]
+        jar = engine_path("flink")
+        self.job_server = _linked(jar, folder / _NOT_SENT)
+        program = ["-cp", str(jar)]
         try:
             self._processes.start("jobmanager", [*_JAVA, *program, _JOB_MANAGER, "--configDir", str(folder)])
             self.task_managers = [
                 self._processes.start(
                     f"taskmanager-{number}",
-                    [*_JAVA, _QUICK, *program, _TASK_MANAGER, "--configDir", str(folder), *_named(number)],
+                    [*_JAVA, *program, _TASK_MANAGER, "--configDir", str(folder), *_named(number)],
                 ).pid
                 for number in range(1, task_managers + 1)
             ]
@@ -71,6 +78,17 @@ class FlinkCluster(Service):
             return flink_cluster.FlinkCluster(f"http://{self.rest_address}").overview().free_slots
         except flink_cluster.FlinkUnreachableError:
             return 0
+
+
+def _linked(file: Path, name: Path) -> Path:
+    """Give a file another name, which is no symbolic link: Beam would follow it; return the name."""
+    name.parent.mkdir(parents=True, exist_ok=True)
+    name.unlink(missing_ok=True)
+    try:
+        os.link(file, name)
+    except OSError:  # another file system
+        shutil.copyfile(file, name)
+    return name
 
 
 def _named(number: int) -> list[str]:

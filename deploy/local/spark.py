@@ -15,6 +15,8 @@ from pipelines.engines.cache import engine_path
 
 _HOST = "127.0.0.1"
 _DAEMON_MEMORY = "384m"
+# Of executors too, which the workers start: compiling well and collecting in parallel would gain nothing.
+_QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 class SparkCluster(Service):
@@ -41,7 +43,7 @@ class SparkCluster(Service):
             "SPARK_HOME": str(self._home),
             "SPARK_LOCAL_IP": _HOST,
             "SPARK_DAEMON_MEMORY": _DAEMON_MEMORY,
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "JDK_JAVA_OPTIONS": _QUICK,
             "SPARK_LOCAL_DIRS": str(self._processes.directory / "local"),
         }
         master_port, page_port = free_ports(2)

@@ -20,10 +20,20 @@ UNIT_BYTES = 1 << 17
 WORKER = "from pipelines.engines.worker import main; main()"
 COMMAND = """
 import sys
+from dataclasses import replace
 from pipelines.stages import equivalence
 equivalence.UNIT_BYTES, sys.executable = {unit_bytes!r}, {python!r}
+all_ways = equivalence.all_ways
+
+def with_more(**named):
+    return [replace(way, beam_options=(*way.beam_options, *{more!r}.get(way.name, ()))) for way in all_ways(**named)]
+
+equivalence.all_ways = with_more
 """
-"""The command line, with units so small that there are several, and the programs of workers beside `python`."""
+"""The command line, with units so small that there are several, the programs of workers beside `python`, and more
+options of Beam."""
+ONE_APPLICATION = "--job_server_jvm_properties=-Dbeam.spark.test.reuseSparkContext=true"
+"""All jobs of a command get the same executors; else each job would start a JVM on every worker."""
 
 
 @pytest.fixture
@@ -34,9 +44,10 @@ def equivalence(processes: ProcessServer, sources: Path, tmp_path: Path) -> Call
     """
     python = processes.write_program(tmp_path / "python", "")
     processes.write_program(tmp_path / "cppmill-worker", WORKER)
-    code = COMMAND.format(unit_bytes=str(UNIT_BYTES), python=str(python)) + COMMAND_LINE
 
-    def compare(*arguments: str) -> list[dict[str, str]]:
+    def compare(*arguments: str, **more: str) -> list[dict[str, str]]:
+        fields = {"unit_bytes": str(UNIT_BYTES), "python": str(python)}
+        code = COMMAND.format(**fields, more={name: (option,) for name, option in more.items()}) + COMMAND_LINE
         command = ["equivalence", "--json", "--out", str(tmp_path / "runs"), *arguments, str(sources)]
         with processes.start(code, command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             said, errors = process.communicate()
@@ -54,10 +65,12 @@ def test_every_way_to_run_gives_the_same_digests(
     equivalence: Callable[..., list[dict[str, str]]], tmp_path: Path
 ) -> None:
     with FlinkCluster(tmp_path / "flink", task_managers=2, slots=1) as flink:
-        outside = equivalence("--engines", "local,processes,flink,prism", "--flink-master", flink.rest_address)
+        server = f"--flink_job_server_jar={flink.job_server}"
+        ways = "local,processes,flink,prism"
+        outside = equivalence("--engines", ways, "--flink-master", flink.rest_address, flink=server)
     with SparkCluster(tmp_path / "spark", workers=2) as spark:
         master = ("--spark-master", spark.master_url, "--spark-master-page", spark.master_page)
-        outside += equivalence("--engines", "spark", *master)
+        outside += equivalence("--engines", "spark", *master, spark=ONE_APPLICATION)
     inside = equivalence("--engines", "flink,spark")
     assert [event["engine"] for event in outside] == ["local", "processes", "flink", "prism", "spark"]
     assert [event["engine"] for event in inside] == ["flink", "spark"]

@@ -118,11 +118,11 @@ def on_flink(
     worker = folder / "slow-worker"
     worker.write_text(WORKER)
     worker.chmod(0o755)
-    beam = (f"--flink_master={cluster.rest_address}", "--parallelism=2")
+    master = (f"--flink_master={cluster.rest_address}", f"--flink_job_server_jar={cluster.job_server}")
 
     def start(out: Path | str, **variables: str) -> ForkedProcess:
         environment = {"command": str(worker), "env": {LOG_FOLDER_VARIABLE: str(folder), **variables}}
-        engine = ("--engine", "flink", "--", *beam, f"--environment_config={json.dumps(environment)}")
+        engine = ("--engine", "flink", "--", *master, "--parallelism=2", f"--environment_config={json.dumps(environment)}")
         return processes.command("run", corpus, "--out", out, *OPTIONS, *engine)
 
     return start

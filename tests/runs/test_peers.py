@@ -17,11 +17,13 @@ import yaml
 from deploy.local.gcs import GoogleStore
 from deploy.local.s3 import ObjectStore
 from tests.prepared import Run
-from tests.processes import ForkedProcess, ProcessServer
+from tests.processes import COMMAND_LINE, ForkedProcess, ProcessServer
 from transforms.storage.folder import OutputFolder
 from transforms.units.execution import ATTEMPTS
 
 PEERS = 3
+SHORT_LEASES = "from transforms.storage import lease; lease.LEASE_SECONDS = 20.0\n" + COMMAND_LINE
+"""The command line; on an object store a killed process counts as dead after a third of the usual time."""
 
 
 def started(processes: ProcessServer, run: Run, numbers: Sequence[int], stack: ExitStack) -> list[ForkedProcess]:
@@ -29,7 +31,7 @@ def started(processes: ProcessServer, run: Run, numbers: Sequence[int], stack: E
     peers = []
     for number in numbers:
         arguments = [*run.command, "--threads", 1, "--json", "--peer", f"{number}/{PEERS}"]
-        peers.append(processes.command(*arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+        peers.append(processes.start(SHORT_LEASES, arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
         stack.enter_context(peers[-1])
         stack.callback(peers[-1].kill)
     return peers
