@@ -1,10 +1,11 @@
 """Faults on a Flink cluster while it tokenizes: every file that is published is that of an undisturbed local run.
 
-Everything up to the tokenizer is made once, on this machine. Each test goes on from a copy of it, and strikes when the
-first token shard has its name. The units are small, and their workers wait in each of them: others are at work when a
-test strikes, and most have not begun, on a machine of any speed.
+Everything up to the tokenizer is made once, on this machine. Each test goes on from a copy of it, on an object store
+too, and strikes when the first token shard has its name. What comes after the tokens is made on this machine again.
+The units are small, and their workers wait in each of them: others are at work when a test strikes, and most have not
+begun, on a machine of any speed.
 
-One cluster of three TaskManagers serves all tests. Two tests end a TaskManager for good, so at each strike two or more
+One cluster of four TaskManagers serves all tests. Two tests end a TaskManager for good, so at each strike two or more
 are there; a job takes two slots.
 """
 
@@ -31,6 +32,7 @@ from deploy.local.s3 import ObjectStore
 from pipelines.engines.worker import LOG_FOLDER_VARIABLE
 from schemas.digests import sha256_file
 from tests.processes import ForkedProcess, ProcessServer
+from transforms.storage.protocol import LOCK
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(600)]
 
@@ -54,6 +56,12 @@ execution.note_attempt = note_and_wait
 main()
 """
 """The worker's program, with units of tokenize that take a while from the note of their begin."""
+UPLOAD = """
+import sys
+from transforms.storage.urls import open_url
+open_url(sys.argv[2])[0].put(sys.argv[1], sys.argv[2], recursive=True)
+"""
+"""A program, as no process but its own may keep a client of a store that will be gone."""
 
 Wait = Callable[[], None]
 Strike = Callable[[int, Wait], None]
@@ -113,7 +121,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkCluster]:
 def on_flink(
     cluster: FlinkCluster, corpus: Path, processes: ProcessServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[..., ForkedProcess]:
-    """Start a run on the cluster, with the slow worker, which gets these variables too."""
+    """Start to tokenize on the cluster, with the slow worker, which gets these variables too."""
     folder = tmp_path_factory.mktemp("worker")
     worker = folder / "slow-worker"
     worker.write_text(WORKER)
@@ -122,8 +130,8 @@ def on_flink(
 
     def start(out: Path | str, **variables: str) -> ForkedProcess:
         environment = {"command": str(worker), "env": {LOG_FOLDER_VARIABLE: str(folder), **variables}}
-        engine = ("--engine", "flink", "--", *master, "--parallelism=2", f"--environment_config={json.dumps(environment)}")
-        return processes.command("run", corpus, "--out", out, *OPTIONS, *engine)
+        beam = (*master, "--parallelism=2", f"--environment_config={json.dumps(environment)}")
+        return processes.command("tokenize", corpus, "--out", out, *OPTIONS, "--engine", "flink", "--", *beam)
 
     return start
 
@@ -159,10 +167,12 @@ def kill_python_worker(worker: int, again: Wait) -> None:
 def test_a_fault_while_tokenizing_changes_no_byte(
     loses_units: bool,
     strike: Strike,
+    corpus: Path,
     begun_run: Path,
     undisturbed: dict[str, str],
     cluster: FlinkCluster,
     on_flink: Callable[..., ForkedProcess],
+    processes: ProcessServer,
     tmp_path: Path,
 ) -> None:
     out = tmp_path / "out"
@@ -181,6 +191,8 @@ def test_a_fault_while_tokenizing_changes_no_byte(
     assert len(begun_before) < len(attempts), "the strike came when every unit had begun"
     assert not loses_units or max(attempts.values()) > 1, "no unit that was lost began again"
     assert int(loses_units) <= told_repeated(out) <= sum(number > 1 for number in attempts.values())
+    finish(processes, corpus, out, "run")
+    assert begun(out) == attempts, "a unit ran again after the fault"
     assert published(out) == undisturbed
 
 
@@ -199,13 +211,16 @@ def store(
 def test_a_store_that_is_gone_for_ten_seconds_changes_no_byte(
     store: ObjectStore | GoogleStore,
     corpus: Path,
+    begun_run: Path,
     undisturbed: dict[str, str],
     on_flink: Callable[..., ForkedProcess],
     processes: ProcessServer,
     tmp_path: Path,
 ) -> None:
     url, out = f"{store.scheme}://bucket/out", tmp_path / "store/objects/bucket/out"
-    finish(processes, corpus, url, "ingest", "scan", "build")
+    shutil.copytree(begun_run, tmp_path / "begun", ignore=shutil.ignore_patterns(LOCK))
+    with processes.start(UPLOAD, [f"{tmp_path}/begun/", url]) as upload:
+        assert upload.wait() == 0
     with on_flink(url, **store.environment) as run:
         try:
             wait_for_shard(out, run)
@@ -216,7 +231,10 @@ def test_a_store_that_is_gone_for_ten_seconds_changes_no_byte(
             assert run.wait(timeout=300) == 0
         finally:
             run.kill()
-    assert len(begun_before) < len(begun(out)), "the strike came when every unit had begun"
+    attempts = begun(out)
+    assert len(begun_before) < len(attempts), "the strike came when every unit had begun"
+    finish(processes, corpus, url, "run")
+    assert begun(out) == attempts, "a unit ran again after the fault"
     assert published(out) == undisturbed
 
 
