@@ -192,7 +192,7 @@ def test_a_fault_while_tokenizing_changes_no_byte(
     assert not loses_units or max(attempts.values()) > 1, "no unit that was lost began again"
     assert int(loses_units) <= told_repeated(out) <= sum(number > 1 for number in attempts.values())
     finish(processes, corpus, out, "run")
-    assert begun(out) == attempts, "a unit ran again after the fault"
+    assert not begun(out), "tokens were missing"
     assert published(out) == undisturbed
 
 
@@ -234,7 +234,7 @@ def test_a_store_that_is_gone_for_ten_seconds_changes_no_byte(
     attempts = begun(out)
     assert len(begun_before) < len(attempts), "the strike came when every unit had begun"
     finish(processes, corpus, url, "run")
-    assert begun(out) == attempts, "a unit ran again after the fault"
+    assert not begun(out), "tokens were missing"
     assert published(out) == undisturbed
 
 
