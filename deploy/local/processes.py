@@ -14,9 +14,10 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from random import randrange
 from typing import Self
 
 import psutil
@@ -29,6 +30,7 @@ _POLL_SECONDS = 0.1
 _SHOWN_LINES = 20
 _RECORD = "processes.json"
 _LOOPBACK = "127.0.0.1"
+_FIRST_PORT = 10240
 
 
 @dataclass(frozen=True)
@@ -204,15 +206,28 @@ def _moment(pid: int) -> float:
 
 
 def free_ports(number: int) -> list[int]:
-    """Return ports of the loopback interface that nobody uses now, all different."""
-    sockets = [socket.socket() for _ in range(number)]
+    """Return ports of the loopback interface that nobody uses now, all different.
+
+    The system gives none of them to a connection of another program, before a process listens there or while a process
+    that was killed is not back yet.
+    """
+    end = max(_first_given_port(), 2 * _FIRST_PORT)
+    with ExitStack() as stack:
+        found = list[int]()
+        while len(found) < number:
+            port = randrange(_FIRST_PORT, end)
+            with suppress(OSError):
+                stack.enter_context(socket.socket()).bind((_LOOPBACK, port))
+                found.append(port)
+        return found
+
+
+def _first_given_port() -> int:
+    """Return the first of the ports that the system gives to connections."""
     try:
-        for one in sockets:
-            one.bind((_LOOPBACK, 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
+        return int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    except OSError:  # not Linux
+        return 32768
 
 
 def answers(port: int) -> bool:
