@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.engines.cache import engine_path
+from tests.processes import COMMAND_LINE
 
 pytestmark = pytest.mark.timeout(900)  # a page of commands is one test, each of them a process
 
@@ -108,13 +109,10 @@ def test_every_block_of_the_tutorial_works(checkout):
 
 
 @pytest.mark.engines
-def test_the_tutorial_of_training_works(checkout):
-    site = engine_path("torch")
-    for name, arguments in {"cppmill": "-m pipelines.cli", "python": ""}.items():
-        program = checkout / ".venv" / "bin" / name
-        program.unlink()
-        program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT}:{site} exec {sys.executable} {arguments} "$@"\n')
-        program.chmod(0o755)
+def test_the_tutorial_of_training_works(checkout, processes):
+    site, programs = str(engine_path("torch")), checkout / ".venv" / "bin"
+    processes.write_program(programs / "cppmill", f"import sys; sys.path.append({site!r})\n{COMMAND_LINE}")
+    (programs / "python").write_text(f'#!/bin/sh\nPYTHONPATH={ROOT}:{site} exec {sys.executable} "$@"\n')
     found = list(scripts(TRAINING, every=True))
     for written, shorter in LESS_TRAINING.items():
         assert any(written in command[-1] for command in found), written
