@@ -11,6 +11,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,15 @@ def interrupted(repository: Path, tmp_path: Path) -> Iterator[Callable[..., tupl
         out = tmp_path / "out"
         command = [sys.executable, "-m", "pipelines.cli", "run", *default_sources(), "--out", str(out)]
         command += ["--profile", "demo", "--engine", "flink", "--", *beam_options]
-        process = subprocess.Popen(command, cwd=repository, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        process = subprocess.Popen(
+            command,
+            cwd=repository,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            # Whoever started the tests may ignore it, as a shell makes what it starts in the background do.
+            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+        )
         processes.append(process)
         wait_for(lambda: bool(worker_pids(out)) or process.poll() is not None, "a worker")
         process.send_signal(signal.SIGINT)
