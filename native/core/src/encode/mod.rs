@@ -22,6 +22,7 @@ mod words;
 
 pub(crate) use bpe::{Merges, Scratch};
 pub use documents::Part;
+pub(crate) use lines::{LineMerges, LineSegmenter};
 pub use markers::Markers;
 pub use tokenizer::Tokenizer;
 

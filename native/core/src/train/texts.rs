@@ -1,14 +1,15 @@
 //! Texts as sequences of tokens: words, or the lines from which superwords are learned.
 
-use hashbrown::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use hashbrown::{HashMap, HashSet};
 use rayon::prelude::*;
 
 use super::bound::{Bound, LeftOut};
 use super::input::Rows;
-use super::tokens::{BYTES, Tokens, byte_numbers};
-use crate::encode::{Merges, Scratch};
+use super::tokens::{Tokens, byte_numbers};
+use crate::encode::{LineMerges, LineSegmenter, Merges};
 use crate::memory::use_large_pages;
-use crate::stop::NEVER;
 use crate::{Error, Result};
 
 /// Between texts, and inside tokens.
@@ -68,6 +69,30 @@ impl Weights {
     }
 }
 
+/// What is known of a text beside its bytes.
+struct Text {
+    count: u64,
+    hash: u32,
+    group: u16,
+}
+
+/// The texts of some rows that are to be cut into tokens.
+#[derive(Default)]
+struct UncutTexts {
+    texts: Vec<Text>,
+    /// Their bytes, one after the other, and where they end.
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl UncutTexts {
+    fn push(&mut self, text: &[u8], about: Text) {
+        self.bytes.extend_from_slice(text);
+        self.ends.push(self.bytes.len());
+        self.texts.push(about);
+    }
+}
+
 /// The texts of some rows.
 #[derive(Default)]
 struct TextChunk {
@@ -82,41 +107,23 @@ struct TextChunk {
 }
 
 impl TextChunk {
-    fn with_room(bytes: usize, texts: usize) -> Self {
-        Self {
-            tokens: Vec::with_capacity(bytes),
-            lengths: Vec::with_capacity(texts),
-            counts: Vec::with_capacity(texts),
-            hashes: Vec::with_capacity(texts),
-            groups: Vec::with_capacity(texts),
-            ..Self::default()
+    /// Adds texts, whose tokens end at `ends` in `tokens`, but for those of one token and those that the bound leaves out.
+    fn add(&mut self, texts: &[Text], tokens: &[u32], ends: &[usize], bound: &Bound) {
+        let mut start = 0;
+        for (&Text { count, hash, group }, &end) in texts.iter().zip(ends) {
+            let own = &tokens[start..end];
+            start = end;
+            if own.len() > 1 && bound.keeps(count, hash) {
+                self.tokens.extend_from_slice(own);
+                self.lengths.push(own.len() as u32);
+                self.counts.push(count);
+                self.hashes.push(hash);
+                self.groups.push(group);
+            } else {
+                self.left_out += u64::from(own.len() > 1);
+            }
         }
-    }
-
-    fn add(
-        &mut self,
-        text: &[u8],
-        (count, group): (u64, u16),
-        bound: &Bound,
-        segment: impl FnOnce(&[u8], &mut Vec<u32>),
-    ) {
-        add_at(&mut self.bytes, usize::from(group), u128::from(count) * text.len() as u128);
-        if text.len() < 2 || count == 0 {
-            return;
-        }
-        let start = self.tokens.len();
-        segment(text, &mut self.tokens);
-        let length = self.tokens.len() - start;
-        let hash = crc32fast::hash(text);
-        if length > 1 && bound.keeps(count, hash) {
-            self.lengths.push(length as u32);
-            self.counts.push(count);
-            self.hashes.push(hash);
-            self.groups.push(group);
-            return;
-        }
-        self.tokens.truncate(start);
-        self.left_out += u64::from(length > 1);
+        self.shrink();
     }
 
     /// The length, the count and the group of each text.
@@ -159,10 +166,12 @@ impl TextChunk {
 }
 
 /// Cuts texts into the tokens that there are, and collects them.
-pub(super) struct Collector {
+pub(super) struct Collector<'a> {
     /// Nothing where there are single bytes only.
-    merges: Option<Merges>,
-    numbers: [u32; BYTES as usize],
+    merges: Option<LineMerges>,
+    segmenters: Mutex<Vec<LineSegmenter>>,
+    /// The tokens as bytes.
+    spelled: HashSet<&'a [u8]>,
     parts: Vec<TextChunk>,
     bound: Bound,
     /// How many tokens are held.
@@ -170,43 +179,62 @@ pub(super) struct Collector {
     bytes: Vec<u128>,
 }
 
-impl Collector {
+impl<'a> Collector<'a> {
     /// Texts are cut into these tokens, as the merges so far encode them.
-    pub(super) fn new(tokens: &Tokens, bound: Bound) -> Self {
-        let numbers = byte_numbers();
+    pub(super) fn new(tokens: &'a Tokens, bound: Bound) -> Self {
         let merges: Vec<_> = tokens.merges().collect();
         let lengths = (0..tokens.next()).map(|token| tokens.bytes(token).len() as u32).collect();
-        let merges = (!merges.is_empty()).then(|| Merges::new(Box::new(numbers), &merges, lengths));
-        Self { merges, numbers, parts: Vec::new(), bound, held: 0, bytes: Vec::new() }
+        let table = || Merges::new(Box::new(byte_numbers()), &merges, lengths);
+        let merges = (!merges.is_empty()).then(|| LineMerges::new(table(), &merges));
+        let spelled = (0..tokens.next()).map(|token| tokens.bytes(token)).collect();
+        Self { merges, segmenters: Mutex::default(), spelled, parts: Vec::new(), bound, held: 0, bytes: Vec::new() }
     }
 
     /// Adds the texts of a batch, on the threads of the pool that this runs in.
     pub(super) fn add_rows(&mut self, rows: &Rows<'_>) {
         let starts: Vec<usize> = (0..rows.len()).step_by(CHUNK_ROWS).collect();
-        let parts: Vec<TextChunk> = starts
-            .into_par_iter()
-            .map(|start| {
-                let chunk = start..rows.len().min(start + CHUNK_ROWS);
-                let mut part = TextChunk::with_room(chunk.clone().map(|row| rows.get(row).0.len()).sum(), chunk.len());
-                let mut scratch = Scratch::default();
-                for row in chunk {
-                    let (text, count, group) = rows.get(row);
-                    part.add(text, (count, group), &self.bound, |text, out| self.segment(&mut scratch, text, out));
-                }
-                part.shrink();
-                part
-            })
-            .collect();
+        let cut = |start| self.cut((start..rows.len().min(start + CHUNK_ROWS)).map(|row| rows.get(row)));
+        let parts: Vec<TextChunk> = starts.into_par_iter().map(cut).collect();
         self.take(parts);
     }
 
     /// Adds texts that occur once each.
-    pub(super) fn add_once<'a>(&mut self, texts: impl IntoIterator<Item = &'a [u8]>) {
-        let (mut part, mut scratch) = (TextChunk::default(), Scratch::default());
-        for text in texts {
-            part.add(text, (1, 0), &self.bound, |text, out| self.segment(&mut scratch, text, out));
-        }
+    pub(super) fn add_once<'t>(&mut self, texts: impl IntoIterator<Item = &'t [u8]>) {
+        let part = self.cut(texts.into_iter().map(|text| (text, 1, 0)));
         self.take(vec![part]);
+    }
+
+    /// Cuts texts with their counts and groups.
+    fn cut<'t>(&self, texts: impl Iterator<Item = (&'t [u8], u64, u16)>) -> TextChunk {
+        let (mut part, mut uncut) = (TextChunk::default(), UncutTexts::default());
+        for (text, count, group) in texts {
+            add_at(&mut part.bytes, usize::from(group), u128::from(count) * text.len() as u128);
+            if text.len() < 2 || count == 0 {
+                continue;
+            }
+            let hash = crc32fast::hash(text);
+            if self.bound.keeps(count, hash) || self.spelled.contains(text) {
+                uncut.push(text, Text { count, hash, group });
+            } else {
+                part.left_out += 1;
+            }
+        }
+        let (mut tokens, mut ends) = (Vec::with_capacity(uncut.bytes.len() / 2), Vec::with_capacity(uncut.ends.len()));
+        self.segment(&uncut, &mut tokens, &mut ends);
+        part.add(&uncut.texts, &tokens, &ends, &self.bound);
+        part
+    }
+
+    fn segment(&self, uncut: &UncutTexts, tokens: &mut Vec<u32>, ends: &mut Vec<usize>) {
+        let Some(merges) = &self.merges else {
+            let numbers = byte_numbers();
+            tokens.extend(uncut.bytes.iter().map(|&byte| numbers[usize::from(byte)]));
+            return ends.extend(&uncut.ends);
+        };
+        let resting = self.segmenters.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut segmenter = resting.unwrap_or_default();
+        segmenter.segment(merges, &uncut.bytes, &uncut.ends, tokens, ends);
+        self.segmenters.lock().unwrap_or_else(PoisonError::into_inner).push(segmenter);
     }
 
     fn take(&mut self, parts: Vec<TextChunk>) {
@@ -226,13 +254,6 @@ impl Collector {
     /// What was left out so far.
     pub(super) fn left_out(&self) -> LeftOut {
         LeftOut { least: self.bound.least(), texts: self.parts.iter().map(|part| part.left_out).sum() }
-    }
-
-    fn segment(&self, scratch: &mut Scratch, text: &[u8], out: &mut Vec<u32>) {
-        match &self.merges {
-            Some(merges) => merges.merge(scratch, text, &NEVER, out),
-            None => out.extend(text.iter().map(|&byte| self.numbers[usize::from(byte)])),
-        }
     }
 
     /// Lays the texts out.

@@ -159,8 +159,7 @@ impl WaitingLines {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
+pub(super) mod tests {
     use std::sync::Arc;
 
     use super::*;
@@ -168,17 +167,17 @@ mod tests {
     use crate::stop::NEVER;
 
     /// Numbers below `below`, from a linear congruential generator.
-    struct Random(u64);
+    pub(in super::super) struct Random(pub u64);
 
     impl Random {
-        fn below(&mut self, below: usize) -> usize {
+        pub fn below(&mut self, below: usize) -> usize {
             self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (self.0 >> 33) as usize % below
         }
     }
 
     /// Merges over a few letters in an order that could have been learned, and the lengths of the tokens.
-    fn merges(random: &mut Random, letters: usize, count: usize) -> (Vec<Merge>, Arc<[u32]>) {
+    pub(in super::super) fn merges(random: &mut Random, letters: usize, count: usize) -> (Vec<Merge>, Arc<[u32]>) {
         let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
         let mut merges = Vec::new();
         for _ in 0..count * 8 {
@@ -196,7 +195,7 @@ mod tests {
         (merges, tokens.iter().map(|token| token.len() as u32).collect())
     }
 
-    fn byte_ids() -> Box<[u32; 256]> {
+    pub(in super::super) fn byte_ids() -> Box<[u32; 256]> {
         Box::new(std::array::from_fn(|byte| byte as u32))
     }
 

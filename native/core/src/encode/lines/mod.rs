@@ -3,8 +3,11 @@
 mod cache;
 mod encoder;
 mod joiner;
+mod joints;
 mod pair_memo;
+mod segmenter;
 mod superwords;
 
 pub(crate) use encoder::{LineEncoder, LineMemory};
+pub(crate) use segmenter::{LineMerges, LineSegmenter};
 pub(crate) use superwords::Superwords;

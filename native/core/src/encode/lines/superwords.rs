@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use super::joints::Joints;
 use crate::encode::bpe::{Lane, Merge, Merges, NONE, Pairs, Symbols};
 
 /// What the merges of superwords need.
@@ -13,8 +14,7 @@ pub(crate) struct Superwords {
     pairs: Pairs,
     /// Whether a token is the left part of such a merge (1), or the right one (2).
     sides: Box<[u8]>,
-    /// For each byte, the bytes that a merge of words joins to it from the right.
-    joints: Box<[[u64; 4]; 256]>,
+    joints: Joints,
     /// All merges, of words and of superwords.
     whole: Merges,
     /// How many tokens of words went into each token; 1 for a token of words itself.
@@ -35,7 +35,7 @@ impl Superwords {
         Self {
             pairs: Pairs::new(&merges[first_merge..], first_merge as u32),
             sides: sides.into(),
-            joints: joints(words, &merges[..first_merge], tokens),
+            joints: Joints::new(words, &merges[..first_merge]),
             whole,
             spans: spans.into(),
         }
@@ -54,7 +54,7 @@ impl Superwords {
     /// Whether a merge of words may join text that ends with `left` to text that begins with `right`.
     #[inline]
     pub(super) fn may_cross(&self, left: u8, right: u8) -> bool {
-        self.joints[usize::from(left)][usize::from(right) / 64] >> (right % 64) & 1 == 1
+        self.joints.may_cross(left, right)
     }
 
     /// The rank of the merge of superwords that joins two tokens, or `NONE`.
@@ -103,19 +103,4 @@ impl Symbols for LineTokens<'_> {
     fn is_valid_pair(&self, left: u32, right: u32) -> bool {
         self.superwords.whole.is_valid_pair(left, right)
     }
-}
-
-/// For each byte, the bytes that begin the right part of a merge whose left part it ends.
-fn joints(words: &Merges, merges: &[Merge], tokens: usize) -> Box<[[u64; 4]; 256]> {
-    let mut ends = vec![[0_u8; 2]; tokens];
-    for byte in 0..=u8::MAX {
-        ends[words.byte_id(byte) as usize] = [byte, byte];
-    }
-    let mut joints = Box::new([[0; 4]; 256]);
-    for &(left, right, joined) in merges {
-        let ([first, left], [right, last]) = (ends[left as usize], ends[right as usize]);
-        ends[joined as usize] = [first, last];
-        joints[usize::from(left)][usize::from(right) / 64] |= 1 << (right % 64);
-    }
-    joints
 }
