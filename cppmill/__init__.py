@@ -14,6 +14,7 @@ them. This package, whose name is its own, checks that before it imports any of 
 from __future__ import annotations
 
 import gc
+import os
 import resource
 import signal
 import sys
@@ -63,6 +64,9 @@ _USAGE_ERROR = 2
 _LEAST_STACK_BYTES = 1 << 20
 _OBJECTS_BEFORE_COLLECTION = 50_000
 """Python looks for unused cycles after 700 new objects: hundreds of times while modules are imported, for nothing."""
+_PURGE_DELAY = ("MIMALLOC_PURGE_DELAY", "60000")
+"""Arrow returns memory to the system after a second without use, which is soon cleared and taken again: a tenth of the
+processor time of a run where others use the machine too. A run gives it back after each stage instead."""
 
 
 def __getattr__(name: str) -> object:
@@ -88,6 +92,7 @@ def main() -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     check_packages()
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
+    os.environ.setdefault(*_PURGE_DELAY)  # read when Arrow is loaded
     from pipelines.cli.app import main as run
 
     run()

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import pyarrow as pa
+
 from configs.runs import RunConfig
 from pipelines.console.progress import Reporter, Reporters
 from pipelines.engines.execution import open_engine
@@ -60,6 +62,7 @@ def run_stages(session: Session) -> None:
     receipts = dict[Stage, Sequence[UnitReceipt]]()
     for program in programs_of(session.config):
         receipts[program.stage] = program.work(session, *(receipts[stage] for stage in program.needs))
+        pa.default_memory_pool().release_unused()
         if program.stage is Stage.INGEST:
             ingest.check_kept(session, receipts[Stage.INGEST])
     if receipts.get(Stage.BUILD) == [] and _receipt_bytes(session.out) != before:
