@@ -41,6 +41,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, BinaryArray, RecordBatch, UInt8Array, UInt64Array};
 use hashbrown::HashSet;
 
+use crate::pattern::Pattern;
 use crate::pools::thread_pool;
 use crate::{Error, ErrorKind, Result};
 use bound::{Bound, Excess, LeftOut};
@@ -93,7 +94,11 @@ fn train(
     let rules =
         Rules::new(&seeds, &options.forbidden, options.max_token_bytes).with_superwords(options.superwords.clone());
     let (mut tokens, mut learned) = seed_merges::learn(&seeds, &rules)?;
-    let (texts, words_left_out) = collect(words, &tokens, Bound::new(options.max_held_tokens, Excess::Drop), "words")?;
+    let (texts, words_left_out) = collect(
+        words,
+        Collector::new(&tokens, Bound::new(options.max_held_tokens, Excess::Drop), word_pattern(options)),
+        "words",
+    )?;
     let pieces = count_pieces(&seeds, &tokens);
     let least = pieces + options.superword_tokens;
     let wanted = options.vocab_tokens.checked_sub(least).ok_or_else(|| too_few(pieces, options))?;
@@ -118,13 +123,21 @@ fn learn_superwords(
     rules: &Rules,
     options: &Options,
 ) -> Result<(Vec<LearnedMerge>, LeftOut)> {
-    let (texts, left_out) = collect(lines, tokens, Bound::new(options.max_held_tokens, Excess::Thin), "units")?;
+    let (texts, left_out) = collect(
+        lines,
+        Collector::new(tokens, Bound::new(options.max_held_tokens, Excess::Thin), word_pattern(options)),
+        "units",
+    )?;
     let superwords =
         corpus::learn(texts, tokens, rules, options.superword_tokens, Phase::Superword, cap(options).as_ref());
     if superwords.len() < options.superword_tokens {
         return Err(few_superwords(superwords.len(), options));
     }
     Ok((superwords, left_out))
+}
+
+fn word_pattern(options: &Options) -> Pattern {
+    options.superwords.as_ref().map_or(Pattern::NAMES, |superwords| superwords.pattern.words())
 }
 
 fn cap(options: &Options) -> Option<GroupCap> {
@@ -144,11 +157,9 @@ fn metadata(words: LeftOut, lines: LeftOut) -> HashMap<String, String> {
 /// Cuts the texts of all batches into tokens, one batch at a time, and says which were left out.
 fn collect(
     batches: impl Iterator<Item = Result<RecordBatch>>,
-    tokens: &Tokens,
-    bound: Bound,
+    mut collector: Collector<'_>,
     what: &str,
 ) -> Result<(Texts, LeftOut)> {
-    let mut collector = Collector::new(tokens, bound);
     let mut occur = false;
     for batch in batches {
         let batch = batch?;

@@ -20,6 +20,7 @@ use super::rules::Rules;
 use super::seed::{Seed, is_identifier_byte, is_identifier_run};
 use super::texts::Collector;
 use super::tokens::Tokens;
+use crate::pattern::Pattern;
 use crate::{Error, ErrorKind, Result};
 
 /// What to merge next: gain, spells a seed, bytes, then the smaller pair.
@@ -53,7 +54,7 @@ struct Learner<'a> {
 
 impl Learner<'_> {
     fn learn(&mut self, texts: BTreeSet<&[u8]>, phase: Phase) -> Result<()> {
-        let mut collector = Collector::new(&self.tokens, Bound::new(None, Excess::Drop));
+        let mut collector = Collector::new(&self.tokens, Bound::new(None, Excess::Drop), Pattern::NAMES);
         collector.add_once(texts);
         let mut engine = Engine::new(collector.finish()?, self.tokens.next(), 1);
         let mut heap: BinaryHeap<(Priority, u32)> = BinaryHeap::new();

@@ -10,6 +10,7 @@ use super::input::Rows;
 use super::tokens::{Tokens, byte_numbers};
 use crate::encode::{LineMerges, LineSegmenter, Merges};
 use crate::memory::use_large_pages;
+use crate::pattern::Pattern;
 use crate::{Error, Result};
 
 /// Between texts, and inside tokens.
@@ -180,12 +181,12 @@ pub(super) struct Collector<'a> {
 }
 
 impl<'a> Collector<'a> {
-    /// Texts are cut into these tokens, as the merges so far encode them.
-    pub(super) fn new(tokens: &'a Tokens, bound: Bound) -> Self {
+    /// Texts are cut into these tokens, as the merges so far encode them; `words` says what words texts have.
+    pub(super) fn new(tokens: &'a Tokens, bound: Bound, words: Pattern) -> Self {
         let merges: Vec<_> = tokens.merges().collect();
         let lengths = (0..tokens.next()).map(|token| tokens.bytes(token).len() as u32).collect();
         let table = || Merges::new(Box::new(byte_numbers()), &merges, lengths);
-        let merges = (!merges.is_empty()).then(|| LineMerges::new(table(), &merges));
+        let merges = (!merges.is_empty()).then(|| LineMerges::new(table(), &merges, words));
         let spelled = (0..tokens.next()).map(|token| tokens.bytes(token)).collect();
         Self { merges, segmenters: Mutex::default(), spelled, parts: Vec::new(), bound, held: 0, bytes: Vec::new() }
     }

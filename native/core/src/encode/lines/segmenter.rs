@@ -16,12 +16,14 @@ use crate::stop::NEVER;
 pub(crate) struct LineMerges {
     table: Merges,
     joints: Joints,
+    words: Pattern,
 }
 
 impl LineMerges {
-    /// Takes the merges in the order of their ranks, and the table of them.
-    pub(crate) fn new(table: Merges, merges: &[Merge]) -> Self {
-        Self { joints: Joints::new(&table, merges), table }
+    /// Takes the merges in the order of their ranks, the table of them, and the pattern of the words, which changes the
+    /// time alone.
+    pub(crate) fn new(table: Merges, merges: &[Merge], words: Pattern) -> Self {
+        Self { joints: Joints::new(&table, merges), table, words }
     }
 }
 
@@ -75,7 +77,7 @@ impl LineSegmenter {
             return self.merge_each(merges, text, line_ends, tokens, ends);
         }
         let Self { starts, cache, pending, scratch, merged, whole } = self;
-        starts.find(Pattern::NAMES, text);
+        starts.find(merges.words, text);
         whole.begin(tokens.len());
         let mut words =
             WordEncoder { merges: &merges.table, cache, scratch, merged, pending, run: text, at: 0, stop: &NEVER };
@@ -125,7 +127,7 @@ impl WholeLines {
     /// Takes a word, whose tokens are those from `first` on.
     #[inline]
     fn take(&mut self, merges: &LineMerges, text: &[u8], word: WordSpan, first: usize, tokens: &mut Vec<u32>) {
-        let LineMerges { table, joints } = merges;
+        let LineMerges { table, joints, .. } = merges;
         if first > self.first
             && joints.may_cross(text[word.start - 1], text[word.start])
             && !self.memo.is_valid_pair(table, tokens[first - 1], tokens[first])
@@ -179,7 +181,13 @@ mod tests {
             let (mut tokens, mut ends) = (Vec::new(), Vec::new());
             segmenter.cache = WordCache::new();
             segmenter.whole.memo = PairMemo::default();
-            segmenter.segment(&LineMerges::new(table(), &merges), &text, &line_ends, &mut tokens, &mut ends);
+            segmenter.segment(
+                &LineMerges::new(table(), &merges, Pattern::NAMES),
+                &text,
+                &line_ends,
+                &mut tokens,
+                &mut ends,
+            );
             assert!(tokens == expected && ends == expected_ends, "round {round}");
             joined += usize::from(tokens.len() < text.len());
         }
