@@ -86,6 +86,11 @@ READ = (
 `doc_id` is empty, and `content` too, where the bytes were not looked at; `terms` are licences that are no text.
 """
 
+UNDIGESTED = pa.schema(
+    [READ.field(name) for name in READ.names if name not in ("doc_id", "has_nul", "is_wide", "content")]
+).append(pa.field("content", pa.large_binary()))
+"""Documents as the readers give them; `content` is null where the bytes are not looked at."""
+
 READ_DIGESTS = READ.remove(READ.get_field_index("content"))
 """READ without the bytes."""
 

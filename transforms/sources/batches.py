@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.tables import LICENSE_SOURCE, READ, READ_DIGESTS, altered_schema
+from schemas.tables import LICENSE_SOURCE, READ, READ_DIGESTS, UNDIGESTED, altered_schema
 from transforms.sources.document import Document
 
 Flags = npt.NDArray[np.bool_]
@@ -22,38 +22,51 @@ BATCH_ROWS = 8192
 BATCH_BYTES = 16 << 20
 """A batch is closed once its documents have this many bytes, if these are in memory."""
 
-_NAMES = tuple(name for name in READ.names if name in Document._fields and name != "content")
-
-
-def batch_documents(documents: Iterable[Document], *, keep: bool, threads: int = 1) -> Iterator[pa.RecordBatch]:
+def batch_documents(
+    documents: Iterable[Document | pa.RecordBatch], *, keep: bool, threads: int = 1
+) -> Iterator[pa.RecordBatch]:
     """Yield documents in batches, in order.
 
     Args:
-        documents: The documents.
+        documents: The documents, one by one or in batches of UNDIGESTED.
         keep: Whether their bytes stay in the batches: READ, else READ_DIGESTS.
         threads: The most threads to digest them with.
     """
     waiting, waiting_bytes = list[Document](), 0
     for document in documents:
-        waiting.append(document)
-        waiting_bytes += len(document.content or b"")
-        if len(waiting) == BATCH_ROWS or waiting_bytes >= BATCH_BYTES:
+        is_batch = isinstance(document, pa.RecordBatch)
+        if not is_batch:
+            waiting.append(document)
+            waiting_bytes += len(document.content or b"")
+        if waiting and (is_batch or len(waiting) == BATCH_ROWS or waiting_bytes >= BATCH_BYTES):
             yield to_batch(waiting, keep=keep, threads=threads)
             waiting, waiting_bytes = [], 0
+        if is_batch:
+            yield digest_batch(document, keep=keep, threads=threads)
     if waiting:
         yield to_batch(waiting, keep=keep, threads=threads)
 
 
 def to_batch(documents: Sequence[Document], *, keep: bool, threads: int = 1) -> pa.RecordBatch:
     """Return documents as a batch of READ, or of READ_DIGESTS unless their bytes are kept."""
+    return digest_batch(gather(documents), keep=keep, threads=threads)
+
+
+def gather(documents: Sequence[Document]) -> pa.RecordBatch:
+    """Return documents as a batch of UNDIGESTED."""
     values = dict(zip(Document._fields, zip(*documents, strict=True), strict=True))
-    columns: dict[str, Any] = {name: pa.array(values[name], READ.field(name).type) for name in _NAMES}
-    content = pa.array([document.content or b"" for document in documents], READ.field("content").type)
-    found = cppmill_core.digest_contents(content, threads=threads)
-    columns |= {"doc_id": found.column("doc_id"), "content": content}
-    columns |= {name: found.column(name) for name in ("has_nul", "is_wide")}
-    if None in values["content"]:
-        looked_at = pa.array([document.content is not None for document in documents])
+    arrays: list[Any] = [pa.array(values[field.name], field.type) for field in UNDIGESTED]
+    return pa.RecordBatch.from_arrays(arrays, schema=UNDIGESTED)
+
+
+def digest_batch(documents: pa.RecordBatch, *, keep: bool, threads: int = 1) -> pa.RecordBatch:
+    """Return a batch of UNDIGESTED as one of READ, or of READ_DIGESTS unless the bytes are kept."""
+    columns: dict[str, Any] = dict(zip(documents.schema.names, documents.columns, strict=True))
+    looked_at = columns["content"].is_valid()
+    columns["content"] = pc.fill_null(columns["content"], b"")
+    found = cppmill_core.digest_contents(columns["content"], threads=threads)
+    columns |= {name: found.column(name) for name in ("doc_id", "has_nul", "is_wide")}
+    if documents.column("content").null_count:
         columns["doc_id"] = pc.if_else(looked_at, columns["doc_id"], "")
     schema = READ if keep else READ_DIGESTS
     return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
@@ -97,7 +110,9 @@ def is_equal(column: pa.Array[Any], value: str) -> Flags:
 
 
 def to_documents(batch: pa.RecordBatch) -> Iterator[Document]:
-    """Yield the documents of a batch of READ."""
-    columns = (batch.column(name).to_pylist() for name in (*_NAMES, "doc_id", "content"))
-    for *values, doc_id, content in zip(*columns, strict=True):
-        yield Document(**dict(zip(_NAMES, values, strict=True)), content=content if doc_id else None)
+    """Yield the documents of a batch of READ or UNDIGESTED."""
+    columns = {name: batch.column(name) for name in Document._fields}
+    if "doc_id" in batch.schema.names:
+        columns["content"] = pc.if_else(pc.not_equal(batch.column("doc_id"), ""), columns["content"], None)
+    for values in zip(*(column.to_pylist() for column in columns.values()), strict=True):
+        yield Document(*values)

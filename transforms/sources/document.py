@@ -143,14 +143,19 @@ class Archive:
         """
         self.grow(num_bytes + _ROW_OVERHEAD_BYTES)
 
-    def count_row(self) -> None:
-        """Count a row, line or member, whether it becomes a document or not.
+    @property
+    def rows_left(self) -> int:
+        """How many rows there may still be."""
+        return max(self.options.max_rows_per_byte * self.num_bytes, _ROWS_FLOOR) - self._rows
+
+    def count_row(self, rows: int = 1) -> None:
+        """Count a row, line or member, or several that are left, whether they become documents or not.
 
         Raises:
             DamageError: When there are more than an honest file holds, or reading them took too long.
         """
-        self._rows += 1
-        if self._rows > max(self.options.max_rows_per_byte * self.num_bytes, _ROWS_FLOOR):
+        self._rows += rows
+        if self.rows_left < 0:
             raise DamageError(Dead.EXPANSION, f"more than {self._rows - 1} rows in {self.num_bytes} bytes")
         if self.is_timed and time.monotonic() - self._started > self.max_seconds:
             raise self.timeout

@@ -1,16 +1,26 @@
 """Documents in JSONL files: one JSON object per line, with the text under a key that the options name.
 
 Blank lines are skipped. A line that is not an object, or whose text is missing or not Unicode, is counted as dead.
+
+The native core reads lines in batches. It leaves those alone of which it is not sure to say what the parser of the
+standard library says, broken ones among them; they are read here, one by one.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from schemas.reasons import Dead, Filtered
-from transforms.sources.document import Archive, DamageError, Document, label, missing_column
+import cppmill_core
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from schemas.reasons import Column, Dead, Filtered
+from transforms.sources.batches import BATCH_ROWS, UNDIGESTED, gather
+from transforms.sources.document import Archive, Document, label, missing_column
 from transforms.sources.license_terms import read_terms
 from transforms.sources.streams import MemberStream
 
@@ -20,8 +30,8 @@ _SLACK_BYTES = 1 << 20
 _BOM = b"\xef\xbb\xbf"
 
 
-def iter_jsonl(archive: Archive, stream: MemberStream) -> Iterator[Document]:
-    """Yield the documents of a JSONL file in order.
+def iter_jsonl(archive: Archive, stream: MemberStream) -> Iterator[Document | pa.RecordBatch]:
+    """Yield the documents of a JSONL file in order, one by one or in batches of UNDIGESTED.
 
     A line is held up to the longest form in which JSON can write the largest document; a longer one is
     `filtered[size]`.
@@ -29,32 +39,118 @@ def iter_jsonl(archive: Archive, stream: MemberStream) -> Iterator[Document]:
     Raises:
         DamageError: At its end, for damage that cut no line.
     """
-    max_bytes = _BYTES_PER_CHARACTER * archive.options.max_document_bytes + _SLACK_BYTES
-    number, is_settled = 0, False
-    while True:
-        line, length, whole = stream.read_line(max_bytes)
-        number += 1
-        archive.count_row()
-        if stream.damage and (not length or not line.endswith(b"\n")):
-            yield from _cut_line(archive, number, length, stream.damage)
+    lines = _Lines(archive)
+    for data, num_bytes in stream.line_blocks(_BYTES_PER_CHARACTER * archive.options.max_document_bytes + _SLACK_BYTES):
+        if stream.damage and not data.endswith(b"\n"):
+            yield lines.archive.dead(lines.next_name(), stream.damage.reason, stream.damage.detail, num_bytes=num_bytes)
             return
-        if not length:
-            return
-        member = f"line-{number}"
-        if not whole:
-            yield archive.filtered(member, Filtered.SIZE, length, detail="a longer line than any document allows")
-        elif line.strip():
-            record = _record(line.removeprefix(_BOM) if number == 1 else line)
-            if isinstance(record, dict) and not is_settled:
-                archive, is_settled = archive.with_text_column(_columns(record)), True
-            yield _document(archive, member, record, len(line))
+        if data:
+            yield from lines.read(data)
+        else:
+            detail = "a longer line than any document allows"
+            yield lines.archive.filtered(lines.next_name(), Filtered.SIZE, num_bytes, detail=detail)
+    lines.next_name()
+    if stream.damage:
+        raise stream.damage
 
 
-def _cut_line(archive: Archive, number: int, length: int, damage: DamageError) -> Iterator[Document]:
-    """Yield the entry of a line that damage cut; raise where it cut none."""
-    if not length:
-        raise damage
-    yield archive.dead(f"line-{number}", damage.reason, damage.detail, num_bytes=length)
+@dataclass
+class _Lines:
+    """The lines of a file.
+
+    Attributes:
+        archive: The file; from the first object on it says where the text is.
+        number: How many lines have come.
+        is_settled: Whether there was an object.
+    """
+
+    archive: Archive
+    number: int = 0
+    is_settled: bool = False
+
+    def next_name(self) -> str:
+        """Count a line, and return its name."""
+        self.number += 1
+        self.archive.count_row()
+        return f"line-{self.number}"
+
+    def read(self, data: bytes) -> Iterator[Document | pa.RecordBatch]:
+        """Yield the documents of whole lines, the last of which needs no line feed."""
+        place = 0
+        while place < len(data):
+            if self.is_settled:
+                rows, place = self._read_batch(data, place)
+                if rows.num_rows:
+                    yield rows
+            else:
+                end = data.find(b"\n", place) + 1 or len(data)
+                line, place, name = data[place:end], end, self.next_name()
+                if line.strip():
+                    yield self._read_line(name, line)
+
+    def _read_line(self, name: str, line: bytes) -> Document:
+        """Return the document of one line."""
+        record = _record(line.removeprefix(_BOM) if self.number == 1 else line)
+        if isinstance(record, dict) and not self.is_settled:
+            self.archive, self.is_settled = self.archive.with_text_column(_columns(record)), True
+        return _document(self.archive, name, record, len(line))
+
+    def _read_batch(self, data: bytes, place: int) -> tuple[pa.RecordBatch, int]:
+        """Return the documents of the next lines from a place on, and the place behind them."""
+        archive, options, first = self.archive, self.archive.options, self.number + 1
+        found, lines, end = cppmill_core.read_json_lines(
+            data,
+            place,
+            content=_utf8(options.content_column),
+            path=_utf8(options.path_column),
+            project=_utf8(options.project_column) if options.project_column else None,
+            license=_utf8(options.license_column) if options.license_column else None,
+            max_lines=min(BATCH_ROWS, max(1, archive.rows_left)),
+        )
+        archive.count_row(lines)
+        self.number += lines
+        is_read = found.column("is_read").to_numpy(zero_copy_only=False)
+        if is_read.all():
+            return self._columns(found, first), end
+        left = found.filter(pa.array(~is_read))
+        places = zip(*(left.column(name).to_pylist() for name in ("line", "start", "end")), strict=True)
+        others = [self._read_line(f"line-{first + line}", data[start:stop]) for line, start, stop in places]
+        batches = [self._columns(found.filter(pa.array(is_read)), first), gather(others)]
+        order = np.argsort(np.argsort(~is_read, kind="stable"), kind="stable")
+        return pa.Table.from_batches(batches).combine_chunks().take(pa.array(order)).to_batches()[0], end
+
+    def _columns(self, found: pa.RecordBatch, first: int) -> pa.RecordBatch:
+        """Return what the native core read as a batch of UNDIGESTED; the first of its lines has the number `first`."""
+        archive = self.archive
+        paths: list[Any] = found.column("path").to_pylist()
+        numbers: list[Any] = found.column("line").to_pylist()
+        members = [path or f"line-{first + line}" for path, line in zip(paths, numbers, strict=True)]
+        drops = [archive.drops(name, has_extension=name is path) for name, path in zip(members, paths, strict=True)]
+        kept, rows = pa.array([not drop for drop in drops], pa.bool_()), found.num_rows
+        columns: dict[str, Any] = {
+            "project": pc.if_else(kept, pc.coalesce(_labels(found.column("project")), archive.project), archive.project),
+            "path": pa.array([archive.name(member) for member in members], pa.string()),
+            "num_bytes": pc.binary_length(found.column("content")).cast(pa.uint64()),
+            "column": pc.if_else(kept, str(Column.KEPT), str(Column.FILTERED)),
+            "reason": pa.array([str(drop or "") for drop in drops], pa.string()),
+            "detail": pa.array([""] * rows, pa.string()),
+            "license": pc.if_else(kept, _labels(found.column("license")), None),
+            "terms": pa.nulls(rows, pa.string()),
+            "content": found.column("content") if all(kept) else pc.if_else(kept, found.column("content"), None),
+        }
+        return pa.RecordBatch.from_arrays([columns[name] for name in UNDIGESTED.names], schema=UNDIGESTED)
+
+
+def _labels(texts: pa.Array[Any]) -> pa.Array[Any]:
+    """Return texts of projects or licences as `label` does; few differ."""
+    found = texts.dictionary_encode()
+    names: list[Any] = found.dictionary.to_pylist()
+    return pa.array([label(name) for name in names], pa.string()).take(found.indices)
+
+
+def _utf8(key: str) -> bytes:
+    """Return a key as bytes; one that is no Unicode is in no line that the native core reads."""
+    return key.encode("utf-8", "surrogatepass")
 
 
 def _record(line: bytes) -> dict[str, Any] | str:

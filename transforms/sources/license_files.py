@@ -15,7 +15,7 @@ from typing import Any
 from schemas.options import IngestOptions
 from schemas.reasons import Filtered
 from schemas.units import Unit
-from transforms.sources.document import Archive, accepts_extension, display_path
+from transforms.sources.document import Archive, Document, accepts_extension, display_path
 from transforms.sources.files import open_input, os_error_reason
 from transforms.sources.listing import GROUPED, Input, Kind
 from transforms.sources.readers import read_members
@@ -110,7 +110,7 @@ def _read_members(unit: Unit, options: IngestOptions) -> Iterator[tuple[str, byt
         if not reason:
             with closing(read_members(unit, archive)) as members:
                 for member in members:
-                    if is_license_file(member.path, options):
+                    if isinstance(member, Document) and is_license_file(member.path, options):
                         yield member.path, member.content
 
 

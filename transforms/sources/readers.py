@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Generator, Iterator
 from contextlib import closing, nullcontext
 from itertools import repeat
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 
@@ -35,7 +35,10 @@ logger = module_logger(__name__)
 
 _MAX_DETAIL_BYTES = 256
 
-_STREAM_READERS: dict[Kind, Callable[[Archive, MemberStream], Iterator[Document]]] = {
+_Rows = Document | pa.RecordBatch
+"""What readers yield: a document, or several as a batch of UNDIGESTED."""
+
+_STREAM_READERS: dict[Kind, Callable[[Archive, MemberStream], Iterator[_Rows]]] = {
     Kind.TAR: iter_tar,
     Kind.JSONL: iter_jsonl,
     Kind.TEXT: iter_text,
@@ -124,7 +127,7 @@ def read_documents(unit: Unit, options: IngestOptions) -> Iterator[Document]:
         yield from to_documents(batch)
 
 
-def _archived(unit: Unit, options: IngestOptions, ends: Container[int] | None) -> Iterator[Document]:
+def _archived(unit: Unit, options: IngestOptions, ends: Container[int] | None) -> Iterator[_Rows]:
     payload, row = unit.payload, 0
     project, inputs = payload["project"], payload["inputs"]
     projects = projects_of(project, inputs) if payload["kind"] == Kind.TEXT else repeat(project)
@@ -134,33 +137,65 @@ def _archived(unit: Unit, options: IngestOptions, ends: Container[int] | None) -
             yield archive.entry(reason, "", num_bytes=num_bytes)
             row += 1
             continue
-        with closing(read_members(unit, archive)) as documents:
-            for rows, document in enumerate(documents):
-                is_end = ends is not None and row in ends
-                yield _ended(archive, archive.timeout, rows) if is_end else document
-                row += 1
-                if is_end:
+        first = row
+        with closing(read_members(unit, archive)) as members:
+            for rows in members:
+                count = _count(rows)
+                end = next((place for place in range(row, row + count) if place in ends), None) if ends else None
+                if end is not None:
+                    yield from _first(rows, end - row)
+                    yield _ended(archive, archive.timeout, end - first)
+                    row = end + 1
                     break
+                yield rows
+                row += count
 
 
-def read_members(unit: Unit, archive: Archive) -> Generator[Document]:
+def read_members(unit: Unit, archive: Archive) -> Generator[_Rows]:
     """Yield the members of an archive of a unit up to the limit, then an entry for damage that cut none."""
-    taken = rows = 0
-    limit = archive.options.limit
+    rows, limit = 0, _Limit(archive.options.limit)
     with closing(_members(unit, archive)) as members:
         try:
-            for document in members:
-                if limit is not None and taken >= limit:
-                    yield archive.entry(Filtered.LIMIT, f"read no further than {limit} documents")
+            for found in members:
+                taken = limit.take(found)
+                yield from _first(found, taken)
+                rows += taken
+                if taken < _count(found):
+                    yield archive.entry(Filtered.LIMIT, f"read no further than {archive.options.limit} documents")
                     break
-                rows += 1
-                taken += document.reason not in (Filtered.EXTENSION, Filtered.SAMPLE)
-                yield document
         except DamageError as damage:
             yield _ended(archive, damage, rows)
         except OSError as error:
             yield _ended(archive, DamageError(*os_error_reason(error)), rows)
     archive.log()
+
+
+class _Limit:
+    """How many documents are still taken; those that a name drops count for nothing."""
+
+    def __init__(self, limit: int | None) -> None:
+        self._left = limit
+
+    def take(self, rows: _Rows) -> int:
+        """Return how many of the next rows are taken, all but the last ones."""
+        if self._left is None:
+            return _count(rows)
+        reasons: list[Any] = [rows.reason] if isinstance(rows, Document) else rows.column("reason").to_pylist()
+        for place, reason in enumerate(reasons):
+            if self._left <= 0:
+                return place
+            self._left -= reason not in (Filtered.EXTENSION, Filtered.SAMPLE)
+        return len(reasons)
+
+
+def _count(rows: _Rows) -> int:
+    return 1 if isinstance(rows, Document) else rows.num_rows
+
+
+def _first(rows: _Rows, number: int) -> Iterator[_Rows]:
+    """Yield the first ones of some rows, if there are any."""
+    if number:
+        yield rows if isinstance(rows, Document) else rows.slice(0, number)
 
 
 def _ended(archive: Archive, damage: DamageError, rows: int) -> Document:
@@ -173,7 +208,7 @@ def _ended(archive: Archive, damage: DamageError, rows: int) -> Document:
     return archive.entry(damage.reason, damage.detail, num_bytes=0 if rows else archive.num_bytes)
 
 
-def _members(unit: Unit, archive: Archive) -> Generator[Document]:
+def _members(unit: Unit, archive: Archive) -> Generator[_Rows]:
     """Open an archive and yield what its format's reader does."""
     root, path, kind = unit.payload["root"], archive.path, Kind(unit.payload["kind"])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, BinaryIO
 
 from transforms.sources.decoders import PIECE_BYTES, decompressed
@@ -12,6 +12,10 @@ from transforms.sources.files import read_piece
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
+
+
+BLOCK_BYTES = 2 << 20
+"""About so many bytes of lines are handed out at a time."""
 
 
 class MemberStream(io.BufferedReader):
@@ -52,6 +56,43 @@ class MemberStream(io.BufferedReader):
             piece = self.readline(PIECE_BYTES)
             length += len(piece)
         return b"", length, False
+
+
+    def line_blocks(self, max_bytes: int) -> Iterator[tuple[bytes, int]]:
+        """Yield lines in blocks, with their line feeds, and the bytes of each block; the last may lack its line feed.
+
+        Args:
+            max_bytes: A longer line is a block by itself, of which nothing is held; its length is still counted.
+        """
+        lines, begun, length = list[bytes](), list[bytes](), 0
+        while piece := self.read1(PIECE_BYTES):
+            end = piece.find(b"\n") + 1
+            length += end or len(piece)
+            if length > max_bytes:
+                begun = []
+                if not end:
+                    continue
+                yield from _block(lines)
+                yield b"", length
+                piece, lines = piece[end:], []
+                length = len(piece)
+            end = piece.rfind(b"\n") + 1
+            begun.append(piece[:end] if end else piece)
+            if end:
+                lines, begun, length = lines + begun, [piece[end:]], len(piece) - end
+                if sum(map(len, lines)) >= BLOCK_BYTES:
+                    yield from _block(lines)
+                    lines = []
+        yield from _block(lines)
+        if length:
+            yield b"".join(begun), length
+
+
+def _block(lines: list[bytes]) -> Iterator[tuple[bytes, int]]:
+    """Yield lines as one block, if there are any."""
+    if lines:
+        data = b"".join(lines)
+        yield data, len(data)
 
 
 class _Pieces(io.RawIOBase):

@@ -10,6 +10,7 @@ mod documents;
 pub mod encode;
 mod error;
 pub mod files;
+pub mod jsonl;
 pub mod lexer;
 mod memory;
 pub mod pattern;

@@ -5,6 +5,7 @@ mod digest;
 mod errors;
 mod files;
 mod interrupt;
+mod jsonl;
 mod lex;
 mod memory;
 mod platform;
@@ -21,6 +22,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     control::register(module)?;
     digest::register(module)?;
     files::register(module)?;
+    jsonl::register(module)?;
     lex::register(module)?;
     platform::register(module)?;
     scan::register(module)?;

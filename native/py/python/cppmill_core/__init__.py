@@ -24,6 +24,7 @@ from cppmill_core._native import (
     list_folders,
     merge_words,
     read_files,
+    read_json_lines,
     split,
     train_bpe,
 )
@@ -60,6 +61,7 @@ __all__ = [
     "open_any",
     "platform_vocab",
     "read_files",
+    "read_json_lines",
     "read_stamp",
     "split",
     "stamp",

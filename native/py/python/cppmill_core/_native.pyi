@@ -744,3 +744,33 @@ def read_files(
         InvalidInputError: columns of another type, with nulls or of unequal lengths.
         OSError: the threads cannot be started.
     """
+
+def read_json_lines(
+    data: bytes,
+    start: int,
+    *,
+    content: bytes,
+    path: bytes,
+    project: bytes | None = None,
+    license: bytes | None = None,
+    max_lines: int,
+) -> tuple[pa.RecordBatch, int, int]:
+    """Read lines of JSON: the texts under a few keys of objects.
+
+    A line is read only if `json.loads` is sure to take it, and to say the same of it. All others are left to that.
+
+    Args:
+        data: Lines; the last one needs no line feed.
+        start: Where in `data` to begin.
+        content: The key of the text, UTF-8; a line without text there is not read.
+        path: The key of the path.
+        project: The key of the project, None for none.
+        license: The key of the licence, None for none; a line with one that is neither text nor null is not read.
+        max_lines: The most lines.
+
+    Returns:
+        A batch, how many lines there were, and the place behind them. A line that is not blank has a row: `line`
+        (uint32, its number from 0), `start` and `end` (uint64: its place in `data`, with its line feed), `is_read`
+        (bool), `content` (large_binary, empty if it is not read), `path`, `project` and `license` (string, null for
+        what is no text or empty).
+    """

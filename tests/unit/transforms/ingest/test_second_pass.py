@@ -297,6 +297,7 @@ def test_an_archive_that_takes_too_long_ends_where_it_ended_first(
     path.write_text("".join(json.dumps({"content": f"int a{row};"}) + "\n" for row in range(9)))
     ticks = count(step=100)  # each look at the clock is 100 seconds later
     monkeypatch.setattr("transforms.sources.document.time", SimpleNamespace(monotonic=lambda: next(ticks)))
+    monkeypatch.setattr("transforms.sources.jsonl.BATCH_ROWS", 1)
     result = run_first_pass([path], out, IngestOptions(max_input_seconds=350))
     monkeypatch.undo()
     settings = WriteSettings(out, IngestOptions(max_input_seconds=900))

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.options import IngestOptions
+from transforms.sources.batches import to_documents
 from transforms.sources.document import Archive, Document
 from transforms.sources.jsonl import iter_jsonl
 from transforms.sources.streams import MemberStream
@@ -113,7 +114,8 @@ def test_any_text_comes_back(texts: list[str], ascii_only: bool) -> None:
 
 def read_bytes(data: bytes) -> list[Document]:
     archive = Archive("a.jsonl", len(data), "a", IngestOptions())
-    return list(iter_jsonl(archive, MemberStream(archive, lambda: io.BytesIO(data), "")))
+    rows = iter_jsonl(archive, MemberStream(archive, lambda: io.BytesIO(data), ""))
+    return [entry for found in rows for entry in ([found] if isinstance(found, Document) else to_documents(found))]
 
 
 @pytest.mark.parametrize(
