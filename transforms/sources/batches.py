@@ -22,6 +22,7 @@ BATCH_ROWS = 8192
 BATCH_BYTES = 16 << 20
 """A batch is closed once its documents have this many bytes, if these are in memory."""
 
+
 def batch_documents(
     documents: Iterable[Document | pa.RecordBatch], *, keep: bool, threads: int = 1
 ) -> Iterator[pa.RecordBatch]:

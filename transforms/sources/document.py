@@ -229,7 +229,8 @@ def missing_column(name: str, columns: Iterable[str]) -> str:
         >>> missing_column("content", ["id", "body"])
         "no 'content'; name the text's with --content-column: id, body"
     """
-    return f"no {name!r}; name the text's with --content-column: {', '.join(columns)}"
+    found = ", ".join(columns).encode("utf-8", "replace").decode()  # names in JSON may be no Unicode
+    return f"no {name!r}; name the text's with --content-column: {found}"
 
 
 def column_of(reason: str) -> Column:

@@ -128,7 +128,9 @@ class _Lines:
         drops = [archive.drops(name, has_extension=name is path) for name, path in zip(members, paths, strict=True)]
         kept, rows = pa.array([not drop for drop in drops], pa.bool_()), found.num_rows
         columns: dict[str, Any] = {
-            "project": pc.if_else(kept, pc.coalesce(_labels(found.column("project")), archive.project), archive.project),
+            "project": pc.if_else(
+                kept, pc.coalesce(_labels(found.column("project")), archive.project), archive.project
+            ),
             "path": pa.array([archive.name(member) for member in members], pa.string()),
             "num_bytes": pc.binary_length(found.column("content")).cast(pa.uint64()),
             "column": pc.if_else(kept, str(Column.KEPT), str(Column.FILTERED)),

@@ -57,7 +57,6 @@ class MemberStream(io.BufferedReader):
             length += len(piece)
         return b"", length, False
 
-
     def line_blocks(self, max_bytes: int) -> Iterator[tuple[bytes, int]]:
         """Yield lines in blocks, with their line feeds, and the bytes of each block; the last may lack its line feed.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from schemas.options import IngestOptions
 from transforms.sources.batches import to_documents
 from transforms.sources.document import Archive, Document
-from transforms.sources.jsonl import iter_jsonl
+from transforms.sources.jsonl import _Lines, iter_jsonl
 from transforms.sources.streams import MemberStream
 
 
@@ -48,6 +49,7 @@ def test_records_come_out_byte_for_byte(name: str, end: str, read: Any) -> None:
         ('{"path": "a.cpp", "content": 7}', "bad_content"),
         ('{"path": "a.cpp", "content": null}', "bad_content"),
         ('{"path": "a.cpp", "content": "\\ud800"}', "bad_content"),
+        ('{"\\ud800": 1}', "missing_column"),
         ('{"path": "a.txt", "content": "x"}', "extension"),
         ('{"path": "a.txt"}', "extension"),
         ('{"n": ' + "9" * 5_000 + "}", "bad_record"),
@@ -112,10 +114,91 @@ def test_any_text_comes_back(texts: list[str], ascii_only: bool) -> None:
     assert [document.content for document in read_bytes(data)] == [text.encode() for text in texts]
 
 
-def read_bytes(data: bytes) -> list[Document]:
-    archive = Archive("a.jsonl", len(data), "a", IngestOptions())
+def read_bytes(data: bytes, options: IngestOptions | None = None) -> list[Document]:
+    archive = Archive("a.jsonl", len(data), "a", options or IngestOptions())
     rows = iter_jsonl(archive, MemberStream(archive, lambda: io.BytesIO(data), ""))
     return [entry for found in rows for entry in ([found] if isinstance(found, Document) else to_documents(found))]
+
+
+def one_by_one(data: bytes, options: IngestOptions) -> Iterator[Document]:
+    """Yield the documents of a file as the parser of the standard library alone reads them, line by line."""
+    lines = _Lines(Archive("a.jsonl", len(data), "a", options))
+    for line in io.BytesIO(data):
+        name = lines.next_name()
+        if line.strip():
+            yield lines._read_line(name, line)
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"\\u{ord(character):04x}" for character in text)
+
+
+COLUMNS = ["content", "path", "repo", "license"]
+ODD_STRINGS = st.sampled_from(
+    [
+        r"\ud83d\ude00",
+        r"\ud83d",
+        r"\udc00\ud83d",
+        r"\ud83d\n",
+        r"\/\b\f",
+        r"\u0000",
+        "\\x",
+        "\t",
+        "\0",
+        "\x7f",
+        "\u2028",
+        "a/../b.cpp",
+        "..",
+    ]
+)
+STRINGS = st.one_of(st.text(max_size=6).map(lambda text: json.dumps(text)[1:-1]), st.text(max_size=6), ODD_STRINGS)
+KEYS = st.one_of(st.sampled_from(COLUMNS), st.sampled_from(COLUMNS).map(_escaped), STRINGS).map('"{}"'.format)
+NUMBERS = st.one_of(
+    st.integers(),
+    st.floats(),
+    st.sampled_from(["01", "1.", "-", "1e999", "-0", "1E+2", "9" * 639, "9" * 640, "9" * 4301]),
+).map(str)
+VALUES = st.recursive(
+    st.one_of(
+        STRINGS.map('"{}"'.format), NUMBERS, st.sampled_from(["null", "true", "fals", "", "[" * 999 + "]" * 999])
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=2).map(lambda values: f"[{','.join(values)}]"),
+        st.tuples(KEYS, inner).map(lambda pair: "{%s:%s}" % pair),
+    ),
+    max_leaves=3,
+)
+SPACE = st.sampled_from(["", "", "", " ", "\t\r", "\x0b", "\ufeff", "\xa0"])
+OBJECTS = st.tuples(
+    SPACE, st.lists(st.tuples(KEYS, SPACE, VALUES).map("{0[0]}{0[1]}:{0[2]}".format), max_size=4), SPACE
+).map(lambda parts: f"{parts[0]}{{{','.join(parts[1])}}}{parts[2]}")
+GOOD_LINES = st.fixed_dictionaries(
+    {"content": st.text(max_size=9)}, optional={name: st.text(max_size=9) for name in COLUMNS[1:]}
+).map(json.dumps)
+HOSTILE = st.one_of(
+    st.one_of(GOOD_LINES, OBJECTS, VALUES).map(lambda text: text.encode("utf-8", "surrogatepass")),
+    st.binary(max_size=9),
+)
+
+
+@given(
+    st.lists(HOSTILE, max_size=12),
+    st.sampled_from([b"\n", b"\r\n", b"\n\n"]),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "project_column": st.just("repo"),
+            "license_column": st.sampled_from(["license", "content"]),
+            "path_column": st.just("content"),
+            "sample": st.just(0.5),
+        },
+    ),
+)
+def test_lines_that_are_read_in_batches_are_those_that_are_read_one_by_one(
+    hostile: list[bytes], end: bytes, changes: dict[str, Any]
+) -> None:
+    data, options = end.join([b'{"content": ""}', *hostile]), IngestOptions(**changes)
+    assert read_bytes(data, options) == list(one_by_one(data, options))
 
 
 @pytest.mark.parametrize(
