@@ -56,12 +56,14 @@ def fingerprint(documents: pa.RecordBatch, filters: ContentFilter) -> pa.RecordB
     names = documents.schema.names
     schema = _schema(altered="source_doc_id" in names, licensed=LICENSE_SOURCE.name in names)
     columns: dict[str, pa.Array[Any]] = {name: documents.column(name) for name in schema.names}
-    verdicts: dict[str, list[Any]] = {name: documents.column(name).to_pylist() for name in Verdict._fields}
-    for row, verdict in filters.judge(documents):
-        for name, value in verdict._asdict().items():
-            verdicts[name][row] = str(value)
-    verdicts["detail"] = [bounded(detail, _MAX_DETAIL_BYTES) for detail in verdicts["detail"]]
-    columns |= {name: pa.array(values, pa.string()) for name, values in verdicts.items()}
+    judged = list(filters.judge(documents))
+    if judged or not is_equal(documents.column("detail"), "").all():
+        verdicts: dict[str, list[Any]] = {name: documents.column(name).to_pylist() for name in Verdict._fields}
+        for row, verdict in judged:
+            for name, value in verdict._asdict().items():
+                verdicts[name][row] = str(value)
+        verdicts["detail"] = [bounded(detail, _MAX_DETAIL_BYTES) for detail in verdicts["detail"]]
+        columns |= {name: pa.array(values, pa.string()) for name, values in verdicts.items()}
     return pa.RecordBatch.from_arrays(list(columns.values()), schema=schema)
 
 

@@ -121,26 +121,35 @@ class _Lines:
 
     def _columns(self, found: pa.RecordBatch, first: int) -> pa.RecordBatch:
         """Return what the native core read as a batch of UNDIGESTED; the first of its lines has the number `first`."""
-        archive = self.archive
-        paths: list[Any] = found.column("path").to_pylist()
-        numbers: list[Any] = found.column("line").to_pylist()
-        members = [path or f"line-{first + line}" for path, line in zip(paths, numbers, strict=True)]
-        drops = [archive.drops(name, has_extension=name is path) for name, path in zip(members, paths, strict=True)]
-        kept, rows = pa.array([not drop for drop in drops], pa.bool_()), found.num_rows
+        archive, rows = self.archive, found.num_rows
+        names, drops = self._names(found, first)
+        kept = pa.array(drops, pa.string()).is_null() if any(drops) else pa.repeat(True, rows)
+        content, reasons = found.column("content"), [str(drop or "") for drop in drops]
         columns: dict[str, Any] = {
-            "project": pc.if_else(
-                kept, pc.coalesce(_labels(found.column("project")), archive.project), archive.project
-            ),
-            "path": pa.array([archive.name(member) for member in members], pa.string()),
-            "num_bytes": pc.binary_length(found.column("content")).cast(pa.uint64()),
+            "project": pc.coalesce(pc.if_else(kept, _labels(found.column("project")), None), archive.project),
+            "path": names,
+            "num_bytes": pc.binary_length(content).cast(pa.uint64()),
             "column": pc.if_else(kept, str(Column.KEPT), str(Column.FILTERED)),
-            "reason": pa.array([str(drop or "") for drop in drops], pa.string()),
-            "detail": pa.array([""] * rows, pa.string()),
+            "reason": pa.array(reasons, pa.string()) if drops else pa.repeat("", rows),
+            "detail": pa.repeat("", rows),
             "license": pc.if_else(kept, _labels(found.column("license")), None),
             "terms": pa.nulls(rows, pa.string()),
-            "content": found.column("content") if all(kept) else pc.if_else(kept, found.column("content"), None),
+            "content": pc.if_else(kept, content, None) if any(drops) else content,
         }
         return pa.RecordBatch.from_arrays([columns[name] for name in UNDIGESTED.names], schema=UNDIGESTED)
+
+    def _names(self, found: pa.RecordBatch, first: int) -> tuple[pa.Array[Any], list[Filtered | None]]:
+        """Return the paths of documents, and the filter that drops each by its name; an empty list drops none."""
+        archive, numbers = self.archive, pc.add(found.column("line"), first)
+        if found.num_rows and archive.options.sample >= 1.0 and found.column("path").null_count == found.num_rows:
+            ends = [f"line-{numbers[place]}" for place in (0, -1)]
+            if all(archive.name(name) == f"{archive.path}/{name}" for name in ends):
+                texts: Any = pc.binary_join_element_wise(f"{archive.path}/line-", numbers.cast(pa.string()), "")
+                return texts, []
+        paths: list[Any] = found.column("path").to_pylist()
+        members = [path or f"line-{number}" for path, number in zip(paths, numbers.to_pylist(), strict=True)]
+        drops = [archive.drops(name, has_extension=name is path) for name, path in zip(members, paths, strict=True)]
+        return pa.array([archive.name(name) for name in members], pa.string()), drops
 
 
 def _labels(texts: pa.Array[Any]) -> pa.Array[Any]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -15,7 +18,7 @@ from schemas.digests import parse_json
 from schemas.reasons import Column
 from schemas.tables import DUPLICATE_CANDIDATES
 from schemas.units import Unit
-from transforms.sources.batches import BATCH_ROWS
+from transforms.sources.batches import BATCH_ROWS, is_equal
 from transforms.sources.listing import Kind
 from transforms.units.batches import MAX_ELEMENT_BYTES
 
@@ -28,8 +31,8 @@ PARTITION_BYTES = 256 << 20
 _EXPANSION = 8
 """How much more text than bytes an archive is taken to hold."""
 
-Candidate = tuple[str, str, str, int, int]
-"""A row of DUPLICATE_CANDIDATES. They travel packed, as JSON: of a large corpus, a unit has few in a partition."""
+_NAMES = ["doc_id", "project", "path"]
+"""What a candidate is known by. They travel packed, as JSON: of a large corpus, a unit has few in a partition."""
 
 
 def duplicate_partitions(units: Sequence[Unit], *, weight: int = 1) -> int:
@@ -46,37 +49,49 @@ def duplicate_partitions(units: Sequence[Unit], *, weight: int = 1) -> int:
 def duplicate_candidates(path: Path, index: int, partitions: int) -> Iterator[tuple[int, bytes]]:
     """Yield the documents of a unit that passed every filter as (partition of the doc_id, packed candidates)."""
     first = 0
-    columns = ["doc_id", "project", "path", "column"]
     with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(BATCH_ROWS, columns=columns, use_threads=False):
+        for batch in file.iter_batches(BATCH_ROWS, columns=[*_NAMES, "column"], use_threads=False):
             yield from _partition(batch, index, first, partitions)
             first += batch.num_rows
 
 
 def _partition(batch: pa.RecordBatch, index: int, first: int, partitions: int) -> Iterator[tuple[int, bytes]]:
-    rows: dict[int, list[Candidate]] = defaultdict(list)
-    columns = zip(*(batch.column(name).to_pylist() for name in ("doc_id", "project", "path", "column")), strict=True)
-    for row, (doc_id, project, path, column) in enumerate(columns, start=first):
-        if column == Column.KEPT:
-            rows[int(doc_id[:8], 16) % partitions].append((doc_id, project, path, index, row))
-    for partition, taken in rows.items():
-        yield from ((partition, packed) for packed in _pack(taken))
+    kept = is_equal(batch.column("column"), Column.KEPT)
+    found = batch.select(_NAMES).filter(pa.array(kept))
+    numbers = _leading_number(found.column("doc_id")) % partitions
+    order = np.argsort(numbers, kind="stable")
+    found = found.take(pa.array(order)).append_column("row", pa.array(first + np.flatnonzero(kept)[order]))
+    borders = np.flatnonzero(np.diff(numbers[order])) + 1
+    for start, end in pairwise([0, *borders.tolist(), len(order)] if len(order) else []):
+        yield from ((int(numbers[order[start]]), packed) for packed in _pack(found.slice(start, end - start), index))
 
 
-def _pack(candidates: list[Candidate]) -> Iterator[bytes]:
-    """Yield candidates as JSON, cut to what every engine shuffles."""
-    packed = json.dumps(candidates, ensure_ascii=False, separators=(",", ":")).encode()
-    if len(packed) > MAX_ELEMENT_BYTES and len(candidates) > 1:
-        half = len(candidates) // 2
-        yield from _pack(candidates[:half])
-        yield from _pack(candidates[half:])
+def _leading_number(digests: pa.Array[Any]) -> npt.NDArray[np.int64]:
+    """Return the first eight digits of digests of 64, a column that is no slice, as numbers."""
+    text = np.frombuffer(digests.buffers()[2] or b"", np.uint8, count=64 * len(digests)).reshape(-1, 64)[:, :8]
+    digits = np.where(text > ord("9"), text - (ord("a") - 10), text - ord("0")).astype(np.int64)
+    return digits @ (16 ** np.arange(7, -1, -1))
+
+
+def _pack(candidates: pa.RecordBatch, index: int) -> Iterator[bytes]:
+    """Yield candidates of a unit as JSON, cut to what every engine shuffles."""
+    columns = [*(column.to_pylist() for column in candidates.columns), index]
+    packed = json.dumps(columns, ensure_ascii=False, separators=(",", ":")).encode()
+    if len(packed) > MAX_ELEMENT_BYTES and candidates.num_rows > 1:
+        half = candidates.num_rows // 2
+        yield from _pack(candidates.slice(0, half), index)
+        yield from _pack(candidates.slice(half), index)
     else:
         yield packed
 
 
 def unpack_candidates(packed: Iterable[bytes]) -> pa.Table:
     """Return what `duplicate_candidates` packed as a table of DUPLICATE_CANDIDATES."""
-    rows: list[Candidate] = [candidate for part in packed for candidate in parse_json(part)]
-    columns = list(zip(*rows, strict=True)) or [()] * len(DUPLICATE_CANDIDATES)
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, DUPLICATE_CANDIDATES, strict=True)]
+    columns: dict[str, list[Any]] = {name: [] for name in DUPLICATE_CANDIDATES.names}
+    for part in packed:
+        *values, index = parse_json(part)
+        for name, more in zip((*_NAMES, "row"), values, strict=True):
+            columns[name] += more
+        columns["unit"] += [index] * len(values[0])
+    arrays = [pa.array(columns[field.name], field.type) for field in DUPLICATE_CANDIDATES]
     return pa.Table.from_arrays(arrays, schema=DUPLICATE_CANDIDATES)
