@@ -68,7 +68,7 @@ def plan_inputs(
             parts.extend(grouped[first:last] for first, last in pairwise([0, *ends]))
         parts.sort(key=lambda part: part[0].path.encode("utf-8", "surrogateescape"))
         for index, part in enumerate(parts, start=len(units)):
-            nearest = nearest_license_files(part, by_folder) if part[0].kind in GROUPED else []
+            nearest = nearest_license_files(part, by_folder) if by_folder and part[0].kind in GROUPED else []
             units.append(_unit(root, part, index, options, versions, nearest))
     return units if withdrawals is None else [_marked(unit, withdrawals, options) for unit in units]
 

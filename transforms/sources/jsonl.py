@@ -125,8 +125,10 @@ class _Lines:
         names, drops = self._names(found, first)
         kept = pa.array(drops, pa.string()).is_null() if any(drops) else pa.repeat(True, rows)
         content, reasons = found.column("content"), [str(drop or "") for drop in drops]
+        projects = _labels(found.column("project"))
+        is_named = pc.and_(kept, pc.not_equal(projects, ""))
         columns: dict[str, Any] = {
-            "project": pc.coalesce(pc.if_else(kept, _labels(found.column("project")), None), archive.project),
+            "project": pc.coalesce(pc.if_else(is_named, projects, None), archive.project),
             "path": names,
             "num_bytes": pc.binary_length(content).cast(pa.uint64()),
             "column": pc.if_else(kept, str(Column.KEPT), str(Column.FILTERED)),

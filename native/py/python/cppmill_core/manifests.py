@@ -191,14 +191,14 @@ class _Rules:
     """What is read of a `tokenizer.json`."""
 
     vocab: Mapping[str, int]
-    merges: list[tuple[str, str]]
+    merges: list[list[str]]
     added: Mapping[str, int]
     flags: Mapping[str, Mapping[str, Any]]
 
 
 def _read_rules(file: Path) -> _Rules:
     rules = json.loads(file.read_bytes())
-    merges = [tuple(merge if isinstance(merge, list) else merge.split(" ")) for merge in rules["model"]["merges"]]
+    merges = [merge if isinstance(merge, list) else merge.split(" ") for merge in rules["model"]["merges"]]
     added = {token["content"]: token["id"] for token in rules["added_tokens"] if token["special"]}
     flags = {token["content"]: {name: token.get(name) for name in _FLAGS} for token in rules["added_tokens"]}
     return _Rules(rules["model"]["vocab"], merges, added, flags)
@@ -247,20 +247,21 @@ def _check_ids(manifest: Mapping[str, Any], rules: _Rules) -> Iterator[str]:
     if sorted(rules.vocab.values()) != list(range(manifest["vocab_size"])):
         yield f"its tokens do not have the ids 0 to {manifest['vocab_size'] - 1}, each once"
     yield from (f"no token for the byte {read_spelling(c)[0]}" for c in CHARACTERS if c not in rules.vocab)
-    for text in rules.vocab.keys() - named.keys():
-        if not _ALPHABET.issuperset(text):
-            yield f"{text!r} is not spelled in the byte alphabet"
+    texts = rules.vocab.keys() - named.keys()
+    if not _ALPHABET.issuperset("".join(texts)):
+        strange = (text for text in texts if not _ALPHABET.issuperset(text))
+        yield from (f"{text!r} is not spelled in the byte alphabet" for text in strange)
 
 
 def _check_merges(manifest: Mapping[str, Any], rules: _Rules) -> Iterator[str]:
     """Check that merges lead from tokens to tokens, and that each token of two bytes and more has one."""
     texts = rules.vocab.keys() - _names(manifest).keys()
-    made = set()
-    for left, right in rules.merges:
-        made.add(left + right)
-        strange = [text for text in (left, right, left + right) if text not in texts]
-        if strange:
-            yield f"the merge of {left!r} and {right!r}: {strange[0]!r} is no token of text"
+    made = {left + right for left, right in rules.merges}
+    if not texts.issuperset(made.union(*rules.merges)):
+        for left, right in rules.merges:
+            strange = [text for text in (left, right, left + right) if text not in texts]
+            if strange:
+                yield f"the merge of {left!r} and {right!r}: {strange[0]!r} is no token of text"
     yield from (f"no merge makes {text!r}" for text in sorted(texts - made) if len(text) > 1)
 
 

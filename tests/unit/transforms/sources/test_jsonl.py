@@ -164,7 +164,7 @@ VALUES = st.recursive(
     ),
     lambda inner: st.one_of(
         st.lists(inner, max_size=2).map(lambda values: f"[{','.join(values)}]"),
-        st.tuples(KEYS, inner).map(lambda pair: "{%s:%s}" % pair),
+        st.tuples(KEYS, inner).map(lambda pair: f"{{{pair[0]}:{pair[1]}}}"),
     ),
     max_leaves=3,
 )
@@ -172,9 +172,8 @@ SPACE = st.sampled_from(["", "", "", " ", "\t\r", "\x0b", "\ufeff", "\xa0"])
 OBJECTS = st.tuples(
     SPACE, st.lists(st.tuples(KEYS, SPACE, VALUES).map("{0[0]}{0[1]}:{0[2]}".format), max_size=4), SPACE
 ).map(lambda parts: f"{parts[0]}{{{','.join(parts[1])}}}{parts[2]}")
-GOOD_LINES = st.fixed_dictionaries(
-    {"content": st.text(max_size=9)}, optional={name: st.text(max_size=9) for name in COLUMNS[1:]}
-).map(json.dumps)
+TEXTS = st.one_of(st.text(max_size=9), st.sampled_from(["", "\0", "..", "a/../b.cpp", "b.CPP", "c.txt", "%41.h"]))
+GOOD_LINES = st.fixed_dictionaries({"content": TEXTS}, optional=dict.fromkeys(COLUMNS[1:], TEXTS)).map(json.dumps)
 HOSTILE = st.one_of(
     st.one_of(GOOD_LINES, OBJECTS, VALUES).map(lambda text: text.encode("utf-8", "surrogatepass")),
     st.binary(max_size=9),
