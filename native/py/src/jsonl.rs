@@ -9,6 +9,7 @@ use crate::errors::without_gil;
 /// Reads lines of JSON.
 #[pyfunction]
 #[pyo3(signature = (data, start, *, content, path, project = None, license = None, max_lines))]
+#[expect(clippy::too_many_arguments, reason = "keys")]
 fn read_json_lines<'py>(
     py: Python<'py>,
     data: &[u8],

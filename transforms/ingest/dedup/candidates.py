@@ -67,8 +67,10 @@ def _partition(batch: pa.RecordBatch, index: int, first: int, partitions: int) -
 
 
 def _leading_number(digests: pa.Array[Any]) -> npt.NDArray[np.int64]:
-    """Return the first eight digits of digests of 64, a column that is no slice, as numbers."""
-    text = np.frombuffer(digests.buffers()[2] or b"", np.uint8, count=64 * len(digests)).reshape(-1, 64)[:, :8]
+    """Return the first eight digits of digests of 64 as numbers."""
+    _, ends, data = digests.buffers()
+    first = int(np.frombuffer(ends, np.int32)[digests.offset]) if len(digests) else 0
+    text = np.frombuffer(data or b"", np.uint8, count=64 * len(digests), offset=first).reshape(-1, 64)[:, :8]
     digits = np.where(text > ord("9"), text - (ord("a") - 10), text - ord("0")).astype(np.int64)
     return digits @ (16 ** np.arange(7, -1, -1))
 
