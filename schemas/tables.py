@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +27,14 @@ def required(name: str, kind: pa.DataType) -> pa.Field[Any]:
 def required_columns(**kinds: pa.DataType) -> pa.Schema:
     """Return the schema of columns that have no nulls, in order."""
     return pa.schema([required(name, kind) for name, kind in kinds.items()])
+
+
+def is_annotated(fields: Iterable[pa.Field[Any]]) -> bool:
+    """Return whether a field, or one within it, has metadata: no table here has any but in its footer."""
+    return any(
+        field.metadata or is_annotated(field.type.field(number) for number in range(field.type.num_fields))
+        for field in fields
+    )
 
 
 _TEXT, _BYTES, _UINT32, _UINT64, _INT64 = pa.string(), pa.binary(), pa.uint32(), pa.uint64(), pa.int64()

@@ -270,8 +270,12 @@ def derive_table(folder: Path, tokenizer: AnyTokenizer) -> Iterable[str]:
     for first, last in manifest["reserved"]:
         fixed |= {id_: (reserved_name(id_).encode(), Strength.RESERVED) for id_ in range(first, last + 1)}
 
+    names = [LEARNED] * tokenizer.vocab_size
+    for first, last, name in reversed(bands):
+        names[first : last + 1] = [name] * len(names[first : last + 1])
+
     def slot(id_: int) -> Slot:
         token, strength = fixed.get(id_) or (tokenizer.token_bytes(id_) or b"", Strength.LEARNED)
-        return Slot(id_, token, strength, next((name for first, last, name in bands if first <= id_ <= last), LEARNED))
+        return Slot(id_, token, strength, names[id_])
 
     yield from _table_lines(map(slot, range(tokenizer.vocab_size)))

@@ -18,6 +18,7 @@ from configs import VOCABULARY
 from pipelines.stages.build import build_config, read_scan_counts
 from pipelines.stages.scan import merge_key, scan_config
 from pipelines.stages.vocabulary import recorded_digest, token_pattern
+from pipelines.versions.part_checks import check_recounted
 from schemas.options import RunOptions
 from schemas.units import Stage, UnitReceipt, unit_key
 from tokenizer_build.artifact import describe_slots
@@ -30,8 +31,13 @@ from transforms.records.unit_checks import RunUnits
 from transforms.tokens.tokenizer import read_manifest
 
 
-def check_build(run: RunUnits) -> Iterator[str]:
-    """Yield what keys, decisions and manifest of a tokenizer contradict, which a run has built."""
+def check_build(run: RunUnits, *, recount: bool) -> Iterator[str]:
+    """Yield what keys, decisions and manifest of a tokenizer contradict, which a run has built.
+
+    Args:
+        run: The run.
+        recount: Whether to count all documents again too.
+    """
     if not is_installed(run.receipt["code"]):
         return
     options = RunOptions.model_validate(run.receipt["configs"])
@@ -45,6 +51,8 @@ def check_build(run: RunUnits) -> Iterator[str]:
             yield from _check_keys(run, merged, shards, options, vocabulary, is_own=is_own)
             if options.build.kind == "bpe" and options.build.min_fixed_use is None:
                 yield from _check_plan(run, merged, options, vocabulary)
+            if recount and not run.receipt["tokenizer"].get("kept"):
+                yield from check_recounted(run, shards, options.scan, vocabulary)
         elif len(strange) < len(shards):
             yield f"{run.out.where(strange[0].path)}: options, vocabulary and inputs give it another key"
 

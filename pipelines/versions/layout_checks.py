@@ -18,11 +18,12 @@ from cppmill_core.platforms import PLATFORM_VOCAB as PUBLISHED
 from schemas.digests import sha256_file
 from schemas.options import IngestOptions, RunOptions
 from schemas.reasons import Column, Dead, Filtered
-from schemas.tables import PARTITIONED_WORDS, REJECTS, WORDS
+from schemas.tables import DATA_FORMAT_VERSION, PARTITIONED_WORDS, REJECTS, WORDS, is_annotated
 from schemas.units import REJECTS_PREFIX, Stage
 from tokenizer_build.decision_files import DECISIONS
 from transforms.filters.kept_counts import ALTERED, LICENSES, REDACTED, documents_schema
 from transforms.records.code import is_installed, names_versions
+from transforms.records.footers import check_footer
 from transforms.records.platforms import has_own_platforms
 from transforms.records.receipts import RECEIPT
 from transforms.records.unit_checks import RunUnits
@@ -30,6 +31,7 @@ from transforms.scan.kinds import PARTS, Family
 from transforms.scan.tables import merged_schema, partial_schema
 from transforms.sources.document import accepts_extension, in_sample
 from transforms.sources.listing import Kind, kind_of
+from transforms.storage.folder import naming_damage
 from transforms.tokens.losses import LOST
 
 _DOC_ID_DIGITS = 24
@@ -75,6 +77,7 @@ _OPTION_OF: dict[str, str] = {
 
 _TABLES = (Kind.PARQUET, Kind.JSONL, Kind.TEXT)
 _OFF = {"sample": 1.0}
+_FORMAT = str(DATA_FORMAT_VERSION).encode()
 
 
 def check_layout(run: RunUnits) -> Iterator[str]:
@@ -140,16 +143,21 @@ def _schema(name: str, ingest: Mapping[str, Any]) -> pa.Schema | None:
 
 
 def _check_columns(run: RunUnits, name: str, schema: pa.Schema) -> Iterator[str]:
-    with run.out.open_ranges(name) as file, pq.ParquetFile(file) as table:
+    where = run.out.where(name)
+    with run.out.open_local(name) as path, naming_damage(where), pq.ParquetFile(path) as table:
         found, footer = table.schema_arrow, table.metadata.metadata or {}
+        if name not in run.documents:  # those are looked at with their contents
+            yield from check_footer(path, table, where)
     known = {field.name: field.type for field in schema}
-    wrong = [field.name for field in found if known.get(field.name) != field.type]
+    wrong = [field.name for field in found if known.get(field.name) != field.type or is_annotated([field])]
     if wrong or found.names != [name for name in schema.names if name in found.names]:
         shown = (wrong or found.names)[0]
-        yield f"{run.out.where(name)}: the column {shown!r} is not of this table there, or of another type"
+        yield f"{where}: the column {shown!r} is not of this table there, of another type or with metadata"
     unknown = sorted(footer.keys() - {b"ARROW:schema", b"cppmill.format"})
     if unknown:
-        yield f"{run.out.where(name)}: its footer has the key {unknown[0].decode(errors='replace')!r}"
+        yield f"{where}: its footer has the key {unknown[0].decode(errors='replace')!r}"
+    if footer.get(b"cppmill.format", _FORMAT) != _FORMAT:
+        yield f"{where}: its footer has another format than {_FORMAT.decode()}"
 
 
 def _check_reasons(run: RunUnits, name: str, options: IngestOptions) -> Iterator[str]:

@@ -17,6 +17,7 @@ from pipelines.stages.platforms import make_detect
 from pipelines.stages.vocabulary import recorded_digest, travelled_revision
 from pipelines.versions.count_checks import check_counts
 from pipelines.versions.layout_checks import check_layout
+from pipelines.versions.part_checks import check_parts
 from schemas.digests import parse_json
 from schemas.errors import ConfigError, IntegrityError
 from schemas.options import REENCODED
@@ -80,7 +81,8 @@ def verify(
             *_check_vocabulary(folder),
             *_check_built(folder),
             *check_counts(units),
-            *_check_build(units),
+            *check_parts(units),
+            *_check_build(units, recount=reencode >= 1),
         ]
     except IntegrityError as error:
         return [str(error)]
@@ -88,12 +90,12 @@ def verify(
         return [malformed(folder, RECEIPT, error, kind="receipt")]
 
 
-def _check_build(units: RunUnits) -> Iterator[str]:
+def _check_build(units: RunUnits, *, recount: bool) -> Iterator[str]:
     """Derive the build of a tokenizer again, if there is one."""
     if units.by_stage[Stage.BUILD]:
         from pipelines.versions.build_checks import check_build  # loads all that builds tokenizers
 
-        yield from check_build(units)
+        yield from check_build(units, recount=recount)
 
 
 def _report_shard(reporter: Reporter, done: int, shards: int) -> None:

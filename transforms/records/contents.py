@@ -25,6 +25,7 @@ from schemas.tables import LICENSE_SOURCE, LICENSE_SOURCES
 from transforms.filters.license_texts import HEAD_BYTES
 from transforms.filters.licenses import find_tags, names_license
 from transforms.filters.verdicts import ContentFilter, make_content_filter
+from transforms.records.footers import check_footer
 from transforms.tokens.shards import take_rows
 from transforms.tokens.tokenize import encode_documents
 from transforms.tokens.tokenizer import TokenizeSettings, open_tokenizer
@@ -70,6 +71,8 @@ class ContentCheck:
             out.open_local(shard) as beside,
             pq.ParquetFile(beside) as tokens,
         ):
+            yield from check_footer(path, sources, where)
+            yield from check_footer(beside, tokens, out.where(shard))
             chosen, start = self._choose(sources), 0
             for rows in read_row_groups(sources):
                 yield from self._check_rows(rows, f"{where}, from row {start}")

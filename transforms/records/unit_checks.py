@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any
 
 import cppmill_core
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from schemas.ledger import Ledger
@@ -216,10 +217,12 @@ def _check_ledger(run: RunUnits, unit: UnitReceipt) -> Iterator[str]:
             rows = table.read([*keys, *more] if is_kept else list(keys), use_threads=False)
         if is_kept:
             counts = sum_counts([counts, count_kept(rows, ingest)], ingest)
-        values = [rows.column(key).to_pylist() for key in keys]
-        for entry in zip(*values, strict=True):
-            column, reason, num_bytes = (Column.KEPT, "", *entry) if is_kept else entry
-            found.add(Column(column), reason, num_bytes=num_bytes)
+            found.add(Column.KEPT, "", num_bytes=pc.sum(rows.column("num_bytes")).as_py() or 0, documents=len(rows))
+        else:
+            kinds = rows.group_by(["column", "reason"]).aggregate([("num_bytes", "sum"), ("num_bytes", "count")])
+            for kind in kinds.to_pylist():
+                amounts = {"num_bytes": kind["num_bytes_sum"], "documents": kind["num_bytes_count"]}
+                found.add(Column(kind["column"]), kind["reason"], **amounts)
     if found.to_json() != unit.ledger:
         counted = json.dumps(found.to_json())
         yield f"{where}: its ledger is {json.dumps(unit.ledger)}, its documents and rejects give {counted}"

@@ -40,6 +40,11 @@ def merged_schema(family: Family) -> pa.Schema:
     return _MERGED[family]
 
 
+def key_columns(family: Family) -> list[str]:
+    """Return the columns by which partial counts of any family but words and lines are sorted."""
+    return _partial_columns(family)[0]
+
+
 def _partial_columns(family: Family) -> tuple[list[str], list[str]]:
     """Return the columns of partial counts that are keys, and those that are added up."""
     if family == Family.STATISTICS:

@@ -20,7 +20,7 @@ from cppmill_core.sentencepiece.lossy import is_lossy
 
 from schemas.digests import add_digests
 from schemas.errors import IntegrityError
-from schemas.tables import MAX_PLATFORM_IDS, PLATFORM_VOCAB_SIZE, tokens_schema
+from schemas.tables import MAX_PLATFORM_IDS, PLATFORM_VOCAB_SIZE, is_annotated, tokens_schema
 from schemas.units import Stage, Unit, UnitReceipt
 from transforms.tokens.losses import LOST, Losses
 from transforms.tokens.shards import check_footer, open_shard, sum_row_digests, tokenizer_facts
@@ -105,7 +105,7 @@ def check_schema(
     """Raise IntegrityError if a shard's columns do not fit its vocabulary size and policy."""
     expected = tokens_schema(tokenizer.vocab_size, prefix=settings.options.platform_prefix)
     found = tokens.schema_arrow.remove_metadata()
-    if found != expected:
+    if found != expected or is_annotated(found):
         raise IntegrityError(
             f"{where}: its columns are\n{found}\nbut a vocabulary of {tokenizer.vocab_size} ids asks for\n{expected}"
         )
@@ -172,10 +172,27 @@ def _paired(
         raise IntegrityError(f"{where}: it has {tokens.metadata.num_rows} rows, its documents shard {origin.num_rows}")
     start = 0
     for number in range(tokens.num_row_groups):
-        for rows in tokens.read_row_group(number, use_threads=False).to_batches():
+        group = tokens.read_row_group(number, use_threads=False)
+        _check_statistics(tokens.metadata.row_group(number), group, f"{where}, row group {number}")
+        for rows in group.to_batches():
             beside = origin.slice(start, rows.num_rows).combine_chunks().to_batches()
             yield start, rows, beside[0]
             start += rows.num_rows
+
+
+def _check_statistics(said: pq.RowGroupMetaData, rows: pa.Table, where: str) -> None:
+    """Compare the statistics of ids with the ids; `verify` writes the other columns again to compare them."""
+    for number in range(said.num_columns):
+        column = said.column(number)
+        if not column.path_in_schema.startswith("token_ids.") or column.statistics is None:
+            continue
+        lists: Any = rows.column("token_ids").combine_chunks()
+        ids, empty = lists.flatten(), int(pc.sum(pc.equal(lists.value_lengths(), 0)).as_py() or 0)
+        found = (*pc.min_max(ids).as_py().values(), empty, len(ids), len(ids) + empty)
+        stated = column.statistics
+        expected = (stated.min, stated.max, stated.null_count, stated.num_values, column.num_values)
+        if found != expected:
+            raise IntegrityError(f"{where}: its statistics of token_ids say {expected}, its rows give {found}")
 
 
 def _check_range(rows: pa.RecordBatch, tokenizer: cppmill_core.AnyTokenizer, where: str) -> None:

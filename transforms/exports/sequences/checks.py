@@ -16,10 +16,11 @@ import pyarrow.parquet as pq
 from schemas.digests import HEX_DIGEST
 from schemas.errors import IntegrityError
 from schemas.export_options import SequenceOptions
-from schemas.tables import sequences_schema
+from schemas.tables import is_annotated, sequences_schema
 from schemas.units import UnitReceipt
 from transforms.exports.sequences.proofs import find_loss, matrix
 from transforms.exports.sequences.segments import check_ledger
+from transforms.records import footers
 from transforms.storage.folder import OutputFolder, naming_damage
 from transforms.tokens.shards import check_footer, facts_of
 
@@ -58,7 +59,9 @@ def check_unit(receipt: UnitReceipt, facts: SequenceFacts) -> None:
     check_ledger(Counter(receipt.totals), where=where)
     where, counted, largest = facts.out.where(name), Counter[str](), 0
     with facts.out.open_local(name) as path, naming_damage(where), pq.ParquetFile(path) as file:
-        if not file.schema_arrow.equals(sequences_schema(facts.vocab_size, facts.options)):
+        if not file.schema_arrow.equals(sequences_schema(facts.vocab_size, facts.options)) or is_annotated(
+                file.schema_arrow
+            ):
             raise IntegrityError(f"{where}: its columns are not those that the options give")
         for batch in file.iter_batches(batch_size=max(1, (1 << 22) // facts.options.length)):
             at = f"{where}, from row {counted['sequences']}"
@@ -70,6 +73,8 @@ def check_unit(receipt: UnitReceipt, facts: SequenceFacts) -> None:
             counted["tokens_in_sequences"] += int(np.asarray(batch["num_tokens"]).sum())
         footer = {**facts_of(facts.tokenizer, facts.vocab_size), "max_token_id": str(largest), "unit": receipt.key}
         check_footer(file, where, footer)
+        for problem in footers.check_footer(path, file, where):
+            raise IntegrityError(problem)
     for total, value in counted.items():
         if receipt.totals.get(total) != value:
             said = receipt.totals.get(total)
