@@ -56,6 +56,19 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise tomllib.TOMLDecodeError("nested too deeply") from error
 
 
+def same_json(one: Any, other: Any) -> bool:  # noqa: ANN401 - any JSON values
+    """Return whether two values are the same JSON: for Python, true is 1 and false is 0.
+
+    Raises:
+        rfc8785.CanonicalizationError: For what JSON cannot hold.
+
+    Example:
+        >>> same_json({"bos": True}, {"bos": 1}), True == 1
+        (False, True)
+    """
+    return one == other and canonical_json(one) == canonical_json(other)
+
+
 def sha256_json(value: Any) -> str:  # noqa: ANN401 - any JSON value
     """Return the lower-case hex SHA-256 of `value` as canonical JSON."""
     return hashlib.sha256(canonical_json(value)).hexdigest()

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from schemas.errors import ResourceError
+from schemas.errors import CppmillError, ResourceError
 
 _NUMBERS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EROFS, errno.EIO)
 
@@ -63,6 +63,22 @@ def naming_file(where: str, temporary: Path) -> Iterator[None]:
         yield
     except (OSError, MemoryError) as error:
         reason = explain_refusal(error, where=where, place=temporary)
+        if reason is None:
+            raise
+        raise ResourceError(reason) from error
+
+
+@contextmanager
+def explaining_refusals() -> Iterator[None]:
+    """Turn what the machine refuses in the block, or in a function that this decorates, into one error of one line.
+
+    Raises:
+        ResourceError: What `explain_refusal` says.
+    """
+    try:
+        yield
+    except (OSError, MemoryError, RuntimeError) as error:
+        reason = None if isinstance(error, CppmillError) else explain_refusal(error)
         if reason is None:
             raise
         raise ResourceError(reason) from error

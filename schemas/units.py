@@ -149,8 +149,13 @@ class UnitReceipt:
         return canonical_json({**value, "digest": sha256_json(value)})
 
     @classmethod
-    def from_bytes(cls, data: bytes, *, where: str) -> UnitReceipt:
+    def from_bytes(cls, data: bytes, *, where: str, advice: str = "delete it and run again") -> UnitReceipt:
         """Read a receipt back, of this format or of the one before.
+
+        Args:
+            data: Its bytes.
+            where: Its file, for the message.
+            advice: What to do if it is none, for the message; empty if the caller adds it.
 
         Raises:
             IntegrityError: If it is not a unit receipt of a known version, or was changed.
@@ -161,6 +166,8 @@ class UnitReceipt:
                 if data != canonical_json(value):  # a key that is there twice would be read in two ways
                     raise ValueError("it is not canonical JSON")
                 _check_digest(value)
+                if value.keys() != {"format", *cls.__dataclass_fields__}:
+                    raise ValueError(f"its keys are {', '.join(sorted(value))}")
             del value["format"]
             if not isinstance(value["outputs"], list):
                 raise TypeError("outputs is not an array")
@@ -169,7 +176,7 @@ class UnitReceipt:
             receipt.check_types()
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise IntegrityError(
-                f"{where}: not a unit receipt of format {RECEIPT_FORMAT} ({error}); delete it and run again"
+                f"{where}: not a unit receipt of format {RECEIPT_FORMAT} ({error}){advice and f'; {advice}'}"
             ) from error
         return receipt
 
@@ -187,6 +194,8 @@ class UnitReceipt:
         for output in self.outputs:
             if not (isinstance(output.path, str) and isinstance(output.sha256, str)):
                 raise TypeError("outputs: a path or a digest is not a string")
+            if not all(type(number) is int for number in (output.num_bytes, output.rows)):
+                raise TypeError("outputs: a size or a number of rows is not a number")
 
 
 def is_sealed(data: bytes) -> bool:

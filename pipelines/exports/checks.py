@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from configs.execution import usable_threads
 from pipelines.exports import sequences, shards
 from pipelines.exports.frame import ExportSource, open_source
-from schemas.digests import add_digests, choose_share
+from schemas.digests import add_digests, choose_share, same_json
 from schemas.errors import CppmillError, IntegrityError
 from schemas.export_options import SequenceOptions, ShardOptions
 from schemas.options import REENCODED, Options
@@ -136,8 +136,11 @@ def _check_manifest(
     made = make_manifest(facts)
     named = "unit receipts" if run is None else f"unit receipts and {run.root}"
     for name in sorted((made.keys() | manifest.keys()) - {"digest"}):
-        if made.get(name) != manifest.get(name):
+        if not same_json(made.get(name), manifest.get(name)):
             yield f"{out.where(MANIFEST)}: its {name} is not what {named} give"
+    for size in (manifest["tokenizer"]["vocab_size"], manifest.get("platform_vocab", {}).get("size", 1)):
+        if type(size) is not int or size < 1:
+            yield f"{out.where(MANIFEST)}: {size!r} is no size of a vocabulary"
     if manifest["code"].keys() != code_versions().keys() or not names_versions(manifest["code"]):
         yield f"{out.where(MANIFEST)}: its code is no list of versions"
 
@@ -244,7 +247,7 @@ def _compare(
         ("totals", said.totals, totals),
         ("inputs", said.inputs, made.inputs),
     ):
-        if one != other:
+        if not same_json(one, other):
             yield f"{out.where(said.path)}: its {name} are not those that the run gives"
     for output in made.outputs:
         folder.remove(output.path)

@@ -17,6 +17,7 @@ from pipelines.console.progress import Reporter, Reporters
 from pipelines.library.runs import Run, open_run
 from schemas.errors import IntegrityError
 from schemas.options import REENCODED
+from schemas.resources import explaining_refusals
 from schemas.study_options import DriftOptions
 from transforms.records.versions import find_run
 
@@ -31,6 +32,7 @@ PlaceText = str | os.PathLike[str]
 STORE = "--store"
 
 
+@explaining_refusals()
 def run(
     sources: PlaceText | Iterable[PlaceText] = (),
     *,
@@ -71,6 +73,7 @@ def run(
     return open_run(str(loaded.out))
 
 
+@explaining_refusals()
 def plan(
     sources: PlaceText | Iterable[PlaceText] = (),
     *,
@@ -94,6 +97,7 @@ def plan(
     return whole_run.plan(_load(sources, out, config, options))
 
 
+@explaining_refusals()
 def verify(place: PlaceText, *, reencode: float = REENCODED, run: PlaceText | None = None) -> list[str]:
     """Return every difference between a run, a trial or an export and its receipt; empty if there is none.
 
@@ -113,6 +117,7 @@ def verify(place: PlaceText, *, reencode: float = REENCODED, run: PlaceText | No
     return program.verify(find_run(os.fspath(place)), reencode, run=source)
 
 
+@explaining_refusals()
 def retokenize(
     sources: PlaceText | Iterable[PlaceText] = (),
     *,

@@ -41,7 +41,8 @@ from schemas.units import (
     unit_receipt_path,
 )
 from transforms.records.receipts import RECEIPT
-from transforms.records.recorded import recorded_files
+from tokenizer_build.lock import LOCK_NAME, RELEASES_NAME
+from transforms.records.recorded import recorded_files, restore_build_receipt
 from transforms.records.versions import Versions
 from transforms.sources import under_way
 from transforms.storage.folder import CACHE, SET_ASIDE, OutputFolder, UnsealedError
@@ -214,8 +215,8 @@ class Session(Generic[Config]):
             )
         return self.out.each(self.read_unit, names)
 
-    def read_unit(self, name: str) -> UnitReceipt:
-        """Return a unit receipt by its path, as it was left by an earlier command.
+    def read_unit(self, name: str, **advice: str) -> UnitReceipt:
+        """Return a unit receipt by its path, as it was left by an earlier command; advice is as for its bytes.
 
         Raises:
             IntegrityError: If it is missing or damaged, or not the one that the record of the run names.
@@ -225,7 +226,7 @@ class Session(Generic[Config]):
             data = self.out.read_receipt_bytes(name)
         except FileNotFoundError as error:
             raise IntegrityError(f"{where}: missing; run `cppmill run` again, which makes it again") from error
-        receipt = UnitReceipt.from_bytes(data, where=where)
+        receipt = UnitReceipt.from_bytes(data, where=where, **advice)
         try:
             self.out.check_recorded(name, data)
         except UnsealedError:
@@ -331,17 +332,25 @@ def clear_crashed(out: OutputFolder) -> None:
     clear_claims(out)
 
 
+_LOCKS = tuple(f"tokenizer/{name}" for name in (LOCK_NAME, RELEASES_NAME))
+"""Files beside a tokenizer that runs add later."""
+
+
 @contextmanager
 def logged(session: Session[Config]) -> Iterator[Session[Config]]:
     """Yield a session whose folder is locked, with an event log and remembered digests."""
     out, engine = session.out, session.engine
     out.load_digests()
-    out.hold_receipts(recorded_files(out))
+    recorded = recorded_files(out)
+    out.hold_receipts(recorded)
     out.move_receipts()
+    restored = restore_build_receipt(out, recorded, beside=_LOCKS)
     with open_log(out, engine=engine.name, threads=usable_threads()) as log:
         reporters = Reporters(session.reporter, log)
         if engine.name != "local":
             reporters.note(engine.describe())
+        if restored is not None:
+            reporters.note(restored)
         yield replace(session, reporter=reporters)
         out.save_digests()
 

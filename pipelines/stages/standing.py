@@ -75,13 +75,13 @@ def build_receipts(session: Session) -> list[UnitReceipt]:
             the tokenizer was built from.
     """
     try:
-        found = [session.read_unit(name) for name in session.out.receipts(Stage.BUILD)]
+        found = [session.read_unit(name, advice="") for name in session.out.receipts(Stage.BUILD)]
         for name in () if found else (find_receipt(session.out) or {}).get("files", ()):
             if is_unit_receipt(name, Stage.BUILD):
                 raise IntegrityError(f"{session.out.where(name)}: missing, and {RECEIPT} names it")
         return found
     except IntegrityError as error:
-        raise IntegrityError(f"{error}; or restore the file, {_REBUILD}") from error
+        raise IntegrityError(f"{error}; restore the file, {_REBUILD}") from error
 
 
 def is_of_other_documents(session: Session, documents: Sequence[UnitReceipt]) -> bool:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from cppmill_core.platforms import PLATFORM_VOCAB as PUBLISHED
 
-from schemas.digests import sha256_file
+from schemas.digests import same_json, sha256_file
 from schemas.options import IngestOptions, RunOptions
 from schemas.reasons import Column, Dead, Filtered
 from schemas.tables import DATA_FORMAT_VERSION, PARTITIONED_WORDS, REJECTS, WORDS, is_annotated
@@ -121,7 +121,7 @@ def _check_options(run: RunUnits) -> Iterator[str]:
     if not is_installed(run.receipt["code"]):
         return
     for name, value in options.to_json().items():
-        if run.receipt["configs"].get(name) != value:
+        if not same_json(run.receipt["configs"].get(name), value):
             yield f"{where}: its options of {name} are not in the form in which a run writes them"
     if not has_own_platforms(run.receipt) and run.receipt["platform_vocab"]["digest"] != sha256_file(PUBLISHED):
         yield f"{where}: its platform vocabulary is not the one of this version, and none of the user's own"

@@ -18,7 +18,7 @@ from pipelines.stages.vocabulary import recorded_digest, travelled_revision
 from pipelines.versions.count_checks import check_counts
 from pipelines.versions.layout_checks import check_layout
 from pipelines.versions.part_checks import check_parts
-from schemas.digests import parse_json
+from schemas.digests import parse_json, same_json
 from schemas.errors import ConfigError, IntegrityError
 from schemas.options import REENCODED
 from schemas.units import EXPORT_FOLDERS, Stage, is_unit_receipt
@@ -128,7 +128,7 @@ def _check_built(out: OutputFolder) -> Iterator[str]:
         if any(is_unit_receipt(name, Stage.BUILD) for name in receipt["files"]):
             for name in ("vocab_size", "profile"):
                 found, said = manifest.get(name), receipt["configs"]["build"].get(name)
-                if name in manifest and found != said:
+                if name in manifest and not same_json(found, said):
                     yield f"{place}: its {name} is {found}, the options of the receipt say {said}"
         if "kind" not in manifest:
             for name in find_foreign_contents(folder):

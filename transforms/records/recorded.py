@@ -1,14 +1,17 @@
-"""What the record of a finished folder says of its files, for a command that goes on from there."""
+"""What the record of a finished folder says of its files, for a command that goes on from there, and what it proves."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from hashlib import sha256
 from typing import Any
 
 from schemas.errors import IntegrityError
+from schemas.units import RECEIPT_FOLDERS, OutputFile, Stage, UnitReceipt, is_unit_receipt
 from transforms.records import manifests, receipts
 from transforms.records.record import MALFORMED, check_record
-from transforms.storage.folder import OutputFolder
+from transforms.scan.kinds import PARTS
+from transforms.storage.folder import SET_ASIDE, OutputFolder
 
 _RECORDS: dict[str, tuple[Callable[[OutputFolder], dict[str, Any] | None], Callable[[dict[str, Any]], dict[str, str]]]]
 _RECORDS = {
@@ -31,3 +34,45 @@ def recorded_files(out: OutputFolder) -> dict[str, str]:
         except (IntegrityError, *MALFORMED):
             continue  # `verify` says what is wrong with it
     return {}
+
+
+def restore_build_receipt(
+    out: OutputFolder, recorded: Mapping[str, str], *, beside: Collection[str] = ()
+) -> str | None:
+    """Make the receipt of the build again if it is damaged or gone, and the record proves that it is the same.
+
+    A build is not run again for it, because ids may move. Only for the holder of the lock.
+
+    Args:
+        out: The run's folder.
+        recorded: SHA-256 by path of the files that the record of the run names.
+        beside: Files of the tokenizer's folder that a build does not count as its own.
+
+    Returns:
+        What was done, in a line; None if nothing was, or nothing could be.
+    """
+    name = next((name for name in recorded if is_unit_receipt(name, Stage.BUILD)), None)
+    if name is None or out.digest(name) == recorded[name]:
+        return None
+    folder = RECEIPT_FOLDERS[Stage.BUILD]
+    made = sorted(path for path in recorded if path.startswith(f"{folder}/") and path not in (name, *beside))
+    if not all(map(out.exists, made)):
+        return None
+    receipt = UnitReceipt(
+        stage=Stage.BUILD,
+        key=name.removeprefix(f"{folder}/_unit-").removesuffix(".json"),
+        outputs=tuple(_describe(out, path, recorded[path]) for path in made),
+        totals={},
+        inputs={path: sha for path, sha in recorded.items() if path.startswith("counts/") and PARTS not in path},
+    )
+    data = receipt.to_bytes()
+    if sha256(data).hexdigest() != recorded[name]:
+        return None
+    if out.exists(name):
+        out.publish_bytes(f"{SET_ASIDE}/{name}", out.read_bytes(name))
+    out.publish_bytes(name, data)
+    return f"{out.where(name)}: damaged or gone; made again from the record of the run, which proves it"
+
+
+def _describe(out: OutputFolder, path: str, sha: str) -> OutputFile:
+    return OutputFile(path=path, sha256=sha, num_bytes=out.describe(path).num_bytes, rows=0)

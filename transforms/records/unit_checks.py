@@ -18,6 +18,7 @@ import cppmill_core
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from schemas.digests import same_json
 from schemas.ledger import Ledger
 from schemas.reasons import Column
 from schemas.tables import PLATFORM_VOCAB_SIZE
@@ -104,7 +105,7 @@ def _check_unit(run: RunUnits, stage: Stage, unit: UnitReceipt) -> Iterator[str]
             continue
         found = run.out.describe(output.path)
         rows = _num_rows(run.out, output.path) if stage in _ROWS and unit.inputs or stage is Stage.INGEST else 0
-        if (found.num_bytes, rows) != (output.num_bytes, output.rows):
+        if not same_json((found.num_bytes, rows), (output.num_bytes, output.rows)):
             said = f"{output.num_bytes} and {output.rows}"
             yield f"{where}: {output.path} has {found.num_bytes} bytes and {rows} rows, it says {said}"
     of_others = stage is Stage.SCAN and run.receipt["tokenizer"].get("kept")
@@ -223,11 +224,11 @@ def _check_ledger(run: RunUnits, unit: UnitReceipt) -> Iterator[str]:
             for kind in kinds.to_pylist():
                 amounts = {"num_bytes": kind["num_bytes_sum"], "documents": kind["num_bytes_count"]}
                 found.add(Column(kind["column"]), kind["reason"], **amounts)
-    if found.to_json() != unit.ledger:
+    if not same_json(found.to_json(), unit.ledger):
         counted = json.dumps(found.to_json())
         yield f"{where}: its ledger is {json.dumps(unit.ledger)}, its documents and rejects give {counted}"
     kept = {"documents": found.documents.kept, "bytes": found.num_bytes.kept, **counts}
-    if unit.totals != kept:
+    if not same_json(unit.totals, kept):
         yield f"{where}: its totals are {json.dumps(unit.totals)}, its documents give {json.dumps(kept)}"
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import cppmill_core
 from cppmill_core.platforms import parse_platform_vocab
 
-from schemas.digests import add_digests
+from schemas.digests import add_digests, same_json
 from schemas.errors import CppmillError, IntegrityError
 from schemas.ledger import Ledger
 from schemas.options import REENCODED, TokenizeOptions
@@ -111,7 +111,7 @@ def _check_tokenizer(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str
         yield f"{folder}: {error}"
         return
     for name, found in (("digest", tokenizer.digest), ("vocab_size", tokenizer.vocab_size)):
-        if found != facts[name]:
+        if not same_json(found, facts[name]):
             yield f"{folder}: its {name} is {found}, the receipt says {facts[name]}"
 
 
@@ -128,7 +128,7 @@ def _check_platforms(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str
         return
     found = {"digest": sha256(data).hexdigest(), "size": size}
     for name, expected in facts.items():
-        if found[name] != expected:
+        if not same_json(found[name], expected):
             yield f"{where}: its {name} is {found[name]}, the receipt says {expected}"
 
 
@@ -136,7 +136,7 @@ def _check_policy(out: OutputFolder, receipt: dict[str, Any]) -> Iterator[str]:
     """Compare what the receipt says twice: the policy, and the limit of dead documents."""
     options, where = receipt["configs"]["tokenize"], out.where(RECEIPT)
     for name in ("bos", "eos"):
-        if receipt["policy"][name] != options[name]:
+        if not same_json(receipt["policy"][name], options[name]):
             yield f"{where}: its policy has {name} = {receipt['policy'][name]}, its options {options[name]}"
     documents, allowed = receipt["ledger"]["documents"], receipt["configs"]["max_dead_fraction"]
     dead = sum(documents["dead"].values())
@@ -152,21 +152,21 @@ def _check_ledger(out: OutputFolder, receipt: dict[str, Any], units: RunUnits) -
     except IntegrityError as error:
         yield str(error)
         return
-    if total != receipt["ledger"]:
+    if not same_json(total, receipt["ledger"]):
         yield (
             f"{out.where(RECEIPT)}: its ledger is {json.dumps(receipt['ledger'])}, the unit receipts sum to "
             f"{json.dumps(total)}"
         )
     for name, number in corpus_counts(units.by_stage[Stage.INGEST], receipt["configs"]["ingest"]).items():
         said = receipt["corpus"].get(name)
-        if number != said:
+        if not same_json(number, said):
             yield f"{out.where(RECEIPT)}: it says corpus {name} {said}, the unit receipts sum to {number}"
 
 
 def _check_control_text(out: OutputFolder, receipt: dict[str, Any], units: RunUnits) -> Iterator[str]:
     """Compare the receipt's `control_text` with the unit receipts of the token shards."""
     expected, counted = receipt["policy"]["control_text"], control_text(units.by_stage[Stage.TOKENIZE])
-    if counted != expected:
+    if not same_json(counted, expected):
         yield (
             f"{out.where(RECEIPT)}: control_text is {json.dumps(expected)}, the unit receipts sum to "
             f"{json.dumps(counted)}"
@@ -220,7 +220,7 @@ def _prove(
         (units.out.where(units.proofs[shard].path), units.proofs[shard].totals, totals),
     ]
     for where, said, found in described:
-        false = [name for name, value in found.items() if said.get(name) != value]
+        false = [name for name, value in found.items() if not same_json(said.get(name), value)]
         if false:
             shown = ", ".join(f"{name} {said.get(name)} (counted {found[name]})" for name in false)
             wrong.append(f"{where}: of {shard} it says {shown}")
@@ -242,5 +242,5 @@ def _check_sums(out: OutputFolder, receipt: dict[str, Any], totals: list[dict[st
         (name, dataset[name], sum(total[name] for total in totals)) for name in ("documents", "bytes", "tokens")
     ]
     for name, expected, found in counted:
-        if expected != found:
+        if not same_json(expected, found):
             yield f"{out.where(RECEIPT)}: it says {name} {expected}, the shards give {found}"

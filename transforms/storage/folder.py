@@ -25,6 +25,7 @@ from schemas.resources import naming_file
 from schemas.units import (
     APART,
     RECEIPT_FOLDERS,
+    RUN_STAGES,
     OutputFile,
     Stage,
     Unit,
@@ -232,8 +233,12 @@ class OutputFolder:
     def move_receipts(self) -> None:
         """Put unit receipts of an older run where they are now; only for the holder of the lock.
 
-        They stay where they were too, because the record of that run names them, until a new one replaces it.
+        They stay where they were too, because the record of that run names them, until a new one replaces it. A link in
+        the place of a receipt goes: it would count, and `verify` refuses it.
         """
+        for stage in RUN_STAGES:
+            for name in [name for name in self.strangers(receipt_folder(stage)) if is_unit_receipt(name, stage)]:
+                self.remove(name)
         for stage in APART:
             names = [name for name in self.files(RECEIPT_FOLDERS[stage]) if current_path(name) != name]
             self.each(lambda name: self.store.link(current_path(name), self.where(name)), names)

@@ -54,9 +54,9 @@ class LocalStore:
         return self._root / name
 
     def status(self, name: str) -> Status | None:
-        """Return size and modification time; pipes and devices, which reading would wait for, are no files."""
+        """Return size and modification time; links are no files, and pipes and devices, which reading would wait for."""
         try:
-            status = (self._root / name).stat()
+            status = (self._root / name).lstat()
         except OSError as error:
             if error.errno not in _NO_FILE:
                 raise
@@ -67,7 +67,7 @@ class LocalStore:
 
     def present(self, names: Iterable[str]) -> set[str]:
         """Return those of the names that are files."""
-        return {name for name in names if (self._root / name).is_file()}
+        return {name for name in names if (self._root / name).is_file() and not (self._root / name).is_symlink()}
 
     def read_bytes(self, name: str) -> bytes:
         """Return a file's bytes."""
@@ -104,7 +104,7 @@ class LocalStore:
         _sync(target.parent)
 
     def files(self, below: str = "") -> Iterator[str]:
-        """Walk the folder; a link to a file is one."""
+        """Walk the folder; a link to a file is none: what is behind it is outside, and changes without a trace."""
         yield from (name for name, is_file in self._walk(below) if is_file)
 
     def strangers(self, below: str = "") -> Iterator[str]:
@@ -126,7 +126,7 @@ class LocalStore:
             if entry.is_dir(follow_symlinks=False):
                 folders.append(prefix + entry.name)
             else:
-                yield prefix + entry.name, _is_file(entry)
+                yield prefix + entry.name, entry.is_file(follow_symlinks=False)
         for folder in folders:
             yield from self._walk(folder)
 
@@ -208,14 +208,6 @@ class LocalStore:
         temporary.symlink_to(target)
         temporary.replace(self._root / name)
         _sync(self._root)
-
-
-def _is_file(entry: os.DirEntry[str]) -> bool:
-    """Return whether an entry is a file or leads to one; a link to itself leads nowhere."""
-    try:
-        return entry.is_file()
-    except OSError:
-        return False
 
 
 def _sync(path: Path) -> None:
