@@ -64,7 +64,9 @@ def _check_words(table: pq.ParquetFile, scan: ScanOptions) -> Iterator[str]:
         if not _ascends(words) or (partition, first) <= last:
             yield f"row group {number}: its words are not in order"
         # Of all words this would take as long as to verify the rest.
-        found = {partition} if scan.partition_by_project else {zlib.crc32(w) % scan.word_partitions for w in (first, end)}
+        found = (
+            {partition} if scan.partition_by_project else {zlib.crc32(w) % scan.word_partitions for w in (first, end)}
+        )
         if found != {partition} or partition >= scan.word_partitions:
             yield f"row group {number}: its words are not of partition {partition}"
         last = (partition, end)

@@ -31,7 +31,7 @@ Bytes = bytes | mmap.mmap
 _MAGIC = b"PAR1"
 _WRITER = re.compile(rb"parquet-cpp-arrow version \d[\w.+-]*")
 
-_SCHEMA, _NUM_ROWS, _GROUPS, _CREATED_BY = 2, 3, 4, 6
+_NUM_ROWS, _GROUPS, _KEY_VALUES, _CREATED_BY = 3, 4, 5, 6
 _COLUMNS, _GROUP_BYTES, _GROUP_ROWS, _SORTING, _GROUP_PLACE, _GROUP_COMPRESSED, _ORDINAL = range(1, 8)
 _META, _PATH = 3, 3
 _CODEC, _NUM_VALUES, _UNCOMPRESSED, _COMPRESSED, _DATA_PLACE, _DICTIONARY_PLACE = 4, 5, 6, 7, 9, 11
@@ -45,6 +45,9 @@ _OF_COLUMN = {1, _PATH}
 """What is said of a column whatever its values are: its type and its name."""
 
 _OF_COMPRESSION = {_CODEC, _UNCOMPRESSED, _COMPRESSED, _DATA_PLACE, _DICTIONARY_PLACE}
+_OF_FILE = {_NUM_ROWS, _GROUPS, _KEY_VALUES}
+"""What is said of a file that depends on its rows, or that others look at: the keys of its footer."""
+
 _OF_VALUES = range(1, 7)
 """The fields of statistics that say something of values, and not how exact it is: all versions write them alike."""
 
@@ -122,9 +125,13 @@ def _check_group(data: Bytes, footer: Struct, number: int, file: pq.ParquetFile)
     again = [name for name, chunk in chunks.items() if _is_written_again(chunk[_META])]
     columns = list(dict.fromkeys(name.partition(".")[0] for name in again))
     some = _Written.of_schema(file.schema_arrow, *_settings(chunks))
-    every = _Written(file.read_row_group(number, columns=columns, use_threads=False), *_settings(chunks)) if columns else some
+    every = (
+        _Written(file.read_row_group(number, columns=columns, use_threads=False), *_settings(chunks))
+        if columns
+        else some
+    )
     is_same_writer = footer[_CREATED_BY] == some.footer[_CREATED_BY]
-    if is_same_writer and footer[_SCHEMA] != some.footer[_SCHEMA]:
+    if is_same_writer and _without(footer, _OF_FILE) != _without(some.footer, _OF_FILE):
         yield "its columns are laid out otherwise than a run writes them"
     if group.get(_SORTING):
         yield "its footer says that it is sorted"

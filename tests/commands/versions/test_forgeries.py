@@ -107,6 +107,14 @@ def other_inputs(value):
     value["inputs"] = dict.fromkeys(value["inputs"], "0" * 64)
 
 
+def other_project(values):
+    return ["zz", *values[1:]]
+
+
+def exchanged(values):
+    return [values[1], values[0], *values[2:]]
+
+
 def first_more(values):
     return [values[0] + 1, *values[1:]]
 
@@ -129,6 +137,9 @@ FORGERIES = {
     "license": (column("documents/part-*", "license", lambda values: ["MIT"] * len(values)), "there are licences"),
     "size of a document": (column("documents/part-*", "num_bytes", first_more), "its documents and rejects give"),
     "policy": (receipt(policy={"bos": False}), "its policy has bos"),
+    "a number for a truth": (receipt(policy={"bos": 1}), "its policy has bos"),
+    "projects of a shard": (column("counts/parts/terms*", "project", other_project), "of which its shard has no"),
+    "words in another order": (column("counts/parts/words*", "word", exchanged), "words are not in order"),
     "revision": (receipt(tokenizer={"revision": "9.9"}), "the revision is unreleased"),
     "tokenizer of others": (receipt(tokenizer={"kept": True}), "it says that the tokenizer is of"),
     "platform vocabulary": (receipt(platform_vocab={"digest": "0" * 64}), "platform_vocab.json: its digest"),

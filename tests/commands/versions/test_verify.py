@@ -44,6 +44,17 @@ def test_a_missing_file_is_found_and_named(copied_run, cppmill, pattern):
     assert path.name in (done.stdout + done.stderr).replace("\n", "")
 
 
+def test_a_link_to_the_same_bytes_outside_is_found_and_goes_with_the_next_run(copied_run, cppmill, tmp_path):
+    shard = next((copied_run.out / "tokens").glob("part-*"))
+    shard.rename(tmp_path / "outside")
+    shard.symlink_to(tmp_path / "outside")
+    done = cppmill("verify", copied_run.out, check=False)
+    assert (done.returncode, "not a file but a link" in done.stdout) == (1, True)
+    cppmill(*copied_run.command)
+    assert not shard.is_symlink()
+    cppmill("verify", copied_run.out)
+
+
 def test_a_file_that_the_receipt_does_not_name_is_found(copied_run, cppmill):
     (copied_run.out / "tokens" / "part-stray.parquet").write_bytes(b"PAR1")
     done = cppmill("verify", copied_run.out, check=False)

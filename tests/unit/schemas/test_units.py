@@ -102,3 +102,12 @@ def test_no_changed_byte_of_a_receipt_is_read(place, change):
     data[place] ^= change
     with pytest.raises(IntegrityError):
         UnitReceipt.from_bytes(bytes(data), where="x.json")
+
+
+@pytest.mark.parametrize("change", [{"ledger": None}, {"inputs": None}, {"note": 1}])
+def test_a_receipt_has_each_of_its_keys_and_no_other(change):
+    value = json.loads(RECEIPT.to_bytes())
+    changed = {name: entry for name, entry in {**value, **change}.items() if entry is not None and name != "digest"}
+    data = canonical_json({**changed, "digest": sha256_json(changed)})
+    with pytest.raises(IntegrityError, match="its keys are"):
+        UnitReceipt.from_bytes(data, where="x.json")

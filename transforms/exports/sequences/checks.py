@@ -60,8 +60,8 @@ def check_unit(receipt: UnitReceipt, facts: SequenceFacts) -> None:
     where, counted, largest = facts.out.where(name), Counter[str](), 0
     with facts.out.open_local(name) as path, naming_damage(where), pq.ParquetFile(path) as file:
         if not file.schema_arrow.equals(sequences_schema(facts.vocab_size, facts.options)) or is_annotated(
-                file.schema_arrow
-            ):
+            file.schema_arrow
+        ):
             raise IntegrityError(f"{where}: its columns are not those that the options give")
         for batch in file.iter_batches(batch_size=max(1, (1 << 22) // facts.options.length)):
             at = f"{where}, from row {counted['sequences']}"
