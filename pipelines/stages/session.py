@@ -40,8 +40,8 @@ from schemas.units import (
     UnitReceipt,
     unit_receipt_path,
 )
-from transforms.records.receipts import RECEIPT
 from tokenizer_build.lock import LOCK_NAME, RELEASES_NAME
+from transforms.records.receipts import RECEIPT
 from transforms.records.recorded import recorded_files, restore_build_receipt
 from transforms.records.versions import Versions
 from transforms.sources import under_way

@@ -2,12 +2,12 @@
 
     python -m tests.chaos.corruption --seconds 120 --seed 7
 
-A damage is a flipped bit, a cut, zeros, or nothing left; of Parquet also statistics that hide rows, and of counts rows in
-another order, both with mended digests, which `verify` must find. After any other damage `verify` must name the file, unless it is part of the
+A damage is a flipped bit, a cut, zeros, or nothing left. After it `verify` must name the file, unless it is part of the
 cache, and a `run` must end with the files of before, or with an error that names a file. With `mended` digests, where
 every receipt is signed again for the damage, no command may end in anything but an answer: what only signatures can
-prove is accepted, a traceback is not. Of exports nothing is: beside the run `verify` must find every damage, mended or
-not.
+prove is accepted, a traceback is not. A damage of Parquet may also be statistics that hide rows, or counts of a shard
+in another order; both are mended, and `verify` must find them. Of exports nothing is accepted: beside the run `verify`
+must find every damage, mended or not.
 """
 
 from __future__ import annotations

@@ -255,14 +255,14 @@ def _read_footer(data: Bytes) -> tuple[Struct, int, int]:
 
 
 def read_struct(data: Bytes, place: int) -> tuple[Struct, int]:
-    """Return a struct of the compact protocol that begins at a place, and where it ends.
+    r"""Return a struct of the compact protocol that begins at a place, and where it ends.
 
     Raises:
         IndexError: If the data end before it.
         ValueError: If it has a type that the protocol does not have.
 
     Example:
-        >>> read_struct(b"\\x15\\x02\\x18\\x01a\\x00", 0)
+        >>> read_struct(b"\x15\x02\x18\x01a\x00", 0)
         ({1: 1, 2: b'a'}, 6)
     """
     fields, number = Struct(), 0

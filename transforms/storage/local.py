@@ -54,7 +54,7 @@ class LocalStore:
         return self._root / name
 
     def status(self, name: str) -> Status | None:
-        """Return size and modification time; links are no files, and pipes and devices, which reading would wait for."""
+        """Return size and modification time; links are no files, nor are pipes and devices."""
         try:
             status = (self._root / name).lstat()
         except OSError as error:
