@@ -1,13 +1,13 @@
 //! From bytes to token ids: the text is split into words or lines; each is looked up, and merged if it is new.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::encode::added::AddedTokens;
 use crate::encode::bpe::{Merges, Scratch};
 use crate::encode::id::Id;
 use crate::encode::lines::{LineEncoder, LineMemory, Superwords};
 use crate::encode::load::{Artifact, Vocabulary};
-use crate::encode::words::{PendingWords, WordCache, WordEncoder};
+use crate::encode::words::{Colleagues, PendingWords, Room, SharedWords, WordCache, WordEncoder};
 use crate::pattern::{Pattern, Starts};
 use crate::{Error, Result, Stop};
 
@@ -32,6 +32,9 @@ enum Segmentation {
 /// What one thread keeps between documents.
 pub(crate) struct Worker<T: Id> {
     cache: WordCache<T>,
+    /// What all workers have merged, once there are several.
+    shared: Arc<OnceLock<SharedWords>>,
+    room: Room,
     starts: Starts,
     /// The tokens of the word that was merged last.
     merged: Vec<u32>,
@@ -40,10 +43,13 @@ pub(crate) struct Worker<T: Id> {
     pending: Box<PendingWords<T>>,
 }
 
-impl<T: Id> Default for Worker<T> {
-    fn default() -> Self {
+impl<T: Id> Worker<T> {
+    /// Makes a worker that shares words with others.
+    pub(crate) fn new(shared: Arc<OnceLock<SharedWords>>) -> Self {
         Self {
             cache: WordCache::new(),
+            shared,
+            room: Room::default(),
             starts: Starts::default(),
             merged: Vec::new(),
             scratch: Scratch::default(),
@@ -99,11 +105,13 @@ impl Encoder {
         if u32::try_from(text.len()).is_err() {
             return Err(Error::invalid(format!("a document of {} bytes is too long: the limit is 4 GiB", text.len())));
         }
-        let Worker { cache, starts, merged, scratch, pending, lines: memory } = worker;
+        let Worker { cache, shared, room, starts, merged, scratch, pending, lines: memory } = worker;
         if !matches!(self.segmentation, Segmentation::Foreign(_)) {
             starts.find(self.pattern, text);
         }
-        let words = WordEncoder { merges: &self.merges, cache, scratch, merged, pending, run: text, at: 0, stop };
+        let colleagues = Colleagues { words: shared.get(), room };
+        let words =
+            WordEncoder { merges: &self.merges, cache, colleagues, scratch, merged, pending, run: text, at: 0, stop };
         match &self.segmentation {
             Segmentation::Words => encode_words(starts, words, out),
             Segmentation::Foreign(added) => encode_foreign(self.pattern, starts, added, words, out),

@@ -5,6 +5,7 @@
 
 use super::cache::{WordCache, WordIds};
 use super::key::Key;
+use super::shared::{Room, SharedWords};
 use crate::Stop;
 use crate::encode::bpe::{LANES, MAX_CELLS, Merges, Scratch, join};
 use crate::encode::id::Id;
@@ -67,10 +68,17 @@ impl<T: Id> Default for PendingWords<T> {
     }
 }
 
+/// The words that other workers have merged, and room for those of this one; nothing as long as there is one worker.
+pub(crate) struct Colleagues<'a> {
+    pub(crate) words: Option<&'a SharedWords>,
+    pub(crate) room: &'a mut Room,
+}
+
 /// What the words of a run are encoded with.
 pub(crate) struct WordEncoder<'a, T: Id> {
     pub(crate) merges: &'a Merges,
     pub(crate) cache: &'a mut WordCache<T>,
+    pub(crate) colleagues: Colleagues<'a>,
     pub(crate) scratch: &'a mut Scratch,
     /// The tokens of the word that was merged last.
     pub(crate) merged: &'a mut Vec<u32>,
@@ -150,6 +158,7 @@ impl<'a, T: Id> WordEncoder<'a, T> {
     fn look_up(&mut self) {
         let far = self.look_near();
         let unknown = self.look_far(far);
+        let unknown = self.ask_colleagues(unknown);
         if unknown > 0 {
             self.learn(unknown);
         }
@@ -202,6 +211,30 @@ impl<'a, T: Id> WordEncoder<'a, T> {
         unknown
     }
 
+    /// Keeps what other workers have made of words that are not known; returns how many are still not known.
+    fn ask_colleagues(&mut self, count: usize) -> usize {
+        let Some(words) = self.colleagues.words.filter(|_| count > 0) else { return count };
+        let keys = &self.pending.keys[..count];
+        keys.iter().for_each(|&key| words.prefetch(key));
+        for (place, &key) in self.pending.places.iter_mut().zip(keys) {
+            *place = words.place(key);
+        }
+        let (mut unknown, mut tokens) = (0, Vec::new());
+        for at in 0..count {
+            let (index, key) = (self.pending.far[at], self.pending.keys[at]);
+            let word = self.word(index);
+            if words.find_at(word, self.pending.places[at], &mut tokens) {
+                // It may come twice in the batch.
+                let found = self.cache.find(key, word).unwrap_or_else(|| self.cache.keep(key, word, &tokens));
+                self.pending.found[usize::from(index)] = found;
+            } else {
+                (self.pending.far[unknown], self.pending.keys[unknown]) = (index, key);
+                unknown += 1;
+            }
+        }
+        unknown
+    }
+
     /// Merges the words that are not known, and keeps their tokens.
     #[inline(never)]
     fn learn(&mut self, unknown: usize) {
@@ -239,7 +272,7 @@ impl<'a, T: Id> WordEncoder<'a, T> {
                 length += 1;
             });
             let (index, key) = (self.pending.far[at], self.pending.keys[at]);
-            self.pending.found[usize::from(index)] = self.cache.keep(key, self.word(index), &tokens[..length]);
+            self.pending.found[usize::from(index)] = self.keep(key, self.word(index), &tokens[..length]);
         }
     }
 
@@ -251,9 +284,16 @@ impl<'a, T: Id> WordEncoder<'a, T> {
             if WordCache::<T>::keeps(word) {
                 self.merge(word, &NEVER, &mut tokens);
             }
-            self.cache.keep(key, word, &tokens)
+            self.keep(key, word, &tokens)
         });
         self.pending.found[usize::from(index)] = found;
+    }
+
+    /// Keeps the tokens of a word that was merged, for this worker and for the others.
+    fn keep(&mut self, key: Key, word: &[u8], tokens: &[T]) -> WordIds<T> {
+        let Colleagues { words, room } = &mut self.colleagues;
+        words.filter(|_| WordCache::<T>::keeps(word)).inspect(|words| words.put(room, key, word, tokens));
+        self.cache.keep(key, word, tokens)
     }
 
     /// Appends the tokens of a word to `out` by merging it.

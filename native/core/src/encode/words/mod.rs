@@ -3,6 +3,8 @@
 mod cache;
 mod encoder;
 mod key;
+mod shared;
 
 pub(crate) use cache::WordCache;
-pub(crate) use encoder::{PendingWords, WordEncoder, WordSpan};
+pub(crate) use encoder::{Colleagues, PendingWords, WordEncoder, WordSpan};
+pub(crate) use shared::{Room, SharedWords};

@@ -105,8 +105,7 @@ impl Starts {
             return foreign::append(foreign, self.level, text, &mut self.blocks);
         }
         if pattern.is_text() {
-            // Where everything is odd, `Pattern::end` cuts everything.
-            return self.blocks.resize(text.len() / BYTES + 1, Block { words: 0, odd: u64::MAX, lines: 0 });
+            return foreign::append_prose(self.level, text, &mut self.blocks);
         }
         if pattern.words() == Pattern::NAMES { self.append::<false>(text) } else { self.append::<true>(text) }
     }

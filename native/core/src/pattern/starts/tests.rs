@@ -81,7 +81,7 @@ fn levels() -> Vec<Level> {
 
 #[test]
 fn words_are_those_of_the_splitter() {
-    for lines in ["cpp-lines-1", "cpp-lines-2"] {
+    for lines in ["cpp-lines-1", "cpp-lines-2", "text-sentences-1"] {
         words_and_lines_are_those_of(Pattern::by_name(lines).unwrap());
     }
 }
@@ -126,7 +126,7 @@ fn words_of_other_programs_are_those_of_their_splitters() {
     let wide = [" ".repeat(70), "\t\n".repeat(40), "7".repeat(131)];
     let pieces: Vec<&str> = PIECES.into_iter().chain(more).chain(wide.iter().map(String::as_str)).collect();
     let (mut state, mut starts, levels) = (1, Starts::default(), levels());
-    for pattern in Pattern::foreign() {
+    for pattern in Pattern::foreign().chain(Pattern::by_name("text-words-1")) {
         for round in 0..30_000 {
             starts.level = levels[round / 3 % levels.len()];
             let count = 1 + random(&mut state, if round % 8 == 0 { 120 } else { 12 });

@@ -36,20 +36,21 @@ pub(in super::super) fn masks(bytes: &[u8; BYTES]) -> Bytes {
         space: join(5),
         apostrophe: join(6),
         slash: join(7),
-        control: join(8),
-        wide: join(9),
+        underscore: join(8),
+        control: join(9),
+        wide: join(10),
     }
 }
 
 /// The masks of 32 bytes, in the order of [`Bytes`]. A flag is tested by shifting it to the top of its byte.
 #[target_feature(enable = "avx2")]
 #[inline]
-fn half(bytes: __m256i) -> [u32; 10] {
+fn half(bytes: __m256i) -> [u32; 11] {
     let flags = look_up(&FLAGS, bytes);
     let newline = _mm256_slli_epi16::<4>(flags);
     let other_blank = _mm256_slli_epi16::<3>(flags);
     let space = _mm256_slli_epi16::<2>(flags);
-    let delete = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(0x7f));
+    let delete = equal(bytes, 0x7f);
     let control = or(_mm256_andnot_si256(or(newline, other_blank), flags), delete);
     [
         mask(or(_mm256_slli_epi16::<7>(flags), _mm256_slli_epi16::<6>(flags))),
@@ -59,10 +60,18 @@ fn half(bytes: __m256i) -> [u32; 10] {
         mask(or(other_blank, space)),
         mask(space),
         mask(_mm256_slli_epi16::<1>(flags)),
-        mask(_mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(b'/'.cast_signed()))),
+        mask(equal(bytes, b'/')),
+        mask(equal(bytes, b'_')),
         mask(control),
         mask(bytes),
     ]
+}
+
+/// Which bytes are `byte`.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn equal(bytes: __m256i, byte: u8) -> __m256i {
+    _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(byte.cast_signed()))
 }
 
 /// 1: `A-O`, `a-o`. 2: `P-Z`, `p-z`. 4: digits. 8: newlines. 16: tab, vertical tab and form feed. 32: space. 64:

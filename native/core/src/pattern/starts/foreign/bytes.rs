@@ -17,6 +17,7 @@ pub(in super::super) struct Bytes {
     pub(in super::super) space: u64,
     pub(in super::super) apostrophe: u64,
     pub(in super::super) slash: u64,
+    pub(in super::super) underscore: u64,
     /// Control characters, white space excluded.
     pub(in super::super) control: u64,
     /// Bytes of characters beyond ASCII.
@@ -36,6 +37,7 @@ pub(in super::super) fn of(bytes: &[u8; BYTES]) -> Bytes {
         set(&mut masks.space, byte == b' ');
         set(&mut masks.apostrophe, byte == b'\'');
         set(&mut masks.slash, byte == b'/');
+        set(&mut masks.underscore, byte == b'_');
         set(&mut masks.control, byte.is_ascii_control() && !matches!(byte, 9..=13));
         set(&mut masks.wide, !byte.is_ascii());
     }

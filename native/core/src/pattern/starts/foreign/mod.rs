@@ -1,4 +1,4 @@
-//! Where the words of other programs' pre-tokenizers start, as bit masks of 64 bytes each.
+//! Where the words of other programs' pre-tokenizers start, and those of prose, as bit masks of 64 bytes each.
 //!
 //! Their regular expressions never look back, so a word depends only on the text from its start on. What the masks say
 //! of ASCII text follows from the classes of neighbouring bytes. White space ends in front of its last character, or
@@ -13,7 +13,7 @@ mod words;
 use super::level::Level;
 use super::masks::{Block, append as append_blocks};
 use crate::pattern::foreign::Foreign;
-use words::{CL100K, Contractions, GPT2, Known, O200K, Rules, Words};
+use words::{CL100K, Contractions, GPT2, Known, O200K, Rules, Spaces, Words};
 
 /// Declares pre-tokenizers with their rules.
 macro_rules! known {
@@ -45,6 +45,18 @@ known! {
     DeepSeekV3: Rules {
         splits_digits: true, contractions: Contractions::None, leaves_controls: true, ..CL100K
     };
+}
+
+/// The pattern `text-words-1`.
+struct Prose;
+
+impl Known for Prose {
+    const RULES: Rules = Rules { spaces: Spaces::Join, joins_underscores: true, ..CL100K };
+}
+
+/// Appends the starts of the words of prose in `text`.
+pub(super) fn append_prose(level: Level, text: &[u8], out: &mut Vec<Block>) {
+    append_known::<Prose>(level, text, out);
 }
 
 fn append_known<K: Known>(level: Level, text: &[u8], out: &mut Vec<Block>) {

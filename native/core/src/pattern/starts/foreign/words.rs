@@ -13,9 +13,9 @@ pub(super) struct Rules {
     pub(super) digits: usize,
     /// Whether digits are cut off before the rest is cut, so that they end the text in front of them.
     pub(super) splits_digits: bool,
-    /// Whether only a space joins what is behind it, and white space is cut like GPT-2 does it; otherwise any one
-    /// character joins the letters behind it, and line endings are cut like cl100k does it.
-    pub(super) is_gpt2: bool,
+    pub(super) spaces: Spaces,
+    /// Whether underscores are letters.
+    pub(super) joins_underscores: bool,
     /// Whether a capital behind a small letter starts a word.
     pub(super) cuts_cases: bool,
     /// Whether slashes go on with marks behind their line endings.
@@ -23,6 +23,18 @@ pub(super) struct Rules {
     pub(super) contractions: Contractions,
     /// Whether control characters are in no word.
     pub(super) leaves_controls: bool,
+}
+
+/// What is in front of words, and how white space is cut.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spaces {
+    /// Any one character joins the letters behind it. White space ends behind its last line ending, and line endings
+    /// belong to the marks in front of them, as in cl100k.
+    Lead,
+    /// Only a space joins what is behind it; otherwise the same.
+    Join,
+    /// Only a space joins what is behind it, and line endings are white space like any other, as in GPT-2.
+    JoinOnly,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,7 +49,8 @@ pub(super) enum Contractions {
 pub(super) const CL100K: Rules = Rules {
     digits: 3,
     splits_digits: false,
-    is_gpt2: false,
+    spaces: Spaces::Lead,
+    joins_underscores: false,
     cuts_cases: false,
     joins_slashes: false,
     contractions: Contractions::Words,
@@ -45,7 +58,7 @@ pub(super) const CL100K: Rules = Rules {
 };
 pub(super) const O200K: Rules =
     Rules { cuts_cases: true, joins_slashes: true, contractions: Contractions::Behind, ..CL100K };
-pub(super) const GPT2: Rules = Rules { digits: 0, is_gpt2: true, ..CL100K };
+pub(super) const GPT2: Rules = Rules { digits: 0, spaces: Spaces::JoinOnly, ..CL100K };
 
 /// The rules of a pre-tokenizer, which a compiler knows.
 pub(super) trait Known {
@@ -101,6 +114,7 @@ fn after(mask: u64, before: u64) -> u64 {
 struct Kinds {
     /// What is neither letter, digit, white space nor strange.
     mark: u64,
+    letter: u64,
     /// What is not for these rules to decide.
     strange: u64,
     /// What ends white space, and takes its last character from it.
@@ -112,8 +126,9 @@ impl Kinds {
     #[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
     fn new<K: Known>(of: &Bytes, length: usize) -> Self {
         let strange = of.wide | if K::RULES.leaves_controls { of.control & first(length) } else { 0 };
-        let mark = !(of.letter | of.digit | of.newline | of.blank | strange) & first(length);
-        Self { mark, strange, solid: mark | of.letter | if K::RULES.splits_digits { 0 } else { of.digit } }
+        let letter = of.letter | if K::RULES.joins_underscores { of.underscore } else { 0 };
+        let mark = !(letter | of.digit | of.newline | of.blank | strange) & first(length);
+        Self { mark, letter, strange, solid: mark | letter | if K::RULES.splits_digits { 0 } else { of.digit } }
     }
 }
 
@@ -122,17 +137,20 @@ impl Kinds {
 #[allow(clippy::inline_always, reason = "compiled for the processor's features together with its caller")]
 fn starts<K: Known>(of: &Bytes, next: &Bytes, lengths: [usize; 2], before: &mut Before) -> Block {
     let rules = K::RULES;
-    let [Kinds { mark, strange, solid }, coming] = [(of, lengths[0]), (next, lengths[1])].map(kinds::<K>);
-    let &Bytes { letter, digit, blank, space, .. } = of;
+    let [Kinds { mark, letter, strange, solid }, coming] = [(of, lengths[0]), (next, lengths[1])].map(kinds::<K>);
+    let &Bytes { digit, blank, space, .. } = of;
     let parted = ahead(solid, coming.solid);
-    let White { starts: white_starts, odd: white_odd, taken } = if rules.is_gpt2 {
+    let White { starts: white_starts, odd: white_odd, taken } = if rules.spaces == Spaces::JoinOnly {
         all_white(of, parted, before)
     } else {
         white_with_lines(of, next, [mark, strange, coming.strange], parted, before)
     };
     let mark_starts = mark & !after(mark, before.mark) & !after(space, before.space);
-    let leading = if rules.is_gpt2 { 0 } else { mark_starts & ahead(letter, next.letter) };
-    let joining = if rules.is_gpt2 { after(space, before.space) } else { after(blank, before.blank) };
+    let (leading, joining) = if rules.spaces == Spaces::Lead {
+        (mark_starts & ahead(letter, coming.letter), after(blank, before.blank))
+    } else {
+        (0, after(space, before.space))
+    };
     let small = letter & of.small;
     let cases = if rules.cuts_cases { letter & !small & after(small, before.small) } else { 0 };
     let letter_starts = letter & !after(letter, before.letter) & !joining & !after(leading, before.leading) | cases;
@@ -141,7 +159,8 @@ fn starts<K: Known>(of: &Bytes, next: &Bytes, lengths: [usize; 2], before: &mut 
         1 => digit,
         _ => threes(digit, before),
     };
-    let letter_ahead = of.apostrophe & ahead(letter, next.letter);
+    let joined_digits = if rules.spaces == Spaces::Join { joining } else { 0 };
+    let letter_ahead = of.apostrophe & ahead(letter, coming.letter);
     let contraction = match rules.contractions {
         Contractions::None => 0,
         Contractions::Words => letter_ahead & mark_starts,
@@ -161,7 +180,7 @@ fn starts<K: Known>(of: &Bytes, next: &Bytes, lengths: [usize; 2], before: &mut 
         white: (blank | of.newline) & !taken,
         ending: of.newline & !taken,
     };
-    let words = white_starts | mark_starts | letter_starts | digit_starts;
+    let words = white_starts | mark_starts | letter_starts | digit_starts & !joined_digits;
     Block { words, odd: strange | white_odd | contraction | slashes, lines: 0 }
 }
 
