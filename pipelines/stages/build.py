@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ from pipelines.stages.vocabulary import vocabulary_key
 from schemas.digests import parse_json, sha256_file
 from schemas.errors import ConfigError, IntegrityError
 from schemas.options import RunOptions, TokenizeOptions
+from schemas.places import is_remote
 from schemas.tables import GROUPED_WORDS, WORDS
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt, unit_key
 from tokenizer_build.own import LOCKS
@@ -139,12 +141,7 @@ def install_tokenizer(session: Session, place: Path | str) -> None:
         ConfigError: If there is no tokenizer, or one whose files differ from its manifest, or do not keep what it
             promises.
     """
-    with open_given(place) as source:
-        try:
-            tokenizer = cppmill_core.load_tokenizer(source)
-        except cppmill_core.CoreError as error:
-            raise ConfigError(f"--tokenizer {place}: {error}") from error
-        check_ends(tokenizer, session.config.options.tokenize, where=f"--tokenizer {place}")
+    with _open_checked(place, session.config.options.tokenize) as (source, tokenizer):
         if _install(session, source):
             session.reporter.note(f"tokenizer {tokenizer.digest} of {tokenizer.vocab_size:,} ids copied from {place}")
         keep_loaded(session.out, tokenizer)
@@ -152,6 +149,29 @@ def install_tokenizer(session: Session, place: Path | str) -> None:
             session.reporter.note(f"tokenizer run by {program_of(tokenizer)}")
         for line in template_notes(tokenizer, source, session.config.options):
             session.reporter.note(line)
+
+
+def check_given(config: RunConfig) -> None:
+    """Check the tokenizer that a run is given, before any document is read; one at a URL is read only once it is used.
+
+    Raises:
+        ConfigError: As `install_tokenizer`.
+    """
+    if config.tokenizer is not None and not is_remote(str(config.tokenizer)):
+        with _open_checked(config.tokenizer, config.options.tokenize):
+            pass
+
+
+@contextmanager
+def _open_checked(place: Path | str, options: TokenizeOptions) -> Iterator[tuple[Path, cppmill_core.AnyTokenizer]]:
+    """Open the directory of a given tokenizer, and load it."""
+    with open_given(place) as source:
+        try:
+            tokenizer = cppmill_core.load_tokenizer(source)
+        except cppmill_core.CoreError as error:
+            raise ConfigError(f"--tokenizer {place}: {error}") from error
+        check_ends(tokenizer, options, where=f"--tokenizer {place}")
+        yield source, tokenizer
 
 
 def template_notes(tokenizer: cppmill_core.AnyTokenizer, folder: Path, options: RunOptions) -> Iterator[str]:

@@ -73,10 +73,12 @@ def run_stages(session: Session) -> None:
 
 
 def _check(session: Session) -> None:
-    """Check what stands in OUT and what the vocabulary holds against the options."""
-    if session.config.tokenizer is None:
-        check_standing(session)
-        check_vocabulary(session.vocabulary, session.config.options)
+    """Check what stands in OUT and what the vocabulary holds against the options, or the tokenizer that is given."""
+    if session.config.tokenizer is not None:
+        build.check_given(session.config)
+        return
+    check_standing(session)
+    check_vocabulary(session.vocabulary, session.config.options)
 
 
 def _receipt_bytes(out: OutputFolder) -> bytes:

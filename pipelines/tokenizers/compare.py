@@ -14,6 +14,7 @@ import pandas as pd
 from pipelines.console.lines import format_seconds
 from pipelines.console.progress import MEGABYTE
 from pipelines.console.tables import align, format_frame
+from pipelines.stages.given import resolve_source
 from pipelines.tokenizers.places import local_tokenizer
 from pipelines.tokenizers.texts import read_texts
 from schemas.errors import ConfigError
@@ -67,7 +68,7 @@ def compare(
     """
     set_rayon_threads(threads)
     named = [(name, local_tokenizer(place, argument="TOKENIZER")) for name, place in named_places(tokenizers)]
-    entrants = [_open(name, path, pattern) for name, path in named]
+    entrants = [_open(name, resolve_source(path), pattern) for name, path in named]
     documents = read_texts(places, IngestOptions(sample=sample, detect_platforms=False), argument="--on")
     return compare_candidates(entrants, documents, threads=threads)
 
@@ -297,8 +298,10 @@ def _summary(made: Sequence[dict[str, Any]], corpus_bytes: int) -> list[str]:
 
 def _lossy(row: dict[str, Any]) -> str:
     reasons = ", ".join(f"{reason} {found['documents']:,}" for reason, found in row["lossy"].items())
+    is_one = row["lossy_documents"] == 1
     return (
-        f"{row['lossy_documents']:,} documents ({row['lossy_bytes']:,} bytes) do not decode to themselves ({reasons}); "
+        f"{row['lossy_documents']:,} document{'' if is_one else 's'} ({row['lossy_bytes']:,} bytes) "
+        f"{'does not decode to itself' if is_one else 'do not decode to themselves'} ({reasons}); "
         f"the first is {row['first_lossy_document']}"
     )
 

@@ -15,6 +15,7 @@ from cppmill_core.adoption import find_source, write_directory
 from cppmill_core.manifests import MANIFEST
 
 from configs.outputs import check_parent
+from pipelines.stages.given import resolve_source
 from schemas.errors import ConfigError
 from tokenizer_build.compare.diff import TokenizerIds, VocabularyDiff, initial_rows, read_ids
 
@@ -38,7 +39,7 @@ def map_ids(old: Path, new: Path, out: Path, *, embeddings: Path | None = None, 
     for path, option, ending in ((out, "--out", ".parquet"), (init, "--init", ".npy")):
         if path is not None:
             if path.suffix != ending:
-                raise ConfigError(f"{option} {path}: ends in no {ending}")
+                raise ConfigError(f"{option} {path}: its name must end in {ending}")
             check_parent(path, option=option)
     if (embeddings is None) != (init is None):
         raise ConfigError("--embeddings, --init: give both, the rows that there are and the file of the new ones")
@@ -57,6 +58,7 @@ def map_ids(old: Path, new: Path, out: Path, *, embeddings: Path | None = None, 
 
 def _read(path: Path, stack: ExitStack) -> TokenizerIds:
     """Read the ids of a tokenizer of any kind; one without a manifest is adopted into a temporary folder."""
+    path = resolve_source(path)
     try:
         if not (path / MANIFEST).is_file():
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cppmill-map-")))

@@ -171,7 +171,7 @@ mod tests {
     /// Three workers put the same words, more than there is room for.
     fn what_is_found_is_what_was_put<T: Id + std::fmt::Debug>() {
         let (words, count) = (SharedWords::default(), 60_000);
-        let word = |number: u32| format!("{number}").repeat(number as usize % 40 + 1).into_bytes();
+        let word = |number: u32| format!("{number} {}", "x".repeat(number as usize % 200)).into_bytes();
         let ids = |number: u32| (0..=number % 256).map(|id| T::new((id ^ number) % 65_536)).collect::<Vec<_>>();
         let work = || {
             let mut room = Room::default();
