@@ -8,6 +8,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import cppmill_core
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from configs.runs import RunConfig
 from pipelines.stages.benchmarks import remember_benchmark
@@ -229,9 +232,21 @@ def check_dead(session: Session, receipts: list[UnitReceipt]) -> None:
         reasons = ", ".join(f"{reason} {number:,}" for reason, number in sorted(ledger.documents.dead.items()))
         rejects = session.out.where(f"{REJECTS_PREFIX}*.parquet")
         raise BadInputError(
-            f"{dead:,} of {total:,} documents ({dead / total:.2%}) could not be used: {reasons}; "
-            f"allowed are {allowed:.2%}. {rejects} names each; fix the sources, or allow more with --max-dead-fraction"
+            f"{dead:,} of {total:,} documents ({dead / total:.2%}) could not be used: {reasons}; allowed are "
+            f"{allowed:.2%}. {_first_dead(session, receipts)}{rejects} names each; fix the sources, or allow more with "
+            "--max-dead-fraction"
         )
+
+
+def _first_dead(session: Session, receipts: list[UnitReceipt]) -> str:
+    """Return a sentence on the first document that could not be used and has more to say than its reason, or nothing."""
+    names = (file.path for receipt in receipts for file in receipt.outputs if file.path.startswith(REJECTS_PREFIX))
+    for name in names:
+        rows = pq.read_table(pa.BufferReader(session.out.read_bytes(name)), filters=pc.field("column") == "dead")
+        for row in rows.select(["path", "detail"]).to_pylist():
+            if row["detail"]:
+                return f"{row['path']}: {row['detail']}. "
+    return ""
 
 
 def check_kept(session: Session, receipts: Sequence[UnitReceipt]) -> None:
