@@ -239,7 +239,7 @@ def check_dead(session: Session, receipts: list[UnitReceipt]) -> None:
 
 
 def _first_dead(session: Session, receipts: list[UnitReceipt]) -> str:
-    """Return a sentence on the first document that could not be used and has more to say than its reason, or nothing."""
+    """Return a sentence on the first document that could not be used and says more than its reason, or nothing."""
     names = (file.path for receipt in receipts for file in receipt.outputs if file.path.startswith(REJECTS_PREFIX))
     for name in names:
         rows = pq.read_table(pa.BufferReader(session.out.read_bytes(name)), filters=pc.field("column") == "dead")

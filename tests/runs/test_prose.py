@@ -3,6 +3,7 @@
 import json
 from pydoc_data.topics import topics
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tokenizers import Tokenizer
@@ -66,3 +67,10 @@ def test_a_small_sentencepiece_model_has_nothing_of_cpp(text, cppmill, tmp_path)
 def test_what_does_not_fit_together_is_refused_before_anything_is_read(options, said, text, cppmill, tmp_path):
     done = cppmill("run", text, "--out", tmp_path / "out", "--profile", "text-16k", *options, check=False)
     assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+
+
+def test_a_table_without_a_column_for_the_text_is_refused_with_those_that_it_has(cppmill, tmp_path):
+    pq.write_table(pa.table({"title": ["a"], "body": ["b"]}), tmp_path / "two.parquet")
+    done = cppmill("ingest", tmp_path / "two.parquet", "--out", tmp_path / "out", "--profile", "text-16k", check=False)
+    said = "two.parquet: no 'content'; name the text's with --content-column: title, body. "
+    assert (done.returncode, said in done.stderr) == (3, True), done.stderr

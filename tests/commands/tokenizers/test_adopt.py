@@ -100,6 +100,7 @@ def test_a_tokenizer_without_bos_is_refused_with_what_to_do(hugging_face, cppmil
     refused = cppmill(*run, check=False)
     assert refused.returncode == 2
     assert "it has no <BOS>" in refused.stderr and "bos = false" in refused.stderr
+    assert not (tmp_path / "out" / "documents").exists()
     (tmp_path / "run.toml").write_text("[tokenize]\nbos = false\n")
     cppmill(*run, "--config", tmp_path / "run.toml")
     cppmill("verify", tmp_path / "out")

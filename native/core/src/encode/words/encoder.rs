@@ -215,7 +215,9 @@ impl<'a, T: Id> WordEncoder<'a, T> {
     fn ask_colleagues(&mut self, count: usize) -> usize {
         let Some(words) = self.colleagues.words.filter(|_| count > 0) else { return count };
         let keys = &self.pending.keys[..count];
-        keys.iter().for_each(|&key| words.prefetch(key));
+        for &key in keys {
+            words.prefetch(key);
+        }
         for (place, &key) in self.pending.places.iter_mut().zip(keys) {
             *place = words.place(key);
         }

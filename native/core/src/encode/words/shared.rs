@@ -173,7 +173,7 @@ mod tests {
         let (words, count) = (SharedWords::default(), 60_000);
         let word = |number: u32| format!("{number} {}", "x".repeat(number as usize % 200)).into_bytes();
         let ids = |number: u32| (0..=number % 256).map(|id| T::new((id ^ number) % 65_536)).collect::<Vec<_>>();
-        let work = || {
+        let put_all = || {
             let mut room = Room::default();
             for number in 0..count {
                 let word = word(number);
@@ -183,7 +183,7 @@ mod tests {
                 }
             }
         };
-        std::thread::scope(|scope| (0..3).for_each(|_| drop(scope.spawn(work))));
+        std::thread::scope(|scope| (0..3).for_each(|_| drop(scope.spawn(put_all))));
         let known = (0..count).filter(|&number| find::<T>(&words, &word(number)).is_some()).count();
         assert!((count as usize / 2..count as usize).contains(&known), "{known}");
         assert!(words.taken.into_inner() > CHUNKS);
