@@ -33,9 +33,9 @@ def read_keywords(keywords: Mapping[str, object]) -> Layer:
     problems = []
     for name, value in keywords.items():
         if name in KEYS and isinstance(value, Mapping):
-            tables.setdefault(name, {}).update(_given(value))
+            tables.setdefault(name, {}).update(given_values(value))
         elif name in HOMES:
-            tables.setdefault(HOMES[name], {}).update(_given({name: value}))
+            tables.setdefault(HOMES[name], {}).update(given_values({name: value}))
         elif name in KEYS:
             problems.append(f"{name}: a table of options, to be given as a dict: {name}={{...}}")
         else:
@@ -45,7 +45,8 @@ def read_keywords(keywords: Mapping[str, object]) -> Layer:
     return Layer(origin="", values=tables, form="{name} = {value}")
 
 
-def _given(values: Mapping[str, object]) -> dict[str, Any]:
+def given_values(values: Mapping[str, object]) -> dict[str, Any]:
+    """Return the keys that are given: not None; paths are text and lists are tuples."""
     return {key: _plain(value) for key, value in values.items() if value is not None}
 
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pipelines.library.commands import check, plan, retokenize, run, verify
+    from pipelines.library.options import Options
     from pipelines.library.runs import Run, open_run
     from schemas.errors import BlockedError, ConfigError, CppmillError, IntegrityError, PluginError
     from schemas.plugins.entry_points import Filter, Reader, each_document
@@ -36,6 +37,7 @@ __all__ = [
     "CppmillError",
     "Filter",
     "IntegrityError",
+    "Options",
     "PluginError",
     "Reader",
     "Run",
@@ -51,6 +53,7 @@ __all__ = [
 
 _HOMES = {
     **dict.fromkeys(("check", "plan", "retokenize", "run", "verify"), "pipelines.library.commands"),
+    "Options": "pipelines.library.options",
     **dict.fromkeys(("Run", "open_run"), "pipelines.library.runs"),
     **dict.fromkeys(("BlockedError", "ConfigError", "CppmillError", "PluginError", "IntegrityError"), "schemas.errors"),
     **dict.fromkeys(("Filter", "Reader", "each_document"), "schemas.plugins.entry_points"),

@@ -8,12 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 from configs.flags import Model, read_layer
-from configs.keywords import read_keywords
-from configs.layers import Layer, freeze
+from configs.keywords import given_values, read_keywords
+from configs.layers import Layer
 from pipelines.console.progress import Reporter, Reporters
+from pipelines.library.options import DriftKeys, Options, PlaceText
 from pipelines.library.runs import Run, open_run
 from schemas.errors import IntegrityError
 from schemas.options import REENCODED
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from pipelines.stages.program import PlannedUnit
     from pipelines.versions.retokenize import Retokenization
 
-PlaceText = str | os.PathLike[str]
-"""A path, or the URL of a place on an object store."""
-
 STORE = "--store"
 
 
@@ -39,7 +37,7 @@ def run(
     out: PlaceText | None = None,
     config: PlaceText | None = None,
     reporter: Reporter | None = None,
-    **options: object,
+    **options: Unpack[Options],
 ) -> Run:
     """Make a tokenizer, a tokenized dataset and a receipt from sources, as `cppmill run` does.
 
@@ -52,7 +50,7 @@ def run(
         config: A TOML file of options, as `--config` takes; keyword arguments win over it.
         reporter: Where progress goes; nowhere by default.
         **options: Any option by its key (`vocab_size=32_768`, `profile="demo"`), or a table of them by its name
-            (`ingest={"drop_generated": True}`). The reference of options lists them.
+            (`ingest={"drop_generated": True}`): `cppmill.Options` has their types.
 
     Returns:
         The finished run.
@@ -79,7 +77,7 @@ def plan(
     *,
     out: PlaceText | None = None,
     config: PlaceText | None = None,
-    **options: object,
+    **options: Unpack[Options],
 ) -> list[PlannedUnit]:
     """Return which units a run with these arguments would do or skip, and why; nothing is written.
 
@@ -98,7 +96,13 @@ def plan(
 
 
 @explaining_refusals()
-def verify(place: PlaceText, *, reencode: float = REENCODED, run: PlaceText | None = None) -> list[str]:
+def verify(
+    place: PlaceText,
+    *,
+    reencode: float = REENCODED,
+    run: PlaceText | None = None,
+    signed_by: PlaceText | None = None,
+) -> list[str]:
     """Return every difference between a run, a trial or an export and its receipt; empty if there is none.
 
     Args:
@@ -106,15 +110,16 @@ def verify(place: PlaceText, *, reencode: float = REENCODED, run: PlaceText | No
         reencode: The part of a run's documents to encode again, 0 to 1, chosen by content hash; of an export that of
             its files to make again.
         run: The run that an export was made from; without it the export is looked at alone.
+        signed_by: A file of allowed signers, of whom one must have signed the run's receipt.
 
     Raises:
-        ConfigError: If there is no receipt, or there is a run for what is no export.
+        ConfigError: If there is no receipt, there is a run for what is no export, or the signers cannot be read.
         IntegrityError: If the receipt cannot be read.
     """
     from pipelines.versions import verify as program
 
     source = None if run is None else find_run(os.fspath(run))
-    return program.verify(find_run(os.fspath(place)), reencode, run=source)
+    return program.verify(find_run(os.fspath(place)), reencode, signed_by=_file(signed_by), run=source)
 
 
 @explaining_refusals()
@@ -124,9 +129,9 @@ def retokenize(
     store: PlaceText | None = None,
     config: PlaceText | None = None,
     keep: int = 3,
-    drift: Mapping[str, Any] | None = None,
+    drift: DriftKeys | None = None,
     reporter: Reporter | None = None,
-    **options: object,
+    **options: Unpack[Options],
 ) -> Retokenization:
     """Make a new version of a dataset from what has changed, as `cppmill retokenize` does.
 
@@ -183,7 +188,7 @@ def _load(
     return load_run_config(file=_file(config), options=layer, needs_sources=True)
 
 
-def read_table(model: type[Model], name: str, values: Mapping[str, Any]) -> Model:
+def read_table(model: type[Model], name: str, values: Mapping[str, object]) -> Model:
     """Return the options of a model that are given as a dict.
 
     Args:
@@ -195,11 +200,11 @@ def read_table(model: type[Model], name: str, values: Mapping[str, Any]) -> Mode
         ConfigError: With one line for every problem.
     """
     form = f"{name}: {{name}} = {{value}}"
-    return read_layer(model, Layer(origin="", values={"options": freeze(values)}, form=form))
+    return read_layer(model, Layer(origin="", values={"options": given_values(values)}, form=form))
 
 
-def _file(config: PlaceText | None) -> Path | None:
-    return None if config is None else Path(config)
+def _file(given: PlaceText | None) -> Path | None:
+    return None if given is None else Path(given)
 
 
 def _keywords(

@@ -21,7 +21,7 @@ from pipelines.pages import render_page
 from pipelines.report import plots
 from pipelines.report.plots import Bar
 from pipelines.report.text import percent
-from schemas.errors import IntegrityError
+from schemas.errors import ConfigError, IntegrityError
 from schemas.ledger import Ledger
 from schemas.printing import printable
 from schemas.reasons import Column
@@ -179,6 +179,7 @@ def render_left_out(run: RunFiles, other: RunFiles | None, *, names: Sequence[st
         names: What the run is called, and the other one if there is one.
 
     Raises:
+        ConfigError: If the other run is of other sources.
         IntegrityError: If the rejects are not what the receipt says.
     """
     kept = Counter(power for rows in run.documents("num_bytes") for power in _powers(rows["num_bytes"]))
@@ -191,12 +192,18 @@ def render_left_out(run: RunFiles, other: RunFiles | None, *, names: Sequence[st
         here, there = run.kept_names(), other.kept_names()
         only_here = count_left_out(_among(run.rejects(), there))
         only_there = count_left_out(_among(other.rejects(), here))
+        if here and there and not (only_here or only_there or here & there):
+            raise ConfigError(
+                f"--against {other.out.root}: it has no document of {run.out.root}, neither kept nor left out; give a "
+                "run of the same sources"
+            )
         heading = f"Kept in {names[1]}, left out in {names[0]}", f"Kept in {names[0]}, left out in {names[1]}"
         sections = [
             _section("here", heading[0], only_here, kept, other.excerpts(_example_names(only_here))),
             _section("there", heading[1], only_there, kept, run.excerpts(_example_names(only_there))),
         ]
         told = f"{_figures(only_here, 'left out here alone')}, {_figures(only_there, 'left out there alone')}"
+        told += f", {len(here & there):,} kept in both"
     page = render_page(
         "left_out.html.j2",
         title=" and ".join(names),

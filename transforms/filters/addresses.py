@@ -14,14 +14,14 @@ from collections.abc import Iterator
 Span = tuple[int, int]
 """Start and end of a place, in bytes."""
 
-_AT = (re.compile(rb"@"), re.compile(rb" at "), re.compile(rb"[\[(<][aA][tT][\])>] ?"))
+_AT = (re.compile(rb"@"), re.compile(rb" at "), re.compile(rb" AT "), re.compile(rb"[\[(<{][aA][tT][\])>}] ?"))
 """What stands for the sign; each begins with a literal or a few characters, because a search for those is fast."""
 
 _NAME = re.compile(rb"(?<![A-Za-z0-9._%+-])[A-Za-z0-9](?:[A-Za-z0-9._%+-]{0,62}[A-Za-z0-9_+-])?\Z")
 _HOST = re.compile(rb"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,8}([A-Za-z]{2,18})(?![A-Za-z0-9_(-])")
 _MOST_NAME_BYTES = 64
 
-_DOT = rb"(?: dot | ?[\[(]dot[\])] ?)"
+_DOT = rb"(?: dot | ?[\[(<{]dot[\])>}] ?)"
 _NAME_IN_WORDS = re.compile(
     rb"(?<![A-Za-z0-9._%+-])[A-Za-z0-9][A-Za-z0-9._+-]{0,40}(?:" + _DOT + rb"[A-Za-z0-9._+-]{1,40}){0,3}\Z",
     re.IGNORECASE,
@@ -42,7 +42,7 @@ _NO_HOST = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
-_IPV4 = re.compile(rb"[0-9](?<![0-9A-Za-z_.\-\\][0-9])[0-9]{0,2}(?:\.[0-9]{1,3}){3}(?![0-9A-Za-z_]|\.[0-9]|-[0-9])")
+_IPV4 = re.compile(rb"[0-9](?<![0-9A-Za-z_.\-\\][0-9])[0-9]{0,2}(?:\.[0-9]{1,3}){3}(?![0-9A-Za-z_]|\.[0-9\"']|-[0-9])")
 _IPV6 = re.compile(
     rb"[23](?<![0-9A-Za-z_:.][23])[0-9A-Fa-f]{3}:(?:[0-9A-Fa-f]{0,4}:){1,6}[0-9A-Fa-f]{0,4}(?![0-9A-Za-z_:]|\.[0-9])"
 )
@@ -54,9 +54,12 @@ _IPV4_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _IPV4_AFTER = re.compile(rb":[0-9]{1,5}(?![0-9:])|/[0-9]{1,2}(?![0-9])")
+_OBJECT_IDENTIFIER = re.compile(rb"(?:2\.5\.(?:4|8|29)|1\.3\.(?:6|14|36|132)|2\.23\.140)\.[0-9]{1,3}(?!:[0-9])")
+"""The arcs of ASN.1 that have names of four numbers: X.500, the internet, curves of elliptic keys, forums of browsers."""
+
 _NO_IPV4 = re.compile(
-    rb"(?:version|\bver\b|revision|release|\brev\b|build|section|\bsec\b|\bsect\b|clause|chapter|table|standard|\boid\b"
-    rb"|\brfc|\biso|ecma|,v |chrome/|draft|\bcodecs)[^\n;]{0,24}\Z",
+    rb"(?:version|\bver\b|revision|release|\brev\b|build|section|\bsec\b|\bsect\b|clause|chapter|table|standard|\boid"
+    rb"|(?-i:(?<!V)OID|Oid)|\brfc|\biso|ecma|,v |chrome/|draft|\bcodecs)[^\n;]{0,24}\Z",
     re.IGNORECASE,
 )
 _CONTEXT_BYTES = 40
@@ -95,18 +98,20 @@ def _in_words(content: bytes, at: re.Match[bytes]) -> Span | None:
     host = _HOST_IN_WORDS.match(content, at.end())
     if not host or _NO_HOST.fullmatch(host[0]) or host[0].lower().startswith(b"www."):
         return None
-    name = _NAME_IN_WORDS.search(content, max(0, at.start() - _MOST_WORDS_BYTES), at.start())
+    end = at.start() - (at[0][:1] != b" " and content[at.start() - 1 : at.start()] == b" ")
+    name = _NAME_IN_WORDS.search(content, max(0, end - _MOST_WORDS_BYTES), end)
     if not name:
         return None
     line = content[content.rfind(b"\n", 0, name.start()) + 1 : name.start()][-_MOST_WORDS_BYTES:]
     is_said = _IS_DOT.search(name[0] + at[0] + host[0]) or line[-1:] in (b"<", b"(") or _OF_A_PERSON.search(line)
-    return (name.start(), host.end()) if is_said or at[0].strip() != b"at" else None
+    return (name.start(), host.end()) if is_said or at[0][:1] != b" " else None
 
 
 def find_ips(content: bytes) -> Iterator[Span]:
     r"""Yield where public IP addresses are, of both versions.
 
-    Not found are loopback, private, multicast and reserved ranges, and those for documentation (RFC 5737, RFC 3849).
+    Not found are loopback, private, multicast and reserved ranges, and those for documentation (RFC 5737, RFC 3849);
+    and object identifiers of four numbers, such as those of X.500, unless a port follows.
 
     Example:
         >>> text = b'connect("8.8.8.8"); // section 6.5.2.2, version "9.1.2.3", 127.0.0.1:80, [2620:fe::fe]:53'
@@ -132,6 +137,6 @@ def _is_public(text: bytes) -> bool:
 def _is_address(content: bytes, start: int, end: int) -> bool:
     """Return whether numbers with three dots are written as an address, by what is around them."""
     before = content[max(0, start - _CONTEXT_BYTES) : start]
-    if _NO_IPV4.search(before):
+    if _NO_IPV4.search(before) or _OBJECT_IDENTIFIER.match(content, start):
         return False
     return bool(_IPV4_BEFORE.search(before) or _IPV4_AFTER.match(content, end))

@@ -7,7 +7,7 @@ on its options and on each document alone.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from random import Random
 from typing import Any
@@ -35,9 +35,54 @@ SAMPLES = (
 
 _SHUFFLES = 3
 
+_Make = Callable[[], Find]
+_Found = list[str | None]
+
+
+def _asked_again(_: _Make, find: Find, batch: pa.RecordBatch) -> Iterator[_Found]:
+    yield _find(find, batch)
+
+
+def _made_again(make: _Make, _: Find, batch: pa.RecordBatch) -> Iterator[_Found]:
+    yield _find(make(), batch)
+
+
+def _in_other_batches(_: _Make, find: Find, batch: pa.RecordBatch) -> Iterator[_Found]:
+    for size in (1, 2, 3):
+        ends = [*range(0, batch.num_rows, size), batch.num_rows]
+        parts = [_find(find, batch.slice(first, last - first)) for first, last in pairwise(ends)]
+        yield [value for part in parts for value in part]
+
+
+def _in_another_order(_: _Make, find: Find, batch: pa.RecordBatch) -> Iterator[_Found]:
+    rows = batch.num_rows
+    for seed in range(_SHUFFLES):
+        order = Random(seed).sample(range(rows), rows)
+        found = dict(zip(order, _find(find, batch.take(pa.array(order, pa.int64()))), strict=True))
+        yield [found[row] for row in range(rows)]
+
+
+def _beside_copies(_: _Make, find: Find, batch: pa.RecordBatch) -> Iterator[_Found]:
+    both = pa.Table.from_batches([batch, batch]).combine_chunks().to_batches()[0]
+    yield _find(find, both)[batch.num_rows :]
+
+
+PROPERTIES: dict[str, Callable[[_Make, Find, pa.RecordBatch], Iterator[_Found]]] = {
+    "asked a second time": _asked_again,
+    "made a second time": _made_again,
+    "in other batches": _in_other_batches,
+    "in another order": _in_another_order,
+    "beside copies": _beside_copies,
+}
+"""The circumstances in which a filter must say the same, and what yields what it says in them."""
+
 
 def check_filter(
-    checked: Filter, options: Mapping[str, Any] | None = None, *, documents: Sequence[bytes] = SAMPLES
+    checked: Filter,
+    options: Mapping[str, Any] | None = None,
+    *,
+    documents: Sequence[bytes] = SAMPLES,
+    properties: Collection[str] = tuple(PROPERTIES),
 ) -> list[str | None]:
     """Return what a filter says of each document, if it has the properties that runs rely on.
 
@@ -48,6 +93,7 @@ def check_filter(
         checked: The filter.
         options: Its options.
         documents: The documents; some that it drops should be among them.
+        properties: Which of `PROPERTIES`; it must leave its input as it is in any case.
 
     Raises:
         ConfigError: If it refuses the options.
@@ -66,29 +112,16 @@ def check_filter(
     batch = _to_input(documents)
     find, before = make(), _digest(batch)
     expected = _find(find, batch)
-    for name, found in _again(make, find, batch):
-        if found != expected:
-            row = next(row for row, pair in enumerate(zip(found, expected, strict=True)) if pair[0] != pair[1])
-            raise PluginError(f"{name}: of document {row} the filter says {found[row]!r}, before {expected[row]!r}")
+    for name in properties:
+        for found in PROPERTIES[name](make, find, batch):
+            if found != expected:
+                row = next(row for row, pair in enumerate(zip(found, expected, strict=True)) if pair[0] != pair[1])
+                raise PluginError(
+                    f"{name}: of document {row} the filter says {found[row]!r}, before {expected[row]!r}"
+                )
     if _digest(batch) != before:
         raise PluginError("the filter changed the documents that it was given")
     return expected
-
-
-def _again(make: Callable[[], Find], find: Find, batch: pa.RecordBatch) -> Iterator[tuple[str, list[str | None]]]:
-    """Yield what a filter says of each document in other circumstances, and which these are."""
-    rows = batch.num_rows
-    yield "asked a second time", _find(find, batch)
-    yield "made a second time", _find(make(), batch)
-    for size in (1, 2, 3):
-        ends = [*range(0, rows, size), rows]
-        parts = [_find(find, batch.slice(first, last - first)) for first, last in pairwise(ends)]
-        yield f"in batches of {size}", [value for part in parts for value in part]
-    for seed in range(_SHUFFLES):
-        order = Random(seed).sample(range(rows), rows)
-        found = dict(zip(order, _find(find, batch.take(pa.array(order, pa.int64()))), strict=True))
-        yield "in another order", [found[row] for row in range(rows)]
-    yield "beside copies", _find(find, pa.Table.from_batches([batch, batch]).combine_chunks().to_batches()[0])[rows:]
 
 
 def _find(find: Find, batch: pa.RecordBatch) -> list[str | None]:

@@ -65,13 +65,20 @@ def open_tokenizer(settings: TokenizeSettings) -> cppmill_core.AnyTokenizer:
     return load_pinned(settings.out, settings.tokenizer_digest, folder=FOLDER)
 
 
-def load_pinned(place: OutputFolder, digest: str, *, folder: str = "") -> cppmill_core.AnyTokenizer:
+def load_pinned(
+    place: OutputFolder,
+    digest: str,
+    *,
+    folder: str = "",
+    otherwise: str = "the plan was made for {digest}; it changed during the run: run again",
+) -> cppmill_core.AnyTokenizer:
     """Load a tokenizer once for all threads of a process, and check that it is the planned one.
 
     Args:
         place: Where it is.
         digest: The digest of its manifest when the plan was made.
         folder: The tokenizer's folder in the place; empty for the place itself.
+        otherwise: What the error says of another digest.
 
     Raises:
         IntegrityError: If its digest differs, or its files do not agree.
@@ -79,10 +86,8 @@ def load_pinned(place: OutputFolder, digest: str, *, folder: str = "") -> cppmil
     with _LOADING:
         tokenizer = _load_tokenizer(place, folder, manifest_digest(place, f"{folder}/{MANIFEST}".lstrip("/")))
     if tokenizer.digest != digest:
-        raise IntegrityError(
-            f"{place.where(folder)}: the tokenizer's digest is {tokenizer.digest}, the plan was made for "
-            f"{digest}; it changed during the run: run again"
-        )
+        said = otherwise.format(digest=digest)
+        raise IntegrityError(f"{place.where(folder)}: the tokenizer's digest is {tokenizer.digest}, {said}")
     return tokenizer
 
 

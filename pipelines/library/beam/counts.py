@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,8 @@ from apache_beam.coders import Coder, IterableCoder
 from apache_beam.utils.windowed_value import WindowedValue
 
 from pipelines.library.beam.batches import ToBatches, in_window
-from pipelines.library.commands import PlaceText, read_table
+from pipelines.library.commands import read_table
+from pipelines.library.options import PlaceText, ScanKeys
 from pipelines.stages.scan import scanner_config
 from pipelines.stages.vocabulary import local_vocabulary
 from schemas.coders import RecordBatchCoder
@@ -56,7 +57,7 @@ class CountTokens(beam.PTransform[beam.PCollection[Any], beam.PCollection[pa.Rec
     """
 
     family: str = Family.WORDS
-    scan: Mapping[str, Any] = field(default_factory=dict)
+    scan: ScanKeys = field(default_factory=ScanKeys)
     vocab: PlaceText | None = None
     memory_bytes: int = 256 << 20
     threads: int = 1

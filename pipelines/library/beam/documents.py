@@ -11,7 +11,8 @@ import apache_beam as beam
 import pyarrow as pa
 
 from pipelines.library.beam.batches import ToBatches
-from pipelines.library.commands import PlaceText, read_table, several_places
+from pipelines.library.commands import read_table, several_places
+from pipelines.library.options import IngestKeys, PlaceText
 from pipelines.stages.platforms import make_detect, read_platforms
 from schemas.coders import register_coders
 from schemas.errors import ConfigError
@@ -52,7 +53,7 @@ class ReadCpp(beam.PTransform[beam.Pipeline, Any]):
     """
 
     sources: PlaceText | Iterable[PlaceText]
-    ingest: Mapping[str, Any] = field(default_factory=dict)
+    ingest: IngestKeys = field(default_factory=IngestKeys)
     with_rejected: bool = False
     threads: int = 1
 

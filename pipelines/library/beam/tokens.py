@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,8 @@ from cppmill_core.manifests import MANIFEST
 
 from pipelines.library.beam.batches import ToBatches
 from pipelines.library.beam.rows import TokenFile
-from pipelines.library.commands import PlaceText, read_table
+from pipelines.library.commands import read_table
+from pipelines.library.options import PlaceText, TokenizeKeys
 from pipelines.stages.given import no_tokenizer
 from schemas.errors import ConfigError
 from schemas.options import TokenizeOptions
@@ -25,6 +26,9 @@ from transforms.storage.folder import OutputFolder
 from transforms.tokens.shards import facts_of
 from transforms.tokens.token_files import Facts, encode_table, split_rows, write_rows
 from transforms.tokens.tokenizer import load_pinned, manifest_digest, read_manifest
+
+_READ_DIGEST = "the pipeline was made with {digest}; it changed since then: make the pipeline again"
+_GIVEN_DIGEST = "Encode was given digest={digest}; give that of the tokenizer in this place, or the right place"
 
 
 @dataclass(kw_only=True)
@@ -53,7 +57,7 @@ class Encode(beam.PTransform[beam.PCollection[Any], beam.PCollection[pa.RecordBa
 
     tokenizer: PlaceText
     digest: str | None = None
-    tokenize: Mapping[str, Any] = field(default_factory=dict)
+    tokenize: TokenizeKeys = field(default_factory=TokenizeKeys)
     threads: int = 1
 
     def expand(self, documents: beam.PCollection[Any]) -> beam.PCollection[pa.RecordBatch]:
@@ -61,7 +65,9 @@ class Encode(beam.PTransform[beam.PCollection[Any], beam.PCollection[pa.RecordBa
         place = _open_place(self.tokenizer)
         digest = self.digest or _read_digest(place)
         options = read_table(TokenizeOptions, "tokenize", self.tokenize)
-        encode = beam.ParDo(_EncodeFn(place, digest, options, self.threads)).with_output_types(pa.RecordBatch)
+        otherwise = _GIVEN_DIGEST if self.digest else _READ_DIGEST
+        encode = beam.ParDo(_EncodeFn(place, digest, otherwise, options, self.threads))
+        encode = encode.with_output_types(pa.RecordBatch)
         encoded: beam.PCollection[pa.RecordBatch] = documents | "Batch" >> ToBatches() | "Encode" >> encode
         return encoded
 
@@ -69,14 +75,17 @@ class Encode(beam.PTransform[beam.PCollection[Any], beam.PCollection[pa.RecordBa
 class _EncodeFn(beam.DoFn):
     """Encodes batches with a tokenizer that each process loads once."""
 
-    def __init__(self, place: OutputFolder, digest: str, options: TokenizeOptions, threads: int) -> None:
-        self._place, self._digest, self._options, self._threads = place, digest, options, threads
+    def __init__(
+        self, place: OutputFolder, digest: str, otherwise: str, options: TokenizeOptions, threads: int
+    ) -> None:
+        self._place, self._digest, self._otherwise = place, digest, otherwise
+        self._options, self._threads = options, threads
         self._tokenizer: cppmill_core.AnyTokenizer | None = None
 
     def process(self, documents: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield rows of tokens; the tokenizer is not loaded in `setup`, where an error makes Spark hang."""
         if self._tokenizer is None:
-            self._tokenizer = load_pinned(self._place, self._digest)
+            self._tokenizer = load_pinned(self._place, self._digest, otherwise=self._otherwise)
         yield encode_table(documents, self._tokenizer, self._options, threads=self._threads)
 
 

@@ -62,10 +62,13 @@ def test_the_labelled_sample_gives_the_figures_of_the_page(
     [
         (b"// Jane <jane.doe+x@mail.acme.org>.", b"// Jane <REDACTED_EMAIL>."),
         (b"jane at acme dot com, joe[at]acme[dot]org", b"REDACTED_EMAIL, REDACTED_EMAIL"),
+        (b"jane (at) acme (dot) org, joe {at} acme {dot} org", b"REDACTED_EMAIL, REDACTED_EMAIL"),
+        (b"// by JANE AT ACME DOT COM; LOOK AT ACME.COM", b"// by REDACTED_EMAIL; LOOK AT ACME.COM"),
         (b"git@github.com:a/b https://user:pass@acme.com/ a@example.org", None),
         (b"// expected-note@other.cc:3 {{x}} f@GLIBC_2.2 look at acme.com", None),
         (b'connect("8.8.4.4:53"); bind("[2620:fe::9]")', b'connect("REDACTED_IP:53"); bind("[REDACTED_IP]")'),
         (b'"127.0.0.1" "10.0.0.1" "192.0.2.7" "fe80::1" "2001:db8::1" "224.0.0.1"', None),
+        (b'{"2.5.4.3", "CN"}, {"1.3.6.1."} "1.3.6.1.5.5.7" kOidOfNobody("9.1.2.3") "8.1.2.3.4:80"', None),
         (b'version = "9.1.2.3"; // 23.2.4.1 insert, Chrome/110.0.0.0, zlib-1.2.3.4', None),
     ],
 )
