@@ -30,7 +30,7 @@ ON_STORES = [pytest.param(scheme, marks=pytest.mark.engines) for scheme in STORE
 LONGEST = ["test_faults.py", "test_equivalence.py", "test_object_store.py", "test_peers.py"]
 """Test files that take minutes on engines."""
 
-pytest_plugins = ["pytester", "tests.prepared", "tests.processes"]
+pytest_plugins = ["pytester", "tests.hub_server", "tests.prepared", "tests.processes"]
 
 hypothesis.settings.register_profile("cppmill", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("cppmill")

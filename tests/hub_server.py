@@ -15,8 +15,17 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import PurePosixPath
 from urllib.parse import parse_qs, unquote, urlsplit
 
+import pytest
+
 LARGE = (".parquet",)
 COMMIT = 40 * "c"
+COMMAND_LINE = """
+import huggingface_hub.constants as constants
+constants.HF_HUB_OFFLINE, constants.HF_HUB_DISABLE_XET = False, True
+from cppmill import main
+main()
+"""
+"""The command line in a process of its own, which takes the stand-in for the Hub."""
 
 
 class HubServer:
@@ -229,3 +238,15 @@ def _handler(hub):
             """Say nothing."""
 
     return Handler
+
+
+@pytest.fixture
+def hub_server(monkeypatch):
+    """The stand-in, which this process and its children take for the Hub; no pause lasts."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_XET", True)
+    monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda seconds: None)
+    with HubServer() as running:
+        monkeypatch.setenv("HF_ENDPOINT", running.url)
+        monkeypatch.setenv("HF_TOKEN", "hf_secret")
+        yield running

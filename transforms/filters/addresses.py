@@ -55,7 +55,7 @@ _IPV4_BEFORE = re.compile(
 )
 _IPV4_AFTER = re.compile(rb":[0-9]{1,5}(?![0-9:])|/[0-9]{1,2}(?![0-9])")
 _OBJECT_IDENTIFIER = re.compile(rb"(?:2\.5\.(?:4|8|29)|1\.3\.(?:6|14|36|132)|2\.23\.140)\.[0-9]{1,3}(?!:[0-9])")
-"""The arcs of ASN.1 that have names of four numbers: X.500, the internet, curves of elliptic keys, forums of browsers."""
+"""Arcs of ASN.1 that have names of four numbers: those of X.500, the internet, elliptic curves, and browsers."""
 
 _NO_IPV4 = re.compile(
     rb"(?:version|\bver\b|revision|release|\brev\b|build|section|\bsec\b|\bsect\b|clause|chapter|table|standard|\boid"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.engines.cache import engine_path
-from tests.processes import COMMAND_LINE
+from tests.hub_server import COMMAND_LINE
 
 pytestmark = pytest.mark.timeout(900)  # a page of commands is one test, each of them a process
 
@@ -38,7 +39,7 @@ def scripts(page: Path, *, every: bool = False) -> Iterator[list[str]]:
     """Yield the commands of a page's runnable examples.
 
     They are the indented blocks of Python, and the lines of a shell, that name the demo, and whole blocks that begin
-    with it; or every one, if the page is to be followed as a whole.
+    with it; or every one, if the page is to be followed as a whole. Lines `# …` below a command are of its output.
     """
     for match in BLOCK.finditer(page.read_text() + "\n"):
         block = textwrap.dedent(match[0])
@@ -48,29 +49,47 @@ def scripts(page: Path, *, every: bool = False) -> Iterator[list[str]]:
         else:
             lines = block.splitlines()[1:] if block.startswith("make demo\n") else list(demo_lines(block, every=every))
             if lines:
-                yield ["bash", "-euo", "pipefail", "-c", "\n".join(lines)]
+                yield ["bash", "-euo", "pipefail", "-c", "\n".join(checked(lines))]
 
 
 def demo_lines(block: str, *, every: bool) -> Iterator[str]:
-    """Yield the commands of a block that name the demo, or every one, as far as nothing is the reader's."""
-    for line in map(SHELL.match, block.splitlines()):
-        if line and not ELSEWHERE.search(line[1]) and (every or re.search(r"out/demo\b", line[1])):
-            yield line[1]
+    """Yield the commands of a block that name the demo, or every one, as far as nothing is the reader's.
+
+    And the lines of their output that are below them.
+    """
+    taken = False
+    for line in block.splitlines():
+        command = SHELL.match(line)
+        taken = taken and line.startswith("# ")
+        if taken:
+            yield line
+        elif command and not ELSEWHERE.search(command[1]) and (every or re.search(r"out/demo\b", command[1])):
+            taken = True
+            yield command[1]
+
+
+def checked(lines: list[str]) -> Iterator[str]:
+    """Yield commands that fail if one does not print the lines `# …` that are below it."""
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        if line.startswith("# "):
+            yield f"grep -qF -- {shlex.quote(line[2:])} .said || {{ cat .said; exit 1; }}"
+        else:
+            yield f"{{ {line}; }} > .said" if following.startswith("# ") else line
 
 
 @pytest.fixture
-def checkout(run, processes, tmp_path):
+def checkout(run, processes, hub_server, tmp_path):
     """A folder that looks like the checkout after `make demo`; of the reader's own files there are none.
 
-    Its programs `cppmill` and `python` begin with everything imported.
+    Its programs `cppmill` and `python` begin with everything imported. They take a stand-in for the Hub.
     """
     programs = tmp_path / ".venv" / "bin"
     programs.mkdir(parents=True)
     (tmp_path / ".venv" / "lib").symlink_to(Path(sys.prefix) / "lib")
-    processes.write_program(programs / "cppmill")
+    processes.write_program(programs / "cppmill", COMMAND_LINE)
     processes.write_program(programs / "python", "")
     shutil.copytree(run.out, tmp_path / "out" / "demo", copy_function=os.link)
-    for name in ("setup.py", "README.md"):
+    for name in ("LICENSE", "README.md", "setup.py"):
         shutil.copy(ROOT / name, tmp_path)
     shutil.copytree(ROOT / "checks", tmp_path / "checks")
     return tmp_path
@@ -123,10 +142,14 @@ def test_the_tutorial_of_training_works(checkout, processes):
     assert 0 < result["bits_per_byte"] < 8
 
 
-def test_a_broken_example_is_found(checkout, tmp_path):
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [(".venv/bin/cppmill verify out/demo/nothing", "no such folder"), ("# out/demo: no such output", "out/demo: ")],
+)
+def test_a_broken_example_is_found(checkout, tmp_path, line, said):
     page = tmp_path / "page.md"
-    page.write_text("Text\n\n    .venv/bin/cppmill verify out/demo\n    .venv/bin/cppmill verify out/demo/nothing\n")
-    with pytest.raises(AssertionError, match="no such folder"):
+    page.write_text(f"Text\n\n    .venv/bin/cppmill verify out/demo\n    {line}\n")
+    with pytest.raises(AssertionError, match=said):
         follow(scripts(page), checkout)
 
 

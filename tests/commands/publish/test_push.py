@@ -5,34 +5,15 @@ import signal
 import threading
 from hashlib import sha256
 
-import huggingface_hub.constants
 import pytest
 
 from pipelines.publish import hub
-from tests.hub_server import HubServer
+from tests.hub_server import COMMAND_LINE
 from transforms.records.receipts import RECEIPT
 
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content:DeprecationWarning")  # huggingface_hub's own
 
 NAME = "acme/headers"
-IN_PROCESS = """
-import huggingface_hub.constants as constants
-constants.HF_HUB_OFFLINE, constants.HF_HUB_DISABLE_XET = False, True
-from cppmill import main
-main()
-"""
-
-
-@pytest.fixture
-def server(monkeypatch):
-    """The stand-in, which this process and its children take for the Hub; no pause lasts."""
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_XET", True)
-    monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda seconds: None)
-    with HubServer() as running:
-        monkeypatch.setenv("HF_ENDPOINT", running.url)
-        monkeypatch.setenv("HF_TOKEN", "hf_secret")
-        yield running
 
 
 def shards(receipt):
@@ -40,12 +21,14 @@ def shards(receipt):
     return names | {name: digest for name, digest in receipt["files"].items() if name.startswith("documents/part-")}
 
 
-def test_a_pushed_run_has_what_receipt_card_and_croissant_name_and_a_second_push_sends_nothing(run, server, cppmill):
+def test_a_pushed_run_has_what_receipt_card_and_croissant_name_and_a_second_push_sends_nothing(
+    run, hub_server, cppmill
+):
     said = cppmill("push", NAME, run.out, "--private", "--revision", "v1").stdout
-    assert f"{server.url}/datasets/{NAME}/tree/v1: " in said
-    assert server.visibility[NAME] == "private"
-    assert list(server.repositories[NAME]["main"]) == [".gitattributes"]
-    files = server.repositories[NAME]["v1"]
+    assert f"{hub_server.url}/datasets/{NAME}/tree/v1: " in said
+    assert hub_server.visibility[NAME] == "private"
+    assert list(hub_server.repositories[NAME]["main"]) == [".gitattributes"]
+    files = hub_server.repositories[NAME]["v1"]
     expected = shards(run.receipt)
     assert {name: sha256(files[name]).hexdigest() for name in expected} == expected
     assert files[RECEIPT] == (run.out / RECEIPT).read_bytes()
@@ -55,60 +38,60 @@ def test_a_pushed_run_has_what_receipt_card_and_croissant_name_and_a_second_push
     assert {name: sha256(files[name]).hexdigest() for name in described} == described
     assert "path: tokens/part-*.parquet" in files["README.md"].decode()
     large = [sha256(data).hexdigest() for name, data in files.items() if name.endswith(".parquet")]
-    assert sorted(server.uploads()) == sorted(large)
-    server.requests.clear()
+    assert sorted(hub_server.uploads()) == sorted(large)
+    hub_server.requests.clear()
     assert ", 0 of them sent," in cppmill("push", NAME, run.out, "--revision", "v1").stdout
-    assert not [path for method, path in server.requests if method == "PUT" or "/commit/" in path]
+    assert not [path for method, path in hub_server.requests if method == "PUT" or "/commit/" in path]
 
 
 def test_a_push_goes_on_after_errors_of_the_hub_and_after_a_kill_and_sends_no_shard_twice(
-    run, server, cppmill, processes, monkeypatch
+    run, hub_server, cppmill, processes, monkeypatch
 ):
     monkeypatch.setattr(hub, "COMMIT_FILES", 2)
     begun, hold = threading.Event(), threading.Event()
 
     def block_the_third(method, path):
-        if method == "PUT" and len(server.uploads()) == 3:
+        if method == "PUT" and len(hub_server.uploads()) == 3:
             begun.set()
             hold.wait(60)
             return 503
         return None
 
-    server.failures = block_the_third
-    with processes.start(IN_PROCESS, ["push", NAME, run.out]) as killed:
+    hub_server.failures = block_the_third
+    with processes.start(COMMAND_LINE, ["push", NAME, run.out]) as killed:
         assert begun.wait(60)
         killed.send_signal(signal.SIGKILL)
         killed.wait()
     hold.set()
-    kept = set(server.objects)
-    assert RECEIPT not in server.repositories[NAME]["main"], "a receipt comes with all that it names"
-    server.requests.clear()
+    kept = set(hub_server.objects)
+    assert RECEIPT not in hub_server.repositories[NAME]["main"], "a receipt comes with all that it names"
+    hub_server.requests.clear()
     broken = iter([503, None, 500, None])
-    server.failures = lambda method, path: next(broken, None) if method == "PUT" or "/commit/" in path else None
+    hub_server.failures = lambda method, path: next(broken, None) if method == "PUT" or "/commit/" in path else None
     cppmill("push", NAME, run.out)
-    assert not kept & set(server.uploads())
-    files = server.repositories[NAME]["main"]
+    assert not kept & set(hub_server.uploads())
+    files = hub_server.repositories[NAME]["main"]
     assert {name: sha256(files[name]).hexdigest() for name in shards(run.receipt)} == shards(run.receipt)
 
 
-def test_a_later_push_deletes_what_is_old_and_leaves_what_is_of_others(run, server, cppmill):
+def test_a_later_push_deletes_what_is_old_and_leaves_what_is_of_others(run, hub_server, cppmill):
     old = {"tokens/part-old.parquet": b"", "LICENSE": b"", "tokenizer/old.json": b"", "receipt.json.sig": b""}
-    server.repositories[NAME]["main"] = dict(old)
+    hub_server.repositories[NAME]["main"] = dict(old)
     cppmill("push", NAME, run.out)
-    assert set(old) & server.repositories[NAME]["main"].keys() == {"LICENSE"}
+    assert set(old) & hub_server.repositories[NAME]["main"].keys() == {"LICENSE"}
 
 
-def test_what_does_not_verify_is_not_published(copied_run, server, cppmill):
+def test_what_does_not_verify_is_not_published(copied_run, hub_server, cppmill):
     (copied_run.out / "tokenizer" / "findings.md").write_text("changed")
     assert cppmill("push", NAME, copied_run.out, check=False).returncode == 1
-    assert not server.requests
+    assert not hub_server.requests
 
 
-def test_a_hub_that_refuses_or_goes_on_failing_ends_a_push(run, server, cppmill, monkeypatch):
+def test_a_hub_that_refuses_or_goes_on_failing_ends_a_push(run, hub_server, cppmill, monkeypatch):
     monkeypatch.setattr(hub, "PAUSE_SECONDS", 0)
     monkeypatch.setattr("pipelines.versions.verify.verify", lambda *_, **__: [])
     for status, code, message in ((401, 2, "the Hub refuses it"), (500, 1, "push again, which sends only what is")):
-        server.failures = lambda method, path, status=status: status
+        hub_server.failures = lambda method, path, status=status: status
         done = cppmill("push", NAME, run.out, check=False)
         assert done.returncode == code
         assert message in done.stderr

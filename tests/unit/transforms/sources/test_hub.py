@@ -1,11 +1,9 @@
 """Datasets of the Hugging Face Hub as sources: `hf://datasets/ORG/NAME@REVISION/PATH`."""
 
-import huggingface_hub.constants
 import pytest
 
 from schemas.errors import StoreError
 from schemas.options import IngestOptions
-from tests.hub_server import HubServer
 from transforms.ingest.input_units import plan_inputs
 from transforms.sources.listing import list_inputs
 from transforms.sources.readers import read_batches
@@ -15,14 +13,10 @@ OPTIONS = IngestOptions()
 
 
 @pytest.fixture
-def hub(monkeypatch):
+def hub(hub_server):
     """The stand-in, with a repository of two revisions."""
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda seconds: None)
-    with HubServer() as running:
-        monkeypatch.setenv("HF_ENDPOINT", running.url)
-        running.repositories["acme/headers"] = {"main": {**FILES, "src/a.h": b"int changed;\n"}, "v1": FILES}
-        yield running
+    hub_server.repositories["acme/headers"] = {"main": {**FILES, "src/a.h": b"int changed;\n"}, "v1": FILES}
+    return hub_server
 
 
 def read(source):
