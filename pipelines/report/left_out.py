@@ -194,8 +194,8 @@ def render_left_out(run: RunFiles, other: RunFiles | None, *, names: Sequence[st
         only_there = count_left_out(_among(other.rejects(), here))
         if here and there and not (only_here or only_there or here & there):
             raise ConfigError(
-                f"--against {other.out.root}: it has no document of {run.out.root}, neither kept nor left out; give a "
-                "run of the same sources"
+                f"--against {other.out.root}: it has no project and path of {run.out.root}, neither kept nor left out; "
+                "give a run of the same sources"
             )
         heading = f"Kept in {names[1]}, left out in {names[0]}", f"Kept in {names[0]}, left out in {names[1]}"
         sections = [

@@ -2,6 +2,8 @@
 
 import subprocess
 
+from cppmill import verify as verified
+
 
 def test_a_signed_run_verifies_by_its_signer_and_stays_signed(copied_run, tmp_path, cppmill):
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "key"], check=True)
@@ -9,8 +11,10 @@ def test_a_signed_run_verifies_by_its_signer_and_stays_signed(copied_run, tmp_pa
     verify = ("verify", copied_run.out, "--reencode", "0", "--signed-by", tmp_path / "allowed")
     done = cppmill(*verify, check=False)
     assert (done.returncode, "receipt.json.sig: missing" in done.stdout) == (1, True)
+    (missing,) = verified(copied_run.out, reencode=0, signed_by=tmp_path / "allowed")
+    assert "receipt.json.sig: missing" in missing
     cppmill("sign", copied_run.out, "--key", tmp_path / "key")
-    cppmill(*verify)
+    assert verified(copied_run.out, reencode=0, signed_by=tmp_path / "allowed") == []
     cppmill("verify", copied_run.out, "--reencode", "0")
     cppmill(*copied_run.command)
     cppmill(*verify)

@@ -55,6 +55,11 @@ def test_what_a_run_left_out_is_its_ledger(strict, cppmill, tmp_path):
     assert "how it begins" not in html
 
 
+def test_a_run_of_other_sources_is_refused(strict, other_tokenizer, cppmill):
+    done = cppmill("report", strict, "--left-out", "--against", other_tokenizer.parent, check=False)
+    assert (done.returncode, "give a run of the same sources" in done.stderr) == (2, True)
+
+
 def test_rejects_that_are_not_the_ledger_are_refused(strict):
     files = run_files(strict)
     files.receipt["ledger"]["documents"]["filtered"]["long_lines"] -= 1
