@@ -69,10 +69,11 @@ def demo_lines(block: str, *, every: bool) -> Iterator[str]:
 
 
 def checked(lines: list[str]) -> Iterator[str]:
-    """Yield commands that fail if one does not print the lines `# …` that are below it."""
+    """Yield commands that fail if one does not print the lines `# …` that are below it; `…` ends what is left out."""
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
         if line.startswith("# "):
-            yield f"grep -qF -- {shlex.quote(line[2:])} .said || {{ cat .said; exit 1; }}"
+            said = shlex.quote(line[2:].removesuffix("…"))
+            yield f"grep -qF -- {said} .said || {{ cat .said; exit 1; }}"
         else:
             yield f"{{ {line}; }} > .said" if following.startswith("# ") else line
 
