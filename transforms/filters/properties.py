@@ -116,9 +116,7 @@ def check_filter(
         for found in PROPERTIES[name](make, find, batch):
             if found != expected:
                 row = next(row for row, pair in enumerate(zip(found, expected, strict=True)) if pair[0] != pair[1])
-                raise PluginError(
-                    f"{name}: of document {row} the filter says {found[row]!r}, before {expected[row]!r}"
-                )
+                raise PluginError(f"{name}: of document {row} the filter says {found[row]!r}, before {expected[row]!r}")
     if _digest(batch) != before:
         raise PluginError("the filter changed the documents that it was given")
     return expected
