@@ -23,7 +23,6 @@ from schemas.units import REJECTS_PREFIX, Stage
 from tokenizer_build.decision_files import DECISIONS
 from transforms.filters.kept_counts import ALTERED, LICENSES, REDACTED, documents_schema
 from transforms.records.code import is_installed, names_versions
-from transforms.records.footers import check_footer
 from transforms.records.platforms import has_own_platforms
 from transforms.records.receipts import RECEIPT
 from transforms.records.unit_checks import RunUnits
@@ -32,6 +31,7 @@ from transforms.scan.tables import merged_schema, partial_schema
 from transforms.sources.document import accepts_extension, in_sample
 from transforms.sources.listing import Kind, kind_of
 from transforms.storage.folder import naming_damage
+from transforms.storage.footers import check_footer
 from transforms.tokens.losses import LOST
 
 _DOC_ID_DIGITS = 24

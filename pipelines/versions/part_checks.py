@@ -50,7 +50,8 @@ def _projects(run: RunUnits, unit: UnitReceipt) -> set[str] | None:
         if name not in run.documents:
             return None
         with run.out.open_ranges(name) as file, pq.ParquetFile(file) as table:
-            projects.update(pc.unique(table.read(["project"], use_threads=False).column("project")).to_pylist())
+            names: list[Any] = pc.unique(table.read(["project"], use_threads=False).column("project")).to_pylist()
+            projects.update(names)
     return projects
 
 
@@ -59,8 +60,9 @@ def _check_words(table: pq.ParquetFile, scan: ScanOptions) -> Iterator[str]:
     last: tuple[int, bytes] = (-1, b"")
     for number in range(table.num_row_groups):
         rows = table.read_row_group(number, columns=["partition", "word"], use_threads=False)
-        words, (partition,) = rows.column("word").combine_chunks(), pc.unique(rows.column("partition")).to_pylist()
-        first, end = words[0].as_py(), words[-1].as_py()
+        words: Any = rows.column("word").combine_chunks()
+        partitions: list[Any] = pc.unique(rows.column("partition")).to_pylist()
+        (partition,), first, end = partitions, words[0].as_py(), words[-1].as_py()
         if not _ascends(words) or (partition, first) <= last:
             yield f"row group {number}: its words are not in order"
         # Of all words this would take as long as to verify the rest.
@@ -79,7 +81,8 @@ def _check_rows(rows: pa.Table, family: Family, projects: set[str] | None) -> It
     if any(one >= other for one, other in zip(names, names[1:], strict=False)):
         yield f"its rows are not sorted by {', '.join(keys)}, each of these once"
     if "project" in keys and projects is not None:
-        strange = sorted(set(rows.column("project").to_pylist()) - projects)
+        counted: list[Any] = rows.column("project").to_pylist()
+        strange = sorted(set(counted) - projects)
         if strange:
             yield f"it counts in project {strange[0]!r}, of which its shard has no document"
 

@@ -25,7 +25,7 @@ from schemas.tables import LICENSE_SOURCE, LICENSE_SOURCES
 from transforms.filters.license_texts import HEAD_BYTES
 from transforms.filters.licenses import find_tags, names_license
 from transforms.filters.verdicts import ContentFilter, make_content_filter
-from transforms.records.footers import check_footer
+from transforms.storage.footers import check_footer
 from transforms.tokens.shards import take_rows
 from transforms.tokens.tokenize import encode_documents
 from transforms.tokens.tokenizer import TokenizeSettings, open_tokenizer

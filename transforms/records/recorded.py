@@ -10,7 +10,6 @@ from schemas.errors import IntegrityError
 from schemas.units import RECEIPT_FOLDERS, OutputFile, Stage, UnitReceipt, is_unit_receipt
 from transforms.records import manifests, receipts
 from transforms.records.record import MALFORMED, check_record
-from transforms.scan.kinds import PARTS
 from transforms.storage.folder import SET_ASIDE, OutputFolder
 
 _RECORDS: dict[str, tuple[Callable[[OutputFolder], dict[str, Any] | None], Callable[[dict[str, Any]], dict[str, str]]]]
@@ -54,7 +53,7 @@ def restore_build_receipt(
     name = next((name for name in recorded if is_unit_receipt(name, Stage.BUILD)), None)
     if name is None or out.digest(name) == recorded[name]:
         return None
-    folder = RECEIPT_FOLDERS[Stage.BUILD]
+    folder, parts = RECEIPT_FOLDERS[Stage.BUILD], RECEIPT_FOLDERS[Stage.SCAN]
     made = sorted(path for path in recorded if path.startswith(f"{folder}/") and path not in (name, *beside))
     if not all(map(out.exists, made)):
         return None
@@ -63,7 +62,7 @@ def restore_build_receipt(
         key=name.removeprefix(f"{folder}/_unit-").removesuffix(".json"),
         outputs=tuple(_describe(out, path, recorded[path]) for path in made),
         totals={},
-        inputs={path: sha for path, sha in recorded.items() if path.startswith("counts/") and PARTS not in path},
+        inputs={path: sha for path, sha in recorded.items() if path.startswith("counts/") and parts not in path},
     )
     data = receipt.to_bytes()
     if sha256(data).hexdigest() != recorded[name]:

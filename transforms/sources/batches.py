@@ -35,15 +35,15 @@ def batch_documents(
     """
     waiting, waiting_bytes = list[Document](), 0
     for document in documents:
-        is_batch = isinstance(document, pa.RecordBatch)
-        if not is_batch:
+        batch = document if isinstance(document, pa.RecordBatch) else None
+        if not isinstance(document, pa.RecordBatch):
             waiting.append(document)
             waiting_bytes += len(document.content or b"")
-        if waiting and (is_batch or len(waiting) == BATCH_ROWS or waiting_bytes >= BATCH_BYTES):
+        if waiting and (batch is not None or len(waiting) == BATCH_ROWS or waiting_bytes >= BATCH_BYTES):
             yield to_batch(waiting, keep=keep, threads=threads)
             waiting, waiting_bytes = [], 0
-        if is_batch:
-            yield digest_batch(document, keep=keep, threads=threads)
+        if batch is not None:
+            yield digest_batch(batch, keep=keep, threads=threads)
     if waiting:
         yield to_batch(waiting, keep=keep, threads=threads)
 
@@ -112,8 +112,8 @@ def is_equal(column: pa.Array[Any], value: str) -> Flags:
 
 def to_documents(batch: pa.RecordBatch) -> Iterator[Document]:
     """Yield the documents of a batch of READ or UNDIGESTED."""
-    columns = {name: batch.column(name) for name in Document._fields}
+    columns: dict[str, Any] = {name: batch.column(name) for name in Document._fields}
     if "doc_id" in batch.schema.names:
-        columns["content"] = pc.if_else(pc.not_equal(batch.column("doc_id"), ""), columns["content"], None)
+        columns["content"] = pc.if_else(pc.not_equal(batch.column("doc_id"), pa.scalar("")), columns["content"], None)
     for values in zip(*(column.to_pylist() for column in columns.values()), strict=True):
         yield Document(*values)

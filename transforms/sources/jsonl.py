@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas.reasons import Column, Dead, Filtered
-from transforms.sources.batches import BATCH_ROWS, UNDIGESTED, gather
+from schemas.tables import UNDIGESTED
+from transforms.sources.batches import BATCH_ROWS, gather
 from transforms.sources.document import Archive, Document, label, missing_column
 from transforms.sources.license_terms import read_terms
 from transforms.sources.streams import MemberStream
@@ -112,21 +113,22 @@ class _Lines:
         is_read = found.column("is_read").to_numpy(zero_copy_only=False)
         if is_read.all():
             return self._columns(found, first), end
-        left = found.filter(pa.array(~is_read))
+        left = found.take(np.flatnonzero(~is_read))
         places = zip(*(left.column(name).to_pylist() for name in ("line", "start", "end")), strict=True)
         others = [self._read_line(f"line-{first + line}", data[start:stop]) for line, start, stop in places]
-        batches = [self._columns(found.filter(pa.array(is_read)), first), gather(others)]
+        batches = [self._columns(found.take(np.flatnonzero(is_read)), first), gather(others)]
         order = np.argsort(np.argsort(~is_read, kind="stable"), kind="stable")
-        return pa.Table.from_batches(batches).combine_chunks().take(pa.array(order)).to_batches()[0], end
+        return pa.Table.from_batches(batches).combine_chunks().take(order).to_batches()[0], end
 
     def _columns(self, found: pa.RecordBatch, first: int) -> pa.RecordBatch:
         """Return what the native core read as a batch of UNDIGESTED; the first of its lines has the number `first`."""
         archive, rows = self.archive, found.num_rows
         names, drops = self._names(found, first)
         kept = pa.array(drops, pa.string()).is_null() if any(drops) else pa.repeat(True, rows)
-        content, reasons = found.column("content"), [str(drop or "") for drop in drops]
+        content: Any = found.column("content")
+        reasons = [str(drop or "") for drop in drops]
         projects = _labels(found.column("project"))
-        is_named = pc.and_(kept, pc.not_equal(projects, ""))
+        is_named = pc.and_(kept, pc.not_equal(projects, pa.scalar("")))
         columns: dict[str, Any] = {
             "project": pc.coalesce(pc.if_else(is_named, projects, None), archive.project),
             "path": names,
@@ -142,7 +144,8 @@ class _Lines:
 
     def _names(self, found: pa.RecordBatch, first: int) -> tuple[pa.Array[Any], list[Filtered | None]]:
         """Return the paths of documents, and the filter that drops each by its name; an empty list drops none."""
-        archive, numbers = self.archive, pc.add(found.column("line"), first)
+        archive, line = self.archive, found.column("line")
+        numbers: Any = pc.add(line, first)
         if found.num_rows and archive.options.sample >= 1.0 and found.column("path").null_count == found.num_rows:
             ends = [f"line-{numbers[place]}" for place in (0, -1)]
             if all(archive.name(name) == f"{archive.path}/{name}" for name in ends):

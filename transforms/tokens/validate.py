@@ -187,8 +187,9 @@ def _check_statistics(said: pq.RowGroupMetaData, rows: pa.Table, where: str) -> 
         if not column.path_in_schema.startswith("token_ids.") or column.statistics is None:
             continue
         lists: Any = rows.column("token_ids").combine_chunks()
-        ids, empty = lists.flatten(), int(pc.sum(pc.equal(lists.value_lengths(), 0)).as_py() or 0)
-        found = (*pc.min_max(ids).as_py().values(), empty, len(ids), len(ids) + empty)
+        ids, lengths = lists.flatten(), lists.value_lengths().to_numpy(zero_copy_only=False)
+        empty = int((lengths == 0).sum())
+        found = (pc.min(ids).as_py(), pc.max(ids).as_py(), empty, len(ids), len(ids) + empty)
         stated = column.statistics
         expected = (stated.min, stated.max, stated.null_count, stated.num_values, column.num_values)
         if found != expected:

@@ -20,7 +20,7 @@ from schemas.tables import is_annotated, sequences_schema
 from schemas.units import UnitReceipt
 from transforms.exports.sequences.proofs import find_loss, matrix
 from transforms.exports.sequences.segments import check_ledger
-from transforms.records import footers
+from transforms.storage import footers
 from transforms.storage.folder import OutputFolder, naming_damage
 from transforms.tokens.shards import check_footer, facts_of
 

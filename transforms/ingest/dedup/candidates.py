@@ -57,20 +57,20 @@ def duplicate_candidates(path: Path, index: int, partitions: int) -> Iterator[tu
 
 def _partition(batch: pa.RecordBatch, index: int, first: int, partitions: int) -> Iterator[tuple[int, bytes]]:
     kept = is_equal(batch.column("column"), Column.KEPT)
-    found = batch.select(_NAMES).filter(pa.array(kept))
+    rows = np.flatnonzero(kept)
+    found = batch.select(_NAMES).take(rows)
     numbers = _leading_number(found.column("doc_id")) % partitions
     order = np.argsort(numbers, kind="stable")
-    found = found.take(pa.array(order)).append_column("row", pa.array(first + np.flatnonzero(kept)[order]))
+    found = found.take(order).append_column("row", pa.array(first + rows[order]))
     borders = np.flatnonzero(np.diff(numbers[order])) + 1
     for start, end in pairwise([0, *borders.tolist(), len(order)] if len(order) else []):
         yield from ((int(numbers[order[start]]), packed) for packed in _pack(found.slice(start, end - start), index))
 
 
 def _leading_number(digests: pa.Array[Any]) -> npt.NDArray[np.int64]:
-    """Return the first eight digits of digests of 64 as numbers."""
-    _, ends, data = digests.buffers()
-    first = int(np.frombuffer(ends, np.int32)[digests.offset]) if len(digests) else 0
-    text = np.frombuffer(data or b"", np.uint8, count=64 * len(digests), offset=first).reshape(-1, 64)[:, :8]
+    """Return the first eight digits of digests of 64, a column that is no slice, as numbers."""
+    data = memoryview(digests.buffers()[2] or b"")
+    text = np.frombuffer(data, np.uint8, count=64 * len(digests)).reshape(-1, 64)[:, :8]
     digits = np.where(text > ord("9"), text - (ord("a") - 10), text - ord("0")).astype(np.int64)
     return digits @ (16 ** np.arange(7, -1, -1))
 

@@ -8,7 +8,7 @@ use std::str;
 use super::joints::Joints;
 use super::pair_memo::PairMemo;
 use crate::encode::bpe::{Merge, Merges, Scratch};
-use crate::encode::words::{PendingWords, WordCache, WordEncoder, WordSpan};
+use crate::encode::words::{Colleagues, PendingWords, Room, WordCache, WordEncoder, WordSpan};
 use crate::pattern::{Pattern, Starts};
 use crate::stop::NEVER;
 
@@ -79,8 +79,18 @@ impl LineSegmenter {
         let Self { starts, cache, pending, scratch, merged, whole } = self;
         starts.find(merges.words, text);
         whole.begin(tokens.len());
-        let mut words =
-            WordEncoder { merges: &merges.table, cache, scratch, merged, pending, run: text, at: 0, stop: &NEVER };
+        let colleagues = Colleagues { words: None, room: &mut Room::default() };
+        let mut words = WordEncoder {
+            merges: &merges.table,
+            cache,
+            colleagues,
+            scratch,
+            merged,
+            pending,
+            run: text,
+            at: 0,
+            stop: &NEVER,
+        };
         let mut each = |word: WordSpan, first: usize, tokens: &mut Vec<u32>| {
             whole.take(merges, text, word, first, tokens);
             if word.ends_line {

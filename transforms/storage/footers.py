@@ -14,7 +14,7 @@ from __future__ import annotations
 import mmap
 import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -159,12 +159,11 @@ def _settings(chunks: Mapping[str, Struct]) -> tuple[tuple[str, ...], tuple[str,
 class _Written:
     """Rows that are written again, with a row group's settings, as the only row group of a file."""
 
-    def __init__(self, rows: pa.Table, dictionaries: Any, statistics: Any) -> None:  # noqa: ANN401 - the stub has no lists
+    def __init__(self, rows: pa.Table, dictionaries: Iterable[str], statistics: Iterable[str]) -> None:
         """Write them."""
         sink = pa.BufferOutputStream()
-        with pq.ParquetWriter(
-            sink, rows.schema, compression="none", use_dictionary=list(dictionaries), write_statistics=list(statistics)
-        ) as writer:
+        settings: Any = {"use_dictionary": list(dictionaries), "write_statistics": list(statistics)}
+        with pq.ParquetWriter(sink, rows.schema, compression="none", **settings) as writer:
             writer.write_table(rows.combine_chunks(), row_group_size=rows.num_rows)
         self.data = sink.getvalue().to_pybytes()
         self.footer, _, _ = _read_footer(self.data)
@@ -225,7 +224,7 @@ def _check_chunk(data: Bytes, chunk: Struct, written: _Written, *, is_whole: boo
 
 def _pages(data: Bytes, meta: Struct) -> Iterator[_Page]:
     """Yield the headers of a column's pages, in order."""
-    place = meta.get(_DICTIONARY_PLACE, meta[_DATA_PLACE])
+    place: int = meta[_DICTIONARY_PLACE] if _DICTIONARY_PLACE in meta else meta[_DATA_PLACE]
     last = place + meta[_COMPRESSED]
     while place < last:
         header, end = read_struct(data, place)

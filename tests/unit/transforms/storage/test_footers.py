@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from schemas.errors import IntegrityError
-from transforms.records.footers import check_footer, read_struct
 from transforms.storage.folder import naming_damage
+from transforms.storage.footers import check_footer, read_struct
 
 SCHEMA = pa.schema(
     [
