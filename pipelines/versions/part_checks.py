@@ -62,14 +62,14 @@ def _check_words(table: pq.ParquetFile, scan: ScanOptions) -> Iterator[str]:
         rows = table.read_row_group(number, columns=["partition", "word"], use_threads=False)
         words: Any = rows.column("word").combine_chunks()
         partitions: list[Any] = pc.unique(rows.column("partition")).to_pylist()
-        (partition,), first, end = partitions, words[0].as_py(), words[-1].as_py()
+        partition, first, end = partitions[0], words[0].as_py(), words[-1].as_py()
         if not _ascends(words) or (partition, first) <= last:
             yield f"row group {number}: its words are not in order"
         # Of all words this would take as long as to verify the rest.
         found = (
             {partition} if scan.partition_by_project else {zlib.crc32(w) % scan.word_partitions for w in (first, end)}
         )
-        if found != {partition} or partition >= scan.word_partitions:
+        if len(partitions) > 1 or found != {partition} or partition >= scan.word_partitions:
             yield f"row group {number}: its words are not of partition {partition}"
         last = (partition, end)
 

@@ -110,10 +110,11 @@ def _check_places(group: Struct, number: int, place: int) -> Iterator[str]:
     sizes = (sum(meta[_UNCOMPRESSED] for meta in metas), sum(meta[_COMPRESSED] for meta in metas))
     if (group[_GROUP_BYTES], group.get(_GROUP_COMPRESSED, sizes[1])) != sizes:
         yield "its sizes are not those of its columns"
-    if (group.get(_ORDINAL, number), group.get(_GROUP_PLACE, place)) != (number, place):
+    begin = _begin(metas[0])
+    if (group.get(_ORDINAL, number), group.get(_GROUP_PLACE, begin)) != (number, begin):
         yield "its number or its place is another one"
     for meta in metas:
-        if meta.get(_DICTIONARY_PLACE, meta[_DATA_PLACE]) != place:
+        if _begin(meta) != (place if meta[_COMPRESSED] else 0):
             yield f"column {_name(meta)} does not begin where the one before it ends"
         place += meta[_COMPRESSED]
 
@@ -122,7 +123,7 @@ def _check_group(data: Bytes, footer: Struct, number: int, file: pq.ParquetFile)
     """Compare what is said of a row group with what is said of its rows where they are written again."""
     group = footer[_GROUPS][number]
     chunks = {_name(chunk[_META]): chunk for chunk in group[_COLUMNS]}
-    again = [name for name, chunk in chunks.items() if _is_written_again(chunk[_META])]
+    again = [name for name, chunk in chunks.items() if not group[_GROUP_ROWS] or _is_written_again(chunk[_META])]
     columns = list(dict.fromkeys(name.partition(".")[0] for name in again))
     some = _Written.of_schema(file.schema_arrow, *_settings(chunks))
     every = (
@@ -164,7 +165,7 @@ class _Written:
         sink = pa.BufferOutputStream()
         settings: Any = {"use_dictionary": list(dictionaries), "write_statistics": list(statistics)}
         with pq.ParquetWriter(sink, rows.schema, compression="none", **settings) as writer:
-            writer.write_table(rows.combine_chunks(), row_group_size=rows.num_rows)
+            writer.write_table(rows.combine_chunks(), row_group_size=rows.num_rows or None)
         self.data = sink.getvalue().to_pybytes()
         self.footer, _, _ = _read_footer(self.data)
         self.chunks = {_name(chunk[_META]): chunk for chunk in self.footer[_GROUPS][0][_COLUMNS]}
@@ -189,7 +190,7 @@ def _check_values(meta: Struct, true: Struct) -> Iterator[str]:
     """Compare what is said of a column's values, in a form that all versions of the writer share."""
     if meta[_NUM_VALUES] != true[_NUM_VALUES]:
         yield f"it has {true[_NUM_VALUES]} values, its footer says {meta[_NUM_VALUES]}"
-    said, found = meta[_STATISTICS], true[_STATISTICS]
+    said, found = meta.get(_STATISTICS, {}), true.get(_STATISTICS, {})
     if any(said[field] != found.get(field) for field in said if field in _OF_VALUES):
         yield f"its statistics are {said}, its values give {found}"
 
@@ -208,7 +209,8 @@ def _check_chunk(data: Bytes, chunk: Struct, written: _Written, *, is_whole: boo
     values = [page.num_values for page in pages]
     if sum(values) != meta[_NUM_VALUES] or _uncompressed(pages) != meta[_UNCOMPRESSED]:
         yield "its pages have another size or number of values than its footer says"
-    if next(page.place for page, number in zip(pages, values, strict=True) if number) != meta[_DATA_PLACE]:
+    first = next((page.place for page, number in zip(pages, values, strict=True) if number), 0)
+    if first != meta[_DATA_PLACE]:
         yield "its pages are elsewhere than its footer says"
     ignored, true_pages = set(_OF_COMPRESSION), list(_pages(written.data, true))
     if not is_whole:
@@ -224,7 +226,7 @@ def _check_chunk(data: Bytes, chunk: Struct, written: _Written, *, is_whole: boo
 
 def _pages(data: Bytes, meta: Struct) -> Iterator[_Page]:
     """Yield the headers of a column's pages, in order."""
-    place: int = meta[_DICTIONARY_PLACE] if _DICTIONARY_PLACE in meta else meta[_DATA_PLACE]
+    place = _begin(meta)
     last = place + meta[_COMPRESSED]
     while place < last:
         header, end = read_struct(data, place)
@@ -232,6 +234,12 @@ def _pages(data: Bytes, meta: Struct) -> Iterator[_Page]:
         place = end + header[_PAGE_COMPRESSED]
     if place != last:
         raise ValueError("a page ends behind its column")
+
+
+def _begin(meta: Struct) -> int:
+    """Return where a column begins; 0 if it has no pages."""
+    place: int = meta[_DICTIONARY_PLACE] if _DICTIONARY_PLACE in meta else meta[_DATA_PLACE]
+    return place
 
 
 def _uncompressed(pages: list[_Page]) -> int:

@@ -80,8 +80,9 @@ class Crate:
             return self.inside(start, tuple(rest), seen)
         if (*module, first) in self.files:
             return self.inside((*module, first), tuple(rest), seen)
-        if first in self.files[module].imports:
-            return self.defining(module, (*self.files[module].imports[first], *rest), seen)
+        named = self.files[module].imports.get(first)
+        if named and named[0] != first:  # a crate may have the name of what is imported from it
+            return self.defining(module, (*named, *rest), seen)
         return None
 
     def inside(self, module: Module, path: tuple[str, ...], seen: frozenset[object]) -> Module | None:

@@ -5,10 +5,21 @@ use std::fmt;
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::Deserializer;
 
-use super::Keys;
-
 /// The fewest digits that Python may be set to refuse in a whole number.
 const MAX_DIGITS: usize = 640;
+
+/// The keys of an object that are read.
+#[derive(Clone, Copy, Debug)]
+pub struct Keys<'a> {
+    /// The text's; a line without text there is not read.
+    pub content: &'a [u8],
+    /// The path's; a value that is no text counts as none, as does no text.
+    pub path: &'a [u8],
+    /// The project's, if there is one; as the path's.
+    pub project: Option<&'a [u8]>,
+    /// The licence's, if there is one; a line with one that is neither text nor null is not read.
+    pub license: Option<&'a [u8]>,
+}
 
 /// What an object has under a key.
 #[derive(Debug, Default)]

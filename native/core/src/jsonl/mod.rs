@@ -15,20 +15,8 @@ use arrow_schema::{DataType, Field, Schema};
 use memchr::memchr;
 
 use crate::Result;
+pub use line::Keys;
 use line::{LineReader, Value};
-
-/// The keys of an object that are read.
-#[derive(Clone, Copy, Debug)]
-pub struct Keys<'a> {
-    /// The text's; a line without text there is not read.
-    pub content: &'a [u8],
-    /// The path's; a value that is no text counts as none, as does no text.
-    pub path: &'a [u8],
-    /// The project's, if there is one; as the path's.
-    pub project: Option<&'a [u8]>,
-    /// The licence's, if there is one; a line with one that is neither text nor null is not read.
-    pub license: Option<&'a [u8]>,
-}
 
 /// Lines, and how far they reach.
 #[derive(Debug)]

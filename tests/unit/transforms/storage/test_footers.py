@@ -33,21 +33,25 @@ ROWS = [
 ]
 
 
-@pytest.fixture
-def file(tmp_path):
-    """A file of two row groups, with the settings of a documents shard."""
-    path = tmp_path / "x.parquet"
+def written(path, rows, dictionaries=("project",)):
+    """Write rows with the settings of a documents shard."""
     statistics = ["project", "path", "num_bytes", "license"]
     with pq.ParquetWriter(
         path,
         SCHEMA,
         compression="zstd",
-        use_dictionary=["project"],
+        use_dictionary=list(dictionaries),
         write_statistics=statistics,
         write_page_checksum=True,
     ) as writer:
-        writer.write_table(pa.Table.from_pylist(ROWS, SCHEMA), row_group_size=25)
+        writer.write_table(pa.Table.from_pylist(rows, SCHEMA), row_group_size=25)
     return path
+
+
+@pytest.fixture
+def file(tmp_path):
+    """A file of two row groups."""
+    return written(tmp_path / "x.parquet", ROWS)
 
 
 def problems(path):
@@ -73,6 +77,16 @@ def footer_begins(data):
 
 def test_a_file_as_it_is_written_has_nothing_false(file):
     assert problems(file) == []
+
+
+@pytest.mark.parametrize("dictionaries", [SCHEMA.names[:3], ["path"], []])
+def test_a_file_without_rows_as_it_is_written_has_nothing_false(tmp_path, dictionaries):
+    empty = written(tmp_path / "x.parquet", [], dictionaries)
+    assert problems(empty) == []
+    data = empty.read_bytes()
+    start = footer_begins(data)
+    empty.write_bytes(data[:start] + b"hidden" + data[start:])
+    assert problems(empty) == ["x.parquet: there are bytes before its footer that belong to no column"]
 
 
 def test_statistics_that_hide_rows_are_found(file):
