@@ -108,7 +108,8 @@ def test_the_footers_of_each_unit_are_read_once_in_a_run(small_sources, tmp_path
 
 def test_progress_is_shown_within_an_archive(tmp_path):
     table = tmp_path / "all.jsonl"
-    table.write_text("".join(json.dumps({"content": f"int a{row};" + 600 * " "}) + "\n" for row in range(3 * BATCH_ROWS)))
+    lines = (json.dumps({"content": f"int a{row};" + 600 * " "}) for row in range(3 * BATCH_ROWS))
+    table.write_text("\n".join(lines))
     config = load_run_config(flags={"SOURCE": [str(table)], "--out": str(tmp_path / "out")}, needs_sources=True)
     stream, done = io.StringIO(), threading.Event()
     done.set()  # one look, at once
