@@ -67,10 +67,12 @@ def check_files(
         kind: What the record is called in messages.
         beside: Files that may be there although the record does not name them.
     """
-    for stranger in out.strangers():
-        yield f"{out.where(stranger)}: not a file but a link or the like, which the {kind} does not name"
+    strangers = list(out.strangers())
+    for stranger in strangers:
+        named = f"though the {kind} names it" if stranger in expected else f"which the {kind} does not name"
+        yield f"{out.where(stranger)}: not a file but a link or the like, {named}"
     present = set(out.files()) - {name, *beside}
-    for missing in sorted(expected.keys() - present):
+    for missing in sorted(expected.keys() - present.union(strangers)):
         yield f"{out.where(missing)}: the {kind} names it, but it is missing"
     for unknown in sorted(present - expected.keys()):
         yield f"{out.where(unknown)}: the {kind} does not name it"
