@@ -95,6 +95,24 @@ def test_a_unit_receipt_with_a_new_digest_is_not_the_one_that_the_receipt_of_the
     assert copied_run.tree() == before
 
 
+def test_an_emptied_shard_is_made_again_though_every_digest_is_made_anew_for_it(copied_run, cppmill):
+    before = copied_run.tree()
+    path = unit_receipts(copied_run.out, "documents")[0]
+
+    def empty(value):
+        for output in value["outputs"]:
+            (copied_run.out / output["path"]).unlink()
+            (copied_run.out / output["path"]).touch()
+            output.update(num_bytes=0, sha256=sha256_file(copied_run.out / output["path"]))
+        value["digest"] = sha256_json({key: entry for key, entry in value.items() if key != "digest"})
+
+    rewrite(path, empty)
+    sign(copied_run.out)
+    done = cppmill(*copied_run.command)
+    assert path.name in done.stderr.replace("\n", "")
+    assert copied_run.tree() == before
+
+
 def test_a_stage_alone_refuses_the_changed_receipt_of_the_stage_before(copied_run, cppmill):
     path = unit_receipts(copied_run.out, "documents")[0]
     rewrite(path, lambda value: value["ledger"]["bytes"].update({"in": 7, "kept": 7}))
