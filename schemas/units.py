@@ -21,10 +21,6 @@ OLD_RECEIPT_FORMAT = "cppmill-unit-1"
 """The format before, without a digest of the receipt itself: it is read, but nothing in it proves that it is whole."""
 
 
-MIN_PARQUET_BYTES = 12
-"""The least that a Parquet file has: its magic bytes at both ends, and the length of the footer."""
-
-
 class Stage(StrEnum):
     """The stages, in the order in which data flows: of a run, of exports of a run, of versions of a dataset."""
 
@@ -201,7 +197,8 @@ class UnitReceipt:
                 raise TypeError("outputs: a path or a digest is not a string")
             if not all(type(number) is int for number in (output.num_bytes, output.rows)):
                 raise TypeError("outputs: a size or a number of rows is not a number")
-            if output.rows < 0 or output.num_bytes < (MIN_PARQUET_BYTES if output.path.endswith(".parquet") else 0):
+            is_empty = output.num_bytes == 0 and output.path.endswith(".parquet")
+            if is_empty or output.num_bytes < 0 or output.rows < 0:
                 raise ValueError(f"outputs: no file has {output.num_bytes} bytes and {output.rows} rows: {output.path}")
 
 
