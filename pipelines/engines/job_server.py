@@ -7,7 +7,10 @@ server for each pipeline, and on Ctrl-C it stops the server before we could canc
 from __future__ import annotations
 
 import shutil
+import signal
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +43,8 @@ class HeldJobServer(job_server.JobServer):
         """Return the job service, of the server that runs if there is one."""
         if self._server is None:
             server = self._make()
-            self._service = server.start()
+            with _interruptible_children():
+                self._service = server.start()
             self._server = server
         return self._service
 
@@ -49,6 +53,23 @@ class HeldJobServer(job_server.JobServer):
         if self._server is not None:
             server, self._server = self._server, None
             server.stop()
+
+
+@contextmanager
+def _interruptible_children() -> Iterator[None]:
+    """Let SIGINT end what is started in here, even if this process ignores it, as under `nohup` or a shell's `&`.
+
+    Beam stops a server by SIGINT. One that inherits that it is ignored takes five seconds longer, and must be killed.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def with_job_server(runner: PortableRunner, server: HeldJobServer) -> PortableRunner:
