@@ -15,7 +15,7 @@ from schemas.errors import ConfigError
 EngineName = Literal["local", "flink", "spark", "prism", "dataflow"]
 
 ONE_PROCESS_ENGINES = ("local", "prism")
-"""Engines whose units run in one process, on all threads of the native core; the others have a process per CPU."""
+"""Engines whose units run in one process, on all threads of the native core; the others use one process per CPU."""
 
 PathText = InstanceOf[str]
 """A path or a URL; unlike `str` it may hold the surrogates that represent bytes which are not UTF-8."""
@@ -71,12 +71,12 @@ class Peer:
 
 
 class PeerOptions(BaseModel):
-    """Which part of a run a process carries out; no key of a run file, as it differs between processes."""
+    """Which part of a run a process carries out; not a key of a run file, because it differs between processes."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, defer_build=True)
 
     peer: Annotated[str | None, Option(heading=EXECUTION.heading, metavar="I/N", default="")] = None
-    """Be process I (from 0) of N that carry out this run together; give each the same arguments otherwise."""
+    """Be process I (from 0) of N processes that share this run; the other arguments must be the same for all."""
 
 
 class ExecutionOptions(BaseModel):
@@ -94,7 +94,7 @@ class ExecutionOptions(BaseModel):
     """Number of threads per process."""
 
     engine: Annotated[EngineName, EXECUTION] = "local"
-    """Where the Beam stages run."""
+    """Engine that runs the stages; local is this machine."""
 
     beam_options: Annotated[tuple[str, ...], Option(flag=BEAM_OPTIONS, default="")] = ()
     """Options for Beam, passed on unchanged."""
@@ -113,7 +113,7 @@ class RunExecutionOptions(ExecutionOptions):
     """
 
     memory_bytes: Annotated[int, Field(ge=1 << 20), EXECUTION] = 2 << 30
-    """Memory for the tables of a scan per process; more goes to temporary files."""
+    """Memory per process for the tables of a scan; what does not fit goes to temporary files."""
 
     rehash: Annotated[bool, Option(heading=EXECUTION.heading, flag="--rehash")] = False
     """Read and hash every input again, even if its size and time are unchanged."""

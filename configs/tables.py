@@ -20,40 +20,42 @@ class RunTableOptions(RunExecutionOptions):
     """Where a run reads and writes, and how it is carried out."""
 
     out: Annotated[PathText | None, Field(examples=["llvm"]), Option(metavar="DIR", default="", places=True)] = None
-    """Output folder, or gs:// or s3://BUCKET/PREFIX: a new one, or that of an earlier run, which is then resumed."""
+    """Output folder, or gs:// or s3://BUCKET/PREFIX: a new one, or that of an earlier run to resume."""
 
     profile: Annotated[str, Option()] = DEFAULT_PROFILE
-    """Set of defaults: hybrid-64k, hybrid-64k-superwords, either with -2 or -3, hybrid-16k-2, hybrid-32k-2,
-    hybrid-128k-superwords, the same with -3, sentencepiece-32k or demo; for prose text-16k, text-32k or
-    text-sentencepiece-1k.
+    """Named set of defaults. For C++: hybrid-64k and hybrid-64k-superwords (both also with -2 or -3 at the end),
+    hybrid-16k-2, hybrid-32k-2, hybrid-128k-superwords (also with -3), sentencepiece-32k, demo. For prose: text-16k,
+    text-32k, text-sentencepiece-1k.
     """
 
     tokenizer: Annotated[
         PathText | None, Field(examples=["other/tokenizer"]), Option(metavar="DIR", default="", places=True)
     ] = None
-    """Tokenize with this tokenizer directory, local or gs://… or s3://…, or with what `adopt` takes; build none."""
+    """Tokenize with this tokenizer, and build none: a tokenizer directory (local, gs://… or s3://…), or what `adopt`
+    accepts.
+    """
 
     rebuild_tokenizer: Annotated[bool, Option(flag="--rebuild-tokenizer")] = False
-    """Build a new tokenizer even if OUT has one, which a run keeps otherwise; learned ids move."""
+    """Build a new tokenizer even if OUT has one. Learned ids move. Without this flag a run keeps the tokenizer."""
 
     vocab: Annotated[
         PathText | None,
         Field(examples=["acme-vocabulary"]),
         Option(metavar="DIR", default="", places=True),
     ] = None
-    """Build with a vocabulary of your own, a folder that cppmill vocab init made, local or gs://… or s3://…."""
+    """Build with your own vocabulary, a folder made by cppmill vocab init (local, gs://… or s3://…)."""
 
     platforms: Annotated[
         PathText | None, Field(examples=["platforms.toml"]), Option(metavar="FILE", default="", places=True)
     ] = None
-    """Find platforms of your own too: a TOML file of labels, with ids from 113 on, and rules to find them."""
+    """Also find your own platforms: a TOML file of labels, with ids from 113 on, and rules to find them."""
 
     max_dead_fraction: Annotated[Fraction, EXECUTION] = 0.01
     """End with exit code 3 if more than this share of the documents is unreadable or damaged."""
 
 
 class StoreTableOptions(RunTableOptions):
-    """The same for a command that gives each run a folder of its own in a store."""
+    """The same for a command that gives each run a separate folder in a store."""
 
     out: Annotated[PathText, Option(flag="--store", metavar="DIR")]
     """Folder of the versions, or gs:// or s3://BUCKET/PREFIX; each version is the OUT of a run."""
@@ -63,7 +65,7 @@ class ExportTableOptions(ExecutionOptions):
     """Where an export writes, and how it is carried out."""
 
     out: Annotated[PathText, Option(metavar="DIR")]
-    """Folder of its own, or gs:// or s3://BUCKET/PREFIX."""
+    """Folder for this export alone, or gs:// or s3://BUCKET/PREFIX."""
 
 
 TABLES: dict[str, type[BaseModel]] = {

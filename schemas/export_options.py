@@ -16,7 +16,7 @@ Bos = Literal["dataset", "document", "none"]
 PrefixLoss = Literal["loss", "no-loss"]
 
 ShardTokens = Annotated[int, Field(ge=1024, le=(1 << 31) - 1)]
-"""The upper bound is what the int32 in the header of a `.bin` shard can hold."""
+"""The upper bound is the largest int32, because the header of a `.bin` shard has an int32."""
 
 BOS_OF_FORMAT: dict[str, Bos] = {"bin": "document", "megatron": "dataset"}
 SHARD_TOKENS_OF_FORMAT = {"bin": 100_000_000, "megatron": 1_000_000_000}
@@ -47,7 +47,7 @@ class ShardOptions(Options):
     """`bin`: the shards of llm.c and modded-nanogpt. `megatron`: pairs of `.bin` and `.idx`."""
 
     split_by: Annotated[SplitBy, Option()] = "project"
-    """What stays in one split as a whole."""
+    """Unit of the split: a whole project or document is in one split."""
 
     validation_fraction: Annotated[Fraction, Option()] = 0.01
     """Share of the projects or documents in the validation split, chosen by the hash of the name."""
@@ -55,21 +55,21 @@ class ShardOptions(Options):
     bos: Annotated[Bos, Option(default=_BOS_DEFAULT)] = Field(
         default_factory=lambda given: BOS_OF_FORMAT[given["format"]]
     )
-    """`document`: BOS before each document and nothing after it. `dataset`: as in the run. `none`: the text alone."""
+    """`document`: BOS before each document and nothing after it. `dataset`: as in the run. `none`: only the text."""
 
     shard_tokens: Annotated[ShardTokens, Option(default=_SHARD_TOKENS_DEFAULT)] = Field(
         default_factory=lambda given: SHARD_TOKENS_OF_FORMAT[given["format"]]
     )
     """Tokens per file, except for the last one of a split.
 
-    With `megatron`, whose documents stay whole, it is an average. The defaults are 200 MB per file and 2 GB per pair.
+    With `megatron` documents stay whole, so this is an average. The defaults are 200 MB per file and 2 GB per pair.
     """
 
     name: Annotated[str, Field(pattern=FILE_NAME), Option()] = "cpp"
-    """The names of the files begin with it: NAME_train_000000.bin."""
+    """Beginning of the file names: NAME_train_000000.bin."""
 
     platform_ids: Annotated[bool, Option(flag="--platform-ids")] = False
-    """Write the platforms of each document too: NAME_train_000000.platforms beside each .bin."""
+    """Also write the platforms of each document: NAME_train_000000.platforms beside each .bin."""
 
     @model_serializer(mode="wrap")
     def _serialize(self, values: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class SequenceOptions(Options):
     """`pack`: several documents per sequence, best-fit decreasing. `pad`: one document, followed by padding."""
 
     long: Annotated[Literal["drop", "cut", "split"], Option()] = "split"
-    """What happens to longer documents: `split` into several segments, `cut` at the length, or `drop`."""
+    """What to do with longer documents: `split` them into segments, `cut` them at the length, or `drop` them."""
 
     repositories: Annotated[bool, Option(flag="--repositories")] = False
     """Join the files of a project into one document, with <FILE_SEP> and the path before each."""
@@ -116,16 +116,16 @@ class SequenceOptions(Options):
     """Cut this share of the segments at a random place, and encode both sides separately, as at a cursor."""
 
     prefix: Annotated[PrefixLoss | None, Field(examples=["no-loss"]), Option()] = None
-    """Put the line that names a document's platforms in front of its text, in each segment, with or without loss.
+    """Put a line with the document's platforms in front of the text of each segment, with or without a loss on it.
 
     The run needs `platform_prefix`.
     """
 
     platform_ids: Annotated[bool, Option(flag="--platform-ids")] = False
-    """Add a column with the platforms of each segment's document, for an embedding; of repositories, of each file."""
+    """Add a column with the platforms of each segment's document (in repositories, of each file), for an embedding."""
 
     seed: Annotated[int, Field(ge=0, lt=1 << 53), Option()] = 0
-    """Decides which segments are rearranged or cut, and where."""
+    """Seed that decides which segments are rearranged or cut, and where."""
 
     default_weight: Weight = 1.0
     """How often a document occurs in the sequences, on average."""
@@ -133,7 +133,7 @@ class SequenceOptions(Options):
     weights: tuple[tuple[str, Weight], ...] = ()
     """The same by project: pairs of a name or glob and a weight.
 
-    A name goes before a glob, an earlier glob before a later one.
+    A name has priority over a glob, and an earlier glob over a later one.
     """
 
     @model_serializer(mode="wrap")

@@ -60,7 +60,7 @@ Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
 REENCODED = 0.01
-"""The part of the documents that `verify` encodes again unless another one is asked for."""
+"""The share of the documents that `verify` encodes again by default."""
 
 MAX_JSON_INTEGER = (1 << 53) - 1
 """The largest number that canonical JSON (RFC 8785) keeps exact; options are part of unit keys and receipts."""
@@ -77,14 +77,15 @@ class Options(BaseModel):
 
 
 DEFAULT_CONTENT_COLUMN = "content"
-"""The column of the text unless another one is named; only in its place another one is looked for."""
+"""The default column of the text; other columns are only tried if this is the name of the column."""
 
 FILE_DIGEST = "sha256:"
-"""How a receipt names a benchmark or a list: this and the digest of its contents, in place of its paths."""
+"""How a receipt names a benchmark or a list: this prefix and the digest of the contents, instead of paths."""
 
 
 _BOUNDS = {"max_dense_bytes": 256 * MEBIBYTE, "max_rows_per_byte": 1, "max_input_seconds": 600}
-"""Bounds on inputs that are left out of the canonical form while they have these values, which were no options once."""
+"""Bounds on inputs. They are left out of the canonical form while they have these values, because they were not
+always options."""
 
 
 class IngestOptions(Options):
@@ -104,35 +105,35 @@ class IngestOptions(Options):
     """Drop documents with a NUL byte."""
 
     convert_wide_text: Annotated[bool, READING] = False
-    """Convert text of UTF-16 and UTF-32, by its byte-order mark, to UTF-8; otherwise it is dropped as binary.
+    """Convert UTF-16 and UTF-32 text with a byte-order mark to UTF-8; otherwise it is dropped as binary.
 
     The column `source_doc_id` then has the SHA-256 of the bytes that were converted.
     """
 
     redact: Annotated[tuple[Redacted, ...], READING] = ()
-    """Replace what is found of these in documents, such as email,ip,secret: addresses, and what drop_secrets finds.
+    """Replace personal data and credentials in documents, such as email,ip,secret (secret: what drop_secrets finds).
 
     While it is off, this option and the next one are left out of the canonical form.
     """
 
     redact_with: Annotated[Literal["words", "same-length"], READING] = "words"
-    """Replace it by words such as REDACTED_EMAIL, or by text of the same length."""
+    """Form of the replacement: words such as REDACTED_EMAIL, or text of the same length."""
 
     find_licenses: Annotated[
         FindLicenses | None, Field(examples=["folders"]), Option(heading=READING.heading, default="none")
     ] = None
-    """Look for the licence of documents of which the source names none: tags, texts or folders.
+    """Look for the licence of a document if the source names none: in tags, texts or folders.
 
-    Texts are those of licences in the first comments, after tags; folders adds the licence file of the nearest folder.
-    The column `license_source` then says where a licence is from. While it is off, it is left out of the canonical
-    form.
+    `tags` reads SPDX tags; `texts` also reads licence texts in the first comments; `folders` also reads the licence
+    file of the nearest folder. The column `license_source` then says where a licence is from. While this option is
+    off, it is left out of the canonical form.
     """
 
     drop_duplicates: Annotated[bool, FILTER] = True
-    """Keep one copy of documents with equal bytes."""
+    """Keep only one of several documents with equal bytes."""
 
     drop_generated: Annotated[bool, FILTER] = False
-    """Drop files that name a generator in their first lines."""
+    """Drop files that name a code generator in their first lines."""
 
     max_line_bytes: Annotated[int | None, Field(ge=1, examples=[10_000]), FILTER] = None
     """Drop documents with a longer line."""
@@ -141,10 +142,10 @@ class IngestOptions(Options):
     """Drop documents with a smaller share of distinct lines."""
 
     allowed_licenses: Annotated[tuple[str, ...], FILTER] = ()
-    """Drop documents under other licences than these SPDX identifiers, such as MIT,Apache-2.0."""
+    """Drop documents unless their licence is one of these SPDX identifiers, such as MIT,Apache-2.0."""
 
     unlicensed: Annotated[Unlicensed, FILTER] = "drop"
-    """What happens to documents without a licence, where some licences are allowed."""
+    """What to do with documents without a licence, if allowed_licenses is set."""
 
     drop_minified: Annotated[bool, FILTER] = False
     """Drop machine-packed files and tables of numbers."""
@@ -153,36 +154,37 @@ class IngestOptions(Options):
     """Drop documents with private keys or tokens of services."""
 
     decontaminate: Annotated[tuple[str, ...], Option(heading=FILTER.heading, metavar="PATH,PATH", places=True)] = ()
-    """Drop documents that share words with these benchmarks, files and folders.
+    """Drop documents that share runs of words with these benchmarks (files and folders).
 
-    Unit keys and receipts name what is in them, not these paths.
+    Unit keys and receipts record their contents, not these paths.
     """
 
     decontaminate_ngram_words: Annotated[int, Field(ge=4, le=1024), FILTER] = 13
-    """Words in a row that a document and a benchmark share."""
+    """Length of the runs of words that a document and a benchmark share."""
 
     decontaminate_min_ngrams: Annotated[int, Field(ge=1, le=MAX_JSON_INTEGER), FILTER] = 1
-    """Drop a document that shares at least this many different runs of words."""
+    """Drop a document if it shares at least this many different runs of words."""
 
     filters: dict[Annotated[str, Field(pattern=FILTER_NAME)], dict[str, Any]] = {}
-    """Filters that other distributions have, by name, each with a table of its options.
+    """Filters from other packages, by name, each with a table of its options.
 
-    They apply after those above, in the order of their names. While there are none, the key is left out of the
+    They apply after the filters above, in the order of their names. While there are none, the key is left out of the
     canonical form.
     """
 
     withdrawn: Annotated[
         str | None, Field(examples=["withdrawn.json"]), Option(heading=FILTER.heading, metavar="FILE", places=True)
     ] = None
-    """Drop the documents of this list, which cppmill withdraw makes.
+    """Drop the documents in this list, which cppmill withdraw makes.
 
-    Unit keys and receipts name what is in it, not its path. While there is none, it is left out of the canonical form.
+    Unit keys and receipts record its contents, not its path. While there is no list, the key is left out of the
+    canonical form.
     """
 
     near_duplicate_similarity: Annotated[float | None, Field(ge=0.5, le=1.0, examples=[0.8]), FILTER] = None
-    """Keep one of the documents that have at least this share of their code in common, such as 0.8.
+    """Keep only one of several documents that have at least this share of their code in common, such as 0.8.
 
-    The share is an estimate of the Jaccard similarity of their shingles. While it is off, the options of
+    The share is an estimate of the Jaccard similarity of their shingles. While this option is off, the options of
     near-duplicates are left out of the canonical form.
     """
 
@@ -196,7 +198,7 @@ class IngestOptions(Options):
     """Read archives, Parquet and JSONL files in folders; otherwise they are `filtered[extension]`."""
 
     readers: tuple[Annotated[str, Field(pattern=r"^[a-z0-9_]+$")], ...] = ()
-    """Read files with these extensions too, each by the reader of another distribution (docs/how-to/filters.md).
+    """Also read files with these extensions, each with a reader from another package (docs/how-to/filters.md).
 
     While there are none, the key is left out of the canonical form.
     """
@@ -204,16 +206,17 @@ class IngestOptions(Options):
     document_separator: Annotated[
         str | None, Field(min_length=1, examples=["<|endoftext|>"]), Option(heading=READING.heading, default="none")
     ] = None
-    """Read `.txt` files too, of any size, and cut them into documents at this text.
+    """Also read `.txt` files, of any size, and cut them into documents at this text.
 
-    The text is in no document, and neither is a line feed right behind it. While there is none, it is left out of the
-    canonical form.
+    No document contains the separator, or a line feed right after it. While there is no separator, the key is left out
+    of the canonical form.
     """
 
     content_column: Annotated[str, READING] = DEFAULT_CONTENT_COLUMN
     """Column or key of the text in Parquet and JSONL.
 
-    If neither `content` nor a path is there, it is `text`, or the only column of text besides project and licence.
+    If there is neither a column `content` nor a path, the text is in `text`, or in the only text column besides project
+    and licence.
     """
 
     path_column: Annotated[str, READING] = "path"
@@ -240,27 +243,27 @@ class IngestOptions(Options):
     )
     """Target size of a unit of work and of a shard, in bytes of source.
 
-    Smaller units lose less when a run is interrupted and need less memory.
+    With smaller units, an interrupted run loses less, and needs less memory.
     """
 
     max_expansion: Annotated[int, Field(ge=2), READING] = 1000
     """Stop reading an archive that grows beyond this many times its size (and 1 GiB)."""
 
     max_dense_bytes: Annotated[int, Field(ge=1, le=MAX_JSON_INTEGER), READING] = _BOUNDS["max_dense_bytes"]
-    """Stop reading an archive at this many bytes where they are more than a hundred times its size.
+    """Stop reading an archive at this many bytes, if they are more than a hundred times its size.
 
-    Few sources are so dense, and a bomb of 2 MB would hold a run for minutes. The default is left out of the canonical
-    form.
+    Few sources compress so well, and a bomb of 2 MB would hold up a run for minutes. The default is left out of the
+    canonical form.
     """
 
     max_rows_per_byte: Annotated[int, Field(ge=1, le=1 << 20), READING] = _BOUNDS["max_rows_per_byte"]
-    """Stop reading a table or archive with more rows or members than this for each byte of it (and 262,144).
+    """Stop reading a table or archive that has more rows or members per byte than this (and more than 262,144).
 
     The default is left out of the canonical form.
     """
 
     max_input_seconds: Annotated[int, Field(ge=1, le=MAX_JSON_INTEGER), READING] = _BOUNDS["max_input_seconds"]
-    """Stop reading a table or archive that takes longer than this (and one second for each 100 kB of it).
+    """Stop reading a table or archive that takes longer than this (plus one second per 100 kB of it).
 
     The rest is `dead[timeout]`, and the next run reads it again. The default is left out of the canonical form.
     """
@@ -291,26 +294,29 @@ class IngestOptions(Options):
 class ScanOptions(Options):
     """What the scan counts.
 
-    If there is no unit pattern, its key is left out of the canonical form, so that runs from before there were any have
-    the same form.
+    If there is no unit pattern, its key is left out of the canonical form, so that runs that are older than this option
+    have the same form.
     """
 
     pattern: Annotated[str, VOCABULARY] = "cpp-words-1"
-    """Pre-token pattern whose words are counted."""
+    """Pattern that cuts text into words (pre-tokens), which are counted."""
 
     unit_pattern: Annotated[
         str | None, Field(examples=["cpp-lines-1"]), Option(heading=VOCABULARY.heading, default="none")
     ] = None
-    """Pattern of the lines in which superwords are learned, made of the pattern's words; they are counted too."""
+    """Pattern that cuts text into lines, from which superwords are learned; lines are then counted too.
+
+    The lines consist of the words of `pattern`.
+    """
 
     word_partitions: Annotated[int, Field(ge=1, le=1024)] = 16
     """Number of files in `counts/words/`, and in `counts/units/`."""
 
     partition_by_project: bool = False
-    """Put all words and lines of a project into one of these files, and not those with the same hash.
+    """Distribute words and lines over these files by project, not by their own hash.
 
-    A build can then cap what one project counts for (`build.project_cap`). Several projects may share a file. While it
-    is off, it is left out of the canonical form.
+    Then a build can limit the influence of one project (`build.project_cap`). Several projects may share a file. While
+    this option is off, it is left out of the canonical form.
     """
 
     @model_serializer(mode="wrap")
@@ -330,7 +336,7 @@ _LATER_RULES = (
 
 
 class BuildOptions(Options):
-    """What vocabulary is built: its size, and which candidates of the domain band keep their id.
+    """Which vocabulary is built: its size, and which candidates of the domain band keep their id.
 
     The reason for each default is in `docs/how-to/vocabulary/choosing-a-vocabulary.md`.
     """
@@ -339,29 +345,29 @@ class BuildOptions(Options):
     """Name of the profile, recorded in the manifest."""
 
     kind: Annotated[VocabularyKind, VOCABULARY] = "bpe"
-    """What is learned: BPE over the fixed tokens of the vocabulary files, or a SentencePiece model.
+    """What is learned: BPE with the fixed tokens of the vocabulary files, or a SentencePiece model.
 
-    A SentencePiece model has their control tokens alone, and of the other options only the size applies. `bpe` is left
-    out of the canonical form.
+    A SentencePiece model has only the control tokens of these files, and of the other options only the size applies.
+    `bpe` is left out of the canonical form.
     """
 
     specials: Annotated[tuple[str, ...] | None, Field(min_length=1, examples=[["<|endoftext|>"]]), VOCABULARY] = None
-    """Learn a vocabulary for text: these control tokens have the first ids, and no others are fixed.
+    """Learn a vocabulary for prose: these control tokens get the first ids, and no other ids are fixed.
 
-    The scan's findings on C++ then decide nothing. While there are none, it is left out of the canonical form.
+    Then the scan's findings about C++ have no effect. While there are none, the key is left out of the canonical form.
     """
 
     vocab_size: Annotated[int, Field(ge=1, le=1 << 20), Option(default="the profile's; {} in hybrid-64k")] = 1 << 16
     """Number of ids of the tokenizer."""
 
     distinctive_shapes: tuple[DistinctiveShape, ...] = DISTINCTIVE_SHAPES
-    """Shapes that protect a name from the generic threshold; a shape that is left out protects nothing."""
+    """Shapes that protect a name from `generic_document_share`."""
 
     generic_document_share: Fraction = 0.02
     """Cut candidates in more than this share of the documents, unless they have a distinctive shape."""
 
     compound_document_share: Fraction = 0.1
-    """The same threshold for a compound of several words; never below the generic one."""
+    """The same threshold for a compound of several words; at least `generic_document_share`."""
 
     compound_parts: Annotated[int, Field(ge=2, le=MAX_JSON_INTEGER)] = 2
     """Fewest words in a compound."""
@@ -370,58 +376,61 @@ class BuildOptions(Options):
     """Cut candidates with fewer hits."""
 
     min_distinctive_hits: Annotated[int | None, Field(ge=0, le=MAX_JSON_INTEGER, examples=[1])] = None
-    """Cut candidates with a distinctive shape only below so many hits, or with their whole category.
+    """Cut candidates with a distinctive shape only if they have fewer hits than this, or if their category is cut.
 
-    They stay too where generic words have most hits of their category. While it is off, they need `min_hits`. This
-    option and the next two are left out of the canonical form while they are off.
+    They also stay if generic words have most hits of their category. While this option is off, they need `min_hits`.
+    This option and the next two are left out of the canonical form while they are off.
     """
 
     generic_word_project_share: Annotated[float | None, Field(ge=0.0, le=1.0, examples=[0.33])] = None
-    """Cut candidates that are one plain word (`stride`, `Message`) if this share of the projects has them.
+    """Cut candidates that are one plain word (`stride`, `Message`) if at least this share of the projects use them.
 
-    The share is of the most projects in which any candidate occurs, and a word of two projects stays.
+    The share refers to the largest number of projects in which any candidate occurs. A word of two projects stays.
     """
 
     min_morpheme_hits: Annotated[float | None, Field(ge=0, le=MAX_JSON_INTEGER, examples=[4_000])] = None
-    """Cut morphemes with fewer hits in each of their positions, per million documents; none while it is off."""
+    """Cut morphemes that have fewer hits than this per million documents in each of their positions."""
 
     min_fixed_use: Annotated[float | None, Field(ge=0, le=MAX_JSON_INTEGER, examples=[1.0])] = None
-    """Leave out fixed tokens that the text has less often than this multiple of the last learned token's count.
+    """Leave out fixed tokens that are rarer in the text than this multiple of the last learned token's count.
 
-    For small vocabularies without superwords: the build learns twice, first with all fixed tokens. Control tokens,
-    keywords and single bytes stay, and no id moves. While it is off, it is left out of the canonical form.
+    This is for small vocabularies without superwords. The build learns twice, first with all fixed tokens. Control
+    tokens, keywords and single bytes stay, and no id moves. While this option is off, it is left out of the canonical
+    form.
     """
 
     min_category_hits_per_name: Annotated[float, Field(ge=0, le=MAX_JSON_INTEGER)] = 64.0
-    """Cut a category whose remaining names have fewer hits, per proposed name and per million documents."""
+    """Cut a category if its remaining names have fewer hits than this, per proposed name and per million documents."""
 
     min_category_projects: Annotated[int, Field(ge=0, le=MAX_JSON_INTEGER)] = 2
-    """Cut a category none of whose remaining names occurs in this many projects.
+    """Cut a category if none of its remaining names occurs in this many projects.
 
     The threshold is at most the number of projects in which any candidate occurs.
     """
 
     min_category_hit_share: Fraction = 0.2
-    """Cut a category whose remaining names have a smaller share of its hits."""
+    """Cut a category if its remaining names have a smaller share of its hits than this."""
 
     max_token_bytes: Annotated[
         int | None,
         Field(ge=2, le=MAX_JSON_INTEGER, examples=[64]),
         Option(heading=VOCABULARY.heading, default="no limit"),
     ] = None
-    """Learn no longer tokens."""
+    """Do not learn tokens of more bytes than this."""
 
     project_cap: Annotated[float | None, Field(ge=0.0, le=1000.0, examples=[1.0])] = None
-    """Count a pair of tokens in one project at most this many times as often as in the others, by their bytes.
+    """Limit how often a pair of tokens counts in one project, as a multiple of its share in the other projects.
 
-    On top of that the square root of its count there. So no project's own text decides what is learned. The scan must
-    count by project (`scan.partition_by_project`). While it is off, it is left out of the canonical form.
+    The square root of its count in the project is added to this limit. So no single project dominates what is learned.
+    The scan must count by project (`scan.partition_by_project`). While this option is off, it is left out of the
+    canonical form.
     """
 
     superwords_after: Annotated[float | None, Field(ge=0.1, le=0.99, examples=[0.5]), VOCABULARY] = None
-    """Learn tokens of several words (superwords) after this share of the ids: with 0.75 the last quarter.
+    """Learn tokens of several words (superwords) after this share of the ids: with 0.75, in the last quarter.
 
-    The scan needs a unit pattern. While it is off, it and the bounds of superwords are left out of the canonical form.
+    The scan needs a unit pattern. While this option is off, it and the bounds of superwords are left out of the
+    canonical form.
     """
 
     max_superword_words: Annotated[int, Field(ge=2, le=MAX_JSON_INTEGER)] = 6
@@ -431,16 +440,16 @@ class BuildOptions(Options):
     """Most bytes in a superword."""
 
     max_held_tokens: Annotated[int, Field(ge=1 << 16, le=1 << 31)] = 1 << 28
-    """Most tokens that the distinct words, or the lines, may have when training begins.
+    """Limit on the tokens in all distinct words, or in all lines, when training begins: about 20 bytes of memory each.
 
-    Above it, rare words are dropped and rare lines thinned, and the findings say so.
+    Above it, training drops rare words and thins out rare lines, and the findings say so.
     """
 
     hf_template: Annotated[HfTemplate, VOCABULARY] = "none"
     """What `tokenizers` and `transformers` put around a text: nothing, `<BOS>`, or `<BOS>` and `<EOS>`.
 
-    No id of the dataset depends on it, and it may not add what documents do not have. `none` is left out of the
-    canonical form.
+    The ids of the dataset do not depend on it. It must not add tokens that documents do not have. `none` is left out of
+    the canonical form.
     """
 
     @model_serializer(mode="wrap")
@@ -468,13 +477,13 @@ class TokenizeOptions(Options):
         Field(min_length=1, examples=["<|endoftext|>"]),
         Option(heading=TOKENS.heading, default="the document separator"),
     ] = None
-    """Put this control token after each document in place of `<EOS>`, where the tokenizer has it.
+    """Put this control token after each document instead of `<EOS>`, if the tokenizer has it.
 
-    While there is none, it is left out of the canonical form.
+    While there is none, the key is left out of the canonical form.
     """
 
     platform_prefix: Annotated[bool, TOKENS] = False
-    """Render the `// platform: …` line into the column `prefix_token_ids`."""
+    """Encode the line `// platform: …` into the column `prefix_token_ids`."""
 
     platform_prefix_form: Annotated[PrefixForm, TOKENS] = "labels"
     """Form of that line: `// platform: cuda, linux`, or with `categories` `// platform: os=linux gpu=cuda std=c++20`.
@@ -490,7 +499,7 @@ class TokenizeOptions(Options):
 
 
 class RunOptions(Options):
-    """All that decides the bytes of a run, besides its sources."""
+    """All options that affect the bytes of a run; only its sources are missing."""
 
     ingest: IngestOptions = Field(default_factory=IngestOptions)
     scan: ScanOptions = Field(default_factory=ScanOptions)

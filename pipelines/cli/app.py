@@ -74,9 +74,9 @@ def _main(
 _STAGES = {
     "run": """Make tokenizer, dataset and receipt from sources.
 
-All stages in turn: ingest, scan, build, tokenize, validate. Finished units are kept: a second run does only
-what changed, and the same command resumes a run that was stopped or killed. A finished tokenizer in OUT is kept
-too, so that no id moves: --rebuild-tokenizer builds another.
+Runs all stages: ingest, scan, build, tokenize, validate. Finished units are kept: a second run does only what
+changed, and the same command resumes a run that was stopped or killed. A finished tokenizer in OUT is also kept, so
+that no id moves; --rebuild-tokenizer builds another.
 
 Examples:
   cppmill run ~/src/llvm-project --out llvm
@@ -94,18 +94,18 @@ Filters, drops duplicates, detects platforms, and lists every input file in the 
 Example:
   cppmill ingest ~/src/llvm-project --out llvm
 """,
-    "scan": """Count what OUT/documents holds into OUT/counts.
+    "scan": """Count the words and names of OUT/documents into OUT/counts.
 
-Words, candidate terms, morphemes, namespaces and style, as a C++ lexer sees them. While a tokenizer that was
-built in OUT is kept, so are its counts. The second stage of `run`, with the same arguments; SOURCE is not read.
+Counts words, candidate terms, morphemes, namespaces and style, as a C++ lexer sees them. If a tokenizer that was
+built in OUT is kept, its counts are kept too. The second stage of `run`, with the same arguments; SOURCE is not read.
 
 Example:
   cppmill scan --out llvm
 """,
     "build": """Build OUT/tokenizer from OUT/counts.
 
-The fixed tokens of the vocabulary files that the counts keep, then learned BPE. Prints what the scan found
-and what happened to the candidates, which is also in OUT/tokenizer/findings.md. A finished tokenizer in OUT is kept;
+The counts decide which fixed tokens of the vocabulary files stay; BPE learns the rest. Prints what the scan found
+and what became of the candidates, which is also in OUT/tokenizer/findings.md. A finished tokenizer in OUT is kept;
 --rebuild-tokenizer builds another. The third stage of `run`, with the same arguments; SOURCE is not read.
 
 Example:
@@ -120,8 +120,8 @@ Example:
 """,
     "validate": """Prove OUT/tokens and write OUT/receipt.json.
 
-Reads the written shards back: every document decodes to its bytes, every id is in range. The last stage of
-`run`, with the same arguments; SOURCE is not read.
+Reads the written shards back and checks that every document decodes to its bytes and every id is in range. The last
+stage of `run`, with the same arguments; SOURCE is not read.
 
 Example:
   cppmill validate --out llvm
@@ -162,8 +162,8 @@ def _run_stage(name: str, config: RunConfig, reporter: Reporter, output: Output)
 def _plan(config: RunConfig, reporter: Reporter, output: Output) -> None:
     """Print which units a run would do or skip, and why.
 
-    Takes the arguments of `run` and writes nothing. With --json it prints a line {"stage", "unit",
-    "action": "run" or "skip", "reason"} per unit.
+    Takes the arguments of `run` and writes nothing. With --json it prints one line per unit: {"stage", "unit",
+    "action": "run" or "skip", "reason"}.
 
     Example:
       cppmill plan ~/src/llvm-project --out llvm
@@ -186,7 +186,7 @@ def verify(
         typer.Argument(
             metavar="RUN|EXPORT|TRIAL|STORE",
             parser=args.run_folder,
-            help="A finished run, an export, a trial, or a store: its current version; a URL (gs://, s3://) works too.",
+            help="A finished run, an export, a trial, or a store (its current version); may be a URL (gs://, s3://).",
         ),
     ],
     reencode: Annotated[
@@ -196,7 +196,7 @@ def verify(
             metavar="FRACTION",
             min=0,
             max=1,
-            help="Part of the documents to encode again, chosen by content hash, of an export of the files; 1 for all.",
+            help="Share of the documents to encode again, or of an export's files to make again; 1 for all.",
         ),
     ] = REENCODED,
     made_from: Annotated[
@@ -205,7 +205,7 @@ def verify(
             "--run",
             metavar="RUN",
             parser=args.run_folder,
-            help="The run of an export: make a part of its files again from it; else the run is not looked at.",
+            help="For an export: the run that it was made from, to make some files again and compare them.",
         ),
     ] = None,
     signed_by: args.SignedBy = None,
@@ -214,7 +214,8 @@ def verify(
 ) -> None:
     """Check that a run or a trial matches its receipt, or an export its manifest.
 
-    From the files alone, offline. Exit code 0 if it does, 1 with the first differences; --json has all of them.
+    Works offline, from the files alone. Exit code 0 if it matches, otherwise 1 with the first differences; --json
+    prints all of them.
 
     Examples:
       cppmill verify llvm
@@ -239,16 +240,20 @@ def equivalence(
     flags: dict[str, list[str] | None],
     engines: Annotated[
         str | None,
-        typer.Option("--engines", metavar="NAMES", help="Of local, processes, flink, prism, spark.  [default: all]"),
+        typer.Option(
+            "--engines", metavar="NAMES", help="Any of local, processes, flink, prism, spark.  [default: all]"
+        ),
     ] = None,
     flink_master: Annotated[
-        str | None, typer.Option("--flink-master", metavar="HOST:PORT", help="Flink cluster, else an embedded one.")
+        str | None,
+        typer.Option("--flink-master", metavar="HOST:PORT", help="Flink cluster.  [default: an embedded one]"),
     ] = None,
     spark_master: Annotated[
-        str | None, typer.Option("--spark-master", metavar="URL", help="Spark cluster, else an embedded one.")
+        str | None, typer.Option("--spark-master", metavar="URL", help="Spark cluster.  [default: an embedded one]")
     ] = None,
     spark_page: Annotated[
-        str | None, typer.Option("--spark-master-page", metavar="URL", help="Its web page, if not on port 8080.")
+        str | None,
+        typer.Option("--spark-master-page", metavar="URL", help="Web page of the Spark master, if not on port 8080."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Keep the runs here.  [default: a temporary folder]")
@@ -259,8 +264,8 @@ def equivalence(
 ) -> None:
     """Carry out the same run on every engine, and compare the digests.
 
-    The C++ headers of installed packages by default. Counts, tokenizer, dataset and receipt must be the same
-    everywhere: exit code 1 if any differs. An engine that lacks something is skipped, or an error if it was named.
+    By default, the sources are the C++ headers of installed packages. Counts, tokenizer, dataset and receipt must be
+    the same everywhere; otherwise the exit code is 1. An unavailable engine is skipped, or an error if you named it.
 
     Examples:
       cppmill equivalence
@@ -311,7 +316,7 @@ def decode(
     tokenizer: args.Tokenizer,
     file: Annotated[str, typer.Argument(metavar="[FILE|-]", help="JSON array of ids; - is the standard input.")] = "-",
     skip_control: Annotated[
-        bool, typer.Option("--skip-control", help="Leave out control and reserved ids; else they are an error.")
+        bool, typer.Option("--skip-control", help="Leave out control and reserved ids, which are otherwise an error.")
     ] = False,
 ) -> None:
     """Write the bytes that a JSON array of ids encodes.

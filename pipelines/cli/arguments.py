@@ -47,7 +47,7 @@ RunFolder = Annotated[
     typer.Argument(
         metavar="RUN",
         parser=run_folder,
-        help="A finished run: the OUT of `cppmill run`, or a store, for its current version; a URL works too.",
+        help="A finished run (the OUT of `cppmill run`), or a store (its current version); may be a URL.",
     ),
 ]
 
@@ -56,7 +56,7 @@ Config = Annotated[
     typer.Option(
         "--config",
         metavar="FILE",
-        help="TOML file with the tables [run], [ingest], [scan], [build], [tokenize]; flags win over it.",
+        help="TOML file with the tables [run], [ingest], [scan], [build], [tokenize]; flags override it.",
     ),
 ]
 
@@ -70,17 +70,17 @@ SignedBy = Annotated[
     typer.Option(
         "--signed-by",
         metavar="FILE",
-        help="One of these must have signed the receipt: a file of allowed signers, as ssh-keygen takes it.",
+        help="File of allowed signers, as for ssh-keygen; one of them must have signed the receipt.",
     ),
 ]
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")]
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object per line on standard output, for programs.")]
 
 OneJson = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, for programs.")]
 
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the logs of the libraries too.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also show the logs of libraries.")]
 
 
 def names(text: str | None) -> list[str]:
@@ -104,6 +104,6 @@ Tokenizer = Annotated[
         "--tokenizer",
         metavar="DIR",
         parser=local_tokenizer,
-        help="Tokenizer directory, as OUT/tokenizer; a URL (gs://, s3://) works too.",
+        help="Tokenizer directory, such as OUT/tokenizer; may be a URL (gs://, s3://).",
     ),
 ]

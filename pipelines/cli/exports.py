@@ -30,14 +30,14 @@ def lengths(
     run: args.RunFolder,
     plot: Annotated[
         Path | None,
-        typer.Option("--plot", metavar="FILE", help="Draw it too: FILE.svg, .png or .pdf; needs cppmill[plots]."),
+        typer.Option("--plot", metavar="FILE", help="Also draw a plot: FILE.svg, .png or .pdf; needs cppmill[plots]."),
     ] = None,
     as_json: args.Json = False,
 ) -> None:
     """Print how long a run's documents are, in tokens.
 
-    Also prints, for each sequence length from 512 to 131,072, which share of documents and tokens is kept if longer
-    documents are dropped or cut, and which share of padded sequences would be tokens.
+    Also prints for each sequence length from 512 to 131,072: the share of documents and tokens that is kept if longer
+    documents are dropped or cut, and the share of positions in padded sequences that are tokens.
 
     Example:
       cppmill lengths llvm --plot lengths.svg
@@ -67,9 +67,9 @@ def sequences(
 ) -> None:
     """Make sequences of one length from a run, packed or padded.
 
-    With document ids, boundaries and a loss mask that never trains across documents. Every document of the run is in
-    sequences, or counted with the reason. The written files are read back and compared before they count; a second
-    call does only what is missing.
+    Sequences have document ids, boundaries, and a loss mask that never trains across documents. Every document of the
+    run is either in sequences or counted with the reason why not. The files are read back and compared before they are
+    published. A second call does only what is missing.
 
     Examples:
       cppmill sequences llvm --out llvm-8k --length 8192
@@ -93,8 +93,9 @@ def shards(
 ) -> None:
     """Write the files that training programs read: .bin shards or Megatron pairs.
 
-    From the token shards of a finished run, split into train and val by the hash of the project or document, for good.
-    The folder has a manifest that `cppmill verify` proves again. A second call does only what is missing.
+    Reads the token shards of a finished run. The hash of the project or document decides whether it is in train or
+    val, and this never changes. The folder has a manifest that `cppmill verify` checks. A second call does only what is
+    missing.
 
     Examples:
       cppmill shards llvm --out llvm-bin --validation-fraction 0.05
@@ -126,14 +127,15 @@ def byte_tables(
             "--check",
             metavar="RUN",
             parser=args.run_folder,
-            help="A finished run with this tokenizer: compare the bytes of every document with the tables' count.",
+            help="A finished run with this tokenizer: compare the bytes of every document with the tables.",
         ),
     ] = None,
 ) -> None:
     """Write the bytes of each token, to compute bits per byte from a loss per token.
 
-    base_bytes, has_leading_space and is_boundary, as `cppmill_core.byte_tables` reads them, with the tokenizer's
-    digest. Exit code 1 if --check finds a document whose bytes they do not give; nothing is written then.
+    The file has base_bytes, has_leading_space and is_boundary, as `cppmill_core.byte_tables` reads them, and the
+    tokenizer's digest. If --check finds a document with another number of bytes, nothing is written and the exit code
+    is 1.
 
     Examples:
       cppmill byte-tables --tokenizer llvm/tokenizer --out llvm.npz --check llvm
@@ -159,20 +161,20 @@ def flags(
     ],
     project: Annotated[str, typer.Option("--for", metavar="NAME", help="megatron, nanogpt or transformers.")],
     divisible_by: Annotated[
-        int, typer.Option("--divisible-by", metavar="N", help="Pad the rows of a rank's embedding to a multiple of N.")
+        int, typer.Option("--divisible-by", metavar="N", help="Pad each rank's embedding to a multiple of N rows.")
     ] = 128,
     tensor_parallel: Annotated[
-        int, typer.Option("--tensor-parallel", metavar="N", help="Ranks over which an embedding is cut.")
+        int, typer.Option("--tensor-parallel", metavar="N", help="Number of ranks that share an embedding.")
     ] = 1,
     dtype: Annotated[
-        str, typer.Option("--dtype", metavar="NAME", help="Of the model: bfloat16, float16 or float32.")
+        str, typer.Option("--dtype", metavar="NAME", help="Type of the model: bfloat16, float16 or float32.")
     ] = "bfloat16",
     as_json: args.Json = False,
 ) -> None:
-    """Print the flags that pin a tokenizer in a training command.
+    """Print the flags that set a tokenizer in a training command.
 
-    Its path, its vocabulary size, the padded size, and types, by the names of the project's own parser. Flags go to the
-    output stream, so that a command can take them; what no flag can say goes to the error stream.
+    The flags are its path, its vocabulary size, the padded size, and types, with the names of the project's own parser.
+    They go to the output stream, so that you can insert them into a command. Notes go to the error stream.
 
     Examples:
       cppmill flags --for megatron --tokenizer llvm/tokenizer --tensor-parallel 8
@@ -198,7 +200,7 @@ def trace(
             "--data",
             metavar="RUN|SEQUENCES",
             parser=args.run_folder,
-            help="What the training read: a finished run, or an export of sequences; or its URL.",
+            help="What the training read: a finished run, or an export of sequences; may be a URL.",
         ),
     ],
     checkpoint: Annotated[
@@ -211,19 +213,26 @@ def trace(
     ] = None,
     run: Annotated[
         str | None,
-        typer.Option("--run", metavar="RUN", parser=args.run_folder, help="Of sequences: the run behind them."),
+        typer.Option(
+            "--run", metavar="RUN", parser=args.run_folder, help="For sequences: the run that they were made from."
+        ),
     ] = None,
-    until: Annotated[bool, typer.Option("--until", help="Everything up to the checkpoint, not its last step.")] = False,
+    until: Annotated[
+        bool, typer.Option("--until", help="Everything up to the checkpoint, not only the last step.")
+    ] = False,
     step: Annotated[
         int | None,
-        typer.Option("--step", metavar="N", min=0, help="This step, from 0; of --epoch, or over all epochs."),
+        typer.Option(
+            "--step", metavar="N", min=0, help="This step, counted from 0 over all epochs, or within --epoch."
+        ),
     ] = None,
     epoch: Annotated[
         int | None, typer.Option("--epoch", metavar="N", min=0, help="The epoch of --step, from 0.")
     ] = None,
     rank: Annotated[int | None, typer.Option("--rank", metavar="R", help="Only what this rank read.")] = None,
     ranks: Annotated[
-        int | None, typer.Option("--ranks", metavar="N", min=1, help="Without a checkpoint: ranks.  [default: 1]")
+        int | None,
+        typer.Option("--ranks", metavar="N", min=1, help="Without a checkpoint: number of ranks.  [default: 1]"),
     ] = None,
     batch_rows: Annotated[
         int | None,
@@ -232,11 +241,13 @@ def trace(
         ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option("--seed", metavar="N", help="Without a checkpoint: of the loader.  [default: 0]")
+        int | None, typer.Option("--seed", metavar="N", help="Without a checkpoint: seed of the loader.  [default: 0]")
     ] = None,
     streams: Annotated[
         int | None,
-        typer.Option("--streams", metavar="N", min=1, help="Without a checkpoint: of the loader.  [default: 16]"),
+        typer.Option(
+            "--streams", metavar="N", min=1, help="Without a checkpoint: streams of the loader.  [default: 16]"
+        ),
     ] = None,
     in_order: Annotated[
         bool, typer.Option("--no-shuffle", help="Without a checkpoint: the loader did not shuffle.")
@@ -248,8 +259,9 @@ def trace(
 ) -> None:
     """Name the documents that a training consumed: their bytes, licences and place in the run.
 
-    In the last step before a checkpoint, in any other step, or up to the checkpoint. The loader's order is computed
-    again, so nothing needs to be logged. A dataset that is not the checkpoint's is refused.
+    Names those of the last step before a checkpoint, of any other step, or of all steps up to the checkpoint. The
+    order of the loader is computed again, so training need not log anything. If the dataset is not the one of the
+    checkpoint, the command refuses.
 
     Examples:
       cppmill trace checkpoint.pt --data llvm

@@ -21,14 +21,16 @@ def sign(
     run: args.RunFolder,
     key: Annotated[
         Path,
-        typer.Option("--key", metavar="FILE", help="SSH private key, or a public one whose private one the agent has."),
+        typer.Option(
+            "--key", metavar="FILE", help="SSH private key, or a public key if the agent has the private key."
+        ),
     ],
 ) -> None:
     """Sign the receipt of a run with an SSH key, offline.
 
-    Writes RUN/receipt.json.sig with ssh-keygen, in the namespace `cppmill`. The receipt names every file of the run.
-    `cppmill verify RUN --signed-by FILE` checks it, and so does `ssh-keygen -Y verify`. A run that does not verify is
-    not signed.
+    Writes RUN/receipt.json.sig with ssh-keygen, in the namespace `cppmill`. The receipt names every file of the run, so
+    the signature covers all of them. `cppmill verify RUN --signed-by FILE` checks it, and so does `ssh-keygen -Y
+    verify`. If the run does not verify, it is not signed.
 
     Example:
       cppmill sign llvm --key ~/.ssh/id_ed25519
@@ -46,21 +48,26 @@ def sign(
 
 @described(commands, under=Group.PUBLISH)
 def push(
-    name: Annotated[str, typer.Argument(metavar="ORG/NAME", help="The dataset repository; made if it is not there.")],
+    name: Annotated[
+        str, typer.Argument(metavar="ORG/NAME", help="The dataset repository; created if it does not exist.")
+    ],
     run: args.RunFolder,
-    private: Annotated[bool, typer.Option("--private", help="Make a repository that is not there private.")] = False,
+    private: Annotated[bool, typer.Option("--private", help="Make a new repository private.")] = False,
     revision: Annotated[
-        str, typer.Option("--revision", metavar="BRANCH", help="The branch; made if it is not there.")
+        str, typer.Option("--revision", metavar="BRANCH", help="The branch; created if it does not exist.")
     ] = "main",
     signed_by: args.SignedBy = None,
-    creator: Annotated[str | None, typer.Option("--creator", metavar="NAME", help="Who made it, for the card.")] = None,
-    date: Annotated[str | None, typer.Option("--date", metavar="YYYY-MM-DD", help="Its day of publication.")] = None,
+    creator: Annotated[
+        str | None, typer.Option("--creator", metavar="NAME", help="Creator of the dataset, for the card.")
+    ] = None,
+    date: Annotated[str | None, typer.Option("--date", metavar="YYYY-MM-DD", help="Date of publication.")] = None,
 ) -> None:
     """Publish a finished run on the Hugging Face Hub.
 
-    Its shards, tokenizer, receipt and signature, with dataset card, Croissant file and statement. A run that does not
-    verify is not published. What is there with the same digest is not sent again, so the same command continues a push
-    that was killed. The token is HF_TOKEN of the environment; HF_ENDPOINT names another Hub.
+    Publishes its shards, tokenizer, receipt and signature, with a dataset card, a Croissant file and a statement. If
+    the run does not verify, nothing is published. Files that are there with the same digest are not sent again, so the
+    same command continues a push that was killed. The token is HF_TOKEN in the environment; HF_ENDPOINT sets another
+    Hub.
 
     Examples:
       HF_TOKEN=hf_... cppmill push acme/llvm-tokens llvm --private
@@ -90,15 +97,17 @@ def _check_verified(run: str, signed_by: Path | None) -> None:
 def lineage(
     run: args.RunFolder,
     file: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write them, a JSON object per line.")
+        Path | None, typer.Option("--out", metavar="FILE", help="Write the events, one JSON object per line.")
     ] = None,
     url: Annotated[
         str | None,
-        typer.Option("--send", metavar="URL", help="Send them to a server, as Marquez, with OpenLineage's client."),
+        typer.Option(
+            "--send", metavar="URL", help="Send the events to a server, such as Marquez, with OpenLineage's client."
+        ),
     ] = None,
     name: Annotated[
         str | None,
-        typer.Option("--name", metavar="NAME", help="What the dataset is called.  [default: RUN's own name]"),
+        typer.Option("--name", metavar="NAME", help="Name of the dataset.  [default: the name of RUN]"),
     ] = None,
     time: Annotated[
         str | None,
@@ -109,8 +118,8 @@ def lineage(
 ) -> None:
     """Write or send a run's receipt as OpenLineage events.
 
-    The start and the end of the run, with corpus, documents, tokens and tokenizer as datasets, their digests, columns
-    and sizes. Needs cppmill[lineage]. OPENLINEAGE_API_KEY of the environment is the key of a server that wants one.
+    The events are the start and the end of the run. Corpus, documents, tokens and tokenizer are datasets, with digests,
+    columns and sizes. Needs cppmill[lineage]. If the server needs a key, set OPENLINEAGE_API_KEY in the environment.
 
     Examples:
       cppmill lineage llvm --out llvm-lineage.jsonl

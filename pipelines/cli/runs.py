@@ -29,9 +29,9 @@ commands = typer.Typer()
 
 RETOKENIZE_CODES = (
     f"{EXIT_CODES} 10 nothing to do, 11 another run is at work in the store, 12 there is a new version, and its drift "
-    "goes beyond a threshold."
+    "exceeds a threshold."
 )
-CHANGES_CODES = f"{EXIT_CODES} 12 with --drift, the drift of the current version goes beyond a threshold."
+CHANGES_CODES = f"{EXIT_CODES} 12 with --drift, the drift of the current version exceeds a threshold."
 
 
 @described(commands, under=Group.LOOK)
@@ -41,7 +41,7 @@ def report(
         typer.Argument(
             metavar="RUN|STORE",
             parser=args.begun_folder,
-            help="A finished run, or a store of versions; a URL (gs://, s3://) works too.",
+            help="A finished run, or a store of versions; may be a URL (gs://, s3://).",
         ),
     ],
     page: Annotated[
@@ -49,44 +49,48 @@ def report(
         typer.Option(
             "--out",
             metavar="FILE",
-            help="The HTML file to write, outside of RUN.  [default: RUN's name and -report.html, in this folder]",
+            help="The HTML file to write, outside RUN.  [default: NAME-report.html in this folder, NAME from RUN]",
         ),
     ] = None,
     compare: Annotated[
         Path | None,
-        typer.Option("--compare", metavar="FILE", help="Show other tokenizers too: what `compare --json` printed."),
+        typer.Option("--compare", metavar="FILE", help="Also show other tokenizers: the output of `compare --json`."),
     ] = None,
     threads: Annotated[
         int | None,
-        typer.Option("--threads", metavar="N", min=1, help="Shards read at once.  [default: the CPUs it may use]"),
+        typer.Option("--threads", metavar="N", min=1, help="Shards to read at once.  [default: the CPUs it may use]"),
     ] = None,
     left_out: Annotated[
-        bool, typer.Option("--left-out", help="Show what each filter dropped instead: how much, from where, examples.")
+        bool, typer.Option("--left-out", help="Show instead what each filter dropped: how much, from where, examples.")
     ] = False,
     against: Annotated[
         str | None,
         typer.Option(
-            "--against", metavar="RUN", parser=args.run_folder, help="Of --left-out: what only one of both drops."
+            "--against",
+            metavar="RUN",
+            parser=args.run_folder,
+            help="With --left-out: show what only one of the two runs drops.",
         ),
     ] = None,
     shard: Annotated[
         str | None,
-        typer.Option("--shard", metavar="FILE", help="Show rows of a Parquet file below RUN instead, ids as tokens."),
+        typer.Option("--shard", metavar="FILE", help="Show instead rows of a Parquet file in RUN, with ids as tokens."),
     ] = None,
     first: Annotated[
-        int | None, typer.Option("--first", metavar="N", min=0, help="Of --shard: the first row.  [default: 0]")
+        int | None, typer.Option("--first", metavar="N", min=0, help="With --shard: the first row.  [default: 0]")
     ] = None,
     rows: Annotated[
-        int | None, typer.Option("--rows", metavar="N", min=1, max=1000, help="Of --shard: how many.  [default: 50]")
+        int | None,
+        typer.Option("--rows", metavar="N", min=1, max=1000, help="With --shard: how many rows.  [default: 50]"),
     ] = None,
     verbose: args.Verbose = False,
 ) -> None:
     """Show a finished run, or the versions of a store, on one HTML page.
 
-    Of a run: what went in and came out, the vocabulary and what is used of it, compression by project, lengths,
-    decisions with their reasons, the receipt. Of a store of `retokenize`: documents, tokens, compression, ledger,
-    tokenizer and projects from version to version. With --left-out: the documents that filters dropped, by reason. With
-    --shard: rows of a file. The page opens from disk and fetches nothing.
+    For a run, the page shows what went in and came out, the vocabulary and how much of it is used, compression by
+    project, lengths, decisions with their reasons, and the receipt. For a store of `retokenize`, it shows documents,
+    tokens, compression, ledger, tokenizer and projects from version to version. With --left-out it shows the documents
+    that filters dropped, by reason. With --shard it shows rows of a file. The page opens from disk and fetches nothing.
 
     Examples:
       cppmill report llvm
@@ -121,7 +125,7 @@ def retokenize(
     config: args.Config = None,
     set_values: args.SetValues = None,
     keep: Annotated[
-        int, typer.Option("--keep", metavar="N", min=1, help="Keep this many versions, the current one included.")
+        int, typer.Option("--keep", metavar="N", min=1, help="Keep this many versions, including the current one.")
     ] = 3,
     quiet: args.Quiet = False,
     as_json: args.Json = False,
@@ -129,13 +133,14 @@ def retokenize(
 ) -> None:
     """Make a new version of a dataset from what has changed.
 
-    Only changed units of the sources run, with the tokenizer of the previous version, so that no id moves; the rest is
-    shared with it. STORE/current always names the newest complete version, and moves when the new one is proved.
-    Options that are not given come from the previous version. The first version builds a tokenizer by --profile,
-    --vocab-size and --vocab, or takes --tokenizer. --rebuild-tokenizer builds another one later, and learned ids move.
+    Runs only changed units of the sources, with the tokenizer of the previous version, so that no id moves. Unchanged
+    files are shared with the previous version. STORE/current always names the newest complete version, and moves when
+    the new one is proved. Options that you do not give come from the previous version. The first version builds a
+    tokenizer with --profile, --vocab-size and --vocab, or uses --tokenizer. Later, --rebuild-tokenizer builds another
+    one, and learned ids move.
 
     Exit code 0: there is a new version. 10: there was nothing to do. 11: another run is at work in the store. 12: there
-    is a new version, and its drift goes beyond a threshold (--alert-compression and others; none by default).
+    is a new version, and its drift exceeds a threshold (--alert-compression and others; none by default).
 
     Examples:
       cppmill retokenize ~/src --store /data/cpp
@@ -186,24 +191,24 @@ def changes(
         typer.Argument(
             metavar="STORE",
             parser=args.begun_folder,
-            help="The store of `retokenize`; a URL (gs://, s3://) works too.",
+            help="The store of `retokenize`; may be a URL (gs://, s3://).",
         ),
     ],
     trend: Annotated[
-        bool, typer.Option("--trend", help="Show the newest 200 versions instead of the last one.")
+        bool, typer.Option("--trend", help="Show the newest 200 versions, not only the last one.")
     ] = False,
     drift: Annotated[
         bool,
-        typer.Option("--drift", help="Show the drift of the last version instead: compression, ids, API families."),
+        typer.Option("--drift", help="Show instead the drift of the last version: compression, ids, API families."),
     ] = False,
     as_json: args.Json = False,
 ) -> None:
     """Print what the current version of a store changed, its drift, or how all its versions compare.
 
-    Without --trend: documents, tokens, shards and ids, as `retokenize` printed them. With --trend, per version: totals,
-    bytes per token, ledger, tokenizer, projects that came and went; then the projects whose compression moved most.
-    With --drift: the new text beside the version before, with the alerts of the run that made it. Versions that were
-    removed are shown too. Only small records in the store are read, no token shards.
+    Without options: documents, tokens, shards and ids, as `retokenize` printed them. With --trend, for each version:
+    totals, bytes per token, ledger, tokenizer, added and removed projects; then the projects whose compression changed
+    most. With --drift: the new text compared with the previous version, and the alerts of the run that made it.
+    Versions that were removed are shown too. Reads only small records in the store, no token shards.
 
     Examples:
       cppmill changes /data/cpp
@@ -231,23 +236,26 @@ def status(
         typer.Argument(
             metavar="OUT|STORE",
             parser=args.begun_folder,
-            help="What a run, an export or `retokenize` writes; a URL (gs://, s3://) works too.",
+            help="The output of a run, an export or `retokenize`; may be a URL (gs://, s3://).",
         ),
     ],
     events: Annotated[int, typer.Option("--events", metavar="N", min=0, help="Print the last N events.")] = 5,
     serve: Annotated[
-        bool, typer.Option("--serve", help="Show it in a browser of this machine until Ctrl-C; the page renews itself.")
+        bool,
+        typer.Option("--serve", help="Show it in a browser on this machine until Ctrl-C; the page refreshes itself."),
     ] = False,
     port: Annotated[
-        int | None, typer.Option("--port", metavar="N", min=1, max=65535, help="Of --serve.  [default: a free one]")
+        int | None,
+        typer.Option("--port", metavar="N", min=1, max=65535, help="Port of --serve.  [default: a free one]"),
     ] = None,
     as_json: args.OneJson = False,
 ) -> None:
     """Print how far the run in OUT is, or how the last one ended.
 
-    From another process or machine, while it runs and afterwards: stages, units, rate, time left, who holds the lock.
-    For a store of `retokenize`: the version that is being made, otherwise the current one. Exit code 0 if it runs or
-    ended well, 1 if it failed, was stopped or died. With --serve, a page on the loopback address shows it.
+    Works from another process or machine, during the run and afterwards. Prints stages, units, rate, time left, and who
+    holds the lock. For a store of `retokenize`, it shows the version that is being made, or else the current one. Exit
+    code 0 if it is running or ended well, 1 if it failed, was stopped or crashed. With --serve, a page on the loopback
+    address shows it.
 
     Examples:
       cppmill status llvm
@@ -284,15 +292,15 @@ def _serve_status(out: str, port: int) -> None:
 def provenance(
     run: args.RunFolder,
     folder: Annotated[
-        Path, typer.Option("--out", metavar="DIR", file_okay=False, help="Folder to write, outside of the run's.")
+        Path, typer.Option("--out", metavar="DIR", file_okay=False, help="Folder to write, outside RUN.")
     ],
     name: Annotated[
         str | None,
-        typer.Option("--name", metavar="NAME", help="What the dataset is called.  [default: RUN's own name]"),
+        typer.Option("--name", metavar="NAME", help="Name of the dataset.  [default: the name of RUN]"),
     ] = None,
     url: Annotated[str | None, typer.Option("--url", metavar="URL", help="Where it will be published.")] = None,
-    creator: Annotated[str | None, typer.Option("--creator", metavar="NAME", help="Who made it.")] = None,
-    date: Annotated[str | None, typer.Option("--date", metavar="YYYY-MM-DD", help="Its day of publication.")] = None,
+    creator: Annotated[str | None, typer.Option("--creator", metavar="NAME", help="Creator of the dataset.")] = None,
+    date: Annotated[str | None, typer.Option("--date", metavar="YYYY-MM-DD", help="Date of publication.")] = None,
     builder: Annotated[
         str | None,
         typer.Option("--builder", metavar="URI", help="Who carried out the run.  [default: urn:cppmill:builder]"),
@@ -300,8 +308,8 @@ def provenance(
 ) -> None:
     """Write a run's receipt as in-toto statement, Croissant file and dataset card.
 
-    From the receipt, the tokenizer's manifest and the licences of the documents, with links to the shards, so that
-    `datasets.load_dataset(DIR)` reads them. The same arguments give the same bytes; nothing is signed or sent.
+    Uses the receipt, the tokenizer's manifest and the licences of the documents. DIR also has links to the shards, so
+    that `datasets.load_dataset(DIR)` can read them. The same arguments give the same bytes. Nothing is signed or sent.
 
     Example:
       cppmill provenance llvm --out llvm-card --name llvm-tokens --date 2026-11-30

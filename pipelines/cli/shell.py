@@ -21,8 +21,8 @@ def init(
 ) -> None:
     """Write a file of options for `run --config`, to edit.
 
-    Every option of a run with what it does and its default, as a comment: remove the `#` of those that you change. A
-    file that exists is not overwritten.
+    The file lists every option of a run as a comment, with what it does and its default. Remove the `#` of those that
+    you change. An existing file is not overwritten.
 
     Examples:
       cppmill init
@@ -39,9 +39,9 @@ def init(
 def completion(
     shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(metavar="bash|zsh|fish", help="The shell.")],
 ) -> None:
-    """Print what makes a shell complete commands, options and their values.
+    """Print a script that makes a shell complete commands, options and their values.
 
-    For one session, or for all by the file that the shell reads at its start.
+    Use it for one session, or put it into a file that the shell reads when it starts.
 
     Examples:
       source <(cppmill completion bash)

@@ -22,30 +22,44 @@ commands = typer.Typer()
 def withdraw(
     target: Annotated[
         str,
-        typer.Argument(metavar="STORE|FILE.json", help="The store of `retokenize`, or the file of a list for `run`."),
+        typer.Argument(
+            metavar="STORE|FILE.json", help="The store of `retokenize`, or a list file for `run --withdrawn`."
+        ),
     ],
     doc_ids: Annotated[
-        str | None, typer.Option("--doc-ids", metavar="FILE", help="A doc_id (SHA-256) per line; - reads them.")
+        str | None,
+        typer.Option(
+            "--doc-ids", metavar="FILE", help="File with a doc_id (SHA-256) per line; - is the standard input."
+        ),
     ] = None,
     paths: Annotated[
         str | None,
-        typer.Option("--paths", metavar="FILE", help="A path per line, as in documents; with a / at its end a folder."),
+        typer.Option(
+            "--paths",
+            metavar="FILE",
+            help="File with a path per line, as in documents; a path that ends in / is a folder.",
+        ),
     ] = None,
     projects: Annotated[str | None, typer.Option("--projects", metavar="A,B", help="Whole projects.")] = None,
     licenses: Annotated[
         str | None,
-        typer.Option("--licenses", metavar="A,B", help="What the source says is under these licences."),
+        typer.Option("--licenses", metavar="A,B", help="Documents that the source says are under these licences."),
     ] = None,
     copies: Annotated[
-        bool, typer.Option("--copies", help="Withdraw equal contents too, wherever the current version has them.")
+        bool, typer.Option("--copies", help="Also withdraw all documents of the current version with the same content.")
     ] = False,
     sources: Annotated[
         list[str] | None,
-        typer.Option("--source", metavar="SOURCE", help="Make the version at once, of this source; may be repeated."),
+        typer.Option(
+            "--source", metavar="SOURCE", help="Make the next version now, from this source; may be repeated."
+        ),
     ] = None,
     config: args.Config = None,
     keep: Annotated[
-        int, typer.Option("--keep", metavar="N", min=1, help="Keep this many versions; older ones hold what went.")
+        int,
+        typer.Option(
+            "--keep", metavar="N", min=1, help="Keep this many versions; older ones still contain the documents."
+        ),
     ] = 3,
     quiet: args.Quiet = False,
     as_json: args.Json = False,
@@ -53,10 +67,10 @@ def withdraw(
 ) -> None:
     """Take documents out of a store of versions, for good.
 
-    They are added to STORE/withdrawn.json, by hash. With --source the next version is made at once, as `retokenize`
-    makes it; otherwise the next `retokenize` makes it. The documents are `filtered[withdrawn]` from then on, ids do not
-    move, and only units that had them are made again. Versions that hold them are named: --keep 1 deletes them. For a
-    single run, FILE.json is a list for `run --withdrawn`.
+    Adds their hashes to STORE/withdrawn.json. With --source, the command also makes the next version, like
+    `retokenize`; otherwise the next `retokenize` does. From then on the documents are `filtered[withdrawn]`. Ids do not
+    move, and only units with these documents are redone. The command names the versions that still contain them;
+    --keep 1 deletes these. For a single run, FILE.json is a list for `run --withdrawn`.
 
     Examples:
       cppmill withdraw /data/cpp --paths gone.txt --source ~/src --keep 1
@@ -95,8 +109,9 @@ def prove_absent(
 ) -> None:
     """Print the proof, as JSON, that a document is not in a dataset.
 
-    checks/check_exclusion.py checks it without cppmill, from the root alone, which is in the receipt of every run with
-    a list of withdrawn documents. Exit code 1 if the document is in the dataset; what is printed then proves that.
+    checks/check_exclusion.py checks the proof without cppmill. It needs only the root, which is in the receipt of every
+    run with a list of withdrawn documents. If the document is in the dataset, the command proves that instead, and the
+    exit code is 1.
 
     Example:
       cppmill prove-absent llvm e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855 > proof.json
@@ -122,11 +137,11 @@ def affected(
     ] = None,
     as_json: args.Json = False,
 ) -> None:
-    """Name the versions, exports and checkpoints that have withdrawn documents.
+    """Name the versions, exports and checkpoints that contain withdrawn documents.
 
-    Versions of the store, also those that were deleted after the withdrawal; exports by the receipt that they were made
-    from; checkpoints by the position of the loader, as `trace` reads it: which withdrawn documents the training
-    consumed up to there.
+    Lists the versions of the store, including those that were deleted after the withdrawal. Finds exports by the
+    receipt that they were made from. For checkpoints, it reads the position of the loader, like `trace`, and finds the
+    withdrawn documents that the training consumed up to there.
 
     Example:
       cppmill affected /data/cpp exports/llvm-8k checkpoints/*.pt

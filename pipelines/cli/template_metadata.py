@@ -17,9 +17,9 @@ from schemas.declarations import ARGUMENTS
 from transforms.storage.aws_keys import SECRET_OPTION
 
 _HELP = {
-    "engine": "Where the stages run: dataflow, as jobs of their own; local, on the worker of the template's job.  "
+    "engine": "Where the stages run: dataflow, as separate jobs; local, on the worker of the template's job.  "
     "[default: dataflow]",
-    "config": "TOML file with the tables [run], [ingest], [scan], [build], [tokenize]; the parameters win over it.",
+    "config": "TOML file with the tables [run], [ingest], [scan], [build], [tokenize]; parameters override it.",
 }
 """What differs from the command line."""
 

@@ -22,15 +22,15 @@ commands = typer.Typer()
 def show(
     tokenizer: args.Tokenizer,
     file: Annotated[str, typer.Argument(metavar="[FILE|-]", help="File of any bytes; - is the standard input.")] = "-",
-    ids: Annotated[bool, typer.Option("--ids", help="Print its id after each token.")] = False,
+    ids: Annotated[bool, typer.Option("--ids", help="Print the id after each token.")] = False,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", dir_okay=False, help="Write a page instead.")
+        Path | None, typer.Option("--html", metavar="FILE", dir_okay=False, help="Write an HTML page instead.")
     ] = None,
 ) -> None:
     """Print a source file with its tokens in colour.
 
-    Each token is shaded by its band, atomic ones are bold; without colours a bar ends each token. The page opens from
-    disk, and shows details of the token under the pointer.
+    The colour of a token shows its band, and atomic tokens are bold. Without colours, a bar ends each token. The page
+    opens from disk, and shows details of the token under the pointer.
 
     Examples:
       cppmill show --tokenizer llvm/tokenizer a.cpp
@@ -56,8 +56,8 @@ def explain(
 ) -> None:
     """Print which merges made each token of a text.
 
-    In the order in which they were applied, each with its rank and where it was learned: over the fixed tokens
-    (seed), in the words of the corpus, or in its lines (superwords).
+    Prints the merges in the order in which they were applied. Each has its rank and where it was learned: from the
+    fixed tokens (seed), from the words of the corpus, or from its lines (superwords).
 
     Example:
       cppmill explain --tokenizer llvm/tokenizer 'std::vector<int> v;'
@@ -91,16 +91,16 @@ def adopt(
         typer.Option("--hf-template", help="What tokenizers and transformers put around a text."),
     ] = None,
     allow_lossy: Annotated[
-        bool, typer.Option("--allow-lossy", help="Take a SentencePiece model that loses text; runs count what is lost.")
+        bool,
+        typer.Option("--allow-lossy", help="Accept a SentencePiece model that loses text; runs count what is lost."),
     ] = False,
 ) -> None:
-    """Make a tokenizer directory of another program's tokenizer, or of ours with another template.
+    """Make a tokenizer directory from another program's tokenizer, or from ours with another template.
 
-    Its files are copied as they are, and a manifest says what its ids are. Any SentencePiece model and byte-level BPE
-    that gives all text back as it was; what would lose text is refused by name, unless it is a SentencePiece model and
-    --allow-lossy is given. BOS and EOS are those that the source
-    names; --bos and --eos take others of its control tokens. With --hf-template, a copy of a tokenizer directory that
-    differs in the template alone: all ids stay.
+    Copies the files unchanged, and writes a manifest that describes the ids. Accepts any SentencePiece model and
+    byte-level BPE that can reproduce all text. Other tokenizers are refused with the reason, except SentencePiece
+    models with --allow-lossy. BOS and EOS are those that the source names; --bos and --eos choose other control tokens.
+    With --hf-template, it copies a tokenizer directory and changes only the template; all ids stay.
 
     Examples:
       cppmill adopt gemma/tokenizer.model --out gemma-tokenizer
@@ -117,7 +117,7 @@ def adopt(
             typer.echo(line)
 
 
-SOURCES = "the folder or URL of a run, or sources as `run` takes them; may be given again."
+SOURCES = "the folder or URL of a run, or sources as for `run`; may be repeated."
 
 On = Annotated[
     list[str],
@@ -125,12 +125,15 @@ On = Annotated[
 ]
 
 Share = Annotated[
-    float, typer.Option("--sample", metavar="FRACTION", min=0, max=1, help="Take this share, chosen by path.")
+    float,
+    typer.Option(
+        "--sample", metavar="FRACTION", min=0, max=1, help="Take this share of the documents, chosen by path."
+    ),
 ]
 
 ThreadNumber = Annotated[
     int | None,
-    typer.Option("--threads", metavar="N", min=1, help="Threads that encode.  [default: the CPUs that it may use]"),
+    typer.Option("--threads", metavar="N", min=1, help="Threads for encoding.  [default: the CPUs it may use]"),
 ]
 
 
@@ -140,7 +143,7 @@ Tokenizers = Annotated[
         metavar="TOKENIZER",
         parser=as_typed,
         help="Tokenizer directory, folder with a tokenizer.json, SentencePiece .model, or .tiktoken ranks (.gz); "
-        "or a URL of one; NAME=PATH names it in the tables.",
+        "may be a URL. NAME=PATH gives it a name in the tables.",
     ),
 ]
 
@@ -149,8 +152,8 @@ Pattern = Annotated[
     typer.Option(
         "--pattern",
         metavar="NAME|REGEX",
-        help="Pattern of ranks: of a published vocabulary, such as cl100k_base, or a regular expression.  "
-        "[default: by the name of the file]",
+        help="Pattern for .tiktoken ranks: the name of a published vocabulary, such as cl100k_base, or a regular "
+        "expression.  [default: from the name of the file]",
     ),
 ]
 
@@ -163,7 +166,7 @@ def compare(
     on: On,
     pattern: Pattern = None,
     corpus_bytes: Annotated[
-        str, typer.Option("--corpus-bytes", metavar="SIZE", help="Size of the corpus whose encoding time is estimated.")
+        str, typer.Option("--corpus-bytes", metavar="SIZE", help="Estimate the time to encode a corpus of this size.")
     ] = "1TB",
     sample: Share = 1.0,
     threads: ThreadNumber = None,
@@ -172,9 +175,9 @@ def compare(
 ) -> None:
     """Compare tokenizers on the same text.
 
-    Bytes per token by project, the share of each band, documents that do not decode to themselves, speed and the time
-    that a corpus would take, tokens per identifier, unused tokens, token lengths, longest tokens. Each tokenizer is run
-    by the library that it is made for. With --verbose every project has a row.
+    Prints bytes per token by project, the share of each band, documents that do not decode to the same bytes, speed and
+    the time that a corpus would take, tokens per identifier, unused tokens, token lengths, and the longest tokens. Each
+    tokenizer runs in the library that it is made for. With --verbose every project has a row.
 
     Examples:
       cppmill compare llvm/tokenizer codellama/ o200k_base.tiktoken.gz --on held-out/
@@ -198,7 +201,7 @@ def cursors(
         typer.Argument(
             metavar="TOKENIZER",
             parser=as_typed,
-            help="Tokenizer directory, or its URL; NAME=PATH names it in the table.",
+            help="Tokenizer directory, or its URL. NAME=PATH gives it a name in the table.",
         ),
     ],
     on: On,
@@ -209,10 +212,10 @@ def cursors(
 ) -> None:
     """Measure how often a completion at a cursor meets a token border.
 
-    Each document gets three cursors: anywhere, within an identifier after one of its parts, and at the end of a line.
-    For each kind: how often the whole text has a token border there; how often both sides, encoded separately, have
-    the ids of the whole text; how many of the prompt's last ids differ from these; and how many last ids, and bytes,
-    Tokenizer.stable_prefix drops.
+    Each document gets three cursors: anywhere, inside an identifier after one of its parts, and at the end of a line.
+    For each kind, the table shows how often the complete text has a token border there; how often both sides, encoded
+    separately, have the ids of the complete text; how many of the prompt's last ids differ; and how many last ids and
+    bytes Tokenizer.stable_prefix drops.
 
     Example:
       cppmill cursors plain=a/tokenizer superwords=b/tokenizer --on held-out/ --sample 0.1
@@ -232,19 +235,22 @@ def sweep(
     sizes: Annotated[str, typer.Option("--sizes", metavar="N,N", help="Numbers of ids.")],
     on: On,
     models: Annotated[
-        str, typer.Option("--models", metavar="WIDTHxLAYERS,", help="Transformers whose cost is estimated.")
+        str, typer.Option("--models", metavar="WIDTHxLAYERS,", help="Shapes of transformers, to estimate their cost.")
     ] = "768x12,2048x24,4096x32",
-    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw it: .svg, .png or .pdf.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Also draw a plot: .svg, .png or .pdf.")
+    ] = None,
     sample: Share = 1.0,
     threads: ThreadNumber = None,
     quiet: args.Quiet = False,
     as_json: args.Json = False,
     verbose: args.Verbose = False,
 ) -> None:
-    """Estimate what vocabularies of several sizes would give, and cost.
+    """Estimate what vocabularies of several sizes would gain and cost.
 
-    Builds one of each size from the counts of RUN, in a temporary folder, and encodes a text that should be held out:
-    bytes per token, and for models of some shapes the parameters of the embedding and the work to train on that text.
+    Builds a tokenizer of each size from the counts of RUN, in a temporary folder, and encodes a text, which should be
+    held out. Prints bytes per token, and for models of several shapes the parameters of the embedding and the work to
+    train on this text.
 
     Example:
       cppmill sweep llvm --sizes 16384,32768,65536 --on held-out/
@@ -281,23 +287,29 @@ def trial(
     held_out: Annotated[
         list[str],
         typer.Option(
-            "--held-out", metavar="SOURCE", parser=as_typed, help="Text to measure on, given like that of --on."
+            "--held-out", metavar="SOURCE", parser=as_typed, help="Text to measure on, in the same form as --on."
         ),
     ],
     out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Folder of the trial; one of a killed trial resumes.")
+        Path, typer.Option("--out", metavar="DIR", help="Folder of the trial; the folder of a killed trial resumes it.")
     ],
     budget: Annotated[
         str | None,
-        typer.Option("--budget", metavar="TIME", help="How long it may take on this machine, as 20m: sets the work."),
+        typer.Option(
+            "--budget",
+            metavar="TIME",
+            help="How long the trial may take on this machine, such as 20m; decides the work.",
+        ),
     ] = None,
     flops: Annotated[
         float | None,
-        typer.Option("--flops", metavar="N", min=1, help="Operations of each training instead, to repeat a trial."),
+        typer.Option(
+            "--flops", metavar="N", min=1, help="Instead of --budget: operations per training, to repeat a trial."
+        ),
     ] = None,
     pattern: Pattern = None,
     device: Annotated[
-        Device | None, typer.Option("--device", help="Where it trains.  [default: a GPU if there is one]")
+        Device | None, typer.Option("--device", help="Device for training.  [default: a GPU if there is one]")
     ] = None,
     threads: ThreadNumber = None,
     quiet: args.Quiet = False,
@@ -306,8 +318,8 @@ def trial(
 ) -> None:
     """Train the same small model with each tokenizer, and compare bits per byte of held-out text.
 
-    Every training takes the same number of floating-point operations, counted with the matrix of the logits, on the
-    same documents. DIR gets trial.json, the curves over bytes and over operations in trial.svg, and a receipt. Needs
+    Every training uses the same documents and the same number of floating-point operations, including the matrix of the
+    logits. DIR then contains trial.json, a receipt, and trial.svg with curves over bytes and over operations. Needs
     cppmill[trial].
 
     Examples:

@@ -42,8 +42,8 @@ OwnVocabulary = Annotated[
 def init(directory: OwnVocabulary) -> None:
     """Begin a vocabulary of your own.
 
-    A folder that inherits the vocabulary of this installation, as a copy in DIR/inherited, and adds to it: own.toml for
-    tokens, categories, morphemes and cuts, and an ids.lock of its own. `run --vocab DIR` builds with it.
+    Makes a folder with a copy of the vocabulary of this installation (DIR/inherited), own.toml for your tokens,
+    categories, morphemes and cuts, and a separate ids.lock. `run --vocab DIR` builds with it.
 
     Example:
       cppmill vocab init acme-vocabulary
@@ -62,7 +62,7 @@ def add(
     file: Annotated[
         Path | None,
         typer.Option(
-            "--from", metavar="FILE", dir_okay=False, exists=True, help="Add the names in a file, one a line."
+            "--from", metavar="FILE", dir_okay=False, exists=True, help="Add the names in a file, one per line."
         ),
     ] = None,
     category: Annotated[
@@ -73,15 +73,15 @@ def add(
         typer.Option(
             "--match",
             metavar="|".join(MATCHES),
-            help="How a scan counts them: ident, whole identifiers; prefix, also identifiers that begin with them; "
-            "qualified, whole names with :: between them; dollar; sql_string, words in capitals of string literals; "
-            "string, any words of them, with dots too.",
+            help="How a scan counts the names: ident, as whole identifiers; prefix, also as prefixes of identifiers; "
+            "qualified, as whole names with ::; dollar, as $name; sql_string, as words in capitals in string literals; "
+            "string, as any words in string literals, also with dots.",
         ),
     ] = "ident",
     api_prefixes: Annotated[
-        str, typer.Option("--api-prefixes", metavar="A,B", help="Beginnings that make a name distinctive, as acme_.")
+        str, typer.Option("--api-prefixes", metavar="A,B", help="Prefixes that make a name distinctive, such as acme_.")
     ] = "",
-    keep: Annotated[bool, typer.Option("--keep", help="A scan never cuts them, however rare.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="A scan never cuts the names, however rare they are.")] = False,
     band: Annotated[
         str,
         typer.Option("--band", metavar="NAME", help="Band of the ids: domain, where names are atomic, or library."),
@@ -90,8 +90,8 @@ def add(
 ) -> None:
     """Give names free ids in a vocabulary of your own.
 
-    Names that it has already keep their ids; with --keep a scan no longer cuts them either. Nothing is written if a
-    name breaks a rule: the pattern cuts it into words, say. The message names what would do.
+    Names that the vocabulary already has keep their ids; with --keep a scan no longer cuts them. If a name breaks a
+    rule (for example, the pattern cuts it into words), nothing is written, and the message says what to do instead.
 
     Examples:
       cppmill vocab add acme-vocabulary --category acme --keep --from names.txt
@@ -121,7 +121,7 @@ def propose(
     directory: Annotated[
         Path | None,
         typer.Option(
-            "--vocab", metavar="DIR", exists=True, help="Vocabulary they are for.  [default: the one of the run]"
+            "--vocab", metavar="DIR", exists=True, help="Vocabulary that they are for.  [default: the one of the run]"
         ),
     ] = None,
     names: Annotated[int, typer.Option("--names", metavar="N", min=0, help="Most names to propose.")] = 100,
@@ -129,8 +129,9 @@ def propose(
 ) -> None:
     """Propose names and morphemes for a vocabulary of your own.
 
-    Prints TOML for its folder: what takes most tokens in the run's text, with a free id each, and its hits, documents,
-    projects and the bytes that it saves. What a build would cut is left out.
+    Prints TOML for the vocabulary's folder: the names and morphemes that take the most tokens in the run's text. Each
+    has a free id, hits, documents, projects and the bytes that it would save. Names that a build would cut are left
+    out.
 
     Examples:
       cppmill vocab propose out --vocab acme-vocabulary > acme-vocabulary/proposed.toml
@@ -148,9 +149,9 @@ def release(
     tokenizer: args.Tokenizer,
     directory: VocabularyFolder = None,
 ) -> None:
-    """Pin the fixed ids of a tokenizer for life.
+    """Pin the fixed ids of a tokenizer for good.
 
-    They are appended to ids.lock, which nothing else writes.
+    Appends them to ids.lock, which no other command writes.
 
     Example:
       cppmill vocab release 1.0 --tokenizer llvm/tokenizer
@@ -169,8 +170,8 @@ def lint(
 ) -> None:
     """Report what is wrong with the vocabulary files.
 
-    Duplicates, tokens that cannot be reached, seeds that would break an atomic token, wrong bands, holes, moved ids.
-    Exit code 1 if anything is an error.
+    Finds duplicates, tokens that no text can produce, seeds that would break an atomic token, wrong bands, holes, and
+    moved ids. Exit code 1 if anything is an error.
 
     Example:
       cppmill vocab lint
@@ -207,15 +208,15 @@ def diff(
     id_map: Annotated[
         list[Path] | None,
         typer.Option(
-            "--id-map", metavar="FILE", help="Write the map of ids: FILE.parquet or FILE.npy; may be given twice."
+            "--id-map", metavar="FILE", help="Write the map of ids: FILE.parquet or FILE.npy; may be repeated."
         ),
     ] = None,
     verbose: args.Verbose = False,
 ) -> None:
     """Compare the tokens and ids of two tokenizers.
 
-    Tokens added, removed, moved and kept; with --verbose each is listed. Exit code 1 if a fixed id moved. The map
-    is for embedding surgery; docs/how-to/models/changing-the-tokenizer.md has an example.
+    Counts the tokens that were added, removed, moved and kept; --verbose lists each. Exit code 1 if a fixed id moved.
+    The map is for embedding surgery; docs/how-to/models/changing-the-tokenizer.md has an example.
 
     Example:
       cppmill vocab diff old/tokenizer new/tokenizer --documents new --id-map ids.parquet
@@ -239,7 +240,7 @@ def map_ids(
         typer.Argument(metavar="OLD", parser=args.local_tokenizer, help="Tokenizer that a model was trained with."),
     ],
     new: Annotated[
-        Path, typer.Argument(metavar="NEW", parser=args.local_tokenizer, help="Tokenizer that it is to have.")
+        Path, typer.Argument(metavar="NEW", parser=args.local_tokenizer, help="Tokenizer that the model will use.")
     ],
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Map to write, .parquet.")],
     embeddings: Annotated[
@@ -247,10 +248,10 @@ def map_ids(
     ] = None,
     init: Annotated[Path | None, typer.Option("--init", metavar="FILE", help="Rows to write by new id, .npy.")] = None,
 ) -> None:
-    """Map the ids of a tokenizer to those of another, of any kind, and make embeddings to begin with.
+    """Map the ids of one tokenizer to those of another, and make initial embeddings.
 
     A new token is mapped to the old tokens that spell it, and its row is their mean. OLD and NEW are tokenizer
-    directories, or what `adopt` takes.
+    directories, or what `adopt` accepts.
 
     Example:
       cppmill vocab map qwen/tokenizer.json out/tokenizer --out ids.parquet --embeddings qwen.npy --init new.npy
@@ -268,29 +269,35 @@ def working_set(
     file: Annotated[Path, typer.Option("--out", metavar="FILE", help="File to write, JSON.")],
     projects: Annotated[
         list[str] | None,
-        typer.Option("--projects", metavar="GLOB", help="Names of the projects; may be given again.  [default: *]"),
+        typer.Option(
+            "--projects", metavar="GLOB", help="Only documents of these projects; may be repeated.  [default: *]"
+        ),
     ] = None,
     platforms: Annotated[
         list[str] | None,
-        typer.Option("--platforms", metavar="CATEGORY=LABEL", help="Only documents for such platforms, globs."),
+        typer.Option(
+            "--platforms", metavar="CATEGORY=LABEL", help="Only documents with these platforms; globs; may be repeated."
+        ),
     ] = None,
     namespaces: Annotated[
         list[str] | None,
-        typer.Option("--namespaces", metavar="GLOB", help="Only documents in whose code such a namespace occurs."),
+        typer.Option(
+            "--namespaces", metavar="GLOB", help="Only documents with these namespaces in code; may be repeated."
+        ),
     ] = None,
     bands: Annotated[
         list[str] | None,
-        typer.Option("--bands", metavar="GLOB", help="Bands or categories of tokens that are in it as a whole."),
+        typer.Option("--bands", metavar="GLOB", help="Add all ids of these bands or categories; may be repeated."),
     ] = None,
     coverage: Annotated[
         float, typer.Option("--coverage", metavar="FRACTION", help="Share of the documents' tokens to cover.")
     ] = 0.99,
 ) -> None:
-    """Write the fewest ids that cover a share of some documents' tokens.
+    """Write the smallest set of ids that covers a share of some documents' tokens.
 
-    A sorted allow-list with a receipt, for routing: `cppmill_core.working_set` makes the mask for a model's logits. It
-    makes nothing faster. Control tokens and the 256 bytes are always in it. Documents must meet each of --projects,
-    --platforms and --namespaces; each may be given again, and then one of its values is enough.
+    The set is a sorted list with a receipt, for routing: `cppmill_core.working_set` makes a mask for a model's logits
+    from it. The mask makes nothing faster. Control tokens and the 256 bytes are always in the set. A document must
+    match all of --projects, --platforms and --namespaces. If you repeat one of them, it must match one of the values.
 
     Examples:
       cppmill vocab working-set out --projects 'cu*' --projects torch --coverage 0.99 --out cuda.json
@@ -309,25 +316,27 @@ def mask(
     file: Annotated[Path, typer.Option("--out", metavar="FILE", help="File to write, JSON.")],
     bias: Annotated[
         list[str] | None,
-        typer.Option("--bias", metavar="BAND=NUMBER", help="Add this to the logits of a band or category, a glob."),
+        typer.Option(
+            "--bias", metavar="BAND=NUMBER", help="Add this number to the logits of a band or category (a glob)."
+        ),
     ] = None,
     freeze: Annotated[
         list[str] | None,
-        typer.Option("--freeze", metavar="BAND", help="Bands or categories whose rows do not learn, a glob."),
+        typer.Option("--freeze", metavar="BAND", help="Freeze the rows of a band or category (a glob)."),
     ] = None,
     allow: Annotated[
         list[Path] | None,
-        typer.Option("--allow", metavar="FILE", help="Working set: only its ids, or another's."),
+        typer.Option("--allow", metavar="FILE", help="Allow the ids of this working set; may be repeated."),
     ] = None,
     outside: Annotated[
         float | None,
         typer.Option("--outside", metavar="NUMBER", help="Bias of all other ids.  [default: -inf, which forbids them]"),
     ] = None,
 ) -> None:
-    """Write a mask: a bias of each id for a model's logits, and the rows of its embedding that do not learn.
+    """Write a mask: a bias per id for a model's logits, and the embedding rows that do not learn.
 
-    Hard with -inf, soft with other numbers. Options may be given again. `cppmill_core.masks.torch_masks` applies a mask
-    in torch; `cppmill vocab prove-mask` proves that it was.
+    A mask is hard with -inf, and soft with other numbers. Options may be repeated. `cppmill_core.masks.torch_masks`
+    applies a mask in torch; `cppmill vocab prove-mask` proves that it was applied.
 
     Examples:
       cppmill vocab mask --tokenizer out/tokenizer --freeze 'cuda_*' --out cpu.json
@@ -351,7 +360,10 @@ def prove_mask(
     base: Annotated[
         Path | None,
         typer.Option(
-            "--base", metavar="CHECKPOINT", exists=True, help="What the training began with, for frozen rows."
+            "--base",
+            metavar="CHECKPOINT",
+            exists=True,
+            help="Checkpoint that the training began with, for frozen rows.",
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="The receipt to write.")] = None,
@@ -359,10 +371,10 @@ def prove_mask(
         Path | None, typer.Option("--check", metavar="FILE", exists=True, help="The receipt to check.")
     ] = None,
 ) -> None:
-    """Prove that a checkpoint was made with a mask, or check the receipt of that.
+    """Prove that a checkpoint was made with a mask, or check such a proof.
 
-    The bias must be in the checkpoint, and frozen rows must be those of --base, byte for byte. The receipt has the
-    digests of tokenizer, mask and checkpoint. Exit code 1 if it is not so.
+    The checkpoint must contain the bias, and its frozen rows must equal those of --base, byte for byte. The receipt has
+    the digests of tokenizer, mask and checkpoint. Exit code 1 if the proof fails.
 
     Examples:
       cppmill vocab prove-mask tuned --mask cpu.json --tokenizer out/tokenizer --base model --out receipt.json
