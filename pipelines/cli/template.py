@@ -64,7 +64,7 @@ _HANDED_ON = (
 _REPORTED_LINES = 20
 _WELL: dict[object, str] = {
     ExitCode.NOTHING_TO_DO: "cppmill {}: nothing new, so no version was made",
-    ExitCode.DRIFTED: "cppmill {}: there is a new version, and its drift goes beyond a threshold",
+    ExitCode.DRIFTED: "cppmill {}: there is a new version, and its drift exceeds a threshold",
 }
 """What to say of the exit codes that are no failure: a job that failed would be run again."""
 

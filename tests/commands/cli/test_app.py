@@ -414,7 +414,7 @@ class TestHelp:
     def test_the_defaults_are_the_real_ones(self) -> None:
         text = " ".join(call("run", "--help").stdout.split())
         options, run = RunOptions(), RunTableOptions()
-        assert f"for prose text-16k, text-32k or text-sentencepiece-1k. [default: {DEFAULT_PROFILE}]" in text
+        assert f"For prose: text-16k, text-32k, text-sentencepiece-1k. [default: {DEFAULT_PROFILE}]" in text
         assert f"{options.build.vocab_size:,} in {DEFAULT_PROFILE}]" in text
         assert f"{options.ingest.unit_bytes:,} (64 MiB) in {DEFAULT_PROFILE}]" in text
         assert f"[default: {options.ingest.sample}, all]" in text

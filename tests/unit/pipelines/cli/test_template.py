@@ -179,7 +179,7 @@ def test_a_version_beyond_a_threshold_of_drift_ends_well_and_says_so(run, tmp_pa
     given += [f"--tokenizer=file://{run.out}/tokenizer", "--alert_died=1"]
     with pytest.raises(SystemExit):
         run_here(given)
-    drifted = "cppmill retokenize: there is a new version, and its drift goes beyond a threshold"
+    drifted = "cppmill retokenize: there is a new version, and its drift exceeds a threshold"
     remove_largest(sources / "numpy")
     capsys.readouterr()
     run_here(given)
