@@ -150,10 +150,10 @@ def _split(token: FixedToken, split: Split) -> str:
     whole = [name for name in of_code if len(cppmill_core.split(name, token.token.encode())) == 1]
     words = [piece.decode("utf-8", "replace") for piece in pieces]
     names = [repr(word.strip()) for word in words if _IDENTIFIER_RUN.fullmatch(word.strip())]
-    ways = [f"take a profile whose tokens {' or '.join(whole)} cuts"] if whole else []
+    ways = [f"use a profile with the pattern {' or '.join(whole)}"] if whole else []
     ways += [f"give {' and '.join(dict.fromkeys(names))}, each of which is one word"] if names else []
     return (
-        f"{token.source} = {token.token!r}: the pattern cuts it into {_spelled(pieces)}, so it is not fixed under it; "
+        f"{token.source} = {token.token!r}: the pattern cuts it into {_spelled(pieces)}, so it cannot have a fixed id; "
         f"{', or '.join(ways) or 'give a token that is one word'}"
     )
 

@@ -106,7 +106,7 @@ def report(
         if (left_out and shard) or (against and not left_out) or (compare and (left_out or shard)):
             raise ConfigError("--left-out, --shard, --compare: give one of them; --against goes with --left-out")
         if shard is None and (first, rows) != (None, None):
-            raise ConfigError("--first, --rows: they go with --shard")
+            raise ConfigError("--first, --rows: give --shard too")
         if left_out:
             line = program.write_left_out(run, page or program.default_page(run, "left-out"), against=against)
         elif shard:

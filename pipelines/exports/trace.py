@@ -54,7 +54,7 @@ class Order:
         state = read_position(checkpoint)
         legs = read_legs(state)
         if not legs:
-            raise ConfigError(f"{checkpoint}: its position does not say how steps were made; give --step, --ranks, …")
+            raise ConfigError(f"{checkpoint}: it does not record how steps were made; give --step, --ranks, …")
         position = (int(state["epoch"]), int(state["consumed"]))
         return cls(int(state["seed"]), int(state["streams"]), bool(state["shuffle"]), legs, position, state)
 
@@ -152,7 +152,7 @@ def _chosen(history: History, order: Order, *, step: int | None, epoch: int | No
         first = order.legs[0]
         if (first.epoch, first.consumed) != (0, 0) and (epoch is None or epoch <= first.epoch):
             raise ConfigError(
-                f"--step {step}: the checkpoint does not say how steps were made before row {first.consumed:,} of "
+                f"--step {step}: the checkpoint does not record how steps were made before row {first.consumed:,} of "
                 f"epoch {first.epoch}; give an --epoch behind it"
             )
         found = history.find(step, epoch)

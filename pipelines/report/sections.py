@@ -65,7 +65,7 @@ def ledger(facts: Facts) -> dict[str, Any]:
     return {
         "rows": rows,
         "lost": [
-            {"label": f"kept, does not come back: {reason}", "reason": reason, "documents": n, "bytes": size}
+            {"label": f"kept, but text is lost: {reason}", "reason": reason, "documents": n, "bytes": size}
             for (reason, n), size in zip(lost["documents"].items(), lost["bytes"].values(), strict=True)
         ],
         "flows": [

@@ -373,11 +373,11 @@ def _note_moved_ids(session: Session, staged: Path) -> None:
         try:
             found = diff_directories(old, staged)
         except (cppmill_core.CoreError, OSError) as error:
-            session.reporter.note(f"ids: the tokenizer before cannot be read, so none are compared: {error}")
+            session.reporter.note(f"ids: not compared, because the previous tokenizer cannot be read: {error}")
             return
     counts = ", ".join(f"{number:,} {name}" for name, number in found.counts().items())
     fixed = sum(old.fixed and new.fixed for old, new in found.moved)
-    session.reporter.note(f"ids: {counts} against the tokenizer before; {fixed:,} of those that moved are fixed")
+    session.reporter.note(f"ids: {counts}, compared with the previous tokenizer; {fixed:,} of the moved ids are fixed")
 
 
 PROGRAM = StageProgram(stage=Stage.BUILD, needs=(Stage.SCAN,), work=work, plan=plan)

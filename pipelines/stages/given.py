@@ -109,11 +109,11 @@ def write_adopted(
         raise ConfigError(str(error)) from error
     lines, lossy = _describe(tokenizer, found.manifest["kind"]), found.manifest.get(LOSSY)
     if lossy:
-        return [*lines, f"lossy: {'; '.join(lossy)}", "every document that does not come back is counted in a receipt"]
+        return [*lines, f"lossy: {'; '.join(lossy)}", "receipts count the documents that do not decode to their bytes"]
     decoded = tokenizer.decode_batch(tokenizer.encode_batch(_HOSTILE)).to_pylist()
     for text, back in zip(_HOSTILE, decoded, strict=True):
         if text != back:
-            raise ConfigError(f"{source}: text would not come back as it was: {text!r} comes back as {back!r}")
+            raise ConfigError(f"{source}: it would lose text: {text!r} decodes to {back!r}")
     return lines
 
 

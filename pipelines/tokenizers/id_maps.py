@@ -42,7 +42,7 @@ def map_ids(old: Path, new: Path, out: Path, *, embeddings: Path | None = None, 
                 raise ConfigError(f"{option} {path}: its name must end in {ending}")
             check_parent(path, option=option)
     if (embeddings is None) != (init is None):
-        raise ConfigError("--embeddings, --init: give both, the rows that there are and the file of the new ones")
+        raise ConfigError("--embeddings, --init: give both, the file of the model's rows and the file to write")
     with ExitStack() as stack:
         found = VocabularyDiff(*(_read(path, stack) for path in (old, new)))
         table = found.id_map()

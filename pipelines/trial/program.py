@@ -155,7 +155,7 @@ def _check_folder(request: TrialRequest) -> None:
         check_outside(request.out, place, option="--out")
     out = OutputFolder(request.out)
     if any(out.files()) and not any(out.files(_CELLS)):
-        raise ConfigError(f"--out {request.out}: it has files that are no trial's; name a new folder")
+        raise ConfigError(f"--out {request.out}: it has files that do not belong to a trial; name a new folder")
 
 
 def _work_per_cell(trial: Trial, request: TrialRequest, reporter: Reporter) -> float:

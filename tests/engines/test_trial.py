@@ -155,6 +155,6 @@ def test_what_cannot_be_tried_is_refused(in_torch: Any, run: Any, asked: Any, tm
     assert "measuring alone takes" in said(flops=None, budget_seconds=1e-6)
     assert "give one of --budget and --flops" in said(budget_seconds=60.0)
     assert "no document to take" in said(held_out=asked["text"])
-    assert "no trial's" in said(out=tmp_path / "full")
+    assert "do not belong to a trial" in said(out=tmp_path / "full")
     assert "whose receipt names every file" in said(out=run.out / "trial")
     assert "finds no GPU" in said(device="cuda")

@@ -161,7 +161,7 @@ def died_ids(vocabulary: Vocabulary, before: Counts, after: Counts) -> dict[str,
 
 
 def find_alerts(record: Mapping[str, Any], options: DriftOptions) -> Iterator[dict[str, Any]]:
-    """Yield what goes beyond a threshold: measure, value, threshold, and a message for people."""
+    """Yield the thresholds that are exceeded: measure, value, threshold, and a message for people."""
     before, new = record["before"], record["new"]
     if new is not None and new["bytes"] >= options.alert_min_bytes:
         yield from _compression_alert(before["bytes_per_token"], new["bytes_per_token"], options.alert_compression)
@@ -171,9 +171,7 @@ def find_alerts(record: Mapping[str, Any], options: DriftOptions) -> Iterator[di
         ("died", record["ids"]["died"], options.alert_died, "learned ids died"),
     ):
         if least is not None and found is not None and found["number"] >= least:
-            yield _alert(
-                measure, found["number"], least, f"{found['number']:,} {what}, and {least:,} are the threshold"
-            )
+            yield _alert(measure, found["number"], least, f"{found['number']:,} {what}; the threshold is {least:,}")
 
 
 def _compression_alert(before: float | None, new: float | None, most: float | None) -> Iterator[dict[str, Any]]:
@@ -181,7 +179,7 @@ def _compression_alert(before: float | None, new: float | None, most: float | No
         return
     lost = round(1 - new / before, 6)
     if lost > most:
-        message = f"new text has {new:.3f} bytes per token, {lost:.1%} below the {before:.3f} of the version before"
+        message = f"new text has {new:.3f} bytes per token, {lost:.1%} below the {before:.3f} of the previous version"
         yield _alert("compression", lost, most, message)
 
 
@@ -190,7 +188,7 @@ def _rare_alert(before: float | None, new: float | None, most: float | None) -> 
         return
     gained = round(new - before, 6)
     if gained > most:
-        message = f"rare ids are {new:.3%} of the tokens of new text, and {before:.3%} of the version before"
+        message = f"rare ids are {new:.3%} of the tokens of new text, and were {before:.3%} in the previous version"
         yield _alert("rare", gained, most, message)
 
 

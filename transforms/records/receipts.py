@@ -206,7 +206,7 @@ def _describe_losses(lost: dict[str, dict[str, int]]) -> str:
     """Return what a lossy tokenizer did to kept documents."""
     documents, sizes = lost["documents"], lost["bytes"]
     reasons = ", ".join(f"{reason} {number:,}" for reason, number in documents.items())
-    return f"{sum(documents.values()):,} of the kept documents do not come back, {sum(sizes.values()):,} bytes" + (
+    return f"{sum(documents.values()):,} of the kept documents lose text, {sum(sizes.values()):,} bytes" + (
         f" ({reasons})" if reasons else ""
     )
 

@@ -149,7 +149,7 @@ def test_another_dataset_or_step_is_refused(licensed, run, cppmill, tmp_path):
     assert "leave out --ranks" in refused({}, *data, "--ranks", 2)
     assert "--rank 1: epoch 0 was read by 1 ranks" in refused({}, *data, "--rank", 1)
     assert "give both" in refused({}, *data, "--epoch", 0)
-    assert "does not say how steps were made; give" in refused({"legs": []}, *data)
+    assert "does not record how steps were made; give" in refused({"legs": []}, *data)
     assert "no position of a loader" in refused({"format": "other"}, *data)
     done = cppmill("trace", *data, check=False)
     assert (done.returncode, "give a checkpoint, or --step" in done.stderr) == (2, True)

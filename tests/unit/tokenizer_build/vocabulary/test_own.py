@@ -121,7 +121,7 @@ def test_a_full_band_is_refused_with_what_would_make_room(own: Path) -> None:
             "acme::Pool",
             [
                 "cuts it into 'acme' + '::' + 'Pool'",
-                "whose tokens cpp-lines-1 or cpp-words-2 or cpp-lines-2 cuts",
+                "use a profile with the pattern cpp-lines-1 or cpp-words-2 or cpp-lines-2",
                 "or give 'acme' and 'Pool'",
             ],
         ),
