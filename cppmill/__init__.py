@@ -90,7 +90,7 @@ def __dir__() -> list[str]:
 
 
 def main() -> None:
-    """Run the command line; until a command begins, Ctrl-C ends the process at once, without a word."""
+    """Run the command line; until a command begins, Ctrl-C ends the process at once and silently."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     check_packages()
@@ -110,7 +110,7 @@ def worker() -> None:
 
 
 def require_packages() -> None:
-    """Check, before a program imports them, that the packages of cppmill are those that would be imported.
+    """Check, before a program imports cppmill's packages, that Python would not import others with the same names.
 
     Raises:
         ImportError: If another file would be imported in place of one.
@@ -122,7 +122,7 @@ def require_packages() -> None:
 def check_packages() -> None:
     """End the program with one line if another file would be imported in place of a package of cppmill.
 
-    And if the stack is so small that Python or a library would end without a word.
+    It also ends if the stack is so small that Python or a library would crash silently.
 
     Raises:
         SystemExit: With exit code 2.

@@ -1,4 +1,4 @@
-"""The stages of cppmill as transforms of Beam: they stand behind any reader of documents, on any runner.
+"""The stages of cppmill as Beam transforms, for any reader of documents and any runner.
 
     import apache_beam as beam
     from cppmill.beam import DetectPlatforms, Encode, WriteTokens
@@ -12,7 +12,7 @@
             | WriteTokens(out="out/tokens", shards=4)
         )
 
-Transforms take `pyarrow.RecordBatch` or rows, and give batches; their schemas are here too. This module imports Beam.
+Transforms take `pyarrow.RecordBatch` or rows, and return batches; the schemas are here too. This module imports Beam.
 """
 
 from __future__ import annotations

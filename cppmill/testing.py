@@ -1,4 +1,4 @@
-"""A plugin of pytest for the tests of filters: `pytest_plugins = ["cppmill.testing"]`.
+"""A pytest plugin for testing filters: `pytest_plugins = ["cppmill.testing"]`.
 
 It has the fixture `filter_property`. This module imports pytest.
 """
@@ -24,10 +24,11 @@ FilterProperty = Callable[..., list[str | None]]
 
 @pytest.fixture(params=PROPERTIES)
 def filter_property(request: pytest.FixtureRequest) -> FilterProperty:
-    """One of the properties that runs rely on: a function that fails if a filter lacks it.
+    """One of the properties that runs rely on, as a function that fails if a filter does not have it.
 
-    A test that takes it is a test for each property: that the filter says the same of a document each time, when it is
-    made again, in any batch, in any order and beside copies. The function takes what `cppmill.check_filter` takes.
+    A test with this fixture runs once per property: the filter must give the same answer for a document each time,
+    after it is made again, in any batch, in any order and beside copies. The function has the parameters of
+    `cppmill.check_filter`.
 
     Example:
         def test_runs_can_rely_on_the_filter(filter_property):

@@ -1,6 +1,6 @@
 """The commands as functions: keyword arguments for options, return values for output, exceptions for exit codes.
 
-Nothing is printed, no signal is caught, and no logging is set up: that is what the command line adds.
+These functions print nothing, catch no signals and configure no logging; the command line adds that.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ def run(
 ) -> Run:
     """Make a tokenizer, a tokenized dataset and a receipt from sources, as `cppmill run` does.
 
-    Finished units are kept: the same call goes on with a run that was stopped, and does nothing for one that is up to
+    Finished units are kept: the same call continues a run that was stopped, and does nothing if everything is up to
     date.
 
     Args:
         sources: Folders, archives, Parquet or JSONL files, globs or URLs; one, or several.
         out: The output folder, or gs:// or s3://BUCKET/PREFIX.
-        config: A TOML file of options, as `--config` takes; keyword arguments win over it.
+        config: A TOML file of options, as for `--config`; keyword arguments override it.
         reporter: Where progress goes; nowhere by default.
         **options: Any option by its key (`vocab_size=32_768`, `profile="demo"`), or a table of them by its name
             (`ingest={"drop_generated": True}`): `cppmill.Options` has their types.
@@ -56,7 +56,7 @@ def run(
         The finished run.
 
     Raises:
-        ConfigError: For options that cannot be used, one line each.
+        ConfigError: For options that cannot be used, with one line each.
         CppmillError: As the command would end; `exit_code` is its exit code.
 
     Example:
@@ -82,13 +82,13 @@ def plan(
     """Return which units a run with these arguments would do or skip, and why; nothing is written.
 
     Args:
-        sources: As of `run`.
-        out: As of `run`.
-        config: As of `run`.
-        **options: As of `run`.
+        sources: As for `run`.
+        out: As for `run`.
+        config: As for `run`.
+        **options: As for `run`.
 
     Raises:
-        ConfigError: As the run would be refused.
+        ConfigError: If `run` would refuse these arguments.
     """
     from pipelines.stages import run as whole_run
 
@@ -106,14 +106,15 @@ def verify(
     """Return every difference between a run, a trial or an export and its receipt; empty if there is none.
 
     Args:
-        place: Its folder or URL; a store stands for its current version.
-        reencode: The part of a run's documents to encode again, 0 to 1, chosen by content hash; of an export that of
-            its files to make again.
-        run: The run that an export was made from; without it the export is looked at alone.
-        signed_by: A file of allowed signers, of whom one must have signed the run's receipt.
+        place: Its folder or URL; a store means its current version.
+        reencode: The share of a run's documents to encode again, 0 to 1, chosen by content hash; for an export, the
+            share of its files to make again.
+        run: The run that an export was made from; without it, only the export is checked.
+        signed_by: A file of allowed signers; one of them must have signed the run's receipt.
 
     Raises:
-        ConfigError: If there is no receipt, there is a run for what is no export, or the signers cannot be read.
+        ConfigError: If there is no receipt, if `run` is given for something other than an export, or if the signers
+            cannot be read.
         IntegrityError: If the receipt cannot be read.
     """
     from pipelines.versions import verify as program
@@ -136,14 +137,14 @@ def retokenize(
     """Make a new version of a dataset from what has changed, as `cppmill retokenize` does.
 
     Args:
-        sources: As of `run`.
+        sources: As for `run`.
         store: The folder of the versions, or gs:// or s3://BUCKET/PREFIX.
-        config: As of `run`.
-        keep: How many versions stay, the current one included.
-        drift: The options of drift (`{"alert_compression": 0.05}`); a threshold that is passed raises nothing, it is
-            in `alerts` of what is returned.
-        reporter: As of `run`.
-        **options: As of `run`; what is not given comes from the version before.
+        config: As for `run`.
+        keep: How many versions stay, including the current one.
+        drift: The options of drift (`{"alert_compression": 0.05}`). An exceeded threshold raises no error; it is in
+            `alerts` of the result.
+        reporter: As for `run`.
+        **options: As for `run`; options that you do not give come from the previous version.
 
     Returns:
         The current version, and what it changed; `changes` is None if there was nothing to do.
@@ -151,7 +152,7 @@ def retokenize(
     Raises:
         BlockedError: If another run is at work in the store.
         ConfigError: For options that cannot be used.
-        BadInputError: If the sources hold no document any more.
+        BadInputError: If the sources no longer contain any document.
     """
     from pipelines.versions import retokenize as program
 

@@ -65,8 +65,8 @@ class Run:
         """What became of every input document.
 
         Returns:
-            A row for `in`, for `kept`, and for each reason why documents were not kept, indexed by `column` and
-            `reason` (empty where a column has none), with `documents` and `bytes`.
+            One row for `in`, one for `kept`, and one per reason why documents were not kept, indexed by `column` and
+            `reason` (empty if a column has none), with `documents` and `bytes`.
         """
         ledger = Ledger.from_json(self.receipt["ledger"], where=self._folder.where(RECEIPT))
         sums = {name: _sums(tally) for name, tally in (("documents", ledger.documents), ("bytes", ledger.num_bytes))}
@@ -80,7 +80,7 @@ class Run:
         return [name for name in TABLES if self._files(name)]
 
     def dataset(self, name: str) -> ds.Dataset:
-        """Return a table for reading by parts, as `to_batches` does; nothing is read yet but its schema.
+        """Return a table that you can read in parts, with `to_batches`; only its schema is read now.
 
         Args:
             name: One of `tables`.
@@ -112,7 +112,7 @@ class Run:
 
     @cached_property
     def tokenizer(self) -> AnyTokenizer:
-        """The tokenizer that the tokens are of; that of a URL is copied first.
+        """The tokenizer that made the tokens; if it is at a URL, it is copied first.
 
         Raises:
             CorruptDataError: If it is not the one that the receipt names.
@@ -139,7 +139,7 @@ def open_run(place: str | os.PathLike[str]) -> Run:
     """Open a finished run.
 
     Args:
-        place: Its folder or URL; a store stands for its current version.
+        place: Its folder or URL; a store means its current version.
 
     Raises:
         ConfigError: If there is no receipt.

@@ -1,4 +1,4 @@
-"""Batches from whatever a reader of Beam gives, and rows from batches."""
+"""Batches from the output of any Beam reader, and rows from batches."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ BATCH_ROWS = 1024
 
 @dataclass
 class ToBatches(beam.PTransform[beam.PCollection[Any], beam.PCollection[pa.RecordBatch]]):
-    """Make batches of any rows, with the columns that the rows have; each transform of `cppmill.beam` does so first.
+    """Turn rows of any kind into batches with the same columns; each transform of `cppmill.beam` does this first.
 
     In: `pyarrow.RecordBatch` or `Table` (`ReadFromParquetBatched`), dicts (`ReadFromParquet`, `ReadFromBigQuery`), and
     Beam rows, which are `beam.Row`, named tuples and data classes with a schema. Out: `pyarrow.RecordBatch` of at most
-    8 MiB, unless a single row is larger; which rows come together depends on the runner.
+    8 MiB, unless a single row is larger; the runner decides which rows are in one batch.
 
     Raises:
         BadInputError: For elements of another type, and for rows with values that Arrow cannot hold.
@@ -45,7 +45,7 @@ class ToBatches(beam.PTransform[beam.PCollection[Any], beam.PCollection[pa.Recor
 
 @dataclass
 class ToRows(beam.PTransform[beam.PCollection[pa.RecordBatch], beam.PCollection[Any]]):
-    """Make Beam rows of batches, such as for `WriteToBigQuery` or SQL.
+    """Turn batches into Beam rows, for example for `WriteToBigQuery` or SQL.
 
     In: `pyarrow.RecordBatch`. Out: `row_type`, with Beam's coder of rows.
 

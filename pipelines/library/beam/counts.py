@@ -1,4 +1,4 @@
-"""Counts of what is in documents: those that `cppmill scan` makes, by which vocabularies are chosen and learned."""
+"""The counts of `cppmill scan`, from which vocabularies are chosen and learned."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ Accumulator = list[pa.RecordBatch]
 
 @dataclass(kw_only=True)
 class CountTokens(beam.PTransform[beam.PCollection[Any], beam.PCollection[pa.RecordBatch]]):
-    """Count the tokens of C++ that documents have: words by default, which a tokenizer is learned from.
+    """Count the tokens of C++ in documents: by default words, from which a tokenizer is learned.
 
     In: batches or rows with `content` (text or bytes) and, if they have one, `project`. Out: `pyarrow.RecordBatch`,
     each row once, with the schema of the counts of a run: `WORDS` (word, count), `TERMS` (names of the vocabulary),
-    `MORPHEMES` or `NAMESPACES`. The sums are exact, and the same on every runner. Words come in any number of batches,
-    by `scan.word_partitions`; the others are held by one worker.
+    `MORPHEMES` or `NAMESPACES`. The sums are exact, and the same on every runner. Words come in several batches,
+    by `scan.word_partitions`; one worker holds all other counts.
 
     Args:
         family: `words`, `units` (lines, which need `unit_pattern`), `terms`, `morphemes` or `namespaces`.
-        scan: Options of the scan by their keys, as of `cppmill.run`.
-        vocab: The folder of a vocabulary of your own; it is read when the pipeline is made.
-        memory_bytes: What the tables of a worker may take; more goes to temporary files.
-        threads: Threads of each worker.
+        scan: Options of the scan by their keys, as for `cppmill.run`.
+        vocab: The folder of your own vocabulary; it is read when you construct the pipeline.
+        memory_bytes: Memory for the tables of a worker; what does not fit goes to temporary files.
+        threads: Threads per worker.
 
     Raises:
-        ConfigError: When the pipeline is made, for options that cannot be used.
+        ConfigError: While you construct the pipeline, for options that cannot be used.
         BadInputError: In a worker, for documents without text.
     """
 

@@ -1,4 +1,4 @@
-"""Documents of C++: read from sources, and searched for platforms."""
+"""C++ documents: read from sources, and searched for platforms."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ class ReadCpp(beam.PTransform[beam.Pipeline, Any]):
 
     In: a pipeline. Out: `pyarrow.RecordBatch` with the schema `TEXTS` (doc_id, project, path, content, num_bytes,
     license), of at most 8 MiB unless a document is larger; the same documents on every runner, in any order. With
-    `with_rejected` a pair of `.documents` and `.rejected`, the latter with the schema `REJECTS` (project, path,
-    num_bytes, column, reason, detail): one row for every document that was found and is not kept.
+    `with_rejected`, a pair of `.documents` and `.rejected`, the latter with the schema `REJECTS` (project, path,
+    num_bytes, column, reason, detail): one row for every document that was found but not kept.
 
-    Copies are kept: which one of equal or similar documents stays depends on all of them, and `cppmill run` decides it.
+    Copies are kept, because a choice among equal or similar documents needs all of them; `cppmill run` makes it.
 
     Args:
-        sources: As of `cppmill.run`. Workers list and read them, so they must see the same places.
-        ingest: Options of ingest by their keys, as of `cppmill.run`; those that need the whole corpus are refused.
-        with_rejected: Whether to give the documents that are not kept, too.
-        threads: Threads of each worker to read and digest with.
+        sources: As for `cppmill.run`. Workers list and read them, so all workers must be able to access them.
+        ingest: Options of ingest by their keys, as for `cppmill.run`; those that need the whole corpus are refused.
+        with_rejected: Whether to return also the documents that are not kept.
+        threads: Threads per worker, for reading and digesting.
 
     Raises:
-        ConfigError: For options that cannot be used, when the pipeline is made; in a worker, for a source that does
-            not exist.
+        ConfigError: While you construct the pipeline, for options that cannot be used; in a worker, for a source that
+            does not exist.
         StoreError: In a worker, if a store fails or refuses the credentials.
     """
 
@@ -103,16 +103,16 @@ class _ReadFn(beam.DoFn):
 class DetectPlatforms(beam.PTransform[beam.PCollection[Any], beam.PCollection[pa.RecordBatch]]):
     """Find which platforms documents are written for.
 
-    In: batches or rows with `content` (text or bytes) and, if they have one, `path`, by which CUDA and the like are
-    found too. Out: `pyarrow.RecordBatch` with all columns that came in, `platform_ids` (list of uint16, ascending) and
-    `platform_info` (JSON: category to label to evidence). The same as `cppmill run` finds.
+    In: batches or rows with `content` (text or bytes) and, if they have one, `path`, which is also evidence (for CUDA,
+    for example). Out: `pyarrow.RecordBatch` with all input columns, `platform_ids` (list of uint16, ascending) and
+    `platform_info` (JSON: category to label to evidence). The result is the same as from `cppmill run`.
 
     Args:
-        platforms: A file with platforms of your own, a path or a URL; it is read when the pipeline is made.
-        threads: Threads of each worker.
+        platforms: A file with your own platforms, a path or a URL; it is read when you construct the pipeline.
+        threads: Threads per worker.
 
     Raises:
-        ConfigError: When the pipeline is made, for a file that cannot be used.
+        ConfigError: While you construct the pipeline, for a file that cannot be used.
         BadInputError: In a worker, for documents without text.
     """
 

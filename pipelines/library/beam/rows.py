@@ -1,7 +1,7 @@
-"""Beam rows of what the transforms give: named tuples, with the names and the order of the columns.
+"""Beam rows for the output of the transforms: named tuples, with the names and the order of the columns.
 
-Beam has no unsigned numbers, so counts and ids are 64-bit integers here. It reads the annotations when a pipeline is
-made, so they are no strings.
+Beam has no unsigned numbers, so counts and ids are 64-bit integers here. Beam reads the annotations when a pipeline is
+constructed, so they must not be strings.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Document(NamedTuple):
-    """A row of DOCUMENTS: what `DetectPlatforms` gives behind `ReadCpp`."""
+    """A row of DOCUMENTS: the output of `DetectPlatforms` after `ReadCpp`."""
 
     doc_id: str
     project: str
@@ -22,7 +22,7 @@ class Document(NamedTuple):
 
 
 class Tokens(NamedTuple):
-    """A row of a token shard: what `Encode` gives."""
+    """A row of a token shard: the output of `Encode`."""
 
     doc_id: str
     project: str
@@ -35,7 +35,7 @@ class Tokens(NamedTuple):
 
 
 class WordCount(NamedTuple):
-    """A row of WORDS: what `CountTokens` gives."""
+    """A row of WORDS: the output of `CountTokens`."""
 
     word: bytes
     count: int  # type: ignore[assignment]  # tuple.count is hidden

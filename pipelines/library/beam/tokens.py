@@ -35,22 +35,22 @@ _GIVEN_DIGEST = "Encode was given digest={digest}; give that of the tokenizer in
 class Encode(beam.PTransform[beam.PCollection[Any], beam.PCollection[pa.RecordBatch]]):
     """Encode documents to token ids.
 
-    In: batches or rows with `content` (text or bytes). What else a row of tokens has is taken from the columns
-    `project`, `path`, `platform_ids` and `platform_info`, if they are there; other columns are left out. Out:
-    `pyarrow.RecordBatch` with the schema of token shards, `tokens_schema`: doc_id (SHA-256 of the text), project, path,
-    num_bytes, num_tokens, token_ids (list of uint16, of uint32 above 65,536 ids), platform_ids, platform_info. The
-    metadata of the schema names the tokenizer. The ids are those of `cppmill run` with this tokenizer.
+    In: batches or rows with `content` (text or bytes). The columns `project`, `path`, `platform_ids` and
+    `platform_info` are passed on, if they are there; other columns are dropped. Out: `pyarrow.RecordBatch` with the
+    schema of token shards, `tokens_schema`: doc_id (SHA-256 of the text), project, path, num_bytes, num_tokens,
+    token_ids (list of uint16, or of uint32 above 65,536 ids), platform_ids, platform_info. The metadata of the schema
+    names the tokenizer. The ids are the same as from `cppmill run` with this tokenizer.
 
-    The tokenizer travels by path and digest: each worker loads it once, and refuses one with another digest.
+    Workers receive the path and the digest of the tokenizer. Each loads it once, and refuses one with another digest.
 
     Args:
         tokenizer: Its directory, a path or a URL that every worker can read.
-        digest: Its digest, where the pipeline is made in a place that cannot read it; else it is read there.
-        tokenize: Options of tokenizing by their keys, as of `cppmill.run`: `{"bos": False}`.
-        threads: Threads of each worker.
+        digest: Its digest; needed only if the process that constructs the pipeline cannot read the tokenizer.
+        tokenize: Options of tokenizing by their keys, as for `cppmill.run`: `{"bos": False}`.
+        threads: Threads per worker.
 
     Raises:
-        ConfigError: When the pipeline is made, if there is no tokenizer, or for an option that cannot be used.
+        ConfigError: While you construct the pipeline, if there is no tokenizer, or for an option that cannot be used.
         IntegrityError: In a worker, if the tokenizer has another digest.
         BadInputError: In a worker, for documents without text.
     """
@@ -91,22 +91,22 @@ class _EncodeFn(beam.DoFn):
 
 @dataclass(kw_only=True)
 class WriteTokens(beam.PTransform[beam.PCollection[Any], beam.PCollection[TokenFile]]):
-    """Write rows of tokens as Parquet files of the columns that a token shard has.
+    """Write rows of tokens as Parquet files with the columns of a token shard.
 
-    In: what `Encode` gives; or rows with those columns, with `tokenizer`. Out: a `TokenFile` for each file: path,
+    In: the output of `Encode`; or, with `tokenizer`, rows with these columns. Out: a `TokenFile` for each file: path,
     sha256, num_bytes, documents, tokens.
 
     A file has the documents whose CRC-32 of `doc_id`, modulo `shards`, is its number, sorted by project, path and
-    doc_id, so it has the same bytes on every runner. It is written aside, and published under a name with the SHA-256
-    of its bytes. An attempt that is repeated publishes the same file, so nothing is there twice.
+    doc_id, so it has the same bytes on every runner. It is written under a temporary name, and published under a name
+    with the SHA-256 of its bytes. A repeated attempt publishes the same file, so nothing is there twice.
 
     Args:
-        out: The folder, or gs:// or s3://BUCKET/PREFIX; it must not have files yet.
-        shards: How many files; a worker holds the rows of one. Take one for each 64 MB or so of text.
-        tokenizer: The directory of the tokenizer, for rows that do not say which one their ids are of.
+        out: The folder, or gs:// or s3://BUCKET/PREFIX; it must not contain files yet.
+        shards: Number of files; a worker holds the rows of one in memory. Use one per 64 MB or so of text.
+        tokenizer: The directory of the tokenizer, for rows that do not record which tokenizer made their ids.
 
     Raises:
-        ConfigError: When the pipeline is made, if the folder has files, or there is no tokenizer.
+        ConfigError: While you construct the pipeline, if the folder has files, or there is no tokenizer.
         IntegrityError: In a worker, if ids are of several tokenizers or not in the vocabulary.
         BadInputError: In a worker, if a column is missing, or nothing says which tokenizer the ids are of.
     """
