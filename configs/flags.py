@@ -27,8 +27,8 @@ SET = "--set"
 """The flag that gives any key its value."""
 
 SET_HELP = (
-    "A key of the TOML file and its value, such as ingest.drop_secrets=true; strings in quotes. Works for every key, "
-    "also those without a flag, and may be repeated; flags win over it."
+    "Set a key of the TOML file, such as ingest.drop_secrets=true; strings in quotes. Works for every key, also for "
+    "those without a flag, and may be repeated. Flags override it."
 )
 
 _METAVARS = {int: "N", float: "FRACTION", tuple: "A,B"}

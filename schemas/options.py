@@ -99,7 +99,7 @@ class IngestOptions(Options):
     """File extensions to read, lower case, without the dot."""
 
     max_document_bytes: Annotated[int, Field(ge=1, le=1 << 30), FILTER] = 64 * MEBIBYTE
-    """Drop larger documents."""
+    """Drop documents with more bytes than this."""
 
     drop_binary: Annotated[bool, FILTER] = True
     """Drop documents with a NUL byte."""

@@ -62,7 +62,7 @@ class IngestKeys(TypedDict, total=False):
     """File extensions to read, lower case, without the dot."""
 
     max_document_bytes: int | None
-    """Drop larger documents."""
+    """Drop documents with more bytes than this."""
 
     drop_binary: bool | None
     """Drop documents with a NUL byte."""
