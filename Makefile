@@ -87,7 +87,7 @@ demo: setup ## Run the main job on the C++ headers of installed packages, into o
 	@echo "  $(BIN)/cppmill run YOUR/SOURCES --out out/mine --profile demo       # run on your own code"
 	@echo "  less docs/tutorials/after-the-demo.md                                   # one example of each command"
 
-tokenizer: setup ## Build the ready tokenizer into out/ready, from 5 GB of sources in CORPORA=DIR, which fetches what is missing (LATEST=1: not the locked versions)
+tokenizer: setup ## Build the ready tokenizer into out/ready, from 5 GB of sources in CORPORA=DIR; missing ones are fetched (LATEST=1: the newest versions)
 	$(BIN)/python -m deploy.corpora fetch $(CORPORA) --pip $(BIN)/pip $(if $(LATEST),--latest)
 	@for stage in ingest scan build; do \
 		$(BIN)/cppmill $$stage $(CORPORA)/TRAIN $(CORPORA)/PYPI --out $(READY_OUT) --profile hybrid-64k-2 || exit; done
@@ -99,13 +99,13 @@ test: setup $(STAMPS)/test ## Run the tests of the native core and of the Python
 	$(REMAPPED) $(CARGO) test $(NATIVE) --workspace --release --locked --quiet
 	$(BIN)/python -m pytest -n auto --dist loadfile --durations=20 -m "not engines and not release"
 
-engines: setup $(STAMPS)/test ## Fetch Flink, Spark, Prism, two object stores, torch and megatron-core into a cache outside of here, and a browser (NAME=flink: one)
+engines: setup $(STAMPS)/test ## Fetch Flink, Spark, Prism, two object stores, torch and megatron-core into a cache outside the checkout, and a browser (NAME=flink: only this one)
 	@$(BIN)/python -m deploy.local fetch $(NAME)
 
 test-engines: engines ## Run the tests that need what `make engines` fetches, or take long: engines, faults, object stores, torch, examples, benchmarks
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations=20 -m "engines and not image"
 
-fuzz: setup $(CARGO_FUZZ_HOME)/bin/cargo-fuzz ## Fuzz the native core for SECONDS=60 a target (TARGET=encode: one)
+fuzz: setup $(CARGO_FUZZ_HOME)/bin/cargo-fuzz ## Fuzz the native core for SECONDS=60 per target (TARGET=encode: only this one)
 	@for target in $(or $(TARGET),$(FUZZ_TARGETS)); do $(MAKE) fuzz-$$target; done
 
 # No sanitizer, as these need a nightly compiler; the flags that count branches are unstable too, so the stable one must be allowed to take them.
@@ -134,7 +134,7 @@ $(FUZZ_OUT)/lines-2/receipt.json: native/fuzz/superwords.toml
 $(CARGO_FUZZ_HOME)/bin/cargo-fuzz:
 	$(CARGO) install cargo-fuzz --version $(CARGO_FUZZ_VERSION) --locked --quiet --root $(CARGO_FUZZ_HOME)
 
-check: demo ## Prove the demo's output, and a hostile corpus, with the independent checker
+check: demo ## Check the demo's output, and a hostile corpus, with the independent checker
 	$(BIN)/python checks/check_run.py $(DEMO_OUT)
 	rm -rf $(HOSTILE_OUT)
 	$(BIN)/python checks/hostile_corpus.py $(HOSTILE_OUT)/corpus --big
@@ -142,7 +142,7 @@ check: demo ## Prove the demo's output, and a hostile corpus, with the independe
 		--tokenizer $(DEMO_OUT)/tokenizer --max-dead-fraction 1
 	$(BIN)/python checks/check_run.py $(HOSTILE_OUT)/run --expect $(HOSTILE_OUT)/corpus/expect.json
 
-chaos: setup $(STAMPS)/test ## Fail system calls of commands at random for SECONDS=60, then damage files of a run as long, and see that all recovers (SEED=7)
+chaos: setup $(STAMPS)/test ## Fail system calls of commands at random for SECONDS=60, then damage files of a run for as long, and check that all recovers (SEED=7)
 	$(BIN)/python -m tests.chaos --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 	$(BIN)/python -m tests.chaos.corruption --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
@@ -156,7 +156,7 @@ lint: setup $(STAMPS)/lint ## Check style, types, stubs, the direction of import
 	@if $(CARGO) fmt --version >/dev/null 2>&1; then $(CARGO) fmt $(NATIVE) --all --check; \
 	else echo "Rust formatting not checked: no rustfmt here"; fi
 
-docs: setup $(STAMPS)/docs ## Build the site of docs/ into out/site; a link to nothing is an error
+docs: setup $(STAMPS)/docs ## Build the site of docs/ into out/site; a broken link is an error
 	@$(BIN)/python -m deploy.site $(SITE)
 	@echo "Open $(SITE)/index.html"
 
@@ -174,7 +174,7 @@ bench-scan: needs-CORPUS setup $(STAMPS)/bench ## Measure the native scanner, it
 bench-filters: needs-CORPUS setup $(STAMPS)/bench ## Measure what each filter of ingest drops from CORPUS=DIR, and its speed (BENCHMARK=PATH)
 	$(BIN)/python -m benches.speed.filters $(CORPUS) $(foreach place,$(BENCHMARK),--benchmark $(place)) --show
 
-bench-train: needs-CORPUS setup $(STAMPS)/bench ## Measure training beside public trainers on CORPUS=DIR, its growth and its superwords (ROUNDS=3)
+bench-train: needs-CORPUS setup $(STAMPS)/bench ## Measure training beside public trainers on CORPUS=DIR, how it grows, and superwords (ROUNDS=3)
 	$(BIN)/python -m benches.speed.training $(CORPUS) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(JSON),--json $(JSON))
 
 bench-engines: needs-CORPUS setup $(STAMPS)/bench ## Measure whole runs on engines on more and more of CORPUS=DIR, what Beam costs and what is shuffled (GB=4 ROUNDS=1)
@@ -189,7 +189,7 @@ bench-loader: needs-CORPUS setup $(STAMPS)/test ## Measure the loader in torch b
 	@$(BIN)/python -m deploy.local fetch torch streaming
 	$(BIN)/python -m benches.speed.loading $(CORPUS) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(JSON),--json $(JSON))
 
-equal-encode: needs-RUN needs-REFERENCES setup $(STAMPS)/bench ## Compare the ids of every document of RUN=DIR with those of tokenizers, which REFERENCES=DIR keeps (TOKENIZER=DIR)
+equal-encode: needs-RUN needs-REFERENCES setup $(STAMPS)/bench ## Compare the ids of every document of RUN=DIR with those of `tokenizers`, kept in REFERENCES=DIR (TOKENIZER=DIR)
 	$(BIN)/python -m benches.agreement.equality $(RUN) $(REFERENCES) $(if $(TOKENIZER),--tokenizer $(TOKENIZER))
 
 bench-patterns: needs-CORPUS needs-HELD_OUT setup $(STAMPS)/bench ## Compare pre-token patterns, trained on CORPUS=DIR, in bytes per token of HELD_OUT=DIR
@@ -204,7 +204,7 @@ ablations: needs-CORPUS needs-HELD_OUT setup $(STAMPS)/bench ## Measure what eac
 lexer-agreement: needs-CORPUS setup $(STAMPS)/test ## Compare the lexer with libclang's tokens on CORPUS=DIR, a folder with one folder per project
 	$(BIN)/python -m benches.agreement.lexer $(CORPUS)
 
-licenses: setup $(STAMPS)/release ## Write native/py/THIRD_PARTY_LICENSES again, of what Cargo.lock links; a licence that is not allowed is an error
+licenses: setup $(STAMPS)/release ## Regenerate native/py/THIRD_PARTY_LICENSES from Cargo.lock; a licence that is not allowed is an error
 	$(BIN)/python -m deploy.release licenses
 
 # The native wheel, with its bill: $(1) names the bill, $(2) is the target, $(3) are arguments of maturin.
@@ -244,12 +244,12 @@ test-aarch64: setup $(STAMPS)/release $(STAMPS)/test ## Run the tests of what `m
 	@$(MAKE) wheels-aarch64
 	$(BIN)/python -m pytest tests/release -m aarch64
 
-dataflow-context: wheels ## Gather what the image of deploy/dataflow is built from into dist/dataflow
+dataflow-context: wheels ## Gather the inputs of the image of deploy/dataflow into dist/dataflow
 	@rm -rf $(DATAFLOW_CONTEXT) && mkdir -p $(DATAFLOW_CONTEXT)
 	cp $(DATAFLOW_FILES) $(DATAFLOW_CONTEXT)
 	@echo "What the image is built from is in $(DATAFLOW_CONTEXT)"
 
-image: dataflow-context ## Build the image of Dataflow's workers with buildah (BASE=beam: from Beam's own, not from a base made here)
+image: dataflow-context ## Build the image of Dataflow's workers with buildah (BASE=beam: from Beam's own image, not from a base made here)
 	$(BIN)/python -m deploy.image build $(DATAFLOW_CONTEXT) --tag $(IMAGE) $(if $(BASE),--base $(BASE)) \
 		$(if $(LAUNCHER),--launcher $(LAUNCHER)) $(if $(SNAPSHOT),--snapshot)
 

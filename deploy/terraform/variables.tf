@@ -1,5 +1,5 @@
 variable "project" {
-  description = "Id of the project that everything is made in."
+  description = "Id of the Google Cloud project."
   type        = string
 }
 
@@ -19,7 +19,7 @@ variable "image" {
 }
 
 variable "sources" {
-  description = "What is read, as gs:// and s3:// URLs."
+  description = "Sources, as gs:// and s3:// URLs."
   type        = list(string)
 
   validation {
@@ -29,7 +29,7 @@ variable "sources" {
 }
 
 variable "source_buckets" {
-  description = "Buckets that both accounts get the right to read. Public buckets need none."
+  description = "Buckets of sources that both accounts may read. Not needed for public buckets."
   type        = list(string)
   default     = []
 }
@@ -46,7 +46,7 @@ variable "launcher" {
 }
 
 variable "schedule" {
-  description = "When it runs, as cron writes it; Sundays at 3 by default."
+  description = "When it runs, in cron format; the default is Sundays at 3."
   type        = string
   default     = "0 3 * * 0"
 }
@@ -69,7 +69,7 @@ variable "options" {
 }
 
 variable "keep" {
-  description = "How many versions stay."
+  description = "How many versions to keep."
   type        = number
   default     = 3
 }
@@ -87,7 +87,7 @@ variable "launcher_machine" {
 }
 
 variable "worker_machine" {
-  description = "Machine type of the workers, its vCPUs, and how many there are at most."
+  description = "Machine type of the workers, its number of vCPUs, and the largest number of workers."
   type        = object({ machine_type = string, threads = number, max_workers = number })
   default     = { machine_type = "n2-standard-4", threads = 4, max_workers = 16 }
 }
@@ -99,13 +99,13 @@ variable "subnetwork" {
 }
 
 variable "temporary_days" {
-  description = "Days after which what jobs stage is deleted. Longer than any job runs."
+  description = "Days after which staged files are deleted. It must be longer than any job runs."
   type        = number
   default     = 14
 }
 
 variable "replaced_days" {
-  description = "Days for which objects of the store that were replaced or deleted can be restored."
+  description = "Days for which replaced or deleted objects of the store can be restored."
   type        = number
   default     = 7
 }
