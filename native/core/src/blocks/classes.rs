@@ -32,6 +32,13 @@ impl Classes {
         self.blocks.push(Block::default());
     }
 
+    /// The positions where a token may begin.
+    pub(crate) fn starts(&self) -> Starts<'_> {
+        let mut starts = Starts { blocks: &self.blocks, block: 0, mask: 0 };
+        starts.mask = starts.of_block();
+        starts
+    }
+
     /// The first position at or after `at` whose byte is not in `class`.
     #[inline]
     pub(crate) fn run_end(&self, at: usize, class: Class) -> usize {
@@ -61,6 +68,51 @@ impl Classes {
             }
         }
         block * BYTES + mask.trailing_zeros() as usize
+    }
+}
+
+/// The positions of a text where a token may begin: of a run of word bytes the first, and every byte that is a mark or
+/// an event.
+pub(crate) struct Starts<'a> {
+    blocks: &'a [Block],
+    block: usize,
+    /// Those of the block that are still to come.
+    mask: u64,
+}
+
+impl Starts<'_> {
+    /// Leaves out the positions before `at`.
+    pub(crate) fn skip_to(&mut self, at: usize) {
+        if self.block != at / BYTES {
+            self.block = at / BYTES;
+            self.mask = self.of_block();
+        }
+        self.mask &= u64::MAX << (at % BYTES);
+    }
+
+    #[inline]
+    fn of_block(&self) -> u64 {
+        let Some(block) = self.blocks.get(self.block) else { return 0 };
+        let before = self.block.checked_sub(1).map_or(0, |before| self.blocks[before].word >> (BYTES - 1));
+        block.word & !(block.word << 1 | before) | block.mark | block.event
+    }
+}
+
+impl Iterator for Starts<'_> {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        while self.mask == 0 {
+            self.block += 1;
+            if self.block >= self.blocks.len() {
+                return None;
+            }
+            self.mask = self.of_block();
+        }
+        let bit = self.mask.trailing_zeros() as usize;
+        self.mask &= self.mask - 1;
+        Some(self.block * BYTES + bit)
     }
 }
 

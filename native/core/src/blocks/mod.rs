@@ -13,4 +13,4 @@ mod fallback;
 pub(crate) mod vectors;
 
 pub(crate) use block::Class;
-pub(crate) use classes::Classes;
+pub(crate) use classes::{Classes, Starts};

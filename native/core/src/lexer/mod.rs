@@ -116,6 +116,16 @@ impl<'a> Lexer<'a> {
         Self { source, at, line: Line::Start, unclosed: 0 }
     }
 
+    /// Where the next token begins.
+    pub(crate) fn position(&self) -> usize {
+        self.at
+    }
+
+    /// Whether the current line has had no token but spaces and comments, so that a `#` would begin a directive.
+    pub(crate) fn begins_line(&self) -> bool {
+        self.line == Line::Start
+    }
+
     /// The kind of the token at the current position, which begins with `first`, and where it ends.
     #[inline]
     fn form(&mut self, first: u8) -> (TokenKind, Span) {

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::code::{self, Code};
 use super::rules::Rules;
 use super::sequences::Progress;
-use crate::lexer::{Lexer, TokenKind};
+use crate::blocks::Classes;
+use crate::lexer::{Lexer, Token, TokenKind};
 
 /// How many pieces of evidence of a label are written down.
 const MAX_SHOWN: usize = 5;
@@ -24,22 +26,38 @@ pub(super) struct Finder<'r> {
     /// One bit a piece of evidence.
     seen: Vec<u64>,
     progress: Progress,
+    place: Place,
+    classes: Classes,
     lower: Vec<u8>,
 }
 
 impl<'r> Finder<'r> {
     pub(super) fn new(rules: &'r Rules) -> Self {
         let seen = vec![0; rules.evidence.len().div_ceil(64)];
-        Self { rules, seen, progress: Progress::default(), lower: Vec::new() }
+        let (progress, classes) = (Progress::default(), Classes::default());
+        Self { rules, seen, progress, place: Place::Text, classes, lower: Vec::new() }
     }
 
     /// The platforms of a document.
     pub(super) fn find(&mut self, path: &str, content: &[u8]) -> Platforms {
-        self.seen.fill(0);
-        self.progress.reset();
-        self.path(path);
+        self.begin(path);
         self.content(content);
         self.rank()
+    }
+
+    /// The same by a look at every token: what [`Finder::find`] must agree with.
+    #[cfg(test)]
+    pub(super) fn find_by_token(&mut self, path: &str, content: &[u8]) -> Platforms {
+        self.begin(path);
+        Lexer::new(content).for_each(|token| self.token(&token, content));
+        self.rank()
+    }
+
+    fn begin(&mut self, path: &str) {
+        self.seen.fill(0);
+        self.progress.reset();
+        self.place = Place::Text;
+        self.path(path);
     }
 
     fn path(&mut self, path: &str) {
@@ -57,36 +75,69 @@ impl<'r> Finder<'r> {
     }
 
     fn content(&mut self, source: &[u8]) {
-        let mut place = Place::Text;
-        for token in Lexer::new(source) {
-            match token.kind {
-                TokenKind::Whitespace | TokenKind::LineComment | TokenKind::BlockComment => {
-                    continue;
+        let rules = self.rules;
+        let mut classes = std::mem::take(&mut self.classes);
+        classes.classify(source);
+        let mut code = Code::new(source, &classes, &rules.beginnings);
+        while let Some(place) = code.next() {
+            let lexer = match place {
+                code::Place::Tokens(lexer, last) => Some(self.tokens(source, lexer, last)),
+                code::Place::Identifier(start, end) => {
+                    self.identifier(source, start, end).then(|| self.tokens(source, code.lexer_at(start), start))
                 }
-                TokenKind::Newline => {
-                    if place != Place::Text {
-                        self.progress.reset();
-                        place = Place::Text;
-                    }
-                    continue;
-                }
-                _ => {}
+            };
+            if let Some(lexer) = lexer {
+                code.go_on_after(&lexer);
             }
-            let text = token.text(source);
-            if token.in_directive {
-                if place == Place::Text {
+        }
+        self.classes = classes;
+    }
+
+    /// Marks the identifier `source[start..end]`, and says whether it may begin a sequence.
+    fn identifier(&mut self, source: &[u8], start: usize, end: usize) -> bool {
+        let (rules, seen, text) = (self.rules, &mut self.seen, &source[start..end]);
+        rules.identifiers.find(text, |number| mark(seen, number));
+        rules.sequences.opening(text).is_some_and(|atom| rules.beginnings.may_go_on(atom, source, end))
+    }
+
+    /// Looks at the tokens up to the one at `last`, and while there are more of a directive or maybe of a sequence.
+    fn tokens<'s>(&mut self, source: &'s [u8], mut lexer: Lexer<'s>, last: usize) -> Lexer<'s> {
+        while let Some(token) = lexer.next() {
+            self.token(&token, source);
+            if token.end > last && self.place == Place::Text && self.progress.is_empty() {
+                break;
+            }
+        }
+        lexer
+    }
+
+    #[inline]
+    fn token(&mut self, token: &Token, source: &[u8]) {
+        match token.kind {
+            TokenKind::Whitespace | TokenKind::LineComment | TokenKind::BlockComment => return,
+            TokenKind::Newline => {
+                if self.place != Place::Text {
                     self.progress.reset();
+                    self.place = Place::Text;
                 }
-                place = place.after(&text);
+                return;
             }
-            if place != Place::Message {
-                self.token(token.kind, &text);
+            _ => {}
+        }
+        let text = token.text(source);
+        if token.in_directive {
+            if self.place == Place::Text {
+                self.progress.reset();
             }
+            self.place = self.place.after(&text);
+        }
+        if self.place != Place::Message {
+            self.text(token.kind, &text);
         }
     }
 
     #[inline]
-    fn token(&mut self, kind: TokenKind, text: &[u8]) {
+    fn text(&mut self, kind: TokenKind, text: &[u8]) {
         let (rules, seen) = (self.rules, &mut self.seen);
         match kind {
             TokenKind::Identifier => rules.identifiers.find(text, |number| mark(seen, number)),

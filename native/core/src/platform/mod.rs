@@ -15,6 +15,8 @@
 //! evidence; if there are more than the rules allow, those with most distinct pieces, of equals the lower id.
 //! Not done: evaluating conditions, following includes, concluding one label from another.
 
+mod beginnings;
+mod code;
 mod document;
 mod names;
 mod output;

@@ -3,6 +3,7 @@
 use hashbrown::HashSet;
 use serde::Deserialize;
 
+use super::beginnings::Beginnings;
 use super::names::{Builder, Names};
 use super::sequences::Sequences;
 use crate::{Error, ErrorKind, Result};
@@ -58,6 +59,7 @@ pub(super) struct Rules {
     /// Lower case; extensions begin with a dot, the others are folders.
     pub(super) paths: Names,
     pub(super) sequences: Sequences,
+    pub(super) beginnings: Beginnings,
 }
 
 impl Rules {
@@ -73,13 +75,16 @@ impl Rules {
         check_labels(&config.labels)?;
         let mut evidence = Vec::new();
         let identifiers = names(&config, &mut evidence, |label| &label.identifiers, str::to_owned)?;
+        let identifier_count = evidence.len();
         let includes = names(&config, &mut evidence, |label| &label.includes, header)?;
         let paths = names(&config, &mut evidence, |label| &label.paths, str::to_ascii_lowercase)?;
         let first = evidence.len();
         collect(&config, &mut evidence, |label| &label.sequences)?;
         let sequences = Sequences::new((first..).zip(&evidence[first..]).map(|(at, one)| (&*one.text, at as u32)))?;
+        let spelled = evidence[..identifier_count].iter().map(|one| &*one.text);
+        let beginnings = Beginnings::new(spelled, sequences.openings());
         let labels = config.labels.into_iter().map(Label::from).collect();
-        Ok(Self { max_ids: config.max_ids, labels, evidence, identifiers, includes, paths, sequences })
+        Ok(Self { max_ids: config.max_ids, labels, evidence, identifiers, includes, paths, sequences, beginnings })
     }
 }
 

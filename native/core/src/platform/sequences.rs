@@ -12,13 +12,20 @@ use crate::lexer::{Lexer, TokenKind};
 use crate::{Error, Result};
 
 /// Matches any one identifier in a sequence.
-const ANY_NAME: &str = "@name";
+pub(super) const ANY_NAME: &str = "@name";
 /// Matches any one number in a sequence.
-const ANY_NUMBER: &str = "@number";
+pub(super) const ANY_NUMBER: &str = "@number";
 const ANY_NAME_ATOM: u16 = 1;
 const ANY_NUMBER_ATOM: u16 = 2;
 const FIRST_ATOM: u16 = 3;
 const ROOT: usize = 0;
+
+/// How a sequence begins: its first token, the atom of that, and its second token or placeholder.
+pub(super) struct Opening {
+    pub(super) first: Box<[u8]>,
+    pub(super) atom: u16,
+    pub(super) second: Option<Box<[u8]>>,
+}
 
 /// All sequences, compiled.
 pub(super) struct Sequences {
@@ -32,6 +39,7 @@ pub(super) struct Sequences {
     edges: HashMap<(usize, u16), usize, FixedState>,
     /// The numbers that each node reports.
     ends: Vec<Vec<u32>>,
+    openings: Vec<Opening>,
 }
 
 impl Sequences {
@@ -48,6 +56,7 @@ impl Sequences {
             begins: vec![false; usize::from(FIRST_ATOM)],
             edges: HashMap::default(),
             ends: vec![Vec::new()],
+            openings: Vec::new(),
         };
         for (sequence, number) in sequences {
             this.add(sequence, number)?;
@@ -56,13 +65,16 @@ impl Sequences {
     }
 
     fn add(&mut self, sequence: &str, number: u32) -> Result<()> {
-        let atoms = tokens(sequence)?.into_iter().map(|token| self.atom_of(token)).collect::<Result<Vec<_>>>()?;
+        let tokens = tokens(sequence)?;
+        let atoms = tokens.iter().map(|token| self.atom_of(token)).collect::<Result<Vec<_>>>()?;
         match atoms.first() {
             Some(&first) if first >= FIRST_ATOM => self.begins[usize::from(first)] = true,
             _ => {
                 return Err(refused(sequence, "begin it with a token, not with a placeholder"));
             }
         }
+        let second = tokens.get(1).map(|token| token.as_bytes().into());
+        self.openings.push(Opening { first: tokens[0].as_bytes().into(), atom: atoms[0], second });
         let mut node = ROOT;
         for atom in atoms {
             node = *self.edges.entry((node, atom)).or_insert_with(|| {
@@ -91,6 +103,17 @@ impl Sequences {
             self.single[usize::from(byte)] = atom;
         }
         Ok(atom)
+    }
+
+    /// How each sequence begins.
+    pub(super) fn openings(&self) -> &[Opening] {
+        &self.openings
+    }
+
+    /// The atom of an identifier that a sequence begins with.
+    pub(super) fn opening(&self, identifier: &[u8]) -> Option<u16> {
+        let atom = self.atom(TokenKind::Identifier, identifier);
+        self.begins[usize::from(atom)].then_some(atom)
     }
 
     /// The atom of a token's text, 0 if no sequence has it.
@@ -143,6 +166,12 @@ impl Progress {
     #[inline]
     pub(super) fn reset(&mut self) {
         self.nodes.clear();
+    }
+
+    /// Whether no sequence has begun that may go on.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
     }
 
     /// Takes the next token and calls `each` with the number of every sequence that ends with it.

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::PlatformDetector;
+use super::document::Finder;
 
 const RULES: &str = r##"{"max_ids": 20, "labels": [
     {"id": 1, "category": "os", "label": "a", "identifiers": ["_A", "a_*", "a_b_*", "_AB*"]},
@@ -168,4 +169,136 @@ fn evidence_written_down_is_bounded() {
     let content = (0..70).rev().map(|at| format!("n{at}")).collect::<Vec<_>>().join(" ");
     assert_eq!(detector.detect_one("", content.as_bytes()).info, r#"{"os":{"a":["n0","n1","n2","n3","n4"]}}"#);
     assert_eq!(detector.detect_one("", b"").info, "{}");
+}
+
+/// Evidence of every form, also where plain code is anything but plain.
+const ODD_RULES: &str = r##"{"max_ids": 99, "labels": [
+    {"id": 1, "category": "os", "label": "names", "identifiers": ["_A", "a_*", "_ABCDEFGHIJ", "_AB*", "x", "$d", "L", "u8"]},
+    {"id": 2, "category": "os", "label": "includes", "includes": ["b.h", "b/*", "<only>"]},
+    {"id": 3, "category": "os", "label": "words", "sequences":
+        ["if constexpr", "std::move", "std :: @name (", "v < @number", "_A _A", "x @name x", "throw", "x #y"]},
+    {"id": 4, "category": "os", "label": "marks", "sequences":
+        ["<<< @name", "<<< (", "<=>", "[[likely", ") over", "= de;", ", ^^@name", "/ x", "% x", ": : x", "( @number", "??"]},
+    {"id": 5, "category": "os", "label": "numbers", "sequences": ["1 x", ".5 x", "1e+5 , x"]},
+    {"id": 6, "category": "os", "label": "directives", "sequences": ["#pragma omp", "# x", "%: x", "V >= 2"]}
+]}"##;
+
+/// What documents are put together from: pieces of evidence, what hides them, and what is in the way of a short look.
+const PIECES: [&str; 84] = [
+    " ",
+    "\n",
+    "\r\n",
+    "\r",
+    "\t",
+    "\x0b",
+    "\\\n",
+    "\\ \r\n",
+    "\\",
+    "/",
+    "/*",
+    "*/",
+    "//",
+    "/\\\n/",
+    "\"",
+    "'",
+    "R\"(",
+    ")\"",
+    "u8R\"x(",
+    ")x\"",
+    "L\"",
+    "u8'",
+    "1'0",
+    "'_",
+    "#",
+    "##",
+    "%:",
+    "%",
+    "#include ",
+    "#include <b.h>",
+    "\"b/x\"",
+    "<only>",
+    "#pragma ",
+    "omp",
+    "#error ",
+    "#if ",
+    "__has_include(",
+    "V",
+    ">=",
+    "2",
+    "_A",
+    "_AB",
+    "_ABCDEFGHIJ",
+    "a_",
+    "a_bcdefgh",
+    "x",
+    "xx",
+    "$",
+    "$d",
+    "d",
+    "L",
+    "u8",
+    "\u{e9}",
+    "\u{feff}",
+    "if",
+    "constexpr",
+    "std",
+    "::",
+    ":",
+    "move",
+    "m",
+    "(",
+    ")",
+    "<",
+    "<<",
+    "<<<",
+    "<=",
+    "<=>",
+    "=",
+    "v",
+    "1",
+    "1.",
+    ".5",
+    ".",
+    "1e+",
+    "5",
+    ",",
+    "^^",
+    "[[",
+    "likely",
+    "over",
+    "de;",
+    "throw",
+    "?",
+];
+
+#[test]
+fn a_short_look_finds_what_a_look_at_every_token_finds() {
+    let detector = PlatformDetector::new(ODD_RULES).expect("the rules are right");
+    let (mut fast, mut slow) = (Finder::new(&detector.rules), Finder::new(&detector.rules));
+    let mut check = |text: &[u8]| {
+        let (found, expected) = (fast.find("", text), slow.find_by_token("", text));
+        assert_eq!(found, expected, "{:?}", String::from_utf8_lossy(text));
+    };
+    let mut text = Vec::new();
+    for (one, two, three) in (0..PIECES.len().pow(3)).map(|at| (at / 84 / 84, at / 84 % 84, at % 84)) {
+        text.clear();
+        [one, two, three].iter().for_each(|&at| text.extend_from_slice(PIECES[at].as_bytes()));
+        check(&text);
+    }
+    let mut state = 7_u64;
+    let mut draw = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    for _ in 0..200_000 {
+        text.clear();
+        for _ in 0..draw(40) {
+            match draw(12) {
+                0 => text.push(draw(256) as u8),
+                1..=3 => text.push(b' '),
+                _ => text.extend_from_slice(PIECES[draw(PIECES.len())].as_bytes()),
+            }
+        }
+        check(&text);
+    }
 }
