@@ -78,7 +78,7 @@ def _table(name: str, model: type[BaseModel]) -> Iterator[str]:
     yield f"[{name}]  # {(inspect.getdoc(model) or '').splitlines()[0]}"
     for key, field in model.model_fields.items():
         if key in KEYS[name]:
-            text = first_paragraph(field) + _allowed(model, key)
+            text = first_paragraph(model, key) + _allowed(model, key)
             yield from textwrap.wrap(text, _COLUMNS, initial_indent="## ", subsequent_indent="## ")
             yield _entry(key, field)
     yield ""

@@ -73,7 +73,7 @@ class Peer:
 class PeerOptions(BaseModel):
     """Which part of a run a process carries out; not a key of a run file, because it differs between processes."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     peer: Annotated[str | None, Option(heading=EXECUTION.heading, metavar="I/N", default="")] = None
     """Be process I (from 0) of N processes that share this run; the other arguments must be the same for all."""
@@ -82,7 +82,7 @@ class PeerOptions(BaseModel):
 class ExecutionOptions(BaseModel):
     """How any command with Beam stages is carried out."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     threads: Annotated[
         Threads | None,

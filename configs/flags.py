@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from configs.layers import Layer, freeze
-from schemas.declarations import Option
+from schemas.declarations import Option, field_docstring
 from schemas.digests import parse_toml
 from schemas.errors import ConfigError
 
@@ -42,12 +42,14 @@ class Flag:
     Attributes:
         table: The table of the key.
         key: The key.
+        model: The model of the table.
         field: The field that declares it.
         option: What the field says of its flag.
     """
 
     table: str
     key: str
+    model: type[BaseModel]
     field: FieldInfo
     option: Option
 
@@ -79,7 +81,7 @@ class Flag:
     @property
     def help(self) -> str:
         """The help: what the first paragraph of the field's docstring says, and the default."""
-        text = first_paragraph(self.field).replace("`", "")
+        text = first_paragraph(self.model, self.key).replace("`", "")
         return f"{text}  [default: {self.default}]" if self.default else text
 
     @property
@@ -105,9 +107,9 @@ class Flag:
         return get_origin(_arm(self.field.annotation)) is Literal
 
 
-def first_paragraph(field: FieldInfo) -> str:
+def first_paragraph(model: type[BaseModel], key: str) -> str:
     """Return the first paragraph of a field's docstring in one line: what help says of it."""
-    return " ".join((field.description or "").split("\n\n")[0].split())
+    return " ".join(field_docstring(model, key).split("\n\n")[0].split())
 
 
 def find_flags(tables: Mapping[str, type[BaseModel]]) -> dict[str, Flag]:
@@ -121,7 +123,7 @@ def find_flags(tables: Mapping[str, type[BaseModel]]) -> dict[str, Flag]:
         for key, field in model.model_fields.items():
             for option in field.metadata:
                 if isinstance(option, Option):
-                    flag = Flag(table, key, field, option)
+                    flag = Flag(table, key, model, field, option)
                     found[flag.forms[0]] = flag
     return found
 

@@ -6,7 +6,13 @@ the first paragraph of its docstring is the help, its default is the default. `c
 
 from __future__ import annotations
 
+import ast
+import inspect
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,3 +47,43 @@ READING = Option(heading="Reading sources")
 FILTER = Option(heading="Filters")
 VOCABULARY = Option(heading="Vocabulary")
 TOKENS = Option(heading="Tokens")
+
+
+def field_docstring(model: type, name: str) -> str:
+    """Return the docstring below a field in the source of a model or of what it inherits from; empty if it has none.
+
+    The source is read when somebody asks. Pydantic could do the same for each model that is imported, but few commands
+    print help.
+    """
+    for home in model.__mro__:
+        if name in vars(home).get("__annotations__", {}):
+            return _docstrings(home.__module__).get(home.__qualname__, {}).get(name, "")
+    return ""
+
+
+@cache
+def _docstrings(module: str) -> dict[str, dict[str, str]]:
+    """Return the docstrings of the fields of each class in a module, by the qualified name of the class."""
+    source = inspect.getsource(sys.modules[module])
+    return {name: dict(_field_docstrings(node)) for name, node in _classes(ast.parse(source), "")}
+
+
+def _classes(node: ast.AST, prefix: str) -> Iterator[tuple[str, ast.ClassDef]]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ClassDef):
+            yield prefix + child.name, child
+            yield from _classes(child, f"{prefix}{child.name}.")
+        elif isinstance(child, ast.FunctionDef):
+            yield from _classes(child, f"{prefix}{child.name}.<locals>.")
+
+
+def _field_docstrings(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for field, text in pairwise(node.body):
+        if (
+            isinstance(field, ast.AnnAssign)
+            and isinstance(field.target, ast.Name)
+            and isinstance(text, ast.Expr)
+            and isinstance(text.value, ast.Constant)
+            and isinstance(text.value.value, str)
+        ):
+            yield field.target.id, inspect.cleandoc(text.value.value)

@@ -69,7 +69,7 @@ MAX_JSON_INTEGER = (1 << 53) - 1
 class Options(BaseModel):
     """Base of the options: frozen, unknown keys refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     def to_json(self) -> dict[str, Any]:
         """Return the options as JSON values."""

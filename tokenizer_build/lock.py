@@ -28,6 +28,8 @@ from tokenizer_build.vocabulary import INHERITED, Vocabulary, read_vocabulary
 
 LOCK_NAME = "ids.lock"
 RELEASES_NAME = "releases.lock"
+LOCKS = (LOCK_NAME, RELEASES_NAME)
+"""What goes with a recorded vocabulary: its pinned ids and its releases."""
 UNRELEASED = "unreleased"
 """The revision of a tokenizer that no release has."""
 

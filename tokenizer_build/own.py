@@ -22,11 +22,8 @@ from schemas.errors import VocabularyConfigError
 from schemas.files import write_file
 from tokenizer_build.bands import BANDS, DOMAIN, RESERVED_IDS
 from tokenizer_build.lint import Finding, Severity, Split, lint_vocabulary, load_vocabulary
-from tokenizer_build.lock import LOCK_NAME, PUBLISHED, RELEASES_NAME
+from tokenizer_build.lock import LOCK_NAME, LOCKS, PUBLISHED
 from tokenizer_build.vocabulary import INHERITED, VOCABULARY_JSON, Match, Vocabulary, band_file_paths, nearest
-
-LOCKS = (LOCK_NAME, RELEASES_NAME)
-"""What goes with a recorded vocabulary: its pinned ids and its releases."""
 
 OWN_TOML = "own.toml"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import typer
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from typer.core import TyperGroup
 from typer.testing import CliRunner
@@ -55,7 +56,9 @@ def options_page() -> str:
         for key, field in model.model_fields.items():
             if key in KEYS[table]:
                 cells = (f"`{key}`", _default(field), flags.get((table, key), ""), describe_allowed(model, key))
-                parts.append("| " + " | ".join([*(cell.replace("|", r"\|") for cell in cells), _help(field)]) + " |")
+                parts.append(
+                    "| " + " | ".join([*(cell.replace("|", r"\|") for cell in cells), _help(model, key)]) + " |"
+                )
         parts[-1] += "\n"
     return "\n".join(parts)
 
@@ -67,5 +70,5 @@ def _default(field: FieldInfo) -> str:
     return f"`{text}`"
 
 
-def _help(field: FieldInfo) -> str:
-    return first_paragraph(field).replace("|", r"\|")
+def _help(model: type[BaseModel], key: str) -> str:
+    return first_paragraph(model, key).replace("|", r"\|")

@@ -21,8 +21,6 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, NoReturn
 
-import psutil
-
 GRACE_SECONDS = 1.5
 
 RESUME_ADVICE = "finished units are kept; run the same command again to continue"
@@ -176,6 +174,8 @@ def _write_error(text: str) -> None:
 
 def descendants(process: int) -> list[int]:
     """Return the ids of all processes below a process; none if it has ended."""
+    import psutil  # only a run that is stopped needs it
+
     try:
         return [child.pid for child in psutil.Process(process).children(recursive=True)]
     except psutil.NoSuchProcess:

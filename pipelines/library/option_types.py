@@ -72,7 +72,7 @@ def _keys(model: type[BaseModel], keys: Collection[str]) -> Iterator[str]:
             is_place = any(isinstance(option, Option) and option.places for option in field.metadata)
             shown = show_type(hints[key], text="PlaceText" if is_place else "str")
             yield f"    {key}: {shown}" + ("" if shown.endswith(" | None") else " | None")
-            yield textwrap.indent("\n".join(_docstring(first_paragraph(field))), "    ")
+            yield textwrap.indent("\n".join(_docstring(first_paragraph(model, key))), "    ")
             yield ""
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import cppmill_core
 import pyarrow as pa
 import pyarrow.parquet as pq
-from cppmill_core.adoption import program_of
 from cppmill_core.hugging_face import surrounding_tokens
 from cppmill_core.manifests import BOS, MANIFEST, TOKENIZER
 
@@ -32,7 +31,7 @@ from schemas.options import RunOptions, TokenizeOptions
 from schemas.places import is_remote
 from schemas.tables import GROUPED_WORDS, WORDS
 from schemas.units import OutputFile, Stage, Unit, UnitReceipt, unit_key
-from tokenizer_build.own import LOCKS
+from tokenizer_build.lock import LOCKS
 from transforms.scan.kinds import Kind
 from transforms.scan.tables import read_counts
 from transforms.storage.folder import OutputFolder
@@ -146,6 +145,8 @@ def install_tokenizer(session: Session, place: Path | str) -> None:
             session.reporter.note(f"tokenizer {tokenizer.digest} of {tokenizer.vocab_size:,} ids copied from {place}")
         keep_loaded(session.out, tokenizer)
         if "kind" in parse_json((source / MANIFEST).read_bytes()):
+            from cppmill_core.adoption import program_of
+
             session.reporter.note(f"tokenizer run by {program_of(tokenizer)}")
         for line in template_notes(tokenizer, source, session.config.options):
             session.reporter.note(line)

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import cppmill_core
-from cppmill_core.adoption import find_source, program_of, write_directory
 from cppmill_core.manifests import BOS, EOS, LOSSY, MANIFEST
 
 from configs.published import is_published
@@ -101,6 +100,8 @@ def write_adopted(
     Raises:
         ConfigError: If the source is not what is taken, or loses text.
     """
+    from cppmill_core.adoption import find_source, write_directory  # few runs take the tokenizer of another program
+
     try:
         found = find_source(source, allow_lossy=allow_lossy).with_ends({BOS: bos, EOS: eos})
         write_directory(found, folder)
@@ -118,6 +119,8 @@ def write_adopted(
 
 
 def _describe(tokenizer: cppmill_core.AnyTokenizer, kind: str) -> list[str]:
+    from cppmill_core.adoption import program_of
+
     return [
         f"{kind}: {tokenizer.vocab_size:,} ids, run by {program_of(tokenizer)}",
         *(_end(tokenizer, name) for name in (BOS, EOS)),

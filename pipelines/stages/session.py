@@ -189,7 +189,7 @@ class Session(Generic[Config]):
     def remember(self, stage: Stage, units: Sequence[Unit]) -> None:
         """Record which units are the stage's current ones."""
         index = {"units": [unit.key for unit in units], "options": self.config.stage_options(stage)}
-        self.out.publish_bytes(f"{CACHE}/stages/{stage}.json", json.dumps(index).encode())
+        self.out.publish_changed(f"{CACHE}/stages/{stage}.json", json.dumps(index).encode())
         self.out.save_digests()
 
     def made_options(self, stage: Stage) -> dict[str, Any]:

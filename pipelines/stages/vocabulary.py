@@ -15,8 +15,15 @@ from schemas.digests import sha256_file
 from schemas.errors import ConfigError
 from schemas.options import RunOptions
 from schemas.places import is_remote
-from tokenizer_build.lock import LOCK_NAME, RELEASES_NAME, UNRELEASED, parse_releases, revision, vocabulary_digest
-from tokenizer_build.own import LOCKS
+from tokenizer_build.lock import (
+    LOCK_NAME,
+    LOCKS,
+    RELEASES_NAME,
+    UNRELEASED,
+    parse_releases,
+    revision,
+    vocabulary_digest,
+)
 from tokenizer_build.vocabulary import VOCABULARY_JSON, band_file_paths, read_vocabulary
 from transforms.records.receipts import RECEIPT
 from transforms.records.versions import follow_current

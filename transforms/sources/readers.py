@@ -25,10 +25,8 @@ from transforms.sources.listing import Kind, codec_of, extension_of
 from transforms.sources.loose import projects_of, read_loose
 from transforms.sources.parquet import iter_parquet
 from transforms.sources.streams import MemberStream
-from transforms.sources.tar import iter_tar
 from transforms.sources.text import iter_text
 from transforms.sources.wide_text import convert_wide_text
-from transforms.sources.zip import iter_zip
 from transforms.storage.urls import input_errors
 
 logger = module_logger(__name__)
@@ -38,8 +36,21 @@ _MAX_DETAIL_BYTES = 256
 _Rows = Document | pa.RecordBatch
 """What readers yield: a document, or several as a batch of UNDIGESTED."""
 
+
+def _iter_tar(archive: Archive, stream: MemberStream) -> Iterator[Document]:
+    from transforms.sources.tar import iter_tar  # most sources have no archives, and what reads them loads slowly
+
+    return iter_tar(archive, stream)
+
+
+def _iter_zip(archive: Archive, file: BinaryIO) -> Iterator[Document]:
+    from transforms.sources.zip import iter_zip
+
+    return iter_zip(archive, file)
+
+
 _STREAM_READERS: dict[Kind, Callable[[Archive, MemberStream], Iterator[_Rows]]] = {
-    Kind.TAR: iter_tar,
+    Kind.TAR: _iter_tar,
     Kind.JSONL: iter_jsonl,
     Kind.TEXT: iter_text,
 }
@@ -82,7 +93,7 @@ def _iter_other(archive: Archive, file: BinaryIO) -> Iterator[Document]:
 
 
 _FILE_READERS: dict[Kind, Callable[[Archive, BinaryIO], Iterator[Document]]] = {
-    Kind.ZIP: iter_zip,
+    Kind.ZIP: _iter_zip,
     Kind.PARQUET: iter_parquet,
 }
 

@@ -162,6 +162,11 @@ class OutputFolder:
 
         return self.publish(name, write)
 
+    def publish_changed(self, name: str, data: bytes) -> None:
+        """Publish `data` as a file, unless the file has these bytes already: flushing it to disk takes a while."""
+        if self.store.status(name) is None or self.read_bytes(name) != data:
+            self.publish_bytes(name, data)
+
     def hold_receipts(self, recorded: Mapping[str, str]) -> None:
         """Hold unit receipts to the record of the finished run or export, until they are published again.
 
@@ -330,7 +335,7 @@ class OutputFolder:
         """Save the digests of the files that still exist."""
         present = self.store.present(self._digests)
         entries = {name: entry for name, entry in sorted(self._digests.items()) if name in present}
-        self.publish_bytes(_DIGESTS, json.dumps(entries).encode())
+        self.publish_changed(_DIGESTS, json.dumps(entries).encode())
 
     def link(self, source: OutputFolder, names: Iterable[str]) -> None:
         """Share published files of another folder, in the same kind of place, under the same names.

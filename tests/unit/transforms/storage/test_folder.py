@@ -29,6 +29,15 @@ def test_a_published_file_is_described_truly(out):
     assert out.where(output.path) == f"{out.root}/tokens/part-0.parquet"
 
 
+def test_a_file_that_has_the_bytes_already_is_not_written_again(out):
+    out.publish_changed("index.json", b"abc")
+    before = out.store.status("index.json")
+    out.publish_changed("index.json", b"abc")
+    assert (out.read_bytes("index.json"), out.store.status("index.json")) == (b"abc", before)
+    out.publish_changed("index.json", b"abd")
+    assert out.read_bytes("index.json") == b"abd"
+
+
 def test_a_file_can_be_read_as_a_path_and_by_ranges(out):
     out.publish_bytes("tokenizer/manifest.json", b"abcdef")
     out.publish_bytes("tokenizer/deeper/x", b"")
