@@ -146,10 +146,11 @@ def _token_places(content: bytes, start: int, end: int, plugin: RegexBasedDetect
     for pattern in plugin.denylist if valid else ():
         for found in pattern.finditer(text):
             group = next((number for number in range(1, pattern.groups + 1) if len(found[number] or "") >= 20), 0)
-            if plugin.secret_type == _AWS_KEY and not _is_isolated(content, found[group]):
+            first, last = start + found.start(group), start + found.end(group)
+            if plugin.secret_type == _AWS_KEY and not _is_isolated(content, found[group], first, last):
                 continue
             if plugin.secret_type != _WEB_TOKEN or found[0] in valid:
-                yield start + found.start(group), start + found.end(group)
+                yield first, last
 
 
 def _load(name: str) -> RegexBasedDetector:
@@ -190,16 +191,25 @@ def _first_line(content: bytes, start: int, end: int, plugin: RegexBasedDetector
     if plugin.secret_type == _PRIVATE_KEY:
         material = _KEY_MATERIAL.search(content, start, end)
         return content.count(b"\n", 0, material.start()) + 1 if material else 0
-    first = content.count(b"\n", 0, start) + 1
-    for number, line in enumerate(text.split("\n"), start=first):
-        if any(plugin.secret_type != _AWS_KEY or _is_isolated(content, token) for token in _finds(plugin, line)):
+    number = content.count(b"\n", 0, start) + 1
+    for line in text.split("\n"):
+        found, after = set(_finds(plugin, line)), start + len(line)
+        if any(plugin.secret_type != _AWS_KEY or _is_isolated(content, token, start, after) for token in found):
             return number
+        start, number = after + 1, number + 1
     return 0
 
 
-def _is_isolated(content: bytes, token: str) -> bool:
-    """Return whether a token is no part of a longer word."""
-    return re.search(rb"(?<![A-Za-z0-9])%s(?![A-Za-z0-9])" % re.escape(token.encode("latin-1")), content) is not None
+def _is_isolated(content: bytes, token: str, start: int, end: int) -> bool:
+    """Return whether a token is there in a part of a text, and is no part of a longer word."""
+    sought = token.encode("latin-1")
+    place = content.find(sought, start, end)
+    while place >= 0:
+        after = place + len(sought)
+        if not content[place - 1 : place].isalnum() and not content[after : after + 1].isalnum():
+            return True
+        place = content.find(sought, place + 1, end)
+    return False
 
 
 FILTER = Filter(make=lambda _: each_document(SecretDetectors().find_secret), packages=(PACKAGE,))

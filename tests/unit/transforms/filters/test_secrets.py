@@ -165,6 +165,21 @@ def test_an_aws_key_inside_of_a_longer_word_is_none() -> None:
     assert SECRETS.find_secret(f"{token}\n".encode()) == "AWS Access Key in line 1"
 
 
+def test_an_aws_key_counts_where_it_is_no_part_of_a_word() -> None:
+    token = tokens()["AWS Access Key"]
+    assert SECRETS.find_secret(f"TT{token}AG\n\n{token}\n".encode()) == "AWS Access Key in line 3"
+    assert list(SECRETS.find_places(f"TT{token}AG\n{token}".encode())) == [(len(token) + 5, 2 * len(token) + 5)]
+
+
+@pytest.mark.parametrize("unit", [b"AKIA", b"AKIA%d" + b"A" * 9])
+def test_a_megabyte_of_keys_of_aws_in_one_word_has_no_secret(unit: bytes) -> None:
+    """A search of the whole text for each of them would take half an hour."""
+    numbers = range(10_000_000, 10_000_000 + 1_000_000 // 20) if b"%" in unit else [unit] * 250_000
+    text = b"".join(unit % number if b"%" in unit else unit for number in numbers)
+    assert SECRETS.find_secret(text) is None
+    assert not list(SECRETS.find_places(text))
+
+
 def test_a_document_that_is_not_text_is_read_too() -> None:
     assert SECRETS.find_secret(b"\xff\xfe\n" + tokens()["GitHub Token"].encode()) == "GitHub Token in line 2"
 
