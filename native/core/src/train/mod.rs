@@ -52,7 +52,7 @@ use rules::Rules;
 use seed::Seed;
 use texts::{Collector, Held};
 use tokens::Tokens;
-pub use usage::count_tokens;
+pub use usage::{SuperwordRanks, count_tokens};
 
 /// Learns merges from word counts and seeds, and then from the counts of lines.
 ///

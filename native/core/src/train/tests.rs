@@ -170,7 +170,7 @@ fn tokens_are_counted_as_they_stand_in_encoded_texts() {
     let merges = train_bpe(&[words(&[(b"abc", 5), (b"ab", 2)])], &seeds(&[]), &options(2)).unwrap();
     let texts = [words(&[(b"abcab", 3)]), words(&[(b"ac", 1 << 40)])];
     for threads in [1, 2] {
-        let counted = count_tokens(&merges, texts.iter().cloned().map(Ok), threads).unwrap();
+        let counted = count_tokens(&merges, texts.iter().cloned().map(Ok), None, threads).unwrap();
         let tokens = counted.column(0).as_binary::<i32>();
         let counts = counted.column(1).as_primitive::<UInt64Type>();
         let found: Vec<_> = (0..counted.num_rows())
